@@ -1,0 +1,86 @@
+//! A user that is to be created.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::{Error, Identity, Invalid, Tenant, Timestamp, User, Value, Verification};
+use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION};
+use crate::locality::LocalityId;
+
+/// What a caller says of a user who is to be created.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Draft {
+    /// A name to show to people.
+    pub display_name: String,
+    /// What the user shall own.
+    pub identities: Vec<DraftIdentity>,
+    /// What else is known.
+    pub attributes: BTreeMap<String, Value>,
+}
+
+/// What a caller says of an identity that is to be linked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DraftIdentity {
+    /// The identifier.
+    pub identifier: Identifier,
+    /// The value as typed.
+    pub display: String,
+    /// When and by whom it was verified, if it was.
+    pub verification: Option<Verification>,
+    /// Whether it shall be the primary identity of its kind.
+    pub primary: bool,
+}
+
+impl Draft {
+    /// Checks what no store needs to be asked for.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let mut seen = HashSet::new();
+        let mut primaries: HashSet<Kind> = HashSet::new();
+        for (n, identity) in self.identities.iter().enumerate() {
+            if !seen.insert(&identity.identifier) {
+                let message = "the same identifier occurs before, in this or another spelling";
+                return Err(Error::invalid(Invalid::DuplicateIdentifier, field(n), message));
+            }
+            if identity.primary && !primaries.insert(identity.identifier.kind()) {
+                let path = format!("user.identities[{n}].primary");
+                return Err(Error::invalid(Invalid::Field, path, "only one identity of a kind can be primary"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The path of the field that names the identifier of `key`.
+    pub(super) fn field_of(&self, key: &IdentityKey) -> String {
+        let position = self.identities.iter().position(|i| key.is_of(&i.identifier));
+        field(position.unwrap_or_default())
+    }
+
+    pub(super) fn user(&self, id: LocalityId, tenant: Tenant, now: Timestamp) -> User {
+        User {
+            id,
+            tenant,
+            display_name: self.display_name.clone(),
+            identities: self.identities.iter().map(|i| i.identity(now)).collect(),
+            attributes: self.attributes.clone(),
+            create_time: now,
+            update_time: now,
+        }
+    }
+}
+
+impl DraftIdentity {
+    pub(super) fn identity(&self, now: Timestamp) -> Identity {
+        Identity {
+            identifier: self.identifier.clone(),
+            display: self.display.clone(),
+            rules_version: RULES_VERSION,
+            link_time: now,
+            verification: self.verification.clone(),
+            primary: self.primary,
+        }
+    }
+}
+
+/// The path of the `n`th identity's identifier.
+pub(super) fn field(n: usize) -> String {
+    format!("user.identities[{n}].identifier")
+}

@@ -1,0 +1,69 @@
+//! Users, their identities, and the rules by which both change. The [`Store`] trait says what a store must do.
+//! No RPC and no database here: `grpc` translates to this module, `store` keeps what it decides.
+
+mod attribute;
+mod draft;
+mod error;
+mod mutation;
+mod read;
+mod store;
+mod tenant;
+mod timestamp;
+mod update;
+mod user;
+mod write;
+
+use std::sync::Arc;
+
+pub use attribute::Value;
+pub use draft::{Draft, DraftIdentity};
+pub use error::{Error, Invalid};
+pub use mutation::{Change, ClaimChanges, Mutation, Request, claim_changes};
+pub use read::Found;
+pub use store::{Consistency, Resolved, Store};
+pub use tenant::Tenant;
+pub use timestamp::Timestamp;
+pub use update::Update;
+pub use user::{Identity, User, Verification};
+pub use write::{Call, RawIdentity};
+
+use crate::locality::Generator;
+
+/// How much a caller may ask for at once, and how much a user may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Items in one batch request.
+    pub batch: usize,
+    /// Identities of one user.
+    pub identities: usize,
+    /// Attributes of one user.
+    pub attributes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { batch: 1_000, identities: 100, attributes: 200 }
+    }
+}
+
+/// The user directory: takes what callers typed, applies the rules, and has a [`Store`] keep the result.
+pub struct Directory {
+    store: Arc<dyn Store>,
+    ids: Generator,
+    limits: Limits,
+}
+
+impl Directory {
+    /// A directory over `store` that gives new users ids from `ids`.
+    pub fn new(store: Arc<dyn Store>, ids: Generator, limits: Limits) -> Self {
+        Self { store, ids, limits }
+    }
+
+    /// Whether the store answers.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where it does not.
+    pub async fn check(&self) -> Result<(), Error> {
+        self.store.check().await
+    }
+}

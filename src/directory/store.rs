@@ -1,0 +1,65 @@
+//! The contract that every store keeps.
+
+use async_trait::async_trait;
+
+use super::{Error, Mutation, Tenant, User};
+use crate::identifier::IdentityKey;
+use crate::locality::LocalityId;
+
+/// How fresh the answer of a read must be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Consistency {
+    /// What a majority has acknowledged, from the primary; may be stale for the length of a failover.
+    #[default]
+    Latest,
+    /// Never stale, and never shared with another look-up.
+    Linearizable,
+    /// From the nearest member, which may lag behind.
+    Eventual,
+}
+
+/// The answer to [`Store::resolve`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolved {
+    /// For each key, in order, the user who owns it.
+    pub users: Vec<Option<User>>,
+    /// How many reads were sent for it.
+    pub reads: u32,
+}
+
+/// Keeps users, and the claims that give each identity key to one of them.
+///
+/// Each method is one whole operation and happens in one transaction of the store. What a caller was told has happened
+/// survives any crash; what failed left nothing behind. A method whose future is dropped half-way still finishes or
+/// leaves nothing behind. The conformance suite is this contract as code.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// The owners of `keys`, in their order. An owner always lists the key: a store never answers with a user who does
+    /// not own it, and never answers "nobody" for a key that somebody owned throughout the call.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error>;
+
+    /// The users of `tenant` with these ids, in their order.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<User>>, Error>;
+
+    /// Applies a mutation: reads its user, has [`Mutation::apply`] say what the user becomes, and writes that together
+    /// with the claims that it takes and releases. Answers with the user as it now is. Where the mutation carries a
+    /// request that was answered within its lifetime, answers with that request's user as it now is and writes nothing.
+    ///
+    /// # Errors
+    /// Those of [`Mutation::apply`]; [`Error::IdentityTaken`] where another user owns a key that the user would take;
+    /// [`Error::RequestIdReused`]; [`Error::Unavailable`] where nothing was written; [`Error::OutcomeUnknown`] where
+    /// that cannot be told.
+    async fn mutate(&self, mutation: Mutation) -> Result<User, Error>;
+
+    /// Whether the store can answer reads and accept mutations now.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where it cannot.
+    async fn check(&self) -> Result<(), Error>;
+}

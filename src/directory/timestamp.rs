@@ -1,0 +1,30 @@
+//! Instants, to the millisecond.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// An instant: milliseconds since the Unix epoch, UTC. Every store keeps times to the millisecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The earliest instant that the API can carry: 0001-01-01T00:00:00Z (RFC 3339 has no earlier year).
+    pub const MIN: Timestamp = Timestamp(-62_135_596_800_000);
+    /// The latest instant that the API can carry: 9999-12-31T23:59:59.999Z.
+    pub const MAX: Timestamp = Timestamp(253_402_300_799_999);
+
+    /// Now, by the machine's clock.
+    pub fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self(since.as_millis() as i64)
+    }
+
+    /// The instant `millis` milliseconds after the Unix epoch.
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+}

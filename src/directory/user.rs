@@ -1,0 +1,145 @@
+//! A user and its identities.
+
+use std::collections::BTreeMap;
+
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::{Tenant, Timestamp, Value};
+use crate::identifier::{Identifier, IdentityKey};
+use crate::locality::LocalityId;
+
+/// A user: one id and many identities.
+#[derive(Clone, Debug, PartialEq)]
+pub struct User {
+    /// The id, given once and never used again.
+    pub id: LocalityId,
+    /// The tenant that the user belongs to.
+    pub tenant: Tenant,
+    /// A name to show to people.
+    pub display_name: String,
+    /// What the user owns, in the order in which it was linked.
+    pub identities: Vec<Identity>,
+    /// What else is known.
+    pub attributes: BTreeMap<String, Value>,
+    /// When the user was created.
+    pub create_time: Timestamp,
+    /// When anything here last changed.
+    pub update_time: Timestamp,
+}
+
+/// An identifier that a user owns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Identity {
+    /// The identifier.
+    pub identifier: Identifier,
+    /// The value as typed.
+    pub display: String,
+    /// The version of the rules that made the canonical form.
+    pub rules_version: u32,
+    /// When it was linked.
+    pub link_time: Timestamp,
+    /// When and by whom it was verified, if it was.
+    pub verification: Option<Verification>,
+    /// Whether it is the first choice among the user's identities of its kind.
+    pub primary: bool,
+}
+
+/// That an identity was verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verification {
+    /// When.
+    pub time: Timestamp,
+    /// By whom or what, in the words of the caller that said so.
+    pub by: String,
+}
+
+impl User {
+    /// The key under which the user owns `identifier`, or would.
+    pub fn key(&self, identifier: &Identifier) -> IdentityKey {
+        IdentityKey::new(self.tenant.as_str(), identifier)
+    }
+
+    /// The user's identity with this identifier.
+    pub fn identity(&self, identifier: &Identifier) -> Option<&Identity> {
+        self.identities.iter().find(|identity| identity.identifier == *identifier)
+    }
+
+    /// Whether the user lists the identity that `key` stands for.
+    pub fn owns(&self, key: &IdentityKey) -> bool {
+        key.tenant() == self.tenant.as_str() && self.identities.iter().any(|i| key.is_of(&i.identifier))
+    }
+
+    /// A hash of what is visible of the user, as 16 hex digits.
+    pub fn etag(&self) -> String {
+        let mut hash = Fields(Xxh3Default::new());
+        hash.bytes(self.id.as_bytes());
+        hash.bytes(self.tenant.as_str().as_bytes());
+        hash.bytes(self.display_name.as_bytes());
+        hash.time(self.create_time);
+        hash.time(self.update_time);
+        for identity in &self.identities {
+            hash.identity(identity);
+        }
+        for (name, value) in &self.attributes {
+            hash.bytes(name.as_bytes());
+            hash.value(value);
+        }
+        format!("{:016x}", hash.0.digest())
+    }
+
+    /// Makes one identity of each kind the primary one: the marked one, else the first.
+    pub(super) fn settle_primaries(&mut self) {
+        for n in 0..self.identities.len() {
+            let kind = self.identities[n].identifier.kind();
+            let mut same = self.identities.iter().filter(|i| i.identifier.kind() == kind);
+            if !same.any(|i| i.primary) {
+                self.identities[n].primary = true;
+            }
+        }
+    }
+}
+
+/// Feeds fields to a hash, each with its length or a tag, so that no two users feed the same bytes.
+struct Fields(Xxh3Default);
+
+impl Fields {
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    fn number(&mut self, tag: u8, number: u64) {
+        self.0.update(&[tag]);
+        self.0.update(&number.to_le_bytes());
+    }
+
+    fn time(&mut self, time: Timestamp) {
+        self.number(0, time.as_millis() as u64);
+    }
+
+    fn identity(&mut self, identity: &Identity) {
+        self.bytes(identity.identifier.kind().as_str().as_bytes());
+        self.bytes(identity.identifier.canonical().as_bytes());
+        self.bytes(identity.display.as_bytes());
+        self.time(identity.link_time);
+        self.number(1, identity.primary.into());
+        if let Some(Verification { time, by }) = &identity.verification {
+            self.number(2, time.as_millis() as u64);
+            self.bytes(by.as_bytes());
+        }
+    }
+
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => self.bytes(text.as_bytes()),
+            Value::Int(number) => self.number(3, *number as u64),
+            Value::Double(number) => self.number(4, number.to_bits()),
+            Value::Bool(yes) => self.number(5, u64::from(*yes)),
+            Value::Time(time) => self.number(6, time.as_millis() as u64),
+            Value::List(items) => {
+                self.number(7, items.len() as u64);
+                items.iter().for_each(|item| self.bytes(item.as_bytes()));
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Mutations: from what a caller typed to a [`Mutation`] for the store.
+
+use std::collections::BTreeMap;
+
+use super::read::{parse, parse_user_id};
+use super::{
+    Change, Directory, Draft, DraftIdentity, Error, Invalid, Mutation, Request, Tenant, Timestamp, Update, User, Value,
+    Verification, attribute, draft,
+};
+use crate::identifier::RawIdentifier;
+use crate::locality::LocalityId;
+
+const TEXT_CHARS: usize = 256;
+
+/// What every mutating call carries beside its own fields.
+#[derive(Clone, Debug)]
+pub struct Call<'a> {
+    /// The tenant.
+    pub tenant: Tenant,
+    /// The etag that the user must have, or nothing.
+    pub etag: &'a str,
+    /// A UUID that names the call, or nothing.
+    pub request_id: &'a str,
+    /// Which method is called, for the request's key.
+    pub method: &'static str,
+    /// A hash of what is asked for, to tell a retry from another request under the same id.
+    pub fingerprint: u64,
+    /// Who calls.
+    pub caller: &'a str,
+}
+
+/// An identity as a caller gives it: the identifier as typed, and what the caller says of it.
+#[derive(Clone, Debug)]
+pub struct RawIdentity<'a> {
+    /// The identifier.
+    pub identifier: Option<RawIdentifier<'a>>,
+    /// When and by whom it was verified, if it was.
+    pub verification: Option<Verification>,
+    /// Whether it shall be the primary identity of its kind.
+    pub primary: bool,
+}
+
+impl Directory {
+    /// Registers a user.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::TooMany`], [`Error::IdentityTaken`], and those of [`super::Store::mutate`].
+    pub async fn create(
+        &self,
+        call: Call<'_>,
+        display_name: String,
+        identities: &[RawIdentity<'_>],
+        attributes: BTreeMap<String, Value>,
+    ) -> Result<User, Error> {
+        check_text("user.display_name", &display_name)?;
+        attribute::check(&attributes, "user.attributes")?;
+        let limit = self.limits.identities;
+        if identities.len() > limit {
+            return Err(Error::TooMany { what: "identities", limit, count: identities.len() });
+        }
+        let identities = identities.iter().enumerate().map(|(n, raw)| draft_identity(&draft::field(n), raw));
+        let draft = Draft { display_name, identities: identities.collect::<Result<_, _>>()?, attributes };
+        draft.check()?;
+        self.mutate(call, self.ids.next_id(), Change::Create(draft)).await
+    }
+
+    /// Sets a user's display name and attributes, those that `mask` names.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::EtagMismatch`], [`Error::TooMany`], and those of
+    /// [`super::Store::mutate`].
+    pub async fn update(
+        &self,
+        call: Call<'_>,
+        user_id: &str,
+        mask: Option<&[String]>,
+        display_name: String,
+        attributes: BTreeMap<String, Value>,
+    ) -> Result<User, Error> {
+        let id = parse_user_id("user.user_id", user_id)?;
+        check_text("user.display_name", &display_name)?;
+        attribute::check(&attributes, "user.attributes")?;
+        let update = Update::from_mask(mask, display_name, attributes)?;
+        self.mutate(call, id, Change::Update(update)).await
+    }
+
+    /// Gives a user an identity.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::IdentityTaken`], [`Error::EtagMismatch`],
+    /// [`Error::TooMany`], and those of [`super::Store::mutate`].
+    pub async fn link(
+        &self,
+        call: Call<'_>,
+        user_id: &str,
+        raw: Option<RawIdentifier<'_>>,
+        verified: bool,
+    ) -> Result<User, Error> {
+        let id = parse_user_id("user_id", user_id)?;
+        let verification = verified.then(|| Verification { time: Timestamp::now(), by: String::new() });
+        let draft = draft_identity("identifier", &RawIdentity { identifier: raw, verification, primary: false })?;
+        self.mutate(call, id, Change::Link(draft)).await
+    }
+
+    /// Takes an identity from a user.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::IdentityNotFound`], [`Error::EtagMismatch`], and those of
+    /// [`super::Store::mutate`].
+    pub async fn unlink(&self, call: Call<'_>, user_id: &str, raw: Option<RawIdentifier<'_>>) -> Result<User, Error> {
+        let id = parse_user_id("user_id", user_id)?;
+        self.mutate(call, id, Change::Unlink(parse("identifier", raw)?)).await
+    }
+
+    /// Puts a new identity in the place of an old one, in one step.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::IdentityNotFound`] for the old one,
+    /// [`Error::IdentityTaken`] for the new one, [`Error::EtagMismatch`], and those of [`super::Store::mutate`].
+    pub async fn replace(
+        &self,
+        call: Call<'_>,
+        user_id: &str,
+        old: Option<RawIdentifier<'_>>,
+        new: Option<RawIdentifier<'_>>,
+    ) -> Result<User, Error> {
+        let id = parse_user_id("user_id", user_id)?;
+        let old = parse("old_identifier", old)?;
+        let new = RawIdentity { identifier: new, verification: None, primary: false };
+        let new = draft_identity("new_identifier", &new)?;
+        self.mutate(call, id, Change::Replace(old, new)).await
+    }
+
+    /// Says that an identity is verified, and by whom, or (`None`) that it is not.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::IdentityNotFound`], [`Error::EtagMismatch`], and those of
+    /// [`super::Store::mutate`].
+    pub async fn verify(
+        &self,
+        call: Call<'_>,
+        user_id: &str,
+        raw: Option<RawIdentifier<'_>>,
+        by: Option<String>,
+    ) -> Result<User, Error> {
+        let id = parse_user_id("user_id", user_id)?;
+        let identifier = parse("identifier", raw)?;
+        check_text("verified_by", by.as_deref().unwrap_or_default())?;
+        let verification = by.map(|by| Verification { time: Timestamp::now(), by });
+        self.mutate(call, id, Change::Verify(identifier, verification)).await
+    }
+
+    async fn mutate(&self, call: Call<'_>, user_id: LocalityId, change: Change) -> Result<User, Error> {
+        let mutation = Mutation {
+            request: request(&call)?,
+            tenant: call.tenant,
+            user_id,
+            etag: Some(call.etag).filter(|etag| !etag.is_empty()).map(str::to_owned),
+            time: Timestamp::now(),
+            limits: self.limits,
+            change,
+        };
+        self.store.mutate(mutation).await
+    }
+}
+
+/// The request's name: any spelling of the UUID is the same id. The caller comes last, being the only free text.
+fn request(call: &Call<'_>) -> Result<Option<Request>, Error> {
+    if call.request_id.is_empty() {
+        return Ok(None);
+    }
+    let message = "a request_id is a UUID in its 36-character text form";
+    let parsed = call.request_id.parse::<LocalityId>();
+    let id = parsed.map_err(|_| Error::invalid(Invalid::RequestId, "request_id", message))?;
+    let key = format!("{},{},{id},{}", call.tenant, call.method, call.caller);
+    Ok(Some(Request { key, fingerprint: call.fingerprint }))
+}
+
+fn draft_identity(field: &str, raw: &RawIdentity<'_>) -> Result<DraftIdentity, Error> {
+    if let Some(verification) = &raw.verification {
+        check_text(&field.replace("identifier", "verified_by"), &verification.by)?;
+    }
+    Ok(DraftIdentity {
+        identifier: parse(field, raw.identifier)?,
+        display: raw.identifier.map(|raw| raw.typed().to_owned()).unwrap_or_default(),
+        verification: raw.verification.clone(),
+        primary: raw.primary,
+    })
+}
+
+fn check_text(field: &str, text: &str) -> Result<(), Error> {
+    let fault = |rule| Err(Error::invalid(Invalid::Field, field, rule));
+    if text.chars().nth(TEXT_CHARS).is_some() {
+        return fault("at most 256 characters");
+    }
+    if text.chars().any(char::is_control) {
+        return fault("no control characters");
+    }
+    Ok(())
+}

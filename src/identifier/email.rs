@@ -1,0 +1,125 @@
+//! Email addresses: addr-spec of RFC 5321 and RFC 6531, without quoting, comments and address
+//! literals. Nothing here knows how a provider treats dots or plus tags.
+
+use super::rejection::{Fault, Rule};
+use super::trace::{Trace, nfc};
+
+const MAX_LOCAL: usize = 64;
+const MAX_TOTAL: usize = 254;
+const MAX_DOMAIN: usize = 253;
+const MAX_LABEL: usize = 63;
+
+/// The canonical form of an ordinary ASCII address, the same as [`canonical`] gives; `None` for
+/// every other input, whether valid or not.
+pub(super) fn quick(typed: &str) -> Option<String> {
+    let bytes = typed.as_bytes();
+    let at = bytes.iter().take(MAX_LOCAL + 1).position(|&b| b == b'@')?;
+    let (local, domain) = (&bytes[..at], &bytes[at + 1..]);
+    (bytes.len() <= MAX_TOTAL && is_plain_local(local) && is_plain_domain(domain)).then(|| typed.to_ascii_lowercase())
+}
+
+fn is_plain_local(local: &[u8]) -> bool {
+    local.split(|&b| b == b'.').all(|atom| !atom.is_empty() && atom.iter().all(|&b| is_atext(b)))
+}
+
+/// Whether UTS 46 with STD3, hyphen and length rules accepts the domain and only lower-cases it:
+/// a hyphen pair in places three and four would make a label an A-label or a reserved one.
+fn is_plain_domain(domain: &[u8]) -> bool {
+    domain.len() <= MAX_DOMAIN && domain.split(|&b| b == b'.').all(is_plain_label)
+}
+
+fn is_plain_label(label: &[u8]) -> bool {
+    (1..=MAX_LABEL).contains(&label.len())
+        && label.iter().all(|&b| b.is_ascii_alphanumeric() || b == b'-')
+        && label[0] != b'-'
+        && label[label.len() - 1] != b'-'
+        && label.get(2..4) != Some(b"--")
+}
+
+/// RFC 5322 section 3.2.3.
+const fn is_atext(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9'
+        | b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'/'
+        | b'=' | b'?' | b'^' | b'_' | b'`' | b'{' | b'|' | b'}' | b'~')
+}
+
+pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+    let (local, domain) = split(typed)?;
+    check_local(local)?;
+    let domain_start = local.chars().count() + 1;
+    let local = map_local(local, trace)?;
+    let domain = map_domain(domain, trace).ok_or_else(|| Rule::EmailDomain.at(domain_start))?;
+    if local.len() > MAX_LOCAL {
+        return Err(Rule::EmailLocalLength.into());
+    }
+    let canonical = format!("{local}@{domain}");
+    if canonical.len() > MAX_TOTAL {
+        return Err(Rule::EmailLength.into());
+    }
+    Ok(canonical)
+}
+
+fn split(typed: &str) -> Result<(&str, &str), Fault> {
+    if typed.starts_with('"') {
+        return Err(Rule::EmailQuoted.at(0));
+    }
+    if let Some(position) = typed.chars().position(|c| c == '(') {
+        return Err(Rule::EmailComment.at(position));
+    }
+    let (local, domain) = typed.split_once('@').ok_or(Rule::EmailAtMissing)?;
+    let domain_start = local.chars().count() + 1;
+    if domain.starts_with('[') {
+        return Err(Rule::EmailLiteral.at(domain_start));
+    }
+    match domain.chars().position(|c| c == '@') {
+        Some(position) => Err(Rule::EmailAtRepeated.at(domain_start + position)),
+        None => Ok((local, domain)),
+    }
+}
+
+fn check_local(local: &str) -> Result<(), Fault> {
+    if local.is_empty() {
+        return Err(Rule::EmailLocalLength.at(0));
+    }
+    let mut after_dot = true;
+    for (position, c) in local.chars().enumerate() {
+        if c == '.' && after_dot {
+            return Err(Rule::EmailDot.at(position));
+        }
+        if c != '.' && !is_local_char(c) {
+            return Err(Rule::EmailCharacter.at(position));
+        }
+        after_dot = c == '.';
+    }
+    if after_dot {
+        return Err(Rule::EmailDot.at(local.chars().count() - 1));
+    }
+    Ok(())
+}
+
+/// `atext` as RFC 6531 section 3.3 extends it, less what nobody can see: control characters and
+/// white space.
+fn is_local_char(c: char) -> bool {
+    match u8::try_from(c) {
+        Ok(byte) if byte.is_ascii() => is_atext(byte),
+        _ => !c.is_control() && !c.is_whitespace(),
+    }
+}
+
+fn map_local(local: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+    let composed = nfc(local);
+    trace.step("nfc", local, &composed);
+    let lower = composed.to_lowercase();
+    trace.step("lower-case", &composed, &lower);
+    let mapped = nfc(&lower);
+    trace.step("nfc", &lower, &mapped);
+    // U+037E composes to a semicolon: what came out must pass as what went in.
+    check_local(&mapped).map_err(|_| Rule::EmailCharacter)?;
+    Ok(mapped.into_owned())
+}
+
+fn map_domain(domain: &str, trace: &mut impl Trace) -> Option<String> {
+    let ascii = idna::domain_to_ascii_strict(domain).ok()?;
+    trace.step("uts46", domain, &ascii);
+    Some(ascii)
+}

@@ -1,0 +1,268 @@
+//! Identifiers: what a caller typed, parsed once into a type that can only hold a canonical form.
+//!
+//! Here live the five kinds, their rules, the identity key and the look-alike guard. Who owns an
+//! identifier, and whether a tenant wants guards at all, is decided elsewhere.
+
+use std::fmt;
+use std::str::FromStr;
+
+mod email;
+mod handle;
+mod key;
+mod lookalike;
+mod numbering;
+mod phone;
+mod plan;
+mod rejection;
+mod social;
+mod text;
+mod trace;
+mod url;
+
+#[cfg(test)]
+mod tests;
+
+pub use key::IdentityKey;
+pub use lookalike::Guard;
+pub use rejection::{Rejection, Rule};
+pub use text::TextError;
+pub use trace::Change;
+
+use rejection::Fault;
+use trace::Trace;
+
+/// The version of the rules that this build applies. It is kept beside each stored identifier,
+/// never in its key, so that identifiers written under older rules can be found and redone.
+pub const RULES_VERSION: u32 = 1;
+
+/// The longest input in bytes that is looked at. Every canonical form is far shorter; the bound
+/// keeps the cost of a hostile value small.
+pub const MAX_INPUT_BYTES: usize = 4096;
+
+/// What kind of name an identifier is. The order is that of the kinds' words, and so of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// An email address.
+    Email,
+    /// A name chosen by the user, unique within the tenant.
+    Handle,
+    /// A telephone number.
+    Phone,
+    /// An account at another provider.
+    Social,
+    /// The address of a profile page.
+    Url,
+}
+
+impl Kind {
+    /// All kinds, in order.
+    pub const ALL: [Kind; 5] = [Kind::Email, Kind::Handle, Kind::Phone, Kind::Social, Kind::Url];
+
+    /// The word for the kind in keys and in the text form.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Email => "email",
+            Kind::Handle => "handle",
+            Kind::Phone => "phone",
+            Kind::Social => "social",
+            Kind::Url => "url",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = TextError;
+
+    fn from_str(word: &str) -> Result<Self, TextError> {
+        let named = |kind: &Kind| kind.as_str() == word;
+        Kind::ALL.into_iter().find(named).ok_or(TextError::UnknownKind)
+    }
+}
+
+/// An identifier as a caller typed it, unchecked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum RawIdentifier<'a> {
+    /// An email address.
+    Email(&'a str),
+    /// A handle, with or without a leading `@`.
+    Handle(&'a str),
+    /// A telephone number.
+    Phone {
+        /// The number, in any usual notation.
+        number: &'a str,
+        /// ISO 3166 alpha-2 code of the country in which a national number is dialled; may be
+        /// empty for a number in international form.
+        region: &'a str,
+    },
+    /// An account at another provider.
+    Social {
+        /// The provider's name.
+        provider: &'a str,
+        /// The account's id, as the provider gives it.
+        subject: &'a str,
+    },
+    /// The address of a profile page.
+    Url(&'a str),
+}
+
+impl RawIdentifier<'_> {
+    /// The kind that the caller chose.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            RawIdentifier::Email(_) => Kind::Email,
+            RawIdentifier::Handle(_) => Kind::Handle,
+            RawIdentifier::Phone { .. } => Kind::Phone,
+            RawIdentifier::Social { .. } => Kind::Social,
+            RawIdentifier::Url(_) => Kind::Url,
+        }
+    }
+
+    /// The part that a person would recognise, as typed: for a social account the subject.
+    pub const fn typed(&self) -> &str {
+        match self {
+            RawIdentifier::Email(v) | RawIdentifier::Handle(v) | RawIdentifier::Url(v) => v,
+            RawIdentifier::Phone { number, .. } => number,
+            RawIdentifier::Social { subject, .. } => subject,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            RawIdentifier::Email(v) | RawIdentifier::Handle(v) | RawIdentifier::Url(v) => v.len(),
+            RawIdentifier::Phone { number, region } => number.len() + region.len(),
+            RawIdentifier::Social { provider, subject } => provider.len() + subject.len(),
+        }
+    }
+}
+
+/// An identifier in its canonical form. Two identifiers are the same exactly when they are equal.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identifier {
+    kind: Kind,
+    canonical: String,
+}
+
+impl Identifier {
+    /// Parses what a caller typed into its canonical form.
+    ///
+    /// # Errors
+    /// A [`Rejection`] that names the rule that was broken.
+    ///
+    /// ```
+    /// use polynym::identifier::{Identifier, RawIdentifier};
+    ///
+    /// let joe = Identifier::parse(RawIdentifier::Email("Joe.Smith@Exämple.COM"))?;
+    /// assert_eq!(joe.canonical(), "joe.smith@xn--exmple-cua.com");
+    /// # Ok::<(), polynym::identifier::Rejection>(())
+    /// ```
+    pub fn parse(raw: RawIdentifier<'_>) -> Result<Self, Rejection> {
+        let quick = match raw {
+            RawIdentifier::Email(typed) => email::quick(typed),
+            RawIdentifier::Handle(typed) => handle::quick(typed),
+            _ => None,
+        };
+        match quick {
+            Some(canonical) => Ok(Identifier::from_canonical(raw.kind(), canonical)),
+            None => Identifier::parse_traced(raw, &mut ()),
+        }
+    }
+
+    /// Wraps a canonical form that was read back from a store. It is trusted, not checked: for
+    /// what a caller typed there is [`Identifier::parse`].
+    pub const fn from_canonical(kind: Kind, canonical: String) -> Self {
+        Identifier { kind, canonical }
+    }
+
+    /// Parses like [`Identifier::parse`] and tells what each rule changed: the dry run.
+    ///
+    /// # Errors
+    /// The same as those of [`Identifier::parse`].
+    pub fn normalize(raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
+        let mut changes = Vec::new();
+        let identifier = Identifier::parse_traced(raw, &mut changes)?;
+        Ok(Normalization { guard: identifier.guard(), identifier, changes })
+    }
+
+    fn parse_traced(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<Self, Rejection> {
+        let kind = raw.kind();
+        canonical_form(raw, trace).map(|canonical| Identifier { kind, canonical }).map_err(|fault| fault.of(kind))
+    }
+
+    /// The kind.
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The canonical form, without the kind.
+    pub fn canonical(&self) -> &str {
+        &self.canonical
+    }
+
+    /// Provider and subject, where this is a social identifier.
+    pub fn social_parts(&self) -> Option<(&str, &str)> {
+        match self.kind {
+            Kind::Social => self.canonical.split_once('/'),
+            _ => None,
+        }
+    }
+
+    /// The key that this identifier reserves beside its own so that nothing that looks like it
+    /// can exist; none for an ASCII handle, for one that is its own skeleton, and for the other
+    /// kinds.
+    pub fn guard(&self) -> Option<Guard> {
+        match self.kind {
+            Kind::Handle => Guard::of_handle(&self.canonical),
+            _ => None,
+        }
+    }
+}
+
+/// Shows the kind alone: values are personal data.
+impl fmt::Debug for Identifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identifier({}, …)", self.kind)
+    }
+}
+
+/// Shows the kind alone: values are personal data.
+impl fmt::Debug for RawIdentifier<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RawIdentifier({}, …)", self.kind())
+    }
+}
+
+/// What a dry run of the rules found.
+#[derive(Clone, Debug)]
+pub struct Normalization {
+    /// The identifier in its canonical form.
+    pub identifier: Identifier,
+    /// What it reserves against look-alikes.
+    pub guard: Option<Guard>,
+    /// What each rule changed, in the order of the rules; a rule that changed nothing is absent.
+    pub changes: Vec<Change>,
+}
+
+/// Loads what the rules build on first use, so that no caller waits for it. Takes some tens of
+/// milliseconds the first time.
+pub fn warm_up() {
+    numbering::warm_up();
+}
+
+fn canonical_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, Fault> {
+    if raw.len() > MAX_INPUT_BYTES {
+        return Err(Rule::TooLong.into());
+    }
+    match raw {
+        RawIdentifier::Email(typed) => email::canonical(typed, trace),
+        RawIdentifier::Handle(typed) => handle::canonical(typed, trace),
+        RawIdentifier::Phone { number, region } => phone::canonical(number, region, trace),
+        RawIdentifier::Social { provider, subject } => social::canonical(provider, subject, trace),
+        RawIdentifier::Url(typed) => url::canonical(typed, trace),
+    }
+}

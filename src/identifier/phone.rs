@@ -1,0 +1,95 @@
+//! Telephone numbers: any usual notation, read into E.164. Which numbers a country has is in
+//! `numbering`.
+
+use std::str::FromStr;
+
+use phonenumber::country::Id;
+
+use super::numbering;
+use super::rejection::{Fault, Rule};
+use super::trace::Trace;
+
+/// E.164's fifteen, with room for an international prefix and a carrier code.
+const MAX_DIGITS: usize = 32;
+
+/// Fewer digits are no whole number, and cannot be followed by an extension.
+const MIN_DIGITS: usize = 4;
+
+/// The zeros of the decimal digits that people type numbers with: ASCII, Arabic-Indic, extended
+/// Arabic-Indic, NKo, the scripts of India, Thai, Lao, Tibetan, Myanmar, Khmer, and full width.
+const ZEROS: [char; 19] =
+    ['0', '٠', '۰', '߀', '०', '০', '੦', '૦', '୦', '௦', '౦', '೦', '൦', '๐', '໐', '༠', '၀', '០', '０'];
+
+pub(super) fn canonical(number: &str, region: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+    let region = known_region(region)?;
+    let dialled = dialled(number)?;
+    trace.step("digits", number, &dialled);
+    let e164 = match (dialled.strip_prefix('+'), region) {
+        (Some(digits), _) => numbering::international(digits),
+        (None, Some(region)) => numbering::national(&dialled, region),
+        (None, None) => return Err(Rule::PhoneRegionMissing.into()),
+    };
+    let e164 = e164.ok_or(Rule::PhoneNumber)?;
+    trace.step("e164", &dialled, &e164);
+    Ok(e164)
+}
+
+fn known_region(region: &str) -> Result<Option<Id>, Fault> {
+    if region.is_empty() {
+        return Ok(None);
+    }
+    Id::from_str(&region.to_ascii_uppercase())
+        .ok()
+        .filter(|&id| numbering::has_region(id))
+        .map(Some)
+        .ok_or_else(|| Rule::PhoneRegion.into())
+}
+
+/// The digits in ASCII, after a plus where there is one in front.
+fn dialled(number: &str) -> Result<String, Fault> {
+    let mut dialled = String::with_capacity(number.len().min(MAX_DIGITS + 1));
+    for (position, c) in number.chars().enumerate() {
+        if let Some(digit) = decimal_digit(c) {
+            dialled.push(digit);
+        } else if matches!(c, '+' | '＋') {
+            if !dialled.is_empty() {
+                return Err(Rule::PhonePlus.at(position));
+            }
+            dialled.push('+');
+        } else if !is_separator(c) {
+            return Err(foreign(c, dialled.len()).at(position));
+        }
+        if dialled.len() > MAX_DIGITS {
+            return Err(Rule::PhoneNumber.into());
+        }
+    }
+    Ok(dialled)
+}
+
+fn decimal_digit(c: char) -> Option<char> {
+    ZEROS.iter().find_map(|&zero| {
+        let value = u32::from(c).checked_sub(u32::from(zero))?;
+        char::from_digit(value, 10)
+    })
+}
+
+/// What libphonenumber takes as punctuation within a number, and the marks of direction that
+/// copying from an address book leaves behind.
+const fn is_separator(c: char) -> bool {
+    matches!(c, ' ' | '-' | '.' | '/' | '(' | ')' | '[' | ']' | '~' | '\t'
+        | '\u{a0}' | '\u{ad}' | '\u{2000}'..='\u{2015}' | '\u{202a}'..='\u{202f}' | '\u{2053}'
+        | '\u{2060}' | '\u{2066}'..='\u{2069}' | '\u{2212}' | '\u{223c}' | '\u{3000}' | '\u{30fc}'
+        | '\u{ff08}' | '\u{ff09}' | '\u{ff0d}'..='\u{ff0f}' | '\u{ff3b}' | '\u{ff3d}' | '\u{ff5e}')
+}
+
+/// The rule that a character breaks which belongs in no number.
+fn foreign(c: char, digits_before: usize) -> Rule {
+    let extends = matches!(c, '#' | ';' | ',' | 'x' | 'X' | 'e' | 'E' | 'ｘ' | '＃');
+    if extends && digits_before >= MIN_DIGITS {
+        Rule::PhoneExtension
+    } else if c.is_alphabetic() {
+        Rule::PhoneLetter
+    } else {
+        Rule::PhoneCharacter
+    }
+}

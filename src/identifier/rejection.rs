@@ -1,0 +1,208 @@
+//! Why a value was refused: the rule, where in the value, and how to mend it.
+//!
+//! A rejection never carries the value itself, since values are personal data.
+
+use std::fmt;
+
+use super::Kind;
+
+/// A rule that a value can break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// The input is longer than [`MAX_INPUT_BYTES`](super::MAX_INPUT_BYTES).
+    TooLong,
+    /// An email has exactly one `@`; this has none.
+    EmailAtMissing,
+    /// An email has exactly one `@`; this has more.
+    EmailAtRepeated,
+    /// Comments (RFC 5322 section 3.2.2) are not part of an address.
+    EmailComment,
+    /// Quoted local parts (RFC 5321 section 4.1.2) are not accepted.
+    EmailQuoted,
+    /// Address literals (RFC 5321 section 4.1.3) are not accepted.
+    EmailLiteral,
+    /// A character that an unquoted local part cannot hold (RFC 5321, RFC 6531).
+    EmailCharacter,
+    /// A dot at the start or end of the local part, or two together.
+    EmailDot,
+    /// The local part is empty or longer than 64 octets in its canonical form.
+    EmailLocalLength,
+    /// The domain does not pass UTS 46.
+    EmailDomain,
+    /// The canonical form is longer than 254 octets.
+    EmailLength,
+    /// A character outside PRECIS's IdentifierClass (RFC 8264).
+    HandleCharacter,
+    /// The Bidi rule of RFC 5893.
+    HandleDirection,
+    /// Applying RFC 8265 again gives something else, or refuses it.
+    HandleUnstable,
+    /// Fewer than 1 or more than 64 code points.
+    HandleLength,
+    /// An `@` after the leading one.
+    HandleAt,
+    /// A leading `+`, as a phone number has.
+    HandlePlus,
+    /// No letter at all.
+    HandleLetter,
+    /// Scripts mixed beyond the highly restrictive level of UTS 39.
+    HandleScripts,
+    /// The region is not one that has telephone numbers.
+    PhoneRegion,
+    /// A number in national form came without a region.
+    PhoneRegionMissing,
+    /// A letter.
+    PhoneLetter,
+    /// An extension, or digits to dial after the call is answered.
+    PhoneExtension,
+    /// Some other character that no telephone number has.
+    PhoneCharacter,
+    /// A plus sign that is not in front of the first digit.
+    PhonePlus,
+    /// Not a number that the numbering plan of its country has.
+    PhoneNumber,
+    /// The provider is not `[a-z0-9][a-z0-9._-]{0,63}`.
+    SocialProvider,
+    /// The subject is empty or longer than 255 bytes.
+    SocialSubjectLength,
+    /// A control character in the subject.
+    SocialSubjectControl,
+    /// Not an absolute URL (WHATWG).
+    UrlSyntax,
+    /// Neither https nor http.
+    UrlScheme,
+    /// A user name or password before the host.
+    UrlUserInfo,
+    /// A port other than the scheme's own.
+    UrlPort,
+    /// A host with an empty label.
+    UrlHost,
+    /// A percent sign without two hexadecimal digits after it.
+    UrlEscape,
+    /// The canonical form is longer than 2,048 bytes.
+    UrlLength,
+}
+
+impl Rule {
+    /// The rule's word, for programs.
+    pub const fn as_str(self) -> &'static str {
+        self.words().0
+    }
+
+    /// How to mend a value that breaks the rule, for people.
+    pub const fn advice(self) -> &'static str {
+        self.words().1
+    }
+
+    /// A fault at a place in what was typed.
+    pub(super) fn at(self, position: usize) -> Fault {
+        Fault { rule: self, position: Some(position) }
+    }
+
+    const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Rule::TooLong => ("too-long", "give at most 4096 bytes"),
+            Rule::EmailAtMissing => ("email-at-missing", "write it as name@domain"),
+            Rule::EmailAtRepeated => ("email-at-repeated", "keep only the @ before the domain"),
+            Rule::EmailComment => ("email-comment", "leave out the part in parentheses"),
+            Rule::EmailQuoted => ("email-quoted", "use a name that needs no quotes"),
+            Rule::EmailLiteral => ("email-literal", "give a domain name instead of [address]"),
+            Rule::EmailCharacter => ("email-character", "remove the character from the name"),
+            Rule::EmailDot => ("email-dot", "put dots only singly between other characters"),
+            Rule::EmailLocalLength => ("email-local-length", "put 1 to 64 bytes before the @"),
+            Rule::EmailDomain => ("email-domain", "give a valid domain name after the @"),
+            Rule::EmailLength => ("email-length", "use an address of at most 254 bytes"),
+            Rule::HandleCharacter => ("handle-character", "use letters, digits and ASCII signs"),
+            Rule::HandleDirection => {
+                ("handle-direction", "start and end a right-to-left handle with right-to-left letters")
+            }
+            Rule::HandleUnstable => ("handle-unstable", "use the small letters of the script"),
+            Rule::HandleLength => ("handle-length", "use 1 to 64 characters"),
+            Rule::HandleAt => ("handle-at", "use no @ but one in front"),
+            Rule::HandlePlus => ("handle-plus", "start with something other than +"),
+            Rule::HandleLetter => ("handle-letter", "use at least one letter"),
+            Rule::HandleScripts => ("handle-scripts", "keep to the letters of one script"),
+            Rule::PhoneRegion => ("phone-region", "give the country as ISO 3166 alpha-2, as US"),
+            Rule::PhoneRegionMissing => ("phone-region-missing", "start with + and the country code, or give a region"),
+            Rule::PhoneLetter => ("phone-letter", "write digits for the letters"),
+            Rule::PhoneExtension => ("phone-extension", "leave out the extension"),
+            Rule::PhoneCharacter => ("phone-character", "use digits, spaces and ( ) - . / only"),
+            Rule::PhonePlus => ("phone-plus", "put one + in front of the first digit"),
+            Rule::PhoneNumber => ("phone-number", "check the digits: the country has no such number"),
+            Rule::SocialProvider => {
+                ("social-provider", "use 1 to 64 of a-z, 0-9, dot, underscore and hyphen, a letter or digit first")
+            }
+            Rule::SocialSubjectLength => ("social-subject-length", "use 1 to 255 bytes"),
+            Rule::SocialSubjectControl => ("social-subject-control", "remove the control character"),
+            Rule::UrlSyntax => ("url-syntax", "give the whole address, as https://host/path"),
+            Rule::UrlScheme => ("url-scheme", "start with https://"),
+            Rule::UrlUserInfo => ("url-user-info", "leave out the part before the @"),
+            Rule::UrlPort => ("url-port", "leave out the port"),
+            Rule::UrlHost => ("url-host", "put single dots between the parts of the host"),
+            Rule::UrlEscape => ("url-escape", "write a percent sign itself as %25"),
+            Rule::UrlLength => ("url-length", "use an address of at most 2048 bytes"),
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A broken rule, before it is known which kind it was for.
+#[derive(Debug)]
+pub(super) struct Fault {
+    rule: Rule,
+    position: Option<usize>,
+}
+
+impl Fault {
+    /// The same fault, told as a rejection.
+    pub(super) fn of(self, kind: Kind) -> Rejection {
+        Rejection { kind, rule: self.rule, position: self.position }
+    }
+}
+
+impl From<Rule> for Fault {
+    fn from(rule: Rule) -> Self {
+        Fault { rule, position: None }
+    }
+}
+
+/// A value that is no identifier of its kind, and why. Never holds the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Rejection {
+    kind: Kind,
+    rule: Rule,
+    position: Option<usize>,
+}
+
+impl Rejection {
+    /// The kind that was asked for.
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The rule that was broken.
+    pub const fn rule(&self) -> Rule {
+        self.rule
+    }
+
+    /// Where in what was typed, in code points from 0, where the fault is at one place. Of a
+    /// social identifier it counts in the part that the rule names, of a phone in its number.
+    pub const fn position(&self) -> Option<usize> {
+        self.position
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not a valid {}: rule {}", self.kind, self.rule)?;
+        if let Some(position) = self.position {
+            write!(f, " at character {}", position + 1)?;
+        }
+        write!(f, "; {}", self.rule.advice())
+    }
+}

@@ -1,0 +1,114 @@
+use unicode_normalization::UnicodeNormalization;
+use unicode_security::skeleton;
+
+use super::form;
+use crate::identifier::lookalike::mixes_scripts;
+use crate::identifier::{Guard, Identifier, Kind, RawIdentifier};
+
+fn guard(handle: &str) -> Option<(&'static str, String)> {
+    let canonical = form(RawIdentifier::Handle(handle));
+    let guard = Guard::of_handle(&canonical)?;
+    Some((guard.kind_word(), guard.skeleton().to_owned()))
+}
+
+fn shadows(ascii: &str) -> Option<(&'static str, String)> {
+    Some((Kind::Handle.as_str(), ascii.to_owned()))
+}
+
+#[test]
+fn a_lookalike_of_ascii_reserves_the_ascii_handle() {
+    for (handle, ascii) in [
+        ("ѕсоре", "scope"),
+        ("раураӏ", "paypal"),
+        ("ѕсоре_99", "scope_99"),
+        ("ıce", "ice"),
+        ("g〇〇gle", "google"),
+        ("ɡoogle", "google"),
+    ] {
+        assert_eq!(guard(handle), shadows(ascii), "{handle}");
+    }
+}
+
+#[test]
+fn other_lookalikes_have_a_kind_of_their_own() {
+    let cyrillic = guard("рёш").unwrap();
+    assert_eq!(cyrillic.0, Guard::LOOKALIKE);
+    assert!(cyrillic.1.starts_with("pë"), "{}", cyrillic.1);
+}
+
+#[test]
+fn what_is_its_own_skeleton_has_no_guard() {
+    for handle in ["joel", "joe1", "rn", "joé_99", "müller", "ḿ", "日本", "שלום"] {
+        assert_eq!(guard(handle), None, "{handle}");
+    }
+    let email = Identifier::parse(RawIdentifier::Email("ѕсоре@x.y")).unwrap();
+    assert_eq!(email.guard(), None);
+}
+
+/// UTS 39's whole confusables table: every character that a handle may have and that looks like
+/// ASCII reserves that ASCII, alone and within a name, and none of them is taken for it.
+#[test]
+fn every_confusable_of_ascii_is_guarded() {
+    let mut seen = 0;
+    for c in '\u{80}'..=char::MAX {
+        let skeleton: String = skeleton(c.encode_utf8(&mut [0; 4])).collect();
+        if !skeleton.is_ascii() {
+            continue;
+        }
+        let typed = c.to_string();
+        let Ok(handle) = Identifier::parse(RawIdentifier::Handle(&typed)) else {
+            continue;
+        };
+        // A capital or wide letter may become another character, which looks like another.
+        if handle.canonical() != typed {
+            continue;
+        }
+        seen += 1;
+        let expected = skeleton.to_ascii_lowercase();
+        let guard = handle.guard().unwrap();
+        assert_eq!(guard.skeleton(), expected, "U+{:04X}", u32::from(c));
+        assert_eq!(guard.kind_word(), "handle");
+        let twice = format!("{c}{c}");
+        let guard = Guard::of_handle(&twice).unwrap();
+        assert_eq!(guard.skeleton(), expected.repeat(2));
+    }
+    assert!(seen > 150, "{seen}");
+}
+
+/// A guard's skeleton is settled: it has no further guard in ASCII, and composing leaves it.
+#[test]
+fn a_skeleton_is_in_nfc_and_lower_case() {
+    for c in ('\u{80}'..=char::MAX).filter(|c| c.is_alphabetic()) {
+        if let Some(guard) = Guard::of_handle(&c.to_lowercase().to_string()) {
+            let skeleton = guard.skeleton();
+            assert_eq!(skeleton, skeleton.nfc().collect::<String>());
+            assert!(!skeleton.contains(|c: char| c.is_ascii_uppercase()));
+        }
+    }
+}
+
+#[test]
+fn scripts_mix_up_to_the_highly_restrictive_level() {
+    for name in [
+        "scope",
+        "ѕсоре",
+        "ѕсоре_99",
+        "joé",
+        "東京tokyo",
+        "トウキョウtokyo",
+        "ひらカタ漢",
+        "한국kr",
+        "韓국",
+        "ㄅ漢a",
+        "שלום9",
+        "ελλάς",
+        "ⴰⵎⴰⵣⵉⵖ",
+        "αʹ",
+        "ー",
+    ] {
+        assert!(!mixes_scripts(name), "{name}");
+    }
+    for name in ["scоpe", "αb", "жα", "aש", "あк", "한ひ", "ㄅひ", "aक", "漢я", "कa漢"] {
+        assert!(mixes_scripts(name), "{name}");
+    }
+}

@@ -1,0 +1,81 @@
+//! The text form: kind, colon, value. For the command line, and for logs that show values on
+//! purpose.
+
+use std::fmt;
+
+use super::{Identifier, Kind, RawIdentifier};
+
+/// Text that does not say which kind of identifier it is, or lacks a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TextError {
+    /// No colon after the kind.
+    #[error("write an identifier as kind:value, for example email:joe@example.com")]
+    NoKind,
+    /// The word before the colon is no kind.
+    #[error("the kind of an identifier is one of email, handle, phone, social and url")]
+    UnknownKind,
+    /// A social identifier without a slash.
+    #[error("write a social identifier as social:provider/subject")]
+    NoSubject,
+}
+
+impl<'a> RawIdentifier<'a> {
+    /// Reads the text form: the kind ends at the first colon and a provider at the first slash,
+    /// so a value may have both. A phone number in national form has its region after the kind.
+    ///
+    /// # Errors
+    /// [`TextError`] where a part is missing. The value is not looked at.
+    ///
+    /// ```
+    /// use polynym::identifier::{Identifier, RawIdentifier};
+    ///
+    /// let raw = RawIdentifier::from_text("phone/US:(415) 555-2300")?;
+    /// assert_eq!(Identifier::parse(raw)?.to_string(), "phone:+14155552300");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_text(text: &'a str) -> Result<Self, TextError> {
+        let (word, value) = text.split_once(':').ok_or(TextError::NoKind)?;
+        if let Some(region) = word.strip_prefix("phone/") {
+            return Ok(RawIdentifier::Phone { number: value, region });
+        }
+        RawIdentifier::of_kind(word.parse()?, value)
+    }
+
+    fn of_kind(kind: Kind, value: &'a str) -> Result<Self, TextError> {
+        Ok(match kind {
+            Kind::Email => RawIdentifier::Email(value),
+            Kind::Handle => RawIdentifier::Handle(value),
+            Kind::Phone => RawIdentifier::Phone { number: value, region: "" },
+            Kind::Social => {
+                let (provider, subject) = value.split_once('/').ok_or(TextError::NoSubject)?;
+                RawIdentifier::Social { provider, subject }
+            }
+            Kind::Url => RawIdentifier::Url(value),
+        })
+    }
+}
+
+/// The text form: `email:joe@example.com`, `social:github/583231`.
+impl fmt::Display for Identifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.kind(), self.canonical())
+    }
+}
+
+/// The text form of what was typed, with the region of a phone number where there is one.
+impl fmt::Display for RawIdentifier<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RawIdentifier::Phone { number, region } if !region.is_empty() => {
+                write!(f, "phone/{region}:{number}")
+            }
+            RawIdentifier::Phone { number, .. } => write!(f, "phone:{number}"),
+            RawIdentifier::Social { provider, subject } => {
+                write!(f, "social:{provider}/{subject}")
+            }
+            RawIdentifier::Email(v) | RawIdentifier::Handle(v) | RawIdentifier::Url(v) => {
+                write!(f, "{}:{v}", self.kind())
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Profile URLs: parsed as WHATWG's URL standard says, then reduced to what names a page.
+
+use url::Url;
+
+use super::rejection::{Fault, Rule};
+use super::trace::Trace;
+
+const MAX_BYTES: usize = 2048;
+
+pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+    let url = Url::parse(typed).map_err(|_| Rule::UrlSyntax)?;
+    trace.step("whatwg", typed, url.as_str());
+    check_authority(&url)?;
+    trace.step("https", url.scheme(), "https");
+    let host = host(&url, trace)?;
+    drop_tail(&url, trace);
+    let path = path(url.path(), trace).ok_or_else(|| escape_fault(typed))?;
+    let canonical = format!("https://{host}{path}");
+    if canonical.len() > MAX_BYTES {
+        return Err(Rule::UrlLength.into());
+    }
+    Ok(canonical)
+}
+
+fn check_authority(url: &Url) -> Result<(), Fault> {
+    if !matches!(url.scheme(), "https" | "http") {
+        return Err(Rule::UrlScheme.at(0));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Rule::UrlUserInfo.into());
+    }
+    // The parser has dropped the scheme's own port.
+    match url.port() {
+        Some(_) => Err(Rule::UrlPort.into()),
+        None => Ok(()),
+    }
+}
+
+fn host<'a>(url: &'a Url, trace: &mut impl Trace) -> Result<&'a str, Fault> {
+    let full = url.host_str().ok_or(Rule::UrlSyntax)?;
+    let host = full.strip_suffix('.').unwrap_or(full);
+    trace.step("host-dot", full, host);
+    if host.split('.').any(str::is_empty) {
+        return Err(Rule::UrlHost.into());
+    }
+    Ok(host)
+}
+
+fn drop_tail(url: &Url, trace: &mut impl Trace) {
+    trace.step("query", url.query().unwrap_or_default(), "");
+    trace.step("fragment", url.fragment().unwrap_or_default(), "");
+}
+
+fn path(path: &str, trace: &mut impl Trace) -> Option<String> {
+    let mut settled = settle_escapes(path)?;
+    trace.step("escapes", path, &settled);
+    let kept = settled.trim_end_matches('/').len();
+    trace.step("trailing-slashes", &settled, &settled[..kept]);
+    settled.truncate(kept);
+    Some(settled)
+}
+
+/// RFC 3986 section 6.2.2: escapes of unreserved characters decoded, the others in capitals.
+/// `None` where one is malformed.
+fn settle_escapes(path: &str) -> Option<String> {
+    let mut settled = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((plain, tail)) = rest.split_once('%') {
+        settled.push_str(plain);
+        let digits = escape_digits(tail)?;
+        match u8::from_str_radix(digits, 16) {
+            Ok(byte) if is_unreserved(byte) => settled.push(char::from(byte)),
+            _ => {
+                settled.push('%');
+                settled.push_str(&digits.to_ascii_uppercase());
+            }
+        }
+        rest = &tail[digits.len()..];
+    }
+    settled.push_str(rest);
+    Some(settled)
+}
+
+/// The two hexadecimal digits that must follow a percent sign.
+fn escape_digits(tail: &str) -> Option<&str> {
+    let digits = tail.get(..2)?;
+    digits.bytes().all(|b| b.is_ascii_hexdigit()).then_some(digits)
+}
+
+const fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
+fn escape_fault(typed: &str) -> Fault {
+    let path_end = typed.find(['?', '#']).unwrap_or(typed.len());
+    let is_bad = |&(at, _): &(usize, &str)| escape_digits(&typed[at + 1..path_end]).is_none();
+    match typed[..path_end].match_indices('%').find(is_bad) {
+        Some((at, _)) => Rule::UrlEscape.at(typed[..at].chars().count()),
+        None => Rule::UrlEscape.into(),
+    }
+}

@@ -1,0 +1,2 @@
+//! The `polynym` program.
+fn main() {}

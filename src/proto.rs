@@ -1,0 +1,11 @@
+//! The API's types and services, generated from `proto/`. Nothing is written by hand here.
+
+#![allow(missing_docs, unused_qualifications, clippy::all)]
+
+/// The package `polynym.v1`.
+pub mod v1 {
+    tonic::include_proto!("polynym.v1");
+}
+
+/// The descriptors of every file of `proto/` and of what they import, for reflection and for JSON.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

@@ -1,0 +1,140 @@
+//! The embedded store: one folder on one machine, no server to install. Reads run on the caller's thread, on the last
+//! durable snapshot; one thread writes, and one sync covers all mutations that waited for it.
+
+mod error;
+mod file;
+mod open;
+mod read;
+mod schema;
+mod transaction;
+mod write;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+
+use arc_swap::ArcSwapOption;
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+
+pub use error::OpenError;
+
+use crate::directory::{Consistency, Error, Mutation, Resolved, Store, Tenant, User};
+use crate::identifier::IdentityKey;
+use crate::locality::LocalityId;
+use error::Fault;
+use open::Opener;
+use read::Snapshot;
+use write::{Job, Writer};
+
+/// The snapshot that reads use, while the database is open.
+type Published = ArcSwapOption<Snapshot>;
+
+/// How many look-ups a batch does before it lets other calls have the thread.
+const TURN: usize = 64;
+
+/// How an [`Embedded`] store works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Memory for pages of the database, in bytes.
+    pub cache_bytes: usize,
+    /// How many mutations may share one sync; 1 syncs each on its own.
+    pub group_limit: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { cache_bytes: 256 << 20, group_limit: 1_024 }
+    }
+}
+
+/// A store in a folder of this machine. Dropping it finishes the mutations under way and closes the folder.
+pub struct Embedded {
+    published: Arc<Published>,
+    jobs: Option<Sender<Job>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Embedded {
+    /// Opens the store in `folder`; a folder that is empty or not there becomes an empty store. Blocks on the disk.
+    ///
+    /// # Errors
+    /// [`OpenError`]; what was in the folder is then as it was.
+    pub fn open(folder: &Path, options: Options) -> Result<Self, OpenError> {
+        let opener = Opener::new(folder, options.cache_bytes);
+        let database = opener.open()?;
+        let snapshot = Snapshot::new(&database).map_err(|fault| opener.damaged(fault))?;
+        let published = Arc::new(Published::from_pointee(snapshot));
+        let writer = Writer { opener, published: published.clone(), group_limit: options.group_limit.max(1) };
+        let (jobs, receiver) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("polynym-writer".to_owned());
+        let thread = thread.spawn(move || writer.run(database, &receiver));
+        let thread = thread.map_err(|error| OpenError::io(folder, error))?;
+        Ok(Self { published, jobs: Some(jobs), writer: Some(thread) })
+    }
+
+    /// Looks something up in what is on disk now. A failed read has the writer open the database again.
+    fn read<T>(&self, look_up: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Error> {
+        let snapshot = self.published.load();
+        let outcome = look_up(snapshot.as_ref().ok_or(Fault::Closed)?);
+        if let Err(Fault::Database(_)) = &outcome {
+            self.published.store(None);
+            let _ = self.send(Job::Reopen);
+        }
+        Ok(outcome?)
+    }
+
+    fn send(&self, job: Job) -> Result<(), Fault> {
+        self.jobs.as_ref().and_then(|jobs| jobs.send(job).ok()).ok_or(Fault::Closed)
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Embedded {
+    async fn resolve(&self, keys: &[IdentityKey], _: Consistency) -> Result<Resolved, Error> {
+        let mut users = Vec::with_capacity(keys.len());
+        for turn in keys.chunks(TURN) {
+            if !users.is_empty() {
+                tokio::task::yield_now().await;
+            }
+            for key in turn {
+                users.push(self.read(|snapshot| snapshot.resolve(key))?);
+            }
+        }
+        let found = users.iter().flatten().count();
+        Ok(Resolved { reads: (keys.len() + found) as u32, users })
+    }
+
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<User>>, Error> {
+        let mut users = Vec::with_capacity(ids.len());
+        for turn in ids.chunks(TURN) {
+            if !users.is_empty() {
+                tokio::task::yield_now().await;
+            }
+            for id in turn {
+                users.push(self.read(|snapshot| snapshot.get(tenant, *id))?);
+            }
+        }
+        Ok(users)
+    }
+
+    async fn mutate(&self, mutation: Mutation) -> Result<User, Error> {
+        let (answer, outcome) = oneshot::channel();
+        self.send(Job::Mutate(Box::new(mutation), answer))?;
+        outcome.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        self.read(|_| Ok(()))
+    }
+}
