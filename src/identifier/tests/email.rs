@@ -1,5 +1,5 @@
 use super::{broken, check_any, form};
-use crate::identifier::{RawIdentifier, Rule};
+use crate::identifier::{Identifier, RawIdentifier, Rule};
 
 fn email(typed: &str) -> String {
     form(RawIdentifier::Email(typed))
@@ -86,6 +86,10 @@ fn lengths_are_of_the_canonical_form() {
     assert_eq!(fault(&"@".repeat(4097)), (Rule::TooLong, None));
 }
 
+/// Domains that the cases refuse for holding code points that have been assigned since their version.
+const ASSIGNED_SINCE: [&str; 3] =
+    ["xn--5cb172r175fug38a.xn--mlj", "xn--9-i0j5967eg3qz.ss", "xn--t92s.xn--znb.xn--5-y88f"];
+
 /// Unicode's own cases for UTS 46 (IdnaTestV2), as the domain of an address.
 #[test]
 fn domains_pass_idna_test_v2() {
@@ -97,7 +101,10 @@ fn domains_pass_idna_test_v2() {
         let typed = format!("a@{source}");
         if expected.is_empty() {
             seen.0 += 1;
-            broken(RawIdentifier::Email(&typed));
+            if let Ok(accepted) = Identifier::parse(RawIdentifier::Email(&typed)) {
+                let domain = &accepted.canonical()[2..];
+                assert!(ASSIGNED_SINCE.contains(&domain), "{source}");
+            }
         } else if expected.len() <= 252 {
             seen.1 += 1;
             assert_eq!(email(&typed), format!("a@{expected}"), "{source}");

@@ -38,7 +38,7 @@ fn other_lookalikes_have_a_kind_of_their_own() {
 
 #[test]
 fn what_is_its_own_skeleton_has_no_guard() {
-    for handle in ["joel", "joe1", "rn", "joé_99", "müller", "ḿ", "日本", "שלום"] {
+    for handle in ["joel", "joe1", "rn", "joé_99", "müller", "ḿ", "日本"] {
         assert_eq!(guard(handle), None, "{handle}");
     }
     let email = Identifier::parse(RawIdentifier::Email("ѕсоре@x.y")).unwrap();

@@ -140,6 +140,16 @@ fn threads_under_a_wild_clock_repeat_no_id() {
 }
 
 #[test]
+fn threads_that_all_move_the_clock_on_repeat_no_id() {
+    for mode in [Mode::Variable, Mode::Sequential] {
+        let time = AtomicU64::new(WINDOW);
+        let ten_seconds_a_call = move || time.fetch_add(10_000, Ordering::Relaxed);
+        let ids = Generator::builder(mode).clock(ten_seconds_a_call).build();
+        assert_distinct(&draw_in_parallel(&ids, 8, 400_000));
+    }
+}
+
+#[test]
 fn ten_million_ids_of_eight_threads_are_distinct() {
     let ids = Generator::new(Mode::Variable);
     let drawn = draw_in_parallel(&ids, 8, 10_000_000);

@@ -1,0 +1,42 @@
+//! The API over gRPC: decode, ask the directory, encode. No rule of the directory is decided here.
+
+mod connection;
+mod convert;
+mod directory_service;
+mod guard;
+mod health;
+mod registry_service;
+mod router;
+mod server;
+mod status;
+
+use std::time::Duration;
+
+pub use server::serve;
+
+/// How much the server takes on, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The longest that a call may take; a shorter `grpc-timeout` of the caller counts.
+    pub call_timeout: Duration,
+    /// Calls under way at once; more are refused at once with OVERLOADED.
+    pub max_calls: usize,
+    /// Connections at once; more wait to be accepted.
+    pub max_connections: usize,
+    /// After this long a connection is told to finish and come again, so that callers spread over new servers.
+    pub connection_age: Duration,
+    /// How long calls under way may take to finish once the server is asked to stop.
+    pub drain: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            call_timeout: Duration::from_secs(10),
+            max_calls: 1_024,
+            max_connections: 10_000,
+            connection_age: Duration::from_secs(60 * 60),
+            drain: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! RegistryService: mutations.
+
+use std::sync::Arc;
+
+use prost::Message;
+use tonic::{Request, Response, Status};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::convert;
+use super::status::status;
+use crate::directory::{Call, Directory, Error, Invalid, Tenant, User};
+use crate::proto::v1;
+use crate::proto::v1::registry_service_server::RegistryService;
+
+pub struct RegistryApi(pub Arc<Directory>);
+
+/// Who calls, as long as callers have no credentials.
+const CALLER: &str = "anonymous";
+
+/// The mutation that `request` asks for.
+fn call<'a>(
+    method: &'static str,
+    request: &impl Message,
+    tenant: &str,
+    etag: &'a str,
+    request_id: &'a str,
+) -> Result<Call<'a>, Status> {
+    let fingerprint = if request_id.is_empty() { 0 } else { xxh3_64(&request.encode_to_vec()) };
+    let tenant = Tenant::parse(tenant).map_err(status)?;
+    Ok(Call { tenant, etag, request_id, method, fingerprint, caller: CALLER })
+}
+
+fn answer(outcome: Result<User, Error>) -> Result<Option<v1::User>, Status> {
+    outcome.map(convert::user).map(Some).map_err(status)
+}
+
+fn given(user: &Option<v1::User>) -> Result<&v1::User, Status> {
+    user.as_ref().ok_or_else(|| status(Error::invalid(Invalid::Field, "user", "is missing")))
+}
+
+#[tonic::async_trait]
+impl RegistryService for RegistryApi {
+    async fn create_user(
+        &self,
+        request: Request<v1::CreateUserRequest>,
+    ) -> Result<Response<v1::CreateUserResponse>, Status> {
+        let request = request.into_inner();
+        let call = call("CreateUser", &request, &request.tenant, "", &request.request_id)?;
+        let user = given(&request.user)?;
+        let identities = convert::raw_identities(&user.identities).map_err(status)?;
+        let attributes = convert::attributes(&user.attributes).map_err(status)?;
+        let created = self.0.create(call, user.display_name.clone(), &identities, attributes).await;
+        Ok(Response::new(v1::CreateUserResponse { user: answer(created)? }))
+    }
+
+    async fn update_user(
+        &self,
+        request: Request<v1::UpdateUserRequest>,
+    ) -> Result<Response<v1::UpdateUserResponse>, Status> {
+        let request = request.into_inner();
+        let user = given(&request.user)?;
+        let call = call("UpdateUser", &request, &request.tenant, &user.etag, &request.request_id)?;
+        let attributes = convert::attributes(&user.attributes).map_err(status)?;
+        let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
+        let updated = self.0.update(call, &user.user_id, mask, user.display_name.clone(), attributes).await;
+        Ok(Response::new(v1::UpdateUserResponse { user: answer(updated)? }))
+    }
+
+    async fn link_identity(
+        &self,
+        request: Request<v1::LinkIdentityRequest>,
+    ) -> Result<Response<v1::LinkIdentityResponse>, Status> {
+        let request = request.into_inner();
+        let call = call("LinkIdentity", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let raw = convert::raw(request.identifier.as_ref());
+        let linked = self.0.link(call, &request.user_id, raw, request.verified).await;
+        Ok(Response::new(v1::LinkIdentityResponse { user: answer(linked)? }))
+    }
+
+    async fn unlink_identity(
+        &self,
+        request: Request<v1::UnlinkIdentityRequest>,
+    ) -> Result<Response<v1::UnlinkIdentityResponse>, Status> {
+        let request = request.into_inner();
+        let call = call("UnlinkIdentity", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let raw = convert::raw(request.identifier.as_ref());
+        let unlinked = self.0.unlink(call, &request.user_id, raw).await;
+        Ok(Response::new(v1::UnlinkIdentityResponse { user: answer(unlinked)? }))
+    }
+
+    async fn replace_identity(
+        &self,
+        request: Request<v1::ReplaceIdentityRequest>,
+    ) -> Result<Response<v1::ReplaceIdentityResponse>, Status> {
+        let request = request.into_inner();
+        let call = call("ReplaceIdentity", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let old = convert::raw(request.old_identifier.as_ref());
+        let new = convert::raw(request.new_identifier.as_ref());
+        let replaced = self.0.replace(call, &request.user_id, old, new).await;
+        Ok(Response::new(v1::ReplaceIdentityResponse { user: answer(replaced)? }))
+    }
+
+    async fn verify_identity(
+        &self,
+        request: Request<v1::VerifyIdentityRequest>,
+    ) -> Result<Response<v1::VerifyIdentityResponse>, Status> {
+        let request = request.into_inner();
+        let call = call("VerifyIdentity", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let raw = convert::raw(request.identifier.as_ref());
+        let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
+        let verified = self.0.verify(call, &request.user_id, raw, by).await;
+        Ok(Response::new(v1::VerifyIdentityResponse { user: answer(verified)? }))
+    }
+}

@@ -1,0 +1,80 @@
+//! Accepts connections until it is told to stop, then lets what is under way finish.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use super::guard::Guard;
+use super::router::Router;
+use super::{Options, connection, health};
+use crate::directory::Directory;
+
+/// Serves the API on `listener` until `shutdown` completes; then tells health, takes no further calls, and lets those
+/// under way finish within [`Options::drain`].
+///
+/// # Errors
+/// Where the service descriptors cannot be read.
+pub async fn serve(
+    listener: TcpListener,
+    directory: Arc<Directory>,
+    options: Options,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let reporter = health::reporter().await;
+    let router = Router::new(&directory, &reporter).map_err(io::Error::other)?;
+    let guard = Arc::new(Guard::new(router, options.max_calls, options.call_timeout));
+    let (drain, draining) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    tokio::select! {
+        () = accept(&listener, &mut connections, &guard, options, &draining) => {}
+        () = health::watch(&reporter, &directory) => {}
+        () = shutdown => {}
+    }
+    drop(listener);
+    health::drain(reporter).await;
+    drain.send_replace(true);
+    let finished = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(options.drain, finished).await.is_err() {
+        tracing::warn!(connections = connections.len(), "some calls did not finish in time");
+    }
+    Ok(())
+}
+
+async fn accept(
+    listener: &TcpListener,
+    connections: &mut JoinSet<()>,
+    guard: &Arc<Guard>,
+    options: Options,
+    draining: &watch::Receiver<bool>,
+) {
+    let places = Arc::new(Semaphore::new(options.max_connections));
+    while let Ok(place) = places.clone().acquire_owned().await {
+        let stream = next(listener).await;
+        let (guard, draining) = (guard.clone(), draining.clone());
+        connections.spawn(async move {
+            connection::serve(stream, guard, options, draining).await;
+            drop(place);
+        });
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+/// The next connection. Where the machine has no file left for it, some may be free soon.
+async fn next(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let _ = stream.set_nodelay(true);
+                return stream;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}

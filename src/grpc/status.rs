@@ -1,0 +1,123 @@
+//! From a directory error to a gRPC status with rich details (AIP-193): one reason for each case, for programs to act on.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+use crate::directory::{Error, Invalid};
+
+const DOMAIN: &str = "polynym";
+
+/// When to try again where the server or its store is short of something.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The status for an error of the directory. What only the operator may know goes to the log.
+pub fn status(error: Error) -> Status {
+    let message = error.to_string();
+    match error {
+        Error::Invalid { what, field, message } => invalid(what, &field, &message),
+        Error::BatchTooLarge { limit, count } => {
+            limited(Code::InvalidArgument, "BATCH_TOO_LARGE", &message, limit, count)
+        }
+        Error::TooMany { what: _, limit, count } => {
+            limited(Code::ResourceExhausted, "LIMIT_EXCEEDED", &message, limit, count)
+        }
+        Error::IdentityNotFound => plain(Code::NotFound, "IDENTITY_NOT_FOUND", &message),
+        Error::UserNotFound => plain(Code::NotFound, "USER_NOT_FOUND", &message),
+        Error::IdentityTaken { owner, field } => {
+            let mut details = info("IDENTITY_TAKEN", [("owner", owner.to_string())]);
+            details.add_bad_request_violation(&field, &message);
+            Status::with_error_details(Code::AlreadyExists, format!("{field}: {message}"), details)
+        }
+        Error::EtagMismatch => plain(Code::Aborted, "ETAG_MISMATCH", &message),
+        Error::RequestIdReused => violation("REQUEST_ID_REUSED", "request_id", &message),
+        Error::Unavailable(cause) => {
+            log(&*cause, &message);
+            retry(Code::Unavailable, "STORE_UNAVAILABLE", &message)
+        }
+        Error::OutcomeUnknown(cause) => {
+            log(&*cause, &message);
+            plain(Code::Unknown, "OUTCOME_UNKNOWN", &message)
+        }
+        Error::Internal(cause) => {
+            log(&*cause, &message);
+            internal()
+        }
+    }
+}
+
+/// The status for a request field that is malformed.
+pub fn invalid(what: Invalid, field: &str, message: &str) -> Status {
+    let reason = match what {
+        Invalid::Identifier => "IDENTIFIER_INVALID",
+        Invalid::DuplicateIdentifier => "IDENTIFIER_DUPLICATE",
+        Invalid::UserId => "USER_ID_INVALID",
+        Invalid::Tenant => "TENANT_INVALID",
+        Invalid::RequestId => "REQUEST_ID_INVALID",
+        Invalid::UpdateMask => "UPDATE_MASK_INVALID",
+        Invalid::Attribute => "ATTRIBUTE_INVALID",
+        Invalid::Field => "FIELD_INVALID",
+    };
+    violation(reason, field, message)
+}
+
+/// The status for a call when too many are under way.
+pub fn overloaded() -> Status {
+    retry(Code::ResourceExhausted, "OVERLOADED", "too many calls are under way: try again a little later")
+}
+
+/// The status for a call whose time is over.
+pub fn deadline() -> Status {
+    let message = "the call took too long; a mutation may still happen: send it again with the same request_id";
+    plain(Code::DeadlineExceeded, "DEADLINE", message)
+}
+
+/// The status for a request that is larger than the service accepts.
+pub fn message_too_large(message: &str) -> Status {
+    plain(Code::ResourceExhausted, "MESSAGE_TOO_LARGE", message)
+}
+
+/// The status for an item that no longer fits into its batch's answer.
+pub fn answer_too_large(limit: usize) -> Status {
+    let message = format!("the answer holds {limit} bytes already: ask for this item again");
+    let details = info("ANSWER_TOO_LARGE", [("limit", limit.to_string())]);
+    Status::with_error_details(Code::ResourceExhausted, message, details)
+}
+
+/// The status for a fault of this program.
+pub fn internal() -> Status {
+    plain(Code::Internal, "INTERNAL", "internal error")
+}
+
+fn plain(code: Code, reason: &str, message: &str) -> Status {
+    Status::with_error_details(code, message, info(reason, []))
+}
+
+fn retry(code: Code, reason: &str, message: &str) -> Status {
+    let mut details = info(reason, []);
+    details.set_retry_info(Some(RETRY));
+    Status::with_error_details(code, message, details)
+}
+
+fn limited(code: Code, reason: &str, message: &str, limit: usize, value: usize) -> Status {
+    let details = info(reason, [("limit", limit.to_string()), ("value", value.to_string())]);
+    Status::with_error_details(code, message, details)
+}
+
+fn violation(reason: &str, field: &str, message: &str) -> Status {
+    let mut details = info(reason, []);
+    details.add_bad_request_violation(field, message);
+    Status::with_error_details(Code::InvalidArgument, format!("{field}: {message}"), details)
+}
+
+fn info<const N: usize>(reason: &str, metadata: [(&str, String); N]) -> ErrorDetails {
+    let metadata: HashMap<_, _> = metadata.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    ErrorDetails::with_error_info(reason, DOMAIN, metadata)
+}
+
+fn log(cause: &(dyn std::error::Error + 'static), message: &str) {
+    let causes: Vec<_> = std::iter::successors(Some(cause), |cause| cause.source()).map(ToString::to_string).collect();
+    tracing::error!(cause = %causes.join(": "), "{message}");
+}
