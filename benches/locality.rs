@@ -9,8 +9,9 @@ use divan::Bencher;
 use polynym::locality::{Generator, LocalityId, Mode, TEXT_LEN};
 use uuid::Uuid;
 
-/// Large samples, so that starting a sample together weighs little beside the ids in it.
-const IDS: u32 = 20_000;
+/// Ids in a sample: enough for two threads to run side by side and not one after the other.
+const IDS: u32 = 200_000;
+const SAMPLES: u32 = 25;
 
 static VARIABLE: LazyLock<Generator> = LazyLock::new(|| Generator::new(Mode::Variable));
 static SEQUENTIAL: LazyLock<Generator> = LazyLock::new(|| Generator::new(Mode::Sequential));
@@ -19,29 +20,29 @@ fn main() {
     divan::main();
 }
 
-#[divan::bench(threads = [1, 2], sample_size = IDS)]
+#[divan::bench(threads = [1, 2], sample_count = SAMPLES, sample_size = IDS)]
 fn locality_variable(bencher: Bencher) {
     let ids = &*VARIABLE;
     bencher.bench(|| ids.next_id());
 }
 
-#[divan::bench(threads = [1, 2], sample_size = IDS)]
+#[divan::bench(threads = [1, 2], sample_count = SAMPLES, sample_size = IDS)]
 fn locality_sequential(bencher: Bencher) {
     let ids = &*SEQUENTIAL;
     bencher.bench(|| ids.next_id());
 }
 
-#[divan::bench(threads = [1, 2], sample_size = IDS)]
+#[divan::bench(threads = [1, 2], sample_count = SAMPLES, sample_size = IDS)]
 fn uuid_v4() -> Uuid {
     Uuid::new_v4()
 }
 
-#[divan::bench(threads = [1, 2], sample_size = IDS)]
+#[divan::bench(threads = [1, 2], sample_count = SAMPLES, sample_size = IDS)]
 fn uuid_v7() -> Uuid {
     Uuid::now_v7()
 }
 
-#[divan::bench(sample_size = IDS)]
+#[divan::bench(sample_count = SAMPLES, sample_size = IDS)]
 fn write_text(bencher: Bencher) {
     let id = VARIABLE.next_id();
     bencher.bench(|| {
@@ -51,7 +52,7 @@ fn write_text(bencher: Bencher) {
     });
 }
 
-#[divan::bench(sample_size = IDS)]
+#[divan::bench(sample_count = SAMPLES, sample_size = IDS)]
 fn read_text(bencher: Bencher) {
     let text = VARIABLE.next_id().to_string();
     bencher.bench(|| divan::black_box(&text).parse::<LocalityId>());

@@ -248,8 +248,8 @@ pub struct Normalization {
     pub changes: Vec<Change>,
 }
 
-/// Loads what the rules build on first use, so that no caller waits for it. Takes some tens of
-/// milliseconds the first time.
+/// Loads what the rules build on first use, so that no caller waits for it. Takes about a tenth
+/// of a second the first time.
 pub fn warm_up() {
     numbering::warm_up();
 }

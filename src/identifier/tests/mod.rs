@@ -1,6 +1,8 @@
 //! The rules against their sources: the design's own examples, published vectors, properties, and
 //! a bounded run of a fuzz target per kind.
 
+#![allow(clippy::unwrap_used)]
+
 use super::{Change, Identifier, Kind, Normalization, RawIdentifier, Rejection, Rule};
 
 mod email;
