@@ -1,0 +1,37 @@
+//! The embedded store: the conformance suite, and what is particular to a store in a folder.
+
+mod support;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use polynym::directory::Store;
+use polynym::store::conformance::{Failure, Place};
+use polynym::store::embedded::{Embedded, Options};
+use tempfile::TempDir;
+
+/// A folder of its own for one store.
+struct Folder {
+    folder: TempDir,
+    options: Options,
+}
+
+impl Folder {
+    fn new(options: Options) -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), options }
+    }
+}
+
+#[async_trait]
+impl Place for Folder {
+    async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+        let (path, options) = (self.folder.path().to_owned(), self.options);
+        let store = tokio::task::spawn_blocking(move || Embedded::open(&path, options)).await??;
+        Ok(Arc::new(store))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conformance() {
+    support::conformance(|| Arc::new(Folder::new(Options::default()))).await;
+}
