@@ -12,7 +12,7 @@ use crate::locality::LocalityId;
 /// of its time.
 pub struct Snapshot {
     users: ReadOnlyTable<&'static [u8; 16], &'static [u8]>,
-    identities: ReadOnlyTable<&'static str, &'static [u8; Claim::BYTES]>,
+    identities: ReadOnlyTable<&'static [u8], &'static [u8; Claim::BYTES]>,
 }
 
 impl Snapshot {
@@ -25,7 +25,7 @@ impl Snapshot {
 
     /// The user who owns `key`.
     pub fn resolve(&self, key: &IdentityKey) -> Result<Option<User>, Fault> {
-        let Some(claim) = self.identities.get(key.as_str())? else {
+        let Some(claim) = self.identities.get(key.as_str().as_bytes())? else {
             return Ok(None);
         };
         let user = self.user(Claim::owner(claim.value()))?;

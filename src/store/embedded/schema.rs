@@ -18,8 +18,8 @@ pub const VERSION: u64 = 1;
 pub const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// User id to [`UserRecord`].
 pub const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
-/// Identity key to [`Claim`]: unique, being the key.
-pub const IDENTITIES: TableDefinition<'_, &str, &[u8; Claim::BYTES]> = TableDefinition::new("identities");
+/// Identity key to [`Claim`]: unique, being the key. As bytes, which order like text and need no check on every step.
+pub const IDENTITIES: TableDefinition<'_, &[u8], &[u8; Claim::BYTES]> = TableDefinition::new("identities");
 /// Request key to [`RequestRecord`].
 pub const REQUESTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("requests");
 /// Time of a request, in milliseconds, and its key: what to forget first.
