@@ -35,3 +35,8 @@ impl Place for Folder {
 async fn conformance() {
     support::conformance(|| Arc::new(Folder::new(Options::default()))).await;
 }
+
+#[test]
+fn random_operations_agree_with_the_model() {
+    support::steps::against_the_model(|| Folder::new(Options::default()));
+}

@@ -1,5 +1,7 @@
 //! What the tests of the stores share.
 
+pub mod steps;
+
 use std::sync::Arc;
 use std::time::Instant;
 

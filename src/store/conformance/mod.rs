@@ -7,10 +7,12 @@ mod fixture;
 mod invariants;
 mod isolation;
 mod linking;
+pub mod model;
 mod quantity;
 mod reading;
 mod replacing;
 mod requests;
+pub mod step;
 mod survival;
 mod updating;
 
