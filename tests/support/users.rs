@@ -1,7 +1,7 @@
 //! Users by number, for tests that write many and look for them later.
 
 use polynym::directory::{
-    Change, Consistency, Draft, DraftIdentity, Error, Limits, Mutation, Store, Tenant, Timestamp, User,
+    Change, Consistency, Draft, DraftIdentity, Error, Limits, Mutation, Store, Tenant, Timestamp, User, WireUser,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::LocalityId;
@@ -52,10 +52,11 @@ pub async fn look_up(store: &dyn Store, n: usize) -> Result<bool, Error> {
     let keys = identifiers(n).map(|identifier| IdentityKey::new("default", &identifier));
     let mut found = Vec::new();
     for key in keys {
-        found.extend(store.resolve(&[key], Consistency::Latest).await?.users);
+        let resolved = store.resolve(&[key], Consistency::Latest).await?;
+        found.extend(resolved.found.into_iter().map(|found| found.map(|found| found.user)));
     }
     found.extend(store.get(&Tenant::DEFAULT, &[id(n)]).await?);
-    let wanted = user(n);
+    let wanted = WireUser::of(&user(n));
     let there = found.iter().flatten().filter(|found| **found == wanted).count();
     assert!(found.iter().flatten().count() == there, "user {n} is another one: {found:?}");
     assert!(there == 0 || there == 3, "user {n} is there in part: {found:?}");

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Failure;
+use super::decoded;
 use super::ensure::{ensure, equal};
 use super::fixture::{Fixture, identifier};
 use crate::directory::{Consistency, Tenant, User};
@@ -14,13 +15,14 @@ impl Fixture {
     /// Fails unless the invariants hold for the users of the default tenant with these ids, so far as they exist, and
     /// for `names`, which nobody else owns. Answers with the users.
     pub async fn invariants(&self, ids: &[LocalityId], names: &[String]) -> Result<Vec<User>, Failure> {
-        let users: Vec<User> = self.store.get(&Tenant::DEFAULT, ids).await?.into_iter().flatten().collect();
+        let users: Vec<User> =
+            decoded::users(&*self.store, &Tenant::DEFAULT, ids).await?.into_iter().flatten().collect();
         let mut owners = owners(&users)?;
         for name in names {
             owners.entry(identifier(name)?).or_default();
         }
         let keys: Vec<_> = owners.keys().map(|name| IdentityKey::new(Tenant::DEFAULT.as_str(), name)).collect();
-        let found = self.store.resolve(&keys, Consistency::Latest).await?.users;
+        let found = decoded::owners(&*self.store, &keys, Consistency::Latest).await?;
         equal(&found.len(), &keys.len(), "answers")?;
         for ((name, owner), found) in owners.iter().zip(&found) {
             equal(&found.as_ref(), owner, &format!("the owner of {name}"))?;

@@ -2,6 +2,7 @@
 //! at first, and a [`model`] for random operations. What is particular to one store is tested beside that store.
 
 mod concurrency;
+mod decoded;
 mod ensure;
 mod fixture;
 mod invariants;

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::decoded;
 use super::ensure::{ensure, equal};
 use super::fixture::{identifier, tenant};
 use super::step::{ATTRIBUTES, Action, Etag, NAMES, Step, TENANTS, all, set};
@@ -193,12 +194,12 @@ impl Model {
             let ids: Vec<_> = self.users.iter().map(|(user, _)| user.id).collect();
             let users: Vec<_> =
                 self.users.iter().map(|(user, _)| Some(user.clone()).filter(|u| u.tenant == tenant)).collect();
-            equal(&store.get(&tenant, &ids).await?, &users, "the users")?;
+            equal(&decoded::users(store, &tenant, &ids).await?, &users, "the users")?;
             let names = NAMES.iter().map(|name| identifier(name)).collect::<Result<Vec<_>, _>>()?;
             let keys: Vec<_> = names.iter().map(|name| IdentityKey::new(tenant.as_str(), name)).collect();
             let owner = |name: &Identifier| users.iter().flatten().find(|user| position(user, name).is_some());
             let owners: Vec<_> = names.iter().map(|name| owner(name).cloned()).collect();
-            equal(&store.resolve(&keys, Consistency::Latest).await?.users, &owners, "the owners")?;
+            equal(&decoded::owners(store, &keys, Consistency::Latest).await?, &owners, "the owners")?;
         }
         Ok(())
     }

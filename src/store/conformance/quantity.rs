@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Failure;
+use super::decoded;
 use super::ensure::{equal, refused};
 use super::fixture::{Fixture, draft, key, link, replace, unlink};
 use crate::directory::{Change, Consistency, Draft, Error, Limits, Mutation, Tenant, Update, User, Value};
@@ -78,11 +79,11 @@ pub async fn a_batch_is_answered_in_order(f: Fixture) -> Result<(), Failure> {
         Ok((key("default", &name)?, users.get(user).filter(|_| kind > 0).cloned()))
     };
     let (keys, wanted): (Vec<_>, Vec<_>) = (0..BATCH).map(item).collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-    let found = f.store.resolve(&keys, Consistency::Latest).await?.users;
+    let found = decoded::owners(&*f.store, &keys, Consistency::Latest).await?;
     equal(&found, &wanted, "the owners of 1,000 keys")?;
     let ids: Vec<_> = (0..BATCH).map(|n| if n % 4 == 0 { f.ids.next_id() } else { users[n * 7 % 50].id }).collect();
     let wanted: Vec<_> = (0..BATCH).map(|n| users.get(n * 7 % 50).filter(|_| n % 4 > 0).cloned()).collect();
-    equal(&f.store.get(&Tenant::DEFAULT, &ids).await?, &wanted, "the users of 1,000 ids")
+    equal(&decoded::users(&*f.store, &Tenant::DEFAULT, &ids).await?, &wanted, "the users of 1,000 ids")
 }
 
 /// A user with as much as the default limits and the sizes of texts allow, or nearly.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Failure;
+use super::decoded;
 use super::ensure::{ensure, equal, refused, taken};
 use super::fixture::{Fixture, identifier, key, link, replace, unlink};
 use super::linking::names;
@@ -108,7 +109,7 @@ struct Watcher {
 impl Watcher {
     async fn owner(&self, name: &str) -> Result<Option<User>, Failure> {
         let found =
-            self.store.resolve(&[key("default", name)?], Consistency::Linearizable).await?.users.pop().flatten();
+            decoded::owners(&*self.store, &[key("default", name)?], Consistency::Linearizable).await?.pop().flatten();
         if let Some(user) = &found {
             equal(&user.id, &self.id, &format!("the owner of {name}"))?;
             ensure(user.identity(&identifier(name)?).is_some(), format!("the owner of {name} does not list it"))?;
@@ -129,7 +130,7 @@ impl Watcher {
             let begun = self.progress.begun.load(Ordering::SeqCst);
             ensure(next.is_some() || begun > done + 1, "between two names neither resolved")?;
         }
-        let user = self.store.get(&Tenant::DEFAULT, &[self.id]).await?.pop().flatten();
+        let user = decoded::users(&*self.store, &Tenant::DEFAULT, &[self.id]).await?.pop().flatten();
         equal(&user.map(|user| user.identities.len()), &Some(2), "identities at any moment")
     }
 
@@ -163,9 +164,12 @@ async fn watch_moves(store: Arc<dyn Store>, name: &'static str, done: Arc<Atomic
     let key = key("default", name)?;
     let mut found = 0;
     while done.load(Ordering::SeqCst) == 0 {
-        let users = store.resolve(std::slice::from_ref(&key), Consistency::Latest).await?.users;
+        let users = decoded::owners(&*store, std::slice::from_ref(&key), Consistency::Latest).await?;
         for user in users.into_iter().flatten() {
-            ensure(user.owns(&key), format!("{name} resolves to a user who does not list it"))?;
+            ensure(
+                user.identities.iter().any(|identity| key.is_of(&identity.identifier)),
+                format!("{name} resolves to a user who does not list it"),
+            )?;
             found += 1;
         }
         tokio::task::yield_now().await;
