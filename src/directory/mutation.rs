@@ -61,11 +61,11 @@ impl Mutation {
     /// # Errors
     /// [`Error::UserNotFound`], [`Error::EtagMismatch`], [`Error::IdentityNotFound`] or [`Error::TooMany`].
     pub fn apply(&self, before: Option<&User>) -> Result<User, Error> {
-        let mut after = match (&self.change, before.filter(|user| user.tenant == self.tenant)) {
+        let mut after = match (&self.change, before) {
             (Change::Create(draft), None) => draft.user(self.user_id, self.tenant.clone(), self.time),
             (Change::Create(_), Some(_)) => return Err(Error::Internal("an id was given twice".into())),
-            (_, None) => return Err(Error::UserNotFound),
-            (_, Some(user)) => self.changed(user)?,
+            (_, Some(user)) if user.tenant == self.tenant => self.changed(user)?,
+            _ => return Err(Error::UserNotFound),
         };
         after.settle_primaries();
         if let Some(before) = before.filter(|before| **before != after) {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::check_any;
-use crate::identifier::RawIdentifier;
+use crate::identifier::{RawIdentifier, warm_up};
 
 const TIME: Duration = Duration::from_millis(500);
 
@@ -30,6 +30,7 @@ fn text(bytes: &[u8]) -> String {
 
 /// The bytes as pieces and as UTF-8, given to `check`.
 fn fuzz(check: impl Fn(&str) + std::panic::RefUnwindSafe) {
+    warm_up();
     bolero::check!().with_test_time(TIME).for_each(|bytes: &[u8]| {
         check(&text(bytes));
         check(&String::from_utf8_lossy(bytes));

@@ -12,7 +12,7 @@ use crate::locality::LocalityId;
 
 pub struct Tables<'t> {
     users: Table<'t, &'static [u8; 16], &'static [u8]>,
-    identities: Table<'t, &'static str, &'static [u8; Claim::BYTES]>,
+    identities: Table<'t, &'static [u8], &'static [u8; Claim::BYTES]>,
     requests: Table<'t, &'static str, &'static [u8]>,
     request_times: Table<'t, (i64, &'static str), ()>,
 }
@@ -54,19 +54,19 @@ impl<'t> Tables<'t> {
 
     fn user(&self, id: LocalityId) -> Result<Option<User>, Fault> {
         let record = self.users.get(id.as_bytes())?;
-        record.map(|record| decode_user(id, record.value())).transpose()
+        record.map(|record| decode_user(record.value())).transpose()
     }
 
     fn owner(&self, key: &IdentityKey) -> Result<Option<LocalityId>, Fault> {
-        Ok(self.identities.get(key.as_str())?.map(|claim| Claim::owner(claim.value())))
+        Ok(self.identities.get(key.as_str().as_bytes())?.map(|claim| Claim::owner(claim.value())))
     }
 
     fn write(&mut self, user: &User, claims: &ClaimChanges) -> Result<(), Fault> {
         for key in &claims.released {
-            self.identities.remove(key.as_str())?;
+            self.identities.remove(key.as_str().as_bytes())?;
         }
         for key in &claims.taken {
-            self.identities.insert(key.as_str(), &Claim::encode(user.id, RULES_VERSION))?;
+            self.identities.insert(key.as_str().as_bytes(), &Claim::encode(user.id, RULES_VERSION))?;
         }
         self.users.insert(user.id.as_bytes(), encode_user(user).as_slice())?;
         Ok(())

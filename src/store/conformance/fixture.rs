@@ -1,0 +1,170 @@
+//! What every case starts with: an empty store, ids, a clock, and short ways to say what is to be done.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use super::decoded;
+use super::ensure::equal;
+use super::{Failure, Place};
+use crate::directory::{
+    Change, Consistency, Draft, DraftIdentity, Error, Limits, Mutation, Request, Store, Tenant, Timestamp, User,
+};
+use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
+use crate::locality::{Generator, LocalityId, Mode};
+
+/// When the first mutation of a case happens: 2026-01-01T00:00:00Z.
+const START: i64 = 1_767_225_600_000;
+
+/// A store to try, with what is needed to ask it for things.
+pub struct Fixture {
+    pub store: Arc<dyn Store>,
+    pub ids: Generator,
+    place: Arc<dyn Place>,
+    clock: AtomicI64,
+}
+
+impl Fixture {
+    pub async fn new(place: Arc<dyn Place>) -> Result<Self, Failure> {
+        let ids = Generator::builder(Mode::Variable).random_origin().build();
+        Ok(Self { store: place.open().await?, ids, place, clock: AtomicI64::new(START) })
+    }
+
+    /// Closes the store and opens it again.
+    pub async fn reopen(self) -> Result<Self, Failure> {
+        let Self { store, ids, place, clock } = self;
+        drop(store);
+        Ok(Self { store: place.open().await?, ids, place, clock })
+    }
+
+    /// The mutation of a user of the default tenant, a second later than the one before.
+    pub fn mutation(&self, user_id: LocalityId, change: Change) -> Mutation {
+        Mutation {
+            tenant: Tenant::DEFAULT,
+            user_id,
+            etag: None,
+            request: None,
+            time: Timestamp::from_millis(self.clock.fetch_add(1_000, Ordering::Relaxed)),
+            limits: Limits::default(),
+            change,
+        }
+    }
+
+    /// The mutation that creates a user who owns `names`.
+    pub fn creation(&self, names: &[&str]) -> Result<Mutation, Failure> {
+        Ok(self.mutation(self.ids.next_id(), create(names)?))
+    }
+
+    /// Creates a user who owns `names`.
+    pub async fn create(&self, names: &[&str]) -> Result<User, Failure> {
+        Ok(self.store.mutate(self.creation(names)?).await?)
+    }
+
+    /// Carries out a change on an id that nobody has.
+    pub async fn change_new(&self, change: Change) -> Result<User, Error> {
+        self.store.mutate(self.mutation(self.ids.next_id(), change)).await
+    }
+
+    /// Changes a user of the default tenant.
+    pub async fn change(&self, user: &User, change: Change) -> Result<User, Error> {
+        self.store.mutate(self.mutation(user.id, change)).await
+    }
+
+    /// The mutations at once, each in a task of its own; their outcomes, in order.
+    pub async fn all(&self, mutations: Vec<Mutation>) -> Result<Vec<Result<User, Error>>, Failure> {
+        let start = |mutation| {
+            let store = self.store.clone();
+            tokio::spawn(async move { store.mutate(mutation).await })
+        };
+        let tasks: Vec<_> = mutations.into_iter().map(start).collect();
+        let mut outcomes = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            outcomes.push(task.await?);
+        }
+        Ok(outcomes)
+    }
+
+    /// The user of the default tenant who owns the identifier with this text form.
+    pub async fn owner(&self, name: &str) -> Result<Option<User>, Failure> {
+        let keys = [key("default", name)?];
+        let users = decoded::owners(&*self.store, &keys, Consistency::Latest).await?;
+        equal(&users.len(), &1, "answers to one key")?;
+        Ok(users.into_iter().next().flatten())
+    }
+
+    /// Fails unless each of `names` resolves to `owner` as it is here.
+    pub async fn owns(&self, owner: &User, names: &[&str]) -> Result<(), Failure> {
+        for name in names {
+            equal(&self.owner(name).await?.as_ref(), &Some(owner), &format!("the owner of {name}"))?;
+        }
+        Ok(())
+    }
+
+    /// Fails unless each of `names` resolves to nobody.
+    pub async fn free(&self, names: &[&str]) -> Result<(), Failure> {
+        for name in names {
+            equal(&self.owner(name).await?, &None, &format!("the owner of {name}"))?;
+        }
+        Ok(())
+    }
+
+    /// The user of the default tenant with this id.
+    pub async fn get(&self, id: LocalityId) -> Result<Option<User>, Failure> {
+        let users = decoded::users(&*self.store, &Tenant::DEFAULT, &[id]).await?;
+        equal(&users.len(), &1, "answers to one id")?;
+        Ok(users.into_iter().next().flatten())
+    }
+
+    /// Fails unless the user is as it is here, by its id and by all that it owns.
+    pub async fn is_kept(&self, user: &User) -> Result<(), Failure> {
+        equal(&self.get(user.id).await?.as_ref(), &Some(user), "the user by its id")?;
+        for identity in &user.identities {
+            self.owns(user, &[&identity.identifier.to_string()]).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the text form of an identifier.
+pub fn identifier(name: &str) -> Result<Identifier, Failure> {
+    let parsed = RawIdentifier::from_text(name).map_err(Failure::from);
+    let parsed = parsed.and_then(|raw| Identifier::parse(raw).map_err(Failure::from));
+    parsed.map_err(|error| format!("the case itself is wrong: {name}: {error}").into())
+}
+
+/// The key of an identifier in its text form.
+pub fn key(tenant: &str, name: &str) -> Result<IdentityKey, Failure> {
+    Ok(IdentityKey::new(tenant, &identifier(name)?))
+}
+
+/// An identity that is to be linked, typed as in the text form.
+pub fn draft(name: &str) -> Result<DraftIdentity, Failure> {
+    let display = RawIdentifier::from_text(name)?.typed().to_owned();
+    Ok(DraftIdentity { identifier: identifier(name)?, display, verification: None, primary: false })
+}
+
+pub fn create(names: &[&str]) -> Result<Change, Failure> {
+    let identities = names.iter().map(|name| draft(name)).collect::<Result<_, _>>()?;
+    Ok(Change::Create(Draft { identities, ..Draft::default() }))
+}
+
+pub fn link(name: &str) -> Result<Change, Failure> {
+    Ok(Change::Link(draft(name)?))
+}
+
+pub fn unlink(name: &str) -> Result<Change, Failure> {
+    Ok(Change::Unlink(identifier(name)?))
+}
+
+pub fn replace(old: &str, new: &str) -> Result<Change, Failure> {
+    Ok(Change::Replace(identifier(old)?, draft(new)?))
+}
+
+/// A request with this key and fingerprint.
+pub fn request(key: &str, fingerprint: u64) -> Option<Request> {
+    Some(Request { key: key.to_owned(), fingerprint })
+}
+
+/// The name of a tenant.
+pub fn tenant(name: &str) -> Result<Tenant, Failure> {
+    Ok(Tenant::parse(name)?)
+}

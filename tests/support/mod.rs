@@ -1,0 +1,38 @@
+//! What the tests of the stores share.
+
+pub mod steps;
+pub mod users;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::stream::{self, StreamExt};
+use polynym::store::conformance::{Place, cases};
+
+/// How many cases run at once: most of their time goes into waiting for a sync.
+const AT_ONCE: usize = 4;
+
+/// Runs the conformance suite, each case in a place of its own, and tells of each. With `POLYNYM_CASE` set, only those
+/// cases run whose name contains it.
+pub async fn conformance(place: impl Fn() -> Arc<dyn Place>) {
+    let only = std::env::var("POLYNYM_CASE").unwrap_or_default();
+    let chosen = cases().into_iter().filter(|case| case.name().contains(&only));
+    let run = |case: polynym::store::conformance::Case| {
+        let (name, place) = (case.name(), place());
+        async move {
+            let start = Instant::now();
+            let outcome = tokio::spawn(case.run(place)).await;
+            let failure = match outcome {
+                Ok(Ok(())) => None,
+                Ok(Err(failure)) => Some(failure.to_string()),
+                Err(panic) => Some(panic.to_string()),
+            };
+            println!("{name} ({} ms): {}", start.elapsed().as_millis(), failure.as_deref().unwrap_or("ok"));
+            (name, failure.is_some())
+        }
+    };
+    let outcomes: Vec<_> = stream::iter(chosen).map(run).buffer_unordered(AT_ONCE).collect().await;
+    assert!(!outcomes.is_empty(), "no case has {only} in its name");
+    let failed: Vec<_> = outcomes.into_iter().filter(|(_, failed)| *failed).map(|(name, _)| name).collect();
+    assert!(failed.is_empty(), "{} cases failed: {failed:#?}", failed.len());
+}
