@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use super::support::users;
 use super::{FILE, open};
 
-const USERS: usize = 200;
+const USERS: usize = 60;
 /// Of redb's header: magic, page size, layout and two commit slots (redb, docs/design.md).
 const HEADER: usize = 320;
 const PAGE: usize = 4_096;
