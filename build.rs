@@ -1,19 +1,35 @@
 //! Generates the API's types and services from `proto/`, without a protoc to install.
 
 use std::error::Error;
+use std::fs;
 use std::path::PathBuf;
 
 const PROTOS: [&str; 3] =
     ["polynym/v1/directory_service.proto", "polynym/v1/registry_service.proto", "google/rpc/error_details.proto"];
 
+/// The responses that carry users as they are stored: the services answer with these types, which have the same wire
+/// form as the messages.
+const RAW: [(&str, &str); 4] = [
+    (".polynym.v1.ResolveIdentityResponse", "crate::grpc::answer::Resolved"),
+    (".polynym.v1.BatchResolveIdentitiesResponse", "crate::grpc::answer::BatchResolved"),
+    (".polynym.v1.GetUserResponse", "crate::grpc::answer::Got"),
+    (".polynym.v1.BatchGetUsersResponse", "crate::grpc::answer::BatchGot"),
+];
+
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");
     let descriptors = protox::compile(PROTOS, ["proto"])?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
-    std::fs::write(out.join("descriptors.bin"), prost::Message::encode_to_vec(&descriptors))?;
+    fs::write(out.join("descriptors.bin"), prost::Message::encode_to_vec(&descriptors))?;
     tonic_prost_build::configure()
+        .build_server(false)
         .btree_map(".")
         .extern_path(".google.rpc.Status", "::tonic_types::Status")
-        .compile_fds(descriptors)?;
+        .compile_fds(descriptors.clone())?;
+    let services = out.join("services");
+    fs::create_dir_all(&services)?;
+    let builder = tonic_prost_build::configure().build_client(false).out_dir(services);
+    let builder = builder.extern_path(".polynym.v1", "crate::proto::v1").extern_path(".google", "::prost_types");
+    RAW.iter().fold(builder, |builder, (message, path)| builder.extern_path(message, path)).compile_fds(descriptors)?;
     Ok(())
 }

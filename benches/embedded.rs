@@ -63,7 +63,9 @@ async fn creates(store: &Arc<Embedded>, ids: &Arc<Generator>, from: u64, to: u64
 
 async fn resolves(store: &Arc<Embedded>, users: u64, time: Duration) -> f64 {
     let keys: Vec<_> = (0..50_000u64)
-        .map(|n| IdentityKey::new("default", &identifiers(n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % users)[(n % 3) as usize]))
+        .map(|n| {
+            IdentityKey::new("default", &identifiers(n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % users)[(n % 3) as usize])
+        })
         .collect();
     let (start, mut count) = (Instant::now(), 0u64);
     while start.elapsed() < time {
@@ -72,7 +74,7 @@ async fn resolves(store: &Arc<Embedded>, users: u64, time: Duration) -> f64 {
         }
         for key in &keys {
             let found = store.resolve(std::slice::from_ref(key), Consistency::Latest).await.expect("a read");
-            assert!(found.users[0].is_some());
+            assert!(found.found[0].is_some());
             count += 1;
         }
     }

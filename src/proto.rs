@@ -2,9 +2,14 @@
 
 #![allow(missing_docs, unused_qualifications, clippy::all)]
 
-/// The package `polynym.v1`.
+/// The package `polynym.v1`: messages and clients.
 pub mod v1 {
     tonic::include_proto!("polynym.v1");
+}
+
+/// The services of `polynym.v1`, for the server.
+pub(crate) mod services {
+    include!(concat!(env!("OUT_DIR"), "/services/polynym.v1.rs"));
 }
 
 /// The descriptors of every file of `proto/` and of what they import, for reflection and for JSON.

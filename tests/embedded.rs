@@ -1,7 +1,16 @@
 //! The embedded store: the conformance suite, and what is particular to a store in a folder.
 
+#[path = "embedded/crash.rs"]
+mod crash;
+#[path = "embedded/damage.rs"]
+mod damage;
+#[path = "embedded/foreign.rs"]
+mod foreign;
+#[path = "embedded/groups.rs"]
+mod groups;
 mod support;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -9,6 +18,9 @@ use polynym::directory::Store;
 use polynym::store::conformance::{Failure, Place};
 use polynym::store::embedded::{Embedded, Options};
 use tempfile::TempDir;
+
+/// The name of a store's file in its folder.
+const FILE: &str = "directory.redb";
 
 /// A folder of its own for one store.
 struct Folder {
@@ -31,7 +43,17 @@ impl Place for Folder {
     }
 }
 
+/// Opens a store with a small cache, so that reads go to the file.
+fn open(folder: &Path) -> Result<Embedded, polynym::store::embedded::OpenError> {
+    Embedded::open(folder, Options { cache_bytes: 1 << 20, ..Options::default() })
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn conformance() {
     support::conformance(|| Arc::new(Folder::new(Options::default()))).await;
+}
+
+#[test]
+fn random_operations_agree_with_the_model() {
+    support::steps::against_the_model(|| Folder::new(Options::default()));
 }

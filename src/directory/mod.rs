@@ -1,5 +1,5 @@
 //! Users, their identities, and the rules by which both change. The [`Store`] trait says what a store must do.
-//! No RPC and no database here: `grpc` translates to this module, `store` keeps what it decides.
+//! No RPC and no database here, but for the wire form of a user: `grpc` translates to this module, `store` keeps what it decides.
 
 mod attribute;
 mod draft;
@@ -11,6 +11,8 @@ mod tenant;
 mod timestamp;
 mod update;
 mod user;
+mod wire;
+pub(crate) mod wire_fields;
 mod write;
 
 use std::sync::Arc;
@@ -19,12 +21,12 @@ pub use attribute::Value;
 pub use draft::{Draft, DraftIdentity};
 pub use error::{Error, Invalid};
 pub use mutation::{Change, ClaimChanges, Mutation, Request, claim_changes};
-pub use read::Found;
 pub use store::{Consistency, Resolved, Store};
 pub use tenant::Tenant;
 pub use timestamp::Timestamp;
 pub use update::Update;
 pub use user::{Identity, User, Verification};
+pub use wire::{Found, WireError, WireUser, identifier_message, user_message};
 pub use write::{Call, RawIdentity};
 
 use crate::locality::Generator;

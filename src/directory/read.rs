@@ -2,30 +2,9 @@
 
 use std::fmt;
 
-use super::{Consistency, Directory, Error, Identity, Invalid, Tenant, User};
+use super::{Consistency, Directory, Error, Found, Invalid, Tenant, WireUser};
 use crate::identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection};
 use crate::locality::LocalityId;
-
-/// A user, found by one of its identities.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Found {
-    /// The user.
-    pub user: User,
-    /// Where in `user.identities` the identity stands that was asked for.
-    pub position: usize,
-}
-
-impl Found {
-    fn new(user: User, identifier: &Identifier) -> Option<Self> {
-        let position = user.identities.iter().position(|i| i.identifier == *identifier)?;
-        Some(Self { user, position })
-    }
-
-    /// The identity that was asked for.
-    pub fn identity(&self) -> &Identity {
-        &self.user.identities[self.position]
-    }
-}
 
 impl Directory {
     /// The owner of an identifier, and how many reads it took.
@@ -41,8 +20,7 @@ impl Directory {
         let identifier = parse("identifier", raw)?;
         let key = IdentityKey::new(tenant.as_str(), &identifier);
         let resolved = self.store.resolve(&[key], consistency).await?;
-        let user = resolved.users.into_iter().next().flatten();
-        let found = user.and_then(|user| Found::new(user, &identifier));
+        let found = resolved.found.into_iter().next().flatten();
         Ok((found.ok_or(Error::IdentityNotFound)?, resolved.reads))
     }
 
@@ -62,11 +40,9 @@ impl Directory {
         let good = identifiers.iter().flatten();
         let keys: Vec<_> = good.map(|i| IdentityKey::new(tenant.as_str(), i)).collect();
         let resolved = self.store.resolve(&keys, consistency).await?;
-        let mut users = resolved.users.into_iter();
+        let mut found = resolved.found.into_iter();
         let outcome = |identifier: Result<Identifier, Error>| {
-            let identifier = identifier?;
-            let user = users.next().flatten();
-            user.and_then(|user| Found::new(user, &identifier)).ok_or(Error::IdentityNotFound)
+            identifier.and_then(|_| found.next().flatten().ok_or(Error::IdentityNotFound))
         };
         Ok((identifiers.into_iter().map(outcome).collect(), resolved.reads))
     }
@@ -75,7 +51,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::Unavailable`].
-    pub async fn get(&self, tenant: &Tenant, user_id: &str) -> Result<User, Error> {
+    pub async fn get(&self, tenant: &Tenant, user_id: &str) -> Result<WireUser, Error> {
         let id = parse_user_id("user_id", user_id)?;
         let users = self.store.get(tenant, &[id]).await?;
         users.into_iter().next().flatten().ok_or(Error::UserNotFound)
@@ -85,7 +61,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::BatchTooLarge`], [`Error::Unavailable`].
-    pub async fn batch_get(&self, tenant: &Tenant, user_ids: &[String]) -> Result<Vec<Result<User, Error>>, Error> {
+    pub async fn batch_get(&self, tenant: &Tenant, user_ids: &[String]) -> Result<Vec<Result<WireUser, Error>>, Error> {
         self.check_batch(user_ids.len())?;
         let parse = |(n, id): (usize, &String)| parse_user_id(&format!("user_ids[{n}]"), id);
         let ids: Vec<_> = user_ids.iter().enumerate().map(parse).collect();
@@ -111,19 +87,15 @@ impl Directory {
         Ok((normalization, key))
     }
 
-    /// The identifier in canonical form, and who owns it.
+    /// The identifier in canonical form, and whether somebody owns it.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::Unavailable`].
-    pub async fn owner(
-        &self,
-        tenant: &Tenant,
-        raw: Option<RawIdentifier<'_>>,
-    ) -> Result<(Identifier, Option<User>), Error> {
+    pub async fn is_taken(&self, tenant: &Tenant, raw: Option<RawIdentifier<'_>>) -> Result<(Identifier, bool), Error> {
         let identifier = parse("identifier", raw)?;
         let key = IdentityKey::new(tenant.as_str(), &identifier);
         let resolved = self.store.resolve(&[key], Consistency::Latest).await?;
-        Ok((identifier, resolved.users.into_iter().next().flatten()))
+        Ok((identifier, resolved.found.into_iter().flatten().next().is_some()))
     }
 
     fn check_batch(&self, count: usize) -> Result<(), Error> {

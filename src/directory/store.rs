@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Error, Mutation, Tenant, User};
+use super::{Error, Found, Mutation, Tenant, User, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -19,10 +19,10 @@ pub enum Consistency {
 }
 
 /// The answer to [`Store::resolve`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
     /// For each key, in order, the user who owns it.
-    pub users: Vec<Option<User>>,
+    pub found: Vec<Option<Found>>,
     /// How many reads were sent for it.
     pub reads: u32,
 }
@@ -45,7 +45,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<User>>, Error>;
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error>;
 
     /// Applies a mutation: reads its user, has [`Mutation::apply`] say what the user becomes, and writes that together
     /// with the claims that it takes and releases. Answers with the user as it now is. Where the mutation carries a

@@ -64,11 +64,6 @@ impl User {
         self.identities.iter().find(|identity| identity.identifier == *identifier)
     }
 
-    /// Whether the user lists the identity that `key` stands for.
-    pub fn owns(&self, key: &IdentityKey) -> bool {
-        key.tenant() == self.tenant.as_str() && self.identities.iter().any(|i| key.is_of(&i.identifier))
-    }
-
     /// A hash of what is visible of the user, as 16 hex digits.
     pub fn etag(&self) -> String {
         let mut hash = Fields(Xxh3Default::new());

@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use prost::Message;
 use prost_types::Timestamp as ProtoTimestamp;
 
-use crate::directory::{
-    Consistency, Error, Found, Identity, Invalid, RawIdentity, Timestamp, User, Value, Verification,
-};
-use crate::identifier::{Change, Identifier, IdentityKey, Kind, Normalization, RULES_VERSION, RawIdentifier};
+use crate::directory::{Consistency, Error, Invalid, RawIdentity, Timestamp, Value, Verification, identifier_message};
+use crate::identifier::{Change, IdentityKey, Normalization, RULES_VERSION, RawIdentifier};
 use crate::proto::v1::{self, attribute_value, identifier, normalize_identity_response};
 
 /// The identifier of a request, if it has one.
@@ -90,83 +87,6 @@ pub fn consistency(number: i32, max_staleness: Option<&prost_types::Duration>) -
     }
 }
 
-/// A found user and the identity that was asked for, as messages.
-pub fn found(found: Found) -> (v1::User, v1::Identity) {
-    let position = found.position;
-    let user = user(found.user);
-    let identity = user.identities[position].clone();
-    (user, identity)
-}
-
-/// A user as a message.
-pub fn user(user: User) -> v1::User {
-    v1::User {
-        etag: user.etag(),
-        user_id: user.id.to_string(),
-        tenant: user.tenant.as_str().to_owned(),
-        state: v1::State::Active.into(),
-        display_name: user.display_name,
-        identities: user.identities.into_iter().map(identity).collect(),
-        attributes: user.attributes.into_iter().map(|(name, value)| (name, value_message(value))).collect(),
-        create_time: Some(time_message(user.create_time)),
-        update_time: Some(time_message(user.update_time)),
-        delete_time: None,
-        purge_time: None,
-        merged_into: String::new(),
-    }
-}
-
-fn identity(identity: Identity) -> v1::Identity {
-    let (verify_time, verified_by) = match identity.verification {
-        Some(Verification { time, by }) => (Some(time_message(time)), by),
-        None => (None, String::new()),
-    };
-    v1::Identity {
-        identifier: Some(identifier(&identity.identifier)),
-        display: identity.display,
-        link_time: Some(time_message(identity.link_time)),
-        verify_time,
-        verified_by,
-        primary: identity.primary,
-    }
-}
-
-/// An identifier in canonical form, as a message.
-pub fn identifier(identifier: &Identifier) -> v1::Identifier {
-    let value = identifier.canonical().to_owned();
-    let kind = match identifier.kind() {
-        Kind::Email => identifier::Kind::Email(value),
-        Kind::Handle => identifier::Kind::Handle(value),
-        Kind::Phone => identifier::Kind::Phone(v1::Phone { number: value, region: String::new() }),
-        Kind::Social => identifier::Kind::Social(social(identifier)),
-        Kind::Url => identifier::Kind::Url(value),
-    };
-    v1::Identifier { kind: Some(kind) }
-}
-
-fn social(identifier: &Identifier) -> v1::Social {
-    let (provider, subject) = identifier.social_parts().unwrap_or_default();
-    v1::Social { provider: provider.to_owned(), subject: subject.to_owned() }
-}
-
-fn value_message(value: Value) -> v1::AttributeValue {
-    use attribute_value::Kind;
-    let kind = match value {
-        Value::String(text) => Kind::StringValue(text),
-        Value::Int(number) => Kind::IntValue(number),
-        Value::Double(number) => Kind::DoubleValue(number),
-        Value::Bool(yes) => Kind::BoolValue(yes),
-        Value::Time(time) => Kind::TimeValue(time_message(time)),
-        Value::List(values) => Kind::ListValue(v1::StringList { values }),
-    };
-    v1::AttributeValue { kind: Some(kind) }
-}
-
-fn time_message(time: Timestamp) -> ProtoTimestamp {
-    let millis = time.as_millis();
-    ProtoTimestamp { seconds: millis.div_euclid(1_000), nanos: millis.rem_euclid(1_000) as i32 * 1_000_000 }
-}
-
 /// What a dry run found, as a message.
 pub fn normalization(normalization: Normalization, key: IdentityKey) -> v1::NormalizeIdentityResponse {
     let change = |change: Change| normalize_identity_response::Change {
@@ -175,20 +95,10 @@ pub fn normalization(normalization: Normalization, key: IdentityKey) -> v1::Norm
         after: change.after,
     };
     v1::NormalizeIdentityResponse {
-        identifier: Some(identifier(&normalization.identifier)),
+        identifier: Some(identifier_message(&normalization.identifier)),
         key: key.into_string(),
         skeleton: normalization.guard.map(|guard| guard.skeleton().to_owned()).unwrap_or_default(),
         rules_version: RULES_VERSION,
         changes: normalization.changes.into_iter().map(change).collect(),
     }
-}
-
-/// A status as the message that stands in a batch's answer.
-pub fn status(status: &tonic::Status) -> tonic_types::Status {
-    let empty = || tonic_types::Status {
-        code: status.code().into(),
-        message: status.message().to_owned(),
-        details: Vec::new(),
-    };
-    tonic_types::Status::decode(status.details()).unwrap_or_else(|_| empty())
 }

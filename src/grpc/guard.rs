@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -22,11 +23,12 @@ pub struct Guard {
     router: Router,
     calls: Arc<Semaphore>,
     timeout: Duration,
+    panics: AtomicU64,
 }
 
 impl Guard {
     pub fn new(router: Router, max_calls: usize, timeout: Duration) -> Self {
-        Self { router, calls: Arc::new(Semaphore::new(max_calls)), timeout }
+        Self { router, calls: Arc::new(Semaphore::new(max_calls)), timeout, panics: AtomicU64::new(0) }
     }
 
     /// Answers a call. A call that is refused costs next to nothing.
@@ -38,10 +40,17 @@ impl Guard {
         let answer = AssertUnwindSafe(self.router.call(request)).catch_unwind();
         let response = match tokio::time::timeout(timeout, answer).await {
             Ok(Ok(response)) => with_own_codes(response),
-            Ok(Err(_)) => status::internal().into_http(),
+            Ok(Err(_)) => self.panicked(),
             Err(_) => status::deadline().into_http(),
         };
         Held::response(response, Some(permit))
+    }
+
+    /// The panic itself is told by the process's hook; a caller learns nothing of it.
+    fn panicked(&self) -> Response<Body> {
+        let panics = self.panics.fetch_add(1, Ordering::Relaxed) + 1;
+        tracing::error!(panics, "a handler panicked");
+        status::internal().into_http()
     }
 }
 

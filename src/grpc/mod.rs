@@ -1,5 +1,6 @@
 //! The API over gRPC: decode, ask the directory, encode. No rule of the directory is decided here.
 
+pub(crate) mod answer;
 mod connection;
 mod convert;
 mod directory_service;

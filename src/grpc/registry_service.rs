@@ -8,9 +8,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::convert;
 use super::status::status;
-use crate::directory::{Call, Directory, Error, Invalid, Tenant, User};
+use crate::directory::{Call, Directory, Error, Invalid, Tenant, User, user_message};
+use crate::proto::services::registry_service_server::RegistryService;
 use crate::proto::v1;
-use crate::proto::v1::registry_service_server::RegistryService;
 
 pub struct RegistryApi(pub Arc<Directory>);
 
@@ -31,7 +31,7 @@ fn call<'a>(
 }
 
 fn answer(outcome: Result<User, Error>) -> Result<Option<v1::User>, Status> {
-    outcome.map(convert::user).map(Some).map_err(status)
+    Ok(Some(user_message(&outcome.map_err(status)?)))
 }
 
 fn given(user: &Option<v1::User>) -> Result<&v1::User, Status> {

@@ -18,8 +18,8 @@ use super::directory_service::DirectoryApi;
 use super::registry_service::RegistryApi;
 use crate::directory::Directory;
 use crate::proto::DESCRIPTORS;
-use crate::proto::v1::directory_service_server::DirectoryServiceServer;
-use crate::proto::v1::registry_service_server::RegistryServiceServer;
+use crate::proto::services::directory_service_server::DirectoryServiceServer;
+use crate::proto::services::registry_service_server::RegistryServiceServer;
 
 /// The largest request of DirectoryService: room for a full batch.
 const DIRECTORY_BYTES: usize = 1 << 20;

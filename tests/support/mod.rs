@@ -1,5 +1,8 @@
 //! What the tests of the stores share.
 
+pub mod steps;
+pub mod users;
+
 use std::sync::Arc;
 use std::time::Instant;
 

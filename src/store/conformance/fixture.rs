@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use super::decoded;
 use super::ensure::equal;
 use super::{Failure, Place};
 use crate::directory::{
@@ -85,7 +86,7 @@ impl Fixture {
     /// The user of the default tenant who owns the identifier with this text form.
     pub async fn owner(&self, name: &str) -> Result<Option<User>, Failure> {
         let keys = [key("default", name)?];
-        let users = self.store.resolve(&keys, Consistency::Latest).await?.users;
+        let users = decoded::owners(&*self.store, &keys, Consistency::Latest).await?;
         equal(&users.len(), &1, "answers to one key")?;
         Ok(users.into_iter().next().flatten())
     }
@@ -108,7 +109,7 @@ impl Fixture {
 
     /// The user of the default tenant with this id.
     pub async fn get(&self, id: LocalityId) -> Result<Option<User>, Failure> {
-        let users = self.store.get(&Tenant::DEFAULT, &[id]).await?;
+        let users = decoded::users(&*self.store, &Tenant::DEFAULT, &[id]).await?;
         equal(&users.len(), &1, "answers to one id")?;
         Ok(users.into_iter().next().flatten())
     }

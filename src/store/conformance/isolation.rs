@@ -1,6 +1,7 @@
 //! Tenants, keys and spellings: what must never meet, and what must.
 
 use super::Failure;
+use super::decoded;
 use super::ensure::{equal, refused, taken};
 use super::fixture::{Fixture, draft, key, link, replace, tenant, unlink};
 use crate::directory::{Change, Consistency, Error, Mutation, Update, User};
@@ -10,8 +11,8 @@ async fn create_in(f: &Fixture, name: &str, names: &[&str]) -> Result<User, Fail
 }
 
 async fn owner_in(f: &Fixture, tenant: &str, name: &str) -> Result<Option<User>, Failure> {
-    let resolved = f.store.resolve(&[key(tenant, name)?], Consistency::Latest).await?;
-    Ok(resolved.users.into_iter().next().flatten())
+    let keys = [key(tenant, name)?];
+    Ok(decoded::owners(&*f.store, &keys, Consistency::Latest).await?.into_iter().next().flatten())
 }
 
 pub async fn tenants_share_nothing(f: Fixture) -> Result<(), Failure> {
@@ -24,7 +25,11 @@ pub async fn tenants_share_nothing(f: Fixture) -> Result<(), Failure> {
         equal(&owner_in(&f, "a-b", name).await?, &Some(b.clone()), "the owner in tenant a-b")?;
         equal(&owner_in(&f, "b", name).await?, &None, "the owner in tenant b")?;
     }
-    equal(&f.store.get(&tenant("a")?, &[a.id, b.id]).await?, &vec![Some(a.clone()), None], "users of tenant a")?;
+    equal(
+        &decoded::users(&*f.store, &tenant("a")?, &[a.id, b.id]).await?,
+        &vec![Some(a.clone()), None],
+        "users of tenant a",
+    )?;
     let gone = f.mutation(b.id, unlink("handle:joe")?);
     f.store.mutate(Mutation { tenant: tenant("a-b")?, ..gone }).await?;
     equal(&owner_in(&f, "a-b", "handle:joe").await?, &None, "the owner in tenant a-b after the unlink")?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Failure;
+use super::decoded;
 use super::ensure::{ensure, equal};
 use super::fixture::{Fixture, draft, key};
 use crate::directory::{Change, Consistency, Draft, Tenant, Timestamp, User, Value, Verification};
@@ -71,7 +72,7 @@ pub async fn every_kind_and_value_comes_back(f: Fixture) -> Result<(), Failure> 
     f.is_kept(&user).await?;
     for consistency in [Consistency::Latest, Consistency::Linearizable] {
         let keys = NAMES.iter().map(|name| key("default", name)).collect::<Result<Vec<_>, _>>()?;
-        let found = f.store.resolve(&keys, consistency).await?.users;
+        let found = decoded::owners(&*f.store, &keys, consistency).await?;
         equal(&found, &vec![Some(user.clone()); NAMES.len()], "all names in one call")?;
     }
     Ok(())
@@ -97,14 +98,14 @@ pub async fn nobody_owns_what_was_never_linked(f: Fixture) -> Result<(), Failure
     f.free(&["email:jo@example.com", "email:joe@example.co", "email:joe@example.comm", "handle:joe"]).await?;
     f.owns(&user, &["email:joe@example.com"]).await?;
     let none = f.store.resolve(&[], Consistency::Latest).await?;
-    equal(&none.users, &Vec::new(), "the answer to no keys")
+    equal(&none.found, &Vec::new(), "the answer to no keys")
 }
 
 pub async fn unknown_ids_are_absent(f: Fixture) -> Result<(), Failure> {
     let nobody = f.ids.next_id();
     equal(&f.get(nobody).await?, &None, "a user of an empty store")?;
     let (a, b) = (f.create(&[]).await?, f.create(&["handle:b"]).await?);
-    let found = f.store.get(&Tenant::DEFAULT, &[b.id, nobody, a.id, b.id]).await?;
+    let found = decoded::users(&*f.store, &Tenant::DEFAULT, &[b.id, nobody, a.id, b.id]).await?;
     equal(&found, &vec![Some(b.clone()), None, Some(a), Some(b)], "users by id, in order")?;
     equal(&f.store.get(&Tenant::DEFAULT, &[]).await?, &Vec::new(), "the answer to no ids")
 }

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 pub use error::OpenError;
 
-use crate::directory::{Consistency, Error, Mutation, Resolved, Store, Tenant, User};
+use crate::directory::{Consistency, Error, Mutation, Resolved, Store, Tenant, User, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 use error::Fault;
@@ -102,20 +102,20 @@ impl Drop for Embedded {
 #[async_trait]
 impl Store for Embedded {
     async fn resolve(&self, keys: &[IdentityKey], _: Consistency) -> Result<Resolved, Error> {
-        let mut users = Vec::with_capacity(keys.len());
+        let mut found = Vec::with_capacity(keys.len());
         for turn in keys.chunks(TURN) {
-            if !users.is_empty() {
+            if !found.is_empty() {
                 tokio::task::yield_now().await;
             }
             for key in turn {
-                users.push(self.read(|snapshot| snapshot.resolve(key))?);
+                found.push(self.read(|snapshot| snapshot.resolve(key))?);
             }
         }
-        let found = users.iter().flatten().count();
-        Ok(Resolved { reads: (keys.len() + found) as u32, users })
+        let reads = keys.len() + found.iter().flatten().count();
+        Ok(Resolved { found, reads: reads as u32 })
     }
 
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<User>>, Error> {
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
         let mut users = Vec::with_capacity(ids.len());
         for turn in ids.chunks(TURN) {
             if !users.is_empty() {

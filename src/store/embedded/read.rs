@@ -3,8 +3,8 @@
 use redb::{Database, ReadOnlyTable, ReadableDatabase};
 
 use super::error::Fault;
-use super::schema::{Claim, IDENTITIES, USERS, decode_user};
-use crate::directory::{Tenant, User};
+use super::schema::{Claim, IDENTITIES, USERS, wire_user};
+use crate::directory::{Found, Tenant, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -24,24 +24,23 @@ impl Snapshot {
     }
 
     /// The user who owns `key`.
-    pub fn resolve(&self, key: &IdentityKey) -> Result<Option<User>, Fault> {
+    pub fn resolve(&self, key: &IdentityKey) -> Result<Option<Found>, Fault> {
         let Some(claim) = self.identities.get(key.as_str().as_bytes())? else {
             return Ok(None);
         };
         let user = self.user(Claim::owner(claim.value()))?;
-        match user.filter(|user| user.owns(key)) {
+        match user.and_then(|user| Found::new(user, key)) {
             None => Err(Fault::damaged("a claim of a user who does not list it")),
-            owner => Ok(owner),
+            found => Ok(found),
         }
     }
 
     /// The user of `tenant` with this id.
-    pub fn get(&self, tenant: &Tenant, id: LocalityId) -> Result<Option<User>, Fault> {
-        Ok(self.user(id)?.filter(|user| user.tenant == *tenant))
+    pub fn get(&self, tenant: &Tenant, id: LocalityId) -> Result<Option<WireUser>, Fault> {
+        Ok(self.user(id)?.filter(|user| user.tenant() == tenant.as_str().as_bytes()))
     }
 
-    fn user(&self, id: LocalityId) -> Result<Option<User>, Fault> {
-        let record = self.users.get(id.as_bytes())?;
-        record.map(|record| decode_user(id, record.value())).transpose()
+    fn user(&self, id: LocalityId) -> Result<Option<WireUser>, Fault> {
+        Ok(self.users.get(id.as_bytes())?.map(|record| wire_user(record.value())))
     }
 }

@@ -1,14 +1,12 @@
 //! Tables and records of the embedded store. Records are protocol buffers: a field that a later version adds reads as
 //! absent in what an earlier one wrote.
 
-use std::collections::BTreeMap;
-
-use prost::{Message, Oneof};
+use bytes::Bytes;
+use prost::Message;
 use redb::TableDefinition;
 
 use super::error::Fault;
-use crate::directory::{Identity, Tenant, Timestamp, User, Value, Verification};
-use crate::identifier::{Identifier, Kind};
+use crate::directory::{User, WireUser, wire_fields};
 use crate::locality::LocalityId;
 
 /// The version of what this module describes. A store with another one is not opened.
@@ -56,147 +54,34 @@ pub struct RequestRecord {
     pub time: i64,
 }
 
+/// A user as it is stored under its id.
 #[derive(Clone, PartialEq, Message)]
 struct UserRecord {
-    #[prost(string, tag = "1")]
-    tenant: String,
-    #[prost(string, tag = "2")]
-    display_name: String,
-    #[prost(message, repeated, tag = "3")]
-    identities: Vec<IdentityRecord>,
-    #[prost(btree_map = "string, message", tag = "4")]
-    attributes: BTreeMap<String, ValueRecord>,
-    #[prost(int64, tag = "5")]
-    create_time: i64,
-    #[prost(int64, tag = "6")]
-    update_time: i64,
+    /// The user in wire form, so that a read copies bytes.
+    #[prost(bytes = "bytes", tag = "1")]
+    user: Bytes,
+    /// For each identity, in order, the version of the rules that made its canonical form.
+    #[prost(uint32, repeated, tag = "2")]
+    rules_versions: Vec<u32>,
 }
 
-#[derive(Clone, PartialEq, Message)]
-struct IdentityRecord {
-    #[prost(string, tag = "1")]
-    kind: String,
-    #[prost(string, tag = "2")]
-    canonical: String,
-    /// Empty where it is the canonical form.
-    #[prost(string, tag = "3")]
-    display: String,
-    #[prost(uint32, tag = "4")]
-    rules_version: u32,
-    #[prost(int64, tag = "5")]
-    link_time: i64,
-    #[prost(int64, optional, tag = "6")]
-    verify_time: Option<i64>,
-    #[prost(string, tag = "7")]
-    verified_by: String,
-    #[prost(bool, tag = "8")]
-    primary: bool,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ValueRecord {
-    #[prost(oneof = "ValueKind", tags = "1, 2, 3, 4, 5, 6")]
-    value: Option<ValueKind>,
-}
-
-#[derive(Clone, PartialEq, Oneof)]
-enum ValueKind {
-    #[prost(string, tag = "1")]
-    String(String),
-    #[prost(sint64, tag = "2")]
-    Int(i64),
-    #[prost(double, tag = "3")]
-    Double(f64),
-    #[prost(bool, tag = "4")]
-    Bool(bool),
-    #[prost(int64, tag = "5")]
-    Time(i64),
-    #[prost(message, tag = "6")]
-    List(ListRecord),
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ListRecord {
-    #[prost(string, repeated, tag = "1")]
-    items: Vec<String>,
-}
-
-/// A user as it is stored under its id.
+/// The record of a user.
 pub fn encode_user(user: &User) -> Vec<u8> {
-    let value = |(name, value): (&String, &Value)| (name.clone(), ValueRecord { value: Some(value_record(value)) });
-    let record = UserRecord {
-        tenant: user.tenant.as_str().to_owned(),
-        display_name: user.display_name.clone(),
-        identities: user.identities.iter().map(identity_record).collect(),
-        attributes: user.attributes.iter().map(value).collect(),
-        create_time: user.create_time.as_millis(),
-        update_time: user.update_time.as_millis(),
-    };
-    record.encode_to_vec()
+    let rules_versions = user.identities.iter().map(|identity| identity.rules_version).collect();
+    UserRecord { user: WireUser::of(user).into_bytes(), rules_versions }.encode_to_vec()
 }
 
-/// Reads what [`encode_user`] wrote.
-pub fn decode_user(id: LocalityId, bytes: &[u8]) -> Result<User, Fault> {
-    let record = UserRecord::decode(bytes).map_err(Fault::damaged)?;
-    let value = |(name, value): (String, ValueRecord)| Ok((name, read_value(value)?));
-    Ok(User {
-        id,
-        tenant: Tenant::parse(&record.tenant).map_err(Fault::damaged)?,
-        display_name: record.display_name,
-        identities: record.identities.into_iter().map(read_identity).collect::<Result<_, _>>()?,
-        attributes: record.attributes.into_iter().map(value).collect::<Result<_, Fault>>()?,
-        create_time: Timestamp::from_millis(record.create_time),
-        update_time: Timestamp::from_millis(record.update_time),
-    })
+/// The user of a record in wire form.
+pub fn wire_user(record: &[u8]) -> WireUser {
+    WireUser::from_stored(Bytes::copy_from_slice(wire_fields::first(record, 1)))
 }
 
-fn identity_record(identity: &Identity) -> IdentityRecord {
-    let canonical = identity.identifier.canonical();
-    let verification = identity.verification.as_ref();
-    IdentityRecord {
-        kind: identity.identifier.kind().as_str().to_owned(),
-        canonical: canonical.to_owned(),
-        display: if identity.display == canonical { String::new() } else { identity.display.clone() },
-        rules_version: identity.rules_version,
-        link_time: identity.link_time.as_millis(),
-        verify_time: verification.map(|v| v.time.as_millis()),
-        verified_by: verification.map(|v| v.by.clone()).unwrap_or_default(),
-        primary: identity.primary,
+/// The user of a record.
+pub fn decode_user(record: &[u8]) -> Result<User, Fault> {
+    let record = UserRecord::decode(record).map_err(Fault::damaged)?;
+    let mut user = WireUser::from_stored(record.user).decode().map_err(Fault::damaged)?;
+    for (identity, version) in user.identities.iter_mut().zip(record.rules_versions) {
+        identity.rules_version = version;
     }
-}
-
-fn read_identity(record: IdentityRecord) -> Result<Identity, Fault> {
-    let kind: Kind = record.kind.parse().map_err(|_| Fault::damaged("an identity of no known kind"))?;
-    let by = record.verified_by;
-    let verification = |time| Verification { time: Timestamp::from_millis(time), by };
-    Ok(Identity {
-        display: if record.display.is_empty() { record.canonical.clone() } else { record.display },
-        identifier: Identifier::from_canonical(kind, record.canonical),
-        rules_version: record.rules_version,
-        link_time: Timestamp::from_millis(record.link_time),
-        verification: record.verify_time.map(verification),
-        primary: record.primary,
-    })
-}
-
-fn value_record(value: &Value) -> ValueKind {
-    match value {
-        Value::String(text) => ValueKind::String(text.clone()),
-        Value::Int(number) => ValueKind::Int(*number),
-        Value::Double(number) => ValueKind::Double(*number),
-        Value::Bool(yes) => ValueKind::Bool(*yes),
-        Value::Time(time) => ValueKind::Time(time.as_millis()),
-        Value::List(items) => ValueKind::List(ListRecord { items: items.clone() }),
-    }
-}
-
-fn read_value(record: ValueRecord) -> Result<Value, Fault> {
-    Ok(match record.value.ok_or_else(|| Fault::damaged("an attribute without a value"))? {
-        ValueKind::String(text) => Value::String(text),
-        ValueKind::Int(number) => Value::Int(number),
-        ValueKind::Double(number) => Value::Double(number),
-        ValueKind::Bool(yes) => Value::Bool(yes),
-        ValueKind::Time(millis) => Value::Time(Timestamp::from_millis(millis)),
-        ValueKind::List(list) => Value::List(list.items),
-    })
+    Ok(user)
 }

@@ -54,7 +54,7 @@ impl<'t> Tables<'t> {
 
     fn user(&self, id: LocalityId) -> Result<Option<User>, Fault> {
         let record = self.users.get(id.as_bytes())?;
-        record.map(|record| decode_user(id, record.value())).transpose()
+        record.map(|record| decode_user(record.value())).transpose()
     }
 
     fn owner(&self, key: &IdentityKey) -> Result<Option<LocalityId>, Fault> {

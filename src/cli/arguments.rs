@@ -1,0 +1,57 @@
+//! The program's arguments as a whole; each subcommand's own stand in its file.
+
+use clap::{Parser, Subcommand};
+
+use super::{bench, completions, id, identity, resolve, user};
+use crate::config::{Flags, Serve};
+
+/// A user directory where one user has many names.
+///
+/// Every setting has a flag, an environment variable and a key in the TOML file that --config names. A flag wins over
+/// the environment, the environment over the file.
+#[derive(Parser)]
+#[command(name = "polynym", version, max_term_width = 120, after_help = EXAMPLES)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  polynym serve --sample
+  polynym resolve email:joe.smith@example.com handle:joe
+
+Exit status: 0 done, 1 failed, 2 wrong usage or configuration.";
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  polynym serve --sample
+  polynym serve --listen 127.0.0.1:7171 --store embedded:/var/lib/polynym --log-format json
+  POLYNYM_LOG=debug polynym serve --config /etc/polynym.toml";
+
+/// What the program can do.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run a server.
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(Flags<Serve>),
+    /// Find the users that identifiers belong to.
+    #[command(after_help = resolve::EXAMPLES)]
+    Resolve(resolve::Resolve),
+    /// Register, show and change users.
+    #[command(subcommand, after_help = user::EXAMPLES)]
+    User(user::User),
+    /// Link, unlink, replace, verify and look into identities.
+    #[command(subcommand, after_help = identity::EXAMPLES)]
+    Identity(identity::Identity),
+    /// Make ids, or tell what one says. Needs no server.
+    #[command(subcommand, after_help = id::EXAMPLES)]
+    Id(id::Id),
+    /// Load a running server and measure it.
+    #[command(after_help = bench::EXAMPLES)]
+    Bench(bench::Run),
+    /// Print a script that completes this program's commands in a shell.
+    #[command(after_help = completions::EXAMPLES)]
+    Completions(completions::Completions),
+}

@@ -1,0 +1,101 @@
+//! Attributes as they are typed, `NAME=VALUE` or `NAME:TYPE=VALUE`, and as they are shown.
+
+use prost_types::Timestamp;
+
+use super::output::printable;
+use crate::proto::v1::{AttributeValue, StringList, attribute_value::Kind};
+
+/// An attribute as somebody typed it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attribute {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: AttributeValue,
+}
+
+/// Reads `NAME=VALUE`, a text, or `NAME:TYPE=VALUE`.
+pub fn parse(text: &str) -> Result<Attribute, String> {
+    let form = "write NAME=VALUE or NAME:TYPE=VALUE";
+    let (name, value) = text.split_once('=').ok_or(form)?;
+    let (name, kind) = name.split_once(':').unwrap_or((name, "string"));
+    if name.is_empty() {
+        return Err(form.to_owned());
+    }
+    let value = AttributeValue { kind: Some(typed(kind, value)?) };
+    Ok(Attribute { name: name.to_owned(), value })
+}
+
+fn typed(kind: &str, value: &str) -> Result<Kind, String> {
+    let not = |what: &str| format!("the value is not {what}");
+    Ok(match kind {
+        "string" => Kind::StringValue(value.to_owned()),
+        "int" => Kind::IntValue(value.parse().map_err(|_| not("a whole number of 64 bits"))?),
+        "double" => Kind::DoubleValue(value.parse().map_err(|_| not("a number"))?),
+        "bool" => Kind::BoolValue(value.parse().map_err(|_| not("true or false"))?),
+        "time" => Kind::TimeValue(time(value).ok_or_else(|| not("a time such as 2026-01-31T12:00:00Z"))?),
+        "list" => Kind::ListValue(StringList { values: items(value) }),
+        _ => return Err("the type is one of string, int, double, bool, time and list".to_owned()),
+    })
+}
+
+fn time(value: &str) -> Option<Timestamp> {
+    value.parse().ok()
+}
+
+fn items(value: &str) -> Vec<String> {
+    value.split(',').filter(|_| !value.is_empty()).map(str::to_owned).collect()
+}
+
+/// The value as text, safe to print.
+pub fn text(value: &AttributeValue) -> String {
+    let text = match &value.kind {
+        None => String::new(),
+        Some(Kind::StringValue(text)) => text.clone(),
+        Some(Kind::IntValue(number)) => number.to_string(),
+        Some(Kind::DoubleValue(number)) => number.to_string(),
+        Some(Kind::BoolValue(yes)) => yes.to_string(),
+        Some(Kind::TimeValue(time)) => time.to_string(),
+        Some(Kind::ListValue(list)) => list.values.join(", "),
+    };
+    printable(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(text: &str) -> Kind {
+        parse(text).unwrap().value.kind.unwrap()
+    }
+
+    #[test]
+    fn each_type_is_read() {
+        assert_eq!(parse("team=search=2").unwrap().name, "team");
+        assert_eq!(kind("team=search=2"), Kind::StringValue("search=2".to_owned()));
+        assert_eq!(kind("site=https://a:1/"), Kind::StringValue("https://a:1/".to_owned()));
+        assert_eq!(kind("level:int=-3"), Kind::IntValue(-3));
+        assert_eq!(kind("score:double=0.5"), Kind::DoubleValue(0.5));
+        assert_eq!(kind("staff:bool=true"), Kind::BoolValue(true));
+        let joined = Timestamp { seconds: 1_769_860_800, nanos: 500_000_000 };
+        assert_eq!(kind("joined:time=2026-01-31T12:00:00.5Z"), Kind::TimeValue(joined));
+        let list =
+            |values: &[&str]| Kind::ListValue(StringList { values: values.iter().map(ToString::to_string).collect() });
+        assert_eq!(kind("tags:list=a,b c"), list(&["a", "b c"]));
+        assert_eq!(kind("tags:list="), list(&[]));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, part) in [
+            ("team", "NAME=VALUE"),
+            ("=x", "NAME=VALUE"),
+            ("level:int=3.5", "whole number"),
+            ("level:number=3", "string, int"),
+            ("staff:bool=yes", "true or false"),
+            ("joined:time=yesterday", "2026-01-31"),
+        ] {
+            assert!(parse(text).unwrap_err().contains(part), "{text}");
+        }
+    }
+}

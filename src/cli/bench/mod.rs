@@ -1,0 +1,124 @@
+//! `polynym bench`: loads a running server with calls, checks every answer, and tells how fast they came.
+//!
+//! The client shares the machine with the server in most measurements, so it is built to cost little: one thread, since
+//! what a second one would gain at waking and handing over, the server loses; messages that decode only what is
+//! checked; no timer, lock or lookup for a single call. `health` is the same loop around a call that does nothing: the
+//! ceiling.
+
+mod caller;
+mod change;
+mod load;
+mod message;
+mod people;
+mod report;
+mod run;
+mod work;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use tokio::time::Instant;
+use tonic::transport::Channel;
+
+use super::{Failure, client};
+use crate::config::{Bench, Flags};
+use caller::Caller;
+use change::{Create, Link};
+use report::Report;
+use run::{Tally, Window};
+use work::{Batch, Health, Resolve};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  polynym bench resolve --users 100000 --concurrency 64 --duration 10
+  polynym bench health --concurrency 64 --json
+
+The users that `resolve`, `batch` and `link` work on are loaded first, where they are missing. `create` makes users
+that stay; `link` takes back what it links.";
+
+#[derive(Args)]
+pub struct Run {
+    /// What to call.
+    mode: Mode,
+    #[command(flatten)]
+    settings: Flags<Bench>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Mode {
+    /// Look up one identifier a call.
+    Resolve,
+    /// Look up many identifiers a call.
+    Batch,
+    /// Register new users.
+    Create,
+    /// Link new identifiers to users, and unlink them, in turn.
+    Link,
+    /// Ask for the server's health: a call that does nothing.
+    Health,
+}
+
+pub async fn run(command: Run) -> Result<(), Failure> {
+    let settings = command.settings.load()?;
+    let channels = connect(&settings).await?;
+    let (users, step) = (settings.users as u64, settings.concurrency as u64);
+    let tenant = Arc::<str>::from(settings.client.tenant.as_str());
+    let caller = |n: usize| Caller::new(channels[n % channels.len()].clone(), tenant.clone(), n as u64);
+    let tally = match command.mode {
+        Mode::Health => measure(&settings, |n| Health(caller(n))).await,
+        Mode::Create => {
+            let run = people::new_run();
+            measure(&settings, |n| Create::new(caller(n), run + n as u64, step)).await
+        }
+        Mode::Resolve => {
+            load::ensure(users, &caller).await?;
+            measure(&settings, |n| Resolve::new(caller(n), users)).await
+        }
+        Mode::Batch => {
+            load::ensure(users, &caller).await?;
+            measure(&settings, |n| Batch::new(caller(n), users, settings.batch)).await
+        }
+        Mode::Link => {
+            let ids = Arc::new(load::ensure(users, &caller).await?);
+            let run = people::new_run();
+            measure(&settings, |n| Link::new(caller(n), ids.clone(), run + n as u64, step)).await
+        }
+    };
+    let per_call = match command.mode {
+        Mode::Health => 0,
+        Mode::Resolve | Mode::Link => 1,
+        Mode::Batch => settings.batch,
+        Mode::Create => people::KINDS,
+    };
+    Report::new(&tally, per_call, settings.duration).print(settings.client.output)?;
+    tally.verdict()
+}
+
+async fn connect(settings: &Bench) -> Result<Vec<Channel>, Failure> {
+    let mut channels = Vec::new();
+    for _ in 0..settings.connections {
+        channels.push(client::connect(&settings.client).await?);
+    }
+    Ok(channels)
+}
+
+/// Runs as many callers at once as the settings say.
+async fn measure<W: work::Work>(settings: &Bench, work: impl Fn(usize) -> W) -> Tally {
+    let start = Instant::now() + settings.warmup;
+    let window = Window { start, end: start + settings.duration, patience: settings.client.timeout };
+    let callers: Vec<_> = (0..settings.concurrency).map(|n| tokio::spawn(run::call(work(n), window))).collect();
+    let mut total = Tally::default();
+    for caller in callers {
+        match caller.await {
+            Ok(tally) => total.add(tally),
+            Err(error) => total.fail(&error.to_string()),
+        }
+    }
+    total
+}
+
+/// Microseconds with a tenth.
+fn micros(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e7).round() / 10.0
+}

@@ -1,0 +1,136 @@
+//! The users that a server is loaded with: all of them follow from a number, so that every answer can be checked
+//! without remembering anything.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::hash::{BuildHasher, RandomState};
+
+use crate::proto::v1::{AttributeValue, Identifier, Identity, Social, User, attribute_value, identifier};
+
+/// How many identities a user has, one of each of three kinds.
+pub const KINDS: usize = 3;
+
+const FIRST: [&str; 16] = [
+    "ada",
+    "alan",
+    "barbara",
+    "claude",
+    "donald",
+    "edith",
+    "edsger",
+    "frances",
+    "grace",
+    "hedy",
+    "john",
+    "katherine",
+    "leslie",
+    "margaret",
+    "radia",
+    "tony",
+];
+const LAST: [&str; 16] = [
+    "allen", "backus", "bell", "clarke", "dijkstra", "hamilton", "hoare", "hopper", "johnson", "knuth", "lamarr",
+    "lamport", "liskov", "lovelace", "perlman", "turing",
+];
+/// With it a user takes some 318 bytes in a store.
+const NOTE: &str = "made for measuring";
+
+/// A number from which on nobody has been made: new users of this run count up from it. Loaded users have small numbers.
+pub fn new_run() -> u64 {
+    let random = RandomState::new().hash_one(());
+    1 << 63 | (random >> 33) << 32
+}
+
+/// The user with this number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Person(pub u64);
+
+impl Person {
+    fn first(self) -> &'static str {
+        FIRST[(self.0 % 16) as usize]
+    }
+
+    fn last(self) -> &'static str {
+        LAST[(self.0 / 16 % 16) as usize]
+    }
+
+    /// The display name.
+    pub fn name(self) -> String {
+        let mut name = String::new();
+        self.write_name(&mut name);
+        name
+    }
+
+    fn write_name(self, out: &mut String) {
+        out.clear();
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{} {} {}", self.first(), self.last(), self.0);
+    }
+
+    /// Whether this is the person's display name; `scratch` is overwritten.
+    pub fn is_named(self, name: &[u8], scratch: &mut String) -> bool {
+        self.write_name(scratch);
+        scratch.as_bytes() == name
+    }
+
+    /// One of the person's [`KINDS`] identifiers, in canonical form.
+    pub fn identifier(self, kind: usize) -> Identifier {
+        let (first, last, number) = (self.first(), self.last(), self.0);
+        let kind = match kind {
+            0 => identifier::Kind::Email(format!("{first}.{last}.{number}@example.com")),
+            1 => identifier::Kind::Handle(format!("{first}_{number}")),
+            _ => identifier::Kind::Social(Social {
+                provider: "github".to_owned(),
+                subject: (10_000_000 + number).to_string(),
+            }),
+        };
+        Identifier { kind: Some(kind) }
+    }
+
+    /// The person as a user who is to be created.
+    pub fn user(self) -> User {
+        let identity = |kind| Identity { identifier: Some(self.identifier(kind)), ..Default::default() };
+        let note = AttributeValue { kind: Some(attribute_value::Kind::StringValue(NOTE.to_owned())) };
+        User {
+            display_name: self.name(),
+            identities: (0..KINDS).map(identity).collect(),
+            attributes: BTreeMap::from([("note".to_owned(), note)]),
+            ..Default::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_are_the_same_each_time_and_share_nothing() {
+        let mut seen = std::collections::HashSet::new();
+        for number in (0..2_000).chain([1 << 63, new_run()]) {
+            let person = Person(number);
+            assert_eq!(person.user(), Person(number).user());
+            assert!((0..KINDS).all(|kind| seen.insert(format!("{:?}", person.identifier(kind)))));
+            assert!(person.is_named(person.name().as_bytes(), &mut String::new()));
+            assert!(!person.is_named(Person(number + 1).name().as_bytes(), &mut String::new()));
+        }
+    }
+
+    #[test]
+    fn identifiers_are_canonical() {
+        use crate::identifier::{Identifier, RawIdentifier};
+        for number in [0, 17, 255, 999_999, u64::MAX >> 1] {
+            let Some(identifier::Kind::Email(email)) = Person(number).identifier(0).kind else { panic!() };
+            assert_eq!(Identifier::parse(RawIdentifier::Email(&email)).unwrap().canonical(), email);
+            let Some(identifier::Kind::Handle(handle)) = Person(number).identifier(1).kind else { panic!() };
+            assert_eq!(Identifier::parse(RawIdentifier::Handle(&handle)).unwrap().canonical(), handle);
+        }
+    }
+
+    #[test]
+    fn new_runs_start_where_nobody_is() {
+        let run = new_run();
+        assert!(run >= 1 << 63 && run & 0xffff_ffff == 0);
+        assert_ne!(run, new_run());
+    }
+}

@@ -1,0 +1,108 @@
+//! One caller's loop: a call, its time, the next call.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use tokio::time::{Instant, timeout_at};
+
+use super::work::{Verdict, Work};
+use crate::cli::Failure;
+use crate::cli::output::printable;
+
+/// How long a caller that got an error waits, so that a server that is away is not flooded.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// When calls count.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// What is answered before this instant only warms up.
+    pub start: Instant,
+    /// When to stop.
+    pub end: Instant,
+    /// How long after the end the last answers may come.
+    pub patience: Duration,
+}
+
+/// What came of the calls of one caller, or of all.
+#[derive(Debug)]
+pub struct Tally {
+    /// The latencies in nanoseconds of the calls that were answered rightly within the window.
+    pub latencies: Histogram<u64>,
+    /// Calls, or items of batches, that failed; those of the warm-up included.
+    pub errors: u64,
+    /// Answers that were not what was loaded; those of the warm-up included.
+    pub wrong: u64,
+    first_error: Option<String>,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        // Three digits are as many as the bounds of a histogram allow without limit on its range.
+        let latencies = Histogram::new(3).unwrap_or_else(|_| unreachable!("3 is between 0 and 5"));
+        Self { latencies, errors: 0, wrong: 0, first_error: None }
+    }
+}
+
+impl Tally {
+    /// The histogram grows as far as a time of 64 bits of nanoseconds needs: nothing is out of its range.
+    fn record(&mut self, time: Duration) {
+        let _ = self.latencies.record(time.as_nanos() as u64);
+    }
+
+    pub fn add(&mut self, other: Tally) {
+        self.latencies += other.latencies;
+        self.errors += other.errors;
+        self.wrong += other.wrong;
+        self.first_error = self.first_error.take().or(other.first_error);
+    }
+
+    pub fn fail(&mut self, message: &str) {
+        self.errors += 1;
+        self.first_error.get_or_insert_with(|| message.to_owned());
+    }
+
+    /// A measurement failed where an answer was wrong or none was right.
+    pub fn verdict(&self) -> Result<(), Failure> {
+        if let Some(error) = &self.first_error {
+            eprintln!("{} errors, the first: {}", self.errors, printable(error));
+        }
+        match (self.wrong, self.latencies.len()) {
+            (0, 0) => Err(Failure::Other("no call was answered in time".to_owned())),
+            (0, _) => Ok(()),
+            (wrong, _) => Err(Failure::Other(format!("{wrong} answers were wrong"))),
+        }
+    }
+}
+
+/// Calls until the window ends, one call after the other, and tidies up.
+pub async fn call(mut work: impl Work, window: Window) -> Tally {
+    let mut tally = Tally::default();
+    let patience = window.end + window.patience;
+    if timeout_at(patience, repeat(&mut work, window, &mut tally)).await.is_err() {
+        tally.fail("a call was not answered in time");
+    }
+    // What cannot be tidied up is left: the measurement is over.
+    let _ = timeout_at(patience, work.finish()).await;
+    tally
+}
+
+async fn repeat(work: &mut impl Work, window: Window, tally: &mut Tally) {
+    let mut before = Instant::now();
+    while before < window.end {
+        let outcome = work.call().await;
+        let now = Instant::now();
+        match outcome {
+            Ok(Verdict::RIGHT) if now < window.start || now >= window.end => {}
+            Ok(Verdict::RIGHT) => tally.record(now - before),
+            Ok(Verdict { wrong, errors }) => {
+                tally.wrong += wrong;
+                tally.errors += errors;
+            }
+            Err(status) => {
+                tally.fail(&format!("{}: {}", status.code(), status.message()));
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        before = now;
+    }
+}

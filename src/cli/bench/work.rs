@@ -1,0 +1,113 @@
+//! The calls that look something up: what each asks for, and whether the answer is right.
+
+use tonic::{Code, Status};
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+
+use super::caller::Caller;
+use super::message::{self, Outcome};
+use super::people::Person;
+use crate::proto::v1::ResolveIdentityRequest;
+
+const RESOLVE: &str = "/polynym.v1.DirectoryService/ResolveIdentity";
+const HEALTH: &str = "/grpc.health.v1.Health/Check";
+
+/// What was found in an answer; of a batch, how many of its items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Not what was loaded.
+    pub wrong: u64,
+    /// Not answered.
+    pub errors: u64,
+}
+
+impl Verdict {
+    pub const RIGHT: Verdict = Verdict { wrong: 0, errors: 0 };
+
+    pub fn right_if(right: bool) -> Self {
+        Self { wrong: u64::from(!right), errors: 0 }
+    }
+}
+
+/// A kind of call, again and again.
+pub trait Work: Send + 'static {
+    /// Makes one call and checks its answer.
+    fn call(&mut self) -> impl Future<Output = Result<Verdict, Status>> + Send;
+
+    /// Takes back what the last call left.
+    fn finish(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+}
+
+/// Looks up one identifier.
+pub struct Resolve {
+    caller: Caller,
+    users: u64,
+}
+
+impl Resolve {
+    pub fn new(caller: Caller, users: u64) -> Self {
+        Self { caller, users }
+    }
+}
+
+impl Work for Resolve {
+    async fn call(&mut self) -> Result<Verdict, Status> {
+        let (person, kind) = self.caller.anybody(self.users);
+        let (tenant, identifier) = (self.caller.tenant(), Some(person.identifier(kind)));
+        let request = ResolveIdentityRequest { tenant, identifier, ..Default::default() };
+        match self.caller.unary(RESOLVE, request).await {
+            Ok(found) => Ok(Verdict::right_if(self.caller.is_right((person, kind), &found))),
+            Err(status) if status.code() == Code::NotFound => Ok(Verdict::right_if(false)),
+            Err(status) => Err(status),
+        }
+    }
+}
+
+/// Looks up many identifiers.
+pub struct Batch {
+    caller: Caller,
+    users: u64,
+    size: usize,
+    asked: Vec<(Person, usize)>,
+}
+
+impl Batch {
+    pub fn new(caller: Caller, users: u64, size: usize) -> Self {
+        Self { caller, users, size, asked: Vec::with_capacity(size) }
+    }
+
+    fn check(&mut self, answer: &message::Batch) -> Verdict {
+        let missing = self.asked.len().abs_diff(answer.results.len()) as u64;
+        let mut verdict = Verdict { wrong: missing, errors: 0 };
+        for (&asked, item) in self.asked.iter().zip(&answer.results) {
+            match &item.outcome {
+                Some(Outcome::Found(found)) => verdict.wrong += u64::from(!self.caller.is_right(asked, found)),
+                Some(Outcome::Error(status)) if status.code != Code::NotFound as i32 => verdict.errors += 1,
+                Some(Outcome::Error(_)) | None => verdict.wrong += 1,
+            }
+        }
+        verdict
+    }
+}
+
+impl Work for Batch {
+    async fn call(&mut self) -> Result<Verdict, Status> {
+        self.asked.clear();
+        self.asked.extend((0..self.size).map(|_| self.caller.anybody(self.users)));
+        let identifiers = self.asked.iter().map(|(person, kind)| person.identifier(*kind)).collect();
+        let answer = self.caller.batch(identifiers).await?;
+        Ok(self.check(&answer))
+    }
+}
+
+/// Asks for the server's health.
+pub struct Health(pub Caller);
+
+impl Work for Health {
+    async fn call(&mut self) -> Result<Verdict, Status> {
+        let answer: HealthCheckResponse = self.0.unary(HEALTH, HealthCheckRequest::default()).await?;
+        Ok(Verdict::right_if(answer.status() == ServingStatus::Serving))
+    }
+}

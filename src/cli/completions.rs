@@ -1,0 +1,22 @@
+//! `polynym completions`.
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::{Arguments, Failure, output};
+
+pub const EXAMPLES: &str = "\
+Example:
+  polynym completions bash > ~/.local/share/bash-completion/completions/polynym";
+
+#[derive(Args)]
+pub struct Completions {
+    /// The shell.
+    shell: Shell,
+}
+
+pub fn run(command: &Completions) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(command.shell, &mut Arguments::command(), "polynym", &mut script);
+    output::print(&String::from_utf8_lossy(&script))
+}

@@ -1,0 +1,127 @@
+//! `polynym id`: works without a server.
+
+use std::io::{BufWriter, Write};
+
+use clap::{Args, Subcommand};
+use prost_types::Timestamp;
+use serde::Serialize;
+
+use super::{Failure, output};
+use crate::config::{Flags, Output};
+use crate::locality::{Generator, LocalityId, Mode, TEXT_LEN};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  polynym id new -n 3
+  polynym id inspect 20be0ffc-314a-bd53-7a50-013a65ca76d2";
+
+const NEW_EXAMPLES: &str = "Example:\n  polynym id new -n 1000 --sequential";
+const INSPECT_EXAMPLES: &str = "Example:\n  polynym id inspect 20be0ffc-314a-bd53-7a50-013a65ca76d2 --json";
+
+#[derive(Subcommand)]
+pub enum Id {
+    /// Print new ids, one a line.
+    #[command(after_help = NEW_EXAMPLES)]
+    New(New),
+    /// Tell what an id says.
+    #[command(after_help = INSPECT_EXAMPLES)]
+    Inspect(Inspect),
+}
+
+#[derive(Args)]
+pub struct New {
+    /// How many.
+    #[arg(short = 'n', value_name = "N", default_value_t = 1)]
+    count: u64,
+    /// Ids that lie close together, in place of ids that spread over the whole range.
+    #[arg(long)]
+    sequential: bool,
+}
+
+#[derive(Args)]
+pub struct Inspect {
+    /// The id.
+    #[arg(value_name = "UUID")]
+    id: LocalityId,
+    #[command(flatten)]
+    settings: Flags<Output>,
+}
+
+pub fn run(command: Id) -> Result<(), Failure> {
+    match command {
+        Id::New(command) => print_new(&command),
+        Id::Inspect(command) => inspect(&command),
+    }
+}
+
+fn print_new(command: &New) -> Result<(), Failure> {
+    let ids = Generator::new(if command.sequential { Mode::Sequential } else { Mode::Variable });
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut line = [b'\n'; TEXT_LEN + 1];
+    for _ in 0..command.count {
+        let mut text = [0; TEXT_LEN];
+        ids.next_id().encode_text(&mut text);
+        line[..TEXT_LEN].copy_from_slice(&text);
+        out.write_all(&line)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// What an id says; of an id of another version only which one that is.
+#[derive(Serialize)]
+struct Anatomy {
+    id: LocalityId,
+    /// As the hex digit in the id.
+    version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counter: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sequential_counter: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process_id: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+}
+
+impl From<LocalityId> for Anatomy {
+    fn from(id: LocalityId) -> Self {
+        Self {
+            id,
+            version: format!("{:x}", id.version()),
+            counter: id.counter(),
+            sequential_counter: id.sequential_counter(),
+            process_id: id.process_id(),
+            node: id.node().map(|node| format!("{node:07x}")),
+            time: id.timestamp_millis().map(rfc3339),
+        }
+    }
+}
+
+fn rfc3339(millis: u64) -> String {
+    let nanos = (millis % 1_000 * 1_000_000) as i32;
+    Timestamp { seconds: (millis / 1_000) as i64, nanos }.to_string()
+}
+
+fn inspect(command: &Inspect) -> Result<(), Failure> {
+    let anatomy = Anatomy::from(command.id);
+    if command.settings.load()?.json {
+        return output::print_json(&anatomy);
+    }
+    let mut table = output::table(["id", &anatomy.id.to_string()]);
+    table.add_row(["version", &anatomy.version]);
+    let rows = [
+        ("counter, reversed digits", anatomy.counter.map(|n| n.to_string())),
+        ("counter, as it stands", anatomy.sequential_counter.map(|n| n.to_string())),
+        ("process", anatomy.process_id.map(|n| n.to_string())),
+        ("node", anatomy.node),
+        ("time", anatomy.time),
+    ];
+    for (name, value) in rows {
+        if let Some(value) = value {
+            table.add_row([name, &value]);
+        }
+    }
+    output::print_table(&table)
+}

@@ -1,0 +1,245 @@
+//! `polynym identity`.
+
+use clap::{Args, Subcommand};
+
+use super::client::{Session, request_id};
+use super::identifier::{self, Typed};
+use super::output::{self, printable};
+use super::{Failure, user};
+use crate::config::{Client, Flags};
+use crate::proto::v1::{
+    CheckIdentityRequest, CheckIdentityResponse, LinkIdentityRequest, NormalizeIdentityRequest,
+    NormalizeIdentityResponse, ReplaceIdentityRequest, UnlinkIdentityRequest, VerifyIdentityRequest,
+};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  polynym identity link 20be0ffc-314a-bd53-7a50-013a65ca76d2 phone:+14155552671
+  polynym identity normalize 'phone/US:(415) 555-2671'";
+
+const LINK: &str =
+    "Example:\n  polynym identity link 20be0ffc-314a-bd53-7a50-013a65ca76d2 email:joe@example.org --verified";
+const UNLINK: &str = "Example:\n  polynym identity unlink 20be0ffc-314a-bd53-7a50-013a65ca76d2 email:joe@example.org";
+const REPLACE: &str =
+    "Example:\n  polynym identity replace 20be0ffc-314a-bd53-7a50-013a65ca76d2 handle:joe handle:joseph";
+const VERIFY: &str = "Example:\n  polynym identity verify 20be0ffc-314a-bd53-7a50-013a65ca76d2 email:joe@example.org --by 'sign-up mail'";
+const CHECK: &str = "Example:\n  polynym identity check handle:joe";
+const NORMALIZE: &str = "Example:\n  polynym identity normalize email:Joe.Smith@Exämple.COM";
+
+#[derive(Subcommand)]
+pub enum Identity {
+    /// Give a user an identity.
+    #[command(after_help = LINK)]
+    Link(Link),
+    /// Take an identity from a user.
+    #[command(after_help = UNLINK)]
+    Unlink(Unlink),
+    /// Put a new identity in the place of an old one, in one step.
+    #[command(after_help = REPLACE)]
+    Replace(Replace),
+    /// Say that an identity is verified, or that it is not.
+    #[command(after_help = VERIFY)]
+    Verify(Verify),
+    /// Tell whether an identifier could be linked now.
+    #[command(after_help = CHECK)]
+    Check(Look),
+    /// Show what an identifier becomes before it is compared, and which rules make it so.
+    #[command(after_help = NORMALIZE)]
+    Normalize(Look),
+}
+
+/// What the commands that change a user have in common.
+#[derive(Args)]
+pub struct Change {
+    /// Change the user only if this is its etag.
+    #[arg(long, default_value = "")]
+    etag: String,
+    /// A UUID that names this call: sent again with it, the call happens once at most.
+    #[arg(long, value_name = "UUID")]
+    request_id: Option<String>,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+#[derive(Args)]
+pub struct Link {
+    /// The user's id.
+    user_id: String,
+    /// The identifier.
+    #[arg(value_parser = identifier::parse)]
+    identifier: Typed,
+    /// It is verified that the identifier is the user's.
+    #[arg(long)]
+    verified: bool,
+    #[command(flatten)]
+    change: Change,
+}
+
+#[derive(Args)]
+pub struct Unlink {
+    /// The user's id.
+    user_id: String,
+    /// The identifier.
+    #[arg(value_parser = identifier::parse)]
+    identifier: Typed,
+    #[command(flatten)]
+    change: Change,
+}
+
+#[derive(Args)]
+pub struct Replace {
+    /// The user's id.
+    user_id: String,
+    /// The identifier to give up.
+    #[arg(value_parser = identifier::parse)]
+    old: Typed,
+    /// The identifier to take instead.
+    #[arg(value_parser = identifier::parse)]
+    new: Typed,
+    #[command(flatten)]
+    change: Change,
+}
+
+#[derive(Args)]
+pub struct Verify {
+    /// The user's id.
+    user_id: String,
+    /// The identifier.
+    #[arg(value_parser = identifier::parse)]
+    identifier: Typed,
+    /// Who or what verified it.
+    #[arg(long, value_name = "WHO", default_value = "", conflicts_with = "revoke")]
+    by: String,
+    /// Say that it is not verified, in place of that it is.
+    #[arg(long)]
+    revoke: bool,
+    #[command(flatten)]
+    change: Change,
+}
+
+#[derive(Args)]
+pub struct Look {
+    /// The identifier.
+    #[arg(value_parser = identifier::parse)]
+    identifier: Typed,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+pub async fn run(command: Identity) -> Result<(), Failure> {
+    match command {
+        Identity::Link(command) => link(command).await,
+        Identity::Unlink(command) => unlink(command).await,
+        Identity::Replace(command) => replace(command).await,
+        Identity::Verify(command) => verify(command).await,
+        Identity::Check(command) => check(command).await,
+        Identity::Normalize(command) => normalize(command).await,
+    }
+}
+
+async fn link(command: Link) -> Result<(), Failure> {
+    let session = Session::open(&command.change.settings).await?;
+    let request_id = request_id(command.change.request_id.as_deref());
+    let request = LinkIdentityRequest {
+        tenant: session.tenant(),
+        user_id: command.user_id,
+        identifier: Some(command.identifier.message),
+        verified: command.verified,
+        etag: command.change.etag,
+        request_id: request_id.clone(),
+    };
+    let send = |request| {
+        let mut registry = session.registry();
+        async move { registry.link_identity(request).await }
+    };
+    user::show(&session, session.mutate(&request_id, request, send).await?.user)
+}
+
+async fn unlink(command: Unlink) -> Result<(), Failure> {
+    let session = Session::open(&command.change.settings).await?;
+    let request_id = request_id(command.change.request_id.as_deref());
+    let request = UnlinkIdentityRequest {
+        tenant: session.tenant(),
+        user_id: command.user_id,
+        identifier: Some(command.identifier.message),
+        etag: command.change.etag,
+        request_id: request_id.clone(),
+    };
+    let send = |request| {
+        let mut registry = session.registry();
+        async move { registry.unlink_identity(request).await }
+    };
+    user::show(&session, session.mutate(&request_id, request, send).await?.user)
+}
+
+async fn replace(command: Replace) -> Result<(), Failure> {
+    let session = Session::open(&command.change.settings).await?;
+    let request_id = request_id(command.change.request_id.as_deref());
+    let request = ReplaceIdentityRequest {
+        tenant: session.tenant(),
+        user_id: command.user_id,
+        old_identifier: Some(command.old.message),
+        new_identifier: Some(command.new.message),
+        etag: command.change.etag,
+        request_id: request_id.clone(),
+    };
+    let send = |request| {
+        let mut registry = session.registry();
+        async move { registry.replace_identity(request).await }
+    };
+    user::show(&session, session.mutate(&request_id, request, send).await?.user)
+}
+
+async fn verify(command: Verify) -> Result<(), Failure> {
+    let session = Session::open(&command.change.settings).await?;
+    let request_id = request_id(command.change.request_id.as_deref());
+    let request = VerifyIdentityRequest {
+        tenant: session.tenant(),
+        user_id: command.user_id,
+        identifier: Some(command.identifier.message),
+        verified: !command.revoke,
+        verified_by: command.by,
+        etag: command.change.etag,
+        request_id: request_id.clone(),
+    };
+    let send = |request| {
+        let mut registry = session.registry();
+        async move { registry.verify_identity(request).await }
+    };
+    user::show(&session, session.mutate(&request_id, request, send).await?.user)
+}
+
+async fn check(command: Look) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let request = CheckIdentityRequest { tenant: session.tenant(), identifier: Some(command.identifier.message) };
+    let answer = session.directory().check_identity(session.request(request)).await?.into_inner();
+    if session.json() {
+        return output::print_message("CheckIdentityResponse", &answer);
+    }
+    let CheckIdentityResponse { available, reason, identifier } = answer;
+    let mut table = output::table(["identifier", "available", "why not"]);
+    let available = if available { "yes" } else { "no" };
+    table.add_row([identifier::text(identifier.as_ref()), available.to_owned(), printable(&reason).into_owned()]);
+    output::print_table(&table)
+}
+
+async fn normalize(command: Look) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let request = NormalizeIdentityRequest { tenant: session.tenant(), identifier: Some(command.identifier.message) };
+    let answer = session.directory().normalize_identity(session.request(request)).await?.into_inner();
+    if session.json() {
+        return output::print_message("NormalizeIdentityResponse", &answer);
+    }
+    let NormalizeIdentityResponse { identifier, key, skeleton, rules_version, changes } = answer;
+    let mut table = output::table(["identifier", &identifier::text(identifier.as_ref())]);
+    table.add_row(["key", &printable(&key)]);
+    if !skeleton.is_empty() {
+        table.add_row(["skeleton", &printable(&skeleton)]);
+    }
+    table.add_row(["rules version", &rules_version.to_string()]);
+    for change in &changes {
+        let step = format!("{} → {}", printable(&change.before), printable(&change.after));
+        table.add_row([&format!("rule {}", printable(&change.rule)), &step]);
+    }
+    output::print_table(&table)
+}

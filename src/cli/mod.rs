@@ -1,0 +1,37 @@
+//! The command line: its arguments, one file for each subcommand, and how answers and failures are shown. Everything here
+//! but `id` and `completions` is a client of a server's API; `serve` itself is run by the program's main.
+
+mod arguments;
+mod attribute;
+mod bench;
+mod client;
+mod completions;
+mod failure;
+mod id;
+mod identifier;
+mod identity;
+mod output;
+mod resolve;
+mod user;
+mod view;
+
+pub use arguments::{Arguments, Command};
+pub use failure::Failure;
+
+use crate::config::{Flags, Serve};
+
+/// Runs a command, all of whose output goes to standard output. `serve` is given the settings of a server to run.
+///
+/// # Errors
+/// What [`Failure::report`] is to tell.
+pub fn run(command: Command, serve: impl FnOnce(&Flags<Serve>) -> Result<(), Failure>) -> Result<(), Failure> {
+    match command {
+        Command::Serve(flags) => serve(&flags),
+        Command::Resolve(command) => client::block_on(resolve::run(command)),
+        Command::User(command) => client::block_on(user::run(command)),
+        Command::Identity(command) => client::block_on(identity::run(command)),
+        Command::Id(command) => id::run(command),
+        Command::Bench(command) => client::block_on(bench::run(command)),
+        Command::Completions(command) => completions::run(&command),
+    }
+}

@@ -1,0 +1,163 @@
+//! `polynym user`.
+
+use clap::{Args, Subcommand};
+use prost_types::FieldMask;
+
+use super::attribute::{self, Attribute};
+use super::client::{Session, request_id};
+use super::identifier::{self, Typed};
+use super::{Failure, output, view};
+use crate::config::{Client, Flags};
+use crate::proto::v1::{self, CreateUserRequest, GetUserRequest, UpdateUserRequest};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  polynym user create --name 'Joe Smith' --identity email:joe@example.com --identity handle:joe
+  polynym user get 20be0ffc-314a-bd53-7a50-013a65ca76d2";
+
+const CREATE_EXAMPLES: &str = "\
+Example:
+  polynym user create --name 'Joe Smith' --identity email:joe@example.com --identity handle:joe \\
+      --attribute team=search --attribute level:int=3 --attribute tags:list=a,b";
+
+const GET_EXAMPLES: &str = "\
+Example:
+  polynym user get 20be0ffc-314a-bd53-7a50-013a65ca76d2";
+
+const UPDATE_EXAMPLES: &str = "\
+Example:
+  polynym user update 20be0ffc-314a-bd53-7a50-013a65ca76d2 --name 'Joe E. Smith' --remove-attribute team";
+
+#[derive(Subcommand)]
+pub enum User {
+    /// Register a user.
+    #[command(after_help = CREATE_EXAMPLES)]
+    Create(Create),
+    /// Show a user.
+    #[command(after_help = GET_EXAMPLES)]
+    Get(Get),
+    /// Change a user's name and attributes.
+    #[command(after_help = UPDATE_EXAMPLES)]
+    Update(Update),
+}
+
+#[derive(Args)]
+pub struct Create {
+    /// A name to show to people.
+    #[arg(long, default_value = "")]
+    name: String,
+    /// An identifier that the user shall own; may be given again.
+    #[arg(long = "identity", value_name = "KIND:VALUE", value_parser = identifier::parse)]
+    identities: Vec<Typed>,
+    /// What else is known of the user; may be given again. TYPE: string, int, double, bool, time or list.
+    #[arg(long = "attribute", value_name = "NAME[:TYPE]=VALUE", value_parser = attribute::parse)]
+    attributes: Vec<Attribute>,
+    /// A UUID that names this call: sent again with it, the call happens once at most.
+    #[arg(long, value_name = "UUID")]
+    request_id: Option<String>,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+#[derive(Args)]
+pub struct Get {
+    /// The user's id.
+    user_id: String,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+#[derive(Args)]
+#[group(id = "change", required = true, multiple = true, args = ["name", "attributes", "remove"])]
+pub struct Update {
+    /// The user's id.
+    user_id: String,
+    /// The new name.
+    #[arg(long)]
+    name: Option<String>,
+    /// An attribute to set; may be given again. TYPE: string, int, double, bool, time or list.
+    #[arg(long = "attribute", value_name = "NAME[:TYPE]=VALUE", value_parser = attribute::parse)]
+    attributes: Vec<Attribute>,
+    /// An attribute to remove; may be given again.
+    #[arg(long = "remove-attribute", value_name = "NAME")]
+    remove: Vec<String>,
+    /// Change the user only if this is its etag.
+    #[arg(long, default_value = "")]
+    etag: String,
+    /// A UUID that names this call: sent again with it, the call happens once at most.
+    #[arg(long, value_name = "UUID")]
+    request_id: Option<String>,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+pub async fn run(command: User) -> Result<(), Failure> {
+    match command {
+        User::Create(command) => create(command).await,
+        User::Get(command) => get(command).await,
+        User::Update(command) => update(command).await,
+    }
+}
+
+async fn create(command: Create) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let identity = |typed: Typed| v1::Identity { identifier: Some(typed.message), ..Default::default() };
+    let user = v1::User {
+        display_name: command.name,
+        identities: command.identities.into_iter().map(identity).collect(),
+        attributes: command.attributes.into_iter().map(|a| (a.name, a.value)).collect(),
+        ..Default::default()
+    };
+    let request_id = request_id(command.request_id.as_deref());
+    let request = CreateUserRequest { tenant: session.tenant(), user: Some(user), request_id: request_id.clone() };
+    let send = |request| {
+        let mut registry = session.registry();
+        async move { registry.create_user(request).await }
+    };
+    let answer = session.mutate(&request_id, request, send).await?;
+    show(&session, answer.user)
+}
+
+async fn get(command: Get) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let request = GetUserRequest { tenant: session.tenant(), user_id: command.user_id };
+    let answer = session.directory().get_user(session.request(request)).await?.into_inner();
+    show(&session, answer.user)
+}
+
+async fn update(command: Update) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let request_id = request_id(command.request_id.as_deref());
+    let request = UpdateUserRequest {
+        tenant: session.tenant(),
+        update_mask: Some(FieldMask { paths: mask(&command) }),
+        user: Some(v1::User {
+            user_id: command.user_id,
+            etag: command.etag,
+            display_name: command.name.unwrap_or_default(),
+            attributes: command.attributes.into_iter().map(|a| (a.name, a.value)).collect(),
+            ..Default::default()
+        }),
+        request_id: request_id.clone(),
+    };
+    let send = |request| {
+        let mut registry = session.registry();
+        async move { registry.update_user(request).await }
+    };
+    let answer = session.mutate(&request_id, request, send).await?;
+    show(&session, answer.user)
+}
+
+/// What is listed and not set is removed.
+fn mask(command: &Update) -> Vec<String> {
+    let set = command.attributes.iter().map(|attribute| &attribute.name);
+    let attributes = set.chain(&command.remove).map(|name| format!("attributes.{name}"));
+    let name = command.name.iter().map(|_| "display_name".to_owned());
+    name.chain(attributes).collect()
+}
+
+/// Shows the user of an answer: as a table, or as a JSON object.
+pub fn show(session: &Session, user: Option<v1::User>) -> Result<(), Failure> {
+    let user = user.unwrap_or_default();
+    if session.json() { output::print_message("User", &user) } else { view::print_user(&user) }
+}

@@ -1,0 +1,69 @@
+//! Users as tables.
+
+use comfy_table::Table;
+use prost_types::Timestamp;
+
+use super::output::{self, printable};
+use super::{Failure, attribute, identifier};
+use crate::proto::v1::{Identity, State, User};
+
+/// Prints all there is to say of a user.
+pub fn print_user(user: &User) -> Result<(), Failure> {
+    output::print_table(&fields(user))?;
+    if user.identities.is_empty() {
+        return Ok(());
+    }
+    output::print_table(&identities(&user.identities))
+}
+
+fn fields(user: &User) -> Table {
+    let mut table = output::table(["user", &user.user_id]);
+    let mut row = |name: &str, value: String| {
+        if !value.is_empty() {
+            table.add_row([name.to_owned(), value]);
+        }
+    };
+    row("name", printable(&user.display_name).into_owned());
+    row("tenant", printable(&user.tenant).into_owned());
+    row("state", state(user).to_owned());
+    row("created", time(user.create_time.as_ref()));
+    row("updated", time(user.update_time.as_ref()));
+    row("etag", printable(&user.etag).into_owned());
+    for (name, value) in &user.attributes {
+        row(&printable(name), attribute::text(value));
+    }
+    table
+}
+
+fn identities(identities: &[Identity]) -> Table {
+    let mut table = output::table(["identity", "typed as", "primary", "linked", "verified"]);
+    for identity in identities {
+        let verified = match printable(&identity.verified_by) {
+            by if by.is_empty() => time(identity.verify_time.as_ref()),
+            by => format!("{} by {by}", time(identity.verify_time.as_ref())),
+        };
+        table.add_row([
+            identifier::text(identity.identifier.as_ref()),
+            printable(&identity.display).into_owned(),
+            if identity.primary { "yes".to_owned() } else { String::new() },
+            time(identity.link_time.as_ref()),
+            verified,
+        ]);
+    }
+    table
+}
+
+/// The state's word.
+pub fn state(user: &User) -> &'static str {
+    match user.state() {
+        State::Unspecified => "",
+        State::Active => "active",
+        State::Disabled => "disabled",
+        State::Deleted => "deleted",
+        State::Merged => "merged",
+    }
+}
+
+fn time(time: Option<&Timestamp>) -> String {
+    time.map(ToString::to_string).unwrap_or_default()
+}

@@ -1,0 +1,128 @@
+//! The settings of the commands that talk to a server.
+
+use std::time::Duration;
+
+use super::{Resolve, Setting, Values, parse};
+
+/// Which server to talk to, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// The server's URL.
+    pub server: String,
+    /// The tenant to name in requests.
+    pub tenant: String,
+    /// The longest that a call may take.
+    pub timeout: Duration,
+    /// How to print.
+    pub output: Output,
+}
+
+/// How to print answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// As JSON, for programs, rather than as tables.
+    pub json: bool,
+}
+
+/// How to load a server, and how to measure it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bench {
+    /// Which server.
+    pub client: Client,
+    /// How many connections to spread the callers over.
+    pub connections: usize,
+    /// How many callers, each with one call under way.
+    pub concurrency: usize,
+    /// How long to measure.
+    pub duration: Duration,
+    /// How long to run before measuring.
+    pub warmup: Duration,
+    /// How many users there shall be.
+    pub users: usize,
+    /// How many identifiers one batch has.
+    pub batch: usize,
+}
+
+const SERVER: Setting =
+    Setting { name: "server", value: "URL", default: "http://127.0.0.1:7171", help: "The server to ask" };
+const TENANT: Setting =
+    Setting { name: "tenant", value: "TENANT", default: "default", help: "The tenant whose users are meant" };
+const TIMEOUT: Setting =
+    Setting { name: "timeout", value: "TIME", default: "10s", help: "The longest to wait for an answer" };
+const JSON: Setting =
+    Setting { name: "json", value: "", default: "false", help: "Print JSON, one object a line, in place of tables" };
+
+const CONNECTIONS: Setting =
+    Setting { name: "connections", value: "N", default: "4", help: "Connections to spread the callers over" };
+const CONCURRENCY: Setting =
+    Setting { name: "concurrency", value: "N", default: "64", help: "Callers, each with one call under way" };
+const DURATION: Setting = Setting { name: "duration", value: "TIME", default: "10", help: "How long to measure" };
+const WARMUP: Setting =
+    Setting { name: "warmup", value: "TIME", default: "2", help: "How long to run unmeasured first" };
+const USERS: Setting = Setting {
+    name: "users",
+    value: "N",
+    default: "10000",
+    help: "Users, always the same for the same N; those that are missing are loaded first",
+};
+const BATCH: Setting = Setting { name: "batch", value: "N", default: "100", help: "Identifiers in one batch" };
+
+impl Resolve for Client {
+    fn settings() -> Vec<&'static Setting> {
+        vec![&SERVER, &TENANT, &TIMEOUT, &JSON]
+    }
+
+    fn resolve(values: &mut Values<'_>) -> Option<Self> {
+        let server = values.get(&SERVER, server);
+        let tenant = values.get(&TENANT, parse::text);
+        let timeout = values.get(&TIMEOUT, parse::positive);
+        let output = Output::resolve(values);
+        Some(Self { server: server?, tenant: tenant?, timeout: timeout?, output: output? })
+    }
+}
+
+impl Resolve for Output {
+    fn settings() -> Vec<&'static Setting> {
+        vec![&JSON]
+    }
+
+    fn resolve(values: &mut Values<'_>) -> Option<Self> {
+        Some(Self { json: values.switch(&JSON)? })
+    }
+}
+
+impl Resolve for Bench {
+    fn settings() -> Vec<&'static Setting> {
+        let mut settings = Client::settings();
+        settings.extend([&CONNECTIONS, &CONCURRENCY, &DURATION, &WARMUP, &USERS, &BATCH]);
+        settings
+    }
+
+    fn resolve(values: &mut Values<'_>) -> Option<Self> {
+        let client = Client::resolve(values);
+        let connections = values.get(&CONNECTIONS, parse::count(1..=1_024));
+        let concurrency = values.get(&CONCURRENCY, parse::count(1..=65_536));
+        let duration = values.get(&DURATION, parse::positive);
+        let warmup = values.get(&WARMUP, parse::duration);
+        let users = values.get(&USERS, parse::count(1..=1_000_000_000));
+        let batch = values.get(&BATCH, parse::count(1..=100_000));
+        Some(Self {
+            client: client?,
+            connections: connections?,
+            concurrency: concurrency?,
+            duration: duration?,
+            warmup: warmup?,
+            users: users?,
+            batch: batch?,
+        })
+    }
+}
+
+fn server(text: &str) -> Result<String, String> {
+    let uri = text.parse::<http::Uri>().ok();
+    match uri.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.host()?))) {
+        Some(("http", host)) if !host.is_empty() => Ok(text.to_owned()),
+        Some(("https", _)) => Err("this build does not support TLS: give an http:// URL".to_owned()),
+        _ => Err(format!("{text:?} is no server: write a URL such as http://127.0.0.1:7171")),
+    }
+}

@@ -1,0 +1,75 @@
+//! The flags of a set of settings on the command line.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+
+use super::{Faults, Resolve, Setting, Values, key, variable};
+
+/// The flag that names the file. It is a setting of every set, and has no key in the file.
+pub const CONFIG: &str = "config";
+
+/// The flags of the settings of `C`, as given on the command line and not looked at yet.
+#[derive(Clone, Debug)]
+pub struct Flags<C> {
+    given: BTreeMap<&'static str, String>,
+    set: PhantomData<C>,
+}
+
+impl<C: Resolve> Flags<C> {
+    /// The values of the settings, from these flags, the environment and the file.
+    ///
+    /// # Errors
+    /// All faults, those of a file that holds settings of other sets included.
+    pub fn load(&self) -> Result<C, Faults> {
+        self.load_from(&|variable| Some(std::env::var_os(variable)?.to_string_lossy().into_owned()))
+    }
+
+    pub(super) fn load_from(&self, environment: &dyn Fn(&str) -> Option<String>) -> Result<C, Faults> {
+        let mut values = Values::new(&self.given, environment);
+        let resolved = C::resolve(&mut values);
+        values.finish(resolved)
+    }
+}
+
+impl<C: Resolve> FromArgMatches for Flags<C> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let names = C::settings().into_iter().map(|setting| setting.name).chain([CONFIG]);
+        let given = names.filter_map(|name| Some((name, matches.get_one::<String>(name)?.clone())));
+        Ok(Self { given: given.collect(), set: PhantomData })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.given.append(&mut Self::from_arg_matches(matches)?.given);
+        Ok(())
+    }
+}
+
+impl<C: Resolve> Args for Flags<C> {
+    fn augment_args(command: Command) -> Command {
+        let help = "File with any of these settings, as TOML [env: POLYNYM_CONFIG]";
+        let config = Arg::new(CONFIG).long(CONFIG).value_name("FILE").help(help).help_heading(HEADING);
+        command.args(C::settings().into_iter().map(Setting::arg)).arg(config)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+const HEADING: &str = "Settings";
+
+impl Setting {
+    fn arg(&self) -> Arg {
+        let default = if self.default.is_empty() { String::new() } else { format!("default: {}, ", self.default) };
+        let (variable, key) = (variable(self.name), key(self.name));
+        let help = format!("{} [{default}env: {variable}, key: {key}]", self.help);
+        let arg = Arg::new(self.name).long(self.name).help(help).help_heading(HEADING);
+        if self.is_switch() {
+            let arg = arg.value_name("true|false").num_args(0..=1).require_equals(true);
+            return arg.default_missing_value("true");
+        }
+        arg.value_name(self.value)
+    }
+}

@@ -1,0 +1,86 @@
+//! Values from text. Each says what is wrong and what would be right.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// On or off.
+pub fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "true" | "on" | "yes" | "1" => Ok(true),
+        "false" | "off" | "no" | "0" => Ok(false),
+        _ => Err("write true or false".to_owned()),
+    }
+}
+
+/// A whole number within `range`; `_` may part its digits.
+pub fn count(range: RangeInclusive<usize>) -> impl Fn(&str) -> Result<usize, String> {
+    move |text| {
+        let number = text.replace('_', "").parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("write a whole number from {} to {}", range.start(), range.end()))
+    }
+}
+
+const SIZES: [(&str, u64); 9] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("B", 1),
+    ("", 1),
+];
+
+/// A number of bytes: `256MiB`, `1GB`, `65536`.
+pub fn size(text: &str) -> Result<usize, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = SIZES.iter().find(|(unit, _)| *unit == &text[digits.len()..]);
+    let bytes = unit.and_then(|(_, bytes)| digits.trim_end().parse::<u64>().ok()?.checked_mul(*bytes));
+    let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    bytes.ok_or_else(|| "write a size such as 256MiB, 1GiB, 500MB or a number of bytes".to_owned())
+}
+
+const SPANS: [(&str, f64); 5] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("", 1.0)];
+
+/// A length of time: `10s`, `500ms`, `2m`, or a number of seconds, which may be fractional.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = SPANS.iter().find(|(unit, _)| *unit == &text[digits.len()..]);
+    let seconds = unit.and_then(|(_, seconds)| Some(digits.trim_end().parse::<f64>().ok()? * seconds));
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration.ok_or_else(|| "write a length of time such as 10s, 500ms, 2m, or a number of seconds".to_owned())
+}
+
+/// A length of time that is not nothing.
+pub fn positive(text: &str) -> Result<Duration, String> {
+    duration(text).and_then(|d| if d.is_zero() { Err("must be more than nothing".to_owned()) } else { Ok(d) })
+}
+
+/// The addresses that `HOST:PORT` stands for.
+pub fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
+    let wrong = || format!("{text:?} is no address: write HOST:PORT, as in 127.0.0.1:7171 or [::1]:7171");
+    let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+    if host.is_empty() || port.parse::<u16>().is_err() {
+        return Err(wrong());
+    }
+    match text.to_socket_addrs() {
+        Ok(found) => Ok(found.collect()),
+        Err(error) => Err(format!("the host of {text:?} is not known ({error})")),
+    }
+}
+
+/// One of `choices`.
+pub fn choice<T: Copy>(choices: &[(&str, T)]) -> impl Fn(&str) -> Result<T, String> {
+    |text| {
+        let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+        let chosen = choices.iter().find(|(name, _)| *name == text);
+        chosen.map(|(_, value)| *value).ok_or_else(|| format!("write {}", names.join(" or ")))
+    }
+}
+
+/// The text as it is.
+pub fn text(text: &str) -> Result<String, String> {
+    Ok(text.to_owned())
+}

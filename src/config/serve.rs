@@ -1,0 +1,198 @@
+//! The settings of `polynym serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Resolve, Setting, Values, parse};
+
+/// How the server runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Serve {
+    /// Where to listen: the addresses that the host name stands for, to be tried in order.
+    pub listen: Vec<SocketAddr>,
+    /// Where the users are kept.
+    pub store: StoreChoice,
+    /// Whether made-up users shall be there.
+    pub sample: bool,
+    /// Memory for the embedded store's pages, in bytes.
+    pub cache_bytes: usize,
+    /// Whether mutations may share a sync.
+    pub group_commit: bool,
+    /// Items in one batch request.
+    pub max_batch: usize,
+    /// Identities of one user.
+    pub max_identities: usize,
+    /// Attributes of one user.
+    pub max_attributes: usize,
+    /// The longest that a call may take.
+    pub call_timeout: Duration,
+    /// Calls under way at once.
+    pub max_calls: usize,
+    /// Connections at once.
+    pub max_connections: usize,
+    /// How old a connection may become.
+    pub connection_age: Duration,
+    /// How long calls may take to finish after the server was asked to stop.
+    pub drain: Duration,
+    /// Threads that handle calls.
+    pub threads: usize,
+    /// The form of the log.
+    pub log_format: LogFormat,
+    /// What is logged.
+    pub log: String,
+}
+
+/// Where the users are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreChoice {
+    /// The embedded store in a folder.
+    Embedded(PathBuf),
+    /// The embedded store in a folder that goes at exit.
+    Temporary,
+}
+
+/// The form of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For programs: one JSON object a line.
+    Json,
+}
+
+const fn setting(name: &'static str, value: &'static str, default: &'static str, help: &'static str) -> Setting {
+    Setting { name, value, default, help }
+}
+
+const LISTEN: Setting = setting("listen", "HOST:PORT", "127.0.0.1:7171", "Where to listen; port 0 takes a free one");
+const STORE: Setting =
+    setting("store", "STORE", "embedded:./polynym-data", "Where the users are kept: embedded:FOLDER");
+const SAMPLE: Setting =
+    setting("sample", "", "false", "Load a few dozen made-up users; without --store, into a folder that goes at exit");
+const INSECURE: Setting =
+    setting("insecure", "", "false", "Let other machines in without encryption and without credentials");
+const CACHE: Setting = setting("cache", "SIZE", "256MiB", "Memory for pages of the embedded store");
+const GROUP_COMMIT: Setting =
+    setting("group-commit", "on|off", "on", "Let mutations that wait together share one sync to the disk");
+const MAX_BATCH: Setting = setting("max-batch", "N", "1000", "Items in one batch request");
+const MAX_IDENTITIES: Setting = setting("max-identities", "N", "100", "Identities of one user");
+const MAX_ATTRIBUTES: Setting = setting("max-attributes", "N", "200", "Attributes of one user");
+const CALL_TIMEOUT: Setting = setting("call-timeout", "TIME", "10s", "The longest that a call may take");
+const MAX_CALLS: Setting = setting("max-calls", "N", "1024", "Calls under way at once; more are refused");
+const MAX_CONNECTIONS: Setting = setting("max-connections", "N", "10000", "Connections at once; more have to wait");
+const CONNECTION_AGE: Setting =
+    setting("connection-age", "TIME", "1h", "How old a connection may become before its client is told to come again");
+const DRAIN: Setting = setting("drain", "TIME", "10s", "How long calls may take to finish once asked to stop");
+const THREADS: Setting = setting("threads", "N", "", "Threads that handle calls; as many as the machine has cores");
+const LOG_FORMAT: Setting = setting("log-format", "text|json", "text", "The form of the log, on standard error");
+const LOG: Setting = setting("log", "FILTER", "info", "What is logged: a level, or polynym=debug,warn and the like");
+
+const MANY: usize = 1_000_000;
+
+impl Resolve for Serve {
+    fn settings() -> Vec<&'static Setting> {
+        vec![
+            &LISTEN,
+            &STORE,
+            &SAMPLE,
+            &INSECURE,
+            &CACHE,
+            &GROUP_COMMIT,
+            &MAX_BATCH,
+            &MAX_IDENTITIES,
+            &MAX_ATTRIBUTES,
+            &CALL_TIMEOUT,
+            &MAX_CALLS,
+            &MAX_CONNECTIONS,
+            &CONNECTION_AGE,
+            &DRAIN,
+            &THREADS,
+            &LOG_FORMAT,
+            &LOG,
+        ]
+    }
+
+    /// Each value is read before the first missing one ends it, so that no fault hides another.
+    fn resolve(values: &mut Values<'_>) -> Option<Self> {
+        let listen = listen(values);
+        let sample = values.switch(&SAMPLE);
+        let store = store(values, sample.unwrap_or_default());
+        let cache_bytes = values.get(&CACHE, parse::size);
+        let group_commit = values.get(&GROUP_COMMIT, parse::switch);
+        let max_batch = values.get(&MAX_BATCH, parse::count(1..=MANY));
+        let max_identities = values.get(&MAX_IDENTITIES, parse::count(1..=MANY));
+        let max_attributes = values.get(&MAX_ATTRIBUTES, parse::count(0..=MANY));
+        let call_timeout = values.get(&CALL_TIMEOUT, parse::positive);
+        let max_calls = values.get(&MAX_CALLS, parse::count(1..=MANY));
+        let max_connections = values.get(&MAX_CONNECTIONS, parse::count(1..=MANY));
+        let connection_age = values.get(&CONNECTION_AGE, parse::positive);
+        let drain = values.get(&DRAIN, parse::duration);
+        let threads = values.get(&THREADS, threads);
+        let log_format =
+            values.get(&LOG_FORMAT, parse::choice(&[("text", LogFormat::Text), ("json", LogFormat::Json)]));
+        let log = values.get(&LOG, filter);
+        Some(Self {
+            listen: listen?,
+            store: store?,
+            sample: sample?,
+            cache_bytes: cache_bytes?,
+            group_commit: group_commit?,
+            max_batch: max_batch?,
+            max_identities: max_identities?,
+            max_attributes: max_attributes?,
+            call_timeout: call_timeout?,
+            max_calls: max_calls?,
+            max_connections: max_connections?,
+            connection_age: connection_age?,
+            drain: drain?,
+            threads: threads?,
+            log_format: log_format?,
+            log: log?,
+        })
+    }
+}
+
+/// What other machines reach needs encryption and credentials, or somebody who says that it does not.
+fn listen(values: &mut Values<'_>) -> Option<Vec<SocketAddr>> {
+    let insecure = values.switch(&INSECURE)?;
+    let addresses = values.get(&LISTEN, parse::addresses)?;
+    let outside = addresses.iter().find(|address| !address.ip().to_canonical().is_loopback());
+    if let Some(address) = outside.filter(|_| !insecure) {
+        values.refuse(
+            &LISTEN,
+            format!(
+                "other machines can reach {address}, and TLS and credentials are missing, without which anybody there \
+                 could read and change every user: listen on 127.0.0.1, or take the risk with --insecure"
+            ),
+        );
+    }
+    Some(addresses)
+}
+
+fn store(values: &mut Values<'_>, sample: bool) -> Option<StoreChoice> {
+    if sample && !values.is_given(&STORE) {
+        return Some(StoreChoice::Temporary);
+    }
+    values.get(&STORE, |text| match text.split_once(':') {
+        Some(("embedded", folder)) if !folder.is_empty() => Ok(StoreChoice::Embedded(folder.into())),
+        Some(("mongodb" | "mongodb+srv", _)) => {
+            Err("this build does not support MongoDB: use embedded:FOLDER".to_owned())
+        }
+        _ => Err("write embedded:FOLDER, as in embedded:./polynym-data".to_owned()),
+    })
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    if text.is_empty() {
+        return Ok(std::thread::available_parallelism().map_or(1, usize::from));
+    }
+    parse::count(1..=1_024)(text)
+}
+
+fn filter(text: &str) -> Result<String, String> {
+    match tracing_subscriber::EnvFilter::try_new(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(format!("{error}: write a level such as info, or a filter such as polynym=debug,warn")),
+    }
+}

@@ -1,0 +1,149 @@
+use std::io::Write;
+
+use clap::{Args, Command, FromArgMatches};
+
+use super::*;
+
+fn load<C: Resolve>(flags: &[&str], environment: &[(&str, &str)]) -> Result<C, Faults> {
+    let command = Flags::<C>::augment_args(Command::new("test").no_binary_name(true));
+    let flags = Flags::<C>::from_arg_matches(&command.try_get_matches_from(flags).unwrap()).unwrap();
+    let find = |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+    flags.load_from(&find)
+}
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+fn faults<C: Resolve + std::fmt::Debug>(flags: &[&str], environment: &[(&str, &str)]) -> Vec<(String, String)> {
+    load::<C>(flags, environment).unwrap_err().0.into_iter().map(|fault| (fault.origin, fault.message)).collect()
+}
+
+#[test]
+fn nothing_given_means_the_defaults() {
+    let serve: Serve = load(&[], &[]).unwrap();
+    assert_eq!(serve.listen, ["127.0.0.1:7171".parse().unwrap()]);
+    assert_eq!(serve.store, StoreChoice::Embedded("./polynym-data".into()));
+    assert_eq!((serve.cache_bytes, serve.group_commit, serve.sample), (256 << 20, true, false));
+    let options = crate::grpc::Options::default();
+    assert_eq!((serve.call_timeout, serve.drain), (options.call_timeout, options.drain));
+    assert_eq!((serve.max_calls, serve.max_connections), (options.max_calls, options.max_connections));
+    assert_eq!(serve.connection_age, options.connection_age);
+    let limits = crate::directory::Limits::default();
+    assert_eq!(
+        (serve.max_batch, serve.max_identities, serve.max_attributes),
+        (limits.batch, limits.identities, limits.attributes)
+    );
+    let bench: Bench = load(&[], &[]).unwrap();
+    assert_eq!((bench.connections, bench.client.server.as_str()), (4, "http://127.0.0.1:7171"));
+}
+
+#[test]
+fn a_flag_wins_over_the_environment_and_that_over_the_file() {
+    let file = file("max_calls = 1\nmax-batch = 1\ncache = \"1KiB\"\nsample = true\nserver = \"http://elsewhere\"\n");
+    let path = file.path().to_str().unwrap();
+    let environment = [("POLYNYM_CONFIG", path), ("POLYNYM_MAX_CALLS", "2"), ("POLYNYM_MAX_BATCH", "2")];
+    let serve: Serve = load(&["--max-calls", "3", "--sample=false"], &environment).unwrap();
+    assert_eq!((serve.max_calls, serve.max_batch, serve.cache_bytes, serve.sample), (3, 2, 1_024, false));
+}
+
+#[test]
+fn an_empty_variable_is_not_there() {
+    let serve: Serve = load(&[], &[("POLYNYM_MAX_CALLS", "")]).unwrap();
+    assert_eq!(serve.max_calls, 1_024);
+}
+
+#[test]
+fn all_faults_are_told_each_with_its_origin() {
+    let file = file("drain = [1]\nmax_cals = 5\nlog_format = \"xml\"\n");
+    let path = file.path().to_str().unwrap();
+    let environment = [("POLYNYM_CACHE", "lots"), ("POLYNYM_STORE", "mongodb://secret@host/db")];
+    let found = faults::<Serve>(&["--config", path, "--listen", "nowhere", "--max-batch", "0"], &environment);
+    let expected = [
+        (format!("file {path} key drain"), "a text, a number"),
+        (format!("file {path} key max_cals"), "did you mean max_calls?"),
+        ("flag --listen".to_owned(), "HOST:PORT"),
+        ("environment POLYNYM_STORE".to_owned(), "does not support MongoDB"),
+        ("environment POLYNYM_CACHE".to_owned(), "256MiB"),
+        ("flag --max-batch".to_owned(), "from 1 to"),
+        (format!("file {path} key log_format"), "text or json"),
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for ((origin, part), (found_origin, message)) in expected.iter().zip(&found) {
+        assert_eq!(origin, found_origin);
+        assert!(message.contains(part), "{message}");
+        assert!(!message.contains("secret"), "{message}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_a_fault_beside_others() {
+    let found = faults::<Serve>(&["--config", "/nowhere/polynym.toml", "--threads", "0"], &[]);
+    let origins: Vec<_> = found.iter().map(|(origin, _)| origin.as_str()).collect();
+    assert_eq!(origins, ["file /nowhere/polynym.toml", "flag --threads"]);
+    let broken = file("listen = \n");
+    let found = faults::<Serve>(&["--config", broken.path().to_str().unwrap()], &[]);
+    assert!(found[0].1.contains("line 1"), "{found:?}");
+}
+
+#[test]
+fn a_key_may_have_hyphens_but_not_be_given_twice() {
+    let file = file("max-calls = 1\nmax_calls = 2\n");
+    let found = faults::<Serve>(&["--config", file.path().to_str().unwrap()], &[]);
+    assert!(found[0].1.contains("too"), "{found:?}");
+}
+
+#[test]
+fn other_machines_are_let_in_only_on_request() {
+    for address in ["0.0.0.0:7171", "[::]:0", "192.0.2.1:80"] {
+        let found = faults::<Serve>(&["--listen", address], &[]);
+        assert_eq!(found[0].0, "flag --listen");
+        assert!(found[0].1.contains("TLS and credentials") && found[0].1.contains("--insecure"), "{found:?}");
+        assert!(load::<Serve>(&["--listen", address, "--insecure"], &[]).is_ok());
+    }
+    for address in ["127.0.0.9:0", "[::1]:7171", "[::ffff:127.0.0.1]:7171", "localhost:0"] {
+        assert!(load::<Serve>(&["--listen", address], &[]).is_ok(), "{address}");
+    }
+}
+
+#[test]
+fn a_sample_without_a_store_is_temporary() {
+    assert_eq!(load::<Serve>(&["--sample"], &[]).unwrap().store, StoreChoice::Temporary);
+    let kept = load::<Serve>(&["--sample"], &[("POLYNYM_STORE", "embedded:x")]).unwrap();
+    assert_eq!(kept.store, StoreChoice::Embedded("x".into()));
+}
+
+#[test]
+fn servers_are_urls_without_tls() {
+    for (server, part) in [("https://example.com", "TLS"), ("localhost:7171", "http://"), ("http://", "http://")] {
+        let found = faults::<Client>(&["--server", server], &[]);
+        assert!(found[0].1.contains(part), "{found:?}");
+    }
+}
+
+#[test]
+fn sizes_and_times_have_units() {
+    assert_eq!(parse::size("256MiB"), Ok(256 << 20));
+    assert_eq!(parse::size("1 GB"), Ok(1_000_000_000));
+    assert_eq!(parse::size("4096"), Ok(4_096));
+    for wrong in ["", "MiB", "-1", "1XB", "1.5MiB", "99999999999GiB"] {
+        assert!(parse::size(wrong).is_err(), "{wrong}");
+    }
+    assert_eq!(parse::duration("1.5"), Ok(std::time::Duration::from_millis(1_500)));
+    assert_eq!(parse::duration("500ms"), Ok(std::time::Duration::from_millis(500)));
+    assert_eq!(parse::duration("2m"), Ok(std::time::Duration::from_secs(120)));
+    for wrong in ["", "s", "-1", "1d", "inf", "nan", "1e300"] {
+        assert!(parse::duration(wrong).is_err(), "{wrong}");
+    }
+    assert!(parse::positive("0").is_err());
+}
+
+#[test]
+fn every_default_is_well_formed_and_no_name_is_used_twice() {
+    assert!(load::<Output>(&[], &[]).is_ok());
+    let names: Vec<_> = Serve::settings().into_iter().chain(Bench::settings()).map(|setting| setting.name).collect();
+    let distinct: std::collections::HashSet<_> = names.iter().collect();
+    assert_eq!(names.len(), distinct.len());
+}

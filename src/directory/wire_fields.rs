@@ -1,0 +1,52 @@
+//! The fields of an encoded protocol buffer, without decoding it (protobuf.dev, "Encoding").
+
+/// A field of an encoded message.
+pub struct Field<'a> {
+    pub tag: u32,
+    /// The content of a string, bytes or message field; empty for a number.
+    pub bytes: &'a [u8],
+}
+
+/// The fields of `message`, in order; ends early where the bytes make no sense.
+pub fn fields(mut message: &[u8]) -> impl Iterator<Item = Field<'_>> {
+    std::iter::from_fn(move || next(&mut message))
+}
+
+/// The content of the first field with this tag; empty where there is none, as for a field with its default value.
+pub fn first(message: &[u8], tag: u32) -> &[u8] {
+    fields(message).find(|field| field.tag == tag).map_or(&[], |field| field.bytes)
+}
+
+fn next<'a>(message: &mut &'a [u8]) -> Option<Field<'a>> {
+    let key = varint(message)?;
+    let bytes: &[u8] = match key & 7 {
+        0 => varint(message).map(|_| &[][..])?,
+        1 => take(message, 8).map(|_| &[][..])?,
+        2 => {
+            let length = varint(message)?;
+            take(message, usize::try_from(length).ok()?)?
+        }
+        5 => take(message, 4).map(|_| &[][..])?,
+        _ => return None,
+    };
+    Some(Field { tag: u32::try_from(key >> 3).ok()?, bytes })
+}
+
+fn take<'a>(message: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (bytes, rest) = message.split_at_checked(length)?;
+    *message = rest;
+    Some(bytes)
+}
+
+fn varint(message: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = message.split_first()?;
+        *message = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}

@@ -1,0 +1,101 @@
+//! The answers that carry users, with each user as the bytes that were stored. On the wire a message and a field of bytes
+//! are the same, so these are the messages of the API; only the types differ.
+
+use bytes::Bytes;
+use prost::Message;
+use tonic::Status;
+
+use crate::directory::{Found, WireUser};
+
+/// `polynym.v1.ResolveIdentityResponse`, and `BatchResolveIdentitiesResponse.Found`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Resolved {
+    /// A `polynym.v1.User`.
+    #[prost(bytes = "bytes", tag = "1")]
+    user: Bytes,
+    /// A `polynym.v1.Identity`.
+    #[prost(bytes = "bytes", tag = "2")]
+    identity: Bytes,
+}
+
+/// `polynym.v1.BatchResolveIdentitiesResponse`.
+#[derive(Clone, PartialEq, Message)]
+pub struct BatchResolved {
+    #[prost(message, repeated, tag = "1")]
+    pub results: Vec<ResolvedItem>,
+}
+
+/// `polynym.v1.BatchResolveIdentitiesResponse.Result`: one of the two is set.
+#[derive(Clone, PartialEq, Message)]
+pub struct ResolvedItem {
+    #[prost(message, optional, tag = "1")]
+    found: Option<Resolved>,
+    #[prost(message, optional, tag = "2")]
+    error: Option<tonic_types::Status>,
+}
+
+/// `polynym.v1.GetUserResponse`, and `BatchGetUsersResponse.Found`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Got {
+    /// A `polynym.v1.User`.
+    #[prost(bytes = "bytes", tag = "1")]
+    user: Bytes,
+    #[prost(string, tag = "2")]
+    merged_from: String,
+}
+
+/// `polynym.v1.BatchGetUsersResponse`.
+#[derive(Clone, PartialEq, Message)]
+pub struct BatchGot {
+    #[prost(message, repeated, tag = "1")]
+    pub results: Vec<GotItem>,
+}
+
+/// `polynym.v1.BatchGetUsersResponse.Result`: one of the two is set.
+#[derive(Clone, PartialEq, Message)]
+pub struct GotItem {
+    #[prost(message, optional, tag = "1")]
+    found: Option<Got>,
+    #[prost(message, optional, tag = "2")]
+    error: Option<tonic_types::Status>,
+}
+
+impl From<Found> for Resolved {
+    fn from(found: Found) -> Self {
+        Self { user: found.user.into_bytes(), identity: found.identity }
+    }
+}
+
+impl From<WireUser> for Got {
+    fn from(user: WireUser) -> Self {
+        Self { user: user.into_bytes(), merged_from: String::new() }
+    }
+}
+
+impl From<Result<Found, Status>> for ResolvedItem {
+    fn from(outcome: Result<Found, Status>) -> Self {
+        match outcome {
+            Ok(found) => Self { found: Some(found.into()), error: None },
+            Err(status) => Self { found: None, error: Some(message(&status)) },
+        }
+    }
+}
+
+impl From<Result<WireUser, Status>> for GotItem {
+    fn from(outcome: Result<WireUser, Status>) -> Self {
+        match outcome {
+            Ok(user) => Self { found: Some(user.into()), error: None },
+            Err(status) => Self { found: None, error: Some(message(&status)) },
+        }
+    }
+}
+
+/// A status as the message that stands in a batch's answer.
+fn message(status: &Status) -> tonic_types::Status {
+    let bare = || tonic_types::Status {
+        code: status.code().into(),
+        message: status.message().to_owned(),
+        details: Vec::new(),
+    };
+    tonic_types::Status::decode(status.details()).unwrap_or_else(|_| bare())
+}

@@ -1,0 +1,118 @@
+//! Made-up users to try things with. Their ids and times are always the same, so that what a server says of them can be
+//! shown in documentation.
+
+mod people;
+
+use crate::directory::{
+    Change, Draft, DraftIdentity, Error, Limits, Mutation, Store, Tenant, Timestamp, Value, Verification,
+};
+use crate::identifier::{Identifier, Kind, RawIdentifier};
+use crate::locality::{Generator, LocalityId, Mode};
+use people::{PEOPLE, Person};
+
+/// When the first of them was registered: 2026-01-05T09:00:00Z. The others follow, one an hour.
+const START: i64 = 1_767_603_600_000;
+const HOUR: i64 = 3_600_000;
+
+/// Loads those of the made-up users that are not in `store`; tells how many were loaded, and how many could not be
+/// because somebody else has one of their identifiers.
+///
+/// # Errors
+/// Those of [`Store::get`] and [`Store::mutate`].
+pub async fn load(store: &dyn Store) -> Result<(usize, usize), Error> {
+    let mutations: Vec<_> = mutations()?;
+    let ids: Vec<_> = mutations.iter().map(|mutation| mutation.user_id).collect();
+    let present = store.get(&Tenant::DEFAULT, &ids).await?;
+    let missing = mutations.into_iter().zip(present).filter(|(_, user)| user.is_none());
+    let (mut loaded, mut refused) = (0, 0);
+    for (mutation, _) in missing {
+        match store.mutate(mutation).await {
+            Ok(_) => loaded += 1,
+            Err(Error::IdentityTaken { .. }) => refused += 1,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((loaded, refused))
+}
+
+/// What registers the made-up users. Their ids come from a generator that always says the same.
+fn mutations() -> Result<Vec<Mutation>, Error> {
+    let ids = Generator::builder(Mode::Variable).process_id(0x5a3).node(0x1e).start(0).clock(|| START as u64).build();
+    PEOPLE.iter().zip(0..).map(|(person, n)| mutation(person, ids.next_id(), START + n * HOUR)).collect()
+}
+
+fn mutation(person: &Person, user_id: LocalityId, millis: i64) -> Result<Mutation, Error> {
+    let time = Timestamp::from_millis(millis);
+    let identities = person.identifiers.iter().map(|text| identity(text, time)).collect::<Result<_, _>>()?;
+    let attributes = [
+        ("team".to_owned(), Value::String(person.team.to_owned())),
+        ("languages".to_owned(), Value::List(person.languages.iter().map(ToString::to_string).collect())),
+    ];
+    let draft = Draft { display_name: person.name.to_owned(), identities, attributes: attributes.into() };
+    Ok(Mutation {
+        tenant: Tenant::DEFAULT,
+        user_id,
+        etag: None,
+        request: None,
+        time,
+        limits: Limits::default(),
+        change: Change::Create(draft),
+    })
+}
+
+/// Emails count as verified.
+fn identity(text: &str, time: Timestamp) -> Result<DraftIdentity, Error> {
+    let raw = RawIdentifier::from_text(text).map_err(|error| Error::Internal(error.into()))?;
+    let identifier = Identifier::parse(raw).map_err(|error| Error::Internal(error.into()))?;
+    let verified = identifier.kind() == Kind::Email;
+    Ok(DraftIdentity {
+        identifier,
+        display: raw.typed().to_owned(),
+        verification: verified.then(|| Verification { time, by: "sample".to_owned() }),
+        primary: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::store::embedded::{Embedded, Options};
+
+    #[test]
+    fn they_are_the_same_each_time_and_share_no_identifier() {
+        let first = mutations().unwrap();
+        assert_eq!(first, mutations().unwrap());
+        assert!((24..=60).contains(&first.len()));
+        let mut seen = HashSet::new();
+        let mut kinds = HashSet::new();
+        for mutation in &first {
+            let Change::Create(draft) = &mutation.change else { panic!() };
+            assert!(draft.identities.len() > 1);
+            for identity in &draft.identities {
+                kinds.insert(identity.identifier.kind());
+                assert!(seen.insert(identity.identifier.to_string()), "{}", identity.identifier);
+            }
+        }
+        assert_eq!(kinds.len(), Kind::ALL.len());
+    }
+
+    #[tokio::test]
+    async fn only_what_is_missing_is_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Embedded::open(folder.path(), Options::default()).unwrap();
+        assert_eq!(load(&store).await.unwrap(), (PEOPLE.len(), 0));
+        assert_eq!(load(&store).await.unwrap(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn an_identifier_that_somebody_has_stays_theirs() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Embedded::open(folder.path(), Options::default()).unwrap();
+        let mut squatter = mutations().unwrap().remove(0);
+        squatter.user_id = LocalityId::from([7; 16]);
+        store.mutate(squatter).await.unwrap();
+        assert_eq!(load(&store).await.unwrap(), (PEOPLE.len() - 1, 1));
+    }
+}

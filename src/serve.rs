@@ -1,0 +1,179 @@
+//! `polynym serve`: picks the store, runs the server until it is told to stop, and leaves nothing half done.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use polynym::cli::Failure;
+use polynym::config::{Flags, LogFormat, Serve, StoreChoice};
+use polynym::directory::{Directory, Limits, Store};
+use polynym::locality::{Generator, Mode};
+use polynym::store::embedded::{self, Embedded};
+use polynym::{grpc, identifier, sample, telemetry};
+
+/// Runs a server until SIGTERM or Ctrl-C.
+///
+/// # Errors
+/// Where it cannot start.
+pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
+    let settings = flags.load()?;
+    let json = settings.log_format == LogFormat::Json;
+    telemetry::init(json, &settings.log).map_err(|error| Failure::Other(error.to_string()))?;
+    let place = Place::new(&settings.store)?;
+    let store = Arc::new(open(&place.folder, &settings)?);
+    let runtime = runtime(settings.threads)?;
+    let outcome = runtime.block_on(serve(&settings, &place, store.clone()));
+    // What the runtime still holds must go before the store, and closing the store waits for its writer.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    drop(store);
+    tracing::info!("stopped");
+    outcome
+}
+
+/// Where the store is; a temporary folder goes with it.
+struct Place {
+    folder: PathBuf,
+    temporary: Option<TempDir>,
+}
+
+impl Place {
+    fn new(store: &StoreChoice) -> Result<Self, Failure> {
+        match store {
+            StoreChoice::Embedded(folder) => Ok(Self { folder: folder.clone(), temporary: None }),
+            StoreChoice::Temporary => {
+                let made = tempfile::Builder::new().prefix("polynym-sample-").tempdir();
+                let made = made.map_err(|error| Failure::Other(format!("cannot make a temporary folder: {error}")))?;
+                Ok(Self { folder: made.path().to_owned(), temporary: Some(made) })
+            }
+        }
+    }
+}
+
+fn open(folder: &Path, settings: &Serve) -> Result<Embedded, Failure> {
+    let group_limit = if settings.group_commit { embedded::Options::default().group_limit } else { 1 };
+    let options = embedded::Options { cache_bytes: settings.cache_bytes, group_limit };
+    Embedded::open(folder, options).map_err(|error| Failure::Other(error.to_string()))
+}
+
+fn runtime(threads: usize) -> Result<Runtime, Failure> {
+    let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build();
+    runtime.map_err(|error| Failure::Other(format!("cannot start the threads: {error}")))
+}
+
+async fn serve(settings: &Serve, place: &Place, store: Arc<Embedded>) -> Result<(), Failure> {
+    let stop = Stop::new(place)?;
+    let listener = bind(&settings.listen).await?;
+    let address = listener.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
+    // The first call must not wait for tables that are built when they are first used.
+    identifier::warm_up();
+    if settings.sample {
+        load_sample(&*store).await?;
+    }
+    tell_risk(address);
+    announce(address, settings.sample);
+    let directory = Arc::new(Directory::new(store, Generator::new(Mode::Variable), limits(settings)));
+    let served = grpc::serve(listener, directory, options(settings), stop.requested()).await;
+    served.map_err(|error| Failure::Other(format!("the server failed: {error}")))
+}
+
+async fn bind(addresses: &[SocketAddr]) -> Result<TcpListener, Failure> {
+    let all = || addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    TcpListener::bind(addresses)
+        .await
+        .map_err(|error| Failure::Other(format!("cannot listen on {} ({error}): choose another with --listen", all())))
+}
+
+async fn load_sample(store: &dyn Store) -> Result<(), Failure> {
+    let (loaded, refused) = sample::load(store).await.map_err(|error| Failure::Other(error.to_string()))?;
+    tracing::info!(loaded, "made-up users");
+    if refused > 0 {
+        tracing::warn!(refused, "made-up users left out: other users have their identifiers");
+    }
+    Ok(())
+}
+
+fn limits(settings: &Serve) -> Limits {
+    Limits { batch: settings.max_batch, identities: settings.max_identities, attributes: settings.max_attributes }
+}
+
+fn options(settings: &Serve) -> grpc::Options {
+    grpc::Options {
+        call_timeout: settings.call_timeout,
+        max_calls: settings.max_calls,
+        max_connections: settings.max_connections,
+        connection_age: settings.connection_age,
+        drain: settings.drain,
+    }
+}
+
+fn tell_risk(address: SocketAddr) {
+    if address.ip().to_canonical().is_loopback() {
+        tracing::warn!("no credentials are asked for: every user of this machine may read and change everything");
+    } else {
+        tracing::warn!("no encryption and no credentials: whoever reaches {address} may read and change everything");
+    }
+}
+
+/// Tells that the server is there, and what to try. Whether anybody reads it does not matter.
+fn announce(address: SocketAddr, sample: bool) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "listening on http://{address}");
+    if sample {
+        let _ = writeln!(out, "{}", suggestions(address));
+    }
+    let _ = out.flush();
+}
+
+fn suggestions(address: SocketAddr) -> String {
+    let server = match address.to_string().as_str() {
+        "127.0.0.1:7171" => String::new(),
+        other => format!(" --server http://{other}"),
+    };
+    format!(
+        "Try these in another terminal:
+  polynym resolve{server} email:joe.smith@example.com handle:joe social:github/583231
+  polynym identity normalize{server} 'phone/US:(415) 555-2671'
+  grpcurl -plaintext -d '{{\"identifier\":{{\"handle\":\"joe\"}}}}' {address} polynym.v1.DirectoryService/ResolveIdentity"
+    )
+}
+
+/// The signals that ask the server to stop.
+struct Stop {
+    interrupt: Signal,
+    terminate: Signal,
+    temporary: Option<PathBuf>,
+}
+
+impl Stop {
+    fn new(place: &Place) -> Result<Self, Failure> {
+        let listen = |kind| signal(kind).map_err(|error| Failure::Other(format!("cannot wait for signals: {error}")));
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            temporary: place.temporary.as_ref().map(|folder| folder.path().to_owned()),
+        })
+    }
+
+    /// Returns at the first signal. A Ctrl-C after it ends the program at once.
+    async fn requested(mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+        tracing::info!("stopping: calls under way may finish; Ctrl-C stops at once");
+        tokio::spawn(async move {
+            self.interrupt.recv().await;
+            if let Some(folder) = self.temporary {
+                let _ = std::fs::remove_dir_all(folder);
+            }
+            std::process::exit(130);
+        });
+    }
+}

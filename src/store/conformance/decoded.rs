@@ -1,0 +1,37 @@
+//! Reads whose answers are decoded, for cases that look into users.
+
+use prost::Message;
+
+use super::Failure;
+use super::ensure::{ensure, equal};
+use crate::directory::{Consistency, Found, Store, Tenant, User, identifier_message};
+use crate::identifier::IdentityKey;
+use crate::locality::LocalityId;
+use crate::proto::v1;
+
+/// The owners of `keys`; each answer must carry the identity that was asked for.
+pub async fn owners(
+    store: &dyn Store,
+    keys: &[IdentityKey],
+    consistency: Consistency,
+) -> Result<Vec<Option<User>>, Failure> {
+    let found = store.resolve(keys, consistency).await?.found;
+    equal(&found.len(), &keys.len(), "the number of answers")?;
+    keys.iter().zip(found).map(|(key, found)| found.map(|found| owner(key, &found)).transpose()).collect()
+}
+
+fn owner(key: &IdentityKey, found: &Found) -> Result<User, Failure> {
+    let user = found.user.decode()?;
+    let identity = v1::Identity::decode(found.identity.clone())?;
+    let is = |i: &crate::directory::Identity| {
+        key.is_of(&i.identifier) && Some(identifier_message(&i.identifier)) == identity.identifier
+    };
+    ensure(user.identities.iter().any(is), "an answer without the identity that was asked for")?;
+    Ok(user)
+}
+
+/// The users of `tenant` with these ids.
+pub async fn users(store: &dyn Store, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<User>>, Failure> {
+    let users = store.get(tenant, ids).await?;
+    users.into_iter().map(|user| Ok(user.map(|user| user.decode()).transpose()?)).collect()
+}

@@ -1,0 +1,23 @@
+//! Logging: where it goes and how it looks. What is logged stands where it happens.
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::ParseError;
+
+/// Starts logging to standard error: for people, or (`json`) one JSON object a line. `filter` is a level such as
+/// `info`, or levels for parts of the program such as `polynym=debug,warn`. Only the first call counts.
+///
+/// # Errors
+/// Where `filter` is not one.
+pub fn init(json: bool, filter: &str) -> Result<(), ParseError> {
+    let filter = EnvFilter::try_new(filter)?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let started = if json {
+        builder.json().flatten_event(true).try_init()
+    } else {
+        use std::io::IsTerminal;
+        builder.with_ansi(std::io::stderr().is_terminal()).try_init()
+    };
+    // A second start is refused and changes nothing.
+    drop(started);
+    Ok(())
+}

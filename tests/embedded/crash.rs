@@ -1,0 +1,120 @@
+//! Kills: a process that writes is ended in the midst of it, and what it was told had happened is all there.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use polynym::directory::Store;
+
+use super::support::users;
+use super::{FILE, open};
+
+/// Names the folder in which the child process writes.
+const FOLDER: &str = "POLYNYM_TEST_CRASH_FOLDER";
+const CALLERS: usize = 16;
+const KILLS: u64 = 20;
+
+/// The child process: creates users until it is killed, and prints the number of each when it was told that it is there.
+#[test]
+fn child() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    println!("opening");
+    let store = std::sync::Arc::new(open(Path::new(&folder)).unwrap());
+    let callers = (0..CALLERS).map(|caller| {
+        let store = store.clone();
+        runtime.spawn(async move {
+            for n in (caller..).step_by(CALLERS) {
+                if !users::look_up(&*store, n).await.unwrap() {
+                    store.mutate(users::creation(n)).await.unwrap();
+                    println!("created {n}");
+                }
+            }
+        })
+    });
+    let callers: Vec<_> = callers.collect();
+    callers.into_iter().for_each(|caller| runtime.block_on(caller).unwrap());
+}
+
+/// Starts the child, kills it after a while, and answers with the users that it was told of.
+fn write_and_be_killed(folder: &Path, after: Duration) -> Vec<usize> {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "crash::child", "--nocapture"])
+        .env(FOLDER, folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("opening") {
+        line.clear();
+        assert!(output.read_line(&mut line).unwrap() > 0, "the child ended");
+    }
+    sleep(after);
+    child.kill().unwrap();
+    let status = child.wait().unwrap();
+    let mut errors = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert!(status.code().is_none(), "the child ended by itself: {errors}");
+    let mut text = String::new();
+    output.read_to_string(&mut text).unwrap();
+    // The last line may be cut off.
+    let complete = text.rfind('\n').map_or("", |end| &text[..end]);
+    complete.lines().filter_map(|line| line.strip_prefix("created ")?.parse().ok()).collect()
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_kill() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut acknowledged = Vec::new();
+    for kill in 0..KILLS {
+        let told = write_and_be_killed(folder.path(), Duration::from_millis(5 + kill * 37 % 90));
+        acknowledged.extend(told);
+        let store = open(folder.path()).unwrap();
+        for n in &acknowledged {
+            assert!(runtime.block_on(users::look_up(&store, *n)).unwrap(), "user {n} is lost");
+        }
+        let last = acknowledged.iter().max().copied().unwrap_or(0);
+        let there = (0..last + 2 * CALLERS).filter(|n| runtime.block_on(users::look_up(&store, *n)).unwrap()).count();
+        assert!(there <= acknowledged.len() + KILLS as usize * CALLERS, "more users than were asked for");
+    }
+    println!("{KILLS} kills, {} users acknowledged, all there", acknowledged.len());
+    assert!(acknowledged.len() > CALLERS, "hardly anything was written");
+}
+
+#[test]
+fn a_kill_while_a_store_is_made_leaves_none_or_a_sound_one() {
+    for kill in 0..KILLS {
+        let folder = tempfile::tempdir().unwrap();
+        let told = write_and_be_killed(folder.path(), Duration::from_micros(kill * 400));
+        let store = open(folder.path()).unwrap_or_else(|error| panic!("kill {kill}: {error}"));
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        for n in told {
+            assert!(runtime.block_on(users::look_up(&store, n)).unwrap(), "user {n} is lost");
+        }
+        runtime.block_on(store.mutate(users::creation(1_000_000))).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_file_of_an_open_store_has_all_that_was_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    for n in 0..60 {
+        store.mutate(users::creation(n)).await.unwrap();
+        if n % 6 > 0 {
+            continue;
+        }
+        let copy = tempfile::tempdir().unwrap();
+        fs::copy(folder.path().join(FILE), copy.path().join(FILE)).unwrap();
+        let copy = open(copy.path()).unwrap();
+        for m in 0..60 {
+            assert_eq!(users::look_up(&copy, m).await.unwrap(), m <= n, "user {m} in a copy made after user {n}");
+        }
+    }
+}

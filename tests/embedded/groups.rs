@@ -1,0 +1,83 @@
+//! Mutations that share a sync, and those that do not: the outcomes are the same.
+
+use std::sync::Arc;
+
+use polynym::directory::{Change, Error, Store, Update, User};
+use polynym::identifier::{Identifier, RawIdentifier};
+use polynym::store::conformance::Place;
+use polynym::store::embedded::Options;
+
+use super::Folder;
+use super::support::users;
+
+const CALLERS: usize = 8;
+const MUTATIONS: usize = 25;
+
+/// What a caller does on its own user: one after the other, so that its outcomes depend on nobody else.
+fn script(caller: usize) -> Vec<Change> {
+    let name = |n: usize| Identifier::parse(RawIdentifier::Handle(&format!("caller{caller}-{n}"))).unwrap();
+    let link = |n| Change::Link(users::identity(name(n)));
+    let changes = (0..MUTATIONS).map(|n| match n % 5 {
+        0 => link(n),
+        1 => Change::Replace(name(n - 1), users::identity(name(n))),
+        2 => Change::Unlink(name(n - 2)),
+        3 => Change::Link(users::identity(Identifier::parse(RawIdentifier::Handle("shared")).unwrap())),
+        _ => Change::Update(Update::from_mask(None, format!("Name {n}"), Default::default()).unwrap()),
+    });
+    changes.collect()
+}
+
+async fn run(store: Arc<dyn Store>, caller: usize) -> Vec<Result<User, Error>> {
+    let mut outcomes = vec![store.mutate(users::creation(caller)).await];
+    for change in script(caller) {
+        outcomes.push(store.mutate(users::mutation(users::id(caller), change)).await);
+    }
+    outcomes
+}
+
+/// All outcomes of all callers, after user 1,000 has taken what each of them wants too.
+async fn outcomes(group_limit: usize) -> Vec<String> {
+    let folder = Folder::new(Options { group_limit, ..Options::default() });
+    let store = folder.open().await.unwrap();
+    store.mutate(users::creation(1_000)).await.unwrap();
+    let shared = users::identity(Identifier::parse(RawIdentifier::Handle("shared")).unwrap());
+    store.mutate(users::mutation(users::id(1_000), Change::Link(shared))).await.unwrap();
+    let callers: Vec<_> = (0..CALLERS).map(|caller| tokio::spawn(run(store.clone(), caller))).collect();
+    let mut outcomes = Vec::new();
+    for caller in callers {
+        outcomes.extend(caller.await.unwrap().iter().map(|outcome| format!("{outcome:?}")));
+    }
+    outcomes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_size_of_groups_changes_no_outcome() {
+    let single = outcomes(1).await;
+    assert_eq!(single.len(), CALLERS * (MUTATIONS + 1));
+    let refused = |kind: &str| single.iter().filter(|outcome| outcome.contains(kind)).count();
+    assert_eq!(refused("IdentityTaken"), CALLERS * MUTATIONS / 5, "links of what user 1,000 has");
+    assert_eq!(refused("IdentityNotFound"), CALLERS * MUTATIONS / 5, "unlinks of what was replaced");
+    for group_limit in [0, 2, 1_024] {
+        assert_eq!(outcomes(group_limit).await, single, "groups of {group_limit}");
+    }
+}
+
+/// Many callers, no runtime but the one that is there: a store works on one thread of its own.
+#[tokio::test(flavor = "current_thread")]
+async fn one_async_thread_is_enough() {
+    let folder = Folder::new(Options::default());
+    let store = folder.open().await.unwrap();
+    let tasks: Vec<_> = (0..50)
+        .map(|n| {
+            let store = store.clone();
+            tokio::spawn(async move { store.mutate(users::creation(n)).await })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    for n in 0..50 {
+        assert!(users::look_up(&*store, n).await.unwrap());
+    }
+    assert!(!users::look_up(&*store, 50).await.unwrap());
+}

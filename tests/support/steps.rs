@@ -1,0 +1,66 @@
+//! Random steps for the model, made so that a failing run shrinks to a short one.
+
+use std::sync::Arc;
+
+use polynym::store::conformance::Place;
+use polynym::store::conformance::model;
+use polynym::store::conformance::step::{Action, Etag, NAMES, Step};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+/// Steps of one run at most.
+const STEPS: usize = 80;
+const DAY_AND_HOUR: i64 = 25 * 60 * 60 * 1_000;
+
+/// Holds random runs against the model, each on a place of its own: `POLYNYM_MODEL_RUNS` of them, 48 where it is not
+/// set.
+pub fn against_the_model<P: Place + 'static>(place: impl Fn() -> P) {
+    let runs = std::env::var("POLYNYM_MODEL_RUNS").map_or(48, |runs| runs.parse().unwrap());
+    let config = Config { cases: runs, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let run = |steps: Vec<Step>| {
+        let outcome = runtime.block_on(model::run(Arc::new(place()), &steps));
+        outcome.map_err(|failure| TestCaseError::fail(failure.to_string()))
+    };
+    TestRunner::new(config).run(&vec(step(), 1..=STEPS), run).unwrap();
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let etag = prop_oneof![
+        6 => Just(Etag::Any),
+        3 => Just(Etag::Current),
+        1 => Just(Etag::First),
+        1 => Just(Etag::Wrong),
+    ];
+    let tenant = prop_oneof![5 => Just(0usize), 1 => Just(1usize)];
+    let request = prop_oneof![4 => Just(None), 1 => (0..3u8, 0..2u64).prop_map(Some)];
+    let room = prop_oneof![3 => Just(100usize), 2 => 1..4usize];
+    let elapsed = prop_oneof![6 => 0..1_000i64, 1 => Just(-500), 1 => Just(DAY_AND_HOUR)];
+    (action(), 0..8usize, tenant, etag, request, room, elapsed).prop_map(
+        |(action, user, tenant, etag, request, room, elapsed)| Step {
+            action,
+            user,
+            tenant,
+            etag,
+            request,
+            room,
+            elapsed,
+        },
+    )
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let name = || 0..NAMES.len();
+    prop_oneof![
+        6 => (vec(name(), 0..4), any::<bool>()).prop_map(|(names, primary)| Action::Create(names, primary)),
+        1 => (0..3u8).prop_map(Action::Rename),
+        2 => (0..4usize, proptest::option::of(0..3i64)).prop_map(|(n, value)| Action::Set(n, value)),
+        1 => vec(0..4usize, 0..4).prop_map(Action::SetAll),
+        8 => name().prop_map(Action::Link),
+        5 => name().prop_map(Action::Unlink),
+        6 => (name(), name()).prop_map(|(old, new)| Action::Replace(old, new)),
+        2 => (name(), any::<bool>()).prop_map(|(n, yes)| Action::Verify(n, yes)),
+        1 => Just(Action::Reopen),
+    ]
+}

@@ -1,0 +1,64 @@
+//! Users by number, for tests that write many and look for them later.
+
+use polynym::directory::{
+    Change, Consistency, Draft, DraftIdentity, Error, Limits, Mutation, Store, Tenant, Timestamp, User, WireUser,
+};
+use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
+use polynym::locality::LocalityId;
+
+/// The id of user `n`.
+pub fn id(n: usize) -> LocalityId {
+    format!("{:08x}-0001-b000-0001-000000000000", n as u32).parse().unwrap()
+}
+
+/// What user `n` owns.
+fn identifiers(n: usize) -> [Identifier; 2] {
+    let email = format!("user{n}@example.com");
+    let handle = format!("user{n}");
+    [RawIdentifier::Email(&email), RawIdentifier::Handle(&handle)].map(|raw| Identifier::parse(raw).unwrap())
+}
+
+pub fn mutation(user_id: LocalityId, change: Change) -> Mutation {
+    Mutation {
+        tenant: Tenant::DEFAULT,
+        user_id,
+        etag: None,
+        request: None,
+        time: Timestamp::from_millis(1_767_225_600_000),
+        limits: Limits::default(),
+        change,
+    }
+}
+
+pub fn identity(identifier: Identifier) -> DraftIdentity {
+    let display = identifier.canonical().to_owned();
+    DraftIdentity { identifier, display, verification: None, primary: false }
+}
+
+/// The mutation that creates user `n`.
+pub fn creation(n: usize) -> Mutation {
+    let identities = identifiers(n).map(identity).into();
+    mutation(id(n), Change::Create(Draft { display_name: format!("User {n}"), identities, ..Draft::default() }))
+}
+
+/// User `n` as it is after its creation.
+pub fn user(n: usize) -> User {
+    creation(n).apply(None).unwrap()
+}
+
+/// Looks for user `n` by everything that finds it, and fails if anything else is found: answers whether it is there
+/// altogether, or the error of the first look-up that failed.
+pub async fn look_up(store: &dyn Store, n: usize) -> Result<bool, Error> {
+    let keys = identifiers(n).map(|identifier| IdentityKey::new("default", &identifier));
+    let mut found = Vec::new();
+    for key in keys {
+        let resolved = store.resolve(&[key], Consistency::Latest).await?;
+        found.extend(resolved.found.into_iter().map(|found| found.map(|found| found.user)));
+    }
+    found.extend(store.get(&Tenant::DEFAULT, &[id(n)]).await?);
+    let wanted = WireUser::of(&user(n));
+    let there = found.iter().flatten().filter(|found| **found == wanted).count();
+    assert!(found.iter().flatten().count() == there, "user {n} is another one: {found:?}");
+    assert!(there == 0 || there == 3, "user {n} is there in part: {found:?}");
+    Ok(there == 3)
+}
