@@ -78,11 +78,13 @@ fn the_unit_is_sound() {
 fn the_image_is_built_from_what_is_there() {
     let text = read("deploy/Containerfile");
     let copies = text.lines().filter_map(|line| line.strip_prefix("COPY ")).filter(|rest| !rest.starts_with("--from"));
-    let sources: Vec<PathBuf> = copies.flat_map(|rest| rest.rsplit_once(' ').unwrap().0.split(' ')).map(Into::into).collect();
+    let sources: Vec<PathBuf> =
+        copies.flat_map(|rest| rest.rsplit_once(' ').unwrap().0.split(' ')).map(Into::into).collect();
     assert!(sources.len() >= 6, "{sources:?}");
     for source in sources {
         assert!(root().join(&source).exists(), "{}", source.display());
     }
-    let rust = read("Cargo.toml").lines().find_map(|line| Some(line.strip_prefix("rust-version = ")?.to_owned())).unwrap();
+    let rust =
+        read("Cargo.toml").lines().find_map(|line| Some(line.strip_prefix("rust-version = ")?.to_owned())).unwrap();
     assert!(text.contains(&format!("/rust:{}-slim", rust.trim_matches('"'))), "{rust}");
 }
