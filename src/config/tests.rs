@@ -17,7 +17,7 @@ fn file(text: &str) -> tempfile::NamedTempFile {
     file
 }
 
-fn faults<C: Resolve + std::fmt::Debug>(flags: &[&str], environment: &[(&str, &str)]) -> Vec<(String, String)> {
+fn faults<C: Resolve + fmt::Debug>(flags: &[&str], environment: &[(&str, &str)]) -> Vec<(String, String)> {
     load::<C>(flags, environment).unwrap_err().0.into_iter().map(|fault| (fault.origin, fault.message)).collect()
 }
 

@@ -65,9 +65,10 @@ impl Caller {
 
     /// Whether the answer is the person who was asked for by one of the kinds.
     pub fn is_right(&mut self, (person, kind): (Person, usize), found: &Found) -> bool {
-        let named = found.user.as_ref().is_some_and(|user| person.is_named(&user.display_name, &mut self.scratch));
-        let identity = found.identity.as_ref().and_then(|identity| identity.identifier.as_ref());
-        named && identity.is_some_and(|identifier| *identifier == person.identifier(kind))
+        let Some((user, identity)) = found.user.as_ref().zip(found.identity.as_ref()) else { return false };
+        let identifier = identity.identifier.as_ref();
+        person.is_named(&user.display_name, &mut self.scratch)
+            && identifier.is_some_and(|identifier| person.is_identified(kind, identifier, &mut self.scratch))
     }
 
     /// Resolves many identifiers.

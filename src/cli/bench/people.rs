@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 
-use crate::proto::v1::{AttributeValue, Identifier, Identity, Social, User, attribute_value, identifier};
+use crate::proto::v1::identifier::Kind;
+use crate::proto::v1::{AttributeValue, Identifier, Identity, Social, User, attribute_value};
 
 /// How many identities a user has, one of each of three kinds.
 pub const KINDS: usize = 3;
@@ -32,8 +33,9 @@ const LAST: [&str; 16] = [
     "allen", "backus", "bell", "clarke", "dijkstra", "hamilton", "hoare", "hopper", "johnson", "knuth", "lamarr",
     "lamport", "liskov", "lovelace", "perlman", "turing",
 ];
-/// With it a user takes some 318 bytes in a store.
-const NOTE: &str = "made for measuring";
+const PROVIDER: &str = "github";
+/// More than the longest value has in bytes, for numbers below a billion.
+const LONGEST: usize = 48;
 
 /// A number from which on nobody has been made: new users of this run count up from it. Loaded users have small numbers.
 pub fn new_run() -> u64 {
@@ -75,26 +77,44 @@ impl Person {
 
     /// One of the person's [`KINDS`] identifiers, in canonical form.
     pub fn identifier(self, kind: usize) -> Identifier {
-        let (first, last, number) = (self.first(), self.last(), self.0);
+        let mut value = String::with_capacity(LONGEST);
+        self.write_value(kind, &mut value);
         let kind = match kind {
-            0 => identifier::Kind::Email(format!("{first}.{last}.{number}@example.com")),
-            1 => identifier::Kind::Handle(format!("{first}_{number}")),
-            _ => identifier::Kind::Social(Social {
-                provider: "github".to_owned(),
-                subject: (10_000_000 + number).to_string(),
-            }),
+            0 => Kind::Email(value),
+            1 => Kind::Handle(value),
+            _ => Kind::Social(Social { provider: PROVIDER.to_owned(), subject: value }),
         };
         Identifier { kind: Some(kind) }
+    }
+
+    fn write_value(self, kind: usize, out: &mut String) {
+        let (first, last, number) = (self.first(), self.last(), self.0);
+        out.clear();
+        let _ = match kind {
+            0 => write!(out, "{first}.{last}.{number}@example.com"),
+            1 => write!(out, "{first}_{number}"),
+            _ => write!(out, "{}", 10_000_000 + number),
+        };
+    }
+
+    /// Whether this is the person's identifier of the kind; `scratch` is overwritten.
+    pub fn is_identified(self, kind: usize, identifier: &Identifier, scratch: &mut String) -> bool {
+        self.write_value(kind, scratch);
+        match (kind, &identifier.kind) {
+            (0, Some(Kind::Email(value))) | (1, Some(Kind::Handle(value))) => value == scratch,
+            (2, Some(Kind::Social(Social { provider, subject }))) => provider == PROVIDER && subject == scratch,
+            _ => false,
+        }
     }
 
     /// The person as a user who is to be created.
     pub fn user(self) -> User {
         let identity = |kind| Identity { identifier: Some(self.identifier(kind)), ..Default::default() };
-        let note = AttributeValue { kind: Some(attribute_value::Kind::StringValue(NOTE.to_owned())) };
+        let level = AttributeValue { kind: Some(attribute_value::Kind::IntValue((self.0 % 10) as i64)) };
         User {
             display_name: self.name(),
             identities: (0..KINDS).map(identity).collect(),
-            attributes: BTreeMap::from([("note".to_owned(), note)]),
+            attributes: BTreeMap::from([("level".to_owned(), level)]),
             ..Default::default()
         }
     }
@@ -110,19 +130,40 @@ mod tests {
         for number in (0..2_000).chain([1 << 63, new_run()]) {
             let person = Person(number);
             assert_eq!(person.user(), Person(number).user());
-            assert!((0..KINDS).all(|kind| seen.insert(format!("{:?}", person.identifier(kind)))));
+            for kind in 0..KINDS {
+                let identifier = person.identifier(kind);
+                assert!(person.is_identified(kind, &identifier, &mut String::new()));
+                assert!(!person.is_identified((kind + 1) % KINDS, &identifier, &mut String::new()));
+                assert!(!Person(number + 1).is_identified(kind, &identifier, &mut String::new()));
+                assert!(seen.insert(format!("{identifier:?}")));
+            }
             assert!(person.is_named(person.name().as_bytes(), &mut String::new()));
             assert!(!person.is_named(Person(number + 1).name().as_bytes(), &mut String::new()));
         }
+    }
+
+    /// The size of the users that the measurements of other stores were made with.
+    #[test]
+    fn a_user_has_some_318_bytes_in_an_answer() {
+        let time = || Some(prost_types::Timestamp { seconds: 1_790_000_000, nanos: 123_000_000 });
+        let mut user = Person(123_456).user();
+        (user.user_id, user.tenant, user.etag) = ("x".repeat(36), "default".to_owned(), "x".repeat(16));
+        (user.state, user.create_time, user.update_time) = (1, time(), time());
+        for (kind, identity) in user.identities.iter_mut().enumerate() {
+            Person(123_456).write_value(kind, &mut identity.display);
+            (identity.link_time, identity.primary) = (time(), true);
+        }
+        let bytes = prost::Message::encoded_len(&user);
+        assert!((300..=340).contains(&bytes), "{bytes}");
     }
 
     #[test]
     fn identifiers_are_canonical() {
         use crate::identifier::{Identifier, RawIdentifier};
         for number in [0, 17, 255, 999_999, u64::MAX >> 1] {
-            let Some(identifier::Kind::Email(email)) = Person(number).identifier(0).kind else { panic!() };
+            let Some(Kind::Email(email)) = Person(number).identifier(0).kind else { panic!() };
             assert_eq!(Identifier::parse(RawIdentifier::Email(&email)).unwrap().canonical(), email);
-            let Some(identifier::Kind::Handle(handle)) = Person(number).identifier(1).kind else { panic!() };
+            let Some(Kind::Handle(handle)) = Person(number).identifier(1).kind else { panic!() };
             assert_eq!(Identifier::parse(RawIdentifier::Handle(&handle)).unwrap().canonical(), handle);
         }
     }
