@@ -45,8 +45,10 @@ fn the_unit_starts_the_server_with_the_example() {
 #[test]
 fn what_the_example_leaves_out_is_the_default() {
     let example = read("deploy/polynym.example.toml");
-    let is_default = |line: &&str| line.starts_with("# ") && line.contains(" = ") && !line.starts_with("# threads");
-    let defaults: Vec<_> = example.lines().filter(is_default).map(|line| &line[2..]).collect();
+    let is_setting = |line: &&str| line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
+    let commented = example.lines().filter_map(|line| line.strip_prefix("# ")).filter(is_setting);
+    // How many threads there are depends on the machine.
+    let defaults: Vec<_> = commented.filter(|line| !line.starts_with("threads")).collect();
     assert!(defaults.len() > 10, "{defaults:?}");
     let folder = tempfile::tempdir().unwrap();
     let spelled_out = folder.path().join("polynym.toml");

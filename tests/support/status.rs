@@ -1,4 +1,6 @@
 //! What a failed call tells its caller.
+// Each test binary uses what it needs of this.
+#![allow(dead_code)]
 
 use std::collections::BTreeMap;
 

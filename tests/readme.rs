@@ -1,0 +1,275 @@
+//! The front page and the other documents keep their word: each command that they show answers what they print, and
+//! each command that they name is there.
+
+#[path = "support/reflection.rs"]
+mod reflection;
+#[path = "support/server.rs"]
+mod server;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use reflection::{Api, Version};
+use server::Server;
+use tempfile::TempDir;
+use tonic::transport::Endpoint;
+
+/// Where the documents say that the server listens.
+const ADDRESS: &str = "127.0.0.1:7171";
+
+/// A command and what is printed below it.
+#[derive(Debug, PartialEq)]
+struct Shown {
+    place: String,
+    command: String,
+    output: String,
+}
+
+/// Newer and older grpcurls ask different versions of reflection.
+#[tokio::test]
+async fn every_call_answers_what_is_printed() {
+    let (server, _folder) = sample();
+    let calls: Vec<_> = all_shown().into_iter().filter(is_call).collect();
+    assert!(calls.iter().filter(|call| call.place.starts_with("README.md:")).count() >= 3, "{calls:#?}");
+    let channel = Endpoint::from_shared(server.url.clone()).unwrap().connect().await.unwrap();
+    let mut faults = Vec::new();
+    for version in [Version::V1, Version::V1Alpha] {
+        let mut api = Api::discover(channel.clone(), version).await.unwrap();
+        let services = ["polynym.v1.DirectoryService", "polynym.v1.RegistryService", "grpc.health.v1.Health"];
+        assert_eq!(api.services(), services, "{version:?}");
+        api.learn("google.rpc.ErrorInfo").await.unwrap();
+        assert!(api.pool().get_message_by_name("google.rpc.ErrorInfo").is_some());
+        for call in &calls {
+            compare(call, &grpcurl(&api, &call.command).await, &mut faults);
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn every_command_answers_what_is_printed() {
+    let (server, _folder) = sample();
+    let commands: Vec<_> = all_shown().into_iter().filter(|shown| !is_call(shown)).collect();
+    assert!(!commands.is_empty());
+    let mut faults = Vec::new();
+    for command in &commands {
+        compare(command, &run(&command.command, server.url.trim_start_matches("http://")), &mut faults);
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// A server with the made-up users, and the folder in which it makes its own: one that is killed leaves that behind.
+fn sample() -> (Server, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = server::polynym(&["serve", "--sample", "--listen", "127.0.0.1:0", "--log", "error"]);
+    let server = Server::start_with(command.env("TMPDIR", folder.path()), &[]);
+    (server, folder)
+}
+
+fn all_shown() -> Vec<Shown> {
+    documents().iter().flat_map(|path| shown(path, &read(path))).collect()
+}
+
+fn is_call(shown: &Shown) -> bool {
+    shown.command.starts_with("grpcurl ")
+}
+
+#[test]
+fn every_command_is_there() {
+    let mut faults = Vec::new();
+    let mut seen = BTreeSet::new();
+    for path in documents() {
+        for command in named(&read(&path)) {
+            if seen.insert(command.clone()) {
+                faults.extend(missing(&command).map(|what| format!("{path}: {command}: {what}")));
+            }
+        }
+    }
+    assert!(seen.iter().any(|command| command == "serve --sample"), "{seen:?}");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// The reasons that the server gives are those of the table of errors.
+#[test]
+fn every_reason_is_told() {
+    let given = fs::read_to_string(root().join("src/grpc/status.rs")).unwrap();
+    let given: BTreeSet<_> = given.split('"').skip(1).step_by(2).filter(|text| is_reason(text)).collect();
+    let guide = read("docs/api.md");
+    let table = guide.lines().filter(|line| line.starts_with("| `"));
+    let reasons = table.filter_map(|line| line.split('|').nth(2)).flat_map(|cell| cell.split('`'));
+    let told: BTreeSet<_> = reasons.filter(|text| is_reason(text)).collect();
+    assert!(given.len() > 20);
+    assert_eq!(given, told);
+}
+
+fn is_reason(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+}
+
+/// The settings that the help tells of are those of the tables, with the same defaults.
+#[test]
+fn every_setting_is_told() {
+    let guide = read("docs/configuration.md");
+    let told: BTreeSet<_> = guide.lines().filter_map(told_setting).collect();
+    let given: BTreeSet<_> = [["serve"], ["bench"]].iter().flat_map(|command| settings(&help(command))).collect();
+    assert!(given.len() > 20, "{given:?}");
+    assert_eq!(given, told);
+}
+
+/// A flag and its default; none where it has none that is the same everywhere.
+type Setting = (String, Option<String>);
+
+fn told_setting(line: &str) -> Option<Setting> {
+    let cells: Vec<_> = line.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+    let flag = cells.get(1)?.split(' ').next().filter(|flag| flag.starts_with("--") && !flag.ends_with('-'))?;
+    let default = cells.get(2).filter(|default| !default.contains(' '));
+    Some((flag.to_owned(), default.map(|default| if *default == "off" { "false" } else { *default }.to_owned())))
+}
+
+/// An option starts a line, indented by six; what it does may go on below, further in.
+fn settings(help: &str) -> Vec<Setting> {
+    let options = help.split("\n      --").skip(1);
+    let setting = |option: &str| {
+        let words = option.split_whitespace().collect::<Vec<_>>().join(" ");
+        let is_setting = words.contains("env: POLYNYM_");
+        let name = words.split([' ', '[']).next().unwrap_or_default();
+        let default = words.split_once("[default: ").and_then(|(_, rest)| rest.split([',', ']']).next());
+        is_setting.then(|| (format!("--{name}"), default.map(str::to_owned)))
+    };
+    options.filter_map(setting).filter(|(name, _)| name != "--config").collect()
+}
+
+fn help(names: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_polynym")).args(names).arg("--help").output().unwrap();
+    if output.status.success() { String::from_utf8(output.stdout).unwrap() } else { String::new() }
+}
+
+/// Only what the checks can read, they can hold.
+#[test]
+fn documents_are_read_as_written() {
+    let text = "a\n```console\n$ one \\\n    two\nout\n\n$ three\n```\n`polynym id new -n 3` polynym x\n    polynym serve --sample\n";
+    let [first, second] = &shown("a.md", text)[..] else { panic!() };
+    assert_eq!((first.command.as_str(), first.output.as_str(), first.place.as_str()), ("one two", "out\n", "a.md:3"));
+    assert_eq!((second.command.as_str(), second.output.as_str(), second.place.as_str()), ("three", "", "a.md:7"));
+    assert_eq!(named(text), ["id new -n 3", "serve --sample"]);
+    assert_eq!(missing("serve --smaple").as_deref(), Some("there is no --smaple"));
+    assert!(missing("sreve").is_some());
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// The documents, as paths from the root.
+fn documents() -> Vec<String> {
+    let inside = ["docs", "docs/decisions", "deploy"].into_iter().flat_map(|folder| {
+        let entries = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().file_name());
+        entries.map(move |name| format!("{folder}/{}", name.to_str().unwrap()))
+    });
+    ["README.md".to_owned()].into_iter().chain(inside).filter(|path| path.ends_with(".md")).collect()
+}
+
+/// The commands in blocks marked `console`: after `$ `, each with what stands between it and the next.
+fn shown(path: &str, text: &str) -> Vec<Shown> {
+    let mut found: Vec<Shown> = Vec::new();
+    let (mut inside, mut goes_on) = (false, false);
+    for (n, line) in text.lines().enumerate() {
+        if line.starts_with("```") {
+            inside = line == "```console";
+        } else if !inside {
+        } else if let Some(command) = line.strip_prefix("$ ") {
+            found.push(Shown {
+                place: format!("{path}:{}", n + 1),
+                command: command.to_owned(),
+                output: String::new(),
+            });
+            goes_on = command.ends_with('\\');
+        } else if let Some(last) = found.last_mut() {
+            if goes_on {
+                last.command = format!("{}{}", last.command.trim_end_matches('\\'), line.trim_start());
+                goes_on = line.ends_with('\\');
+            } else {
+                last.output.push_str(&format!("{line}\n"));
+            }
+        }
+    }
+    found.iter_mut().for_each(|shown| shown.output = shown.output.trim_end().to_owned());
+    found.iter_mut().filter(|shown| !shown.output.is_empty()).for_each(|shown| shown.output.push('\n'));
+    found
+}
+
+fn compare(shown: &Shown, output: &str, faults: &mut Vec<String>) {
+    if shown.output != output {
+        faults.push(format!("{}: {}\n--- printed\n{}--- answered\n{output}", shown.place, shown.command, shown.output));
+    }
+}
+
+/// What grpcurl would print for this command line.
+async fn grpcurl(api: &Api, command: &str) -> String {
+    let words = shell_words(command);
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    let ["grpcurl", "-plaintext", "-d", request, ADDRESS, method] = words[..] else {
+        panic!("{command}: this test knows grpcurl -plaintext -d JSON {ADDRESS} METHOD")
+    };
+    match api.call(method, request).await {
+        Ok(answer) => format!("{}\n", reflection::print(answer.get_ref())),
+        Err(status) => panic!("{command}: {status}"),
+    }
+}
+
+fn shell_words(command: &str) -> Vec<String> {
+    let output = Command::new("/bin/sh").args(["-c", &format!("printf '%s\\0' {command}")]).output().unwrap();
+    let words = String::from_utf8(output.stdout).unwrap();
+    words.trim_end_matches('\0').split('\0').map(str::to_owned).collect()
+}
+
+/// What a shell prints for a command of the program, which asks the server at `address`.
+fn run(command: &str, address: &str) -> String {
+    assert!(command.starts_with("polynym "), "{command}: this test runs polynym and grpcurl");
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_polynym"));
+    let folder = program.parent().unwrap().to_str().unwrap();
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", command]).env_clear().env("PATH", folder).env("POLYNYM_SERVER", format!("http://{address}"));
+    let Output { status, stdout, stderr } = shell.output().unwrap();
+    let stderr = String::from_utf8(stderr).unwrap();
+    assert!(status.success() && stderr.is_empty(), "{command}: {status}: {stderr}");
+    String::from_utf8(stdout).unwrap()
+}
+
+/// The commands of the program that a text names, in code or in an indented line of its own, without the program's name.
+fn named(text: &str) -> Vec<String> {
+    let words = ["serve", "resolve", "user", "identity", "id", "bench", "completions", "store", "tenant", "token"];
+    let found = text.lines().flat_map(|line| {
+        let inline = line.split('`').skip(1).step_by(2);
+        let whole = Some(line.trim_start()).filter(|_| !line.contains('`'));
+        inline.chain(whole).filter_map(arguments).map(str::to_owned).collect::<Vec<_>>()
+    });
+    found.filter(|command| words.contains(&command.split(' ').next().unwrap_or_default())).collect()
+}
+
+fn arguments(code: &str) -> Option<&str> {
+    let code = code.trim_start_matches("$ ");
+    let starts = ["polynym ", "target/release/polynym ", "cargo run --release -- "];
+    starts.iter().find_map(|start| code.strip_prefix(start))
+}
+
+/// What of a command is not there: a subcommand or a flag.
+fn missing(command: &str) -> Option<String> {
+    let words = shell_words(command.split(['|', '>', '…']).next().unwrap_or_default());
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    let is_name = |word: &&&str| word.chars().all(|c| c.is_ascii_lowercase());
+    let names: Vec<_> = words.iter().take_while(is_name).take(2).copied().collect();
+    let help = [&names[..], &names[..1]].into_iter().map(help).find(|help| !help.is_empty());
+    let Some(help) = help else {
+        return Some("there is no such command".to_owned());
+    };
+    let known: BTreeSet<_> = help.split(|c: char| c.is_whitespace() || "=[]<>,".contains(c)).collect();
+    let flags = words.iter().filter_map(|word| word.split('=').next()).filter(|word| word.starts_with('-'));
+    flags.filter(|flag| !known.contains(flag)).map(|flag| format!("there is no {flag}")).next()
+}
