@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use reflection::{Api, Version};
-use server::Sample;
+use server::Server;
+use tempfile::TempDir;
 use tonic::transport::Endpoint;
 
 /// Where the documents say that the server listens.
@@ -31,10 +32,10 @@ struct Shown {
 /// Newer and older grpcurls ask different versions of reflection.
 #[tokio::test]
 async fn every_call_answers_what_is_printed() {
-    let server = Sample::start();
+    let (server, _folder) = sample();
     let calls: Vec<_> = all_shown().into_iter().filter(is_call).collect();
     assert!(calls.iter().filter(|call| call.place.starts_with("README.md:")).count() >= 3, "{calls:#?}");
-    let channel = Endpoint::from_shared(format!("http://{}", server.address())).unwrap().connect().await.unwrap();
+    let channel = Endpoint::from_shared(server.url.clone()).unwrap().connect().await.unwrap();
     let mut faults = Vec::new();
     for version in [Version::V1, Version::V1Alpha] {
         let mut api = Api::discover(channel.clone(), version).await.unwrap();
@@ -51,14 +52,22 @@ async fn every_call_answers_what_is_printed() {
 
 #[test]
 fn every_command_answers_what_is_printed() {
-    let server = Sample::start();
+    let (server, _folder) = sample();
     let commands: Vec<_> = all_shown().into_iter().filter(|shown| !is_call(shown)).collect();
     assert!(!commands.is_empty());
     let mut faults = Vec::new();
     for command in &commands {
-        compare(command, &run(&command.command, server.address()), &mut faults);
+        compare(command, &run(&command.command, server.url.trim_start_matches("http://")), &mut faults);
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// A server with the made-up users, and the folder in which it makes its own: one that is killed leaves that behind.
+fn sample() -> (Server, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = server::polynym(&["serve", "--sample", "--listen", "127.0.0.1:0", "--log", "error"]);
+    let server = Server::start_with(command.env("TMPDIR", folder.path()), &[]);
+    (server, folder)
 }
 
 fn all_shown() -> Vec<Shown> {

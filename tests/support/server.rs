@@ -1,41 +1,68 @@
-//! The real program as a server of its own: made-up users, a free port, and nothing of it left afterwards.
+//! Runs the program: commands to their end, and servers until they are dropped.
+// Each test binary uses what it needs of this.
+#![allow(dead_code)]
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 
-use tempfile::TempDir;
-
-/// A running `polynym serve --sample`. It ends when this goes.
-pub struct Sample {
-    process: Child,
-    address: String,
-    _folder: TempDir,
+/// The program with `arguments`, and nothing of this process's environment.
+pub fn polynym(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_polynym"));
+    command.args(arguments).env_clear();
+    command
 }
 
-impl Sample {
-    /// Starts it, and waits until it listens.
-    pub fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_polynym"));
-        command.args(["serve", "--sample", "--listen", "127.0.0.1:0", "--log", "warn"]);
-        command.env_clear().env("TMPDIR", folder.path()).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let mut first = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut first).unwrap();
-        let address = first.trim_end().strip_prefix("listening on http://").map(str::to_owned);
-        let address = address.unwrap_or_else(|| panic!("the server says {first:?}"));
-        Self { process, address, _folder: folder }
+/// A server of its own process, on a port of its own. It is killed when it is dropped.
+pub struct Server {
+    child: Child,
+    /// Such as `http://127.0.0.1:41234`.
+    pub url: String,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Server {
+    /// Starts `serve` with `arguments` and waits until it listens.
+    pub fn start(arguments: &[&str]) -> Self {
+        Self::start_with(&mut polynym(&["serve", "--listen", "127.0.0.1:0", "--log", "error"]), arguments)
     }
 
-    /// Host and port.
-    pub fn address(&self) -> &str {
-        &self.address
+    /// Adds `arguments` to `command`, which runs a server.
+    pub fn start_with(command: &mut Command, arguments: &[&str]) -> Self {
+        let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let url = line.trim_end().strip_prefix("listening on ").expect("the server starts").to_owned();
+        Self { child, url, stdout }
+    }
+
+    /// Runs a command against this server, to its end.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        polynym(arguments).env("POLYNYM_SERVER", &self.url).output().unwrap()
+    }
+
+    /// The next line that the server prints.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Sends a signal such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits until the server ends.
+    pub fn wait(mut self) -> ExitStatus {
+        self.child.wait().unwrap()
     }
 }
 
-impl Drop for Sample {
+impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

@@ -1,0 +1,132 @@
+//! What is left after the server was killed, and after it was asked to stop, in the midst of mutations.
+
+mod support {
+    pub mod calls;
+    pub mod server;
+}
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use polynym::proto::v1;
+use support::calls::{Client, email, handle, identity};
+use support::server::Server;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+use tonic::Code;
+
+const CALLERS: u64 = 16;
+const ROUNDS: u64 = 5;
+
+fn server(folder: &TempDir) -> Server {
+    Server::start(&["--store", &format!("embedded:{}", folder.path().join("store").display())])
+}
+
+fn person(n: u64) -> v1::User {
+    let identities = vec![identity(email(&format!("user{n}@example.com"))), identity(handle(&format!("user{n}")))];
+    v1::User { display_name: format!("User {n}"), identities, ..Default::default() }
+}
+
+/// Which creates were sent, and which of them were answered.
+#[derive(Default)]
+struct Log {
+    sent: BTreeSet<u64>,
+    acknowledged: BTreeSet<u64>,
+}
+
+/// Creates users until the server is gone; answers what the last call of each caller said.
+async fn create_until_gone(url: &str, first: u64, log: &Arc<Mutex<Log>>) -> Vec<Code> {
+    let mut callers = JoinSet::new();
+    for caller in 0..CALLERS {
+        let (mut client, log) = (Client::connect(url).await, log.clone());
+        callers.spawn(async move {
+            for n in (first + caller..).step_by(CALLERS as usize) {
+                log.lock().unwrap().sent.insert(n);
+                if let Err(status) = client.create(person(n)).await {
+                    return status.code();
+                }
+                log.lock().unwrap().acknowledged.insert(n);
+            }
+            unreachable!("a caller stops when the server is gone")
+        });
+    }
+    callers.join_all().await
+}
+
+/// Checks that what was acknowledged is there, and that what was not is there as a whole or not at all.
+async fn check(url: &str, log: &Log) -> (usize, usize) {
+    let mut client = Client::connect(url).await;
+    let mut unanswered = 0;
+    for &n in &log.sent {
+        let by_email = client.resolve(email(&format!("user{n}@example.com"))).await;
+        let by_handle = client.resolve(handle(&format!("user{n}"))).await;
+        match (by_email, by_handle) {
+            (Ok(one), Ok(other)) => {
+                let user = one.user.unwrap();
+                assert_eq!(Some(&user), other.user.as_ref(), "user {n} is one user");
+                assert_eq!((user.display_name, user.identities.len()), (format!("User {n}"), 2));
+                unanswered += usize::from(!log.acknowledged.contains(&n));
+            }
+            (Err(one), Err(other)) => {
+                assert_eq!((one.code(), other.code()), (Code::NotFound, Code::NotFound));
+                assert!(!log.acknowledged.contains(&n), "user {n} was acknowledged and is lost");
+            }
+            (one, other) => panic!("user {n} is there in part: {one:?} {other:?}"),
+        }
+    }
+    (log.acknowledged.len(), unanswered)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_at_any_moment_it_keeps_what_it_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Arc::new(Mutex::new(Log::default()));
+    for round in 0..ROUNDS {
+        let server = server(&folder);
+        let (url, first) = (server.url.clone(), round * 1_000_000);
+        let callers = tokio::spawn({
+            let log = log.clone();
+            async move { create_until_gone(&url, first, &log).await }
+        });
+        tokio::time::sleep(Duration::from_millis(300 + round * 137)).await;
+        server.signal("KILL");
+        callers.await.unwrap();
+    }
+    let server = server(&folder);
+    let log = log.lock().unwrap();
+    let (acknowledged, unanswered) = check(&server.url, &log).await;
+    println!("{ROUNDS} kills: {acknowledged} acknowledged users are there, {unanswered} others as a whole");
+    assert!(acknowledged > 100, "the kills came among many mutations");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn asked_to_stop_it_finishes_what_is_under_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Arc::new(Mutex::new(Log::default()));
+    let first = server(&folder);
+    let url = first.url.clone();
+    let callers = tokio::spawn({
+        let log = log.clone();
+        async move { create_until_gone(&url, 0, &log).await }
+    });
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    first.signal("TERM");
+    assert!(first.wait().success(), "a clean end");
+    callers.await.unwrap();
+    let second = server(&folder);
+    let log = log.lock().unwrap();
+    let (acknowledged, _) = check(&second.url, &log).await;
+    assert!(acknowledged > 20);
+}
+
+#[test]
+fn a_second_server_on_the_same_folder_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let _first = server(&folder);
+    let store = format!("embedded:{}", folder.path().join("store").display());
+    let second = support::server::polynym(&["serve", "--listen", "127.0.0.1:0", "--store", &store]).output().unwrap();
+    let said = String::from_utf8(second.stderr).unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    assert!(said.contains("is in use by another process"), "{said}");
+}
