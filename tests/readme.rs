@@ -1,6 +1,8 @@
 //! The front page and the other documents keep their word: each command that they show answers what they print, and
 //! each command that they name is there.
 
+#![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
+
 #[path = "support/reflection.rs"]
 mod reflection;
 #[path = "support/server.rs"]
