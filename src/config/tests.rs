@@ -124,6 +124,16 @@ fn servers_are_urls_without_tls() {
 }
 
 #[test]
+fn a_log_filter_names_levels() {
+    for sound in ["info", "OFF", "polynym=debug,warn", "warn,polynym::grpc=trace"] {
+        assert_eq!(load::<Serve>(&["--log", sound], &[]).unwrap().log, sound);
+    }
+    for wrong in ["inof", "polynym", "polynym=loud"] {
+        assert_eq!(faults::<Serve>(&["--log", wrong], &[])[0].0, "flag --log", "{wrong}");
+    }
+}
+
+#[test]
 fn sizes_and_times_have_units() {
     assert_eq!(parse::size("256MiB"), Ok(256 << 20));
     assert_eq!(parse::size("1 GB"), Ok(1_000_000_000));
