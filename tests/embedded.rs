@@ -1,5 +1,7 @@
 //! The embedded store: the conformance suite, and what is particular to a store in a folder.
 
+#[path = "embedded/away.rs"]
+mod away;
 #[path = "embedded/crash.rs"]
 mod crash;
 #[path = "embedded/damage.rs"]

@@ -15,6 +15,9 @@ mod wire;
 pub(crate) mod wire_fields;
 mod write;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 pub use attribute::Value;

@@ -1,6 +1,6 @@
 //! Mutations as pure functions: what a user becomes, and which claims that takes and releases.
 
-use super::{Draft, DraftIdentity, Error, Limits, Tenant, Timestamp, Update, User, Verification};
+use super::{Draft, DraftIdentity, Error, Identity, Limits, Tenant, Timestamp, Update, User, Verification};
 use crate::identifier::{Identifier, IdentityKey};
 use crate::locality::LocalityId;
 
@@ -120,7 +120,7 @@ impl Mutation {
 }
 
 fn position(user: &User, identifier: &Identifier) -> Result<usize, Error> {
-    let is = |identity: &super::Identity| identity.identifier == *identifier;
+    let is = |identity: &Identity| identity.identifier == *identifier;
     user.identities.iter().position(is).ok_or(Error::IdentityNotFound)
 }
 
@@ -130,21 +130,22 @@ fn link(user: &mut User, draft: &DraftIdentity, now: Timestamp) {
     }
 }
 
-/// The new identity takes the old one's place in the list, and its mark where both are of one kind. Where only the
-/// spelling differs, the identity stays what it was.
+/// The new identity takes the old one's place in the list, and its mark where both are of one kind. One that the user has
+/// already stays where it is, and where only the spelling differs, the identity stays what it was.
 fn replace(user: &mut User, old: &Identifier, draft: &DraftIdentity, now: Timestamp) -> Result<(), Error> {
     let n = position(user, old)?;
     if *old == draft.identifier {
         user.identities[n].display.clone_from(&draft.display);
         return Ok(());
     }
-    if user.identity(&draft.identifier).is_some() {
-        user.identities.remove(n);
-        return Ok(());
+    let primary = user.identities[n].primary && old.kind() == draft.identifier.kind();
+    match position(user, &draft.identifier) {
+        Ok(own) => {
+            user.identities[own].primary |= primary;
+            user.identities.remove(n);
+        }
+        Err(_) => user.identities[n] = Identity { primary, ..draft.identity(now) },
     }
-    let mut identity = draft.identity(now);
-    identity.primary = user.identities[n].primary && old.kind() == draft.identifier.kind();
-    user.identities[n] = identity;
     Ok(())
 }
 

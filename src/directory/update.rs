@@ -18,7 +18,7 @@ impl Update {
     /// the two that are not empty are set.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where a path names anything else, a name or value is out of range, or nothing would be set.
+    /// [`Error::Invalid`] where a path names anything else.
     pub fn from_mask(
         mask: Option<&[String]>,
         display_name: String,

@@ -72,6 +72,7 @@ impl User {
         hash.bytes(self.display_name.as_bytes());
         hash.time(self.create_time);
         hash.time(self.update_time);
+        hash.number(0, self.identities.len() as u64);
         for identity in &self.identities {
             hash.identity(identity);
         }
@@ -94,7 +95,8 @@ impl User {
     }
 }
 
-/// Feeds fields to a hash, each with its length or a tag, so that no two users feed the same bytes.
+/// Feeds fields to a hash, each with its length or a tag, so that no two users feed the same bytes: where one of several
+/// things can come next, its tag tells which.
 struct Fields(Xxh3Default);
 
 impl Fields {
@@ -118,21 +120,27 @@ impl Fields {
         self.bytes(identity.display.as_bytes());
         self.time(identity.link_time);
         self.number(1, identity.primary.into());
-        if let Some(Verification { time, by }) = &identity.verification {
-            self.number(2, time.as_millis() as u64);
-            self.bytes(by.as_bytes());
+        match &identity.verification {
+            None => self.number(2, 0),
+            Some(Verification { time, by }) => {
+                self.number(3, time.as_millis() as u64);
+                self.bytes(by.as_bytes());
+            }
         }
     }
 
     fn value(&mut self, value: &Value) {
         match value {
-            Value::String(text) => self.bytes(text.as_bytes()),
-            Value::Int(number) => self.number(3, *number as u64),
-            Value::Double(number) => self.number(4, number.to_bits()),
-            Value::Bool(yes) => self.number(5, u64::from(*yes)),
-            Value::Time(time) => self.number(6, time.as_millis() as u64),
+            Value::String(text) => {
+                self.number(4, text.len() as u64);
+                self.0.update(text.as_bytes());
+            }
+            Value::Int(number) => self.number(5, *number as u64),
+            Value::Double(number) => self.number(6, number.to_bits()),
+            Value::Bool(yes) => self.number(7, u64::from(*yes)),
+            Value::Time(time) => self.number(8, time.as_millis() as u64),
             Value::List(items) => {
-                self.number(7, items.len() as u64);
+                self.number(9, items.len() as u64);
                 items.iter().for_each(|item| self.bytes(item.as_bytes()));
             }
         }

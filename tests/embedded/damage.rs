@@ -4,6 +4,7 @@
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Mutex;
 
 use polynym::directory::Store;
 use polynym::store::embedded::OpenError;
@@ -12,10 +13,11 @@ use tokio::runtime::Runtime;
 use super::support::users;
 use super::{FILE, open};
 
-const USERS: usize = 200;
+const USERS: usize = 60;
 /// Of redb's header: magic, page size, layout and two commit slots (redb, docs/design.md).
 const HEADER: usize = 320;
 const PAGE: usize = 4_096;
+const THREADS: usize = 8;
 
 /// How many damaged files were refused, opened but failed to read, and read in full or in part.
 #[derive(Debug, Default)]
@@ -26,11 +28,14 @@ struct Tally {
     whole: usize,
 }
 
+/// A file of a sound store, to be damaged.
 struct Damage {
     runtime: Runtime,
     sound: Vec<u8>,
-    tally: Tally,
 }
+
+/// What was done to the file, and how it then is.
+type Damaged = (String, Vec<u8>);
 
 impl Damage {
     /// Starts from the file of a store that was closed, or of one that was killed.
@@ -45,25 +50,39 @@ impl Damage {
         let while_open = fs::read(&file).unwrap();
         drop(store);
         let sound = if killed { while_open } else { fs::read(&file).unwrap() };
-        Self { runtime, sound, tally: Tally::default() }
+        Self { runtime, sound }
+    }
+
+    /// Checks each of the files, several at once: most of the time goes into waiting for syncs.
+    fn check(&self, files: impl Iterator<Item = Damaged> + Send) -> Tally {
+        let (files, tally) = (Mutex::new(files), Mutex::new(Tally::default()));
+        let work = || loop {
+            let next = files.lock().unwrap().next();
+            let Some((what, bytes)) = next else { break };
+            self.check_one(&what, &bytes, &tally);
+        };
+        std::thread::scope(|scope| (0..THREADS).for_each(|_| drop(scope.spawn(work))));
+        tally.into_inner().unwrap()
     }
 
     /// Opens a file with these bytes and reads everything from it.
-    fn check(&mut self, what: &str, bytes: &[u8]) {
+    fn check_one(&self, what: &str, bytes: &[u8], tally: &Mutex<Tally>) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(FILE);
         fs::write(&file, bytes).unwrap();
         let outcome = catch_unwind(AssertUnwindSafe(|| self.read_all(folder.path())));
-        match outcome.unwrap_or_else(|_| panic!("{what}: a panic, or a wrong user")) {
+        let outcome = outcome.unwrap_or_else(|_| panic!("{what}: a panic, or a wrong user"));
+        let mut tally = tally.lock().unwrap();
+        match outcome {
             Err(error) => {
                 let expected = matches!(error, OpenError::Damaged { .. } | OpenError::Foreign { .. });
                 assert!(expected, "{what}: opening fails with {error:?}");
                 assert!(bytes == fs::read(&file).unwrap(), "{what}: a file that was refused was changed: {error}");
-                self.tally.refused += 1;
+                tally.refused += 1;
             }
-            Ok((_, failed)) if failed > 0 => self.tally.failed += 1,
-            Ok((USERS, _)) => self.tally.whole += 1,
-            Ok(_) => self.tally.partial += 1,
+            Ok((_, failed)) if failed > 0 => tally.failed += 1,
+            Ok((USERS, _)) => tally.whole += 1,
+            Ok(_) => tally.partial += 1,
         }
     }
 
@@ -83,47 +102,43 @@ impl Damage {
 
 #[test]
 fn a_truncated_file_is_refused() {
-    let mut damage = Damage::new(false);
-    let whole = damage.sound.clone();
-    let lengths = (1..20).chain([100, 319, 320, 4_095, 4_096, 4_097]).chain((1..40).map(|n| whole.len() * n / 40));
-    for length in lengths {
-        damage.check(&format!("the first {length} bytes of {}", whole.len()), &whole[..length]);
-    }
-    println!("truncated: {:?}", damage.tally);
-    assert_eq!(damage.tally.whole, 0, "a truncated file was read as if it were whole");
-    damage.check("the whole file", &whole);
-    assert_eq!(damage.tally.whole, 1);
+    let damage = Damage::new(false);
+    let whole = &damage.sound;
+    let lengths = (0..20).chain([100, 319, 320, 4_095, 4_096, 4_097]).chain((1..40).map(|n| whole.len() * n / 40));
+    let cut = |length| (format!("the first {length} bytes of {}", whole.len()), whole[..length].to_vec());
+    let tally = damage.check(lengths.map(cut));
+    println!("truncated: {tally:?}");
+    assert_eq!(tally.whole, 0, "a truncated file was read as if it were whole");
+    assert_eq!(damage.check(std::iter::once(cut(whole.len()))).whole, 1);
 }
 
 #[test]
 fn a_flipped_bit_in_the_header_gives_no_wrong_user() {
     for killed in [false, true] {
-        let mut damage = Damage::new(killed);
-        for at in (0..HEADER).step_by(if killed { 3 } else { 1 }) {
+        let damage = Damage::new(killed);
+        let flip = |at: usize| {
             let mut bytes = damage.sound.clone();
             bytes[at] ^= 1 << (at % 8);
-            damage.check(&format!("byte {at} of a file of a store that was killed: {killed}"), &bytes);
-        }
-        println!("header, killed: {killed}: {:?}", damage.tally);
-        assert!(damage.tally.refused > 0);
+            (format!("byte {at} of a file of a store that was killed: {killed}"), bytes)
+        };
+        let tally = damage.check((0..HEADER).map(flip));
+        println!("header, killed: {killed}: {tally:?}");
+        assert!(tally.refused > 0);
     }
 }
 
 #[test]
 fn a_zeroed_page_gives_no_wrong_user() {
     for killed in [false, true] {
-        let mut damage = Damage::new(killed);
-        let pages = damage.sound.len() / PAGE;
-        for page in 0..pages {
-            let range = page * PAGE..(page + 1) * PAGE;
-            if damage.sound[range.clone()].iter().all(|byte| *byte == 0) {
-                continue;
-            }
+        let damage = Damage::new(killed);
+        let used = |page: &usize| damage.sound[page * PAGE..][..PAGE].iter().any(|byte| *byte != 0);
+        let zero = |page: usize| {
             let mut bytes = damage.sound.clone();
-            bytes[range].fill(0);
-            damage.check(&format!("page {page} zeroed, killed: {killed}"), &bytes);
-        }
-        println!("zeroed pages, killed: {killed}: {:?}", damage.tally);
-        assert!(damage.tally.refused + damage.tally.failed > 0);
+            bytes[page * PAGE..][..PAGE].fill(0);
+            (format!("page {page} zeroed, killed: {killed}"), bytes)
+        };
+        let tally = damage.check((0..damage.sound.len() / PAGE).filter(used).map(zero));
+        println!("zeroed pages, killed: {killed}: {tally:?}");
+        assert!(tally.refused + tally.failed > 0);
     }
 }

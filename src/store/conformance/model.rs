@@ -157,13 +157,14 @@ impl Model {
             }
             (_, Change::Replace(old, new)) => {
                 let from = position(user, old).ok_or(Error::IdentityNotFound)?;
+                let primary = user.identities[from].primary && old.kind() == new.identifier.kind();
                 match position(user, &new.identifier) {
                     Some(to) if to == from => user.identities[from].display = new.display.clone(),
-                    Some(_) => drop(user.identities.remove(from)),
-                    None => {
-                        let primary = user.identities[from].primary && old.kind() == new.identifier.kind();
-                        user.identities[from] = Identity { primary, ..identity(new, time) };
+                    Some(to) => {
+                        user.identities[to].primary |= primary;
+                        user.identities.remove(from);
                     }
+                    None => user.identities[from] = Identity { primary, ..identity(new, time) },
                 }
             }
             _ => {}

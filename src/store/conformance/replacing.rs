@@ -8,7 +8,7 @@ use super::decoded;
 use super::ensure::{ensure, equal, refused, taken};
 use super::fixture::{Fixture, identifier, key, link, replace, unlink};
 use super::linking::names;
-use crate::directory::{Change, Consistency, Error, Store, Tenant, Timestamp, User, Verification};
+use crate::directory::{Change, Consistency, Error, Identity, Store, Tenant, Timestamp, User, Verification};
 use crate::locality::LocalityId;
 
 pub async fn replace_moves_in_one_step(f: Fixture) -> Result<(), Failure> {
@@ -52,10 +52,12 @@ pub async fn replace_by_another_spelling_changes_the_display(f: Fixture) -> Resu
 }
 
 pub async fn replace_by_an_identity_of_ones_own_drops_the_old_one(f: Fixture) -> Result<(), Failure> {
-    let user = f.create(&["handle:one", "handle:two", "email:joe@example.com"]).await?;
-    let user = f.change(&user, replace("handle:one", "handle:two")?).await?;
-    equal(&names(&user), &vec!["handle:two".to_owned(), "email:joe@example.com".to_owned()], "what is left")?;
-    ensure(user.identities[0].primary, "the only handle is not the primary one")?;
+    let before = f.create(&["handle:one", "handle:two", "handle:three"]).await?;
+    let user = f.change(&before, replace("handle:one", "handle:three")?).await?;
+    equal(&names(&user), &vec!["handle:two".to_owned(), "handle:three".to_owned()], "what is left")?;
+    equal(&user.identities[0], &before.identities[1], "the identity that had no part in it")?;
+    let marked = Identity { primary: true, ..before.identities[2].clone() };
+    equal(&user.identities[1], &marked, "the identity that the mark was passed on to")?;
     f.free(&["handle:one"]).await?;
     f.is_kept(&user).await
 }

@@ -103,12 +103,15 @@ impl OpenError {
         let path_of = || path.to_owned();
         match error {
             redb::DatabaseError::DatabaseAlreadyOpen => Self::InUse { path: path_of() },
-            redb::DatabaseError::Storage(redb::StorageError::Io(error))
-                if error.kind() != io::ErrorKind::InvalidData =>
-            {
+            redb::DatabaseError::Storage(redb::StorageError::Io(error)) if !tells_of_damage(&error) => {
                 Self::io(path, error)
             }
             error => Self::damaged(path, error),
         }
     }
+}
+
+/// Whether what was read makes no sense, or is not all there; else it is the reading that failed.
+fn tells_of_damage(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }

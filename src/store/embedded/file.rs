@@ -12,6 +12,9 @@ use redb::backends::FileBackend;
 use redb::{BackendError, DatabaseError, StorageBackend};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+#[cfg(test)]
+mod tests;
+
 /// The file as the database sees it.
 #[derive(Debug)]
 pub struct StoreFile(Arc<Shared>);
@@ -27,13 +30,22 @@ struct Shared {
     staged: Mutex<Staged>,
 }
 
-/// What an opening database has written so far: a damaged or foreign file stays as it was.
+/// What an opening database has done to its file so far: a damaged or foreign file stays as it was.
 #[derive(Debug)]
 struct Staged {
+    /// That of the file as it is on disk.
+    on_disk: u64,
+    /// That of the file as the database sees it.
     length: u64,
-    /// How much of the file still counts: what lies behind was cut off.
-    kept: u64,
-    writes: Vec<(u64, Vec<u8>)>,
+    /// In the order in which they were done: the database counts on it, should the power fail.
+    steps: Vec<Step>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Resize(u64),
+    Write(u64, Vec<u8>),
+    Sync,
 }
 
 impl StoreFile {
@@ -41,21 +53,23 @@ impl StoreFile {
     pub fn new(file: File) -> Result<(Self, Staging), DatabaseError> {
         let locks = FileBackend::new(file.try_clone()?)?;
         let length = file.metadata()?.len();
-        let staged = Mutex::new(Staged { length, kept: length, writes: Vec::new() });
+        let staged = Mutex::new(Staged { on_disk: length, length, steps: Vec::new() });
         let shared = Arc::new(Shared { file, locks, staging: AtomicBool::new(true), staged });
         Ok((Self(shared.clone()), Staging(shared)))
     }
 }
 
 impl Staging {
-    /// Writes what was kept back; from here on, writes go to the file at once.
+    /// Does to the file what was kept back; from here on, writes go to the file at once.
     pub fn release(self) -> io::Result<()> {
         let Shared { file, staging, .. } = &*self.0;
         let mut staged = self.0.lock();
-        file.set_len(staged.kept)?;
-        file.set_len(staged.length)?;
-        for (offset, data) in std::mem::take(&mut staged.writes) {
-            file.write_all_at(&data, offset)?;
+        for step in std::mem::take(&mut staged.steps) {
+            match step {
+                Step::Resize(length) => file.set_len(length)?,
+                Step::Write(offset, data) => file.write_all_at(&data, offset)?,
+                Step::Sync => file.sync_data()?,
+            }
         }
         file.sync_all()?;
         staging.store(false, Ordering::Release);
@@ -80,17 +94,13 @@ impl Shared {
 
 impl Staged {
     fn set_len(&mut self, length: u64) {
-        self.kept = self.kept.min(length);
         self.length = length;
-        self.writes.retain(|(offset, _)| *offset < length);
-        for (offset, data) in &mut self.writes {
-            data.truncate((length - *offset) as usize);
-        }
+        self.steps.push(Step::Resize(length));
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) {
         self.length = self.length.max(offset + data.len() as u64);
-        self.writes.push((offset, data.to_vec()));
+        self.steps.push(Step::Write(offset, data.to_vec()));
     }
 
     fn read(&self, file: &File, offset: u64, out: &mut [u8]) -> io::Result<()> {
@@ -98,14 +108,20 @@ impl Staged {
         if end > self.length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let on_file = (self.kept.clamp(offset, end) - offset) as usize;
-        file.read_exact_at(&mut out[..on_file], offset)?;
-        out[on_file..].fill(0);
-        for (at, data) in &self.writes {
-            let (from, to) = ((*at).max(offset), (at + data.len() as u64).min(end));
-            if from < to {
-                let part = &data[(from - at) as usize..(to - at) as usize];
-                out[(from - offset) as usize..(to - offset) as usize].copy_from_slice(part);
+        let within = |at: u64| (at.clamp(offset, end) - offset) as usize;
+        let (on_disk, behind) = out.split_at_mut(within(self.on_disk));
+        file.read_exact_at(on_disk, offset)?;
+        behind.fill(0);
+        for step in &self.steps {
+            match step {
+                Step::Resize(length) => out[within(*length)..].fill(0),
+                Step::Write(at, data) => {
+                    let (from, to) = ((*at).max(offset), (at + data.len() as u64).min(end));
+                    if from < to {
+                        out[within(from)..within(to)].copy_from_slice(&data[(from - at) as usize..(to - at) as usize]);
+                    }
+                }
+                Step::Sync => {}
             }
         }
         Ok(())
@@ -163,9 +179,10 @@ impl StorageBackend for StoreFile {
 
     fn sync_data(&self) -> io::Result<()> {
         match self.0.staged() {
-            Some(_) => Ok(()),
-            None => self.0.file.sync_data(),
+            Some(mut staged) => staged.steps.push(Step::Sync),
+            None => self.0.file.sync_data()?,
         }
+        Ok(())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {

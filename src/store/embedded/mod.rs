@@ -9,6 +9,7 @@ mod schema;
 mod transaction;
 mod write;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
@@ -77,8 +78,10 @@ impl Embedded {
     /// Looks something up in what is on disk now. A failed read has the writer open the database again.
     fn read<T>(&self, look_up: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Error> {
         let snapshot = self.published.load();
-        let outcome = look_up(snapshot.as_ref().ok_or(Fault::Closed)?);
-        if let Err(Fault::Database(_)) = &outcome {
+        let snapshot = snapshot.as_ref().ok_or(Fault::Closed)?;
+        // The database panics where a page that it trusts makes no sense.
+        let outcome = catch_unwind(AssertUnwindSafe(|| look_up(snapshot))).unwrap_or(Err(Fault::Panicked));
+        if let Err(Fault::Database(_) | Fault::Panicked) = &outcome {
             self.published.store(None);
             let _ = self.send(Job::Reopen);
         }

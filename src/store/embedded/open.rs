@@ -12,6 +12,8 @@ use super::file::StoreFile;
 use super::schema::{IDENTITIES, META, REQUEST_TIMES, REQUESTS, USERS, VERSION};
 
 const FILE: &str = "directory.redb";
+/// How the name of a file begins that is to become a store.
+const DRAFT: &str = ".directory.redb-";
 /// The first bytes of a redb file (redb, docs/design.md).
 const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
 
@@ -31,21 +33,43 @@ impl Opener {
         OpenError::damaged(&self.file, reason)
     }
 
-    /// Opens the database, or makes it where there is none. Until it is known to be a sound store of this version,
-    /// nothing is written to its file.
+    /// Opens the database, or makes it where there is none.
     pub fn open(&self) -> Result<Database, OpenError> {
         let io = |error| OpenError::io(&self.file, error);
         fs::create_dir_all(&self.folder).map_err(|error| OpenError::io(&self.folder, error))?;
-        let mut file = writable().open(&self.file).map_err(io)?;
-        let is_new = file.metadata().map_err(io)?.len() == 0;
-        if !is_new {
-            self.check_magic(&mut file).map_err(io)??;
-        }
+        let database = if self.file.try_exists().map_err(io)? { self.reopen() } else { self.make() }?;
+        self.sync_folder().map_err(io)?;
+        Ok(database)
+    }
+
+    /// Opens the database that is there, and never makes one. Until it is known to be a sound store of this version,
+    /// nothing is written to its file.
+    pub fn reopen(&self) -> Result<Database, OpenError> {
+        let io = |error| OpenError::io(&self.file, error);
+        let mut file = OpenOptions::new().read(true).write(true).open(&self.file).map_err(io)?;
+        self.check_magic(&mut file).map_err(io)??;
+        self.open_file(file, false)
+    }
+
+    /// Makes a database under another name and then gives it its own: whoever is killed half-way leaves no file behind
+    /// that looks like a damaged store, and whoever comes second does not replace the first one's.
+    fn make(&self) -> Result<Database, OpenError> {
+        let io = |error| OpenError::io(&self.file, error);
+        let file = tempfile::Builder::new().prefix(DRAFT).tempfile_in(&self.folder).map_err(io)?;
+        let (file, draft) = file.into_parts();
+        let database = self.open_file(file, true)?;
+        draft.persist_noclobber(&self.file).map_err(|error| match error.error.kind() {
+            io::ErrorKind::AlreadyExists => OpenError::InUse { path: self.file.clone() },
+            _ => io(error.error),
+        })?;
+        Ok(database)
+    }
+
+    fn open_file(&self, file: File, is_new: bool) -> Result<Database, OpenError> {
         let (file, staging) = StoreFile::new(file).map_err(|error| OpenError::database(&self.file, error))?;
         let attempt = AssertUnwindSafe(|| self.open_database(file, is_new));
         let database = catch_unwind(attempt).unwrap_or_else(|_| Err(self.damaged("its structure makes no sense")))?;
-        staging.release().map_err(io)?;
-        self.sync_folder().map_err(io)?;
+        staging.release().map_err(|error| OpenError::io(&self.file, error))?;
         Ok(database)
     }
 
@@ -65,22 +89,21 @@ impl Opener {
             initialise(&database).map_err(fault)?;
         }
         match version(&database).map_err(fault)? {
-            Some(VERSION) => Ok(database),
-            Some(found) => Err(OpenError::Version { path: self.file.clone(), found, known: VERSION }),
-            None => Err(OpenError::Foreign { path: self.file.clone(), reason: "it is another program's database" }),
+            Some(VERSION) => {}
+            Some(found) => return Err(OpenError::Version { path: self.file.clone(), found, known: VERSION }),
+            None => {
+                let reason = "it is another program's database";
+                return Err(OpenError::Foreign { path: self.file.clone(), reason });
+            }
         }
+        check_tables(&database).map_err(fault)?;
+        Ok(database)
     }
 
     /// Makes the file's entry in its folder durable.
     fn sync_folder(&self) -> io::Result<()> {
         File::open(&self.folder)?.sync_all()
     }
-}
-
-fn writable() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    options
 }
 
 fn initialise(database: &Database) -> Result<(), redb::Error> {
@@ -99,4 +122,14 @@ fn version(database: &Database) -> Result<Option<u64>, redb::Error> {
         Err(TableError::TableDoesNotExist(_) | TableError::TableTypeMismatch { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Fails where a table is missing or of another type.
+fn check_tables(database: &Database) -> Result<(), redb::Error> {
+    let transaction = database.begin_read()?;
+    transaction.open_table(USERS)?;
+    transaction.open_table(IDENTITIES)?;
+    transaction.open_table(REQUESTS)?;
+    transaction.open_table(REQUEST_TIMES)?;
+    Ok(())
 }

@@ -122,7 +122,7 @@ impl Writer {
     }
 
     fn reopen(&self) -> Option<Database> {
-        match catch_unwind(AssertUnwindSafe(|| self.opener.open())) {
+        match catch_unwind(AssertUnwindSafe(|| self.opener.reopen())) {
             Ok(Ok(database)) => {
                 tracing::info!("the store is open again");
                 self.publish(&database);

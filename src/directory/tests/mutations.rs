@@ -1,0 +1,169 @@
+//! [`Mutation::apply`]: what a user becomes, and what is refused first.
+
+use proptest::prelude::*;
+
+use super::{
+    Change, Draft, Error, Limits, Mutation, Tenant, Timestamp, Value, Verification, any_identifier, any_user, draft,
+    id, identifier, mutation, names, primaries, user,
+};
+use crate::directory::{Update, User};
+use crate::identifier::{IdentityKey, Kind, RULES_VERSION};
+
+/// The refusal as text: errors have causes and do not compare.
+fn refusal(outcome: Result<User, Error>) -> String {
+    format!("{:?}", outcome.unwrap_err())
+}
+
+fn replace(old: &str, new: &str) -> Change {
+    Change::Replace(identifier(old), draft(new))
+}
+
+#[test]
+fn create_makes_the_user_of_the_draft() {
+    let mut first = draft("email:Joe@EXAMPLE.com");
+    first.verification = Some(Verification { time: Timestamp::from_millis(5), by: "letter".to_owned() });
+    let attributes = [("a".to_owned(), Value::Int(1))].into();
+    let draft = Draft { display_name: "Joe".to_owned(), identities: vec![first.clone()], attributes };
+    let mutation = mutation(Change::Create(draft.clone()));
+    let user = mutation.apply(None).unwrap();
+    assert_eq!((user.id, &user.tenant), (id(1), &Tenant::DEFAULT));
+    assert_eq!((user.create_time, user.update_time), (mutation.time, mutation.time));
+    assert_eq!((user.display_name, user.attributes), (draft.display_name, draft.attributes));
+    let identity = &user.identities[0];
+    assert_eq!((&identity.identifier, identity.display.as_str()), (&first.identifier, "Joe@EXAMPLE.com"));
+    assert_eq!((identity.link_time, identity.rules_version), (mutation.time, RULES_VERSION));
+    assert_eq!((&identity.verification, identity.primary), (&first.verification, true));
+}
+
+#[test]
+fn an_id_is_never_given_twice() {
+    let there = user(&["handle:joe"]);
+    let elsewhere = User { tenant: Tenant::parse("other").unwrap(), ..there.clone() };
+    for before in [there, elsewhere] {
+        let outcome = mutation(Change::Create(Draft::default())).apply(Some(&before));
+        assert!(matches!(outcome, Err(Error::Internal(_))), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_user_of_another_tenant_is_nobody() {
+    let elsewhere = User { tenant: Tenant::parse("other").unwrap(), ..user(&["handle:joe"]) };
+    let unlink = Mutation { etag: Some("wrong".to_owned()), ..mutation(Change::Unlink(identifier("handle:joe"))) };
+    assert_eq!(refusal(unlink.apply(Some(&elsewhere))), "UserNotFound");
+    assert_eq!(refusal(unlink.apply(None)), "UserNotFound");
+}
+
+/// Nobody learns from a refusal what an earlier check would have kept from them.
+#[test]
+fn refusals_come_in_one_order() {
+    let full = user(&["handle:a", "handle:b"]);
+    let limits = Limits { identities: 2, attributes: 0, ..Limits::default() };
+    let unlink = Mutation { limits, ..mutation(Change::Unlink(identifier("handle:x"))) };
+    let stale = Mutation { etag: Some("wrong".to_owned()), ..unlink.clone() };
+    assert_eq!(refusal(stale.apply(Some(&full))), "EtagMismatch");
+    assert_eq!(refusal(unlink.apply(Some(&full))), "IdentityNotFound");
+    let link = Mutation { etag: Some(full.etag()), limits, ..mutation(Change::Link(draft("handle:c"))) };
+    assert_eq!(refusal(link.apply(Some(&full))), r#"TooMany { what: "identities", limit: 2, count: 3 }"#);
+}
+
+#[test]
+fn link_again_keeps_the_identity_as_it_was() {
+    let before = user(&["handle:joe"]);
+    let mut again = draft("handle:JOE");
+    again.verification = Some(Verification { time: Timestamp::from_millis(9), by: "again".to_owned() });
+    again.primary = true;
+    assert_eq!(mutation(Change::Link(again)).apply(Some(&before)).unwrap(), before);
+}
+
+#[test]
+fn replace_keeps_the_place_and_the_mark() {
+    let before = user(&["handle:a", "handle:b", "email:a@example.com"]);
+    let after = mutation(replace("handle:a", "handle:c")).apply(Some(&before)).unwrap();
+    assert_eq!(names(&after), ["handle:c", "handle:b", "email:a@example.com"]);
+    assert_eq!(primaries(&after), [true, false, true]);
+    let after = mutation(replace("handle:b", "handle:c")).apply(Some(&before)).unwrap();
+    assert_eq!(primaries(&after), [true, false, true]);
+    let after = mutation(replace("handle:a", "email:b@example.com")).apply(Some(&before)).unwrap();
+    assert_eq!(names(&after), ["email:b@example.com", "handle:b", "email:a@example.com"]);
+    assert_eq!(primaries(&after), [false, true, true]);
+}
+
+#[test]
+fn replace_by_an_identity_of_ones_own_passes_the_mark_on() {
+    let before = user(&["handle:a", "handle:b", "handle:c", "email:a@example.com"]);
+    let after = mutation(replace("handle:a", "handle:c")).apply(Some(&before)).unwrap();
+    assert_eq!(names(&after), ["handle:b", "handle:c", "email:a@example.com"]);
+    assert_eq!(primaries(&after), [false, true, true]);
+    let after = mutation(replace("handle:b", "handle:c")).apply(Some(&before)).unwrap();
+    assert_eq!(primaries(&after), [true, false, true]);
+    let after = mutation(replace("handle:a", "email:a@example.com")).apply(Some(&before)).unwrap();
+    assert_eq!(names(&after), ["handle:b", "handle:c", "email:a@example.com"]);
+    assert_eq!(primaries(&after), [true, false, true]);
+}
+
+#[test]
+fn update_time_moves_with_changes_alone_and_never_back() {
+    let before = user(&["handle:joe"]);
+    let at = |millis, change| Mutation { time: Timestamp::from_millis(millis), ..mutation(change) };
+    let unchanged = at(9_000, Change::Link(draft("handle:joe"))).apply(Some(&before)).unwrap();
+    assert_eq!((unchanged.update_time, unchanged.etag()), (before.update_time, before.etag()));
+    let later = at(9_000, Change::Link(draft("handle:new"))).apply(Some(&before)).unwrap();
+    assert_eq!((later.create_time, later.update_time.as_millis()), (before.create_time, 9_000));
+    let earlier = at(1, Change::Unlink(identifier("handle:new"))).apply(Some(&later)).unwrap();
+    assert_eq!(earlier.update_time, later.update_time);
+    assert_ne!(earlier.etag(), later.etag());
+}
+
+#[test]
+fn a_refusal_names_the_field_of_the_key() {
+    let key = |name| IdentityKey::new("default", &identifier(name));
+    let field = |change: Change, name| match mutation(change).taken(&key(name), id(2)) {
+        Error::IdentityTaken { owner, field } if owner == id(2) => field,
+        other => panic!("{other:?}"),
+    };
+    let names = ["email:joe@example.com", "handle:@JOE", "social:GitHub/a,b"];
+    let create = Change::Create(Draft { identities: names.map(draft).into(), ..Draft::default() });
+    for (n, name) in names.into_iter().enumerate() {
+        assert_eq!(field(create.clone(), name), format!("user.identities[{n}].identifier"));
+    }
+    assert_eq!(field(Change::Link(draft("handle:joe")), "handle:joe"), "identifier");
+    assert_eq!(field(replace("handle:old", "handle:joe"), "handle:joe"), "new_identifier");
+}
+
+fn any_change() -> impl Strategy<Value = Change> {
+    let draft = || any_identifier().prop_map(|identifier| draft(&identifier.to_string()));
+    prop_oneof![
+        draft().prop_map(Change::Link),
+        any_identifier().prop_map(Change::Unlink),
+        (any_identifier(), draft()).prop_map(|(old, new)| Change::Replace(old, new)),
+        any_identifier().prop_map(|identifier| Change::Verify(identifier, None)),
+        ".{0,2}".prop_map(|name| Change::Update(Update::from_mask(None, name, Default::default()).unwrap())),
+    ]
+}
+
+proptest! {
+    /// Whatever a user was, after a change no identifier is listed twice and each kind has a primary identity, one where
+    /// it had at most one before.
+    #[test]
+    fn users_stay_well_formed(before in any_user(), change in any_change(), own in any::<prop::sample::Index>()) {
+        let mut change = change;
+        if let (Some(_), Change::Unlink(name) | Change::Replace(name, _) | Change::Verify(name, _)) = (before.identities.first(), &mut change) {
+            *name = own.get(&before.identities).identifier.clone();
+        }
+        let mutation = Mutation { tenant: before.tenant.clone(), user_id: before.id, ..mutation(change) };
+        let Ok(after) = mutation.apply(Some(&before)) else { return Ok(()) };
+        prop_assert_eq!(mutation.apply(Some(&before)).unwrap(), after.clone(), "not a pure function");
+        let mut names = names(&after);
+        names.sort_unstable();
+        names.dedup();
+        prop_assert_eq!(names.len(), after.identities.len(), "an identifier is listed twice");
+        for kind in Kind::ALL {
+            let marked = |user: &User| user.identities.iter().filter(|i| i.identifier.kind() == kind && i.primary).count();
+            let listed = after.identities.iter().filter(|i| i.identifier.kind() == kind).count();
+            prop_assert!(marked(&after) <= marked(&before).max(1), "a second primary identity");
+            prop_assert!(listed == 0 || marked(&after) > 0, "no primary identity");
+        }
+        prop_assert!(after.update_time >= before.update_time);
+        prop_assert_eq!((after.id, after.tenant, after.create_time), (before.id, before.tenant, before.create_time));
+    }
+}

@@ -1,0 +1,90 @@
+//! What `deploy/` holds, as far as it can be checked without a container engine and a running systemd.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use clap::Parser;
+use polynym::cli;
+use polynym::config::{LogFormat, Serve, StoreChoice};
+
+/// The most that `systemd-analyze security` may say of the unit, in tenths.
+const EXPOSURE: &str = "15";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+fn load(arguments: &[&str]) -> Serve {
+    let cli::Command::Serve(flags) = cli::Arguments::try_parse_from(arguments).unwrap().command else {
+        panic!("{arguments:?} does not serve")
+    };
+    flags.load().unwrap()
+}
+
+#[test]
+fn the_unit_starts_the_server_with_the_example() {
+    let unit = read("deploy/polynym.service");
+    let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+    let example = root().join("deploy/polynym.example.toml").display().to_string();
+    let words: Vec<_> = line.split(' ').map(|word| if word.ends_with(".toml") { &example } else { word }).collect();
+    assert!(words.contains(&example.as_str()), "{line}");
+    let settings = load(&words);
+    let folder = unit.lines().find_map(|line| line.strip_prefix("StateDirectory=")).unwrap();
+    assert_eq!(settings.store, StoreChoice::Embedded(Path::new("/var/lib").join(folder)));
+    assert_eq!(settings.log_format, LogFormat::Json);
+    let stop = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec=")).unwrap();
+    assert!(Duration::from_secs(stop.parse().unwrap()) > settings.drain);
+}
+
+#[test]
+fn what_the_example_leaves_out_is_the_default() {
+    let example = read("deploy/polynym.example.toml");
+    let is_default = |line: &&str| line.starts_with("# ") && line.contains(" = ") && !line.starts_with("# threads");
+    let defaults: Vec<_> = example.lines().filter(is_default).map(|line| &line[2..]).collect();
+    assert!(defaults.len() > 10, "{defaults:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let spelled_out = folder.path().join("polynym.toml");
+    fs::write(&spelled_out, defaults.join("\n")).unwrap();
+    let spelled_out = load(&["polynym", "serve", "--config", spelled_out.to_str().unwrap()]);
+    assert_eq!(spelled_out, load(&["polynym", "serve"]));
+}
+
+#[test]
+fn the_unit_is_sound() {
+    let Ok(version) = Command::new("systemd-analyze").arg("--version").output() else {
+        println!("not checked: there is no systemd-analyze on this machine");
+        return;
+    };
+    print!("{}", String::from_utf8_lossy(&version.stdout));
+    let folder = tempfile::tempdir().unwrap();
+    let unit = folder.path().join("polynym.service");
+    let text = read("deploy/polynym.service");
+    fs::write(&unit, text.replace("/usr/local/bin/polynym", env!("CARGO_BIN_EXE_polynym"))).unwrap();
+    let threshold = format!("--threshold={EXPOSURE}");
+    for arguments in [&["verify"][..], &["security", "--offline=true", &threshold, "--no-pager"]] {
+        let output = Command::new("systemd-analyze").args(arguments).arg(&unit).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && told.is_empty(), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
+fn the_image_is_built_from_what_is_there() {
+    let text = read("deploy/Containerfile");
+    let copies = text.lines().filter_map(|line| line.strip_prefix("COPY ")).filter(|rest| !rest.starts_with("--from"));
+    let sources: Vec<PathBuf> =
+        copies.flat_map(|rest| rest.rsplit_once(' ').unwrap().0.split(' ')).map(Into::into).collect();
+    assert!(sources.len() >= 6, "{sources:?}");
+    for source in sources {
+        assert!(root().join(&source).exists(), "{}", source.display());
+    }
+    let rust =
+        read("Cargo.toml").lines().find_map(|line| Some(line.strip_prefix("rust-version = ")?.to_owned())).unwrap();
+    assert!(text.contains(&format!("/rust:{}-slim", rust.trim_matches('"'))), "{rust}");
+}

@@ -1,0 +1,332 @@
+//! The API as its clients see it: the real binary on a real socket, through the generated client.
+
+mod support {
+    pub mod calls;
+    pub mod server;
+    pub mod status;
+}
+
+use std::collections::BTreeMap;
+
+use polynym::proto::v1;
+use support::calls::{Client, email, handle, identity, phone, social, url};
+use support::server::Server;
+use support::status::{Told, told};
+use tempfile::TempDir;
+use tonic::{Code, Request};
+
+const JOE: &str = "joe.smith@example.com";
+
+fn user(name: &str, identifiers: Vec<v1::Identifier>) -> v1::User {
+    let identities = identifiers.into_iter().map(identity).collect();
+    v1::User { display_name: name.to_owned(), identities, ..Default::default() }
+}
+
+/// A server with an empty store, its folder, and a client.
+struct Fresh {
+    _server: Server,
+    _folder: TempDir,
+}
+
+async fn fresh_with(arguments: &[&str]) -> (Fresh, Client) {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&[&["--store", &store_in(&folder)], arguments].concat());
+    let client = Client::connect(&server.url).await;
+    (Fresh { _server: server, _folder: folder }, client)
+}
+
+async fn fresh() -> (Fresh, Client) {
+    fresh_with(&[]).await
+}
+
+fn store_in(folder: &TempDir) -> String {
+    format!("embedded:{}", folder.path().join("store").display())
+}
+
+#[tokio::test]
+async fn every_kind_of_identifier_resolves_to_its_user() {
+    let (_server, mut client) = fresh().await;
+    let kinds = vec![
+        email("Joe.Smith@Example.com"),
+        handle("@Joe_99"),
+        phone("(415) 555-2671", "US"),
+        social("GitHub", "583231"),
+        url("https://www.LinkedIn.com/in/joe.e.smith/?trk=x"),
+    ];
+    let created = client.create(user("Joe Smith", kinds)).await.unwrap();
+    let spellings = [
+        (email("JOE.SMITH@EXAMPLE.COM"), email(JOE)),
+        (handle("joe_99"), handle("joe_99")),
+        (phone("+1 415 555 2671", ""), phone("+14155552671", "")),
+        (social("github", "583231"), social("github", "583231")),
+        (url("http://www.linkedin.com/in/joe.e.smith"), url("https://www.linkedin.com/in/joe.e.smith")),
+    ];
+    for (spelling, canonical) in spellings {
+        let found = client.resolve(spelling).await.unwrap();
+        assert_eq!(found.user.as_ref(), Some(&created));
+        assert_eq!(found.identity.unwrap().identifier, Some(canonical));
+    }
+}
+
+#[tokio::test]
+async fn answers_carry_what_was_said_and_what_the_server_adds() {
+    let (_server, mut client) = fresh().await;
+    let mut draft = user("Zoë", vec![email("Zoe@Example.com"), email("zoe@work.example")]);
+    let time = prost_types::Timestamp { seconds: 1_700_000_000, nanos: 5_000_000 };
+    draft.identities[1].verify_time = Some(time);
+    draft.identities[1].verified_by = "a letter".to_owned();
+    draft.identities[1].primary = true;
+    let kind = Some(v1::attribute_value::Kind::IntValue(-7));
+    draft.attributes = BTreeMap::from([("level".to_owned(), v1::AttributeValue { kind })]);
+    let created = client.create(draft.clone()).await.unwrap();
+    assert_eq!(created.user_id.len(), 36);
+    assert_eq!(created.tenant, "default");
+    assert_eq!(created.state(), v1::State::Active);
+    assert_eq!(created.attributes, draft.attributes);
+    assert!(created.create_time.is_some() && created.create_time == created.update_time);
+    let [first, second] = &created.identities[..] else { panic!("two identities") };
+    assert_eq!((first.display.as_str(), first.primary), ("Zoe@Example.com", false));
+    assert_eq!((second.verify_time, second.verified_by.as_str(), second.primary), (Some(time), "a letter", true));
+    assert_eq!(client.get(&created.user_id).await.unwrap(), created);
+}
+
+#[tokio::test]
+async fn a_resolve_tells_its_reads() {
+    let (_server, mut client) = fresh().await;
+    client.create(user("Joe", vec![email(JOE)])).await.unwrap();
+    let request = v1::ResolveIdentityRequest { identifier: Some(email(JOE)), ..Default::default() };
+    let response = client.directory.resolve_identity(request).await.unwrap();
+    assert_eq!(response.metadata().get("polynym-reads").unwrap(), "2");
+}
+
+#[tokio::test]
+async fn a_batch_answers_in_order_with_a_status_for_each_item() {
+    let (_server, mut client) = fresh().await;
+    client.create(user("Joe", vec![email(JOE), handle("joe")])).await.unwrap();
+    let identifiers =
+        vec![handle("joe"), email("nobody@example.com"), email("not an email"), v1::Identifier::default(), email(JOE)];
+    let request = v1::BatchResolveIdentitiesRequest { identifiers, ..Default::default() };
+    let results = client.directory.batch_resolve_identities(request).await.unwrap().into_inner().results;
+    let outcomes: Vec<_> = results.into_iter().map(support::status::outcome).collect();
+    assert_eq!(outcomes[0], Ok("Joe".to_owned()));
+    assert_eq!(outcomes[1], Err((Code::NotFound, "IDENTITY_NOT_FOUND".to_owned(), vec![])));
+    let invalid =
+        |n: usize| (Code::InvalidArgument, "IDENTIFIER_INVALID".to_owned(), vec![format!("identifiers[{n}]")]);
+    assert_eq!(outcomes[2], Err(invalid(2)));
+    assert_eq!(outcomes[3], Err(invalid(3)));
+    assert_eq!(outcomes[4], Ok("Joe".to_owned()));
+}
+
+#[tokio::test]
+async fn a_batch_answer_stops_at_4_mib() {
+    let (_server, mut client) = fresh().await;
+    let mut large = user("Large", vec![handle("large")]);
+    for n in 0..12 {
+        let kind = Some(v1::attribute_value::Kind::StringValue("x".repeat(4_096)));
+        large.attributes.insert(format!("text{n}"), v1::AttributeValue { kind });
+    }
+    client.create(large).await.unwrap();
+    let request = v1::BatchResolveIdentitiesRequest { identifiers: vec![handle("large"); 200], ..Default::default() };
+    let results = client.directory.batch_resolve_identities(request).await.unwrap().into_inner().results;
+    let outcomes: Vec<_> = results.into_iter().map(support::status::outcome).collect();
+    let left = Err((Code::ResourceExhausted, "ANSWER_TOO_LARGE".to_owned(), vec![]));
+    let found = outcomes.iter().take_while(|outcome| outcome.is_ok()).count();
+    assert!((80..=90).contains(&found), "{found} users of 49 KiB fit into 4 MiB");
+    assert!(outcomes[found..].iter().all(|outcome| *outcome == left));
+}
+
+#[tokio::test]
+async fn users_by_id_and_in_batches() {
+    let (_server, mut client) = fresh().await;
+    let joe = client.create(user("Joe", vec![email(JOE)])).await.unwrap();
+    let unknown = "20be0ffc-314a-bd53-7a50-013a65ca76d2".to_owned();
+    let user_ids = vec![unknown, "no id".to_owned(), joe.user_id.to_uppercase()];
+    let request = v1::BatchGetUsersRequest { user_ids, ..Default::default() };
+    let results = client.directory.batch_get_users(request).await.unwrap().into_inner().results;
+    let outcomes: Vec<_> = results.into_iter().map(support::status::got).collect();
+    assert_eq!(outcomes[0], Err((Code::NotFound, "USER_NOT_FOUND".to_owned(), vec![])));
+    assert_eq!(outcomes[1], Err((Code::InvalidArgument, "USER_ID_INVALID".to_owned(), vec!["user_ids[1]".to_owned()])));
+    assert_eq!(outcomes[2], Ok("Joe".to_owned()));
+}
+
+#[tokio::test]
+async fn normalize_shows_what_each_rule_did() {
+    let (_server, mut client) = fresh().await;
+    let request = v1::NormalizeIdentityRequest { tenant: "acme".into(), identifier: Some(email("Joe@Exämple.COM")) };
+    let answer = client.directory.normalize_identity(request).await.unwrap().into_inner();
+    assert_eq!(answer.identifier, Some(email("joe@xn--exmple-cua.com")));
+    assert_eq!(answer.key, "acme,email,joe@xn--exmple-cua.com");
+    assert_eq!(answer.rules_version, 1);
+    let changes: Vec<_> = answer.changes.iter().map(|c| (c.before.as_str(), c.after.as_str())).collect();
+    assert_eq!(changes, [("Joe", "joe"), ("Exämple.COM", "xn--exmple-cua.com")]);
+    assert!(answer.changes.iter().all(|change| !change.rule.is_empty()));
+}
+
+#[tokio::test]
+async fn check_tells_whether_an_identifier_is_free() {
+    let (_server, mut client) = fresh().await;
+    client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    let check = |identifier| v1::CheckIdentityRequest { tenant: String::new(), identifier: Some(identifier) };
+    let taken = client.directory.check_identity(check(handle("JOE"))).await.unwrap().into_inner();
+    assert_eq!(
+        (taken.available, taken.reason.as_str(), taken.identifier),
+        (false, "IDENTITY_TAKEN", Some(handle("joe")))
+    );
+    let free = client.directory.check_identity(check(handle("jo"))).await.unwrap().into_inner();
+    assert_eq!((free.available, free.reason.as_str()), (true, ""));
+}
+
+#[tokio::test]
+async fn link_unlink_replace_verify() {
+    let (_server, mut client) = fresh().await;
+    let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    let ann = client.create(user("Ann", vec![handle("ann")])).await.unwrap();
+
+    let linked = client.link(&joe.user_id, email(JOE)).await.unwrap();
+    assert_eq!(linked.identities.len(), 2);
+    assert_ne!(linked.etag, joe.etag);
+    assert_eq!(client.link(&joe.user_id, email("JOE.smith@example.com")).await.unwrap(), linked);
+    let taken = told(client.link(&ann.user_id, email(JOE)).await.unwrap_err());
+    assert_eq!(taken, Told::new(Code::AlreadyExists, "IDENTITY_TAKEN").field("identifier").with("owner", &joe.user_id));
+
+    let renamed = client.replace(&joe.user_id, handle("joe"), handle("joseph")).await.unwrap();
+    assert_eq!(renamed.identities[0].identifier, Some(handle("joseph")));
+    assert!(renamed.identities[0].primary);
+    assert_eq!(told(client.resolve(handle("joe")).await.unwrap_err()), Told::new(Code::NotFound, "IDENTITY_NOT_FOUND"));
+    let taken = told(client.replace(&joe.user_id, handle("joseph"), handle("ann")).await.unwrap_err());
+    assert_eq!(
+        taken,
+        Told::new(Code::AlreadyExists, "IDENTITY_TAKEN").field("new_identifier").with("owner", &ann.user_id)
+    );
+    assert_eq!(client.resolve(handle("joseph")).await.unwrap().user.unwrap(), renamed);
+
+    let verified = client.verify(&joe.user_id, email(JOE), true, "a link in a mail").await.unwrap();
+    assert_eq!(verified.identities[1].verified_by, "a link in a mail");
+    assert!(verified.identities[1].verify_time.is_some());
+    let cleared = client.verify(&joe.user_id, email(JOE), false, "").await.unwrap();
+    assert_eq!(cleared.identities[1].verify_time, None);
+
+    let left = client.unlink(&joe.user_id, email(JOE)).await.unwrap();
+    assert_eq!(left.identities.len(), 1);
+    let missing = told(client.unlink(&joe.user_id, email(JOE)).await.unwrap_err());
+    assert_eq!(missing, Told::new(Code::NotFound, "IDENTITY_NOT_FOUND"));
+    client.link(&ann.user_id, email(JOE)).await.unwrap();
+}
+
+#[tokio::test]
+async fn updates_follow_their_mask_and_their_etag() {
+    let (_server, mut client) = fresh().await;
+    let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    let text = |text: &str| v1::AttributeValue { kind: Some(v1::attribute_value::Kind::StringValue(text.into())) };
+    let mut wanted = joe.clone();
+    wanted.display_name = "Joseph".into();
+    wanted.attributes = BTreeMap::from([("plan".to_owned(), text("gold")), ("note".to_owned(), text("x"))]);
+    let named = client.update(wanted.clone(), &["display_name"]).await.unwrap();
+    assert_eq!((named.display_name.as_str(), named.attributes.len()), ("Joseph", 0));
+    let stale = told(client.update(wanted.clone(), &["attributes"]).await.unwrap_err());
+    assert_eq!(stale, Told::new(Code::Aborted, "ETAG_MISMATCH"));
+    wanted.etag = named.etag;
+    let planned = client.update(wanted.clone(), &["attributes.plan"]).await.unwrap();
+    assert_eq!(planned.attributes, BTreeMap::from([("plan".to_owned(), text("gold"))]));
+    wanted.etag = String::new();
+    wanted.attributes.clear();
+    assert!(client.update(wanted.clone(), &["attributes.plan"]).await.unwrap().attributes.is_empty());
+    let mask = told(client.update(wanted, &["identities"]).await.unwrap_err());
+    assert_eq!(mask, Told::new(Code::InvalidArgument, "UPDATE_MASK_INVALID").field("update_mask"));
+}
+
+#[tokio::test]
+async fn a_request_id_makes_a_retry_safe_across_restarts() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_in(&folder);
+    let request_id = "20be0ffc-314a-4d53-8a50-013a65ca76d2";
+    let create = |name: &str, id: &str| v1::CreateUserRequest {
+        user: Some(user(name, vec![handle("joe")])),
+        request_id: id.to_owned(),
+        ..Default::default()
+    };
+    let server = Server::start(&["--store", &store]);
+    let mut client = Client::connect(&server.url).await;
+    let first = client.registry.create_user(create("Joe", request_id)).await.unwrap().into_inner().user.unwrap();
+    let changed = client.link(&first.user_id, email(JOE)).await.unwrap();
+    drop(server);
+
+    let server = Server::start(&["--store", &store]);
+    let mut client = Client::connect(&server.url).await;
+    let again = client.registry.create_user(create("Joe", request_id)).await.unwrap().into_inner().user.unwrap();
+    assert_eq!(again, changed, "the same user, as it is now");
+    let other = told(client.registry.create_user(create("Ann", request_id)).await.unwrap_err());
+    assert_eq!(other, Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id"));
+    let bad = told(client.registry.create_user(create("Joe", "7")).await.unwrap_err());
+    assert_eq!(bad, Told::new(Code::InvalidArgument, "REQUEST_ID_INVALID").field("request_id"));
+}
+
+#[tokio::test]
+async fn malformed_requests_name_the_field() {
+    let (_server, mut client) = fresh().await;
+    let twice = vec![handle("joe"), handle("@JOE")];
+    let mut cases = vec![
+        (user("x", twice), "IDENTIFIER_DUPLICATE", "user.identities[1].identifier"),
+        (user("x", vec![handle("joe"), email("joe")]), "IDENTIFIER_INVALID", "user.identities[1].identifier"),
+        (user("x", vec![v1::Identifier::default()]), "IDENTIFIER_INVALID", "user.identities[0].identifier"),
+        (user(&"x".repeat(257), vec![]), "FIELD_INVALID", "user.display_name"),
+        (user("a\u{7}b", vec![]), "FIELD_INVALID", "user.display_name"),
+    ];
+    let mut primaries = user("x", vec![handle("a"), handle("b")]);
+    primaries.identities.iter_mut().for_each(|identity| identity.primary = true);
+    cases.push((primaries, "FIELD_INVALID", "user.identities[1].primary"));
+    let mut verified = user("x", vec![handle("a")]);
+    verified.identities[0].verify_time = Some(prost_types::Timestamp { seconds: i64::MAX, nanos: 0 });
+    cases.push((verified, "FIELD_INVALID", "user.identities[0].verify_time"));
+    let mut unnamed = user("x", vec![]);
+    unnamed.attributes.insert("plan".into(), v1::AttributeValue { kind: None });
+    cases.push((unnamed, "ATTRIBUTE_INVALID", "user.attributes (name 0 in order)"));
+    for (draft, reason, field) in cases {
+        let told = told(client.create(draft).await.unwrap_err());
+        assert_eq!(told, Told::new(Code::InvalidArgument, reason).field(field));
+    }
+    let tenant = v1::GetUserRequest { tenant: "No Tenant".into(), user_id: String::new() };
+    let told_tenant = told(client.directory.get_user(tenant).await.unwrap_err());
+    assert_eq!(told_tenant, Told::new(Code::InvalidArgument, "TENANT_INVALID").field("tenant"));
+    let strange = v1::ResolveIdentityRequest { identifier: Some(handle("a")), consistency: 9, ..Default::default() };
+    let told_strange = told(client.directory.resolve_identity(strange).await.unwrap_err());
+    assert_eq!(told_strange, Told::new(Code::InvalidArgument, "FIELD_INVALID").field("consistency"));
+}
+
+#[tokio::test]
+async fn limits_tell_the_limit_and_the_value() {
+    let limits = ["--max-batch", "3", "--max-identities", "2", "--max-attributes", "1"];
+    let (_server, mut client) = fresh_with(&limits).await;
+    let request = v1::BatchResolveIdentitiesRequest { identifiers: vec![handle("a"); 4], ..Default::default() };
+    let batch = told(client.directory.batch_resolve_identities(request).await.unwrap_err());
+    assert_eq!(batch, Told::new(Code::InvalidArgument, "BATCH_TOO_LARGE").with("limit", "3").with("value", "4"));
+    let joe = client.create(user("Joe", vec![handle("a"), handle("b")])).await.unwrap();
+    let third = told(client.link(&joe.user_id, handle("c")).await.unwrap_err());
+    let too_many = Told::new(Code::ResourceExhausted, "LIMIT_EXCEEDED").with("limit", "2").with("value", "3");
+    assert_eq!(third, too_many);
+    assert_eq!(client.get(&joe.user_id).await.unwrap(), joe);
+}
+
+#[tokio::test]
+async fn messages_over_the_limit_are_refused() {
+    let (_server, mut client) = fresh().await;
+    let large = told(client.create(user(&"x".repeat(70 << 10), vec![])).await.unwrap_err());
+    assert_eq!(large, Told::new(Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
+    let huge = told(client.resolve(handle(&"x".repeat(2 << 20))).await.unwrap_err());
+    assert_eq!(huge, Told::new(Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
+}
+
+#[tokio::test]
+async fn tenants_do_not_see_each_other() {
+    let (_server, mut client) = fresh().await;
+    let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    let elsewhere = v1::CreateUserRequest {
+        tenant: "acme".into(),
+        user: Some(user("Joe II", vec![handle("joe")])),
+        ..Default::default()
+    };
+    client.registry.create_user(Request::new(elsewhere)).await.unwrap();
+    let get = v1::GetUserRequest { tenant: "acme".into(), user_id: joe.user_id };
+    assert_eq!(told(client.directory.get_user(get).await.unwrap_err()), Told::new(Code::NotFound, "USER_NOT_FOUND"));
+    assert_eq!(client.resolve(handle("joe")).await.unwrap().user.unwrap().display_name, "Joe");
+}

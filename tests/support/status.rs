@@ -1,0 +1,74 @@
+//! What a failed call tells its caller.
+
+use std::collections::BTreeMap;
+
+use polynym::proto::v1::{batch_get_users_response, batch_resolve_identities_response};
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+
+/// Code, reason, the fields at fault and the reason's metadata.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Told {
+    pub code: Code,
+    pub reason: String,
+    pub fields: Vec<String>,
+    pub metadata: BTreeMap<String, String>,
+    pub retry: bool,
+}
+
+impl Told {
+    pub fn new(code: Code, reason: &str) -> Self {
+        let (fields, metadata) = (Vec::new(), BTreeMap::new());
+        Self { code, reason: reason.to_owned(), fields, metadata, retry: false }
+    }
+
+    pub fn field(mut self, field: &str) -> Self {
+        self.fields.push(field.to_owned());
+        self
+    }
+
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.metadata.insert(name.to_owned(), value.to_owned());
+        self
+    }
+}
+
+/// Reads a status that this server sent.
+pub fn told(status: Status) -> Told {
+    let details = status.get_error_details();
+    let info = details.error_info().unwrap_or_else(|| panic!("no ErrorInfo in {status:?}"));
+    assert_eq!(info.domain, "polynym");
+    let violations = details.bad_request().map(|bad| bad.field_violations.as_slice()).unwrap_or_default();
+    Told {
+        code: status.code(),
+        reason: info.reason.clone(),
+        fields: violations.iter().map(|violation| violation.field.clone()).collect(),
+        metadata: info.metadata.clone().into_iter().collect(),
+        retry: details.retry_info().is_some(),
+    }
+}
+
+/// A batch item: the user's name, or code, reason and fields.
+pub type Item = Result<String, (Code, String, Vec<String>)>;
+
+pub fn outcome(result: batch_resolve_identities_response::Result) -> Item {
+    use batch_resolve_identities_response::result::Outcome;
+    match result.outcome.unwrap() {
+        Outcome::Found(found) => Ok(found.user.unwrap().display_name),
+        Outcome::Error(status) => Err(item(status)),
+    }
+}
+
+pub fn got(result: batch_get_users_response::Result) -> Item {
+    use batch_get_users_response::result::Outcome;
+    match result.outcome.unwrap() {
+        Outcome::Found(found) => Ok(found.user.unwrap().display_name),
+        Outcome::Error(status) => Err(item(status)),
+    }
+}
+
+fn item(status: tonic_types::Status) -> (Code, String, Vec<String>) {
+    let bytes = prost::Message::encode_to_vec(&status).into();
+    let told = told(Status::with_details(Code::from(status.code), status.message, bytes));
+    (told.code, told.reason, told.fields)
+}
