@@ -1,6 +1,6 @@
 //! The program from outside: what its commands print, and with which status they exit.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as expected")]
 
 #[path = "support/server.rs"]
 mod server;
@@ -9,6 +9,7 @@ mod cli {
     mod bench;
     mod client;
     mod offline;
+    mod sample;
     mod serving;
 }
 

@@ -21,7 +21,7 @@ struct Bounds {
 }
 
 /// What each module may import of the project.
-const IMPORTS: [(&str, &[&str]); 13] = [
+const IMPORTS: [(&str, &[&str]); 15] = [
     ("locality", &[]),
     ("identifier", &[]),
     ("config", &[]),
@@ -34,21 +34,24 @@ const IMPORTS: [(&str, &[&str]); 13] = [
     ("auth", &["directory"]),
     ("grpc", &["directory", "auth", "identifier", "locality", "proto"]),
     ("cli", &["config", "proto", "locality", "identifier"]),
-    (
-        "",
-        &[
-            "auth",
-            "cli",
-            "config",
-            "directory",
-            "grpc",
-            "identifier",
-            "locality",
-            "store",
-            "store::embedded",
-            "telemetry",
-        ],
-    ),
+    ("sample", &["directory", "identifier", "locality"]),
+    ("serve", PROGRAM),
+    ("", PROGRAM),
+];
+
+/// What the program itself may import: everything.
+const PROGRAM: &[&str] = &[
+    "auth",
+    "cli",
+    "config",
+    "directory",
+    "grpc",
+    "identifier",
+    "locality",
+    "sample",
+    "store",
+    "store::embedded",
+    "telemetry",
 ];
 
 /// Crates that only some modules may use.

@@ -1,3 +1,5 @@
+//! How values are found, what is wrong with them, and who is told.
+
 use std::io::Write;
 
 use clap::{Args, Command, FromArgMatches};
@@ -27,15 +29,6 @@ fn nothing_given_means_the_defaults() {
     assert_eq!(serve.listen, ["127.0.0.1:7171".parse().unwrap()]);
     assert_eq!(serve.store, StoreChoice::Embedded("./polynym-data".into()));
     assert_eq!((serve.cache_bytes, serve.group_commit, serve.sample), (256 << 20, true, false));
-    let options = crate::grpc::Options::default();
-    assert_eq!((serve.call_timeout, serve.drain), (options.call_timeout, options.drain));
-    assert_eq!((serve.max_calls, serve.max_connections), (options.max_calls, options.max_connections));
-    assert_eq!(serve.connection_age, options.connection_age);
-    let limits = crate::directory::Limits::default();
-    assert_eq!(
-        (serve.max_batch, serve.max_identities, serve.max_attributes),
-        (limits.batch, limits.identities, limits.attributes)
-    );
     let bench: Bench = load(&[], &[]).unwrap();
     assert_eq!((bench.connections, bench.client.server.as_str()), (4, "http://127.0.0.1:7171"));
 }

@@ -1,11 +1,11 @@
-//! `polynym bench`, for a blink each: that it measures, checks and loads, not how fast.
+//! `polynym bench`, for a second each: that it measures, checks and loads, not how fast.
 
 use serde_json::Value;
 
 use crate::server::Server;
 use crate::{assert_fails, json};
 
-const QUICK: [&str; 8] = ["--duration", "0.3", "--warmup", "0.1", "--concurrency", "8", "--connections", "2"];
+const QUICK: [&str; 8] = ["--duration", "1.2", "--warmup", "0.1", "--concurrency", "8", "--connections", "2"];
 
 fn server() -> (Server, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();

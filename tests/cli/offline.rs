@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use clap::CommandFactory;
-use polynym::cli::Arguments;
+use clap::{CommandFactory, Parser};
+use polynym::cli::{Arguments, Command};
 
 use crate::server::polynym;
 use crate::{assert_fails, err, json, out};
@@ -42,6 +42,21 @@ fn the_help_names_flag_variable_and_key() {
     let help = out(&run(&["serve", "--help"])).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains("--max-calls <N>"), "{help}");
     assert!(help.contains("[default: 1024, env: POLYNYM_MAX_CALLS, key: max_calls]"), "{help}");
+}
+
+#[test]
+fn defaults_of_the_configuration_are_those_of_the_parts() {
+    let command = Arguments::try_parse_from(["polynym", "serve"]).unwrap().command;
+    let Command::Serve(flags) = command else { panic!("serve") };
+    let serve = flags.load().unwrap();
+    let options = polynym::grpc::Options::default();
+    assert_eq!((serve.call_timeout, serve.drain), (options.call_timeout, options.drain));
+    assert_eq!((serve.max_calls, serve.max_connections), (options.max_calls, options.max_connections));
+    assert_eq!(serve.connection_age, options.connection_age);
+    let limits = polynym::directory::Limits::default();
+    let configured = (serve.max_batch, serve.max_identities, serve.max_attributes);
+    assert_eq!(configured, (limits.batch, limits.identities, limits.attributes));
+    assert_eq!(serve.cache_bytes, polynym::store::embedded::Options::default().cache_bytes);
 }
 
 #[test]
