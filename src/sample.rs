@@ -78,7 +78,6 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::store::embedded::{Embedded, Options};
 
     #[test]
     fn they_are_the_same_each_time_and_share_no_identifier() {
@@ -96,23 +95,5 @@ mod tests {
             }
         }
         assert_eq!(kinds.len(), Kind::ALL.len());
-    }
-
-    #[tokio::test]
-    async fn only_what_is_missing_is_loaded() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Embedded::open(folder.path(), Options::default()).unwrap();
-        assert_eq!(load(&store).await.unwrap(), (PEOPLE.len(), 0));
-        assert_eq!(load(&store).await.unwrap(), (0, 0));
-    }
-
-    #[tokio::test]
-    async fn an_identifier_that_somebody_has_stays_theirs() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Embedded::open(folder.path(), Options::default()).unwrap();
-        let mut squatter = mutations().unwrap().remove(0);
-        squatter.user_id = LocalityId::from([7; 16]);
-        store.mutate(squatter).await.unwrap();
-        assert_eq!(load(&store).await.unwrap(), (PEOPLE.len() - 1, 1));
     }
 }

@@ -26,10 +26,13 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let settings = flags.load()?;
     let json = settings.log_format == LogFormat::Json;
     telemetry::init(json, &settings.log).map_err(|error| Failure::Other(error.to_string()))?;
-    let place = Place::new(&settings.store)?;
-    let store = Arc::new(open(&place.folder, &settings)?);
     let runtime = runtime(settings.threads)?;
-    let outcome = runtime.block_on(serve(&settings, &place, store.clone()));
+    // Signals count from here on: from here on there is something to tidy up.
+    let mut stop = runtime.block_on(async { Stop::new() })?;
+    let place = Place::new(&settings.store)?;
+    stop.temporary = place.temporary.as_ref().map(|folder| folder.path().to_owned());
+    let store = Arc::new(open(&place.folder, &settings)?);
+    let outcome = runtime.block_on(serve(&settings, stop, store.clone()));
     // What the runtime still holds must go before the store, and closing the store waits for its writer.
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(store);
@@ -67,8 +70,7 @@ fn runtime(threads: usize) -> Result<Runtime, Failure> {
     runtime.map_err(|error| Failure::Other(format!("cannot start the threads: {error}")))
 }
 
-async fn serve(settings: &Serve, place: &Place, store: Arc<Embedded>) -> Result<(), Failure> {
-    let stop = Stop::new(place)?;
+async fn serve(settings: &Serve, stop: Stop, store: Arc<Embedded>) -> Result<(), Failure> {
     let listener = bind(&settings.listen).await?;
     let address = listener.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
     // The first call must not wait for tables that are built when they are first used.
@@ -148,16 +150,17 @@ fn suggestions(address: SocketAddr) -> String {
 struct Stop {
     interrupt: Signal,
     terminate: Signal,
+    /// A folder that must not outlive the program.
     temporary: Option<PathBuf>,
 }
 
 impl Stop {
-    fn new(place: &Place) -> Result<Self, Failure> {
+    fn new() -> Result<Self, Failure> {
         let listen = |kind| signal(kind).map_err(|error| Failure::Other(format!("cannot wait for signals: {error}")));
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
-            temporary: place.temporary.as_ref().map(|folder| folder.path().to_owned()),
+            temporary: None,
         })
     }
 

@@ -8,7 +8,7 @@ use super::client::{Session, request_id};
 use super::identifier::{self, Typed};
 use super::{Failure, output, view};
 use crate::config::{Client, Flags};
-use crate::proto::v1::{self, CreateUserRequest, GetUserRequest, UpdateUserRequest};
+use crate::proto::v1::{self, CreateUserRequest, GetUserRequest, UpdateUserRequest, UpdateUserResponse};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -122,7 +122,10 @@ async fn get(command: Get) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let request = GetUserRequest { tenant: session.tenant(), user_id: command.user_id };
     let answer = session.directory().get_user(session.request(request)).await?.into_inner();
-    show(&session, answer.user)
+    if session.json() {
+        return output::print_message("GetUserResponse", &answer);
+    }
+    view::print_user(&answer.user.unwrap_or_default())
 }
 
 async fn update(command: Update) -> Result<(), Failure> {
@@ -156,8 +159,10 @@ fn mask(command: &Update) -> Vec<String> {
     name.chain(attributes).collect()
 }
 
-/// Shows the user of an answer: as a table, or as a JSON object.
+/// Shows the answer to a mutation; all of them have the user, and nothing else.
 pub fn show(session: &Session, user: Option<v1::User>) -> Result<(), Failure> {
-    let user = user.unwrap_or_default();
-    if session.json() { output::print_message("User", &user) } else { view::print_user(&user) }
+    if session.json() {
+        return output::print_message("UpdateUserResponse", &UpdateUserResponse { user });
+    }
+    view::print_user(&user.unwrap_or_default())
 }

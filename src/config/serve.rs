@@ -4,6 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+
 use super::{Resolve, Setting, Values, parse};
 
 /// How the server runs.
@@ -190,9 +193,12 @@ fn threads(text: &str) -> Result<usize, String> {
     parse::count(1..=1_024)(text)
 }
 
+/// A single word that is no level would pass as the name of a part of the program that does not exist.
 fn filter(text: &str) -> Result<String, String> {
-    match tracing_subscriber::EnvFilter::try_new(text) {
-        Ok(_) => Ok(text.to_owned()),
-        Err(error) => Err(format!("{error}: write a level such as info, or a filter such as polynym=debug,warn")),
+    let is_level = |part: &str| part.parse::<LevelFilter>().is_ok();
+    let sound = text.split(',').all(|part| is_level(part) || part.contains(['=', '[']));
+    match EnvFilter::try_new(text) {
+        Ok(_) if sound => Ok(text.to_owned()),
+        _ => Err("write a level, which is error, warn, info, debug, trace or off, or polynym=debug,warn".to_owned()),
     }
 }

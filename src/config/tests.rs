@@ -1,3 +1,5 @@
+//! How values are found, what is wrong with them, and who is told.
+
 use std::io::Write;
 
 use clap::{Args, Command, FromArgMatches};
@@ -27,15 +29,6 @@ fn nothing_given_means_the_defaults() {
     assert_eq!(serve.listen, ["127.0.0.1:7171".parse().unwrap()]);
     assert_eq!(serve.store, StoreChoice::Embedded("./polynym-data".into()));
     assert_eq!((serve.cache_bytes, serve.group_commit, serve.sample), (256 << 20, true, false));
-    let options = crate::grpc::Options::default();
-    assert_eq!((serve.call_timeout, serve.drain), (options.call_timeout, options.drain));
-    assert_eq!((serve.max_calls, serve.max_connections), (options.max_calls, options.max_connections));
-    assert_eq!(serve.connection_age, options.connection_age);
-    let limits = crate::directory::Limits::default();
-    assert_eq!(
-        (serve.max_batch, serve.max_identities, serve.max_attributes),
-        (limits.batch, limits.identities, limits.attributes)
-    );
     let bench: Bench = load(&[], &[]).unwrap();
     assert_eq!((bench.connections, bench.client.server.as_str()), (4, "http://127.0.0.1:7171"));
 }
@@ -120,6 +113,16 @@ fn servers_are_urls_without_tls() {
     for (server, part) in [("https://example.com", "TLS"), ("localhost:7171", "http://"), ("http://", "http://")] {
         let found = faults::<Client>(&["--server", server], &[]);
         assert!(found[0].1.contains(part), "{found:?}");
+    }
+}
+
+#[test]
+fn a_log_filter_names_levels() {
+    for sound in ["info", "OFF", "polynym=debug,warn", "warn,polynym::grpc=trace"] {
+        assert_eq!(load::<Serve>(&["--log", sound], &[]).unwrap().log, sound);
+    }
+    for wrong in ["inof", "polynym", "polynym=loud"] {
+        assert_eq!(faults::<Serve>(&["--log", wrong], &[])[0].0, "flag --log", "{wrong}");
     }
 }
 

@@ -1,0 +1,41 @@
+//! The program from outside: what its commands print, and with which status they exit.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as expected")]
+
+#[path = "support/server.rs"]
+mod server;
+
+mod cli {
+    mod bench;
+    mod client;
+    mod offline;
+    mod sample;
+    mod serving;
+}
+
+use std::process::Output;
+
+/// What a command printed.
+pub fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// What a command said of errors.
+pub fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The JSON objects that a command printed, one a line.
+pub fn json(output: &Output) -> Vec<serde_json::Value> {
+    assert!(output.status.success(), "{}", err(output));
+    out(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Checks the exit status, and that standard error has all of `parts`.
+pub fn assert_fails(output: &Output, status: i32, parts: &[&str]) {
+    let text = err(output);
+    assert_eq!(output.status.code(), Some(status), "{text}");
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in: {text}");
+    }
+}

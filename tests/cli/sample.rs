@@ -1,0 +1,40 @@
+//! The made-up users in a store.
+
+use polynym::directory::{Change, Draft, DraftIdentity, Limits, Mutation, Store, Tenant, Timestamp};
+use polynym::identifier::{Identifier, RawIdentifier};
+use polynym::locality::LocalityId;
+use polynym::sample;
+use polynym::store::embedded::{Embedded, Options};
+
+/// Registers somebody else under the handle of a made-up user.
+fn squatter() -> Mutation {
+    let identifier = Identifier::parse(RawIdentifier::Handle("joe")).unwrap();
+    let identity = DraftIdentity { identifier, display: "joe".to_owned(), verification: None, primary: false };
+    Mutation {
+        tenant: Tenant::DEFAULT,
+        user_id: LocalityId::from([7; 16]),
+        etag: None,
+        request: None,
+        time: Timestamp::now(),
+        limits: Limits::default(),
+        change: Change::Create(Draft { identities: vec![identity], ..Draft::default() }),
+    }
+}
+
+#[tokio::test]
+async fn only_what_is_missing_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Embedded::open(folder.path(), Options::default()).unwrap();
+    let (loaded, refused) = sample::load(&store).await.unwrap();
+    assert!(loaded >= 24 && refused == 0, "{loaded} {refused}");
+    assert_eq!(sample::load(&store).await.unwrap(), (0, 0));
+}
+
+#[tokio::test]
+async fn an_identifier_that_somebody_has_stays_theirs() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Embedded::open(folder.path(), Options::default()).unwrap();
+    store.mutate(squatter()).await.unwrap();
+    let (loaded, refused) = sample::load(&store).await.unwrap();
+    assert!(loaded >= 24 && refused == 1, "{loaded} {refused}");
+}

@@ -1,0 +1,90 @@
+//! How a server starts and stops.
+
+use std::path::Path;
+
+use crate::server::{Server, polynym};
+use crate::{assert_fails, err, json, out};
+
+fn entries(folder: &Path) -> usize {
+    std::fs::read_dir(folder).unwrap().count()
+}
+
+/// A server with made-up users whose temporary folder lies in `folder`.
+fn temporary(folder: &Path) -> Server {
+    let mut command = polynym(&["serve", "--sample", "--listen", "127.0.0.1:0", "--log", "error"]);
+    Server::start_with(command.env("TMPDIR", folder), &[])
+}
+
+#[test]
+fn a_signal_ends_it_in_peace_and_takes_the_temporary_folder() {
+    for signal in ["TERM", "INT"] {
+        let folder = tempfile::tempdir().unwrap();
+        let server = temporary(folder.path());
+        assert_eq!(entries(folder.path()), 1);
+        server.signal(signal);
+        assert_eq!(server.wait().code(), Some(0));
+        assert_eq!(entries(folder.path()), 0);
+    }
+}
+
+#[test]
+fn three_commands_to_try_are_shown_and_work() {
+    let mut server = Server::start(&["--sample"]);
+    let lines: Vec<_> = (0..4).map(|_| server.line()).collect();
+    let commands: Vec<_> = lines.iter().filter_map(|line| line.strip_prefix("  ")).collect();
+    assert_eq!(commands.len(), 3, "{lines:?}");
+    assert!(commands[2].starts_with("grpcurl -plaintext"));
+    for command in &commands[..2] {
+        let shell = command.replacen("polynym", env!("CARGO_BIN_EXE_polynym"), 1);
+        let output = std::process::Command::new("sh").args(["-c", &shell]).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", err(&output));
+    }
+}
+
+#[test]
+fn users_outlive_the_server_and_a_sample_changes_none_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", folder.path().join("store").display());
+    let server = Server::start(&["--sample", "--store", &store]);
+    let joe = json(&server.run(&["resolve", "--json", "handle:joe"])).remove(0);
+    let id = joe["user"]["userId"].as_str().unwrap();
+    let changed = json(&server.run(&["user", "update", "--json", id, "--name", "Joseph"])).remove(0);
+    server.signal("TERM");
+    assert!(server.wait().success());
+    let server = Server::start(&["--sample", "--store", &store]);
+    assert_eq!(json(&server.run(&["user", "get", "--json", id])), [changed]);
+}
+
+#[test]
+fn a_store_in_use_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", folder.path().display());
+    let _server = Server::start(&["--store", &store]);
+    let output = polynym(&["serve", "--listen", "127.0.0.1:0", "--store", &store]).output().unwrap();
+    assert_fails(&output, 1, &["in use by another process"]);
+    assert_eq!(out(&output), "");
+}
+
+#[test]
+fn a_server_without_credentials_says_so() {
+    for (listen, part) in [("127.0.0.1:0", "every user of this machine"), ("0.0.0.0:0", "whoever reaches")] {
+        let folder = tempfile::tempdir().unwrap();
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let store = format!("embedded:{}", folder.path().display());
+        let arguments = ["serve", "--listen", listen, "--insecure", "--store", &store, "--log-format", "json"];
+        let mut command = polynym(&arguments);
+        drop(Server::start_with(command.stderr(log.reopen().unwrap()), &[]));
+        let log = std::fs::read_to_string(log.path()).unwrap();
+        let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(lines.iter().any(|l| l["message"].as_str().is_some_and(|m| m.contains(part))), "{lines:?}");
+    }
+}
+
+#[test]
+fn limits_are_those_that_were_set() {
+    let server = Server::start(&["--sample", "--max-batch", "2", "--max-identities", "1"]);
+    let output = server.run(&["resolve", "handle:joe", "handle:grace", "handle:alice"]);
+    assert_fails(&output, 1, &["BATCH_TOO_LARGE"]);
+    let output = server.run(&["user", "create", "--identity", "handle:ada", "--identity", "handle:ada2"]);
+    assert_fails(&output, 1, &["LIMIT_EXCEEDED"]);
+}
