@@ -13,17 +13,24 @@ use proptest::test_runner::{Config, TestRunner};
 const STEPS: usize = 80;
 const DAY_AND_HOUR: i64 = 25 * 60 * 60 * 1_000;
 
+/// How many runs are under way at once: most of their time goes into waiting for a sync.
+const AT_ONCE: u32 = 4;
+
 /// Holds random runs against the model, each on a place of its own: `POLYNYM_MODEL_RUNS` of them, 48 where it is not
 /// set.
-pub fn against_the_model<P: Place + 'static>(place: impl Fn() -> P) {
+pub fn against_the_model<P: Place + 'static>(place: impl Fn() -> P + Sync) {
     let runs = std::env::var("POLYNYM_MODEL_RUNS").map_or(48, |runs| runs.parse().unwrap());
-    let config = Config { cases: runs, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let run = |steps: Vec<Step>| {
         let outcome = runtime.block_on(model::run(Arc::new(place()), &steps));
         outcome.map_err(|failure| TestCaseError::fail(failure.to_string()))
     };
-    TestRunner::new(config).run(&vec(step(), 1..=STEPS), run).unwrap();
+    let some_runs = || {
+        let cases = u32::div_ceil(runs, AT_ONCE);
+        let config = Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
+        TestRunner::new(config).run(&vec(step(), 1..=STEPS), run).unwrap();
+    };
+    std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(some_runs))));
 }
 
 fn step() -> impl Strategy<Value = Step> {
