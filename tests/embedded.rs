@@ -1,5 +1,7 @@
 //! The embedded store: the conformance suite, and what is particular to a store in a folder.
 
+#![allow(clippy::unwrap_used, reason = "a test may give up")]
+
 #[path = "embedded/away.rs"]
 mod away;
 #[path = "embedded/crash.rs"]

@@ -1,5 +1,7 @@
 //! The API as its clients see it: the real binary on a real socket, through the generated client.
 
+#![allow(clippy::unwrap_used, reason = "a test may give up")]
+
 mod support {
     pub mod calls;
     pub mod server;

@@ -1,5 +1,7 @@
 //! Callers that do not behave: the server bounds what they can take and stays there for the others.
 
+#![allow(clippy::unwrap_used, reason = "a test may give up")]
+
 mod support {
     pub mod calls;
     pub mod server;

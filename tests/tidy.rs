@@ -23,13 +23,15 @@ struct Bounds {
 }
 
 /// What each module may import of the project. The last two are the program itself, which puts the parts together.
-const IMPORTS: [(&str, &[&str]); 18] = [
+const IMPORTS: [(&str, &[&str]); 19] = [
     ("locality", &[]),
     ("identifier", &[]),
     ("config", &[]),
     ("telemetry", &[]),
     ("proto", &[]),
-    ("directory", &["locality", "identifier"]),
+    ("directory", &["locality", "identifier", "directory::wire"]),
+    // Users are kept in the form in which answers carry them: docs/decisions/0005.
+    ("directory::wire", &["directory", "identifier", "proto"]),
     ("store", &[]),
     ("store::embedded", &["directory", "identifier", "locality"]),
     ("store::mongo", &["directory", "identifier", "locality"]),
@@ -73,10 +75,10 @@ const CRATES: [(&str, &[&str]); 11] = [
     ("tonic_types", &["proto", "grpc", "cli"]),
     ("tonic_health", &["grpc", "cli"]),
     ("tonic_reflection", &["grpc"]),
-    ("prost_types", &["proto", "grpc", "cli"]),
+    ("prost_types", &["proto", "grpc", "cli", "directory::wire"]),
     ("prost_reflect", &["proto", "grpc", "cli"]),
     // The embedded store keeps its own records in this encoding; the API's messages stay out of it.
-    ("prost", &["proto", "grpc", "cli", "store::embedded"]),
+    ("prost", &["proto", "grpc", "cli", "directory::wire", "store::embedded"]),
 ];
 
 /// Generated code stands here, with the lints that it does not pass.

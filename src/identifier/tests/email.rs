@@ -1,3 +1,5 @@
+//! Tests of email.
+
 use super::{broken, check_any, form};
 use crate::identifier::{Identifier, RawIdentifier, Rule};
 

@@ -1,3 +1,5 @@
+//! Tests of handle.
+
 use precis_profiles::precis_core::{DerivedPropertyValue, IdentifierClass, StringClass};
 use regex::Regex;
 

@@ -1,3 +1,5 @@
+//! Tests of identity keys.
+
 use proptest::prelude::*;
 
 use crate::identifier::{Guard, Identifier, IdentityKey, Kind};

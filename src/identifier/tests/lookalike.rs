@@ -1,3 +1,5 @@
+//! Tests of look-alikes.
+
 use unicode_normalization::UnicodeNormalization;
 use unicode_security::skeleton;
 

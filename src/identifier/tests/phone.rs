@@ -1,3 +1,5 @@
+//! Tests of phone.
+
 use phonenumber::Metadata;
 use phonenumber::metadata::{DATABASE, Descriptor};
 

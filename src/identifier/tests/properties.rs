@@ -1,3 +1,5 @@
+//! Tests of properties that hold for every input.
+
 use proptest::prelude::*;
 
 use super::check_any;

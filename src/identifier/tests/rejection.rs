@@ -1,3 +1,5 @@
+//! Tests of what a rejection tells.
+
 use crate::identifier::{Identifier, Kind, RawIdentifier, Rule};
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tests of social.
+
 use super::{broken, check_any, form};
 use crate::identifier::{Identifier, Kind, RawIdentifier, Rule};
 

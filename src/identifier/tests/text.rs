@@ -1,3 +1,5 @@
+//! Tests of the text form.
+
 use proptest::prelude::*;
 
 use crate::identifier::{Identifier, Kind, RawIdentifier, TextError};

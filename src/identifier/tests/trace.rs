@@ -1,3 +1,5 @@
+//! Tests of the dry run.
+
 use super::traced;
 use crate::identifier::{Change, Identifier, RawIdentifier, Rule};
 

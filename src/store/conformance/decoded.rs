@@ -1,13 +1,10 @@
 //! Reads whose answers are decoded, for cases that look into users.
 
-use prost::Message;
-
 use super::Failure;
 use super::ensure::{ensure, equal};
-use crate::directory::{Consistency, Found, Store, Tenant, User, identifier_message};
+use crate::directory::{Consistency, Found, Store, Tenant, User};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
-use crate::proto::v1;
 
 /// The owners of `keys`; each answer must carry the identity that was asked for.
 pub async fn owners(
@@ -21,13 +18,9 @@ pub async fn owners(
 }
 
 fn owner(key: &IdentityKey, found: &Found) -> Result<User, Failure> {
-    let user = found.user.decode()?;
-    let identity = v1::Identity::decode(found.identity.clone())?;
-    let is = |i: &crate::directory::Identity| {
-        key.is_of(&i.identifier) && Some(identifier_message(&i.identifier)) == identity.identifier
-    };
-    ensure(user.identities.iter().any(is), "an answer without the identity that was asked for")?;
-    Ok(user)
+    let again = Found::new(found.user.clone(), key);
+    ensure(again.as_ref() == Some(found), "an answer without the identity that was asked for")?;
+    Ok(found.user.decode()?)
 }
 
 /// The users of `tenant` with these ids.

@@ -27,7 +27,8 @@ async fn named(f: &Fixture) -> Result<User, Failure> {
 
 pub async fn update_sets_what_the_mask_names(f: Fixture) -> Result<(), Failure> {
     let user = named(&f).await?;
-    let steps: [(&[&str], &str, &[(&str, &str)]); 6] = [
+    type Step = (&'static [&'static str], &'static str, &'static [(&'static str, &'static str)]);
+    let steps: [Step; 6] = [
         (&["display_name"], "Joseph", &[("city", "Paris"), ("plan", "free")]),
         (&["attributes.plan"], "Joseph", &[("city", "Paris"), ("plan", "gold")]),
         (&["attributes.city", "attributes.a.b"], "Joseph", &[("a.b", "c"), ("plan", "gold")]),
