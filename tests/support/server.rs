@@ -5,6 +5,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 
+use tempfile::TempDir;
+
 /// The program with `arguments`, and nothing of this process's environment.
 pub fn polynym(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_polynym"));
@@ -18,6 +20,8 @@ pub struct Server {
     /// Such as `http://127.0.0.1:41234`.
     pub url: String,
     stdout: BufReader<ChildStdout>,
+    /// Where the server puts what is temporary: one that is killed cannot take it away itself.
+    _temporary: TempDir,
 }
 
 impl Server {
@@ -28,12 +32,16 @@ impl Server {
 
     /// Adds `arguments` to `command`, which runs a server.
     pub fn start_with(command: &mut Command, arguments: &[&str]) -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        if !command.get_envs().any(|(name, _)| name == "TMPDIR") {
+            command.env("TMPDIR", temporary.path());
+        }
         let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
         let url = line.trim_end().strip_prefix("listening on ").expect("the server starts").to_owned();
-        Self { child, url, stdout }
+        Self { child, url, stdout, _temporary: temporary }
     }
 
     /// Runs a command against this server, to its end.
