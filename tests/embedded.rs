@@ -4,6 +4,8 @@
 
 #[path = "embedded/away.rs"]
 mod away;
+#[path = "embedded/batches.rs"]
+mod batches;
 #[path = "embedded/calls.rs"]
 mod calls;
 #[path = "embedded/crash.rs"]
