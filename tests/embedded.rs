@@ -1,9 +1,13 @@
 //! The embedded store: the conformance suite, and what is particular to a store in a folder.
 
-#![allow(clippy::unwrap_used, reason = "a test may give up")]
+#![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
 
 #[path = "embedded/away.rs"]
 mod away;
+#[path = "embedded/batches.rs"]
+mod batches;
+#[path = "embedded/calls.rs"]
+mod calls;
 #[path = "embedded/crash.rs"]
 mod crash;
 #[path = "embedded/damage.rs"]

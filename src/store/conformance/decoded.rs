@@ -1,8 +1,8 @@
 //! Reads whose answers are decoded, for cases that look into users.
 
 use super::Failure;
-use super::ensure::{ensure, equal};
-use crate::directory::{Consistency, Found, Store, Tenant, User};
+use super::ensure::equal;
+use crate::directory::{Consistency, Found, Store, Tenant, User, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -17,10 +17,12 @@ pub async fn owners(
     keys.iter().zip(found).map(|(key, found)| found.map(|found| owner(key, &found)).transpose()).collect()
 }
 
+/// The user, who must be encoded as any user is, with the identity that the key stands for.
 fn owner(key: &IdentityKey, found: &Found) -> Result<User, Failure> {
-    let again = Found::new(found.user.clone(), key);
-    ensure(again.as_ref() == Some(found), "an answer without the identity that was asked for")?;
-    Ok(found.user.decode()?)
+    let user = found.user.decode()?;
+    let wanted = Found::new(WireUser::of(&user), key);
+    equal(&Some(found), &wanted.as_ref(), "an owner with the identity that was asked for")?;
+    Ok(user)
 }
 
 /// The users of `tenant` with these ids.

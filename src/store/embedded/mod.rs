@@ -75,12 +75,29 @@ impl Embedded {
         Ok(Self { published, jobs: Some(jobs), writer: Some(thread) })
     }
 
-    /// Looks something up in what is on disk now. A failed read has the writer open the database again.
-    fn read<T>(&self, look_up: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Error> {
+    /// Looks each of `wanted` up in what is on disk now. A failed read has the writer open the database again.
+    async fn read<K, T>(
+        &self,
+        wanted: &[K],
+        look_up: impl Fn(&Snapshot, &K) -> Result<Option<T>, Fault>,
+    ) -> Result<Vec<Option<T>>, Error> {
         let snapshot = self.published.load();
         let snapshot = snapshot.as_ref().ok_or(Fault::Closed)?;
+        let mut found = Vec::with_capacity(wanted.len());
+        for turn in wanted.chunks(TURN) {
+            if !found.is_empty() {
+                tokio::task::yield_now().await;
+            }
+            for item in turn {
+                found.push(self.guarded(|| look_up(snapshot, item))?);
+            }
+        }
+        Ok(found)
+    }
+
+    fn guarded<T>(&self, look_up: impl FnOnce() -> Result<T, Fault>) -> Result<T, Error> {
         // The database panics where a page that it trusts makes no sense.
-        let outcome = catch_unwind(AssertUnwindSafe(|| look_up(snapshot))).unwrap_or(Err(Fault::Panicked));
+        let outcome = catch_unwind(AssertUnwindSafe(look_up)).unwrap_or(Err(Fault::Panicked));
         if let Err(Fault::Database(_) | Fault::Panicked) = &outcome {
             self.published.store(None);
             let _ = self.send(Job::Reopen);
@@ -105,30 +122,13 @@ impl Drop for Embedded {
 #[async_trait]
 impl Store for Embedded {
     async fn resolve(&self, keys: &[IdentityKey], _: Consistency) -> Result<Resolved, Error> {
-        let mut found = Vec::with_capacity(keys.len());
-        for turn in keys.chunks(TURN) {
-            if !found.is_empty() {
-                tokio::task::yield_now().await;
-            }
-            for key in turn {
-                found.push(self.read(|snapshot| snapshot.resolve(key))?);
-            }
-        }
+        let found = self.read(keys, |snapshot, key| snapshot.resolve(key)).await?;
         let reads = keys.len() + found.iter().flatten().count();
         Ok(Resolved { found, reads: reads as u32 })
     }
 
     async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
-        let mut users = Vec::with_capacity(ids.len());
-        for turn in ids.chunks(TURN) {
-            if !users.is_empty() {
-                tokio::task::yield_now().await;
-            }
-            for id in turn {
-                users.push(self.read(|snapshot| snapshot.get(tenant, *id))?);
-            }
-        }
-        Ok(users)
+        self.read(ids, |snapshot, id| snapshot.get(tenant, *id)).await
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<User, Error> {
@@ -138,6 +138,6 @@ impl Store for Embedded {
     }
 
     async fn check(&self) -> Result<(), Error> {
-        self.read(|_| Ok(()))
+        Ok(self.published.load().as_ref().map(|_| ()).ok_or(Fault::Closed)?)
     }
 }

@@ -1,0 +1,71 @@
+//! The directory over a store: what it makes of a call before the store sees it.
+
+use std::sync::Arc;
+
+use polynym::directory::{Call, Directory, Error, Invalid, Limits, RawIdentity, Tenant, User};
+use polynym::identifier::RawIdentifier;
+use polynym::locality::{Generator, Mode};
+use polynym::store::conformance::Place;
+use polynym::store::embedded::Options;
+
+use super::Folder;
+
+const REQUEST: &str = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
+
+async fn directory(folder: &Folder) -> Directory {
+    Directory::new(folder.open().await.unwrap(), Generator::new(Mode::Variable), Limits::default())
+}
+
+fn call(request_id: &str) -> Call<'_> {
+    let tenant = Tenant::DEFAULT;
+    Call { tenant, etag: "", request_id, method: "CreateUser", fingerprint: 1, caller: "" }
+}
+
+/// Creates a user who owns a handle.
+async fn create(directory: &Directory, call: Call<'_>, handle: &str) -> Result<User, Error> {
+    let identity = RawIdentity { identifier: Some(RawIdentifier::Handle(handle)), verification: None, primary: false };
+    directory.create(call, "Joe".to_owned(), &[identity], Default::default()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_the_same_under_one_tenant_method_caller_and_id() {
+    let folder = Folder::new(Options::default());
+    let directory = Arc::new(directory(&folder).await);
+    let first = create(&directory, call(REQUEST), "joe").await.unwrap();
+    for spelling in [REQUEST, &REQUEST.to_uppercase()] {
+        let again = create(&directory, call(spelling), "joe").await.unwrap();
+        assert_eq!(again, first, "{spelling}");
+    }
+    let reused = create(&directory, Call { fingerprint: 2, ..call(REQUEST) }, "eve").await;
+    assert!(matches!(reused, Err(Error::RequestIdReused)), "{reused:?}");
+    let tenant = Tenant::parse("other").unwrap();
+    let others = [
+        Call { tenant, ..call(REQUEST) },
+        Call { method: "ImportUser", ..call(REQUEST) },
+        Call { caller: "eve", ..call(REQUEST) },
+        call("20be0ffc-314a-bd53-7a50-013a65ca76d3"),
+        call(""),
+    ];
+    for (n, other) in others.into_iter().enumerate() {
+        let user = create(&directory, other, &format!("user{n}")).await.unwrap();
+        assert_ne!(user.id, first.id, "call {n}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_malformed_is_named_and_nothing_is_written() {
+    let folder = Folder::new(Options::default());
+    let directory = directory(&folder).await;
+    let malformed = create(&directory, call("1"), "joe").await;
+    assert!(matches!(&malformed, Err(Error::Invalid { what: Invalid::RequestId, field, .. }) if field == "request_id"));
+    for name in ["x".repeat(257), "a\nb".to_owned(), "\0".to_owned()] {
+        let refused = directory.create(call(""), name, &[], Default::default()).await;
+        let is_field = |field: &String| field == "user.display_name";
+        assert!(matches!(&refused, Err(Error::Invalid { what: Invalid::Field, field, .. }) if is_field(field)));
+    }
+    let missing = RawIdentity { identifier: None, verification: None, primary: false };
+    let refused = directory.create(call(""), String::new(), &[missing], Default::default()).await;
+    let is_first = |field: &String| field == "user.identities[0].identifier";
+    assert!(matches!(&refused, Err(Error::Invalid { what: Invalid::Identifier, field, .. }) if is_first(field)));
+    create(&directory, call(""), "joe").await.unwrap();
+}
