@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::Options;
+use super::gathered::Gathered;
 use super::guard::Guard;
 
 /// Streams that one connection may have open.
@@ -38,7 +39,7 @@ pub async fn serve(stream: TcpStream, guard: Arc<Guard>, options: Options, mut d
         let guard = guard.clone();
         async move { Ok::<_, Infallible>(guard.call(request).await) }
     });
-    let mut connection = std::pin::pin!(builder().serve_connection(TokioIo::new(stream), service));
+    let mut connection = std::pin::pin!(builder().serve_connection(Gathered::new(stream), service));
     tokio::select! {
         _ = &mut connection => return,
         _ = draining.wait_for(|yes| *yes) => {}

@@ -4,6 +4,7 @@ pub(crate) mod answer;
 mod connection;
 mod convert;
 mod directory_service;
+mod gathered;
 mod guard;
 mod health;
 mod registry_service;

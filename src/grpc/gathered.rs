@@ -1,0 +1,45 @@
+//! A connection whose small writes are gathered.
+//!
+//! The HTTP/2 library hands each message of 256 bytes or more to the kernel by itself where the connection takes several
+//! buffers at once, which costs a system call for every answer. Where it takes one buffer, messages below 1 KiB are
+//! copied together, and the answers to many calls leave in one write.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+pub struct Gathered(TokioIo<TcpStream>);
+
+impl Gathered {
+    pub fn new(stream: TcpStream) -> Self {
+        Self(TokioIo::new(stream))
+    }
+}
+
+impl Read for Gathered {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}
+
+impl Write for Gathered {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        false
+    }
+}
