@@ -75,7 +75,7 @@ const SAMPLE: Setting =
     setting("sample", "", "false", "Load a few dozen made-up users; without --store, into a folder that goes at exit");
 const INSECURE: Setting =
     setting("insecure", "", "false", "Let other machines in without encryption and without credentials");
-const CACHE: Setting = setting("cache", "SIZE", "256MiB", "Memory for pages of the embedded store");
+const CACHE: Setting = setting("cache", "SIZE", "1GiB", "Most memory for caching what the embedded store reads");
 const GROUP_COMMIT: Setting =
     setting("group-commit", "on|off", "on", "Let mutations that wait together share one sync to the disk");
 const MAX_BATCH: Setting = setting("max-batch", "N", "1000", "Items in one batch request");

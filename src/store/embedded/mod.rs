@@ -3,6 +3,7 @@
 
 mod error;
 mod file;
+mod hints;
 mod open;
 mod read;
 mod schema;
@@ -38,7 +39,7 @@ const TURN: usize = 64;
 /// How an [`Embedded`] store works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Memory for pages of the database, in bytes.
+    /// Memory for pages of the database and for guesses of keys' owners, in bytes. It is taken as it is needed.
     pub cache_bytes: usize,
     /// How many mutations may share one sync; 1 syncs each on its own.
     pub group_limit: usize,
@@ -46,7 +47,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cache_bytes: 256 << 20, group_limit: 1_024 }
+        Self { cache_bytes: 1 << 30, group_limit: 1_024 }
     }
 }
 
@@ -65,7 +66,7 @@ impl Embedded {
     pub fn open(folder: &Path, options: Options) -> Result<Self, OpenError> {
         let opener = Opener::new(folder, options.cache_bytes);
         let database = opener.open()?;
-        let snapshot = Snapshot::new(&database).map_err(|fault| opener.damaged(fault))?;
+        let snapshot = Snapshot::new(&database, None, opener.hint_bytes()).map_err(|fault| opener.damaged(fault))?;
         let published = Arc::new(Published::from_pointee(snapshot));
         let writer = Writer { opener, published: published.clone(), group_limit: options.group_limit.max(1) };
         let (jobs, receiver) = mpsc::channel();

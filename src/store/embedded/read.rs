@@ -1,8 +1,11 @@
 //! Point reads on a snapshot: the state after the last group of mutations that is safe on disk.
 
-use redb::{Database, ReadOnlyTable, ReadableDatabase};
+use std::sync::Arc;
+
+use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata};
 
 use super::error::Fault;
+use super::hints::Hints;
 use super::schema::{Claim, IDENTITIES, USERS, wire_user};
 use crate::directory::{Found, Tenant, WireUser};
 use crate::identifier::IdentityKey;
@@ -13,25 +16,41 @@ use crate::locality::LocalityId;
 pub struct Snapshot {
     users: ReadOnlyTable<&'static [u8; 16], &'static [u8]>,
     identities: ReadOnlyTable<&'static [u8], &'static [u8; Claim::BYTES]>,
+    hints: Arc<Hints>,
 }
 
 impl Snapshot {
-    pub fn new(database: &Database) -> Result<Self, Fault> {
+    /// The present state. Guesses are taken over from the snapshot `before`, until there are too many keys for them;
+    /// they take at most `hint_bytes`.
+    pub fn new(database: &Database, before: Option<&Self>, hint_bytes: usize) -> Result<Self, Fault> {
         let transaction = database.begin_read()?;
         let users = transaction.open_table(USERS)?;
         let identities = transaction.open_table(IDENTITIES)?;
-        Ok(Self { users, identities })
+        let keys = identities.len()?;
+        let hints = match before.map(|snapshot| &snapshot.hints) {
+            Some(hints) if !hints.is_small_for(keys) => hints.clone(),
+            _ => Arc::new(Hints::new(keys, hint_bytes)),
+        };
+        Ok(Self { users, identities, hints })
     }
 
     /// The user who owns `key`.
     pub fn resolve(&self, key: &IdentityKey) -> Result<Option<Found>, Fault> {
+        if let Some(guess) = self.hints.guess(key)
+            && let Some(found) = self.user(guess)?.and_then(|user| Found::new(user, key))
+        {
+            return Ok(Some(found));
+        }
         let Some(claim) = self.identities.get(key.as_str().as_bytes())? else {
             return Ok(None);
         };
-        let user = self.user(Claim::owner(claim.value()))?;
-        match user.and_then(|user| Found::new(user, key)) {
+        let owner = Claim::owner(claim.value());
+        match self.user(owner)?.and_then(|user| Found::new(user, key)) {
             None => Err(Fault::damaged("a claim of a user who does not list it")),
-            found => Ok(found),
+            found => {
+                self.hints.learn(key, owner);
+                Ok(found)
+            }
         }
     }
 

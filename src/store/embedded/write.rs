@@ -138,7 +138,8 @@ impl Writer {
 
     /// Lets reads see what is on disk now.
     fn publish(&self, database: &Database) {
-        match Snapshot::new(database) {
+        let before = self.published.load();
+        match Snapshot::new(database, before.as_deref(), self.opener.hint_bytes()) {
             Ok(snapshot) => self.published.store(Some(Arc::new(snapshot))),
             Err(fault) => {
                 tracing::error!(error = %chain(&fault), "a snapshot failed");
