@@ -23,7 +23,8 @@ pub enum Consistency {
 pub struct Resolved {
     /// For each key, in order, the user who owns it.
     pub found: Vec<Option<Found>>,
-    /// How many reads were sent for it.
+    /// How many reads it stands for: one for each claim that was looked for, one for each user that was found. A store that
+    /// sends reads to servers counts those, a shared one as one.
     pub reads: u32,
 }
 
