@@ -19,5 +19,12 @@ pub fn init(json: bool, filter: &str) -> Result<(), ParseError> {
     };
     // A second start is refused and changes nothing.
     drop(started);
+    std::panic::set_hook(Box::new(tell_panic));
     Ok(())
+}
+
+/// Tells where a panic happened, and not what it says: that may hold personal data.
+fn tell_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    tracing::error!(place, "a panic");
 }
