@@ -112,10 +112,10 @@ fn code_name(code: Code) -> String {
 
 fn advice(reason: &str, code: Code) -> Option<&'static str> {
     Some(match reason {
-        "IDENTIFIER_INVALID" => "see what the rules make of it with `polynym identity normalize`",
-        "IDENTITY_NOT_FOUND" => "check how it is spelt with `polynym identity normalize`, and the --tenant",
+        "IDENTIFIER_INVALID" => "docs/identifiers.md has the rules of each kind",
+        "IDENTITY_NOT_FOUND" => "check the spelling and the --tenant; `polynym user get` shows what a user has",
         "USER_NOT_FOUND" => "check the id and the --tenant",
-        "IDENTITY_TAKEN" => "see who has it with `polynym resolve`, and unlink it there first",
+        "IDENTITY_TAKEN" => "look at its owner with `polynym user get`: it may be another person",
         "ETAG_MISMATCH" => "read the user with `polynym user get` and use the etag that it has now",
         "REQUEST_ID_REUSED" => "leave --request-id out, or give a new UUID",
         "BATCH_TOO_LARGE" => "ask for fewer at once",

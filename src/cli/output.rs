@@ -29,7 +29,9 @@ pub fn print_message(name: &str, message: &impl prost::Message) -> Result<(), Fa
     let descriptor = descriptors().map_err(fault)?.get_message_by_name(&format!("polynym.v1.{name}"));
     let descriptor = descriptor.ok_or_else(|| fault(format!("{name} is not described")))?;
     let dynamic = DynamicMessage::decode(descriptor, message.encode_to_vec().as_slice());
-    print_json(&dynamic.map_err(|error| fault(error.to_string()))?)
+    let dynamic = dynamic.map_err(|error| fault(error.to_string()))?;
+    // By way of a value, whose keys are in order: a message's maps have none, and the same user must print the same.
+    print_json(&serde_json::to_value(dynamic).map_err(|error| fault(error.to_string()))?)
 }
 
 fn descriptors() -> Result<&'static DescriptorPool, String> {

@@ -30,9 +30,12 @@ pub enum Error {
         /// How many this one has.
         count: usize,
     },
-    /// Nobody owns the identifier, or the user does not.
+    /// Nobody owns the identifier.
     #[error("nobody owns this identifier")]
     IdentityNotFound,
+    /// The user does not have the identity that is to be changed.
+    #[error("the user does not have this identity")]
+    NotOwned,
     /// There is no such user.
     #[error("there is no such user")]
     UserNotFound,

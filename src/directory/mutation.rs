@@ -45,7 +45,7 @@ pub enum Change {
     Create(Draft),
     /// Sets fields.
     Update(Update),
-    /// Gives the user an identity; where the user has it, nothing changes.
+    /// Gives the user an identity. One that the user has stays as it is, but for being verified now where it was not.
     Link(DraftIdentity),
     /// Takes an identity from the user.
     Unlink(Identifier),
@@ -59,7 +59,7 @@ impl Mutation {
     /// What the user becomes. Pure: the same answer for the same `before`, which is the user as the store has it.
     ///
     /// # Errors
-    /// [`Error::UserNotFound`], [`Error::EtagMismatch`], [`Error::IdentityNotFound`] or [`Error::TooMany`].
+    /// [`Error::UserNotFound`], [`Error::EtagMismatch`], [`Error::NotOwned`] or [`Error::TooMany`].
     pub fn apply(&self, before: Option<&User>) -> Result<User, Error> {
         let mut after = match (&self.change, before) {
             (Change::Create(draft), None) => draft.user(self.user_id, self.tenant.clone(), self.time),
@@ -121,12 +121,14 @@ impl Mutation {
 
 fn position(user: &User, identifier: &Identifier) -> Result<usize, Error> {
     let is = |identity: &Identity| identity.identifier == *identifier;
-    user.identities.iter().position(is).ok_or(Error::IdentityNotFound)
+    user.identities.iter().position(is).ok_or(Error::NotOwned)
 }
 
 fn link(user: &mut User, draft: &DraftIdentity, now: Timestamp) {
-    if user.identity(&draft.identifier).is_none() {
-        user.identities.push(draft.identity(now));
+    match user.identities.iter_mut().find(|identity| identity.identifier == draft.identifier) {
+        None => user.identities.push(draft.identity(now)),
+        Some(identity) if identity.verification.is_none() => identity.verification.clone_from(&draft.verification),
+        Some(_) => {}
     }
 }
 

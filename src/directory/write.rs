@@ -105,7 +105,7 @@ impl Directory {
     /// Takes an identity from a user.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::IdentityNotFound`], [`Error::EtagMismatch`], and those of
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::EtagMismatch`], and those of
     /// [`super::Store::mutate`].
     pub async fn unlink(&self, call: Call<'_>, user_id: &str, raw: Option<RawIdentifier<'_>>) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
@@ -115,7 +115,7 @@ impl Directory {
     /// Puts a new identity in the place of an old one, in one step.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::IdentityNotFound`] for the old one,
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`] for the old one,
     /// [`Error::IdentityTaken`] for the new one, [`Error::EtagMismatch`], and those of [`super::Store::mutate`].
     pub async fn replace(
         &self,
@@ -134,7 +134,7 @@ impl Directory {
     /// Says that an identity is verified, and by whom, or (`None`) that it is not.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::IdentityNotFound`], [`Error::EtagMismatch`], and those of
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::EtagMismatch`], and those of
     /// [`super::Store::mutate`].
     pub async fn verify(
         &self,

@@ -24,7 +24,7 @@ pub fn status(error: Error) -> Status {
         Error::TooMany { what: _, limit, count } => {
             limited(Code::ResourceExhausted, "LIMIT_EXCEEDED", &message, limit, count)
         }
-        Error::IdentityNotFound => plain(Code::NotFound, "IDENTITY_NOT_FOUND", &message),
+        Error::IdentityNotFound | Error::NotOwned => plain(Code::NotFound, "IDENTITY_NOT_FOUND", &message),
         Error::UserNotFound => plain(Code::NotFound, "USER_NOT_FOUND", &message),
         Error::IdentityTaken { owner, field } => {
             let mut details = info("IDENTITY_TAKEN", [("owner", owner.to_string())]);

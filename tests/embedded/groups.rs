@@ -56,7 +56,7 @@ async fn the_size_of_groups_changes_no_outcome() {
     assert_eq!(single.len(), CALLERS * (MUTATIONS + 1));
     let refused = |kind: &str| single.iter().filter(|outcome| outcome.contains(kind)).count();
     assert_eq!(refused("IdentityTaken"), CALLERS * MUTATIONS / 5, "links of what user 1,000 has");
-    assert_eq!(refused("IdentityNotFound"), CALLERS * MUTATIONS / 5, "unlinks of what was replaced");
+    assert_eq!(refused("NotOwned"), CALLERS * MUTATIONS / 5, "unlinks of what was replaced");
     for group_limit in [0, 2, 1_024] {
         assert_eq!(outcomes(group_limit).await, single, "groups of {group_limit}");
     }

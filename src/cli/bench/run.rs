@@ -67,7 +67,7 @@ impl Tally {
             eprintln!("{} errors, the first: {}", self.errors, printable(error));
         }
         match (self.wrong, self.latencies.len()) {
-            (0, 0) => Err(Failure::Other("no call was answered in time".to_owned())),
+            (0, 0) => Err(Failure::Other("no call succeeded".to_owned())),
             (0, _) => Ok(()),
             (wrong, _) => Err(Failure::Other(format!("{wrong} answers were wrong"))),
         }

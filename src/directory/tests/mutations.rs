@@ -61,18 +61,27 @@ fn refusals_come_in_one_order() {
     let unlink = Mutation { limits, ..mutation(Change::Unlink(identifier("handle:x"))) };
     let stale = Mutation { etag: Some("wrong".to_owned()), ..unlink.clone() };
     assert_eq!(refusal(stale.apply(Some(&full))), "EtagMismatch");
-    assert_eq!(refusal(unlink.apply(Some(&full))), "IdentityNotFound");
+    assert_eq!(refusal(unlink.apply(Some(&full))), "NotOwned");
     let link = Mutation { etag: Some(full.etag()), limits, ..mutation(Change::Link(draft("handle:c"))) };
     assert_eq!(refusal(link.apply(Some(&full))), r#"TooMany { what: "identities", limit: 2, count: 3 }"#);
 }
 
 #[test]
-fn link_again_keeps_the_identity_as_it_was() {
+fn link_again_keeps_the_identity_but_for_verifying_it() {
+    let verification = |millis| Some(Verification { time: Timestamp::from_millis(millis), by: "again".to_owned() });
+    let link_again = |millis, before: &User| {
+        let mut again = draft("handle:JOE");
+        again.verification = verification(millis);
+        again.primary = true;
+        mutation(Change::Link(again)).apply(Some(before)).unwrap()
+    };
     let before = user(&["handle:joe"]);
-    let mut again = draft("handle:JOE");
-    again.verification = Some(Verification { time: Timestamp::from_millis(9), by: "again".to_owned() });
-    again.primary = true;
-    assert_eq!(mutation(Change::Link(again)).apply(Some(&before)).unwrap(), before);
+    let mut verified = before.clone();
+    verified.identities[0].verification = verification(9);
+    verified.update_time = Timestamp::from_millis(2000);
+    assert_eq!(link_again(9, &before), verified);
+    assert_eq!(link_again(10, &verified), verified, "the first verification stays");
+    assert_eq!(mutation(Change::Link(draft("handle:JOE"))).apply(Some(&verified)).unwrap(), verified);
 }
 
 #[test]

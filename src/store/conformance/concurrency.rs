@@ -128,7 +128,7 @@ pub async fn names_that_everyone_wants_have_one_owner(f: Fixture) -> Result<(), 
         }
     }
     for outcome in f.all(mutations).await? {
-        let expected = matches!(outcome, Ok(_) | Err(Error::IdentityTaken { .. } | Error::IdentityNotFound));
+        let expected = matches!(outcome, Ok(_) | Err(Error::IdentityTaken { .. } | Error::NotOwned));
         ensure(expected, format!("an outcome that no order of these calls gives: {outcome:?}"))?;
     }
     let ids: Vec<_> = users.iter().map(|user| user.id).collect();

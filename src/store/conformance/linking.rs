@@ -79,9 +79,9 @@ pub async fn unlink_of_what_is_not_owned_is_refused(f: Fixture) -> Result<(), Fa
     let owner = f.create(&["handle:joe"]).await?;
     let other = f.create(&["handle:other"]).await?;
     for name in ["handle:joe", "handle:nobody", "email:other@example.com"] {
-        refused(f.change(&other, unlink(name)?).await, &Error::IdentityNotFound)?;
-        refused(f.change(&other, replace(name, "handle:new")?).await, &Error::IdentityNotFound)?;
-        refused(f.change(&other, Change::Verify(identifier(name)?, None)).await, &Error::IdentityNotFound)?;
+        refused(f.change(&other, unlink(name)?).await, &Error::NotOwned)?;
+        refused(f.change(&other, replace(name, "handle:new")?).await, &Error::NotOwned)?;
+        refused(f.change(&other, Change::Verify(identifier(name)?, None)).await, &Error::NotOwned)?;
     }
     f.free(&["handle:nobody", "handle:new"]).await?;
     f.is_kept(&other).await?;

@@ -148,15 +148,19 @@ impl Model {
             (_, Change::Link(new)) if position(user, &new.identifier).is_none() => {
                 user.identities.push(identity(new, time))
             }
-            (_, Change::Unlink(old)) => {
-                drop(user.identities.remove(position(user, old).ok_or(Error::IdentityNotFound)?))
+            (_, Change::Link(new)) => {
+                let known = position(user, &new.identifier).map(|at| &mut user.identities[at]);
+                if let Some(known) = known.filter(|known| known.verification.is_none()) {
+                    known.verification = new.verification.clone();
+                }
             }
+            (_, Change::Unlink(old)) => drop(user.identities.remove(position(user, old).ok_or(Error::NotOwned)?)),
             (_, Change::Verify(name, verification)) => {
-                let at = position(user, name).ok_or(Error::IdentityNotFound)?;
+                let at = position(user, name).ok_or(Error::NotOwned)?;
                 user.identities[at].verification = verification.clone();
             }
             (_, Change::Replace(old, new)) => {
-                let from = position(user, old).ok_or(Error::IdentityNotFound)?;
+                let from = position(user, old).ok_or(Error::NotOwned)?;
                 let primary = user.identities[from].primary && old.kind() == new.identifier.kind();
                 match position(user, &new.identifier) {
                     Some(to) if to == from => user.identities[from].display = new.display.clone(),

@@ -74,8 +74,8 @@ pub async fn replace_that_is_refused_changes_nothing(f: Fixture) -> Result<(), F
     let owner = f.create(&["handle:owner"]).await?;
     let user = f.create(&["handle:user"]).await?;
     taken(f.change(&user, replace("handle:user", "handle:owner")?).await, &owner, "new_identifier")?;
-    refused(f.change(&user, replace("handle:owner", "handle:user")?).await, &Error::IdentityNotFound)?;
-    refused(f.change(&user, replace("handle:nobody", "handle:owner")?).await, &Error::IdentityNotFound)?;
+    refused(f.change(&user, replace("handle:owner", "handle:user")?).await, &Error::NotOwned)?;
+    refused(f.change(&user, replace("handle:nobody", "handle:owner")?).await, &Error::NotOwned)?;
     f.is_kept(&owner).await?;
     f.is_kept(&user).await
 }
