@@ -52,13 +52,13 @@ fn an_empty_variable_is_not_there() {
 fn all_faults_are_told_each_with_its_origin() {
     let file = file("drain = [1]\nmax_cals = 5\nlog_format = \"xml\"\n");
     let path = file.path().to_str().unwrap();
-    let environment = [("POLYNYM_CACHE", "lots"), ("POLYNYM_STORE", "mongodb://secret@host/db")];
+    let environment = [("POLYNYM_CACHE", "lots"), ("POLYNYM_STORE", "mongodb://joe:secret@host")];
     let found = faults::<Serve>(&["--config", path, "--listen", "nowhere", "--max-batch", "0"], &environment);
     let expected = [
         (format!("file {path} key drain"), "a text, a number"),
         (format!("file {path} key max_cals"), "did you mean max_calls?"),
         ("flag --listen".to_owned(), "HOST:PORT"),
-        ("environment POLYNYM_STORE".to_owned(), "does not support MongoDB"),
+        ("environment POLYNYM_STORE".to_owned(), "names no database"),
         ("environment POLYNYM_CACHE".to_owned(), "256MiB"),
         ("flag --max-batch".to_owned(), "from 1 to"),
         (format!("file {path} key log_format"), "text or json"),
@@ -145,7 +145,8 @@ fn sizes_and_times_have_units() {
 
 #[test]
 fn every_default_is_well_formed_and_no_name_is_used_twice() {
-    assert!(load::<Output>(&[], &[]).is_ok());
+    assert!(load::<Output>(&[], &[]).is_ok() && load::<StoreReport>(&[], &[]).is_ok());
+    assert_eq!(load::<Store>(&[], &[]).unwrap().store, load::<Serve>(&[], &[]).unwrap().store);
     let names: Vec<_> = Serve::settings().into_iter().chain(Bench::settings()).map(|setting| setting.name).collect();
     let distinct: std::collections::HashSet<_> = names.iter().collect();
     assert_eq!(names.len(), distinct.len());
