@@ -119,7 +119,7 @@ impl Resolve for Serve {
         let listen = listen(values);
         let sample = values.switch(&SAMPLE);
         let store = store(values, sample.unwrap_or_default());
-        let cache_bytes = values.get(&CACHE, parse::size);
+        let cache_bytes = values.get(&CACHE, parse::cache_size);
         let group_commit = values.get(&GROUP_COMMIT, parse::switch);
         let coalesce = values.get(&COALESCE, parse::switch);
         let max_batch = values.get(&MAX_BATCH, parse::count(1..=MANY));

@@ -35,11 +35,11 @@ fn nothing_given_means_the_defaults() {
 
 #[test]
 fn a_flag_wins_over_the_environment_and_that_over_the_file() {
-    let file = file("max_calls = 1\nmax-batch = 1\ncache = \"1KiB\"\nsample = true\nserver = \"http://elsewhere\"\n");
+    let file = file("max_calls = 1\nmax-batch = 1\ncache = \"1MiB\"\nsample = true\nserver = \"http://elsewhere\"\n");
     let path = file.path().to_str().unwrap();
     let environment = [("POLYNYM_CONFIG", path), ("POLYNYM_MAX_CALLS", "2"), ("POLYNYM_MAX_BATCH", "2")];
     let serve: Serve = load(&["--max-calls", "3", "--sample=false"], &environment).unwrap();
-    assert_eq!((serve.max_calls, serve.max_batch, serve.cache_bytes, serve.sample), (3, 2, 1_024, false));
+    assert_eq!((serve.max_calls, serve.max_batch, serve.cache_bytes, serve.sample), (3, 2, 1 << 20, false));
 }
 
 #[test]

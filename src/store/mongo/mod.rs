@@ -25,7 +25,7 @@ use tokio::sync::Semaphore;
 pub use error::OpenError;
 pub use init::{InitOptions, init};
 
-use crate::directory::{Consistency, Error, Mutation, Resolved, Store, Tenant, User, WireUser};
+use crate::directory::{Consistency, Error, Mutation, Outcome, Resolved, Store, Tenant, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 use error::Fault;
@@ -138,7 +138,7 @@ impl Store for Mongo {
         Ok(self.run(async move |collections| collections.get(&tenant, &ids).await).await??)
     }
 
-    async fn mutate(&self, mutation: Mutation) -> Result<User, Error> {
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
         match self.run(async move |collections| collections.mutate(&mutation).await).await {
             Ok(outcome) => outcome,
             Err(fault @ Fault::Panicked) => Err(Error::OutcomeUnknown(fault.into())),
