@@ -1,10 +1,15 @@
 //! The store on MongoDB, a replica set or a sharded cluster: users by their ids and claims by their keys, in two
 //! collections sharded on `_id`. A look-up is two reads, each routed to one shard; a mutation is one transaction.
 
+mod cluster;
 mod connect;
 mod error;
+mod init;
 mod read;
 mod schema;
+mod shape;
+mod spread;
+mod survey;
 mod transaction;
 mod write;
 
@@ -18,6 +23,7 @@ use mongodb::{Client, Collection, Database};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use error::OpenError;
+pub use init::{InitOptions, init};
 
 use crate::directory::{Consistency, Error, Mutation, Outcome, Resolved, Store, Tenant, WireUser};
 use crate::identifier::IdentityKey;
