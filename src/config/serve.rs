@@ -22,6 +22,8 @@ pub struct Serve {
     pub cache_bytes: usize,
     /// Whether mutations may share a sync.
     pub group_commit: bool,
+    /// Whether look-ups may share reads of MongoDB.
+    pub coalesce: bool,
     /// Items in one batch request.
     pub max_batch: usize,
     /// Identities of one user.
@@ -78,6 +80,12 @@ const INSECURE: Setting =
 const CACHE: Setting = setting("cache", "SIZE", "1GiB", "Most memory for caching what the embedded store reads");
 const GROUP_COMMIT: Setting =
     setting("group-commit", "on|off", "on", "Let mutations that wait together share one sync to the disk");
+const COALESCE: Setting = setting(
+    "coalesce",
+    "on|off",
+    "on",
+    "Let look-ups that wait together share reads of MongoDB; no other store needs it",
+);
 const MAX_BATCH: Setting = setting("max-batch", "N", "1000", "Items in one batch request");
 const MAX_IDENTITIES: Setting = setting("max-identities", "N", "100", "Identities of one user");
 const MAX_ATTRIBUTES: Setting = setting("max-attributes", "N", "200", "Attributes of one user");
@@ -102,6 +110,7 @@ impl Resolve for Serve {
             &INSECURE,
             &CACHE,
             &GROUP_COMMIT,
+            &COALESCE,
             &MAX_BATCH,
             &MAX_IDENTITIES,
             &MAX_ATTRIBUTES,
@@ -123,6 +132,7 @@ impl Resolve for Serve {
         let store = store(values, sample.unwrap_or_default());
         let cache_bytes = values.get(&CACHE, parse::size);
         let group_commit = values.get(&GROUP_COMMIT, parse::switch);
+        let coalesce = values.get(&COALESCE, parse::switch);
         let max_batch = values.get(&MAX_BATCH, parse::count(1..=MANY));
         let max_identities = values.get(&MAX_IDENTITIES, parse::count(1..=MANY));
         let max_attributes = values.get(&MAX_ATTRIBUTES, parse::count(0..=MANY));
@@ -141,6 +151,7 @@ impl Resolve for Serve {
             sample: sample?,
             cache_bytes: cache_bytes?,
             group_commit: group_commit?,
+            coalesce: coalesce?,
             max_batch: max_batch?,
             max_identities: max_identities?,
             max_attributes: max_attributes?,

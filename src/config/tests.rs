@@ -28,7 +28,7 @@ fn nothing_given_means_the_defaults() {
     let serve: Serve = load(&[], &[]).unwrap();
     assert_eq!(serve.listen, ["127.0.0.1:7171".parse().unwrap()]);
     assert_eq!(serve.store, StoreChoice::Embedded("./polynym-data".into()));
-    assert_eq!((serve.cache_bytes, serve.group_commit, serve.sample), (1 << 30, true, false));
+    assert_eq!((serve.cache_bytes, serve.group_commit, serve.coalesce, serve.sample), (1 << 30, true, true, false));
     let bench: Bench = load(&[], &[]).unwrap();
     assert_eq!((bench.connections, bench.client.server.as_str()), (4, "http://127.0.0.1:7171"));
 }
