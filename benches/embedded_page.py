@@ -102,7 +102,8 @@ Users a second, each on disk before its answer. Grouped is how the server runs u
 ## Memory
 
 The pages of the store that are not in its cache come from the kernel's. Resident is VmRSS after the calls, with the
-cache in it; for the goals, as much is taken off as the cache may take, or as the store has.
+cache in it; for the goals, as much is taken off as the cache may take, or as it can: the store's size and a quarter, and
+an eighth of the cache for guesses.
 
 {caches}
 

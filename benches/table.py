@@ -61,7 +61,8 @@ def measure_caches(run):
 def note_memory(run, server, cache):
     memory = server.memory_mib()
     run.note(f"memory {cache}", memory)
-    run.note(f"memory apart from {cache}", memory - min(cache, run.disk_mib()))
+    # What the cache holds at most: pages, a quarter larger in memory than on disk, and guesses in an eighth of it.
+    run.note(f"memory apart from {cache}", max(0, memory - min(cache, run.disk_mib() * 1.25 + cache / 8)))
 
 
 def measure_creates(run):
@@ -115,7 +116,7 @@ def measure_ids(run):
 
 def main():
     parser = arguments(__doc__)
-    parser.add_argument("--cache", type=int, default=1024, help="MiB of cache of the store")
+    parser.add_argument("--cache", type=int, default=1536, help="MiB of cache of the store")
     options = parse(parser, quick_users=20_000)
     polynym = build(options.profile)
     with tempfile.TemporaryDirectory(prefix="polynym-benchmarks-") as folder:

@@ -5,7 +5,12 @@ mod serve;
 use std::process::ExitCode;
 
 use clap::Parser;
+use mimalloc::MiMalloc;
 use polynym::cli::{self, Arguments};
+
+/// Pages of the cache come and go on every thread: the system's allocator would keep as much again for itself.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let Arguments { command } = Arguments::parse();

@@ -68,7 +68,8 @@ const PARTS: [&str; 16] = [
 /// Crates that only some modules may use.
 const CRATES: [(&str, &[&str]); 11] = [
     ("redb", &["store::embedded"]),
-    ("mongodb", &["store::mongo"]),
+    // What the driver takes for an address is asked of the driver.
+    ("mongodb", &["store::mongo", "config"]),
     ("bson", &["store::mongo"]),
     ("tonic", &["proto", "grpc", "cli"]),
     ("tonic_prost", &["proto", "grpc", "cli"]),

@@ -1,12 +1,12 @@
 //! The settings of `polynym serve`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
+use super::store::{self, STORE, StoreChoice};
 use super::{Resolve, Setting, Values, parse};
 
 /// How the server runs.
@@ -48,15 +48,6 @@ pub struct Serve {
     pub log: String,
 }
 
-/// Where the users are kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StoreChoice {
-    /// The embedded store in a folder.
-    Embedded(PathBuf),
-    /// The embedded store in a folder that goes at exit.
-    Temporary,
-}
-
 /// The form of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
@@ -71,8 +62,6 @@ const fn setting(name: &'static str, value: &'static str, default: &'static str,
 }
 
 const LISTEN: Setting = setting("listen", "HOST:PORT", "127.0.0.1:7171", "Where to listen; port 0 takes a free one");
-const STORE: Setting =
-    setting("store", "STORE", "embedded:./polynym-data", "Where the users are kept: embedded:FOLDER");
 const SAMPLE: Setting =
     setting("sample", "", "false", "Load a few dozen made-up users; without --store, into a folder that goes at exit");
 const INSECURE: Setting =
@@ -130,7 +119,7 @@ impl Resolve for Serve {
         let listen = listen(values);
         let sample = values.switch(&SAMPLE);
         let store = store(values, sample.unwrap_or_default());
-        let cache_bytes = values.get(&CACHE, parse::size);
+        let cache_bytes = values.get(&CACHE, parse::cache_size);
         let group_commit = values.get(&GROUP_COMMIT, parse::switch);
         let coalesce = values.get(&COALESCE, parse::switch);
         let max_batch = values.get(&MAX_BATCH, parse::count(1..=MANY));
@@ -188,13 +177,7 @@ fn store(values: &mut Values<'_>, sample: bool) -> Option<StoreChoice> {
     if sample && !values.is_given(&STORE) {
         return Some(StoreChoice::Temporary);
     }
-    values.get(&STORE, |text| match text.split_once(':') {
-        Some(("embedded", folder)) if !folder.is_empty() => Ok(StoreChoice::Embedded(folder.into())),
-        Some(("mongodb" | "mongodb+srv", _)) => {
-            Err("this build does not support MongoDB: use embedded:FOLDER".to_owned())
-        }
-        _ => Err("write embedded:FOLDER, as in embedded:./polynym-data".to_owned()),
-    })
+    values.get(&STORE, store::choice)
 }
 
 fn threads(text: &str) -> Result<usize, String> {

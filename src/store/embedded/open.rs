@@ -35,6 +35,12 @@ impl Opener {
         self.cache_bytes / 8
     }
 
+    /// The part that pages may take. Where there is more to read than fits, each takes a quarter more memory than the
+    /// database counts: it is a little larger than a size in which memory is given out.
+    const fn page_bytes(&self) -> usize {
+        self.cache_bytes / 4 * 3
+    }
+
     pub fn damaged(&self, reason: impl ToString) -> OpenError {
         OpenError::damaged(&self.file, reason)
     }
@@ -89,7 +95,7 @@ impl Opener {
     fn open_database(&self, file: StoreFile, is_new: bool) -> Result<Database, OpenError> {
         let fault = |error: redb::Error| self.damaged(error);
         let mut builder = Database::builder();
-        builder.set_cache_size(self.cache_bytes - self.hint_bytes());
+        builder.set_cache_size(self.page_bytes());
         let database = builder.create_with_backend(file).map_err(|e| OpenError::database(&self.file, e))?;
         if is_new {
             initialise(&database).map_err(fault)?;

@@ -74,6 +74,13 @@ impl Mongo {
         })
     }
 
+    /// Waits until what is under way has ended, whether or not its callers are still there; no longer than one operation
+    /// may take.
+    pub async fn finished(&self) {
+        let all = self.under_way.acquire_many(UNDER_WAY as u32);
+        let _ = tokio::time::timeout(self.collections.timeout, all).await;
+    }
+
     /// Runs an operation in a task of its own. Where that panics, what it has done is not known.
     async fn run<T, F>(&self, operation: impl FnOnce(Arc<Collections>) -> F) -> Result<T, Fault>
     where
