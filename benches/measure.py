@@ -60,21 +60,36 @@ class Server:
         self.stop()
 
 
-class Run:
-    """Where this run keeps its things, and what it has measured: lists of one figure a round."""
+class Measured:
+    """What a run has found."""
+
+    def __init__(self):
+        self.calls = {}  # (what, concurrency) to the reports of `polynym bench`, one a round
+        self.figures = {}  # the name of a figure to its values, one a round
+
+    def note(self, name, figure):
+        self.figures.setdefault(name, []).append(figure)
+
+    def median(self, name, concurrency, field="calls_per_second"):
+        return statistics.median(report[field] for report in self.calls[name, concurrency])
+
+    def ratios(self, over, under, field="calls_per_second", under_field=None):
+        """The ratio of two measurements in each round; each is a name and a concurrency."""
+        pairs = zip(self.calls[over], self.calls[under])
+        return [a[field] / b[under_field or field] for a, b in pairs]
+
+
+class Run(Measured):
+    """Where a run keeps its things, and how it calls its servers."""
 
     def __init__(self, options, folder, polynym, store):
+        super().__init__()
         self.options, self.polynym, self.store = options, polynym, store
         self.log = open(Path(folder) / "server.log", "w+")
-        self.calls = {}  # (what, concurrency) to the reports of `polynym bench`
-        self.figures = {}
 
     def read_log(self):
         self.log.seek(0)
         return self.log.read()[-4000:]
-
-    def note(self, name, figure):
-        self.figures.setdefault(name, []).append(figure)
 
     def bench_command(self, server, mode, concurrency, duration=None, warmup=None):
         options = self.options
@@ -101,14 +116,6 @@ class Run:
         self.calls.setdefault((name, concurrency), []).append(report)
         say(f"  {name:24} at {concurrency:3}: {report['calls_per_second']:10,.0f} /s, p99 {report['p99_us']:8,.0f} us")
         return report
-
-    def median(self, name, concurrency, field="calls_per_second"):
-        return statistics.median(report[field] for report in self.calls[name, concurrency])
-
-    def ratios(self, over, under, field="calls_per_second", under_field=None):
-        """The ratio of two measurements in each round; each is a name and a concurrency."""
-        pairs = zip(self.calls[over], self.calls[under])
-        return [a[field] / b[under_field or field] for a, b in pairs]
 
 
 def say(text):
