@@ -7,8 +7,8 @@ use std::path::Path;
 
 use futures_util::future::join_all;
 use mongodb::Client;
-use mongodb::bson::{Document, doc};
-use tokio::sync::OnceCell;
+use mongodb::bson::{Bson, Document, doc};
+use tokio::sync::{Mutex, OnceCell};
 use tokio::task::spawn_blocking;
 
 use super::front::{Front, Server};
@@ -23,6 +23,8 @@ pub struct Sharded {
     pub shards: Vec<ReplicaSet>,
     router: Router,
     client: OnceCell<Client>,
+    /// A shard takes part in one move at a time.
+    moves: Mutex<()>,
 }
 
 enum Router {
@@ -51,7 +53,7 @@ impl Sharded {
             Some(mongos) => Router::Mongos(start_mongos(mongos, &config, &shards).await),
             None => Router::Front(start_front(&config, &shards).await),
         };
-        let cluster = Self { config, shards, router, client: OnceCell::new() };
+        let cluster = Self { config, shards, router, client: OnceCell::new(), moves: Mutex::new(()) };
         // Chunks move when a test says so, and not before.
         cluster.admin(doc! { "balancerStop": 1 }).await.unwrap();
         cluster
@@ -88,15 +90,20 @@ impl Sharded {
     }
 
     /// Cuts a collection that is sharded on `_id` at these keys, and gives each shard in turn a piece.
-    pub async fn spread(&self, space: &str, keys: Vec<mongodb::bson::Bson>) -> mongodb::error::Result<()> {
-        let starts = std::iter::once(mongodb::bson::Bson::MinKey).chain(keys.iter().cloned());
-        for key in &keys {
-            self.admin(doc! { "split": space, "middle": { "_id": key } }).await?;
+    pub async fn spread(&self, space: &str, keys: &[Bson]) {
+        for key in keys {
+            self.admin(doc! { "split": space, "middle": { "_id": key } }).await.unwrap();
         }
+        let starts = [Bson::MinKey].into_iter().chain(keys.iter().cloned());
         for (start, shard) in starts.zip(self.shards.iter().cycle()) {
-            self.admin(doc! { "moveChunk": space, "find": { "_id": start }, "to": &shard.name }).await?;
+            self.move_chunk(space, start, &shard.name).await.unwrap();
         }
-        Ok(())
+    }
+
+    /// Moves the chunk that owns a key to a shard, when the moves before it are over.
+    pub async fn move_chunk(&self, space: &str, key: Bson, shard: &str) -> mongodb::error::Result<()> {
+        let _alone = self.moves.lock().await;
+        self.admin(doc! { "moveChunk": space, "find": { "_id": key }, "to": shard }).await.map(drop)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
+use mongodb::bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 
 /// A transaction with this label can be begun again.
 pub const TRANSIENT: &str = "TransientTransactionError";
@@ -61,4 +61,9 @@ impl From<mongodb::bson::error::Error> for Fault {
     fn from(error: mongodb::bson::error::Error) -> Self {
         Self::own(9, "FailedToParse", error.to_string())
     }
+}
+
+/// Whether a server's answer says yes.
+pub fn is_ok(reply: &RawDocument) -> bool {
+    reply.get_f64("ok").is_ok_and(|ok| ok == 1.0)
 }

@@ -5,7 +5,7 @@ use mongodb::bson::{Bson, Document, RawArrayBuf, RawDocument, RawDocumentBuf, do
 
 use super::chunks::Chunks;
 use super::command::{Command, Items};
-use super::fault::Fault;
+use super::fault::{Fault, is_ok};
 
 /// What a statement has for the router alone: each shard's statement gets its own.
 const ROUTERS: [&str; 8] = [
@@ -132,8 +132,7 @@ fn add(round: &mut Vec<Part>, shard: usize, item: usize) {
 
 /// A shard's answer to its part, unless it says no to any of it. Items are numbered as in the whole statement.
 pub fn accepted(part: &Part, reply: RawDocumentBuf) -> Result<RawDocumentBuf, Fault> {
-    let is_ok = reply.get_f64("ok").is_ok_and(|ok| ok == 1.0);
-    if is_ok && reply.get("writeErrors")?.is_none() {
+    if is_ok(&reply) && reply.get("writeErrors")?.is_none() {
         return Ok(reply);
     }
     let mut told = Document::try_from(&*reply)?;

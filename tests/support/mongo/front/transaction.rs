@@ -13,7 +13,7 @@ use super::Router;
 use super::chunks::Chunks;
 use super::clock::Moment;
 use super::command::Command;
-use super::fault::{Fault, RETRYABLE, TRANSIENT};
+use super::fault::{Fault, RETRYABLE, TRANSIENT, is_ok};
 use super::links::Links;
 use super::statement::{Part, Statement, accepted, is_read_only, merged};
 
@@ -240,5 +240,5 @@ impl Transaction {
 
 /// The answer to a commit, unless it says no.
 fn committed(reply: RawDocumentBuf) -> Result<RawDocumentBuf, Fault> {
-    if reply.get_f64("ok").is_ok_and(|ok| ok == 1.0) { Ok(reply) } else { Err(Fault::told((&*reply).try_into()?)) }
+    if is_ok(&reply) { Ok(reply) } else { Err(Fault::told((&*reply).try_into()?)) }
 }
