@@ -64,10 +64,16 @@ def goals(server, driver):
 
 
 def rates(driver, rows, concurrencies=CONCURRENCIES):
-    """Calls a second and microseconds of the database for one; a row is a title and a name."""
-    per_second = by_concurrency(driver, [(title, name, "calls_per_second") for title, name in rows], concurrencies)
-    server_us = by_concurrency(driver, [(title, name, "server_us") for title, name in rows], concurrencies)
-    return f"Calls a second:\n\n{per_second}\n\nMicroseconds of MongoDB's processor time for one call:\n\n{server_us}"
+    """Calls a second, their 99th percentile, and what one costs the database; a row is a title and a name."""
+    by = lambda field: by_concurrency(driver, [(title, name, field) for title, name in rows], concurrencies)
+    return "\n\n".join([
+        "Calls a second:",
+        by("calls_per_second"),
+        "99th percentile in microseconds:",
+        by("p99_us"),
+        "Microseconds of MongoDB's processor time for one call:",
+        by("server_us"),
+    ])
 
 
 def scatter(driver):
@@ -136,7 +142,7 @@ round. Every answer was checked: none was wrong, none failed.{caution}
   unless told otherwise, *two finds* is `serve --coalesce off`, *no-op* is `grpc.health.v1.Health/Check` on the first.
 - **Without a server**: the store in the process of the callers, `cargo bench --bench mongo`, beside what one would do
   without it; {driver_users:,} users, {driver_seconds:g} s for each figure of {driver_rounds} rounds. Answers must be the
-  very bytes that were loaded. On the cluster, which is slow to load, a tenth of the users.
+  very bytes that were loaded. What needs a cluster, which is slow to load, has a tenth of the users.
 
 ## Goals
 
