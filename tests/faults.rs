@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polynym::directory::{Consistency, Directory, Error, Limits, Mutation, Resolved, Store, Tenant, User, WireUser};
+use polynym::directory::{Consistency, Directory, Error, Limits, Mutation, Outcome, Resolved, Store, Tenant, WireUser};
 use polynym::grpc::{self, Options};
 use polynym::identifier::IdentityKey;
 use polynym::locality::{Generator, LocalityId, Mode};
@@ -41,7 +41,7 @@ impl Store for Faulty {
         std::future::pending().await
     }
 
-    async fn mutate(&self, _: Mutation) -> Result<User, Error> {
+    async fn mutate(&self, _: Mutation) -> Result<Outcome, Error> {
         Err(Error::OutcomeUnknown("reply lost: secret cause".into()))
     }
 

@@ -2,15 +2,20 @@
 //! No RPC and no database here, but for the wire form of a user: `grpc` translates to this module, `store` keeps what it decides.
 
 mod attribute;
+mod change;
+mod claim;
 mod draft;
 mod error;
 mod mutation;
 mod read;
+mod record;
+mod settle;
 mod store;
 mod tenant;
 mod timestamp;
 mod update;
 mod user;
+mod view;
 mod wire;
 pub(crate) mod wire_fields;
 mod write;
@@ -21,14 +26,17 @@ mod tests;
 use std::sync::Arc;
 
 pub use attribute::Value;
+pub use claim::{Claim, ClaimWrite};
 pub use draft::{Draft, DraftIdentity};
 pub use error::{Error, Invalid};
-pub use mutation::{Change, ClaimChanges, Mutation, Request, claim_changes};
+pub use mutation::{Change, Mutation, Request};
+pub use record::Record;
 pub use store::{Consistency, Resolved, Store};
 pub use tenant::Tenant;
 pub use timestamp::Timestamp;
 pub use update::Update;
 pub use user::{Identity, User, Verification};
+pub use view::{Decision, Effects, Needs, Outcome, View};
 pub use wire::{Found, WireError, WireUser, identifier_message, user_message};
 pub use write::{Call, RawIdentity};
 

@@ -1,6 +1,12 @@
-//! Mutations as pure functions: what a user becomes, and which claims that takes and releases.
+//! Mutations as pure functions: from what a store has read to what it is to write.
 
-use super::{Draft, DraftIdentity, Error, Identity, Limits, Tenant, Timestamp, Update, User, Verification};
+use super::change;
+use super::settle::{Transition, settle};
+use super::view::Stop;
+use super::{
+    Decision, Draft, DraftIdentity, Effects, Error, Limits, Needs, Record, Tenant, Timestamp, Update, Verification,
+    View,
+};
 use crate::identifier::{Identifier, IdentityKey};
 use crate::locality::LocalityId;
 
@@ -56,121 +62,75 @@ pub enum Change {
 }
 
 impl Mutation {
-    /// What the user becomes. Pure: the same answer for the same `before`, which is the user as the store has it.
+    /// What deciding needs in nearly every case. A store that reads this first is seldom asked for more.
+    pub fn needs(&self) -> Needs {
+        let key = |draft: &DraftIdentity| IdentityKey::new(self.tenant.as_str(), &draft.identifier);
+        let claims = match &self.change {
+            Change::Create(draft) => draft.identities.iter().map(key).collect(),
+            Change::Link(draft) | Change::Replace(_, draft) => vec![key(draft)],
+            Change::Update(_) | Change::Unlink(_) | Change::Verify(..) => Vec::new(),
+        };
+        Needs { users: vec![self.user_id], claims }
+    }
+
+    /// What is to be done, given what was read; or what must be read first. Pure: the same answer for the same view.
     ///
     /// # Errors
-    /// [`Error::UserNotFound`], [`Error::EtagMismatch`], [`Error::NotOwned`] or [`Error::TooMany`].
-    pub fn apply(&self, before: Option<&User>) -> Result<User, Error> {
-        let mut after = match (&self.change, before) {
-            (Change::Create(draft), None) => draft.user(self.user_id, self.tenant.clone(), self.time),
-            (Change::Create(_), Some(_)) => return Err(Error::Internal("an id was given twice".into())),
-            (_, Some(user)) if user.tenant == self.tenant => self.changed(user)?,
-            _ => return Err(Error::UserNotFound),
+    /// Why nothing is to be done: [`Error::UserNotFound`], [`Error::EtagMismatch`], [`Error::NotOwned`],
+    /// [`Error::TooMany`] or [`Error::IdentityTaken`].
+    pub fn decide(&self, view: &View) -> Result<Decision, Error> {
+        decided(self.effects(view))
+    }
+
+    /// What to answer where this request was carried out before, with the answer about `subject`. Nothing is written.
+    ///
+    /// # Errors
+    /// [`Error::UserNotFound`] where that user is gone.
+    pub fn decide_again(&self, subject: LocalityId, view: &View) -> Result<Decision, Error> {
+        let again = || {
+            let record = view.read_user(subject)?.ok_or(Error::UserNotFound)?;
+            Ok(Effects { subject, users: Vec::new(), claims: Vec::new(), unchanged: Some(record.user.clone()) })
         };
-        after.settle_primaries();
-        if let Some(before) = before.filter(|before| **before != after) {
-            after.update_time = self.time.max(before.update_time);
+        decided(again())
+    }
+
+    fn effects(&self, view: &View) -> Result<Effects, Stop> {
+        let before = match self.change {
+            Change::Create(_) => view.read_new_user(self.user_id)?,
+            _ => view.read_user(self.user_id)?,
+        };
+        let after = match (&self.change, before) {
+            (Change::Create(draft), None) => Record { user: draft.user(self.user_id, self.tenant.clone(), self.time) },
+            (Change::Create(_), Some(_)) => return Err(Error::Internal("an id was given twice".into()).into()),
+            (_, Some(before)) if before.user.tenant == self.tenant => self.changed(before)?,
+            _ => return Err(Error::UserNotFound.into()),
+        };
+        settle(self, view, vec![Transition { before, after }])
+    }
+
+    fn changed(&self, before: &Record) -> Result<Record, Error> {
+        if self.etag.as_ref().is_some_and(|etag| *etag != before.user.etag()) {
+            return Err(Error::EtagMismatch);
         }
-        self.check_limits(before, &after)?;
+        let mut after = before.clone();
+        change::apply(&self.change, &mut after, self.time)?;
         Ok(after)
     }
 
-    fn changed(&self, before: &User) -> Result<User, Error> {
-        if self.etag.as_ref().is_some_and(|etag| *etag != before.etag()) {
-            return Err(Error::EtagMismatch);
-        }
-        let mut user = before.clone();
+    /// The path of the field that names the identifier of `key`.
+    pub(super) fn field_of(&self, key: &IdentityKey) -> String {
         match &self.change {
-            Change::Create(_) => {}
-            Change::Update(update) => update.apply(&mut user),
-            Change::Link(draft) => link(&mut user, draft, self.time),
-            Change::Unlink(identifier) => {
-                let n = position(&user, identifier)?;
-                user.identities.remove(n);
-            }
-            Change::Replace(old, draft) => replace(&mut user, old, draft, self.time)?,
-            Change::Verify(identifier, verification) => {
-                let n = position(&user, identifier)?;
-                user.identities[n].verification.clone_from(verification);
-            }
-        }
-        Ok(user)
-    }
-
-    /// Nobody is refused for what was there before: a limit that was lowered only stops growth.
-    fn check_limits(&self, before: Option<&User>, after: &User) -> Result<(), Error> {
-        let had = |count: fn(&User) -> usize| before.map_or(0, count);
-        let check = |what, limit, count: fn(&User) -> usize| match count(after) {
-            n if n > limit && n > had(count) => Err(Error::TooMany { what, limit, count: n }),
-            _ => Ok(()),
-        };
-        check("identities", self.limits.identities, |user| user.identities.len())?;
-        check("attributes", self.limits.attributes, |user| user.attributes.len())
-    }
-
-    /// The error for a key that this mutation would take and that `owner` owns.
-    pub fn taken(&self, key: &IdentityKey, owner: LocalityId) -> Error {
-        let field = match &self.change {
             Change::Create(draft) => draft.field_of(key),
             Change::Replace(..) => "new_identifier".to_owned(),
             _ => "identifier".to_owned(),
-        };
-        Error::IdentityTaken { owner, field }
-    }
-}
-
-fn position(user: &User, identifier: &Identifier) -> Result<usize, Error> {
-    let is = |identity: &Identity| identity.identifier == *identifier;
-    user.identities.iter().position(is).ok_or(Error::NotOwned)
-}
-
-fn link(user: &mut User, draft: &DraftIdentity, now: Timestamp) {
-    match user.identities.iter_mut().find(|identity| identity.identifier == draft.identifier) {
-        None => user.identities.push(draft.identity(now)),
-        Some(identity) if identity.verification.is_none() => identity.verification.clone_from(&draft.verification),
-        Some(_) => {}
-    }
-}
-
-/// The new identity takes the old one's place in the list, and its mark where both are of one kind. One that the user has
-/// already stays where it is, and where only the spelling differs, the identity stays what it was.
-fn replace(user: &mut User, old: &Identifier, draft: &DraftIdentity, now: Timestamp) -> Result<(), Error> {
-    let n = position(user, old)?;
-    if *old == draft.identifier {
-        user.identities[n].display.clone_from(&draft.display);
-        return Ok(());
-    }
-    let primary = user.identities[n].primary && old.kind() == draft.identifier.kind();
-    match position(user, &draft.identifier) {
-        Ok(own) => {
-            user.identities[own].primary |= primary;
-            user.identities.remove(n);
         }
-        Err(_) => user.identities[n] = Identity { primary, ..draft.identity(now) },
     }
-    Ok(())
 }
 
-/// The claims that lie between two states of a user.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ClaimChanges {
-    /// Keys that the user comes to own, ascending.
-    pub taken: Vec<IdentityKey>,
-    /// Keys that the user owns no longer, ascending.
-    pub released: Vec<IdentityKey>,
-}
-
-/// The claims to take and to release when a user changes from `before` to `after`.
-pub fn claim_changes(before: Option<&User>, after: &User) -> ClaimChanges {
-    let had = |identifier: &Identifier| before.is_some_and(|user| user.identity(identifier).is_some());
-    let keys = |user: &User, keep: &dyn Fn(&Identifier) -> bool| {
-        let identifiers = user.identities.iter().map(|identity| &identity.identifier);
-        let mut keys: Vec<_> = identifiers.filter(|i| keep(i)).map(|i| user.key(i)).collect();
-        keys.sort_unstable();
-        keys
-    };
-    ClaimChanges {
-        taken: keys(after, &|identifier| !had(identifier)),
-        released: before.map_or_else(Vec::new, |user| keys(user, &|i| after.identity(i).is_none())),
+fn decided(effects: Result<Effects, Stop>) -> Result<Decision, Error> {
+    match effects {
+        Ok(effects) => Ok(Decision::Done(effects)),
+        Err(Stop::Read(needs)) => Ok(Decision::Read(needs)),
+        Err(Stop::Refuse(error)) => Err(error),
     }
 }

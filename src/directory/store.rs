@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Error, Found, Mutation, Tenant, User, WireUser};
+use super::{Error, Found, Mutation, Outcome, Tenant, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -48,15 +48,14 @@ pub trait Store: Send + Sync + 'static {
     /// [`Error::Unavailable`] where the store does not answer.
     async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error>;
 
-    /// Applies a mutation: reads its user, has [`Mutation::apply`] say what the user becomes, and writes that together
-    /// with the claims that it takes and releases. Answers with the user as it now is. Where the mutation carries a
-    /// request that was answered within its lifetime, answers with that request's user as it now is and writes nothing.
+    /// Carries out a mutation: reads what [`Mutation::decide`] asks for until it has decided, and writes the effects. What
+    /// was read and what is written belong to one transaction. Where the mutation carries a request that was answered
+    /// within its lifetime, answers as [`Mutation::decide_again`] says and writes nothing.
     ///
     /// # Errors
-    /// Those of [`Mutation::apply`]; [`Error::IdentityTaken`] where another user owns a key that the user would take;
-    /// [`Error::RequestIdReused`]; [`Error::Unavailable`] where nothing was written; [`Error::OutcomeUnknown`] where
-    /// that cannot be told.
-    async fn mutate(&self, mutation: Mutation) -> Result<User, Error>;
+    /// Those of [`Mutation::decide`]; [`Error::RequestIdReused`]; [`Error::Unavailable`] where nothing was written;
+    /// [`Error::OutcomeUnknown`] where that cannot be told.
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error>;
 
     /// Whether the store can answer reads and accept mutations now.
     ///

@@ -10,6 +10,10 @@ use super::{Identity, Tenant, Timestamp, User, Value, Verification};
 use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION};
 use crate::proto::v1::{self, attribute_value, identifier};
 
+mod private;
+
+pub use private::{decode_private, encode_private};
+
 /// An encoded `polynym.v1.User`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WireUser(Bytes);

@@ -160,7 +160,7 @@ impl Directory {
             limits: self.limits,
             change,
         };
-        self.store.mutate(mutation).await
+        self.store.mutate(mutation).await?.into_user()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polynym::directory::{Consistency, Error, Mutation, Resolved, Store, Tenant, User, WireUser};
+use polynym::directory::{Consistency, Error, Mutation, Outcome, Resolved, Store, Tenant, WireUser};
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::LocalityId;
 use polynym::store::coalesce::{Coalesced, Options};
@@ -112,7 +112,7 @@ impl Store for Gate {
         Ok(found)
     }
 
-    async fn mutate(&self, mutation: Mutation) -> Result<User, Error> {
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
         self.inner.mutate(mutation).await
     }
 

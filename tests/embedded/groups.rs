@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polynym::directory::{Change, Error, Store, Update, User};
+use polynym::directory::{Change, Error, Outcome, Store, Update};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::store::conformance::Place;
 use polynym::store::embedded::Options;
@@ -27,7 +27,7 @@ fn script(caller: usize) -> Vec<Change> {
     changes.collect()
 }
 
-async fn run(store: Arc<dyn Store>, caller: usize) -> Vec<Result<User, Error>> {
+async fn run(store: Arc<dyn Store>, caller: usize) -> Vec<Result<Outcome, Error>> {
     let mut outcomes = vec![store.mutate(users::creation(caller)).await];
     for change in script(caller) {
         outcomes.push(store.mutate(users::mutation(users::id(caller), change)).await);

@@ -1,7 +1,8 @@
 //! Users by number, for tests that write many and look for them later.
 
 use polynym::directory::{
-    Change, Consistency, Draft, DraftIdentity, Error, Limits, Mutation, Store, Tenant, Timestamp, User, WireUser,
+    Change, Consistency, Decision, Draft, DraftIdentity, Error, Limits, Mutation, Store, Tenant, Timestamp, User, View,
+    WireUser,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::LocalityId;
@@ -43,7 +44,8 @@ pub fn creation(n: usize) -> Mutation {
 
 /// User `n` as it is after its creation.
 pub fn user(n: usize) -> User {
-    creation(n).apply(None).unwrap()
+    let Decision::Done(effects) = creation(n).decide(&View::assuming_free()).unwrap() else { panic!() };
+    effects.into_outcome().into_user().unwrap()
 }
 
 /// Looks for user `n` by everything that finds it, and fails if anything else is found: answers whether it is there

@@ -1,47 +1,61 @@
 //! Which claims lie between two states of a user.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::super::claim_changes;
-use super::{Tenant, any_user, user};
+use super::super::settle::{Changes, Transition, add_changes};
+use super::{Claim, Record, Tenant, any_user, id, user};
 use crate::identifier::IdentityKey;
 
-fn keys(user: Option<&super::User>) -> BTreeSet<IdentityKey> {
-    user.iter().flat_map(|user| user.identities.iter().map(|identity| user.key(&identity.identifier))).collect()
+/// The claims of a user, as its identities say.
+fn claims(user: Option<&super::User>) -> BTreeMap<IdentityKey, Claim> {
+    let claim = |user: &super::User, n: usize| {
+        let identity = &user.identities[n];
+        let rules_version = identity.rules_version;
+        (user.key(&identity.identifier), Claim { owner: Some(user.id), guard: false, hold: None, rules_version })
+    };
+    user.iter().flat_map(|user| (0..user.identities.len()).map(|n| claim(user, n))).collect()
 }
 
-fn texts(keys: &[IdentityKey]) -> Vec<&str> {
-    keys.iter().map(IdentityKey::as_str).collect()
+fn changes(before: Option<&super::User>, after: &super::User) -> Changes {
+    let mut changes = Changes::new();
+    let before = before.map(|user| Record { user: user.clone() });
+    add_changes(&mut changes, &Transition { before: before.as_ref(), after: Record { user: after.clone() } });
+    changes
 }
 
 #[test]
 fn claims_are_those_that_only_one_state_has() {
-    let before = user(&["handle:b", "handle:a", "email:joe@example.com"]);
-    let after = user(&["social:x/1", "email:Joe@EXAMPLE.com", "handle:c"]);
-    let changes = claim_changes(Some(&before), &after);
-    assert_eq!(texts(&changes.taken), ["default,handle,c", "default,social,x/1"]);
-    assert_eq!(texts(&changes.released), ["default,handle,a", "default,handle,b"]);
-    let created = claim_changes(None, &before);
-    assert_eq!(texts(&created.taken), ["default,email,joe@example.com", "default,handle,a", "default,handle,b"]);
-    assert!(created.released.is_empty());
+    let before = user(&["handle:b", "handle:a", "email:joe@example.com", "handle:z"]);
+    let after = user(&["handle:b", "social:x/1", "email:Joe@EXAMPLE.com", "handle:c", "handle:z"]);
+    let all = changes(Some(&before), &after);
+    let of = |wanted: (bool, bool)| {
+        let is = |(_, (before, after)): &(&IdentityKey, &(Option<Claim>, Option<Claim>))| {
+            (before.is_some(), after.is_some()) == wanted
+        };
+        all.iter().filter(is).map(|(key, _)| key.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(of((false, true)), ["default,handle,c", "default,social,x/1"]);
+    assert_eq!(of((true, false)), ["default,handle,a"]);
+    assert_eq!(of((true, true)), ["default,email,joe@example.com"], "inside of what differs");
+    assert!(all.values().flat_map(|(before, after)| [before, after]).flatten().all(|claim| claim.owner == Some(id(1))));
 }
 
 proptest! {
     #[test]
-    fn claims_lead_from_one_state_to_the_other(before in proptest::option::of(any_user()), after in any_user()) {
-        let before = before.map(|before| super::User { id: after.id, tenant: Tenant::DEFAULT, ..before });
+    fn claims_lead_from_one_state_to_the_other(before in proptest::option::of(any_user()), after in any_user(), kept in 0..6usize) {
         let after = super::User { tenant: Tenant::DEFAULT, ..after };
-        let changes = claim_changes(before.as_ref(), &after);
-        prop_assert!(changes.taken.is_sorted() && changes.released.is_sorted());
-        let mut owned = keys(before.as_ref());
-        for key in &changes.released {
-            prop_assert!(owned.remove(key), "a key is released that was not owned");
+        let before = before.map(|mut before| {
+            before.identities.retain(|identity| after.identity(&identity.identifier).is_none());
+            before.identities.splice(0..0, after.identities.iter().take(kept).cloned());
+            super::User { id: after.id, tenant: Tenant::DEFAULT, ..before }
+        });
+        let mut claimed = claims(before.as_ref());
+        for (key, (before, after)) in changes(before.as_ref(), &after) {
+            prop_assert_eq!(claimed.remove(&key), before, "a claim is not what it was");
+            claimed.extend(after.map(|claim| (key, claim)));
         }
-        for key in &changes.taken {
-            prop_assert!(owned.insert(key.clone()), "a key is taken that was owned");
-        }
-        prop_assert_eq!(owned, keys(Some(&after)));
+        prop_assert_eq!(claimed, claims(Some(&after)));
     }
 }

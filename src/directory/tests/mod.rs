@@ -6,8 +6,8 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 use super::{
-    Change, Draft, DraftIdentity, Error, Identity, Invalid, Limits, Mutation, Tenant, Timestamp, User, Value,
-    Verification,
+    Change, Claim, ClaimWrite, Decision, Draft, DraftIdentity, Error, Identity, Invalid, Limits, Mutation, Needs,
+    Record, Tenant, Timestamp, User, Value, Verification, View,
 };
 use crate::identifier::{Identifier, RULES_VERSION, RawIdentifier};
 use crate::locality::LocalityId;
@@ -48,10 +48,20 @@ fn mutation(change: Change) -> Mutation {
     }
 }
 
+/// What a mutation makes of its user, if nobody else has what it takes.
+fn apply(mutation: &Mutation, before: Option<&User>) -> Result<User, Error> {
+    let mut view = View::assuming_free();
+    view.add_user(mutation.user_id, before.map(|user| Record { user: user.clone() }));
+    match mutation.decide(&view)? {
+        Decision::Done(effects) => effects.into_outcome().into_user(),
+        Decision::Read(needs) => panic!("{needs:?}"),
+    }
+}
+
 /// User 1, who owns `names`.
 fn user(names: &[&str]) -> User {
     let draft = Draft { identities: names.iter().map(|name| draft(name)).collect(), ..Draft::default() };
-    Mutation { time: Timestamp::from_millis(CREATED), ..mutation(Change::Create(draft)) }.apply(None).unwrap()
+    apply(&Mutation { time: Timestamp::from_millis(CREATED), ..mutation(Change::Create(draft)) }, None).unwrap()
 }
 
 fn names(user: &User) -> Vec<String> {

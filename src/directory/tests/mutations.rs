@@ -1,10 +1,10 @@
-//! [`Mutation::apply`]: what a user becomes, and what is refused first.
+//! [`Mutation::decide`]: what a user becomes, and what is refused first.
 
 use proptest::prelude::*;
 
 use super::{
-    Change, Draft, Error, Limits, Mutation, Tenant, Timestamp, Value, Verification, any_identifier, any_user, draft,
-    id, identifier, mutation, names, primaries, user,
+    Change, Claim, ClaimWrite, Decision, Draft, Error, Limits, Mutation, Needs, Record, Tenant, Timestamp, Value,
+    Verification, View, any_identifier, any_user, apply, draft, id, identifier, mutation, names, primaries, user,
 };
 use crate::directory::{Update, User};
 use crate::identifier::{IdentityKey, Kind, RULES_VERSION};
@@ -25,7 +25,7 @@ fn create_makes_the_user_of_the_draft() {
     let attributes = [("a".to_owned(), Value::Int(1))].into();
     let draft = Draft { display_name: "Joe".to_owned(), identities: vec![first.clone()], attributes };
     let mutation = mutation(Change::Create(draft.clone()));
-    let user = mutation.apply(None).unwrap();
+    let user = apply(&mutation, None).unwrap();
     assert_eq!((user.id, &user.tenant), (id(1), &Tenant::DEFAULT));
     assert_eq!((user.create_time, user.update_time), (mutation.time, mutation.time));
     assert_eq!((user.display_name, user.attributes), (draft.display_name, draft.attributes));
@@ -40,7 +40,7 @@ fn an_id_is_never_given_twice() {
     let there = user(&["handle:joe"]);
     let elsewhere = User { tenant: Tenant::parse("other").unwrap(), ..there.clone() };
     for before in [there, elsewhere] {
-        let outcome = mutation(Change::Create(Draft::default())).apply(Some(&before));
+        let outcome = apply(&mutation(Change::Create(Draft::default())), Some(&before));
         assert!(matches!(outcome, Err(Error::Internal(_))), "{outcome:?}");
     }
 }
@@ -49,8 +49,8 @@ fn an_id_is_never_given_twice() {
 fn a_user_of_another_tenant_is_nobody() {
     let elsewhere = User { tenant: Tenant::parse("other").unwrap(), ..user(&["handle:joe"]) };
     let unlink = Mutation { etag: Some("wrong".to_owned()), ..mutation(Change::Unlink(identifier("handle:joe"))) };
-    assert_eq!(refusal(unlink.apply(Some(&elsewhere))), "UserNotFound");
-    assert_eq!(refusal(unlink.apply(None)), "UserNotFound");
+    assert_eq!(refusal(apply(&unlink, Some(&elsewhere))), "UserNotFound");
+    assert_eq!(refusal(apply(&unlink, None)), "UserNotFound");
 }
 
 /// Nobody learns from a refusal what an earlier check would have kept from them.
@@ -60,10 +60,10 @@ fn refusals_come_in_one_order() {
     let limits = Limits { identities: 2, attributes: 0, ..Limits::default() };
     let unlink = Mutation { limits, ..mutation(Change::Unlink(identifier("handle:x"))) };
     let stale = Mutation { etag: Some("wrong".to_owned()), ..unlink.clone() };
-    assert_eq!(refusal(stale.apply(Some(&full))), "EtagMismatch");
-    assert_eq!(refusal(unlink.apply(Some(&full))), "NotOwned");
+    assert_eq!(refusal(apply(&stale, Some(&full))), "EtagMismatch");
+    assert_eq!(refusal(apply(&unlink, Some(&full))), "NotOwned");
     let link = Mutation { etag: Some(full.etag()), limits, ..mutation(Change::Link(draft("handle:c"))) };
-    assert_eq!(refusal(link.apply(Some(&full))), r#"TooMany { what: "identities", limit: 2, count: 3 }"#);
+    assert_eq!(refusal(apply(&link, Some(&full))), r#"TooMany { what: "identities", limit: 2, count: 3 }"#);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn link_again_keeps_the_identity_but_for_verifying_it() {
         let mut again = draft("handle:JOE");
         again.verification = verification(millis);
         again.primary = true;
-        mutation(Change::Link(again)).apply(Some(before)).unwrap()
+        apply(&mutation(Change::Link(again)), Some(before)).unwrap()
     };
     let before = user(&["handle:joe"]);
     let mut verified = before.clone();
@@ -81,18 +81,18 @@ fn link_again_keeps_the_identity_but_for_verifying_it() {
     verified.update_time = Timestamp::from_millis(2000);
     assert_eq!(link_again(9, &before), verified);
     assert_eq!(link_again(10, &verified), verified, "the first verification stays");
-    assert_eq!(mutation(Change::Link(draft("handle:JOE"))).apply(Some(&verified)).unwrap(), verified);
+    assert_eq!(apply(&mutation(Change::Link(draft("handle:JOE"))), Some(&verified)).unwrap(), verified);
 }
 
 #[test]
 fn replace_keeps_the_place_and_the_mark() {
     let before = user(&["handle:a", "handle:b", "email:a@example.com"]);
-    let after = mutation(replace("handle:a", "handle:c")).apply(Some(&before)).unwrap();
+    let after = apply(&mutation(replace("handle:a", "handle:c")), Some(&before)).unwrap();
     assert_eq!(names(&after), ["handle:c", "handle:b", "email:a@example.com"]);
     assert_eq!(primaries(&after), [true, false, true]);
-    let after = mutation(replace("handle:b", "handle:c")).apply(Some(&before)).unwrap();
+    let after = apply(&mutation(replace("handle:b", "handle:c")), Some(&before)).unwrap();
     assert_eq!(primaries(&after), [true, false, true]);
-    let after = mutation(replace("handle:a", "email:b@example.com")).apply(Some(&before)).unwrap();
+    let after = apply(&mutation(replace("handle:a", "email:b@example.com")), Some(&before)).unwrap();
     assert_eq!(names(&after), ["email:b@example.com", "handle:b", "email:a@example.com"]);
     assert_eq!(primaries(&after), [false, true, true]);
 }
@@ -100,12 +100,12 @@ fn replace_keeps_the_place_and_the_mark() {
 #[test]
 fn replace_by_an_identity_of_ones_own_passes_the_mark_on() {
     let before = user(&["handle:a", "handle:b", "handle:c", "email:a@example.com"]);
-    let after = mutation(replace("handle:a", "handle:c")).apply(Some(&before)).unwrap();
+    let after = apply(&mutation(replace("handle:a", "handle:c")), Some(&before)).unwrap();
     assert_eq!(names(&after), ["handle:b", "handle:c", "email:a@example.com"]);
     assert_eq!(primaries(&after), [false, true, true]);
-    let after = mutation(replace("handle:b", "handle:c")).apply(Some(&before)).unwrap();
+    let after = apply(&mutation(replace("handle:b", "handle:c")), Some(&before)).unwrap();
     assert_eq!(primaries(&after), [true, false, true]);
-    let after = mutation(replace("handle:a", "email:a@example.com")).apply(Some(&before)).unwrap();
+    let after = apply(&mutation(replace("handle:a", "email:a@example.com")), Some(&before)).unwrap();
     assert_eq!(names(&after), ["handle:b", "handle:c", "email:a@example.com"]);
     assert_eq!(primaries(&after), [true, false, true]);
 }
@@ -114,29 +114,68 @@ fn replace_by_an_identity_of_ones_own_passes_the_mark_on() {
 fn update_time_moves_with_changes_alone_and_never_back() {
     let before = user(&["handle:joe"]);
     let at = |millis, change| Mutation { time: Timestamp::from_millis(millis), ..mutation(change) };
-    let unchanged = at(9_000, Change::Link(draft("handle:joe"))).apply(Some(&before)).unwrap();
+    let unchanged = apply(&at(9_000, Change::Link(draft("handle:joe"))), Some(&before)).unwrap();
     assert_eq!((unchanged.update_time, unchanged.etag()), (before.update_time, before.etag()));
-    let later = at(9_000, Change::Link(draft("handle:new"))).apply(Some(&before)).unwrap();
+    let later = apply(&at(9_000, Change::Link(draft("handle:new"))), Some(&before)).unwrap();
     assert_eq!((later.create_time, later.update_time.as_millis()), (before.create_time, 9_000));
-    let earlier = at(1, Change::Unlink(identifier("handle:new"))).apply(Some(&later)).unwrap();
+    let earlier = apply(&at(1, Change::Unlink(identifier("handle:new"))), Some(&later)).unwrap();
     assert_eq!(earlier.update_time, later.update_time);
     assert_ne!(earlier.etag(), later.etag());
 }
 
 #[test]
 fn a_refusal_names_the_field_of_the_key() {
-    let key = |name| IdentityKey::new("default", &identifier(name));
-    let field = |change: Change, name| match mutation(change).taken(&key(name), id(2)) {
-        Error::IdentityTaken { owner, field } if owner == id(2) => field,
-        other => panic!("{other:?}"),
+    let taken = |change: Change, name: &str| {
+        let mutation = mutation(change);
+        let mut view = View::assuming_free();
+        let before = user(&["handle:old"]);
+        let is_new = matches!(mutation.change, Change::Create(_));
+        view.add_user(id(1), Some(Record { user: before }).filter(|_| !is_new));
+        let claim = Claim { owner: Some(id(2)), guard: false, hold: None, rules_version: RULES_VERSION };
+        view.add_claim(IdentityKey::new("default", &identifier(name)), Some(claim));
+        match mutation.decide(&view).unwrap_err() {
+            Error::IdentityTaken { owner, field } if owner == id(2) => field,
+            other => panic!("{other:?}"),
+        }
     };
     let names = ["email:joe@example.com", "handle:@JOE", "social:GitHub/a,b"];
     let create = Change::Create(Draft { identities: names.map(draft).into(), ..Draft::default() });
     for (n, name) in names.into_iter().enumerate() {
-        assert_eq!(field(create.clone(), name), format!("user.identities[{n}].identifier"));
+        assert_eq!(taken(create.clone(), name), format!("user.identities[{n}].identifier"));
     }
-    assert_eq!(field(Change::Link(draft("handle:joe")), "handle:joe"), "identifier");
-    assert_eq!(field(replace("handle:old", "handle:joe"), "handle:joe"), "new_identifier");
+    assert_eq!(taken(Change::Link(draft("handle:joe")), "handle:joe"), "identifier");
+    assert_eq!(taken(replace("handle:old", "handle:joe"), "handle:joe"), "new_identifier");
+}
+
+/// What was not read is asked for, once, unless the view takes it for free.
+#[test]
+fn what_is_missing_is_asked_for() {
+    let link = mutation(Change::Link(draft("handle:new")));
+    let key = IdentityKey::new("default", &identifier("handle:new"));
+    let reads = |view: &View| match link.decide(view).unwrap() {
+        Decision::Read(needs) => needs,
+        Decision::Done(effects) => panic!("{effects:?}"),
+    };
+    let mut view = View::default();
+    assert_eq!(reads(&view), Needs { users: vec![id(1)], claims: vec![] });
+    assert_eq!(reads(&View::assuming_free()).users, [id(1)]);
+    view.add_user(id(1), Some(Record { user: user(&["handle:joe"]) }));
+    assert_eq!(reads(&view), Needs { users: vec![], claims: vec![key.clone()] });
+    assert_eq!(link.needs(), Needs { users: vec![id(1)], claims: vec![key.clone()] });
+    view.add_claim(key.clone(), None);
+    let Decision::Done(effects) = link.decide(&view).unwrap() else { panic!() };
+    let claim = Claim { owner: Some(id(1)), guard: false, hold: None, rules_version: RULES_VERSION };
+    assert_eq!(effects.claims, [(key, ClaimWrite::Insert(claim))]);
+    assert_eq!((effects.users.len(), effects.subject), (1, id(1)));
+}
+
+#[test]
+fn what_changes_nothing_writes_nothing() {
+    let mut view = View::default();
+    view.add_user(id(1), Some(Record { user: user(&["handle:joe"]) }));
+    let Decision::Done(effects) = mutation(Change::Link(draft("handle:JOE"))).decide(&view).unwrap() else { panic!() };
+    assert!(effects.users.is_empty() && effects.claims.is_empty());
+    assert_eq!(effects.into_outcome().into_user().unwrap(), user(&["handle:joe"]));
 }
 
 fn any_change() -> impl Strategy<Value = Change> {
@@ -160,8 +199,8 @@ proptest! {
             *name = own.get(&before.identities).identifier.clone();
         }
         let mutation = Mutation { tenant: before.tenant.clone(), user_id: before.id, ..mutation(change) };
-        let Ok(after) = mutation.apply(Some(&before)) else { return Ok(()) };
-        prop_assert_eq!(mutation.apply(Some(&before)).unwrap(), after.clone(), "not a pure function");
+        let Ok(after) = apply(&mutation, Some(&before)) else { return Ok(()) };
+        prop_assert_eq!(apply(&mutation, Some(&before)).unwrap(), after.clone(), "not a pure function");
         let mut names = names(&after);
         names.sort_unstable();
         names.dedup();

@@ -17,7 +17,7 @@ pub trait Group: Clone + Eq + Hash + Send + Sync + 'static {
     type Found: Clone + Send;
 
     /// Looks `keys` up in `store`; as many answers, in their order.
-    fn ask(&self, store: &dyn Store, keys: &[Self::Key]) -> impl Future<Output = Outcome<Self::Found>> + Send;
+    fn ask(&self, store: &dyn Store, keys: &[Self::Key]) -> impl Future<Output = Answered<Self::Found>> + Send;
 }
 
 pub struct Answers<F> {
@@ -26,16 +26,16 @@ pub struct Answers<F> {
     pub reads: u32,
 }
 
-pub type Outcome<F> = Result<Answers<F>, Error>;
+pub type Answered<F> = Result<Answers<F>, Error>;
 
 /// What one caller looks for.
 pub struct LookUp<G: Group> {
     keys: Vec<G::Key>,
-    answer: Sender<Outcome<G::Found>>,
+    answer: Sender<Answered<G::Found>>,
 }
 
 impl<G: Group> LookUp<G> {
-    pub fn new(keys: &[G::Key]) -> (Self, Receiver<Outcome<G::Found>>) {
+    pub fn new(keys: &[G::Key]) -> (Self, Receiver<Answered<G::Found>>) {
         let (answer, outcome) = oneshot::channel();
         (Self { keys: keys.to_vec(), answer }, outcome)
     }
@@ -57,7 +57,7 @@ pub struct Batch<G: Group> {
     /// For each key that was asked for, which of `keys` it is: the first caller's keys first.
     places: Vec<usize>,
     /// How many keys each caller asked for, and where it waits.
-    callers: Vec<(usize, Sender<Outcome<G::Found>>)>,
+    callers: Vec<(usize, Sender<Answered<G::Found>>)>,
 }
 
 impl<G: Group> Batch<G> {
@@ -74,7 +74,7 @@ impl<G: Group> Batch<G> {
 
     /// Sends the keys, and answers once for each that was asked for. A panic is an error like others: it must not take
     /// those along who wait for the next call.
-    pub async fn ask(&self, group: &G, store: &dyn Store) -> Outcome<G::Found> {
+    pub async fn ask(&self, group: &G, store: &dyn Store) -> Answered<G::Found> {
         let outcome = AssertUnwindSafe(group.ask(store, &self.keys)).catch_unwind().await;
         let mut answers = outcome.unwrap_or_else(|_| Err(Error::Internal("a look-up panicked".into())))?;
         if answers.found.len() != self.keys.len() {
@@ -87,7 +87,7 @@ impl<G: Group> Batch<G> {
     }
 
     /// Gives each caller its part. Nothing becomes of the parts of those who have left.
-    pub fn answer(self, outcome: Outcome<G::Found>) {
+    pub fn answer(self, outcome: Answered<G::Found>) {
         let (found, reads) = match outcome {
             Ok(Answers { found, reads }) => (found, reads),
             Err(error) => return self.fail(error),

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::directory::{Consistency, Error, Found, Mutation, Resolved, Store, Tenant, User, WireUser};
+use crate::directory::{Consistency, Error, Found, Mutation, Outcome, Resolved, Store, Tenant, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
-use batch::{Answers, Group, Outcome};
+use batch::{Answered, Answers, Group};
 use queue::Queue;
 
 /// How a [`Coalesced`] store works.
@@ -64,7 +64,7 @@ impl Store for Coalesced {
         Ok(self.users.look_up(tenant, ids).await?.found)
     }
 
-    async fn mutate(&self, mutation: Mutation) -> Result<User, Error> {
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
         self.inner.mutate(mutation).await
     }
 
@@ -77,7 +77,7 @@ impl Group for Consistency {
     type Key = IdentityKey;
     type Found = Found;
 
-    async fn ask(&self, store: &dyn Store, keys: &[IdentityKey]) -> Outcome<Found> {
+    async fn ask(&self, store: &dyn Store, keys: &[IdentityKey]) -> Answered<Found> {
         let Resolved { found, reads } = store.resolve(keys, *self).await?;
         Ok(Answers { found, reads })
     }
@@ -87,7 +87,7 @@ impl Group for Tenant {
     type Key = LocalityId;
     type Found = WireUser;
 
-    async fn ask(&self, store: &dyn Store, ids: &[LocalityId]) -> Outcome<WireUser> {
+    async fn ask(&self, store: &dyn Store, ids: &[LocalityId]) -> Answered<WireUser> {
         // Nobody is told how many reads it takes to find users by their ids.
         Ok(Answers { found: store.get(self, ids).await?, reads: 0 })
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Options;
-use super::batch::{Batch, Group, LookUp, Outcome};
+use super::batch::{Answered, Batch, Group, LookUp};
 use crate::directory::{Error, Store};
 
 pub struct Queue<G: Group> {
@@ -20,7 +20,7 @@ impl<G: Group> Queue<G> {
     }
 
     /// Looks `keys` up in a call that may be shared with others of the group.
-    pub async fn look_up(self: &Arc<Self>, group: &G, keys: &[G::Key]) -> Outcome<G::Found> {
+    pub async fn look_up(self: &Arc<Self>, group: &G, keys: &[G::Key]) -> Answered<G::Found> {
         let (look_up, outcome) = LookUp::new(keys);
         if let Some(slot) = self.join(group, look_up) {
             tokio::spawn(slot.run());

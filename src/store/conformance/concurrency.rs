@@ -158,7 +158,7 @@ pub async fn a_caller_that_goes_away_leaves_all_or_nothing(f: Fixture) -> Result
         let (dropped, again) = (send()?, send()?);
         ids.extend([dropped.user_id, again.user_id]);
         let_go(&f, dropped, n).await;
-        answers.push(f.store.mutate(again).await?);
+        answers.push(f.mutate(again).await?);
         names.extend(own);
     }
     let users = f.invariants(&ids, &names).await?;

@@ -54,26 +54,31 @@ impl Fixture {
         Ok(self.mutation(self.ids.next_id(), create(names)?))
     }
 
+    /// Carries out a mutation that is about a user.
+    pub async fn mutate(&self, mutation: Mutation) -> Result<User, Error> {
+        self.store.mutate(mutation).await?.into_user()
+    }
+
     /// Creates a user who owns `names`.
     pub async fn create(&self, names: &[&str]) -> Result<User, Failure> {
-        Ok(self.store.mutate(self.creation(names)?).await?)
+        Ok(self.mutate(self.creation(names)?).await?)
     }
 
     /// Carries out a change on an id that nobody has.
     pub async fn change_new(&self, change: Change) -> Result<User, Error> {
-        self.store.mutate(self.mutation(self.ids.next_id(), change)).await
+        self.mutate(self.mutation(self.ids.next_id(), change)).await
     }
 
     /// Changes a user of the default tenant.
     pub async fn change(&self, user: &User, change: Change) -> Result<User, Error> {
-        self.store.mutate(self.mutation(user.id, change)).await
+        self.mutate(self.mutation(user.id, change)).await
     }
 
     /// The mutations at once, each in a task of its own; their outcomes, in order.
     pub async fn all(&self, mutations: Vec<Mutation>) -> Result<Vec<Result<User, Error>>, Failure> {
         let start = |mutation| {
             let store = self.store.clone();
-            tokio::spawn(async move { store.mutate(mutation).await })
+            tokio::spawn(async move { store.mutate(mutation).await?.into_user() })
         };
         let tasks: Vec<_> = mutations.into_iter().map(start).collect();
         let mut outcomes = Vec::with_capacity(tasks.len());

@@ -7,7 +7,7 @@ use super::fixture::{Fixture, draft, key, link, replace, tenant, unlink};
 use crate::directory::{Change, Consistency, Error, Mutation, Update, User};
 
 async fn create_in(f: &Fixture, name: &str, names: &[&str]) -> Result<User, Failure> {
-    Ok(f.store.mutate(Mutation { tenant: tenant(name)?, ..f.creation(names)? }).await?)
+    Ok(f.mutate(Mutation { tenant: tenant(name)?, ..f.creation(names)? }).await?)
 }
 
 async fn owner_in(f: &Fixture, tenant: &str, name: &str) -> Result<Option<User>, Failure> {
@@ -31,7 +31,7 @@ pub async fn tenants_share_nothing(f: Fixture) -> Result<(), Failure> {
         "users of tenant a",
     )?;
     let gone = f.mutation(b.id, unlink("handle:joe")?);
-    f.store.mutate(Mutation { tenant: tenant("a-b")?, ..gone }).await?;
+    f.mutate(Mutation { tenant: tenant("a-b")?, ..gone }).await?;
     equal(&owner_in(&f, "a-b", "handle:joe").await?, &None, "the owner in tenant a-b after the unlink")?;
     equal(&owner_in(&f, "a", "handle:joe").await?, &Some(a), "the owner in tenant a after another's unlink")
 }
@@ -47,7 +47,7 @@ pub async fn no_change_reaches_another_tenant(f: Fixture) -> Result<(), Failure>
     ];
     for change in changes {
         let mutation = Mutation { tenant: tenant("other")?, ..f.mutation(user.id, change) };
-        refused(f.store.mutate(mutation).await, &Error::UserNotFound)?;
+        refused(f.mutate(mutation).await, &Error::UserNotFound)?;
     }
     f.is_kept(&user).await?;
     equal(&owner_in(&f, "other", "handle:mallory").await?, &None, "the owner of what was refused")
@@ -57,7 +57,7 @@ pub async fn an_id_is_given_once(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&["handle:first"]).await?;
     for name in ["default", "other"] {
         let again = Mutation { user_id: user.id, tenant: tenant(name)?, ..f.creation(&["handle:second"])? };
-        refused(f.store.mutate(again).await, &Error::Internal("an id was given twice".into()))?;
+        refused(f.mutate(again).await, &Error::Internal("an id was given twice".into()))?;
         equal(&owner_in(&f, name, "handle:second").await?, &None, "the owner of what was refused")?;
     }
     f.is_kept(&user).await
@@ -127,7 +127,7 @@ pub async fn spellings_of_one_identifier_collide(f: Fixture) -> Result<(), Failu
         let owner = f.create(&[first]).await?;
         f.owns(&owner, &[second]).await?;
         let other = f.create(&[]).await?;
-        taken(f.store.mutate(f.creation(&["handle:free", second])?).await, &owner, "user.identities[1].identifier")?;
+        taken(f.mutate(f.creation(&["handle:free", second])?).await, &owner, "user.identities[1].identifier")?;
         taken(f.change(&other, link(second)?).await, &owner, "identifier")?;
         f.free(&["handle:free"]).await?;
         f.is_kept(&owner).await?;

@@ -24,7 +24,7 @@ pub async fn link_gives_an_identity(f: Fixture) -> Result<(), Failure> {
     if let Change::Link(draft) = &mut mutation.change {
         draft.verification.clone_from(&verification);
     }
-    let user = f.store.mutate(mutation).await?;
+    let user = f.mutate(mutation).await?;
     equal(&names(&user), &vec!["email:joe@example.com".to_owned(), "handle:joe".to_owned()], "what the user owns")?;
     equal(&user.identities[0], &before.identities[0], "the identity from before")?;
     equal(&user.identities[1].link_time, &time, "when it was linked")?;
@@ -51,7 +51,7 @@ pub async fn link_of_anothers_is_refused(f: Fixture) -> Result<(), Failure> {
     taken(f.change(&other, replace("handle:other", "handle:joe")?).await, &owner, "new_identifier")?;
     let creation = f.creation(&["handle:third", "social:github/3", "email:joe@example.com"])?;
     let id = creation.user_id;
-    taken(f.store.mutate(creation).await, &owner, "user.identities[2].identifier")?;
+    taken(f.mutate(creation).await, &owner, "user.identities[2].identifier")?;
     f.free(&["handle:third", "social:github/3"]).await?;
     equal(&f.get(id).await?, &None, "the user that was refused")?;
     f.is_kept(&other).await?;
@@ -98,7 +98,7 @@ pub async fn changes_of_nobody_are_refused(f: Fixture) -> Result<(), Failure> {
     ];
     let id = f.ids.next_id();
     for change in changes {
-        refused(f.store.mutate(f.mutation(id, change)).await, &Error::UserNotFound)?;
+        refused(f.mutate(f.mutation(id, change)).await, &Error::UserNotFound)?;
     }
     equal(&f.get(id).await?, &None, "the user who is not there")?;
     f.free(&["handle:nobody", "handle:somebody"]).await

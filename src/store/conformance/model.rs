@@ -10,7 +10,8 @@ use super::fixture::{identifier, tenant};
 use super::step::{ATTRIBUTES, Action, Etag, NAMES, Step, TENANTS, all, set};
 use super::{Failure, Place};
 use crate::directory::{
-    Change, Consistency, Draft, DraftIdentity, Error, Identity, Limits, Mutation, Request, Store, Timestamp, User,
+    Change, Consistency, Draft, DraftIdentity, Error, Identity, Limits, Mutation, Outcome, Request, Store, Timestamp,
+    User,
 };
 use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION};
 use crate::locality::{Generator, LocalityId, Mode};
@@ -28,7 +29,7 @@ pub async fn run(place: Arc<dyn Place>, steps: &[Step]) -> Result<(), Failure> {
     let mut store = place.open().await?;
     for (n, step) in steps.iter().enumerate() {
         if let Some(mutation) = model.mutation(step, ids.next_id())? {
-            let outcome = store.mutate(mutation.clone()).await;
+            let outcome = store.mutate(mutation.clone()).await.and_then(Outcome::into_user);
             model.judge(&mutation, step, outcome).map_err(|e| format!("step {n}, {step:?}: {e}"))?;
         } else {
             drop(store);

@@ -16,7 +16,7 @@ fn numbered(count: usize) -> BTreeMap<String, Value> {
 /// Changes `user` with room for this many identities and attributes.
 async fn limited(f: &Fixture, user: &User, room: usize, change: Change) -> Result<User, Error> {
     let limits = Limits { identities: room, attributes: room, ..Limits::default() };
-    f.store.mutate(Mutation { limits, ..f.mutation(user.id, change) }).await
+    f.mutate(Mutation { limits, ..f.mutation(user.id, change) }).await
 }
 
 const fn too_many(what: &'static str, limit: usize, count: usize) -> Error {
@@ -26,9 +26,9 @@ const fn too_many(what: &'static str, limit: usize, count: usize) -> Error {
 pub async fn identities_are_limited(f: Fixture) -> Result<(), Failure> {
     let limits = Limits { identities: 2, ..Limits::default() };
     let creation = Mutation { limits, ..f.creation(&["handle:a", "handle:b", "handle:c"])? };
-    refused(f.store.mutate(creation).await, &too_many("identities", 2, 3))?;
+    refused(f.mutate(creation).await, &too_many("identities", 2, 3))?;
     f.free(&["handle:a", "handle:b", "handle:c"]).await?;
-    let user = f.store.mutate(Mutation { limits, ..f.creation(&["handle:a", "handle:b"])? }).await?;
+    let user = f.mutate(Mutation { limits, ..f.creation(&["handle:a", "handle:b"])? }).await?;
     refused(limited(&f, &user, 2, link("handle:c")?).await, &too_many("identities", 2, 3))?;
     equal(&limited(&f, &user, 2, link("handle:b")?).await?, &user, "a link again of a user who is full")?;
     f.free(&["handle:c"]).await?;

@@ -65,7 +65,7 @@ pub async fn every_kind_and_value_comes_back(f: Fixture) -> Result<(), Failure> 
     equal(kinds.as_slice(), &Kind::ALL, "the kinds that this case tries")?;
     let mutation = f.mutation(f.ids.next_id(), Change::Create(draft.clone()));
     let (id, time) = (mutation.user_id, mutation.time);
-    let user = f.store.mutate(mutation).await?;
+    let user = f.mutate(mutation).await?;
     equal(&user.id, &id, "the id")?;
     equal(&user.create_time, &time, "when it was created")?;
     equals_draft(&user, &draft)?;

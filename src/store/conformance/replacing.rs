@@ -15,7 +15,7 @@ pub async fn replace_moves_in_one_step(f: Fixture) -> Result<(), Failure> {
     let before = f.create(&["handle:old", "handle:other", "email:joe@example.com"]).await?;
     let mutation = f.mutation(before.id, replace("handle:OLD", "handle:New")?);
     let time = mutation.time;
-    let user = f.store.mutate(mutation).await?;
+    let user = f.mutate(mutation).await?;
     let new = &user.identities[0];
     equal(&new.identifier, &identifier("handle:new")?, "the identity in the old one's place")?;
     equal(&new.display.as_str(), &"New", "what was typed")?;

@@ -8,13 +8,13 @@ use crate::directory::{Error, Mutation, Request, Timestamp};
 pub async fn a_repeated_create_makes_one_user(f: Fixture) -> Result<(), Failure> {
     let names = ["handle:joe", "email:joe@example.com"];
     let creation = |f: &Fixture| Ok::<_, Failure>(Mutation { request: request("create", 1), ..f.creation(&names)? });
-    let user = f.store.mutate(creation(&f)?).await?;
+    let user = f.mutate(creation(&f)?).await?;
     let again = creation(&f)?;
     let id = again.user_id;
-    equal(&f.store.mutate(again).await?, &user, "the answer to the same request")?;
+    equal(&f.mutate(again).await?, &user, "the answer to the same request")?;
     equal(&f.get(id).await?, &None, "a second user")?;
     let user = f.change(&user, unlink("handle:joe")?).await?;
-    equal(&f.store.mutate(creation(&f)?).await?, &user, "the user as it is now")?;
+    equal(&f.mutate(creation(&f)?).await?, &user, "the user as it is now")?;
     f.free(&["handle:joe"]).await?;
     f.is_kept(&user).await
 }
@@ -25,10 +25,10 @@ pub async fn a_repeated_change_happens_once(f: Fixture) -> Result<(), Failure> {
     let linking = |f: &Fixture| -> Result<Mutation, Failure> {
         Ok(Mutation { request: request("link", 1), etag: etag.clone(), ..f.mutation(first.id, link("handle:new")?) })
     };
-    let linked = f.store.mutate(linking(&f)?).await?;
-    equal(&f.store.mutate(linking(&f)?).await?, &linked, "the answer to the same request, whose etag is stale by now")?;
+    let linked = f.mutate(linking(&f)?).await?;
+    equal(&f.mutate(linking(&f)?).await?, &linked, "the answer to the same request, whose etag is stale by now")?;
     let unlinked = f.change(&first, unlink("handle:new")?).await?;
-    equal(&f.store.mutate(linking(&f)?).await?, &unlinked, "the user as it is now")?;
+    equal(&f.mutate(linking(&f)?).await?, &unlinked, "the user as it is now")?;
     f.free(&["handle:new"]).await?;
     f.is_kept(&unlinked).await
 }
@@ -36,10 +36,10 @@ pub async fn a_repeated_change_happens_once(f: Fixture) -> Result<(), Failure> {
 pub async fn a_request_id_names_one_request(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&["handle:joe"]).await?;
     for (key, change) in [("changes", link("handle:new")?), ("changes-nothing", link("handle:joe")?)] {
-        let user = f.store.mutate(Mutation { request: request(key, 1), ..f.mutation(user.id, change) }).await?;
+        let user = f.mutate(Mutation { request: request(key, 1), ..f.mutation(user.id, change) }).await?;
         for other in [link("handle:other")?, unlink("handle:joe")?, unlink("handle:nobody")?] {
             let reused = Mutation { request: request(key, 2), ..f.mutation(user.id, other) };
-            refused(f.store.mutate(reused).await, &Error::RequestIdReused)?;
+            refused(f.mutate(reused).await, &Error::RequestIdReused)?;
         }
         f.is_kept(&user).await?;
     }
@@ -54,7 +54,7 @@ pub async fn requests_with_other_keys_are_others(f: Fixture) -> Result<(), Failu
         let key = format!("{tenant},{method},{id},{caller}");
         let creation = f.creation(&[&format!("handle:user{n}")])?;
         let wanted = creation.user_id;
-        let user = f.store.mutate(Mutation { request: request(&key, n as u64), ..creation }).await?;
+        let user = f.mutate(Mutation { request: request(&key, n as u64), ..creation }).await?;
         equal(&user.id, &wanted, &format!("who was created by request {n}"))?;
         f.is_kept(&user).await?;
     }
@@ -66,7 +66,7 @@ pub async fn a_request_is_remembered_for_a_day(f: Fixture) -> Result<(), Failure
     let start = user.create_time.as_millis();
     let at = |millis: i64, change| {
         let time = Timestamp::from_millis(start + millis);
-        f.store.mutate(Mutation { time, request: request("key", 1), ..f.mutation(user.id, change) })
+        f.mutate(Mutation { time, request: request("key", 1), ..f.mutation(user.id, change) })
     };
     at(0, link("handle:new")?).await?;
     let user = f.change(&user, unlink("handle:new")?).await?;
@@ -88,15 +88,15 @@ pub async fn forgetting_spares_what_was_sent_again(f: Fixture) -> Result<(), Fai
         Ok(Mutation { time, request: request(&format!("r{n}"), 1), ..f.mutation(user.id, link(&name)?) })
     };
     for n in 0..20 {
-        f.store.mutate(later(0, n, format!("handle:old{n}"))?).await?;
+        f.mutate(later(0, n, format!("handle:old{n}"))?).await?;
     }
     for n in 0..20 {
-        f.store.mutate(later(1, n, format!("handle:new{n}"))?).await?;
+        f.mutate(later(1, n, format!("handle:new{n}"))?).await?;
     }
     let user = f.get(user.id).await?.ok_or("the user is gone")?;
     equal(&user.identities.len(), &40, "identities")?;
     for n in 0..20 {
-        let again = f.store.mutate(later(1, n, format!("handle:again{n}"))?).await?;
+        let again = f.mutate(later(1, n, format!("handle:again{n}"))?).await?;
         equal(&again, &user, &format!("the answer to request {n}, sent a third time"))?;
     }
     f.is_kept(&user).await
@@ -108,13 +108,13 @@ pub async fn a_refused_request_is_not_remembered(f: Fixture) -> Result<(), Failu
     let send = |fingerprint| -> Result<Mutation, Failure> {
         Ok(Mutation { request: request("key", fingerprint), ..f.mutation(user.id, link("handle:joe")?) })
     };
-    taken(f.store.mutate(send(1)?).await, &owner, "identifier")?;
+    taken(f.mutate(send(1)?).await, &owner, "identifier")?;
     let stale = Mutation { etag: Some("0".repeat(16)), ..send(1)? };
-    refused(f.store.mutate(stale).await, &Error::EtagMismatch)?;
+    refused(f.mutate(stale).await, &Error::EtagMismatch)?;
     f.change(&owner, unlink("handle:joe")?).await?;
-    let linked = f.store.mutate(send(2)?).await?;
+    let linked = f.mutate(send(2)?).await?;
     f.owns(&linked, &["handle:joe"]).await?;
-    refused(f.store.mutate(send(1)?).await, &Error::RequestIdReused)
+    refused(f.mutate(send(1)?).await, &Error::RequestIdReused)
 }
 
 pub async fn one_request_at_once_many_times_happens_once(f: Fixture) -> Result<(), Failure> {

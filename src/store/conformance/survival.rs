@@ -23,12 +23,12 @@ pub async fn everything_survives_closing(f: Fixture) -> Result<(), Failure> {
 
 pub async fn requests_survive_closing(f: Fixture) -> Result<(), Failure> {
     let creation = Mutation { request: request("key", 1), ..f.creation(&["handle:joe"])? };
-    let user = f.store.mutate(creation.clone()).await?;
+    let user = f.mutate(creation.clone()).await?;
     let f = f.reopen().await?;
     let again = Mutation { user_id: f.ids.next_id(), ..creation };
-    equal(&f.store.mutate(again.clone()).await?, &user, "the answer to a request of before")?;
+    equal(&f.mutate(again.clone()).await?, &user, "the answer to a request of before")?;
     let reused = Mutation { request: request("key", 2), ..again };
-    refused(f.store.mutate(reused).await, &Error::RequestIdReused)?;
+    refused(f.mutate(reused).await, &Error::RequestIdReused)?;
     f.is_kept(&user).await
 }
 

@@ -103,14 +103,14 @@ pub async fn an_etag_is_enforced(f: Fixture) -> Result<(), Failure> {
     for change in changes {
         for etag in [first.etag(), String::new(), user.etag().to_uppercase() + "0"] {
             let mutation = Mutation { etag: Some(etag), ..f.mutation(user.id, change.clone()) };
-            refused(f.store.mutate(mutation).await, &Error::EtagMismatch)?;
+            refused(f.mutate(mutation).await, &Error::EtagMismatch)?;
         }
     }
     f.free(&["handle:eve"]).await?;
     f.is_kept(&user).await?;
     let mut user = user;
     for change in [link("handle:eve")?, unlink("handle:joe")?, update(&["display_name"], "Eve", &[])?] {
-        user = f.store.mutate(Mutation { etag: Some(user.etag()), ..f.mutation(user.id, change) }).await?;
+        user = f.mutate(Mutation { etag: Some(user.etag()), ..f.mutation(user.id, change) }).await?;
         f.is_kept(&user).await?;
     }
     Ok(())
@@ -120,7 +120,7 @@ pub async fn times_never_go_back(f: Fixture) -> Result<(), Failure> {
     let user = named(&f).await?;
     let early = Timestamp::from_millis(user.create_time.as_millis() - 86_400_000);
     let mutation = Mutation { time: early, ..f.mutation(user.id, link("email:joe@example.com")?) };
-    let after = f.store.mutate(mutation).await?;
+    let after = f.mutate(mutation).await?;
     equal(&after.update_time, &user.update_time, "the time of a change while the clock was behind")?;
     ensure(after.etag() != user.etag(), "the etag is the same after a change while the clock was behind")?;
     f.is_kept(&after).await

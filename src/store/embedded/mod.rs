@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 
 pub use error::OpenError;
 
-use crate::directory::{Consistency, Error, Mutation, Resolved, Store, Tenant, User, WireUser};
+use crate::directory::{Consistency, Error, Mutation, Outcome, Resolved, Store, Tenant, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 use error::Fault;
@@ -132,7 +132,7 @@ impl Store for Embedded {
         self.read(ids, |snapshot, id| snapshot.get(tenant, *id)).await
     }
 
-    async fn mutate(&self, mutation: Mutation) -> Result<User, Error> {
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
         let (answer, outcome) = oneshot::channel();
         self.send(Job::Mutate(Box::new(mutation), answer))?;
         outcome.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown(Fault::Panicked.into())))

@@ -6,7 +6,7 @@ use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata};
 
 use super::error::Fault;
 use super::hints::Hints;
-use super::schema::{Claim, IDENTITIES, USERS, wire_user};
+use super::schema::{IDENTITIES, USERS, resolves_to, wire_user};
 use crate::directory::{Found, Tenant, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -15,7 +15,7 @@ use crate::locality::LocalityId;
 /// of its time.
 pub struct Snapshot {
     users: ReadOnlyTable<&'static [u8; 16], &'static [u8]>,
-    identities: ReadOnlyTable<&'static [u8], &'static [u8; Claim::BYTES]>,
+    identities: ReadOnlyTable<&'static [u8], &'static [u8]>,
     hints: Arc<Hints>,
 }
 
@@ -41,10 +41,10 @@ impl Snapshot {
         {
             return Ok(Some(found));
         }
-        let Some(claim) = self.identities.get(key.as_str().as_bytes())? else {
+        let claim = self.identities.get(key.as_str().as_bytes())?;
+        let Some(owner) = claim.and_then(|claim| resolves_to(claim.value())) else {
             return Ok(None);
         };
-        let owner = Claim::owner(claim.value());
         match self.user(owner)?.and_then(|user| Found::new(user, key)) {
             None => Err(Fault::damaged("a claim of a user who does not list it")),
             found => {

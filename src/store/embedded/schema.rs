@@ -6,41 +6,67 @@ use prost::Message;
 use redb::TableDefinition;
 
 use super::error::Fault;
-use crate::directory::{User, WireUser, wire_fields};
+use crate::directory::{Claim, Record, Timestamp, WireUser, wire_fields};
 use crate::locality::LocalityId;
 
 /// The version of what this module describes. A store with another one is not opened.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// What the store says of itself: `schema` has [`VERSION`].
 pub const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// User id to [`UserRecord`].
 pub const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
-/// Identity key to [`Claim`]: unique, being the key. As bytes, which order like text and need no check on every step.
-pub const IDENTITIES: TableDefinition<'_, &[u8], &[u8; Claim::BYTES]> = TableDefinition::new("identities");
+/// Identity key to claim: unique, being the key. As bytes, which order like text and need no check on every step.
+pub const IDENTITIES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("identities");
 /// Request key to [`RequestRecord`].
 pub const REQUESTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("requests");
 /// Time of a request, in milliseconds, and its key: what to forget first.
 pub const REQUEST_TIMES: TableDefinition<'_, (i64, &str), ()> = TableDefinition::new("request_times");
 
-/// Gives an identity key to one user: 16 bytes of user id, then the version of the rules that made the key, big-endian.
-pub struct Claim;
+/// The bytes of a claim on an identity that a user owns: 16 of the user's id, then the version of the rules that made the
+/// key. Any other claim has [`FLAGS`] and a time after them. Numbers are big-endian.
+const OWNED: usize = 18;
+/// The bytes of a claim that is a guard, or held, or nobody's: those above, a byte of flags, and until when it is held.
+const OTHER: usize = 27;
 
-impl Claim {
-    pub const BYTES: usize = 18;
+const GUARD: u8 = 1;
+const HELD: u8 = 2;
+const NOBODYS: u8 = 4;
 
-    pub fn encode(owner: LocalityId, rules_version: u32) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        bytes[..16].copy_from_slice(owner.as_bytes());
-        bytes[16..].copy_from_slice(&(rules_version as u16).to_be_bytes());
-        bytes
+/// The stored form of a claim.
+pub fn encode_claim(claim: &Claim) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(OTHER);
+    bytes.extend(claim.owner.map_or([0; 16], |owner| *owner.as_bytes()));
+    bytes.extend((claim.rules_version as u16).to_be_bytes());
+    if claim.resolves_to().is_none() {
+        let flag = |holds: bool, flag: u8| if holds { flag } else { 0 };
+        bytes.push(flag(claim.guard, GUARD) | flag(claim.hold.is_some(), HELD) | flag(claim.owner.is_none(), NOBODYS));
+        bytes.extend(claim.hold.map_or(0, Timestamp::as_millis).to_be_bytes());
     }
+    bytes
+}
 
-    pub fn owner(bytes: &[u8; Self::BYTES]) -> LocalityId {
-        let mut id = [0; 16];
-        id.copy_from_slice(&bytes[..16]);
-        LocalityId::from(id)
-    }
+/// The claim of a stored form.
+pub fn decode_claim(bytes: &[u8]) -> Result<Claim, Fault> {
+    let fault = || Fault::damaged("a claim that is too short");
+    let (owner, rest) = bytes.split_first_chunk::<16>().ok_or_else(fault)?;
+    let (version, rest) = rest.split_first_chunk().ok_or_else(fault)?;
+    let (flags, hold) = match rest.split_first() {
+        None => (0, 0),
+        Some((flags, until)) => (*flags, i64::from_be_bytes(until.try_into().map_err(Fault::damaged)?)),
+    };
+    Ok(Claim {
+        owner: (flags & NOBODYS == 0).then(|| LocalityId::from(*owner)),
+        guard: flags & GUARD != 0,
+        hold: (flags & HELD != 0).then(|| Timestamp::from_millis(hold)),
+        rules_version: u16::from_be_bytes(*version).into(),
+    })
+}
+
+/// The user to whom the key of a stored claim resolves.
+pub fn resolves_to(bytes: &[u8]) -> Option<LocalityId> {
+    let owned: &[u8; OWNED] = bytes.try_into().ok()?;
+    owned.first_chunk().map(|id| LocalityId::from(*id))
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -60,28 +86,24 @@ struct UserRecord {
     /// The user in wire form, so that a read copies bytes.
     #[prost(bytes = "bytes", tag = "1")]
     user: Bytes,
-    /// For each identity, in order, the version of the rules that made its canonical form.
-    #[prost(uint32, repeated, tag = "2")]
-    rules_versions: Vec<u32>,
+    /// What answers do not show.
+    #[prost(bytes = "bytes", tag = "2")]
+    private: Bytes,
 }
 
-/// The record of a user.
-pub fn encode_user(user: &User) -> Vec<u8> {
-    let rules_versions = user.identities.iter().map(|identity| identity.rules_version).collect();
-    UserRecord { user: WireUser::of(user).into_bytes(), rules_versions }.encode_to_vec()
+/// The stored form of a user.
+pub fn encode_user(record: &Record) -> Vec<u8> {
+    let (user, private) = record.encode();
+    UserRecord { user: user.into_bytes(), private: private.into() }.encode_to_vec()
 }
 
-/// The user of a record in wire form.
+/// The user of a stored form in wire form.
 pub fn wire_user(record: &[u8]) -> WireUser {
     WireUser::from_stored(Bytes::copy_from_slice(wire_fields::first(record, 1)))
 }
 
-/// The user of a record.
-pub fn decode_user(record: &[u8]) -> Result<User, Fault> {
+/// The user of a stored form.
+pub fn decode_user(record: &[u8]) -> Result<Record, Fault> {
     let record = UserRecord::decode(record).map_err(Fault::damaged)?;
-    let mut user = WireUser::from_stored(record.user).decode().map_err(Fault::damaged)?;
-    for (identity, version) in user.identities.iter_mut().zip(record.rules_versions) {
-        identity.rules_version = version;
-    }
-    Ok(user)
+    Record::decode(&WireUser::from_stored(record.user), &record.private).map_err(Fault::damaged)
 }

@@ -1,18 +1,19 @@
-//! The tables inside one write transaction, and how a mutation changes them. Every check of a mutation comes before its
-//! first write, so that a mutation that is refused leaves nothing behind for the others of its group.
+//! The tables inside one write transaction, and how a mutation changes them. A mutation is decided before its first
+//! write, so that one that is refused leaves nothing behind for the others of its group.
 
 use prost::Message;
 use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::error::Fault;
-use super::schema::{Claim, IDENTITIES, REQUEST_TIMES, REQUESTS, RequestRecord, USERS, decode_user, encode_user};
-use crate::directory::{ClaimChanges, Error, Mutation, Request, User, claim_changes};
-use crate::identifier::{IdentityKey, RULES_VERSION};
+use super::schema::{
+    IDENTITIES, REQUEST_TIMES, REQUESTS, RequestRecord, USERS, decode_claim, decode_user, encode_claim, encode_user,
+};
+use crate::directory::{ClaimWrite, Decision, Effects, Error, Mutation, Needs, Outcome, Request, Timestamp, View};
 use crate::locality::LocalityId;
 
 pub struct Tables<'t> {
     users: Table<'t, &'static [u8; 16], &'static [u8]>,
-    identities: Table<'t, &'static [u8], &'static [u8; Claim::BYTES]>,
+    identities: Table<'t, &'static [u8], &'static [u8]>,
     requests: Table<'t, &'static str, &'static [u8]>,
     request_times: Table<'t, (i64, &'static str), ()>,
 }
@@ -27,53 +28,66 @@ impl<'t> Tables<'t> {
         })
     }
 
-    /// Applies a mutation. The outer error is the store's, and ends the transaction; the inner one is the caller's.
-    pub fn mutate(&mut self, mutation: &Mutation) -> Result<Result<User, Error>, Fault> {
-        if let Some(outcome) = self.repeated(mutation)? {
-            return Ok(outcome);
-        }
-        let before = self.user(mutation.user_id)?;
-        let after = match mutation.apply(before.as_ref()) {
-            Ok(after) => after,
-            Err(error) => return Ok(Err(error)),
+    /// Carries out a mutation. The outer error is the store's, and ends the transaction; the inner one is the caller's.
+    pub fn mutate(&mut self, mutation: &Mutation) -> Result<Result<Outcome, Error>, Fault> {
+        let again = match self.repeated(mutation)? {
+            Some(Ok(subject)) => Some(subject),
+            Some(Err(refused)) => return Ok(Err(refused)),
+            None => None,
         };
-        let claims = claim_changes(before.as_ref(), &after);
-        for key in &claims.taken {
-            if let Some(owner) = self.owner(key)? {
-                return Ok(Err(mutation.taken(key, owner)));
+        let mut view = View::default();
+        let mut needs =
+            again.map_or_else(|| mutation.needs(), |subject| Needs { users: vec![subject], claims: vec![] });
+        let effects = loop {
+            self.read(needs, &mut view)?;
+            let decision = match again {
+                Some(subject) => mutation.decide_again(subject, &view),
+                None => mutation.decide(&view),
+            };
+            match decision {
+                Ok(Decision::Done(effects)) => break effects,
+                Ok(Decision::Read(more)) => needs = more,
+                Err(refused) => return Ok(Err(refused)),
             }
+        };
+        self.write(&effects)?;
+        if let Some(request) = mutation.request.as_ref().filter(|_| again.is_none()) {
+            self.remember(request, effects.subject, mutation.time)?;
         }
-        if before.as_ref() != Some(&after) {
-            self.write(&after, &claims)?;
-        }
-        if let Some(request) = &mutation.request {
-            self.remember(request, mutation)?;
-        }
-        Ok(Ok(after))
+        Ok(Ok(effects.into_outcome()))
     }
 
-    fn user(&self, id: LocalityId) -> Result<Option<User>, Fault> {
-        let record = self.users.get(id.as_bytes())?;
-        record.map(|record| decode_user(record.value())).transpose()
-    }
-
-    fn owner(&self, key: &IdentityKey) -> Result<Option<LocalityId>, Fault> {
-        Ok(self.identities.get(key.as_str().as_bytes())?.map(|claim| Claim::owner(claim.value())))
-    }
-
-    fn write(&mut self, user: &User, claims: &ClaimChanges) -> Result<(), Fault> {
-        for key in &claims.released {
-            self.identities.remove(key.as_str().as_bytes())?;
+    /// Adds to the view what the decision needs.
+    fn read(&self, needs: Needs, view: &mut View) -> Result<(), Fault> {
+        for id in needs.users {
+            let record = self.users.get(id.as_bytes())?.map(|record| decode_user(record.value()));
+            view.add_user(id, record.transpose()?);
         }
-        for key in &claims.taken {
-            self.identities.insert(key.as_str().as_bytes(), &Claim::encode(user.id, RULES_VERSION))?;
+        for key in needs.claims {
+            let claim = self.identities.get(key.as_str().as_bytes())?.map(|claim| decode_claim(claim.value()));
+            view.add_claim(key, claim.transpose()?);
         }
-        self.users.insert(user.id.as_bytes(), encode_user(user).as_slice())?;
         Ok(())
     }
 
-    /// The answer to a mutation whose request was answered before.
-    fn repeated(&self, mutation: &Mutation) -> Result<Option<Result<User, Error>>, Fault> {
+    fn write(&mut self, effects: &Effects) -> Result<(), Fault> {
+        for (key, write) in &effects.claims {
+            let key = key.as_str().as_bytes();
+            match write {
+                ClaimWrite::Insert(claim) | ClaimWrite::Update(claim) => {
+                    self.identities.insert(key, encode_claim(claim).as_slice())?
+                }
+                ClaimWrite::Delete => self.identities.remove(key)?,
+            };
+        }
+        for record in &effects.users {
+            self.users.insert(record.id().as_bytes(), encode_user(record).as_slice())?;
+        }
+        Ok(())
+    }
+
+    /// The user whom the answer to this very request was about, if it was carried out before.
+    fn repeated(&self, mutation: &Mutation) -> Result<Option<Result<LocalityId, Error>>, Fault> {
         let Some(request) = &mutation.request else { return Ok(None) };
         let Some(record) = self.requests.get(request.key.as_str())? else { return Ok(None) };
         let record = RequestRecord::decode(record.value()).map_err(Fault::damaged)?;
@@ -84,12 +98,12 @@ impl<'t> Tables<'t> {
             return Ok(Some(Err(Error::RequestIdReused)));
         }
         let id: [u8; 16] = record.user_id.as_slice().try_into().map_err(Fault::damaged)?;
-        Ok(Some(self.user(LocalityId::from(id))?.ok_or(Error::UserNotFound)))
+        Ok(Some(Ok(LocalityId::from(id))))
     }
 
-    fn remember(&mut self, request: &Request, mutation: &Mutation) -> Result<(), Fault> {
-        let time = mutation.time.as_millis();
-        let user_id = mutation.user_id.as_bytes().to_vec();
+    fn remember(&mut self, request: &Request, subject: LocalityId, time: Timestamp) -> Result<(), Fault> {
+        let time = time.as_millis();
+        let user_id = subject.as_bytes().to_vec();
         let record = RequestRecord { user_id, fingerprint: request.fingerprint, time }.encode_to_vec();
         self.requests.insert(request.key.as_str(), record.as_slice())?;
         self.request_times.insert((time, request.key.as_str()), ())?;

@@ -13,18 +13,18 @@ use super::error::Fault;
 use super::read::Snapshot;
 use super::transaction::Tables;
 use super::{Opener, Published};
-use crate::directory::{Error, Mutation, User};
+use crate::directory::{Error, Mutation, Outcome};
 
 /// What the writer is asked to do.
 pub enum Job {
     /// Apply a mutation and answer.
-    Mutate(Box<Mutation>, oneshot::Sender<Outcome>),
+    Mutate(Box<Mutation>, oneshot::Sender<Answer>),
     /// Open the database again: a read has failed.
     Reopen,
 }
 
-type Outcome = Result<User, Error>;
-type Answers = Vec<oneshot::Sender<Outcome>>;
+type Answer = Result<Outcome, Error>;
+type Answers = Vec<oneshot::Sender<Answer>>;
 
 /// How often a store that failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ enum Failure {
     /// Nothing was written.
     Before(Fault),
     /// The last step failed: what is on disk is known only after the database was opened again.
-    AtCommit(Fault, Vec<Outcome>),
+    AtCommit(Fault, Vec<Answer>),
 }
 
 impl Writer {
@@ -149,7 +149,7 @@ impl Writer {
     }
 }
 
-fn commit(database: &Database, mutations: &[Mutation]) -> Result<Vec<Outcome>, Failure> {
+fn commit(database: &Database, mutations: &[Mutation]) -> Result<Vec<Answer>, Failure> {
     let apply = || -> Result<_, Fault> {
         let mut transaction = database.begin_write()?;
         transaction.set_quick_repair(true);
@@ -167,7 +167,7 @@ fn commit(database: &Database, mutations: &[Mutation]) -> Result<Vec<Outcome>, F
 }
 
 /// A caller who has left is not there to be answered; what it asked for has happened all the same.
-fn answer(answers: Answers, outcomes: Vec<Outcome>) {
+fn answer(answers: Answers, outcomes: Vec<Answer>) {
     for (answer, outcome) in answers.into_iter().zip(outcomes) {
         let _ = answer.send(outcome);
     }

@@ -25,9 +25,6 @@ pub enum Fault {
     /// No answer came in time.
     #[error("MongoDB did not answer in time")]
     Late,
-    /// Others kept changing the same documents.
-    #[error("other mutations of the same users and identifiers kept getting in the way")]
-    Contended,
     /// So much is under way already that nothing more is begun.
     #[error("too many operations wait for MongoDB")]
     Crowded,
@@ -67,9 +64,7 @@ impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Damaged(_) => Self::Internal(fault.into()),
-            Fault::Driver(_) | Fault::Late | Fault::Contended | Fault::Crowded | Fault::Panicked => {
-                Self::Unavailable(fault.into())
-            }
+            Fault::Driver(_) | Fault::Late | Fault::Crowded | Fault::Panicked => Self::Unavailable(fault.into()),
         }
     }
 }

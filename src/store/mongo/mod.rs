@@ -1,10 +1,15 @@
 //! The store on MongoDB, a replica set or a sharded cluster: users by their ids and claims by their keys, in two
 //! collections sharded on `_id`. A look-up is two reads, each routed to one shard; a mutation is one transaction.
 
+mod cluster;
 mod connect;
 mod error;
+mod init;
 mod read;
 mod schema;
+mod shape;
+mod spread;
+mod survey;
 mod transaction;
 mod write;
 
@@ -18,8 +23,9 @@ use mongodb::{Client, Collection, Database};
 use tokio::sync::Semaphore;
 
 pub use error::OpenError;
+pub use init::{InitOptions, init};
 
-use crate::directory::{Consistency, Error, Mutation, Resolved, Store, Tenant, User, WireUser};
+use crate::directory::{Consistency, Error, Mutation, Outcome, Resolved, Store, Tenant, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 use error::Fault;
@@ -132,7 +138,7 @@ impl Store for Mongo {
         Ok(self.run(async move |collections| collections.get(&tenant, &ids).await).await??)
     }
 
-    async fn mutate(&self, mutation: Mutation) -> Result<User, Error> {
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
         match self.run(async move |collections| collections.mutate(&mutation).await).await {
             Ok(outcome) => outcome,
             Err(fault @ Fault::Panicked) => Err(Error::OutcomeUnknown(fault.into())),

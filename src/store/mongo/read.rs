@@ -125,9 +125,9 @@ impl Collections {
         let ids = owners.keys().map(|key| Bson::String((*key).to_owned())).collect();
         for batch in reads.find(&self.identities, ids).await? {
             for document in documents(&batch)? {
-                let (key, owner) = read_claim(document?)?;
-                if let Some(slot) = owners.get_mut(key) {
-                    *slot = Some(owner);
+                let (key, claim) = read_claim(document?)?;
+                if let Some(owner) = owners.get_mut(key) {
+                    *owner = claim.resolves_to();
                 }
             }
         }

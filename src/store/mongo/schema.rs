@@ -7,16 +7,16 @@ use mongodb::bson::{Binary, Bson, DateTime, Document, RawBsonRef, RawDocument, d
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::error::Fault;
-use crate::directory::{Mutation, Request, Timestamp, User, WireUser};
-use crate::identifier::{IdentityKey, RULES_VERSION};
+use crate::directory::{Claim, Record, Request, Timestamp, WireUser};
+use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
 /// The version of what this module describes.
 pub const VERSION: i64 = 1;
 
-/// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`RULES`].
+/// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`PRIVATE`].
 pub const USERS: &str = "users";
-/// Claims by their identity keys: [`USER`], [`RULES`].
+/// Claims by their identity keys: [`USER`], [`RULES`], [`GUARD`], [`HOLD`].
 pub const IDENTITIES: &str = "identities";
 /// Requests that were carried out, by a hash of their keys: [`USER`], [`FINGERPRINT`], [`TIME`].
 pub const REQUESTS: &str = "requests";
@@ -33,11 +33,16 @@ pub const REVISION: &str = "r";
 pub const TENANT: &str = "t";
 /// Of a user: all that is visible of it, in the form in which answers carry it.
 pub const WIRE: &str = "w";
-/// Of a claim: the version of the rules that made its key. Of a user: these versions, an identity each, in order; absent
-/// where all are the present one. Of the schema: its version.
+/// Of a user: what answers do not show; absent where there is nothing of that.
+pub const PRIVATE: &str = "x";
+/// Of a claim: the version of the rules that made its key. Of the schema: its version.
 pub const RULES: &str = "v";
-/// Of a claim or a request: the user's id.
+/// Of a claim or a request: the user's id. A claim of nobody has none.
 pub const USER: &str = "u";
+/// Of a claim: that it is a guard.
+pub const GUARD: &str = "g";
+/// Of a claim: until when it is held for its former owner.
+pub const HOLD: &str = "h";
 /// Of a request: a hash of what was asked for.
 pub const FINGERPRINT: &str = "f";
 /// Of a request: when it was carried out.
@@ -66,60 +71,70 @@ pub struct StoredUser {
     pub id: LocalityId,
     pub revision: i64,
     pub wire: WireUser,
-    rules_versions: Vec<u32>,
+    private: Vec<u8>,
 }
 
 impl StoredUser {
     pub fn read(document: &RawDocument) -> Result<Self, Fault> {
         let wire = document.get_binary(WIRE).map_err(Fault::damaged)?.bytes;
+        let private = document.get(PRIVATE).map_err(Fault::damaged)?.and_then(RawBsonRef::as_binary);
         Ok(Self {
             id: read_id(document, ID)?,
             revision: document.get_i64(REVISION).map_err(Fault::damaged)?,
             wire: WireUser::from_stored(Bytes::copy_from_slice(wire)),
-            rules_versions: rules_versions(document)?,
+            private: private.map(|binary| binary.bytes.to_vec()).unwrap_or_default(),
         })
     }
 
-    pub fn decode(&self) -> Result<User, Fault> {
-        let mut user = self.wire.decode().map_err(Fault::damaged)?;
-        for (identity, version) in user.identities.iter_mut().zip(&self.rules_versions) {
-            identity.rules_version = *version;
-        }
-        Ok(user)
+    pub fn decode(&self) -> Result<Record, Fault> {
+        Record::decode(&self.wire, &self.private).map_err(Fault::damaged)
     }
 }
 
-fn rules_versions(document: &RawDocument) -> Result<Vec<u32>, Fault> {
-    let Some(versions) = document.get(RULES).map_err(Fault::damaged)? else { return Ok(Vec::new()) };
-    let versions = versions.as_array().ok_or_else(|| Fault::damaged("rules' versions that are no list"))?;
-    let version = |value: RawBsonRef<'_>| value.as_i32().and_then(|version| version.try_into().ok());
-    let versions = versions.into_iter().map(|value| value.ok().and_then(version));
-    versions.collect::<Option<_>>().ok_or_else(|| Fault::damaged("a rules' version that is no number"))
-}
-
-/// The id of a user's document, and what it carries beside it.
-pub fn user_fields(user: &User, revision: i64) -> Document {
-    let wire = WireUser::of(user).into_bytes().to_vec();
-    let mut fields = doc! {
+/// The document of a user.
+pub fn user_document(record: &Record, revision: i64) -> Document {
+    let (wire, private) = record.encode();
+    let mut document = doc! {
+        ID: id_value(record.id()),
         REVISION: revision,
-        TENANT: user.tenant.as_str(),
-        WIRE: Binary { subtype: BinarySubtype::Generic, bytes: wire },
+        TENANT: record.user.tenant.as_str(),
+        WIRE: bytes(wire.into_bytes().to_vec()),
     };
-    if user.identities.iter().any(|identity| identity.rules_version != RULES_VERSION) {
-        let versions = user.identities.iter().map(|identity| Bson::Int32(identity.rules_version as i32));
-        fields.insert(RULES, versions.collect::<Vec<_>>());
+    if !private.is_empty() {
+        document.insert(PRIVATE, bytes(private));
     }
-    fields
+    document
 }
 
-/// The claim that gives `key` to `owner`.
-pub fn claim(key: &IdentityKey, owner: LocalityId) -> Document {
-    doc! { ID: key.as_str(), USER: id_value(owner), RULES: RULES_VERSION as i32 }
+fn bytes(bytes: Vec<u8>) -> Bson {
+    Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes })
 }
 
-/// The key of a claim, and its owner.
-pub fn read_claim(document: &RawDocument) -> Result<(&str, LocalityId), Fault> {
-    Ok((document.get_str(ID).map_err(Fault::damaged)?, read_id(document, USER)?))
+/// The document of a claim.
+pub fn claim_document(key: &IdentityKey, claim: &Claim) -> Document {
+    let mut document = doc! { ID: key.as_str(), RULES: claim.rules_version as i32 };
+    if let Some(owner) = claim.owner {
+        document.insert(USER, id_value(owner));
+    }
+    if claim.guard {
+        document.insert(GUARD, true);
+    }
+    if let Some(until) = claim.hold {
+        document.insert(HOLD, DateTime::from_millis(until.as_millis()));
+    }
+    document
+}
+
+/// The key of a claim, which is all that is read without copying, and the claim.
+pub fn read_claim(document: &RawDocument) -> Result<(&str, Claim), Fault> {
+    let hold = document.get(HOLD).map_err(Fault::damaged)?.and_then(RawBsonRef::as_datetime);
+    let claim = Claim {
+        owner: document.get(USER).map_err(Fault::damaged)?.map(|_| read_id(document, USER)).transpose()?,
+        guard: document.get(GUARD).map_err(Fault::damaged)?.is_some(),
+        hold: hold.map(|until| Timestamp::from_millis(until.timestamp_millis())),
+        rules_version: document.get_i32(RULES).map_err(Fault::damaged)? as u32,
+    };
+    Ok((document.get_str(ID).map_err(Fault::damaged)?, claim))
 }
 
 /// The id of a request's document: a hash, so that it needs no room for the key, and spreads over all shards.
@@ -127,13 +142,13 @@ pub fn request_id(request: &Request) -> Bson {
     id_value(LocalityId::from(xxh3_128(request.key.as_bytes()).to_be_bytes()))
 }
 
-/// The record that a mutation was carried out under the name `request`.
-pub fn request(request: &Request, mutation: &Mutation) -> Document {
+/// The record that a request about `subject` was carried out.
+pub fn request_document(request: &Request, subject: LocalityId, time: Timestamp) -> Document {
     doc! {
         ID: request_id(request),
-        USER: id_value(mutation.user_id),
+        USER: id_value(subject),
         FINGERPRINT: request.fingerprint as i64,
-        TIME: DateTime::from_millis(mutation.time.as_millis()),
+        TIME: DateTime::from_millis(time.as_millis()),
     }
 }
 

@@ -1,7 +1,9 @@
 //! One transaction with the statements of a mutation: users first, then claims by their keys, then the request, so that
 //! two transactions that want the same conflict early instead of waiting on each other.
 
-use mongodb::bson::{Document, RawDocumentBuf, doc};
+use std::collections::HashMap;
+
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::options::{
     Acknowledgment, ReadConcern, ReadPreference, SelectionCriteria, TransactionOptions, WriteConcern,
 };
@@ -10,14 +12,18 @@ use mongodb::{ClientSession, Collection};
 use super::Collections;
 use super::error::Fault;
 use super::schema::{
-    ID, REVISION, StoredRequest, StoredUser, USER, by_id, claim, id_value, key_value, request, request_id, user_fields,
+    ID, IDENTITIES, REVISION, StoredRequest, StoredUser, by_id, claim_document, id_value, key_value, read_claim,
+    request_document, request_id, user_document,
 };
-use crate::directory::{ClaimChanges, Mutation, Request, User};
+use crate::directory::{ClaimWrite, Effects, Needs, Record, Request, Timestamp, View};
+use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
 pub struct Transaction<'c> {
     collections: &'c Collections,
     session: ClientSession,
+    /// The revisions of the users that were read.
+    revisions: HashMap<LocalityId, i64>,
 }
 
 impl<'c> Transaction<'c> {
@@ -31,13 +37,37 @@ impl<'c> Transaction<'c> {
             .max_commit_time(time);
         let mut session = collections.client.start_session().causal_consistency(false).await?;
         session.start_transaction().with_options(options.build()).await?;
-        Ok(Self { collections, session })
+        Ok(Self { collections, session, revisions: HashMap::new() })
     }
 
-    /// The user with this id.
-    pub async fn user(&mut self, id: LocalityId) -> Result<Option<StoredUser>, Fault> {
-        let document = self.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
-        document.map(|document| StoredUser::read(&document)).transpose()
+    /// Adds to the view what the decision needs.
+    pub async fn read(&mut self, needs: Needs, view: &mut View) -> Result<(), Fault> {
+        for id in needs.users {
+            let document = self.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
+            let stored = document.map(|document| StoredUser::read(&document)).transpose()?;
+            self.revisions.extend(stored.as_ref().map(|stored| (id, stored.revision)));
+            view.add_user(id, stored.map(|stored| stored.decode()).transpose()?);
+        }
+        self.read_claims(needs.claims, view).await
+    }
+
+    async fn read_claims(&mut self, keys: Vec<IdentityKey>, view: &mut View) -> Result<(), Fault> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let find = self.collections.identities.find(by_id(keys.iter().map(key_value).collect()));
+        let find = find.batch_size(keys.len() as u32 + 1).max_time(self.collections.timeout);
+        let mut cursor = find.session(&mut self.session).await?;
+        let mut claims = HashMap::with_capacity(keys.len());
+        while cursor.advance(&mut self.session).await? {
+            let (key, claim) = read_claim(cursor.current())?;
+            claims.insert(key.to_owned(), claim);
+        }
+        for key in keys {
+            let claim = claims.remove(key.as_str());
+            view.add_claim(key, claim);
+        }
+        Ok(())
     }
 
     /// What is remembered of a request.
@@ -55,47 +85,71 @@ impl<'c> Transaction<'c> {
         Ok(find.session(&mut self.session).await?)
     }
 
-    /// Writes a user that is not there yet.
-    pub async fn insert_user(&mut self, user: &User) -> Result<(), Fault> {
-        let mut document = doc! { ID: id_value(user.id) };
-        document.extend(user_fields(user, 0));
-        self.collections.users.insert_one(raw(&document)?).session(&mut self.session).await?;
-        Ok(())
-    }
-
-    /// Writes a user over the one of `revision`.
-    pub async fn replace_user(&mut self, user: &User, revision: i64) -> Result<(), Fault> {
-        let filter = doc! { ID: id_value(user.id), REVISION: revision };
-        let fields = raw(&user_fields(user, revision + 1))?;
-        let replaced = self.collections.users.replace_one(filter, fields).session(&mut self.session).await?;
-        match replaced.matched_count {
-            1 => Ok(()),
-            _ => Err(Fault::damaged("a user changed inside a transaction that had read it")),
+    /// Writes what a mutation does.
+    pub async fn write(&mut self, effects: &Effects) -> Result<(), Fault> {
+        for record in &effects.users {
+            match self.revisions.get(&record.id()) {
+                None => self.insert_user(record).await?,
+                Some(revision) => self.replace_user(record, *revision).await?,
+            }
         }
-    }
-
-    /// Deletes the claims that `owner` gives up and inserts those that it takes.
-    pub async fn change_claims(&mut self, owner: LocalityId, changes: &ClaimChanges) -> Result<(), Fault> {
-        let identities = &self.collections.identities;
-        if !changes.released.is_empty() {
-            let mut filter = by_id(changes.released.iter().map(key_value).collect());
-            filter.insert(USER, id_value(owner));
-            identities.delete_many(filter).session(&mut self.session).await?;
+        let (mut deleted, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
+        for (key, write) in &effects.claims {
+            match write {
+                ClaimWrite::Delete => deleted.push(key_value(key)),
+                ClaimWrite::Update(claim) => updated.push(claim_document(key, claim)),
+                ClaimWrite::Insert(claim) => inserted.push(raw(&claim_document(key, claim))?),
+            }
         }
-        if !changes.taken.is_empty() {
-            let claims = changes.taken.iter().map(|key| raw(&claim(key, owner)));
-            let claims = claims.collect::<Result<Vec<_>, _>>()?;
-            identities.insert_many(claims).ordered(true).session(&mut self.session).await?;
+        self.delete_claims(deleted).await?;
+        self.update_claims(updated).await?;
+        if !inserted.is_empty() {
+            self.collections.identities.insert_many(inserted).session(&mut self.session).await?;
         }
         Ok(())
     }
 
-    /// Remembers that the mutation was carried out, in the place of what is there of a request whose time is over.
-    pub async fn remember(&mut self, name: &Request, mutation: &Mutation) -> Result<(), Fault> {
-        let record = raw(&request(name, mutation))?;
-        let filter = doc! { ID: request_id(name) };
+    async fn insert_user(&mut self, record: &Record) -> Result<(), Fault> {
+        let document = raw(&user_document(record, 0))?;
+        self.collections.users.insert_one(document).session(&mut self.session).await?;
+        Ok(())
+    }
+
+    async fn replace_user(&mut self, record: &Record, revision: i64) -> Result<(), Fault> {
+        let filter = doc! { ID: id_value(record.id()), REVISION: revision };
+        let document = raw(&user_document(record, revision + 1))?;
+        let replaced = self.collections.users.replace_one(filter, document).session(&mut self.session).await?;
+        all_there(replaced.matched_count, 1)
+    }
+
+    async fn delete_claims(&mut self, keys: Vec<Bson>) -> Result<(), Fault> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let count = keys.len();
+        let deleted = self.collections.identities.delete_many(by_id(keys)).session(&mut self.session).await?;
+        all_there(deleted.deleted_count, count)
+    }
+
+    /// Many claims in one statement, each with what it becomes: the driver has no call for that.
+    async fn update_claims(&mut self, claims: Vec<Document>) -> Result<(), Fault> {
+        if claims.is_empty() {
+            return Ok(());
+        }
+        let count = claims.len();
+        let update = |claim: Document| doc! { "q": { ID: claim.get(ID).cloned() }, "u": claim };
+        let updates: Vec<Document> = claims.into_iter().map(update).collect();
+        let command = doc! { "update": IDENTITIES, "updates": updates };
+        let reply = self.collections.database.run_command(command).session(&mut self.session).await?;
+        all_there(reply.get_i32("n").unwrap_or_default().try_into().unwrap_or_default(), count)
+    }
+
+    /// Remembers that a request was carried out, in the place of what is there of one whose time is over.
+    pub async fn remember(&mut self, request: &Request, subject: LocalityId, time: Timestamp) -> Result<(), Fault> {
+        let document = raw(&request_document(request, subject, time))?;
+        let filter = doc! { ID: request_id(request) };
         let requests = &self.collections.requests;
-        requests.replace_one(filter, record).upsert(true).session(&mut self.session).await?;
+        requests.replace_one(filter, document).upsert(true).session(&mut self.session).await?;
         Ok(())
     }
 
@@ -112,4 +166,9 @@ impl<'c> Transaction<'c> {
 
 fn raw(document: &Document) -> Result<RawDocumentBuf, Fault> {
     RawDocumentBuf::try_from(document).map_err(Fault::damaged)
+}
+
+/// What was read in a transaction is there to be written, or the store is damaged.
+fn all_there(count: u64, wanted: usize) -> Result<(), Fault> {
+    if count == wanted as u64 { Ok(()) } else { Err(Fault::damaged("a user who lists what has no claim")) }
 }

@@ -10,10 +10,10 @@ use tokio::time::{Instant, sleep};
 
 use super::Collections;
 use super::error::Fault;
-use super::schema::{ID, StoredRequest, StoredUser, by_id, id_value, key_value, read_claim, request_id};
+use super::schema::{ID, StoredRequest, StoredUser, id_value, request_id};
 use super::transaction::Transaction;
-use crate::directory::{Change, ClaimChanges, Error, Mutation, Request, Timestamp, User, claim_changes};
-use crate::identifier::IdentityKey;
+use crate::directory::{Decision, Effects, Error, Mutation, Needs, Outcome, Request, Timestamp, User, View};
+use crate::locality::LocalityId;
 
 /// The first pause before a transaction is begun again, and the longest.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -21,12 +21,12 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
 /// Why an attempt at a mutation came to nothing, or may have.
 enum Failure {
-    /// Nothing was written. The caller is told, or it is tried again if the fault is transient.
+    /// The rules refuse it.
+    Refused(Error),
+    /// Nothing was written.
     Certain(Fault),
-    /// Another has the key that this one would take, or had a moment ago.
-    Duplicate(ClaimChanges),
-    /// The commit got no answer: the user may or may not be like this now.
-    Unknown(Box<User>, Fault),
+    /// The commit got no answer: this may be so now or not.
+    Unknown(LocalityId, Outcome, Fault),
 }
 
 impl From<Fault> for Failure {
@@ -38,21 +38,24 @@ impl From<Fault> for Failure {
 impl Collections {
     /// Carries a mutation out. Must be run to its end: a transaction that is dropped half-way stays open on the server
     /// until its time is over.
-    pub async fn mutate(&self, mutation: &Mutation) -> Result<User, Error> {
+    pub async fn mutate(&self, mutation: &Mutation) -> Result<Outcome, Error> {
         let deadline = Instant::now() + self.timeout;
         let mut pause = PAUSE;
+        // What is to be taken is free nearly always: finding out when it is inserted saves reading it before.
+        let mut assume_free = true;
         loop {
-            let fault = match self.attempt(mutation, deadline).await {
-                Ok(outcome) => return outcome,
-                Err(Failure::Unknown(after, fault)) => return self.settle(mutation, *after, fault).await,
-                Err(Failure::Duplicate(claims)) => match self.refusal(mutation, &claims).await? {
-                    Some(refusal) => return Err(refusal),
-                    None => Fault::Contended,
-                },
-                Err(Failure::Certain(fault)) if fault.is_transient() => fault,
-                Err(Failure::Certain(fault)) => return Err(fault.into()),
+            let fault = match self.attempt(mutation, assume_free, deadline).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(Failure::Refused(error)) => return Err(error),
+                Err(Failure::Unknown(subject, outcome, fault)) => {
+                    return self.settle(mutation, subject, outcome, fault).await;
+                }
+                Err(Failure::Certain(fault)) => fault,
             };
-            if Instant::now() + pause > deadline {
+            if fault.is_duplicate() && std::mem::take(&mut assume_free) {
+                continue;
+            }
+            if !(fault.is_transient() || fault.is_duplicate()) || Instant::now() + pause > deadline {
                 return Err(fault.into());
             }
             sleep(jittered(pause)).await;
@@ -60,137 +63,99 @@ impl Collections {
         }
     }
 
-    async fn attempt(&self, mutation: &Mutation, deadline: Instant) -> Result<Result<User, Error>, Failure> {
+    async fn attempt(&self, mutation: &Mutation, assume_free: bool, deadline: Instant) -> Result<Outcome, Failure> {
         let mut transaction = Transaction::begin(self).await?;
-        let step = self.statements(&mut transaction, mutation).await;
-        match step {
-            Ok(Ok(after)) => match commit(transaction, deadline).await {
-                Ok(()) => Ok(Ok(after)),
-                Err(fault) if fault.is_unknown_commit() => Err(Failure::Unknown(Box::new(after), fault)),
-                Err(fault) => Err(Failure::Certain(fault)),
-            },
-            Ok(Err(refused)) => {
-                transaction.abort().await;
-                Ok(Err(refused))
-            }
+        let effects = match statements(&mut transaction, mutation, assume_free).await {
+            Ok(effects) => effects,
             Err(failure) => {
                 transaction.abort().await;
-                Err(failure)
-            }
-        }
-    }
-
-    /// All but the commit. The outer error is the store's, the inner one the caller's.
-    async fn statements(
-        &self,
-        transaction: &mut Transaction<'_>,
-        mutation: &Mutation,
-    ) -> Result<Result<User, Error>, Failure> {
-        if let Some(outcome) = repeated(transaction, mutation).await? {
-            return Ok(outcome);
-        }
-        let stored = match mutation.change {
-            // An id is given once; if it was not, the insert says so.
-            Change::Create(_) => None,
-            _ => transaction.user(mutation.user_id).await?,
-        };
-        let before = stored.as_ref().map(StoredUser::decode).transpose()?;
-        let after = match mutation.apply(before.as_ref()) {
-            Ok(after) => after,
-            Err(refused) => return Ok(Err(refused)),
-        };
-        let claims = claim_changes(before.as_ref(), &after);
-        let written = async {
-            match &stored {
-                None => transaction.insert_user(&after).await?,
-                Some(_) if before.as_ref() == Some(&after) => {}
-                Some(stored) => transaction.replace_user(&after, stored.revision).await?,
-            }
-            transaction.change_claims(after.id, &claims).await?;
-            match &mutation.request {
-                Some(request) => transaction.remember(request, mutation).await,
-                None => Ok(()),
+                return Err(failure);
             }
         };
-        match written.await {
-            Ok(()) => Ok(Ok(after)),
-            Err(fault) if fault.is_duplicate() => Err(Failure::Duplicate(claims)),
+        let subject = effects.subject;
+        match commit(transaction, deadline).await {
+            Ok(()) => Ok(effects.into_outcome()),
+            Err(fault) if fault.is_unknown_commit() => Err(Failure::Unknown(subject, effects.into_outcome(), fault)),
             Err(fault) => Err(fault.into()),
         }
     }
 
-    /// What a key that exists already means for the caller; nothing where it does no longer, and the mutation can be
-    /// tried again.
-    async fn refusal(&self, mutation: &Mutation, claims: &ClaimChanges) -> Result<Option<Error>, Fault> {
-        if let (Change::Create(_), Some(user)) = (&mutation.change, self.user(mutation).await?) {
-            return Ok(mutation.apply(Some(&user.decode()?)).err());
-        }
-        for key in &claims.taken {
-            if let Some(refusal) = self.taken(mutation, key).await? {
-                return Ok(Some(refusal));
-            }
-        }
-        Ok(None)
-    }
-
-    async fn taken(&self, mutation: &Mutation, key: &IdentityKey) -> Result<Option<Error>, Fault> {
-        let filter = by_id(vec![key_value(key)]);
-        let find = self.identities.find_one(filter).read_concern(ReadConcern::local()).max_time(self.timeout);
-        let Some(claim) = find.await? else { return Ok(None) };
-        let (_, owner) = read_claim(&claim)?;
-        Ok((owner != mutation.user_id).then(|| mutation.taken(key, owner)))
-    }
-
-    async fn user(&self, mutation: &Mutation) -> Result<Option<StoredUser>, Fault> {
-        let filter = doc! { ID: id_value(mutation.user_id) };
-        let user = self.users.find_one(filter).read_concern(ReadConcern::majority()).max_time(self.timeout).await?;
-        user.map(|document| StoredUser::read(&document)).transpose()
-    }
-
     /// Looks for what a commit without an answer has left: what was asked for is there, or nobody can tell yet.
-    async fn settle(&self, mutation: &Mutation, after: User, fault: Fault) -> Result<User, Error> {
-        let found = match &mutation.request {
-            Some(request) => self.answered(mutation, request).await,
-            None => self.user(mutation).await.and_then(|user| user.map(|user| user.decode()).transpose()),
+    async fn settle(
+        &self,
+        mutation: &Mutation,
+        subject: LocalityId,
+        outcome: Outcome,
+        fault: Fault,
+    ) -> Result<Outcome, Error> {
+        let happened = match &mutation.request {
+            Some(request) => self.is_remembered(mutation, request, subject).await,
+            None => self.user(subject).await.map(|user| user.is_some() && user == outcome.user),
         };
-        match found {
-            Ok(Some(user)) if mutation.request.is_some() || user == after => Ok(user),
-            _ => Err(Error::OutcomeUnknown(fault.into())),
+        match happened {
+            Ok(true) => Ok(outcome),
+            Ok(false) | Err(_) => Err(Error::OutcomeUnknown(fault.into())),
         }
     }
 
-    /// The user as it is now, if the request was carried out.
-    async fn answered(&self, mutation: &Mutation, request: &Request) -> Result<Option<User>, Fault> {
+    async fn is_remembered(&self, mutation: &Mutation, request: &Request, subject: LocalityId) -> Result<bool, Fault> {
         let filter = doc! { ID: request_id(request) };
         let find = self.requests.find_one(filter).read_concern(ReadConcern::majority()).max_time(self.timeout);
-        let Some(record) = find.await? else { return Ok(None) };
-        let record = StoredRequest::read(&record)?;
-        if record.user != mutation.user_id || !answers(&record, request, mutation.time) {
-            return Ok(None);
-        }
-        self.user(mutation).await?.map(|user| user.decode()).transpose()
+        let record = find.await?.map(|document| StoredRequest::read(&document)).transpose()?;
+        let is_ours = |record: &StoredRequest| {
+            record.user == subject && record.fingerprint == request.fingerprint && !is_over(record, mutation.time)
+        };
+        Ok(record.as_ref().is_some_and(is_ours))
+    }
+
+    async fn user(&self, id: LocalityId) -> Result<Option<User>, Fault> {
+        let filter = doc! { ID: id_value(id) };
+        let user = self.users.find_one(filter).read_concern(ReadConcern::majority()).max_time(self.timeout).await?;
+        let record = user.map(|document| StoredUser::read(&document)?.decode()).transpose()?;
+        Ok(record.map(|record| record.user))
     }
 }
 
-/// The answer to a mutation whose request was carried out before.
-async fn repeated(
+/// All but the commit.
+async fn statements(
     transaction: &mut Transaction<'_>,
     mutation: &Mutation,
-) -> Result<Option<Result<User, Error>>, Fault> {
-    let Some(request) = &mutation.request else { return Ok(None) };
-    let Some(record) = transaction.request(request).await? else { return Ok(None) };
-    if is_over(&record, mutation.time) {
-        return Ok(None);
+    assume_free: bool,
+) -> Result<Effects, Failure> {
+    let again = repeated(transaction, mutation).await?;
+    let mut view = if assume_free { View::assuming_free() } else { View::default() };
+    let mut needs = match again {
+        Some(subject) => Needs { users: vec![subject], claims: Vec::new() },
+        None if assume_free => Needs::default(),
+        None => mutation.needs(),
+    };
+    let effects = loop {
+        transaction.read(needs, &mut view).await?;
+        let decision = match again {
+            Some(subject) => mutation.decide_again(subject, &view),
+            None => mutation.decide(&view),
+        };
+        match decision.map_err(Failure::Refused)? {
+            Decision::Done(effects) => break effects,
+            Decision::Read(more) => needs = more,
+        }
+    };
+    transaction.write(&effects).await?;
+    if let Some(request) = mutation.request.as_ref().filter(|_| again.is_none()) {
+        transaction.remember(request, effects.subject, mutation.time).await?;
     }
-    if record.fingerprint != request.fingerprint {
-        return Ok(Some(Err(Error::RequestIdReused)));
-    }
-    let user = transaction.user(record.user).await?.map(|user| user.decode()).transpose()?;
-    Ok(Some(user.ok_or(Error::UserNotFound)))
+    Ok(effects)
 }
 
-fn answers(record: &StoredRequest, request: &Request, now: Timestamp) -> bool {
-    record.fingerprint == request.fingerprint && !is_over(record, now)
+/// The user whom the answer to this very request was about, if it was carried out before.
+async fn repeated(transaction: &mut Transaction<'_>, mutation: &Mutation) -> Result<Option<LocalityId>, Failure> {
+    let Some(request) = &mutation.request else { return Ok(None) };
+    match transaction.request(request).await? {
+        Some(record) if is_over(&record, mutation.time) => Ok(None),
+        Some(record) if record.fingerprint == request.fingerprint => Ok(Some(record.user)),
+        Some(_) => Err(Failure::Refused(Error::RequestIdReused)),
+        None => Ok(None),
+    }
 }
 
 fn is_over(record: &StoredRequest, now: Timestamp) -> bool {

@@ -1,0 +1,45 @@
+//! Claims: what gives an identity key to one user.
+
+use super::{Identity, Timestamp};
+use crate::locality::LocalityId;
+
+/// What stands under an identity key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The user who has the key; none where that user was purged and the key is only held.
+    pub owner: Option<LocalityId>,
+    /// Whether the key is a guard: it resolves to nobody, and refuses everybody.
+    pub guard: bool,
+    /// Where the owner has given the key up: until when nobody else can take it. From then on it is free, whether or not
+    /// the claim is still there.
+    pub hold: Option<Timestamp>,
+    /// The version of the rules that made the key.
+    pub rules_version: u32,
+}
+
+impl Claim {
+    /// The claim of a user on an identity that it lists.
+    pub(super) const fn of(owner: LocalityId, identity: &Identity) -> Self {
+        Self { owner: Some(owner), guard: false, hold: None, rules_version: identity.rules_version }
+    }
+
+    /// The user to whom the key resolves.
+    pub const fn resolves_to(&self) -> Option<LocalityId> {
+        match self {
+            Self { owner, guard: false, hold: None, .. } => *owner,
+            _ => None,
+        }
+    }
+}
+
+/// What a mutation does to the claim under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimWrite {
+    /// Puts a claim where there is none. Where there is one after all, which only a view that takes what it was not told
+    /// for free can bring about, the mutation has to be decided again.
+    Insert(Claim),
+    /// Puts a claim in the place of the one that is there.
+    Update(Claim),
+    /// Takes the claim away.
+    Delete,
+}
