@@ -43,6 +43,15 @@ pub async fn three_shards() -> &'static Sharded {
     SHARED.get_or_init(|| Sharded::start(3, Layout::default())).await
 }
 
+/// A server that belongs to no replica set.
+pub async fn stand_alone() -> Process {
+    in_background(async {
+        let binary = tokio::task::spawn_blocking(binary::mongod).await.unwrap();
+        Process::start(binary, &["--dbpath".to_owned(), ".".to_owned()]).await
+    })
+    .await
+}
+
 /// What serves all tests runs here: the runtime of a test ends with it.
 fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
