@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
 
+#[path = "mongo/losses.rs"]
+mod losses;
+#[path = "mongo/opening.rs"]
+mod opening;
 #[path = "support/mongo/mod.rs"]
 mod servers;
 mod support;
