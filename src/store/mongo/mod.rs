@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use mongodb::bson::{RawDocumentBuf, doc};
 use mongodb::options::{ReadPreference, SelectionCriteria};
 use mongodb::{Client, Collection, Database};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use error::OpenError;
 pub use init::{InitOptions, init};
@@ -48,8 +48,9 @@ impl Default for Options {
 
 /// A store in a database of MongoDB.
 ///
-/// Each operation runs in a task of its own, to its end, whether or not its caller stays: the driver's operations
-/// cannot be dropped half-way without leaving connections and transactions behind.
+/// Each mutation runs in a task of its own, to its end, whether or not its caller stays: a transaction that is dropped
+/// half-way stays open on the server. A look-up that is dropped costs no more than its connection; under a
+/// [`Coalesced`](super::coalesce::Coalesced) store none is.
 pub struct Mongo {
     collections: Arc<Collections>,
     under_way: Arc<Semaphore>,
@@ -87,20 +88,9 @@ impl Mongo {
         let _ = tokio::time::timeout(self.collections.timeout, all).await;
     }
 
-    /// Runs an operation in a task of its own. Where that panics, what it has done is not known.
-    async fn run<T, F>(&self, operation: impl FnOnce(Arc<Collections>) -> F) -> Result<T, Fault>
-    where
-        T: Send + 'static,
-        F: Future<Output = T> + Send + 'static,
-    {
-        let permit = self.under_way.clone().try_acquire_owned().map_err(|_| Fault::Crowded)?;
-        let operation = operation(self.collections.clone());
-        let task = tokio::spawn(async move {
-            let outcome = operation.await;
-            drop(permit);
-            outcome
-        });
-        task.await.map_err(|_| Fault::Panicked)
+    /// The right to begin one more operation.
+    fn permit(&self) -> Result<OwnedSemaphorePermit, Fault> {
+        self.under_way.clone().try_acquire_owned().map_err(|_| Fault::Crowded)
     }
 }
 
@@ -129,24 +119,27 @@ impl Collections {
 #[async_trait]
 impl Store for Mongo {
     async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error> {
-        let keys = keys.to_vec();
-        Ok(self.run(async move |collections| collections.resolve(&keys, consistency).await).await??)
+        let _permit = self.permit()?;
+        Ok(self.collections.resolve(keys, consistency).await?)
     }
 
     async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
-        let (tenant, ids) = (tenant.clone(), ids.to_vec());
-        Ok(self.run(async move |collections| collections.get(&tenant, &ids).await).await??)
+        let _permit = self.permit()?;
+        Ok(self.collections.get(tenant, ids).await?)
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        match self.run(async move |collections| collections.mutate(&mutation).await).await {
-            Ok(outcome) => outcome,
-            Err(fault @ Fault::Panicked) => Err(Error::OutcomeUnknown(fault.into())),
-            Err(fault) => Err(fault.into()),
-        }
+        let permit = self.permit()?;
+        let collections = self.collections.clone();
+        let task = tokio::spawn(async move {
+            let outcome = collections.mutate(&mutation).await;
+            drop(permit);
+            outcome
+        });
+        task.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
     }
 
     async fn check(&self) -> Result<(), Error> {
-        Ok(self.run(async move |collections| collections.check().await).await??)
+        Ok(self.collections.check().await?)
     }
 }

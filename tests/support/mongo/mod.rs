@@ -5,6 +5,7 @@
 
 mod binary;
 mod front;
+mod place;
 mod process;
 mod proxy;
 mod replica_set;
@@ -17,6 +18,7 @@ use std::sync::OnceLock;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::OnceCell;
 
+pub use place::{Databases, InDatabase};
 pub use process::{Process, Signal};
 pub use proxy::{Line, Proxy, Side, Trap, Weather};
 pub use replica_set::{Layout, ReplicaSet};
