@@ -1,7 +1,9 @@
 //! The users that all of this works on: everything about a person follows from a number, so that every answer can be
 //! checked.
 
-use polynym::directory::{Change, Draft, DraftIdentity, Limits, Mutation, Tenant, Timestamp, User, Value, WireUser};
+use polynym::directory::{
+    Change, Decision, Draft, DraftIdentity, Limits, Mutation, Record, Tenant, Timestamp, User, Value, View, WireUser,
+};
 use polynym::identifier::{Identifier, IdentityKey, Kind};
 use polynym::locality::{Generator, LocalityId, Mode};
 use xxhash_rust::xxh3::xxh3_64;
@@ -87,7 +89,17 @@ fn identifier(n: u64, kind: u64) -> (Kind, String) {
 }
 
 fn user(n: u64, id: LocalityId) -> Result<User> {
-    Ok(creation(n, id).apply(None)?)
+    outcome(&creation(n, id), None)
+}
+
+/// What a mutation makes of a user, by the rules alone.
+pub fn outcome(mutation: &Mutation, before: Option<Record>) -> Result<User> {
+    let mut view = View::assuming_free();
+    view.add_user(mutation.user_id, before);
+    match mutation.decide(&view)? {
+        Decision::Done(effects) => Ok(effects.into_outcome().into_user()?),
+        Decision::Read(_) => Err("a mutation that needs more than its user".into()),
+    }
 }
 
 /// What makes person `n`.

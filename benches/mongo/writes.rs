@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use mongodb::Collection;
 use mongodb::bson::{Bson, Document, doc};
-use polynym::directory::{Mutation, Store, User, WireUser};
+use polynym::directory::{Mutation, Record, Store, User, WireUser};
 use polynym::identifier::IdentityKey;
 use polynym::locality::{Generator, LocalityId, Mode};
 
@@ -123,7 +123,7 @@ struct LinkPlainly(Arc<Stored>);
 impl Work for CreateAtOnce {
     async fn call(&self, number: u64) -> Result<()> {
         let mutation = self.0.creation(number);
-        let user = self.0.store.mutate(mutation.clone()).await?;
+        let user = self.0.store.mutate(mutation.clone()).await?.into_user()?;
         self.0.created(&user, &mutation)
     }
 }
@@ -132,7 +132,7 @@ impl Work for CreateAtOnce {
 impl Work for CreatePlainly {
     async fn call(&self, number: u64) -> Result<()> {
         let mutation = self.0.creation(number);
-        let user = mutation.apply(None)?;
+        let user = people::outcome(&mutation, None)?;
         self.0.users.insert_many(documents::users(&user)).await?;
         self.0.identities.insert_many(documents::claims(&user)).ordered(true).await?;
         self.0.created(&user, &mutation)
@@ -143,7 +143,7 @@ impl Work for CreatePlainly {
 impl Work for LinkAtOnce {
     async fn call(&self, number: u64) -> Result<()> {
         let id = self.0.linked(number);
-        let user = self.0.store.mutate(people::link(id, number)).await?;
+        let user = self.0.store.mutate(people::link(id, number)).await?.into_user()?;
         self.0.has_linked(&user, &people::link_key(number)?, id)
     }
 }
@@ -153,8 +153,8 @@ impl Work for LinkPlainly {
     async fn call(&self, number: u64) -> Result<()> {
         let (id, key) = (self.0.linked(number), people::link_key(number)?);
         let found = self.0.users.find_one(doc! { "_id": documents::uuid(id) }).await?.ok_or("no user")?;
-        let before = WireUser::from_stored(found.get_binary_generic("w")?.clone().into()).decode()?;
-        let user = people::link(id, number).apply(Some(&before))?;
+        let before = Record::decode(&WireUser::from_stored(found.get_binary_generic("w")?.clone().into()), &[])?;
+        let user = people::outcome(&people::link(id, number), Some(before))?;
         let revision = found.get_i64("r")?;
         let mut after = found;
         after.extend([("r".to_owned(), Bson::from(revision + 1)), ("w".to_owned(), documents::wire(&user).into())]);
