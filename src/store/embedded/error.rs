@@ -55,6 +55,12 @@ pub enum OpenError {
         /// Why.
         error: io::Error,
     },
+    /// There is no store in the folder.
+    #[error("{} has no store: `polynym serve` or `polynym store init` makes one", folder.display())]
+    Missing {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// Another process has it open.
     #[error("{} is in use by another process: stop that one, or give this one another folder", path.display())]
     InUse {

@@ -1,12 +1,14 @@
 //! The embedded store: one folder on one machine, no server to install. Reads run on the caller's thread, on the last
 //! durable snapshot; one thread writes, and one sync covers all mutations that waited for it.
 
+mod audit;
 mod error;
 mod file;
 mod hints;
 mod open;
 mod read;
 mod schema;
+mod status;
 mod transaction;
 mod write;
 
@@ -20,7 +22,9 @@ use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
+pub use audit::Audit;
 pub use error::OpenError;
+pub use status::{Status, status};
 
 use crate::directory::{Consistency, Error, Mutation, Outcome, Resolved, Store, Tenant, WireUser};
 use crate::identifier::IdentityKey;

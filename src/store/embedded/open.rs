@@ -41,6 +41,11 @@ impl Opener {
         self.cache_bytes / 4 * 3
     }
 
+    /// The store's file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
     pub fn damaged(&self, reason: impl ToString) -> OpenError {
         OpenError::damaged(&self.file, reason)
     }
@@ -52,6 +57,14 @@ impl Opener {
         let database = if self.file.try_exists().map_err(io)? { self.reopen() } else { self.make() }?;
         self.sync_folder().map_err(io)?;
         Ok(database)
+    }
+
+    /// Opens the database, which must be there.
+    pub fn open_existing(&self) -> Result<Database, OpenError> {
+        match self.file.try_exists() {
+            Ok(false) => Err(OpenError::Missing { folder: self.folder.clone() }),
+            Ok(true) | Err(_) => self.reopen(),
+        }
     }
 
     /// Opens the database that is there, and never makes one. Until it is known to be a sound store of this version,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use mongodb::Database;
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, DateTime, Document, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
 use mongodb::options::Hint;
 use tokio::time::{Instant, sleep};
@@ -17,6 +17,9 @@ use super::schema::ID;
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long ago a router may have reported that is still there, in milliseconds; it does so twice a minute.
+const LATELY: i64 = 5 * 60 * 1_000;
 
 /// Unauthorized, AuthenticationFailed, IllegalOperation, CommandNotFound: trying again changes nothing.
 const FINAL: [i32; 4] = [13, 18, 20, 59];
@@ -59,6 +62,14 @@ impl Cluster {
         let mut names: Vec<_> = stays.filter_map(|shard| shard.get_str(ID).ok()).map(str::to_owned).collect();
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// The versions of the routers that have reported lately.
+    pub async fn router_versions(&self) -> Result<Vec<String>, DriverError> {
+        let lately = DateTime::from_millis(DateTime::now().timestamp_millis() - LATELY);
+        let routers = self.config.collection::<Document>("mongos").find(doc! { "ping": { "$gte": lately } }).await?;
+        let version = |router: Document| Ok(router.get_str("mongoVersion").ok().map(str::to_owned));
+        routers.try_filter_map(|router| async { version(router) }).try_collect().await
     }
 
     /// What `collection` is sharded on; none where it is not sharded.

@@ -1,6 +1,7 @@
 //! The store on MongoDB, a replica set or a sharded cluster: users by their ids and claims by their keys, in two
 //! collections sharded on `_id`. A look-up is two reads, each routed to one shard; a mutation is one transaction.
 
+mod audit;
 mod cluster;
 mod connect;
 mod error;
@@ -9,6 +10,7 @@ mod read;
 mod schema;
 mod shape;
 mod spread;
+mod status;
 mod survey;
 mod transaction;
 mod write;
@@ -22,8 +24,10 @@ use mongodb::options::{ReadPreference, SelectionCriteria};
 use mongodb::{Client, Collection, Database};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+pub use audit::Audit;
 pub use error::OpenError;
 pub use init::{InitOptions, init};
+pub use status::{CollectionStatus, ShardStatus, Status, status};
 
 use crate::directory::{Consistency, Error, Mutation, Outcome, Resolved, Store, Tenant, WireUser};
 use crate::identifier::IdentityKey;

@@ -2,7 +2,9 @@
 
 use mongodb::bson::{Document, doc};
 
-use super::schema::{FINGERPRINT, ID, IDENTITIES, REQUESTS, REVISION, RULES, TENANT, TIME, USER, USERS, WIRE};
+use super::schema::{
+    FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, PRIVATE, REQUESTS, REVISION, RULES, TENANT, TIME, USER, USERS, WIRE,
+};
 use crate::directory::Request;
 
 /// The collections of a store, all sharded on `_id`, in the order in which they are made.
@@ -22,15 +24,17 @@ pub fn validator(collection: &str) -> Document {
                 REVISION: { "bsonType": "long" },
                 TENANT: { "bsonType": "string" },
                 WIRE: { "bsonType": "binData" },
-                RULES: { "bsonType": "array", "items": { "bsonType": "int" } },
+                PRIVATE: { "bsonType": "binData" },
             },
         ),
         IDENTITIES => (
-            vec![ID, USER, RULES],
+            vec![ID, RULES],
             doc! {
                 ID: { "bsonType": "string" },
                 USER: { "bsonType": "binData" },
                 RULES: { "bsonType": "int" },
+                GUARD: { "bsonType": "bool" },
+                HOLD: { "bsonType": "date" },
             },
         ),
         _ => (

@@ -62,10 +62,7 @@ pub fn obstacle(found: &[Found], is_store: bool, on_cluster: bool) -> Option<Str
 impl Found {
     fn obstacle(&self, is_store: bool, on_cluster: bool) -> Option<String> {
         let name = self.name;
-        if self.listed.is_none() {
-            return None;
-        }
-        if !self.is_plain() {
+        if self.exists() && !self.is_plain() {
             return Some(format!("{name} is not an ordinary collection"));
         }
         if self.is_used && !is_store {
@@ -95,14 +92,15 @@ impl Found {
         self.listed.is_some()
     }
 
+    /// Whether documents can be counted in it.
+    pub fn is_readable(&self) -> bool {
+        self.exists() && self.is_plain()
+    }
+
     /// Whether the server checks what is written to it.
     pub fn is_checked(&self) -> bool {
         let own = self.options().and_then(|options| options.get_document("validator").ok());
         own.is_some_and(|own| *own == validator(self.name))
-    }
-
-    pub const fn is_sharded(&self) -> bool {
-        self.key.is_some()
     }
 
     /// Whether it has the index that it needs, as it needs it.
@@ -129,7 +127,7 @@ impl Found {
         if !self.is_indexed() {
             missing.push(format!("the index by which the server forgets {name}"));
         }
-        if on_cluster && !self.is_sharded() {
+        if on_cluster && self.key.is_none() {
             missing.push(format!("the sharding of {name}"));
         }
         missing
