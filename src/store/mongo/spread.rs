@@ -209,9 +209,9 @@ mod tests {
             for tenant in ["default", "acme", "acme-2"] {
                 for kind in Kind::ALL {
                     let ranges = of_claims(&tenants, shards);
-                    let of_kind = ranges.iter().filter(|range| {
-                        range.start.as_str().unwrap().starts_with(&format!("{tenant},{kind},"))
-                    });
+                    let of_kind = ranges
+                        .iter()
+                        .filter(|range| range.start.as_str().unwrap().starts_with(&format!("{tenant},{kind},")));
                     let mut count = vec![0; shards];
                     of_kind.for_each(|range| count[range.shard] += 1);
                     assert!(count.iter().all(|count| *count >= 1), "{tenant} {kind} on {shards}: {count:?}");
