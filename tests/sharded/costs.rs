@@ -3,7 +3,7 @@
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
-use polynym::directory::{Change, Consistency, Draft, Mutation, Store};
+use polynym::directory::{Change, Consistency, Draft, Mutation, Request, Store};
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::LocalityId;
 use polynym::store::mongo::Mongo;
@@ -163,6 +163,13 @@ async fn look_ups(counted: &Counted) {
 async fn mutations(counted: &Counted) {
     let cost = counted.mutate("a create with one identity, both on one shard", creation(0, 200, &[0])).await;
     assert_eq!(cost, ["shard0: insert users", "shard0: insert identities"]);
+    let request = Some(Request { key: "request".to_owned(), fingerprint: 1 });
+    let named = Mutation { request, ..creation(0, 203, &[0]) };
+    let cost = counted.mutate("the same with a request_id", named).await;
+    let of_requests: Vec<_> = cost.iter().filter_map(|statement| statement.strip_suffix(" requests")).collect();
+    let [find, update] = of_requests[..] else { panic!("{cost:?}") };
+    assert!(find.ends_with(": find") && find.replace("find", "update") == update, "{cost:?}");
+
     let cost = counted.mutate("a create with one identity, on two shards", creation(1, 201, &[0])).await;
     let two = ["shard0: insert identities", "shard0: prepare", "shard1: insert users", "shard1: prepare"];
     assert_eq!(cost, two);

@@ -8,15 +8,16 @@ use async_trait::async_trait;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document, doc};
 use mongodb::options::WriteConcern;
-use mongodb::{Client, Database};
 use polynym::directory::Store;
 use polynym::locality::split_points;
 use polynym::store::conformance::{Failure, Place};
-use polynym::store::mongo::{Mongo, OpenError, Options};
+use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, init};
 use tokio::sync::{Mutex, OnceCell};
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
 use super::replica_set::ReplicaSet;
+use super::runtime;
 use super::sharded::Sharded;
 
 /// The collections that are sharded on a cluster.
@@ -71,43 +72,31 @@ impl Databases {
         }
     }
 
-    async fn client(&self) -> &Client {
-        match self.servers {
-            Servers::Set(set, _) => set.client().await,
-            Servers::Cluster(cluster) => cluster.client().await,
-        }
-    }
-
     /// A database with an empty store.
     async fn take(&self) -> String {
-        let free = Some(self.free.lock().unwrap()).filter(|free| !free.is_empty()).map(|mut free| free.remove(0));
-        if let Some((since, name)) = free {
+        if let Servers::Cluster(cluster) = self.servers
+            && let Some((since, name)) = self.rested()
+        {
             sleep_until(since + REST).await;
-            self.wipe(&name).await;
+            wipe(cluster, &name).await;
             return name;
         }
         static MADE: AtomicUsize = AtomicUsize::new(0);
         let name = format!("store{}", MADE.fetch_add(1, Ordering::Relaxed));
-        let database = self.client().await.database(&name);
         match self.servers {
-            Servers::Set(..) => make(&database).await,
+            Servers::Set(..) => make(self.uri(&name)).await,
             Servers::Cluster(cluster) => {
                 let _alone = self.making.lock().await;
                 spread(cluster, &name).await;
             }
         }
-        let meta = database.collection::<Document>("meta");
-        let schema = doc! { "_id": "schema", "v": 1_i64 };
-        meta.insert_one(schema).write_concern(WriteConcern::majority()).await.unwrap();
         name
     }
 
-    async fn wipe(&self, name: &str) {
-        let database = self.client().await.database(name);
-        for collection in COLLECTIONS {
-            let collection = database.collection::<Document>(collection);
-            collection.delete_many(doc! {}).write_concern(WriteConcern::majority()).await.unwrap();
-        }
+    /// The database that nobody has used for longest.
+    fn rested(&self) -> Option<(Instant, String)> {
+        let mut free = self.free.lock().unwrap();
+        if free.is_empty() { None } else { Some(free.remove(0)) }
     }
 
     fn give_back(&self, name: String) {
@@ -117,14 +106,22 @@ impl Databases {
     }
 }
 
-async fn make(database: &Database) {
+/// Makes a store. The compiler cannot tell that this may change threads, so it has one of its own.
+async fn make(uri: String) {
+    let init = move || runtime().block_on(init(&uri, &InitOptions::default(), &|_| ()));
+    spawn_blocking(init).await.unwrap().unwrap();
+}
+
+async fn wipe(cluster: &Sharded, name: &str) {
+    let database = cluster.client().await.database(name);
     for collection in COLLECTIONS {
-        database.create_collection(collection).await.unwrap();
+        let collection = database.collection::<Document>(collection);
+        collection.delete_many(doc! {}).write_concern(WriteConcern::majority()).await.unwrap();
     }
 }
 
-/// Makes the collections, a third of each on each shard: emails on the first, handles on the second, the rest on the
-/// third.
+/// Makes a store with a third of each collection on each shard: emails on the first, handles on the second, the rest on
+/// the third. What `store init` makes has many more chunks, and takes many times as long.
 async fn spread(cluster: &Sharded, name: &str) {
     let id = |id: &polynym::locality::LocalityId| {
         Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: id.as_bytes().to_vec() })
@@ -136,6 +133,9 @@ async fn spread(cluster: &Sharded, name: &str) {
         cluster.admin(doc! { "shardCollection": &space, "key": { "_id": 1 } }).await.unwrap();
         cluster.spread(&space, cuts).await;
     }
+    let meta = cluster.client().await.database(name).collection::<Document>("meta");
+    let schema = doc! { "_id": "schema", "v": 1_i64 };
+    meta.insert_one(schema).write_concern(WriteConcern::majority()).await.unwrap();
 }
 
 /// A place in a database, which is chosen when it is opened first.
