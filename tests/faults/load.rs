@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use uuid::Uuid;
 
 use super::audit::State;
 use super::caller::{Call, Caller, Told};
@@ -100,7 +101,7 @@ async fn call_on(shared: Arc<Shared>, caller: Arc<dyn Caller>) {
             shared.learn(&call, &told);
             shared.ledger.add(&call, told, &start);
         } else {
-            shared.insist(&call, &format!("{:016x}", random.next()), &*caller).await;
+            shared.insist(&call, &Uuid::from_u128(random.next().into()).to_string(), &*caller).await;
         }
         sleep(shared.plan.pause).await;
     }
