@@ -7,7 +7,6 @@ mod server;
 #[path = "support/mongo/mod.rs"]
 mod servers;
 #[path = "support/users.rs"]
-#[allow(dead_code, reason = "other tests use the rest of it")]
 mod users;
 
 #[path = "store_cli/damage.rs"]

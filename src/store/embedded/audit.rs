@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::future::ready;
 use futures_util::stream::{self, BoxStream};
-use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
+use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
 
 use super::error::{Fault, OpenError};
-use super::open::Opener;
+use super::open::{Open, Opener};
 use super::schema::{IDENTITIES, USERS, decode_claim, decode_user, encode_claim};
 use crate::directory::{Claim, ClaimWrite, Error, Timestamp};
 use crate::identifier::IdentityKey;
@@ -22,7 +22,7 @@ pub const CACHE: usize = 256 << 20;
 
 /// A store in a folder that no server has open, to be verified.
 pub struct Audit {
-    database: Database,
+    open: Open,
 }
 
 impl Audit {
@@ -31,24 +31,24 @@ impl Audit {
     /// # Errors
     /// [`OpenError`].
     pub fn open(folder: &Path) -> Result<Self, OpenError> {
-        let opener = Opener::new(folder, CACHE);
-        let mut database = opener.open_existing()?;
+        let mut opener = Opener::new(folder, CACHE);
+        let mut open = opener.open_existing()?;
         // The database panics where a page that it trusts makes no sense.
-        let checked = catch_unwind(AssertUnwindSafe(|| database.check_integrity()));
+        let checked = catch_unwind(AssertUnwindSafe(|| open.database.check_integrity()));
         match checked {
-            Ok(Ok(_)) => Ok(Self { database }),
+            Ok(Ok(_)) => Ok(Self { open }),
             Ok(Err(error)) => Err(opener.damaged(error)),
             Err(_) => Err(opener.damaged("its structure makes no sense")),
         }
     }
 
     fn read<T>(&self, read: impl FnOnce(&ReadTransaction) -> Result<T, Fault>) -> Result<T, Error> {
-        let transaction = self.database.begin_read().map_err(Fault::from)?;
+        let transaction = self.open.database.begin_read().map_err(Fault::from)?;
         Ok(read(&transaction)?)
     }
 
     fn write(&self, suspects: &[Suspect]) -> Result<Vec<bool>, Fault> {
-        let mut transaction = self.database.begin_write()?;
+        let mut transaction = self.open.database.begin_write()?;
         transaction.set_quick_repair(true);
         let mut mended = Vec::with_capacity(suspects.len());
         {

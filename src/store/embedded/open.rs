@@ -70,7 +70,7 @@ impl Opener {
     }
 
     /// Opens the database, which must be there.
-    pub fn open_existing(&self) -> Result<Database, OpenError> {
+    pub fn open_existing(&mut self) -> Result<Open, OpenError> {
         match self.file.try_exists() {
             Ok(false) => Err(OpenError::Missing { folder: self.folder.clone() }),
             Ok(true) | Err(_) => self.reopen(),

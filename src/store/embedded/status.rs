@@ -31,10 +31,10 @@ pub struct Status {
 /// # Errors
 /// [`OpenError`].
 pub fn status(folder: &Path) -> Result<Status, OpenError> {
-    let opener = Opener::new(folder, CACHE);
-    let database = opener.open_existing()?;
+    let mut opener = Opener::new(folder, CACHE);
+    let open = opener.open_existing()?;
     let counts = || -> Result<[u64; 3], Fault> {
-        let transaction = database.begin_read()?;
+        let transaction = open.database.begin_read()?;
         let (users, identities) = (transaction.open_table(USERS)?, transaction.open_table(IDENTITIES)?);
         Ok([users.len()?, identities.len()?, transaction.open_table(REQUESTS)?.len()?])
     };

@@ -7,8 +7,10 @@ use std::sync::{LazyLock, Mutex};
 
 use super::FileId;
 
-/// For each file, how many steps were taken and which of them fail.
-static FAULTS: LazyLock<Mutex<HashMap<FileId, (u64, Range<u64>)>>> = LazyLock::new(Mutex::default);
+/// How many steps were taken, and which of them fail.
+type Steps = (u64, Range<u64>);
+
+static FAULTS: LazyLock<Mutex<HashMap<FileId, Steps>>> = LazyLock::new(Mutex::default);
 
 /// A disk that fails until this is dropped.
 pub struct Failing(FileId);
