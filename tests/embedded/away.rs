@@ -87,4 +87,14 @@ async fn pages_that_are_lost_under_an_open_store_give_errors() {
     }
     println!("{there} users were read from memory, {failed} look-ups failed");
     assert!(failed > 0);
+    // No answer from this file can be relied upon any more, and opening it again makes it no better.
+    for _ in 0..3 {
+        let check = store.check().await;
+        assert!(matches!(check, Err(Error::Internal(_))), "a damaged store says that it is well: {check:?}");
+        let read = users::look_up(&*store, 0).await;
+        assert!(matches!(read, Err(Error::Internal(_))), "{read:?}");
+        let refused = store.mutate(users::creation(USERS)).await;
+        assert!(matches!(refused, Err(Error::Internal(_))), "{refused:?}");
+        tokio::time::sleep(Duration::from_millis(600)).await;
+    }
 }

@@ -105,6 +105,16 @@ fn what_is_no_folder_is_named() {
     assert!(matches!(open(folder.path()), Err(OpenError::Io { .. })));
 }
 
+#[test]
+fn a_link_that_leads_nowhere_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (link, target) = (folder.path().join(FILE), folder.path().join("nowhere"));
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let Err(error) = open(folder.path()) else { panic!("a store was made") };
+    assert!(matches!(error, OpenError::Io { .. }) && error.to_string().contains("directory.redb"), "{error}");
+    assert!(link.is_symlink() && !target.exists());
+}
+
 #[tokio::test]
 async fn a_folder_has_one_store_at_a_time() {
     use polynym::directory::Store;
