@@ -102,15 +102,17 @@ impl Damage {
 
 #[test]
 fn a_truncated_file_is_refused() {
-    let damage = Damage::new(false);
-    let whole = &damage.sound;
-    let lengths = (0..20).chain([100, 319, 320, 4_095, 4_096, 4_097]).chain((1..40).map(|n| whole.len() * n / 40));
-    let lengths = lengths.chain([PAGE, 512, 1].map(|missing| whole.len() - missing));
-    let cut = |length| (format!("the first {length} bytes of {}", whole.len()), whole[..length].to_vec());
-    let tally = damage.check(lengths.map(cut));
-    println!("truncated: {tally:?}");
-    assert_eq!(tally.failed + tally.partial + tally.whole, 0, "a truncated file was opened");
-    assert_eq!(damage.check(std::iter::once(cut(whole.len()))).whole, 1);
+    for killed in [false, true] {
+        let damage = Damage::new(killed);
+        let whole = &damage.sound;
+        let lengths = (0..20).chain([100, 319, 320, 4_095, 4_096, 4_097]).chain((1..40).map(|n| whole.len() * n / 40));
+        let lengths = lengths.chain([PAGE, 512, 1].map(|missing| whole.len() - missing));
+        let cut = |length| (format!("the first {length} bytes of {}", whole.len()), whole[..length].to_vec());
+        let tally = damage.check(lengths.map(cut));
+        println!("truncated, killed: {killed}: {tally:?}");
+        assert_eq!(tally.failed + tally.partial + tally.whole, 0, "a truncated file was opened");
+        assert_eq!(damage.check(std::iter::once(cut(whole.len()))).whole, 1);
+    }
 }
 
 #[test]
