@@ -7,6 +7,7 @@ mod directory_service;
 mod gathered;
 mod guard;
 mod health;
+mod pace;
 mod registry_service;
 mod router;
 mod server;

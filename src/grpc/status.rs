@@ -6,6 +6,7 @@ use std::time::Duration;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
+use super::pace::Pace;
 use crate::directory::{Error, Invalid};
 
 const DOMAIN: &str = "polynym";
@@ -34,15 +35,15 @@ pub fn status(error: Error) -> Status {
         Error::EtagMismatch => plain(Code::Aborted, "ETAG_MISMATCH", &message),
         Error::RequestIdReused => violation("REQUEST_ID_REUSED", "request_id", &message),
         Error::Unavailable(cause) => {
-            log(&*cause, &message);
+            log(&UNAVAILABLE, &*cause, &message);
             retry(Code::Unavailable, "STORE_UNAVAILABLE", &message)
         }
         Error::OutcomeUnknown(cause) => {
-            log(&*cause, &message);
+            log(&OUTCOME_UNKNOWN, &*cause, &message);
             plain(Code::Unknown, "OUTCOME_UNKNOWN", &message)
         }
         Error::Internal(cause) => {
-            log(&*cause, &message);
+            log(&INTERNAL, &*cause, &message);
             internal()
         }
     }
@@ -117,7 +118,13 @@ fn info<const N: usize>(reason: &str, metadata: [(&str, String); N]) -> ErrorDet
     ErrorDetails::with_error_info(reason, DOMAIN, metadata)
 }
 
-fn log(cause: &(dyn std::error::Error + 'static), message: &str) {
+/// What has been told of calls that failed in the same way.
+static UNAVAILABLE: Pace = Pace::new();
+static OUTCOME_UNKNOWN: Pace = Pace::new();
+static INTERNAL: Pace = Pace::new();
+
+fn log(pace: &Pace, cause: &(dyn std::error::Error + 'static), message: &str) {
+    let Some(untold) = pace.step() else { return };
     let causes: Vec<_> = std::iter::successors(Some(cause), |cause| cause.source()).map(ToString::to_string).collect();
-    tracing::error!(cause = %causes.join(": "), "{message}");
+    tracing::error!(cause = %causes.join(": "), untold, "{message}");
 }

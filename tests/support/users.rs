@@ -21,6 +21,12 @@ fn identifiers(n: usize) -> [Identifier; 2] {
     [RawIdentifier::Email(&email), RawIdentifier::Handle(&handle)].map(|raw| Identifier::parse(raw).unwrap())
 }
 
+/// An e-mail address of user `n`.
+pub fn email(n: usize) -> Identifier {
+    let [email, _] = identifiers(n);
+    email
+}
+
 pub fn mutation(user_id: LocalityId, change: Change) -> Mutation {
     Mutation {
         tenant: Tenant::DEFAULT,

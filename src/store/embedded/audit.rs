@@ -68,7 +68,7 @@ impl Audit {
                 }
             }
         }
-        transaction.commit()?;
+        self.open.commit(transaction)?;
         Ok(mended)
     }
 }
