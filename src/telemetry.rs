@@ -4,12 +4,13 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
 /// Starts logging to standard error: for people, or (`json`) one JSON object a line. `filter` is a level such as
-/// `info`, or levels for parts of the program such as `polynym=debug,warn`. Only the first call counts.
+/// `info`, or levels for parts of the program such as `polynym=debug,warn`. What callers do to their connections is told
+/// by the HTTP/2 library, and only where `filter` names it (`h2=warn`). Only the first call counts.
 ///
 /// # Errors
 /// Where `filter` is not one.
 pub fn init(json: bool, filter: &str) -> Result<(), ParseError> {
-    let filter = EnvFilter::try_new(filter)?;
+    let filter = EnvFilter::try_new(format!("h2=off,{filter}"))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
     let started = if json {
         builder.json().flatten_event(true).try_init()
