@@ -1,6 +1,7 @@
 //! The `polynym` program: parses the command line and runs what it asks for.
 
 mod serve;
+mod upkeep;
 
 use std::process::ExitCode;
 
@@ -14,7 +15,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let Arguments { command } = Arguments::parse();
-    match cli::run(command, serve::run) {
+    match cli::run(command, serve::run, upkeep::run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

@@ -1,6 +1,7 @@
 //! A user as stores keep it: what everybody may see, and beside it what only the rules of this module need.
 
-use super::{User, WireError, WireUser, wire};
+use super::{Claim, Identity, User, WireError, WireUser, wire};
+use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
 /// All that is kept of a user.
@@ -14,6 +15,12 @@ impl Record {
     /// The user's id.
     pub const fn id(&self) -> LocalityId {
         self.user.id
+    }
+
+    /// The claims that follow from the user, by their keys: those that the store has to hold, and no others of this user.
+    pub fn claims(&self) -> Vec<(IdentityKey, Claim)> {
+        let claim = |identity: &Identity| (self.user.key(&identity.identifier), Claim::of(self.id(), identity));
+        self.user.identities.iter().map(claim).collect()
     }
 
     /// The two parts that a store keeps: the user as answers carry it, and what is for [`Record::decode`] alone to read,

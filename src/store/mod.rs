@@ -5,3 +5,4 @@ pub mod coalesce;
 pub mod conformance;
 pub mod embedded;
 pub mod mongo;
+pub mod verify;

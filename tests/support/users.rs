@@ -1,4 +1,6 @@
 //! Users by number, for tests that write many and look for them later.
+// Each test binary uses what it needs of this.
+#![allow(dead_code)]
 
 use polynym::directory::{
     Change, Consistency, Decision, Draft, DraftIdentity, Error, Limits, Mutation, Store, Tenant, Timestamp, User, View,

@@ -24,6 +24,11 @@ pub struct Options {
     pub keys: usize,
 }
 
+impl Options {
+    /// Each look-up has a call to itself, at once.
+    pub const ALONE: Self = Self { calls: usize::MAX, keys: 1 };
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self { calls: 2, keys: 1_024 }

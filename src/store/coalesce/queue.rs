@@ -106,14 +106,29 @@ impl<G: Group> Slot<G> {
         while let Some((slot, batch)) = work {
             let outcome = batch.ask(&slot.group, &*slot.queue.inner).await;
             // Before the answers: who has the last one may close the store, which this must not keep open.
-            work = slot.next();
+            let slot = slot.unless_idle();
             batch.answer(outcome);
-            // A store that answers without ever waiting must not keep others from the thread.
-            tokio::task::consume_budget().await;
+            // Others have the thread first, among them those who were answered: what they ask at once goes along.
+            tokio::task::yield_now().await;
+            work = slot.and_then(Self::next);
         }
     }
 
-    /// The next call, or the end of the slot where nothing waits: the next look-up then starts a call by itself.
+    /// The slot, or its end where nothing waits: the next look-up then starts a call by itself.
+    fn unless_idle(mut self) -> Option<Self> {
+        let is_idle = {
+            let mut lanes = self.queue.lanes();
+            let is_idle = lanes.get(&self.group).is_none_or(|lane| lane.waiting.is_empty());
+            if is_idle {
+                self.held = false;
+                release(&mut lanes, &self.group);
+            }
+            is_idle
+        };
+        (!is_idle).then_some(self)
+    }
+
+    /// The next call, or the end of the slot.
     fn next(mut self) -> Option<(Self, Batch<G>)> {
         let look_ups = self.take();
         (!look_ups.is_empty()).then(|| (self, Batch::new(look_ups)))

@@ -37,12 +37,15 @@ impl Snapshot {
     /// The user who owns `key`.
     pub fn resolve(&self, key: &IdentityKey) -> Result<Option<Found>, Fault> {
         if let Some(guess) = self.hints.guess(key)
-            && let Some(found) = self.user(guess)?.and_then(|user| Found::new(user, key))
+            // What fails here fails below too, if it is the owner that cannot be read.
+            && let Ok(Some(user)) = self.user(guess)
+            && let Some(found) = Found::new(user, key)
         {
             return Ok(Some(found));
         }
         let claim = self.identities.get(key.as_str().as_bytes())?;
-        let Some(owner) = claim.and_then(|claim| resolves_to(claim.value())) else {
+        let owner = claim.map(|claim| resolves_to(claim.value())).transpose()?.flatten();
+        let Some(owner) = owner else {
             return Ok(None);
         };
         match self.user(owner)?.and_then(|user| Found::new(user, key)) {
@@ -60,6 +63,6 @@ impl Snapshot {
     }
 
     fn user(&self, id: LocalityId) -> Result<Option<WireUser>, Fault> {
-        Ok(self.users.get(id.as_bytes())?.map(|record| wire_user(record.value())))
+        self.users.get(id.as_bytes())?.map(|record| wire_user(record.value())).transpose()
     }
 }

@@ -1,10 +1,17 @@
 //! The store on MongoDB, a replica set or a sharded cluster: users by their ids and claims by their keys, in two
 //! collections sharded on `_id`. A look-up is two reads, each routed to one shard; a mutation is one transaction.
 
+mod audit;
+mod cluster;
 mod connect;
 mod error;
+mod init;
 mod read;
 mod schema;
+mod shape;
+mod spread;
+mod status;
+mod survey;
 mod transaction;
 mod write;
 
@@ -15,9 +22,12 @@ use async_trait::async_trait;
 use mongodb::bson::{RawDocumentBuf, doc};
 use mongodb::options::{ReadPreference, SelectionCriteria};
 use mongodb::{Client, Collection, Database};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+pub use audit::Audit;
 pub use error::OpenError;
+pub use init::{InitOptions, init};
+pub use status::{CollectionStatus, ShardStatus, Status, status};
 
 use crate::directory::{Consistency, Error, Mutation, Outcome, Resolved, Store, Tenant, WireUser};
 use crate::identifier::IdentityKey;
@@ -42,8 +52,9 @@ impl Default for Options {
 
 /// A store in a database of MongoDB.
 ///
-/// Each operation runs in a task of its own, to its end, whether or not its caller stays: the driver's operations
-/// cannot be dropped half-way without leaving connections and transactions behind.
+/// Each mutation runs in a task of its own, to its end, whether or not its caller stays: a transaction that is dropped
+/// half-way stays open on the server. A look-up that is dropped costs no more than its connection; under a
+/// [`Coalesced`](super::coalesce::Coalesced) store none is.
 pub struct Mongo {
     collections: Arc<Collections>,
     under_way: Arc<Semaphore>,
@@ -81,20 +92,9 @@ impl Mongo {
         let _ = tokio::time::timeout(self.collections.timeout, all).await;
     }
 
-    /// Runs an operation in a task of its own. Where that panics, what it has done is not known.
-    async fn run<T, F>(&self, operation: impl FnOnce(Arc<Collections>) -> F) -> Result<T, Fault>
-    where
-        T: Send + 'static,
-        F: Future<Output = T> + Send + 'static,
-    {
-        let permit = self.under_way.clone().try_acquire_owned().map_err(|_| Fault::Crowded)?;
-        let operation = operation(self.collections.clone());
-        let task = tokio::spawn(async move {
-            let outcome = operation.await;
-            drop(permit);
-            outcome
-        });
-        task.await.map_err(|_| Fault::Panicked)
+    /// The right to begin one more operation.
+    fn permit(&self) -> Result<OwnedSemaphorePermit, Fault> {
+        self.under_way.clone().try_acquire_owned().map_err(|_| Fault::Crowded)
     }
 }
 
@@ -123,24 +123,27 @@ impl Collections {
 #[async_trait]
 impl Store for Mongo {
     async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error> {
-        let keys = keys.to_vec();
-        Ok(self.run(async move |collections| collections.resolve(&keys, consistency).await).await??)
+        let _permit = self.permit()?;
+        Ok(self.collections.resolve(keys, consistency).await?)
     }
 
     async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
-        let (tenant, ids) = (tenant.clone(), ids.to_vec());
-        Ok(self.run(async move |collections| collections.get(&tenant, &ids).await).await??)
+        let _permit = self.permit()?;
+        Ok(self.collections.get(tenant, ids).await?)
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        match self.run(async move |collections| collections.mutate(&mutation).await).await {
-            Ok(outcome) => outcome,
-            Err(fault @ Fault::Panicked) => Err(Error::OutcomeUnknown(fault.into())),
-            Err(fault) => Err(fault.into()),
-        }
+        let permit = self.permit()?;
+        let collections = self.collections.clone();
+        let task = tokio::spawn(async move {
+            let outcome = collections.mutate(&mutation).await;
+            drop(permit);
+            outcome
+        });
+        task.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
     }
 
     async fn check(&self) -> Result<(), Error> {
-        Ok(self.run(async move |collections| collections.check().await).await??)
+        Ok(self.collections.check().await?)
     }
 }

@@ -76,7 +76,8 @@ impl<'c> Transaction<'c> {
         document.map(|document| StoredRequest::read(&document)).transpose()
     }
 
-    async fn find_one(
+    /// The document that a filter by `_id` finds.
+    pub async fn find_one(
         &mut self,
         from: &Collection<RawDocumentBuf>,
         filter: Document,
@@ -93,8 +94,13 @@ impl<'c> Transaction<'c> {
                 Some(revision) => self.replace_user(record, *revision).await?,
             }
         }
+        self.write_claims(&effects.claims).await
+    }
+
+    /// Writes claims, all deletions before all insertions.
+    pub async fn write_claims(&mut self, claims: &[(IdentityKey, ClaimWrite)]) -> Result<(), Fault> {
         let (mut deleted, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
-        for (key, write) in &effects.claims {
+        for (key, write) in claims {
             match write {
                 ClaimWrite::Delete => deleted.push(key_value(key)),
                 ClaimWrite::Update(claim) => updated.push(claim_document(key, claim)),
@@ -107,6 +113,13 @@ impl<'c> Transaction<'c> {
             self.collections.identities.insert_many(inserted).session(&mut self.session).await?;
         }
         Ok(())
+    }
+
+    /// Raises the revision of a user: what depends on a user who is only read must not be written beside a change of it.
+    pub async fn touch(&mut self, id: LocalityId) -> Result<(), Fault> {
+        let raise = doc! { "$inc": { REVISION: 1_i64 } };
+        let touched = self.collections.users.update_one(doc! { ID: id_value(id) }, raise).session(&mut self.session);
+        all_there(touched.await?.matched_count, 1)
     }
 
     async fn insert_user(&mut self, record: &Record) -> Result<(), Fault> {

@@ -16,8 +16,8 @@ use crate::directory::{Decision, Effects, Error, Mutation, Needs, Outcome, Reque
 use crate::locality::LocalityId;
 
 /// The first pause before a transaction is begun again, and the longest.
-const PAUSE: Duration = Duration::from_millis(2);
-const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+pub const PAUSE: Duration = Duration::from_millis(2);
+pub const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
 /// Why an attempt at a mutation came to nothing, or may have.
 enum Failure {
@@ -163,7 +163,7 @@ fn is_over(record: &StoredRequest, now: Timestamp) -> bool {
 }
 
 /// Sends the commit until it gets an answer or the time is up.
-async fn commit(mut transaction: Transaction<'_>, deadline: Instant) -> Result<(), Fault> {
+pub async fn commit(mut transaction: Transaction<'_>, deadline: Instant) -> Result<(), Fault> {
     if Instant::now() >= deadline {
         transaction.abort().await;
         return Err(Fault::Late);
@@ -181,7 +181,7 @@ async fn commit(mut transaction: Transaction<'_>, deadline: Instant) -> Result<(
 }
 
 /// A pause between half and all of `pause`, so that those who met once do not meet again.
-fn jittered(pause: Duration) -> Duration {
+pub fn jittered(pause: Duration) -> Duration {
     let random = RandomState::new().hash_one(0) >> 40;
     pause.mul_f64(0.5 + random as f64 / (1_u64 << 25) as f64)
 }

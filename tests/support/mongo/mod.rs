@@ -5,6 +5,7 @@
 
 mod binary;
 mod front;
+mod place;
 mod process;
 mod proxy;
 mod replica_set;
@@ -17,6 +18,7 @@ use std::sync::OnceLock;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::OnceCell;
 
+pub use place::{Databases, InDatabase};
 pub use process::{Process, Signal};
 pub use proxy::{Line, Proxy, Side, Trap, Weather};
 pub use replica_set::{Layout, ReplicaSet};
@@ -39,6 +41,15 @@ pub async fn three_members() -> &'static ReplicaSet {
 pub async fn three_shards() -> &'static Sharded {
     static SHARED: OnceCell<Sharded> = OnceCell::const_new();
     SHARED.get_or_init(|| Sharded::start(3, Layout::default())).await
+}
+
+/// A server that belongs to no replica set.
+pub async fn stand_alone() -> Process {
+    in_background(async {
+        let binary = tokio::task::spawn_blocking(binary::mongod).await.unwrap();
+        Process::start(binary, &["--dbpath".to_owned(), ".".to_owned()]).await
+    })
+    .await
 }
 
 /// What serves all tests runs here: the runtime of a test ends with it.

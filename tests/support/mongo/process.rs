@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::process::CommandExt;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -18,7 +19,7 @@ use tokio::sync::OnceCell;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use super::in_background;
+use super::{binary, in_background};
 
 /// Reads orders; tells where the folder is, and when an order is carried out.
 const WATCHDOG: &str = r#"
@@ -82,6 +83,12 @@ impl Process {
             }
         }
         panic!("{} does not start:\n{told}", binary.display());
+    }
+
+    /// Starts a `mongod` that belongs to no replica set.
+    pub async fn start_alone() -> Self {
+        let binary = spawn_blocking(binary::mongod).await.unwrap_or_else(|error| resume_unwind(error.into_panic()));
+        Self::start(binary, &["--dbpath".to_owned(), ".".to_owned()]).await
     }
 
     /// Starts the server again after it was killed.

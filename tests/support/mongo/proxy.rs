@@ -69,13 +69,15 @@ struct Shared {
 /// A trap that has not closed yet.
 struct Set {
     side: Side,
-    command: String,
+    /// None for all that belongs to a transaction.
+    command: Option<String>,
     left: usize,
     caught: oneshot::Sender<()>,
     verdict: oneshot::Receiver<()>,
 }
 
-/// A message that is waited for, or held. Where this is dropped, the message is lost, and its connection with it.
+/// A message that is waited for, or held. Where this is dropped, nothing is waited for any longer, and a message that is
+/// held is lost, and its connection with it.
 pub struct Trap {
     caught: oneshot::Receiver<()>,
     verdict: oneshot::Sender<()>,
@@ -128,8 +130,16 @@ impl Proxy {
     /// Waits for a message: the `nth`, from 1, from now on, of this side of commands with this name. Later messages of its
     /// connection wait behind it.
     pub fn trap(&self, side: Side, command: &str, nth: usize) -> Trap {
+        self.set(side, Some(command.to_owned()), nth)
+    }
+
+    /// The same for the statements of transactions, their commits and aborts included, whatever they are.
+    pub fn trap_statement(&self, side: Side, nth: usize) -> Trap {
+        self.set(side, None, nth)
+    }
+
+    fn set(&self, side: Side, command: Option<String>, nth: usize) -> Trap {
         let ((caught, told), (verdict, sentence)) = (oneshot::channel(), oneshot::channel());
-        let command = command.to_owned();
         self.shared.traps.lock().unwrap().push(Set { side, command, left: nth, caught, verdict: sentence });
         Trap { caught: told, verdict }
     }
@@ -167,8 +177,14 @@ async fn cut(shared: Arc<Shared>) {
     }
 }
 
-/// The names of the commands under way on one connection, by the ids of their messages.
-type Names = Mutex<HashMap<i32, String>>;
+/// The commands under way on one connection, by the ids of their messages.
+type Commands = Mutex<HashMap<i32, Command>>;
+
+#[derive(Clone)]
+struct Command {
+    name: String,
+    in_transaction: bool,
+}
 
 impl Shared {
     async fn connect(&self, client: TcpStream) -> io::Result<()> {
@@ -176,15 +192,21 @@ impl Shared {
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
         let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
-        let names = Names::default();
+        let commands = Commands::default();
         tokio::select! {
-            ended = self.carry(Side::Request, from_client, to_server, &names) => ended,
-            ended = self.carry(Side::Reply, from_server, to_client, &names) => ended,
+            ended = self.carry(Side::Request, from_client, to_server, &commands) => ended,
+            ended = self.carry(Side::Reply, from_server, to_client, &commands) => ended,
         }
     }
 
     /// Carries messages one way until a side closes the connection, or the network does.
-    async fn carry(&self, side: Side, from: OwnedReadHalf, mut to: OwnedWriteHalf, names: &Names) -> io::Result<()> {
+    async fn carry(
+        &self,
+        side: Side,
+        from: OwnedReadHalf,
+        mut to: OwnedWriteHalf,
+        commands: &Commands,
+    ) -> io::Result<()> {
         let mut from = BufReader::new(from);
         let mut line = self.line.subscribe();
         while let Some(message) = Message::read(&mut from).await? {
@@ -195,7 +217,7 @@ impl Shared {
             if random() < weather.loss {
                 return Ok(());
             }
-            if let Some(trap) = self.caught(side, &message, names) {
+            if let Some(trap) = self.caught(side, &message, commands) {
                 let _ = trap.caught.send(());
                 if trap.verdict.await.is_err() {
                     return Ok(());
@@ -208,27 +230,36 @@ impl Shared {
     }
 
     /// The trap that this message closes.
-    fn caught(&self, side: Side, message: &Message, names: &Names) -> Option<Set> {
-        let name = match side {
+    fn caught(&self, side: Side, message: &Message, commands: &Commands) -> Option<Set> {
+        let command = match side {
             Side::Request => {
-                let name = name(message)?;
-                names.lock().unwrap().insert(message.id(), name.clone());
-                name
+                let command = Command::of(message)?;
+                commands.lock().unwrap().insert(message.id(), command.clone());
+                command
             }
-            Side::Reply => names.lock().unwrap().remove(&message.response_to())?,
+            Side::Reply => commands.lock().unwrap().remove(&message.response_to())?,
         };
         let mut traps = self.traps.lock().unwrap();
-        let meant = traps.iter_mut().filter(|trap| trap.side == side && trap.command == name);
+        traps.retain(|trap| !trap.caught.is_closed());
+        let meant = traps.iter_mut().filter(|trap| trap.side == side && trap.is_for(&command));
         meant.for_each(|trap| trap.left -= 1);
         let closed = traps.iter().position(|trap| trap.left == 0)?;
         Some(traps.remove(closed))
     }
 }
 
-/// The name of the command in a message.
-fn name(message: &Message) -> Option<String> {
-    let body = Some(message).filter(|message| message.kind() == MSG)?.body().ok()?;
-    Some(body.iter().next()?.ok()?.0.as_str().to_owned())
+impl Command {
+    fn of(message: &Message) -> Option<Self> {
+        let body = Some(message).filter(|message| message.kind() == MSG)?.body().ok()?;
+        let name = body.iter().next()?.ok()?.0.as_str().to_owned();
+        Some(Self { name, in_transaction: body.get("autocommit").ok()?.is_some() })
+    }
+}
+
+impl Set {
+    fn is_for(&self, command: &Command) -> bool {
+        self.command.as_ref().map_or(command.in_transaction, |name| *name == command.name)
+    }
 }
 
 /// From 0 to 1.

@@ -4,13 +4,15 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use mongodb::Client;
 use mongodb::bson::{Document, doc};
+use tokio::sync::OnceCell;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
-use super::binary;
-use super::process::Process;
+use super::process::{Process, client};
 use super::proxy::Proxy;
+use super::{binary, in_background};
 
 /// How long servers may take to agree on a primary.
 const ELECTION: Duration = Duration::from_secs(60);
@@ -38,6 +40,7 @@ pub struct ReplicaSet {
     pub members: Vec<Process>,
     /// One for each member, where the layout asks for them.
     pub proxies: Vec<Proxy>,
+    client: OnceCell<Client>,
 }
 
 impl ReplicaSet {
@@ -56,7 +59,7 @@ impl ReplicaSet {
         let arguments: Vec<_> =
             fixed.into_iter().chain(parameters).chain(roles.iter().copied()).map(str::to_owned).collect();
         let members = join_all((0..layout.members).map(|_| Process::start(binary, &arguments))).await;
-        let mut set = Self { name: name.to_owned(), members, proxies: Vec::new() };
+        let mut set = Self { name: name.to_owned(), members, proxies: Vec::new(), client: OnceCell::new() };
         if layout.proxied {
             let proxies = set.members.iter().map(|member| Proxy::start(member.address()));
             set.proxies = join_all(proxies).await;
@@ -88,6 +91,12 @@ impl ReplicaSet {
         let hosts: Vec<_> = (0..self.members.len()).map(|n| self.host(n).to_string()).collect();
         let end = if options.is_empty() { String::new() } else { format!("&{options}") };
         format!("mongodb://{}/{database}?replicaSet={}{end}", hosts.join(","), self.name)
+    }
+
+    /// A client of this set. It works in every test.
+    pub async fn client(&self) -> &Client {
+        let uri = self.uri("admin", "");
+        self.client.get_or_init(|| in_background(async move { client(&uri).await })).await
     }
 
     /// The member that takes writes, once there is one. One that was frozen may still believe that it is it.

@@ -33,8 +33,9 @@ enum Router {
 }
 
 impl Sharded {
-    /// Starts a cluster of its own, whose servers are made as the layout says.
+    /// Starts a cluster of its own, whose servers are made as the layout says, but for the number of members.
     pub async fn start(shards: usize, layout: Layout) -> Self {
+        let layout = Layout { members: 1, ..layout };
         in_background(async move {
             let mongos = binary::mongos();
             let find = if mongos.is_some() { binary::mongod } else { binary::mongod_for_front };
