@@ -313,9 +313,10 @@ async fn limits_tell_the_limit_and_the_value() {
 async fn messages_over_the_limit_are_refused() {
     let (_server, mut client) = fresh().await;
     let large = told(client.create(user(&"x".repeat(70 << 10), vec![])).await.unwrap_err());
-    assert_eq!(large, Told::new(Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
+    assert_eq!((large.code, large.reason.as_str()), (Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
+    assert_eq!(large.metadata["limit"], "65536");
     let huge = told(client.resolve(handle(&"x".repeat(2 << 20))).await.unwrap_err());
-    assert_eq!(huge, Told::new(Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
+    assert_eq!((huge.code, huge.reason.as_str()), (Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
 }
 
 #[tokio::test]

@@ -189,9 +189,9 @@ mod tests {
         let mut greedy: Vec<_> = greedy.into_iter().map(|mut charge| (charge.hold(MOST), charge)).collect();
         assert!(!greedy.pop().is_some_and(|(held, _)| held), "the ninth is too much for all");
         let mut modest = Charge::call(&account(&total));
-        assert!(modest.hold(SHARE) && !modest.hold(1 << 20));
+        assert!(modest.hold(SHARE) && !modest.hold(4 << 20));
         drop(greedy);
-        assert!(modest.hold(1 << 20));
+        assert!(modest.hold(4 << 20));
     }
 
     #[test]
