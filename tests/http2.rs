@@ -111,6 +111,32 @@ fn a_flood_of_resets_ends_the_connection() {
     serves_others(&server);
 }
 
+/// What callers do to their connections is not the operator's business, but for what helps to set a caller up.
+#[test]
+fn the_log_tells_of_strangers_and_not_of_resets() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let store = format!("embedded:{}", folder.path().join("store").display());
+    let mut command = server::polynym(&["serve", "--listen", "127.0.0.1:0", "--store", &store]);
+    let server = Server::start_with(command.stderr(log.reopen().unwrap()), &[]);
+    let mut raw = Raw::greeted(&server);
+    for n in 0..2_000u32 {
+        raw.open(2 * n + 1, &[], false);
+        raw.send(RESET, 0, 2 * n + 1, &8u32.to_be_bytes());
+    }
+    raw.until(GOAWAY);
+    for start in [&b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"[..], &[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]] {
+        let mut stranger = Raw::connect(&server);
+        stranger.0.write_all(start).unwrap();
+        let _ = stranger.0.read_to_end(&mut Vec::new());
+    }
+    server.signal("TERM");
+    server.wait();
+    let log = std::fs::read_to_string(log.path()).unwrap();
+    assert!(log.contains("HTTP/1") && log.contains("TLS"), "{log}");
+    assert!(!log.contains("reset"), "{log}");
+}
+
 #[test]
 fn a_message_that_claims_to_be_huge_is_refused_at_its_first_bytes() {
     let (server, _folder) = start(&[]);
