@@ -16,9 +16,10 @@ pub fn overloaded() -> Status {
     retry(Code::ResourceExhausted, "OVERLOADED", "too many calls are under way: try again a little later")
 }
 
-/// The status for a call whose answer the server cannot hold, since others were not read.
+/// The status for a call whose answer the server cannot hold, since others were not read. The call itself was done.
 pub fn unread() -> Status {
-    retry(Code::ResourceExhausted, "OVERLOADED", "too many answers have not been read yet: read them, and try again")
+    let message = "too many answers have not been read yet: read them, and send this call again, with its request_id";
+    retry(Code::ResourceExhausted, "ANSWERS_UNREAD", message)
 }
 
 /// The status for one more stream on a connection that has enough of them.
