@@ -20,6 +20,7 @@ pub const END: u8 = 1;
 pub struct Frame {
     pub kind: u8,
     pub flags: u8,
+    pub stream: u32,
     pub payload: Vec<u8>,
 }
 
@@ -107,7 +108,8 @@ impl Raw {
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
         let mut payload = vec![0; length as usize];
         self.0.read_exact(&mut payload).ok()?;
-        Some(Frame { kind: head[3], flags: head[4], payload })
+        let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+        Some(Frame { kind: head[3], flags: head[4], stream, payload })
     }
 }
 
