@@ -161,7 +161,12 @@ async fn load_sample(store: &dyn Store) -> Result<(), Failure> {
 }
 
 fn limits(settings: &Serve) -> Limits {
-    Limits { batch: settings.max_batch, identities: settings.max_identities, attributes: settings.max_attributes }
+    Limits {
+        batch: settings.max_batch,
+        identities: settings.max_identities,
+        attributes: settings.max_attributes,
+        bytes: settings.max_user_bytes,
+    }
 }
 
 fn options(settings: &Serve) -> grpc::Options {

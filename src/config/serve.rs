@@ -30,6 +30,8 @@ pub struct Serve {
     pub max_identities: usize,
     /// Attributes of one user.
     pub max_attributes: usize,
+    /// Bytes of one user, all in all.
+    pub max_user_bytes: usize,
     /// The longest that a call may take.
     pub call_timeout: Duration,
     /// Calls under way at once.
@@ -78,6 +80,8 @@ const COALESCE: Setting = setting(
 const MAX_BATCH: Setting = setting("max-batch", "N", "1000", "Items in one batch request");
 const MAX_IDENTITIES: Setting = setting("max-identities", "N", "100", "Identities of one user");
 const MAX_ATTRIBUTES: Setting = setting("max-attributes", "N", "200", "Attributes of one user");
+const MAX_USER_SIZE: Setting =
+    setting("max-user-size", "SIZE", "512KiB", "Bytes of one user, all in all; at most 2MiB");
 const CALL_TIMEOUT: Setting = setting("call-timeout", "TIME", "10s", "The longest that a call may take");
 const MAX_CALLS: Setting = setting("max-calls", "N", "1024", "Calls under way at once; more are refused");
 const MAX_CONNECTIONS: Setting = setting("max-connections", "N", "10000", "Connections at once; more have to wait");
@@ -103,6 +107,7 @@ impl Resolve for Serve {
             &MAX_BATCH,
             &MAX_IDENTITIES,
             &MAX_ATTRIBUTES,
+            &MAX_USER_SIZE,
             &CALL_TIMEOUT,
             &MAX_CALLS,
             &MAX_CONNECTIONS,
@@ -125,6 +130,7 @@ impl Resolve for Serve {
         let max_batch = values.get(&MAX_BATCH, parse::count(1..=MANY));
         let max_identities = values.get(&MAX_IDENTITIES, parse::count(1..=MANY));
         let max_attributes = values.get(&MAX_ATTRIBUTES, parse::count(0..=MANY));
+        let max_user_bytes = values.get(&MAX_USER_SIZE, parse::user_size);
         let call_timeout = values.get(&CALL_TIMEOUT, parse::positive);
         let max_calls = values.get(&MAX_CALLS, parse::count(1..=MANY));
         let max_connections = values.get(&MAX_CONNECTIONS, parse::count(1..=MANY));
@@ -144,6 +150,7 @@ impl Resolve for Serve {
             max_batch: max_batch?,
             max_identities: max_identities?,
             max_attributes: max_attributes?,
+            max_user_bytes: max_user_bytes?,
             call_timeout: call_timeout?,
             max_calls: max_calls?,
             max_connections: max_connections?,

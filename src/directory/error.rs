@@ -30,6 +30,12 @@ pub enum Error {
         /// How many this one has.
         count: usize,
     },
+    /// An item of a batch no longer fits into its answer.
+    #[error("the answer has no room left: ask for this item again")]
+    AnswerFull {
+        /// How many bytes an answer may have.
+        limit: usize,
+    },
     /// Nobody owns the identifier.
     #[error("nobody owns this identifier")]
     IdentityNotFound,
@@ -53,7 +59,7 @@ pub enum Error {
     /// A user would have too many of something.
     #[error("a user may have {limit} {what}, this would make {count}")]
     TooMany {
-        /// What there would be too many of: `identities` or `attributes`.
+        /// What there would be too many of: `identities`, `attributes` or `bytes`.
         what: &'static str,
         /// How many a user may have.
         limit: usize,

@@ -6,10 +6,12 @@ mod change;
 mod claim;
 mod draft;
 mod error;
+mod fingerprint;
 mod mutation;
 mod read;
 mod record;
 mod settle;
+mod size;
 mod store;
 mod tenant;
 mod timestamp;
@@ -31,7 +33,7 @@ pub use draft::{Draft, DraftIdentity};
 pub use error::{Error, Invalid};
 pub use mutation::{Change, Mutation, Request};
 pub use record::Record;
-pub use store::{Consistency, Resolved, Store};
+pub use store::{ANSWER_BYTES, Consistency, Resolved, Store};
 pub use tenant::Tenant;
 pub use timestamp::Timestamp;
 pub use update::Update;
@@ -51,11 +53,13 @@ pub struct Limits {
     pub identities: usize,
     /// Attributes of one user.
     pub attributes: usize,
+    /// Bytes of one user, all in all.
+    pub bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { batch: 1_000, identities: 100, attributes: 200 }
+        Self { batch: 1_000, identities: 100, attributes: 200, bytes: 512 << 10 }
     }
 }
 

@@ -2,9 +2,12 @@
 
 use std::fmt;
 
-use super::{Consistency, Directory, Error, Found, Invalid, Tenant, WireUser};
+use super::{ANSWER_BYTES, Consistency, Directory, Error, Found, Invalid, Tenant, WireUser};
 use crate::identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection};
 use crate::locality::LocalityId;
+
+/// Why a batch has no answer to an item that the store has left out.
+const FULL: Error = Error::AnswerFull { limit: ANSWER_BYTES };
 
 impl Directory {
     /// The owner of an identifier, and how many reads it took.
@@ -42,7 +45,7 @@ impl Directory {
         let resolved = self.store.resolve(&keys, consistency).await?;
         let mut found = resolved.found.into_iter();
         let outcome = |identifier: Result<Identifier, Error>| {
-            identifier.and_then(|_| found.next().flatten().ok_or(Error::IdentityNotFound))
+            identifier.and_then(|_| found.next().ok_or(FULL)?.ok_or(Error::IdentityNotFound))
         };
         Ok((identifiers.into_iter().map(outcome).collect(), resolved.reads))
     }
@@ -68,7 +71,7 @@ impl Directory {
         let good: Vec<_> = ids.iter().flatten().copied().collect();
         let mut users = self.store.get(tenant, &good).await?.into_iter();
         let outcome =
-            |id: Result<LocalityId, Error>| id.and_then(|_| users.next().flatten().ok_or(Error::UserNotFound));
+            |id: Result<LocalityId, Error>| id.and_then(|_| users.next().ok_or(FULL)?.ok_or(Error::UserNotFound));
         Ok(ids.into_iter().map(outcome).collect())
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::size::size;
 use super::view::{Seen, Stop};
 use super::{Claim, ClaimWrite, Effects, Error, Identity, Mutation, Needs, Record, User, View};
 use crate::identifier::IdentityKey;
@@ -53,7 +54,8 @@ fn check_limits(mutation: &Mutation, Transition { before, after }: &Transition<'
         _ => Ok(()),
     };
     check("identities", mutation.limits.identities, |user| user.identities.len())?;
-    check("attributes", mutation.limits.attributes, |user| user.attributes.len())
+    check("attributes", mutation.limits.attributes, |user| user.attributes.len())?;
+    check("bytes", mutation.limits.bytes, size)
 }
 
 /// Adds the claims that lie between the two states of a user.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use super::fingerprint::fingerprint;
 use super::read::{parse, parse_user_id};
 use super::{
     Change, Directory, Draft, DraftIdentity, Error, Invalid, Mutation, Request, Tenant, Timestamp, Update, User, Value,
     Verification, attribute, draft,
 };
-use crate::identifier::RawIdentifier;
+use crate::identifier::{RawIdentifier, flaw, is_mark};
 use crate::locality::LocalityId;
 
 const TEXT_CHARS: usize = 256;
@@ -23,8 +24,6 @@ pub struct Call<'a> {
     pub request_id: &'a str,
     /// Which method is called, for the request's key.
     pub method: &'static str,
-    /// A hash of what is asked for, to tell a retry from another request under the same id.
-    pub fingerprint: u64,
     /// Who calls.
     pub caller: &'a str,
 }
@@ -152,7 +151,7 @@ impl Directory {
 
     async fn mutate(&self, call: Call<'_>, user_id: LocalityId, change: Change) -> Result<User, Error> {
         let mutation = Mutation {
-            request: request(&call)?,
+            request: request(&call, user_id, &change)?,
             tenant: call.tenant,
             user_id,
             etag: Some(call.etag).filter(|etag| !etag.is_empty()).map(str::to_owned),
@@ -165,15 +164,16 @@ impl Directory {
 }
 
 /// The request's name: any spelling of the UUID is the same id. The caller comes last, being the only free text.
-fn request(call: &Call<'_>) -> Result<Option<Request>, Error> {
+fn request(call: &Call<'_>, user_id: LocalityId, change: &Change) -> Result<Option<Request>, Error> {
     if call.request_id.is_empty() {
         return Ok(None);
     }
-    let message = "a request_id is a UUID in its 36-character text form";
-    let parsed = call.request_id.parse::<LocalityId>();
-    let id = parsed.map_err(|_| Error::invalid(Invalid::RequestId, "request_id", message))?;
+    // The nil UUID is what programs send that forget to make one: all of their requests would be the same.
+    let parsed = call.request_id.parse::<LocalityId>().ok().filter(|id| *id.as_bytes() != [0; 16]);
+    let message = "a request_id is a UUID in its 36-character text form, and not the one of zeros";
+    let id = parsed.ok_or_else(|| Error::invalid(Invalid::RequestId, "request_id", message))?;
     let key = format!("{},{},{id},{}", call.tenant, call.method, call.caller);
-    Ok(Some(Request { key, fingerprint: call.fingerprint }))
+    Ok(Some(Request { key, fingerprint: fingerprint(user_id, call.etag, change) }))
 }
 
 fn draft_identity(field: &str, raw: &RawIdentity<'_>) -> Result<DraftIdentity, Error> {
@@ -182,7 +182,7 @@ fn draft_identity(field: &str, raw: &RawIdentity<'_>) -> Result<DraftIdentity, E
     }
     Ok(DraftIdentity {
         identifier: parse(field, raw.identifier)?,
-        display: raw.identifier.map(|raw| raw.typed().to_owned()).unwrap_or_default(),
+        display: raw.identifier.map(|raw| raw.typed().chars().filter(is_shown).collect()).unwrap_or_default(),
         verification: raw.verification.clone(),
         primary: raw.primary,
     })
@@ -193,8 +193,24 @@ fn check_text(field: &str, text: &str) -> Result<(), Error> {
     if text.chars().nth(TEXT_CHARS).is_some() {
         return fault("at most 256 characters");
     }
-    if text.chars().any(char::is_control) {
-        return fault("no control characters");
+    if !text.chars().all(|c| is_shown(&c)) {
+        return fault("no control characters, and none that nobody can see or that mean nothing");
+    }
+    if !text.is_empty() && text.chars().all(|c| c.is_whitespace() || flaw(c).is_some()) {
+        return fault("not blank: leave it empty");
+    }
+    if text.starts_with(is_mark) {
+        return fault("no combining mark at the start");
     }
     Ok(())
+}
+
+/// Whether a character may stand in a text that is shown. Of those that cannot be seen themselves, only those may that
+/// scripts and emoji need: joiners, marks of direction, variation selectors and tags.
+fn is_shown(c: &char) -> bool {
+    let writes = matches!(
+        c,
+        '\u{200c}'..='\u{200f}' | '\u{61c}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0020}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}'
+    );
+    writes || !(c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') || flaw(*c).is_some())
 }

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use prost::Message;
 use tonic::{Request, Response, Status};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::convert;
 use super::status::status;
@@ -18,16 +16,9 @@ pub struct RegistryApi(pub Arc<Directory>);
 const CALLER: &str = "anonymous";
 
 /// The mutation that `request` asks for.
-fn call<'a>(
-    method: &'static str,
-    request: &impl Message,
-    tenant: &str,
-    etag: &'a str,
-    request_id: &'a str,
-) -> Result<Call<'a>, Status> {
-    let fingerprint = if request_id.is_empty() { 0 } else { xxh3_64(&request.encode_to_vec()) };
+fn call<'a>(method: &'static str, tenant: &str, etag: &'a str, request_id: &'a str) -> Result<Call<'a>, Status> {
     let tenant = Tenant::parse(tenant).map_err(status)?;
-    Ok(Call { tenant, etag, request_id, method, fingerprint, caller: CALLER })
+    Ok(Call { tenant, etag, request_id, method, caller: CALLER })
 }
 
 fn answer(outcome: Result<User, Error>) -> Result<Option<v1::User>, Status> {
@@ -45,7 +36,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::CreateUserRequest>,
     ) -> Result<Response<v1::CreateUserResponse>, Status> {
         let request = request.into_inner();
-        let call = call("CreateUser", &request, &request.tenant, "", &request.request_id)?;
+        let call = call("CreateUser", &request.tenant, "", &request.request_id)?;
         let user = given(&request.user)?;
         let identities = convert::raw_identities(&user.identities).map_err(status)?;
         let attributes = convert::attributes(&user.attributes).map_err(status)?;
@@ -59,7 +50,7 @@ impl RegistryService for RegistryApi {
     ) -> Result<Response<v1::UpdateUserResponse>, Status> {
         let request = request.into_inner();
         let user = given(&request.user)?;
-        let call = call("UpdateUser", &request, &request.tenant, &user.etag, &request.request_id)?;
+        let call = call("UpdateUser", &request.tenant, &user.etag, &request.request_id)?;
         let attributes = convert::attributes(&user.attributes).map_err(status)?;
         let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
         let updated = self.0.update(call, &user.user_id, mask, user.display_name.clone(), attributes).await;
@@ -71,7 +62,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::LinkIdentityRequest>,
     ) -> Result<Response<v1::LinkIdentityResponse>, Status> {
         let request = request.into_inner();
-        let call = call("LinkIdentity", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let call = call("LinkIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let linked = self.0.link(call, &request.user_id, raw, request.verified).await;
         Ok(Response::new(v1::LinkIdentityResponse { user: answer(linked)? }))
@@ -82,7 +73,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::UnlinkIdentityRequest>,
     ) -> Result<Response<v1::UnlinkIdentityResponse>, Status> {
         let request = request.into_inner();
-        let call = call("UnlinkIdentity", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let call = call("UnlinkIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let unlinked = self.0.unlink(call, &request.user_id, raw).await;
         Ok(Response::new(v1::UnlinkIdentityResponse { user: answer(unlinked)? }))
@@ -93,7 +84,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::ReplaceIdentityRequest>,
     ) -> Result<Response<v1::ReplaceIdentityResponse>, Status> {
         let request = request.into_inner();
-        let call = call("ReplaceIdentity", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let call = call("ReplaceIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let old = convert::raw(request.old_identifier.as_ref());
         let new = convert::raw(request.new_identifier.as_ref());
         let replaced = self.0.replace(call, &request.user_id, old, new).await;
@@ -105,7 +96,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::VerifyIdentityRequest>,
     ) -> Result<Response<v1::VerifyIdentityResponse>, Status> {
         let request = request.into_inner();
-        let call = call("VerifyIdentity", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let call = call("VerifyIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
         let verified = self.0.verify(call, &request.user_id, raw, by).await;

@@ -25,6 +25,10 @@ pub fn status(error: Error) -> Status {
         Error::TooMany { what: _, limit, count } => {
             limited(Code::ResourceExhausted, "LIMIT_EXCEEDED", &message, limit, count)
         }
+        Error::AnswerFull { limit } => {
+            let details = info("ANSWER_TOO_LARGE", [("limit", limit.to_string())]);
+            Status::with_error_details(Code::ResourceExhausted, message, details)
+        }
         Error::IdentityNotFound | Error::NotOwned => plain(Code::NotFound, "IDENTITY_NOT_FOUND", &message),
         Error::UserNotFound => plain(Code::NotFound, "USER_NOT_FOUND", &message),
         Error::IdentityTaken { owner, field } => {
@@ -64,45 +68,25 @@ pub fn invalid(what: Invalid, field: &str, message: &str) -> Status {
     violation(reason, field, message)
 }
 
-/// The status for a call when too many are under way.
-pub fn overloaded() -> Status {
-    retry(Code::ResourceExhausted, "OVERLOADED", "too many calls are under way: try again a little later")
-}
-
-/// The status for a call whose time is over.
-pub fn deadline() -> Status {
-    let message = "the call took too long; a mutation may still happen: send it again with the same request_id";
-    plain(Code::DeadlineExceeded, "DEADLINE", message)
-}
-
-/// The status for a request that is larger than the service accepts.
-pub fn message_too_large(message: &str) -> Status {
-    plain(Code::ResourceExhausted, "MESSAGE_TOO_LARGE", message)
-}
-
-/// The status for an item that no longer fits into its batch's answer.
-pub fn answer_too_large(limit: usize) -> Status {
-    let message = format!("the answer holds {limit} bytes already: ask for this item again");
-    let details = info("ANSWER_TOO_LARGE", [("limit", limit.to_string())]);
-    Status::with_error_details(Code::ResourceExhausted, message, details)
-}
-
 /// The status for a fault of this program.
 pub fn internal() -> Status {
     plain(Code::Internal, "INTERNAL", "internal error")
 }
 
-fn plain(code: Code, reason: &str, message: &str) -> Status {
+/// A status with a reason and nothing else.
+pub fn plain(code: Code, reason: &str, message: &str) -> Status {
     Status::with_error_details(code, message, info(reason, []))
 }
 
-fn retry(code: Code, reason: &str, message: &str) -> Status {
+/// A status that says when to come again.
+pub fn retry(code: Code, reason: &str, message: &str) -> Status {
     let mut details = info(reason, []);
     details.set_retry_info(Some(RETRY));
     Status::with_error_details(code, message, details)
 }
 
-fn limited(code: Code, reason: &str, message: &str, limit: usize, value: usize) -> Status {
+/// A status for what is over a limit.
+pub fn limited(code: Code, reason: &str, message: &str, limit: usize, value: usize) -> Status {
     let details = info(reason, [("limit", limit.to_string()), ("value", value.to_string())]);
     Status::with_error_details(code, message, details)
 }

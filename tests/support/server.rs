@@ -67,6 +67,13 @@ impl Server {
         assert!(sent.unwrap().success());
     }
 
+    /// The memory that the server has in use, in bytes.
+    pub fn memory(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+    }
+
     /// Waits until the server ends.
     pub fn wait(mut self) -> ExitStatus {
         self.child.wait().unwrap()
