@@ -50,15 +50,6 @@ fn another_kind_of_file_is_foreign() {
 }
 
 #[test]
-fn a_link_that_leads_nowhere_is_told_as_such() {
-    let folder = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(folder.path().join("gone"), folder.path().join(FILE)).unwrap();
-    let Err(error) = open(folder.path()) else { panic!("a store was made behind a link") };
-    assert!(matches!(error, OpenError::Foreign { .. }) && error.to_string().contains("leads nowhere"), "{error}");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-}
-
-#[test]
 fn a_file_that_only_begins_like_a_database_is_damaged() {
     let mut bytes = b"redb\x1A\x0A\xA9\x0D\x0A".to_vec();
     for length in [9, 10, 100, 319, 320, 321, 4_096, 100_000] {

@@ -100,9 +100,6 @@ impl Opener {
     /// Makes a database under another name and then gives it its own: whoever is killed half-way leaves no file behind
     /// that looks like a damaged store.
     fn make(&mut self) -> Result<Open, OpenError> {
-        if self.file.is_symlink() {
-            return Err(OpenError::Foreign { path: self.file.clone(), reason: "it is a link that leads nowhere" });
-        }
         self.lock_folder()?;
         let io = |error| OpenError::io(&self.file, error);
         let file = tempfile::Builder::new().prefix(DRAFT).tempfile_in(&self.folder).map_err(io)?;
