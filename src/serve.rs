@@ -80,8 +80,12 @@ async fn serve(settings: &Serve, stop: Stop, store: Arc<Embedded>) -> Result<(),
     }
     tell_risk(address);
     announce(address, settings.sample);
-    let directory = Arc::new(Directory::new(store, Generator::new(Mode::Variable), limits(settings)));
-    let served = grpc::serve(listener, directory, options(settings), stop.requested()).await;
+    let directory = Directory::new(store, Generator::new(Mode::Variable), limits(settings));
+    let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
+    let served = tokio::select! {
+        served = grpc::serve(listener, directory.clone(), options(settings), stop.requested()) => served,
+        never = directory.tend() => match never {},
+    };
     served.map_err(|error| Failure::Other(format!("the server failed: {error}")))
 }
 
@@ -102,7 +106,13 @@ async fn load_sample(store: &dyn Store) -> Result<(), Failure> {
 }
 
 fn limits(settings: &Serve) -> Limits {
-    Limits { batch: settings.max_batch, identities: settings.max_identities, attributes: settings.max_attributes }
+    Limits {
+        batch: settings.max_batch,
+        identities: settings.max_identities,
+        attributes: settings.max_attributes,
+        holds: settings.max_holds,
+        merged: settings.max_merged,
+    }
 }
 
 fn options(settings: &Serve) -> grpc::Options {

@@ -11,7 +11,9 @@ mod id;
 mod identifier;
 mod identity;
 mod output;
+mod renormalize;
 mod resolve;
+mod tenant;
 mod user;
 mod view;
 
@@ -30,6 +32,8 @@ pub fn run(command: Command, serve: impl FnOnce(&Flags<Serve>) -> Result<(), Fai
         Command::Resolve(command) => client::block_on(resolve::run(command)),
         Command::User(command) => client::block_on(user::run(command)),
         Command::Identity(command) => client::block_on(identity::run(command)),
+        Command::Tenant(command) => client::block_on(tenant::run(command)),
+        Command::Renormalize(command) => client::block_on(renormalize::run(command)),
         Command::Id(command) => id::run(command),
         Command::Bench(command) => client::block_on(bench::run(command)),
         Command::Completions(command) => completions::run(&command),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use prost::Message;
 use tonic::{Request, Response, Status};
 
-use super::status::{answer_too_large, status};
+use super::status::{answer_too_large, reason, status};
 use super::{answer, convert};
 use crate::directory::{Directory, Error, Tenant, identifier_message};
 use crate::proto::services::directory_service_server::DirectoryService;
@@ -26,7 +26,7 @@ impl DirectoryService for DirectoryApi {
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref()).map_err(status)?;
         let raw = convert::raw(request.identifier.as_ref());
-        let (found, reads) = self.0.resolve(&tenant, raw, consistency).await.map_err(status)?;
+        let (found, reads) = self.0.resolve(&tenant, raw, consistency, request.show_disabled).await.map_err(status)?;
         Ok(with_reads(found.into(), reads))
     }
 
@@ -38,15 +38,16 @@ impl DirectoryService for DirectoryApi {
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref()).map_err(status)?;
         let raw: Vec<_> = request.identifiers.iter().map(|message| convert::raw(Some(message))).collect();
-        let (outcomes, reads) = self.0.batch_resolve(&tenant, &raw, consistency).await.map_err(status)?;
+        let resolved = self.0.batch_resolve(&tenant, &raw, consistency, request.show_disabled).await;
+        let (outcomes, reads) = resolved.map_err(status)?;
         Ok(with_reads(answer::BatchResolved { results: fill(outcomes) }, reads))
     }
 
     async fn get_user(&self, request: Request<v1::GetUserRequest>) -> Result<Response<answer::Got>, Status> {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
-        let user = self.0.get(&tenant, &request.user_id).await.map_err(status)?;
-        Ok(Response::new(user.into()))
+        let got = self.0.get(&tenant, &request.user_id).await.map_err(status)?;
+        Ok(Response::new(got.into()))
     }
 
     async fn batch_get_users(
@@ -77,10 +78,10 @@ impl DirectoryService for DirectoryApi {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let raw = convert::raw(request.identifier.as_ref());
-        let (identifier, taken) = self.0.is_taken(&tenant, raw).await.map_err(status)?;
+        let (identifier, refusal) = self.0.check_identity(&tenant, raw).await.map_err(status)?;
         Ok(Response::new(v1::CheckIdentityResponse {
-            available: !taken,
-            reason: if taken { "IDENTITY_TAKEN".to_owned() } else { String::new() },
+            available: refusal.is_none(),
+            reason: refusal.as_ref().map_or("", reason).to_owned(),
             identifier: Some(identifier_message(&identifier)),
         }))
     }

@@ -1,5 +1,6 @@
 //! The API over gRPC: decode, ask the directory, encode. No rule of the directory is decided here.
 
+mod admin_service;
 pub(crate) mod answer;
 mod connection;
 mod convert;
@@ -7,6 +8,7 @@ mod directory_service;
 mod gathered;
 mod guard;
 mod health;
+mod policies;
 mod registry_service;
 mod router;
 mod server;

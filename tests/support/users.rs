@@ -1,7 +1,7 @@
 //! Users by number, for tests that write many and look for them later.
 
 use polynym::directory::{
-    Change, Consistency, Decision, Draft, DraftIdentity, Error, Limits, Mutation, Store, Tenant, Timestamp, User, View,
+    Change, Consistency, Decision, Draft, DraftIdentity, Error, Mutation, Store, Tenant, Timestamp, User, View,
     WireUser,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
@@ -20,20 +20,12 @@ fn identifiers(n: usize) -> [Identifier; 2] {
 }
 
 pub fn mutation(user_id: LocalityId, change: Change) -> Mutation {
-    Mutation {
-        tenant: Tenant::DEFAULT,
-        user_id,
-        etag: None,
-        request: None,
-        time: Timestamp::from_millis(1_767_225_600_000),
-        limits: Limits::default(),
-        change,
-    }
+    Mutation::new(Tenant::DEFAULT, user_id, Timestamp::from_millis(1_767_225_600_000), change)
 }
 
 pub fn identity(identifier: Identifier) -> DraftIdentity {
     let display = identifier.canonical().to_owned();
-    DraftIdentity { identifier, display, verification: None, primary: false }
+    DraftIdentity::new(identifier, display)
 }
 
 /// The mutation that creates user `n`.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::super::settle::{Changes, Transition, add_changes};
-use super::{Claim, Record, Tenant, any_user, id, user};
+use super::{Change, Claim, Record, Tenant, any_user, id, mutation, user};
 use crate::identifier::IdentityKey;
 
 /// The claims of a user, as its identities say.
@@ -20,8 +20,9 @@ fn claims(user: Option<&super::User>) -> BTreeMap<IdentityKey, Claim> {
 
 fn changes(before: Option<&super::User>, after: &super::User) -> Changes {
     let mut changes = Changes::new();
-    let before = before.map(|user| Record { user: user.clone() });
-    add_changes(&mut changes, &Transition { before: before.as_ref(), after: Record { user: after.clone() } });
+    let before = before.map(|user| Record::new(user.clone()));
+    let transition = Transition { before: before.as_ref(), after: Some(Record::new(after.clone())) };
+    add_changes(&mutation(Change::Disable), &mut changes, &transition).unwrap();
     changes
 }
 

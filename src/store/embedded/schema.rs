@@ -22,6 +22,13 @@ pub const IDENTITIES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("
 pub const REQUESTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("requests");
 /// Time of a request, in milliseconds, and its key: what to forget first.
 pub const REQUEST_TIMES: TableDefinition<'_, (i64, &str), ()> = TableDefinition::new("request_times");
+/// Name of a tenant to its [`TenantRecord`](crate::directory::TenantRecord).
+pub const TENANTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("tenants");
+/// When something is to be done about a user, in milliseconds, and the user's id.
+pub const DUE: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinition::new("due");
+/// When a hold ends, in milliseconds, and its key: what to sweep first. There are also entries of holds that were ended
+/// before their time, or were followed by others.
+pub const HOLD_TIMES: TableDefinition<'_, (i64, &[u8]), ()> = TableDefinition::new("hold_times");
 
 /// The bytes of a claim on an identity that a user owns: 16 of the user's id, then the version of the rules that made the
 /// key. Any other claim has [`FLAGS`] and a time after them. Numbers are big-endian.

@@ -155,7 +155,7 @@ fn commit(database: &Database, mutations: &[Mutation]) -> Result<Vec<Answer>, Fa
         transaction.set_quick_repair(true);
         let mut tables = Tables::open(&transaction)?;
         let outcomes = mutations.iter().map(|mutation| tables.mutate(mutation)).collect::<Result<Vec<_>, _>>()?;
-        tables.forget_requests(mutations)?;
+        tables.sweep(mutations)?;
         drop(tables);
         Ok((transaction, outcomes))
     };
