@@ -110,6 +110,8 @@ fn identities_come_and_go() {
     assert_eq!(text(&changed["identities"][0], "verifiedBy"), "a friend");
     let changed = user(&server, &["identity", "verify", id, "handle:lovelace", "--revoke"]);
     assert!(changed["identities"][0]["verifyTime"].is_null());
+    assert_eq!(text(&one(&server, &["identity", "check", "handle:ada"]), "reason"), "IDENTITY_HELD");
+    assert_eq!(one(&server, &["identity", "release", "handle:ada"])["identifier"], value!({ "handle": "ada" }));
     assert_eq!(one(&server, &["identity", "check", "handle:ada"])["available"], true);
     assert_eq!(text(&one(&server, &["identity", "check", "handle:lovelace"]), "reason"), "IDENTITY_TAKEN");
     let changed = user(&server, &["identity", "unlink", id, "handle:lovelace"]);

@@ -1,8 +1,11 @@
 //! Users by number, for tests that write many and look for them later.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use polynym::directory::{
-    Change, Consistency, Decision, Draft, DraftIdentity, Error, Mutation, Store, Tenant, Timestamp, User, View,
-    WireUser,
+    Change, Consistency, Decision, Draft, DraftIdentity, Error, Mutation, Policies, Store, Tenant, Timestamp, User,
+    View, WireUser,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::LocalityId;
@@ -19,8 +22,11 @@ fn identifiers(n: usize) -> [Identifier; 2] {
     [RawIdentifier::Email(&email), RawIdentifier::Handle(&handle)].map(|raw| Identifier::parse(raw).unwrap())
 }
 
+/// A mutation of a tenant that holds nothing: what is given up is free, and no user ever has too much held for it.
 pub fn mutation(user_id: LocalityId, change: Change) -> Mutation {
-    Mutation::new(Tenant::DEFAULT, user_id, Timestamp::from_millis(1_767_225_600_000), change)
+    let policies = Arc::new(Policies { holds: BTreeMap::new(), ..Policies::default() });
+    let time = Timestamp::from_millis(1_767_225_600_000);
+    Mutation { policies, ..Mutation::new(Tenant::DEFAULT, user_id, time, change) }
 }
 
 pub fn identity(identifier: Identifier) -> DraftIdentity {

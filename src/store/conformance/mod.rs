@@ -84,6 +84,10 @@ where
 
 /// All cases. A case that is not listed here does not compile: it would be dead code.
 pub fn cases() -> Vec<Case> {
+    [of_reads(), of_changes(), of_lives(), of_merges(), of_tenants()].into_iter().flatten().collect()
+}
+
+fn of_reads() -> Vec<Case> {
     vec![
         case(reading::every_kind_and_value_comes_back),
         case(reading::display_stays_as_typed),
@@ -95,6 +99,19 @@ pub fn cases() -> Vec<Case> {
         case(isolation::an_id_is_given_once),
         case(isolation::separators_in_values_keep_keys_apart),
         case(isolation::spellings_of_one_identifier_collide),
+        case(quantity::identities_are_limited),
+        case(quantity::attributes_are_limited),
+        case(quantity::a_lowered_limit_only_stops_growth),
+        case(quantity::a_batch_is_answered_in_order),
+        case(quantity::large_users_come_back),
+        case(survival::everything_survives_closing),
+        case(survival::requests_survive_closing),
+        case(survival::an_open_store_says_so),
+    ]
+}
+
+fn of_changes() -> Vec<Case> {
+    vec![
         case(linking::link_gives_an_identity),
         case(linking::link_again_changes_nothing),
         case(linking::link_of_anothers_is_refused),
@@ -116,11 +133,11 @@ pub fn cases() -> Vec<Case> {
         case(updating::verify_sets_and_clears),
         case(updating::an_etag_is_enforced),
         case(updating::times_never_go_back),
-        case(quantity::identities_are_limited),
-        case(quantity::attributes_are_limited),
-        case(quantity::a_lowered_limit_only_stops_growth),
-        case(quantity::a_batch_is_answered_in_order),
-        case(quantity::large_users_come_back),
+        case(verifying::a_verified_identity_takes_the_place_of_another),
+        case(verifying::a_verified_identity_takes_no_verified_one),
+        case(verifying::a_new_user_takes_from_several),
+        case(verifying::the_mark_of_the_primary_identity_can_be_moved_and_kept),
+        case(verifying::the_last_identity_can_be_kept),
         case(requests::a_repeated_create_makes_one_user),
         case(requests::a_repeated_change_happens_once),
         case(requests::a_request_id_names_one_request),
@@ -136,6 +153,11 @@ pub fn cases() -> Vec<Case> {
         case(concurrency::a_refused_mutation_among_others_leaves_nothing),
         case(concurrency::names_that_everyone_wants_have_one_owner),
         case(concurrency::a_caller_that_goes_away_leaves_all_or_nothing),
+    ]
+}
+
+fn of_lives() -> Vec<Case> {
+    vec![
         case(states::disable_and_enable_change_the_state_alone),
         case(states::a_deleted_user_owns_what_it_owned_and_can_come_back),
         case(states::who_was_disabled_comes_back_disabled),
@@ -164,11 +186,11 @@ pub fn cases() -> Vec<Case> {
         case(lookalikes::a_guard_is_held_like_its_handle),
         case(lookalikes::a_tenant_can_do_without_guards),
         case(lookalikes::look_alikes_of_another_tenant_do_not_matter),
-        case(verifying::a_verified_identity_takes_the_place_of_another),
-        case(verifying::a_verified_identity_takes_no_verified_one),
-        case(verifying::a_new_user_takes_from_several),
-        case(verifying::the_mark_of_the_primary_identity_can_be_moved_and_kept),
-        case(verifying::the_last_identity_can_be_kept),
+    ]
+}
+
+fn of_merges() -> Vec<Case> {
+    vec![
         case(merging::a_merged_user_is_part_of_the_primary),
         case(merging::the_secondary_can_win),
         case(merging::a_merge_can_be_made_to_fail),
@@ -191,6 +213,11 @@ pub fn cases() -> Vec<Case> {
         case(unmerging::a_repeated_unmerge_happens_once),
         case(unmerging::a_chain_is_undone_from_its_end),
         case(unmerging::holds_go_back_with_their_user),
+    ]
+}
+
+fn of_tenants() -> Vec<Case> {
+    vec![
         case(tenants::a_tenant_is_made_and_changed),
         case(tenants::an_etag_of_a_tenant_is_enforced),
         case(tenants::a_repeated_change_of_a_tenant_happens_once),
@@ -201,8 +228,5 @@ pub fn cases() -> Vec<Case> {
         case(renormalizing::a_dry_run_moves_nothing),
         case(renormalizing::moving_gives_a_handle_its_guard),
         case(renormalizing::a_scan_meets_every_user_of_a_tenant_once),
-        case(survival::everything_survives_closing),
-        case(survival::requests_survive_closing),
-        case(survival::an_open_store_says_so),
     ]
 }

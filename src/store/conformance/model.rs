@@ -62,7 +62,8 @@ impl Model {
         let known = |n: usize| self.known.get(n % (self.known.len() + 1));
         let other = |n| known(n).map_or_else(|| ids.next_id(), |(id, _)| *id);
         let Some(change) = step.action.change(time, other)? else { return Ok(None) };
-        let user = known(step.user).filter(|_| !matches!(change, Change::Create(_)));
+        let user = known(step.user).filter(|_| !matches!(change, Change::Create(_) | Change::Release(_)));
+        let dry_run = step.dry_run && change != Change::Tend;
         let etag = user.and_then(|(id, first)| match step.etag {
             Etag::Any => None,
             Etag::Current => self.world.people.get(id).map(|person| person.user.etag()),
@@ -70,12 +71,12 @@ impl Model {
             Etag::Wrong => Some("etag".to_owned()),
         });
         let tenant = tenant(TENANTS[step.tenant])?;
-        let request = step.request.filter(|_| !step.dry_run);
+        let request = step.request.filter(|_| !dry_run);
         let request = request.map(|(id, fingerprint)| Request { key: format!("{tenant},{id}"), fingerprint });
         let user_id = user.map_or_else(|| ids.next_id(), |(id, _)| *id);
         let room = step.room;
         let limits = Limits { identities: room, attributes: room, holds: room, merged: room, ..Limits::default() };
-        let (policies, dry_run) = (Arc::new(policies(step.policies)), step.dry_run);
+        let policies = Arc::new(policies(step.policies));
         Ok(Some(Mutation { etag, request, limits, policies, dry_run, ..Mutation::new(tenant, user_id, time, change) }))
     }
 

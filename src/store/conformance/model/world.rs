@@ -155,7 +155,7 @@ impl World {
             return Err(Error::EtagMismatch);
         }
         match &mutation.change {
-            Change::Purge => return Ok((None, self.purge(id))),
+            Change::Purge => return Ok((Some(id), self.purge(id))),
             Change::Merge(other, policy) => return Ok((Some(id), merges::merge(self, mutation, *other, *policy)?)),
             Change::Unmerge(other) => return Ok((Some(*other), merges::unmerge(self, mutation, *other)?)),
             _ => {}
