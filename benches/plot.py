@@ -1,11 +1,12 @@
-"""Draws figures against concurrency as SVG: a logarithmic scale, and colours that show on light and dark pages."""
+"""Draws figures as SVG: lines against concurrency or the like on a logarithmic scale, and shares as stacked columns.
+The colours show on light and dark pages."""
 
 import math
 
 WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 100, 24, 56, 56
-COLOURS = ("#8a8f98", "#2f81f7", "#d9822b")
-DASHES = ("6 4", "none", "2 3")
+COLOURS = ("#8a8f98", "#2f81f7", "#d9822b", "#2da44e")
+DASHES = ("6 4", "none", "2 3", "8 3 2 3")
 
 # Where the viewer does not tell which page it is on, a grey that can be read on both.
 STYLE = """
@@ -16,14 +17,19 @@ text { font-family: sans-serif; font-size: 14px; fill: #6e7781; }
 """
 
 
-def write(path, unit, xs, lines):
+def write(path, unit, xs, lines, along="calls under way at once"):
     """Writes one plot; a line is its title and a figure for each of `xs`."""
     bounds = ticks([figure for _, figures in lines for figure in figures])
-    parts = [f"<style>{STYLE}</style>", *grid(bounds, unit), *axis(xs)]
+    parts = [*grid(bounds, unit), *axis(xs, along)]
     for number, (title, figures) in enumerate(lines):
-        parts += line(number, figures, bounds) + legend(number, title)
+        parts += line(number, figures, bounds) + legend(number, len(lines), title, DASHES[number])
+    save(path, parts)
+
+
+def save(path, parts):
     size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
-    path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n' + "\n".join(parts) + "\n</svg>\n")
+    parts = "\n".join([f"<style>{STYLE}</style>", *parts])
+    path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n{parts}\n</svg>\n')
 
 
 def ticks(figures):
@@ -58,9 +64,9 @@ def grid(bounds, unit):
     return parts
 
 
-def axis(xs):
+def axis(xs, along):
     parts = [text(x_of(i, len(xs)), HEIGHT - BOTTOM + 22, x) for i, x in enumerate(xs)]
-    return [*parts, text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, "calls under way at once")]
+    return [*parts, text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, along)]
 
 
 def line(number, figures, bounds):
@@ -71,8 +77,35 @@ def line(number, figures, bounds):
     return [f'<polyline points="{path}" fill="none" stroke-width="2.5" {style}/>', *dots]
 
 
-def legend(number, title):
-    x = LEFT + number * (WIDTH - LEFT - RIGHT) / 3
-    style = f'stroke="{COLOURS[number]}" stroke-dasharray="{DASHES[number]}"'
-    mark = f'<line x1="{x:.1f}" y1="24" x2="{x + 28:.1f}" y2="24" stroke-width="2.5" {style}/>'
-    return [mark, text(x + 34, 29, title, "start")]
+def legend(number, count, title, dashes="none", width=2.5):
+    # The fewer there are, the more room each has; it is three that fill the width above the plot.
+    left = LEFT if count <= 3 else 16
+    x = left + number * (WIDTH - left - RIGHT) / max(count, 3)
+    style = f'stroke="{COLOURS[number]}" stroke-dasharray="{dashes}" stroke-width="{width}"'
+    return [f'<line x1="{x:.1f}" y1="24" x2="{x + 28:.1f}" y2="24" {style}/>', text(x + 34, 29, title, "start")]
+
+
+def stacks(path, parts, panels, along):
+    """Writes a panel for each of `panels`, two side by side: a title, and columns of shares that are stacked. `parts` names
+    what the shares are of, from the bottom."""
+    drawn = [piece for n, name in enumerate(parts) for piece in legend(n, len(parts), name, width=12)]
+    gap, rows = 40, math.ceil(len(panels) / 2)
+    width, height = (WIDTH - 2 * RIGHT - gap) / 2, (HEIGHT - TOP - BOTTOM - gap * (rows - 1)) / rows
+    for n, (title, columns) in enumerate(panels):
+        left, top = RIGHT + n % 2 * (width + gap), TOP + n // 2 * (height + gap)
+        drawn.append(text(left, top - 6, title, "start"))
+        for i, column in enumerate(columns):
+            drawn += stack(left + width * i / len(columns), top + height, width / len(columns) - 1, height, column)
+    save(path, [*drawn, text(WIDTH / 2, HEIGHT - 20, along)])
+
+
+def stack(x, bottom, width, height, column):
+    """One column of rectangles, in proportion to the figures."""
+    parts = []
+    for colour, figure in zip(COLOURS, column):
+        tall = height * figure / (sum(column) or 1)
+        bottom -= tall
+        if figure:
+            at = f'x="{x:.1f}" y="{bottom:.1f}" width="{width:.1f}" height="{tall:.1f}"'
+            parts.append(f'<rect {at} fill="{colour}"/>')
+    return parts

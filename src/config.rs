@@ -10,13 +10,15 @@ mod file;
 mod flags;
 mod parse;
 mod serve;
+mod store;
 #[cfg(test)]
 mod tests;
 
 pub use client::{Bench, Client, Output};
 pub use fault::{Fault, Faults};
 pub use flags::Flags;
-pub use serve::{LogFormat, Serve, StoreChoice};
+pub use serve::{LogFormat, Serve};
+pub use store::{MongoUri, Store, StoreChoice, StoreReport};
 
 use std::collections::BTreeMap;
 use std::fmt;

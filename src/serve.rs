@@ -12,10 +12,12 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use polynym::cli::Failure;
-use polynym::config::{Flags, LogFormat, Serve, StoreChoice};
+use polynym::config::{Flags, LogFormat, MongoUri, Serve, StoreChoice};
 use polynym::directory::{Directory, Limits, Store};
 use polynym::locality::{Generator, Mode};
+use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::embedded::{self, Embedded};
+use polynym::store::mongo::{self, Mongo};
 use polynym::{grpc, identifier, sample, telemetry};
 
 /// Runs a server until SIGTERM or Ctrl-C.
@@ -27,42 +29,87 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let json = settings.log_format == LogFormat::Json;
     telemetry::init(json, &settings.log).map_err(|error| Failure::Other(error.to_string()))?;
     let runtime = runtime(settings.threads)?;
+    let listener = runtime.block_on(bind(&settings.listen))?;
     // Signals count from here on: from here on there is something to tidy up.
     let mut stop = runtime.block_on(async { Stop::new() })?;
     let place = Place::new(&settings.store)?;
-    stop.temporary = place.temporary.as_ref().map(|folder| folder.path().to_owned());
-    let store = Arc::new(open(&place.folder, &settings)?);
-    let outcome = runtime.block_on(serve(&settings, stop, store.clone()));
+    stop.temporary = place.temporary().map(Path::to_owned);
+    let kept = runtime.block_on(Kept::open(&place, &settings))?;
+    let outcome = runtime.block_on(serve(&settings, stop, listener, kept.store(settings.coalesce)));
+    runtime.block_on(kept.finished());
     // What the runtime still holds must go before the store, and closing the store waits for its writer.
     runtime.shutdown_timeout(Duration::from_secs(1));
-    drop(store);
+    drop(kept);
     tracing::info!("stopped");
     outcome
 }
 
 /// Where the store is; a temporary folder goes with it.
-struct Place {
-    folder: PathBuf,
-    temporary: Option<TempDir>,
+enum Place<'s> {
+    Folder(&'s Path),
+    Temporary(TempDir),
+    Mongo(&'s MongoUri),
 }
 
-impl Place {
-    fn new(store: &StoreChoice) -> Result<Self, Failure> {
+impl<'s> Place<'s> {
+    fn new(store: &'s StoreChoice) -> Result<Self, Failure> {
         match store {
-            StoreChoice::Embedded(folder) => Ok(Self { folder: folder.clone(), temporary: None }),
+            StoreChoice::Embedded(folder) => Ok(Self::Folder(folder)),
+            StoreChoice::Mongo(uri) => Ok(Self::Mongo(uri)),
             StoreChoice::Temporary => {
                 let made = tempfile::Builder::new().prefix("polynym-sample-").tempdir();
                 let made = made.map_err(|error| Failure::Other(format!("cannot make a temporary folder: {error}")))?;
-                Ok(Self { folder: made.path().to_owned(), temporary: Some(made) })
+                Ok(Self::Temporary(made))
             }
+        }
+    }
+
+    fn temporary(&self) -> Option<&Path> {
+        match self {
+            Self::Temporary(folder) => Some(folder.path()),
+            Self::Folder(_) | Self::Mongo(_) => None,
         }
     }
 }
 
-fn open(folder: &Path, settings: &Serve) -> Result<Embedded, Failure> {
-    let group_limit = if settings.group_commit { embedded::Options::default().group_limit } else { 1 };
-    let options = embedded::Options { cache_bytes: settings.cache_bytes, group_limit };
-    Embedded::open(folder, options).map_err(|error| Failure::Other(error.to_string()))
+/// The store that is served.
+enum Kept {
+    Embedded(Arc<Embedded>),
+    Mongo(Arc<Mongo>),
+}
+
+impl Kept {
+    async fn open(place: &Place<'_>, settings: &Serve) -> Result<Self, Failure> {
+        let folder = match place {
+            Place::Folder(folder) => folder,
+            Place::Temporary(folder) => folder.path(),
+            Place::Mongo(uri) => {
+                let opened = Mongo::open(uri.as_str(), mongo::Options { timeout: settings.call_timeout }).await;
+                let opened = opened.map_err(|error| Failure::Other(format!("{uri}: {error}")))?;
+                return Ok(Self::Mongo(Arc::new(opened)));
+            }
+        };
+        let group_limit = if settings.group_commit { embedded::Options::default().group_limit } else { 1 };
+        let options = embedded::Options { cache_bytes: settings.cache_bytes, group_limit };
+        let opened = Embedded::open(folder, options).map_err(|error| Failure::Other(error.to_string()))?;
+        Ok(Self::Embedded(Arc::new(opened)))
+    }
+
+    /// What the directory asks. Only where a look-up goes to another machine is it worth sharing.
+    fn store(&self, coalesce: bool) -> Arc<dyn Store> {
+        let options = if coalesce { coalesce::Options::default() } else { coalesce::Options::ALONE };
+        match self {
+            Self::Embedded(store) => store.clone(),
+            Self::Mongo(store) => Arc::new(Coalesced::new(store.clone(), options)),
+        }
+    }
+
+    /// Waits for what is under way though its callers have left. The embedded store does that when it is dropped.
+    async fn finished(&self) {
+        if let Self::Mongo(store) = self {
+            store.finished().await;
+        }
+    }
 }
 
 fn runtime(threads: usize) -> Result<Runtime, Failure> {
@@ -70,8 +117,7 @@ fn runtime(threads: usize) -> Result<Runtime, Failure> {
     runtime.map_err(|error| Failure::Other(format!("cannot start the threads: {error}")))
 }
 
-async fn serve(settings: &Serve, stop: Stop, store: Arc<Embedded>) -> Result<(), Failure> {
-    let listener = bind(&settings.listen).await?;
+async fn serve(settings: &Serve, stop: Stop, listener: TcpListener, store: Arc<dyn Store>) -> Result<(), Failure> {
     let address = listener.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
     // The first call must not wait for tables that are built when they are first used.
     identifier::warm_up();

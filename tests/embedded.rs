@@ -63,5 +63,5 @@ async fn conformance() {
 
 #[test]
 fn random_operations_agree_with_the_model() {
-    support::steps::against_the_model(|| Folder::new(Options::default()));
+    support::steps::against_the_model(48, || Folder::new(Options::default()));
 }

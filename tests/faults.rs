@@ -1,147 +1,42 @@
-//! What callers are told when the store below the API misbehaves in ways that no real one can be made to on demand.
+//! What the store on MongoDB does when something breaks: servers killed, frozen and replaced, replies lost, networks cut,
+//! chunks that move, callers that leave, and many who want the same. After each fault everything is checked: see
+//! [`audit`] and [`ledger`].
 
 #![allow(clippy::unwrap_used, reason = "a test may give up")]
 
-mod support {
-    pub mod calls;
-    pub mod status;
-}
-
-use std::sync::Arc;
-use std::time::Duration;
-
-use async_trait::async_trait;
-use polynym::directory::{
-    Claim, Consistency, Directory, Error, Limits, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord,
-    Timestamp, WireUser,
-};
-use polynym::grpc::{self, Options};
-use polynym::identifier::IdentityKey;
-use polynym::locality::{Generator, LocalityId, Mode};
-use polynym::proto::v1;
-use support::calls::{Client, handle};
-use support::status::{Told, told};
-use tokio::net::TcpListener;
-use tonic::Code;
-use tonic::transport::Channel;
-use tonic_health::pb::HealthCheckRequest;
-use tonic_health::pb::health_check_response::ServingStatus;
-use tonic_health::pb::health_client::HealthClient;
-
-/// A store that panics at look-ups, never answers a get, and has lost sight of every mutation.
-struct Faulty;
-
-#[async_trait]
-impl Store for Faulty {
-    async fn resolve(&self, _: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error> {
-        match consistency {
-            Consistency::Eventual => Err(Error::Unavailable("cut off: secret cause".into())),
-            _ => panic!("secret panic"),
-        }
-    }
-
-    async fn get(&self, _: &Tenant, _: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
-        std::future::pending().await
-    }
-
-    async fn claims(&self, _: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
-        Err(Error::Unavailable("cut off: secret cause".into()))
-    }
-
-    async fn tenant(&self, _: &Tenant) -> Result<Option<TenantRecord>, Error> {
-        Ok(None)
-    }
-
-    async fn tenants(&self, _: &str, _: &str, _: usize) -> Result<Vec<TenantRecord>, Error> {
-        Err(Error::Unavailable("cut off: secret cause".into()))
-    }
-
-    async fn scan(&self, _: &Tenant, _: Option<LocalityId>, _: usize) -> Result<Vec<Record>, Error> {
-        Err(Error::Unavailable("cut off: secret cause".into()))
-    }
-
-    async fn due(&self, _: Timestamp, _: usize) -> Result<Vec<(Tenant, LocalityId)>, Error> {
-        Err(Error::Unavailable("cut off: secret cause".into()))
-    }
-
-    async fn mutate(&self, _: Mutation) -> Result<Outcome, Error> {
-        Err(Error::OutcomeUnknown("reply lost: secret cause".into()))
-    }
-
-    async fn check(&self) -> Result<(), Error> {
-        Err(Error::Unavailable("down".into()))
-    }
-}
-
-/// Serves a faulty store; answers the address.
-async fn serve(options: Options) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let directory = Directory::new(Arc::new(Faulty), Generator::new(Mode::Variable), Limits::default());
-    tokio::spawn(grpc::serve(listener, Arc::new(directory), options, std::future::pending()));
-    url
-}
-
-fn get() -> v1::GetUserRequest {
-    v1::GetUserRequest { user_id: "20be0ffc-314a-bd53-7a50-013a65ca76d2".into(), ..Default::default() }
-}
-
-#[tokio::test]
-async fn a_panic_is_answered_without_detail_and_the_server_goes_on() {
-    let mut client = Client::connect(&serve(Options::default()).await).await;
-    for _ in 0..3 {
-        let status = client.resolve(handle("joe")).await.unwrap_err();
-        assert_eq!(status.message(), "internal error");
-        assert_eq!(told(status), Told::new(Code::Internal, "INTERNAL"));
-    }
-}
-
-#[tokio::test]
-async fn a_lost_outcome_is_never_called_a_failure() {
-    let mut client = Client::connect(&serve(Options::default()).await).await;
-    let status = client.create(v1::User::default()).await.unwrap_err();
-    assert!(!status.message().contains("secret"), "{status:?}");
-    assert_eq!(told(status), Told::new(Code::Unknown, "OUTCOME_UNKNOWN"));
-}
-
-#[tokio::test]
-async fn a_store_that_is_away_is_told_with_when_to_try_again() {
-    let mut client = Client::connect(&serve(Options::default()).await).await;
-    let consistency = v1::Consistency::Eventual.into();
-    let request = v1::ResolveIdentityRequest { identifier: Some(handle("joe")), consistency, ..Default::default() };
-    let status = client.directory.resolve_identity(request).await.unwrap_err();
-    assert!(!status.message().contains("secret"), "{status:?}");
-    assert_eq!(told(status), Told { retry: true, ..Told::new(Code::Unavailable, "STORE_UNAVAILABLE") });
-}
-
-#[tokio::test]
-async fn a_call_that_takes_too_long_ends_at_its_deadline() {
-    let options = Options { call_timeout: Duration::from_millis(200), ..Options::default() };
-    let mut client = Client::connect(&serve(options).await).await;
-    let status = client.directory.get_user(get()).await.unwrap_err();
-    assert_eq!(told(status), Told::new(Code::DeadlineExceeded, "DEADLINE"));
-}
-
-#[tokio::test]
-async fn more_calls_than_allowed_are_refused_at_once() {
-    let options = Options { max_calls: 1, call_timeout: Duration::from_secs(5), ..Options::default() };
-    let client = Client::connect(&serve(options).await).await;
-    let (mut first, mut second) = (client.directory.clone(), client.directory);
-    let waiting = tokio::spawn(async move { first.get_user(get()).await });
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    let status = second.get_user(get()).await.unwrap_err();
-    assert_eq!(told(status), Told { retry: true, ..Told::new(Code::ResourceExhausted, "OVERLOADED") });
-    assert!(!waiting.is_finished(), "the first call goes on");
-}
-
-#[tokio::test]
-async fn health_says_that_the_store_does_not_answer() {
-    let url = serve(Options::default()).await;
-    let channel = Channel::from_shared(url).unwrap().connect().await.unwrap();
-    let mut health = HealthClient::new(channel);
-    for service in ["", "polynym.v1.DirectoryService", "polynym.v1.RegistryService"] {
-        let request = HealthCheckRequest { service: service.to_owned() };
-        let answer = health.check(request).await.unwrap().into_inner();
-        assert_eq!(answer.status(), ServingStatus::NotServing);
-    }
-}
+#[path = "faults/audit.rs"]
+mod audit;
+#[path = "faults/caller.rs"]
+mod caller;
+#[path = "support/calls.rs"]
+mod calls;
+#[path = "faults/contention.rs"]
+mod contention;
+#[path = "faults/failover.rs"]
+mod failover;
+#[path = "faults/history.rs"]
+mod history;
+#[path = "faults/killed.rs"]
+mod killed;
+#[path = "faults/leaving.rs"]
+mod leaving;
+#[path = "faults/ledger.rs"]
+mod ledger;
+#[path = "support/linear.rs"]
+mod linear;
+#[path = "faults/load.rs"]
+mod load;
+#[path = "faults/lost.rs"]
+mod lost;
+#[path = "faults/migration.rs"]
+mod migration;
+#[path = "faults/network.rs"]
+mod network;
+#[path = "faults/place.rs"]
+mod place;
+#[path = "support/server.rs"]
+mod server;
+#[path = "support/mongo/mod.rs"]
+mod servers;
+#[path = "support/users.rs"]
+mod users;

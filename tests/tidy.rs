@@ -22,8 +22,8 @@ struct Bounds {
     most: usize,
 }
 
-/// What each module may import of the project. The last two are the program itself, which puts the parts together.
-const IMPORTS: [(&str, &[&str]); 19] = [
+/// What each module may import of the project. The last three are the program itself, which puts the parts together.
+const IMPORTS: [(&str, &[&str]); 21] = [
     ("locality", &[]),
     ("identifier", &[]),
     ("config", &[]),
@@ -33,8 +33,9 @@ const IMPORTS: [(&str, &[&str]); 19] = [
     // Users are kept in the form in which answers carry them: docs/decisions/0005.
     ("directory::wire", &["directory", "identifier", "locality", "proto"]),
     ("store", &[]),
-    ("store::embedded", &["directory", "identifier", "locality"]),
-    ("store::mongo", &["directory", "identifier", "locality"]),
+    ("store::embedded", &["directory", "identifier", "locality", "store::verify"]),
+    ("store::mongo", &["directory", "identifier", "locality", "store::verify"]),
+    ("store::verify", &["directory", "identifier", "locality"]),
     ("store::coalesce", &["directory", "identifier", "locality"]),
     ("store::cache", &["directory", "identifier", "locality"]),
     ("store::conformance", &["directory", "identifier", "locality"]),
@@ -43,10 +44,11 @@ const IMPORTS: [(&str, &[&str]); 19] = [
     ("grpc", &["directory", "auth", "identifier", "locality", "proto"]),
     ("cli", &["config", "proto", "locality", "identifier"]),
     ("serve", &PARTS),
+    ("upkeep", &PARTS),
     ("", &PARTS),
 ];
 
-const PARTS: [&str; 16] = [
+const PARTS: [&str; 18] = [
     "auth",
     "cli",
     "config",
@@ -62,13 +64,16 @@ const PARTS: [&str; 16] = [
     "store::conformance",
     "store::embedded",
     "store::mongo",
+    "store::verify",
     "telemetry",
+    "upkeep",
 ];
 
 /// Crates that only some modules may use.
 const CRATES: [(&str, &[&str]); 11] = [
     ("redb", &["store::embedded"]),
-    ("mongodb", &["store::mongo"]),
+    // What the driver takes for an address is asked of the driver.
+    ("mongodb", &["store::mongo", "config"]),
     ("bson", &["store::mongo"]),
     ("tonic", &["proto", "grpc", "cli"]),
     ("tonic_prost", &["proto", "grpc", "cli"]),

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use super::{bench, completions, id, identity, renormalize, resolve, tenant, user};
+use super::{bench, completions, id, identity, renormalize, resolve, store, tenant, user};
 use crate::config::{Flags, Serve};
 
 /// A user directory where one user has many names.
@@ -36,6 +36,9 @@ pub enum Command {
     /// Run a server.
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Flags<Serve>),
+    /// Make, look into and verify the store itself. Needs no server.
+    #[command(subcommand, after_help = store::EXAMPLES)]
+    Store(store::Store),
     /// Find the users that identifiers belong to.
     #[command(after_help = resolve::EXAMPLES)]
     Resolve(resolve::Resolve),

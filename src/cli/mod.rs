@@ -1,5 +1,5 @@
 //! The command line: its arguments, one file for each subcommand, and how answers and failures are shown. Everything here
-//! but `id` and `completions` is a client of a server's API; `serve` itself is run by the program's main.
+//! but `id` and `completions` is a client of a server's API; `serve` and `store` are run by the program's main.
 
 mod arguments;
 mod attribute;
@@ -10,9 +10,10 @@ mod failure;
 mod id;
 mod identifier;
 mod identity;
-mod output;
+pub mod output;
 mod renormalize;
 mod resolve;
+pub mod store;
 mod tenant;
 mod user;
 mod view;
@@ -22,13 +23,19 @@ pub use failure::Failure;
 
 use crate::config::{Flags, Serve};
 
-/// Runs a command, all of whose output goes to standard output. `serve` is given the settings of a server to run.
+/// Runs a command, all of whose output goes to standard output. `serve` is given the settings of a server to run, `store`
+/// what to do with a store.
 ///
 /// # Errors
 /// What [`Failure::report`] is to tell.
-pub fn run(command: Command, serve: impl FnOnce(&Flags<Serve>) -> Result<(), Failure>) -> Result<(), Failure> {
+pub fn run(
+    command: Command,
+    serve: impl FnOnce(&Flags<Serve>) -> Result<(), Failure>,
+    store: impl FnOnce(store::Store) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     match command {
         Command::Serve(flags) => serve(&flags),
+        Command::Store(command) => store(command),
         Command::Resolve(command) => client::block_on(resolve::run(command)),
         Command::User(command) => client::block_on(user::run(command)),
         Command::Identity(command) => client::block_on(identity::run(command)),

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::sync::OnceLock;
 
-use comfy_table::{ContentArrangement, Table, presets};
+pub use comfy_table::Table;
+use comfy_table::{ContentArrangement, presets};
 use prost_reflect::{DescriptorPool, DynamicMessage};
 
 use super::Failure;

@@ -42,6 +42,11 @@ pub fn size(text: &str) -> Result<usize, String> {
     bytes.ok_or_else(|| "write a size such as 256MiB, 1GiB, 500MB or a number of bytes".to_owned())
 }
 
+/// Memory for a cache: a size that is worth having one.
+pub fn cache_size(text: &str) -> Result<usize, String> {
+    size(text).and_then(|bytes| if bytes < 1 << 20 { Err("must be at least 1MiB".to_owned()) } else { Ok(bytes) })
+}
+
 const SPANS: [(&str, f64); 5] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("", 1.0)];
 
 /// A length of time: `10s`, `500ms`, `2m`, or a number of seconds, which may be fractional.

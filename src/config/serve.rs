@@ -1,12 +1,12 @@
 //! The settings of `polynym serve`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
+use super::store::{self, STORE, StoreChoice};
 use super::{Resolve, Setting, Values, parse};
 
 /// How the server runs.
@@ -22,6 +22,8 @@ pub struct Serve {
     pub cache_bytes: usize,
     /// Whether mutations may share a sync.
     pub group_commit: bool,
+    /// Whether look-ups may share reads of MongoDB.
+    pub coalesce: bool,
     /// Items in one batch request.
     pub max_batch: usize,
     /// Identities of one user.
@@ -52,15 +54,6 @@ pub struct Serve {
     pub log: String,
 }
 
-/// Where the users are kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StoreChoice {
-    /// The embedded store in a folder.
-    Embedded(PathBuf),
-    /// The embedded store in a folder that goes at exit.
-    Temporary,
-}
-
 /// The form of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
@@ -75,8 +68,6 @@ const fn setting(name: &'static str, value: &'static str, default: &'static str,
 }
 
 const LISTEN: Setting = setting("listen", "HOST:PORT", "127.0.0.1:7171", "Where to listen; port 0 takes a free one");
-const STORE: Setting =
-    setting("store", "STORE", "embedded:./polynym-data", "Where the users are kept: embedded:FOLDER");
 const SAMPLE: Setting =
     setting("sample", "", "false", "Load a few dozen made-up users; without --store, into a folder that goes at exit");
 const INSECURE: Setting =
@@ -84,6 +75,12 @@ const INSECURE: Setting =
 const CACHE: Setting = setting("cache", "SIZE", "1GiB", "Most memory for caching what the embedded store reads");
 const GROUP_COMMIT: Setting =
     setting("group-commit", "on|off", "on", "Let mutations that wait together share one sync to the disk");
+const COALESCE: Setting = setting(
+    "coalesce",
+    "on|off",
+    "on",
+    "Let look-ups that wait together share reads of MongoDB; no other store needs it",
+);
 const MAX_BATCH: Setting = setting("max-batch", "N", "1000", "Items in one batch request");
 const MAX_IDENTITIES: Setting = setting("max-identities", "N", "100", "Identities of one user");
 const MAX_ATTRIBUTES: Setting = setting("max-attributes", "N", "200", "Attributes of one user");
@@ -112,6 +109,7 @@ impl Resolve for Serve {
             &INSECURE,
             &CACHE,
             &GROUP_COMMIT,
+            &COALESCE,
             &MAX_BATCH,
             &MAX_IDENTITIES,
             &MAX_ATTRIBUTES,
@@ -134,8 +132,9 @@ impl Resolve for Serve {
         let listen = listen(values);
         let sample = values.switch(&SAMPLE);
         let store = store(values, sample.unwrap_or_default());
-        let cache_bytes = values.get(&CACHE, parse::size);
+        let cache_bytes = values.get(&CACHE, parse::cache_size);
         let group_commit = values.get(&GROUP_COMMIT, parse::switch);
+        let coalesce = values.get(&COALESCE, parse::switch);
         let max_batch = values.get(&MAX_BATCH, parse::count(1..=MANY));
         let max_identities = values.get(&MAX_IDENTITIES, parse::count(1..=MANY));
         let max_attributes = values.get(&MAX_ATTRIBUTES, parse::count(0..=MANY));
@@ -157,6 +156,7 @@ impl Resolve for Serve {
             sample: sample?,
             cache_bytes: cache_bytes?,
             group_commit: group_commit?,
+            coalesce: coalesce?,
             max_batch: max_batch?,
             max_identities: max_identities?,
             max_attributes: max_attributes?,
@@ -196,13 +196,7 @@ fn store(values: &mut Values<'_>, sample: bool) -> Option<StoreChoice> {
     if sample && !values.is_given(&STORE) {
         return Some(StoreChoice::Temporary);
     }
-    values.get(&STORE, |text| match text.split_once(':') {
-        Some(("embedded", folder)) if !folder.is_empty() => Ok(StoreChoice::Embedded(folder.into())),
-        Some(("mongodb" | "mongodb+srv", _)) => {
-            Err("this build does not support MongoDB: use embedded:FOLDER".to_owned())
-        }
-        _ => Err("write embedded:FOLDER, as in embedded:./polynym-data".to_owned()),
-    })
+    values.get(&STORE, store::choice)
 }
 
 fn threads(text: &str) -> Result<usize, String> {

@@ -28,18 +28,18 @@ fn nothing_given_means_the_defaults() {
     let serve: Serve = load(&[], &[]).unwrap();
     assert_eq!(serve.listen, ["127.0.0.1:7171".parse().unwrap()]);
     assert_eq!(serve.store, StoreChoice::Embedded("./polynym-data".into()));
-    assert_eq!((serve.cache_bytes, serve.group_commit, serve.sample), (1 << 30, true, false));
+    assert_eq!((serve.cache_bytes, serve.group_commit, serve.coalesce, serve.sample), (1 << 30, true, true, false));
     let bench: Bench = load(&[], &[]).unwrap();
     assert_eq!((bench.connections, bench.client.server.as_str()), (4, "http://127.0.0.1:7171"));
 }
 
 #[test]
 fn a_flag_wins_over_the_environment_and_that_over_the_file() {
-    let file = file("max_calls = 1\nmax-batch = 1\ncache = \"1KiB\"\nsample = true\nserver = \"http://elsewhere\"\n");
+    let file = file("max_calls = 1\nmax-batch = 1\ncache = \"1MiB\"\nsample = true\nserver = \"http://elsewhere\"\n");
     let path = file.path().to_str().unwrap();
     let environment = [("POLYNYM_CONFIG", path), ("POLYNYM_MAX_CALLS", "2"), ("POLYNYM_MAX_BATCH", "2")];
     let serve: Serve = load(&["--max-calls", "3", "--sample=false"], &environment).unwrap();
-    assert_eq!((serve.max_calls, serve.max_batch, serve.cache_bytes, serve.sample), (3, 2, 1_024, false));
+    assert_eq!((serve.max_calls, serve.max_batch, serve.cache_bytes, serve.sample), (3, 2, 1 << 20, false));
 }
 
 #[test]
@@ -52,13 +52,13 @@ fn an_empty_variable_is_not_there() {
 fn all_faults_are_told_each_with_its_origin() {
     let file = file("drain = [1]\nmax_cals = 5\nlog_format = \"xml\"\n");
     let path = file.path().to_str().unwrap();
-    let environment = [("POLYNYM_CACHE", "lots"), ("POLYNYM_STORE", "mongodb://secret@host/db")];
+    let environment = [("POLYNYM_CACHE", "lots"), ("POLYNYM_STORE", "mongodb://joe:secret@host")];
     let found = faults::<Serve>(&["--config", path, "--listen", "nowhere", "--max-batch", "0"], &environment);
     let expected = [
         (format!("file {path} key drain"), "a text, a number"),
         (format!("file {path} key max_cals"), "did you mean max_calls?"),
         ("flag --listen".to_owned(), "HOST:PORT"),
-        ("environment POLYNYM_STORE".to_owned(), "does not support MongoDB"),
+        ("environment POLYNYM_STORE".to_owned(), "names no database"),
         ("environment POLYNYM_CACHE".to_owned(), "256MiB"),
         ("flag --max-batch".to_owned(), "from 1 to"),
         (format!("file {path} key log_format"), "text or json"),
@@ -145,7 +145,8 @@ fn sizes_and_times_have_units() {
 
 #[test]
 fn every_default_is_well_formed_and_no_name_is_used_twice() {
-    assert!(load::<Output>(&[], &[]).is_ok());
+    assert!(load::<Output>(&[], &[]).is_ok() && load::<StoreReport>(&[], &[]).is_ok());
+    assert_eq!(load::<Store>(&[], &[]).unwrap().store, load::<Serve>(&[], &[]).unwrap().store);
     let names: Vec<_> = Serve::settings().into_iter().chain(Bench::settings()).map(|setting| setting.name).collect();
     let distinct: std::collections::HashSet<_> = names.iter().collect();
     assert_eq!(names.len(), distinct.len());

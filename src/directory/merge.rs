@@ -65,13 +65,9 @@ pub fn merge(mutation: &Mutation, view: &View, secondary: LocalityId, policy: Co
     let held = hold::held(mutation, view, secondary, &secondary.private.holds)?;
     let mut merger = Merger::new(mutation, primary, secondary, policy);
     merger.merge();
-    merger.after.private.holds.retain(|hold| hold.until > mutation.time);
-    merger
-        .after
-        .private
-        .holds
-        .extend(held.iter().filter_map(|(key, claim)| Some(Hold { key: key.clone(), until: claim.hold? })));
-    let Merger { after, gone, conflicts, moved, .. } = merger;
+    let Merger { mut after, gone, conflicts, moved, .. } = merger;
+    after.private.holds.retain(|hold| hold.until > mutation.time);
+    after.private.holds.extend(held.iter().filter_map(|(key, claim)| Hold::of(key, claim)));
     if policy == ConflictPolicy::Fail && !conflicts.is_empty() {
         let fields = conflicts.into_iter().map(|conflict| conflict.field).collect();
         return Err(Error::MergeConflict { fields }.into());

@@ -39,11 +39,21 @@ pub struct Guarded {
     pub guard: Guard,
 }
 
-/// A key that is held for the user.
+/// A key that is held for the user, with what its claim says of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hold {
     pub key: IdentityKey,
     pub until: Timestamp,
+    pub guard: bool,
+    pub rules_version: u32,
+}
+
+impl Hold {
+    /// The hold of a claim that is held.
+    pub fn of(key: &IdentityKey, claim: &Claim) -> Option<Self> {
+        let Claim { guard, hold, rules_version, .. } = *claim;
+        Some(Self { key: key.clone(), until: hold?, guard, rules_version })
+    }
 }
 
 /// What a merge changed.
@@ -80,6 +90,16 @@ impl Record {
             State::Merged { .. } => self.private.undo.as_ref().map(|undo| undo.until),
             State::Active | State::Disabled => None,
         }
+    }
+
+    /// The claims that follow from the user, by their keys: those that the store has to hold, and no others of this user.
+    pub fn claims(&self) -> Vec<(IdentityKey, Claim)> {
+        let identities = self.user.identities.iter().map(|identity| self.claim(identity));
+        let guards = self.private.guards.iter().map(|guarded| self.guard_claim(guarded));
+        let held = |Hold { key, until, guard, rules_version }: &Hold| {
+            (key.clone(), Claim { hold: Some(*until), ..self.claim_of(*rules_version, *guard) })
+        };
+        identities.chain(guards).chain(self.private.holds.iter().map(held)).collect()
     }
 
     /// The two parts that a store keeps: the user as answers carry it, and what is for [`Record::decode`] alone to read,

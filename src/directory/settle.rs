@@ -138,16 +138,13 @@ fn hold_released(mutation: &Mutation, transitions: &mut [Transition<'_>], change
         match (&before, &after) {
             (Some(released), None) if holds && released.hold.is_none() => {
                 let Some(time) = mutation.policies.hold(key) else { continue };
-                let until = mutation.time.plus(time);
-                *after = Some(Claim {
-                    hold: Some(until),
-                    owner: record.as_ref().map(|record| record.id()),
-                    ..released.clone()
-                });
+                let owner = record.as_ref().map(|record| record.id());
+                let held = Claim { hold: Some(mutation.time.plus(time)), owner, ..released.clone() };
                 if let Some(record) = record {
                     record.private.holds.retain(|hold| hold.until > mutation.time);
-                    record.private.holds.push(Hold { key: key.clone(), until });
+                    record.private.holds.extend(Hold::of(key, &held));
                 }
+                *after = Some(held);
             }
             (_, Some(taken)) if taken.hold.is_none() => {
                 if let Some(record) = record {

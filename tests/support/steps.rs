@@ -17,10 +17,10 @@ const DAY_AND_HOUR: i64 = 25 * 60 * 60 * 1_000;
 /// How many runs are under way at once: most of their time goes into waiting for a sync.
 const AT_ONCE: u32 = 4;
 
-/// Holds random runs against the model, each on a place of its own: `POLYNYM_MODEL_RUNS` of them, 48 where it is not
+/// Holds random runs against the model, each on a place of its own: `POLYNYM_MODEL_RUNS` of them, `runs` where it is not
 /// set.
-pub fn against_the_model<P: Place + 'static>(place: impl Fn() -> P + Sync) {
-    let runs = std::env::var("POLYNYM_MODEL_RUNS").map_or(48, |runs| runs.parse().unwrap());
+pub fn against_the_model<P: Place + 'static>(runs: u32, place: impl Fn() -> P + Sync) {
+    let runs = std::env::var("POLYNYM_MODEL_RUNS").map_or(runs, |runs| runs.parse().unwrap());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let run = |steps: Vec<Step>| {
         let outcome = runtime.block_on(model::run(Arc::new(place()), &steps));

@@ -48,6 +48,10 @@ struct HoldRecord {
     key: String,
     #[prost(int64, tag = "2")]
     until: i64,
+    #[prost(bool, tag = "3")]
+    guard: bool,
+    #[prost(uint32, tag = "4")]
+    rules_version: u32,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -162,7 +166,9 @@ impl From<GuardRecord> for Guarded {
 
 impl From<&Hold> for HoldRecord {
     fn from(hold: &Hold) -> Self {
-        Self { key: hold.key.as_str().to_owned(), until: hold.until.as_millis() }
+        let Hold { key, until, guard, rules_version } = hold;
+        let (key, until) = (key.as_str().to_owned(), until.as_millis());
+        Self { key, until, guard: *guard, rules_version: *rules_version }
     }
 }
 
@@ -171,7 +177,8 @@ impl TryFrom<HoldRecord> for Hold {
 
     fn try_from(record: HoldRecord) -> Result<Self, WireError> {
         let key = IdentityKey::from_stored(record.key).ok_or_else(|| fault("a key"))?;
-        Ok(Self { key, until: Timestamp::from_millis(record.until) })
+        let HoldRecord { until, guard, rules_version, .. } = record;
+        Ok(Self { key, until: Timestamp::from_millis(until), guard, rules_version })
     }
 }
 

@@ -15,9 +15,6 @@ use crate::directory::{
 use crate::identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 use crate::locality::{Generator, LocalityId, Mode};
 
-/// When the first mutation of a case happens: 2026-01-01T00:00:00Z.
-const START: i64 = 1_767_225_600_000;
-
 /// A store to try, with what is needed to ask it for things.
 pub struct Fixture {
     pub store: Arc<dyn Store>,
@@ -29,7 +26,7 @@ pub struct Fixture {
 impl Fixture {
     pub async fn new(place: Arc<dyn Place>) -> Result<Self, Failure> {
         let ids = Generator::builder(Mode::Variable).random_origin().build();
-        Ok(Self { store: place.open().await?, ids, place, clock: AtomicI64::new(START) })
+        Ok(Self { store: place.open().await?, ids, place, clock: AtomicI64::new(Timestamp::now().as_millis()) })
     }
 
     /// Closes the store and opens it again.

@@ -19,7 +19,6 @@ use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::{Generator, LocalityId, Mode};
 use world::World;
 
-const START: i64 = 1_767_225_600_000;
 const DAY: i64 = 86_400_000;
 
 /// Does `steps` on the store of a place that nothing has used yet, and on a model. After each step both must have
@@ -29,7 +28,7 @@ const DAY: i64 = 86_400_000;
 /// A [`Failure`] that names the step and the difference.
 pub async fn run(place: Arc<dyn Place>, steps: &[Step]) -> Result<(), Failure> {
     let ids = Generator::builder(Mode::Variable).random_origin().build();
-    let mut model = Model { now: START, ..Model::default() };
+    let mut model = Model { now: Timestamp::now().as_millis(), ..Model::default() };
     let mut store = place.open().await?;
     for (n, step) in steps.iter().enumerate() {
         if let Some(mutation) = model.mutation(step, &ids)? {

@@ -15,17 +15,57 @@ pub enum Fault {
     /// A record cannot be read.
     #[error("the embedded store holds a record that cannot be read")]
     Damaged(#[source] Box<dyn StdError + Send + Sync>),
-    /// The store is closed, or is being opened again after a failure.
+    /// The store is closed.
     #[error("the embedded store is not open")]
     Closed,
+    /// The store takes no mutations now, or nothing at all.
+    #[error("{0}")]
+    Refused(Trouble),
+    /// The writer is not through with what it was asked before.
+    #[error("the embedded store does not answer")]
+    Stuck,
     /// The database gave up half-way.
     #[error("the embedded store stopped unexpectedly")]
     Panicked,
 }
 
+/// Why a store refuses what it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// A write has failed. Reads go on.
+    #[error("the embedded store's file cannot be written")]
+    Unwritable,
+    /// The file was moved, replaced or deleted. Reads go on from what was opened.
+    #[error("the embedded store's file is no longer in its place")]
+    Gone,
+    /// A read has failed.
+    #[error("the embedded store's file cannot be read")]
+    Unreadable,
+    /// What was read makes no sense: no answer from this file can be relied upon.
+    #[error("the embedded store's file is damaged")]
+    Damaged,
+}
+
+impl Trouble {
+    /// Whether what was open can still be read.
+    pub const fn leaves_reads(self) -> bool {
+        matches!(self, Self::Unwritable | Self::Gone)
+    }
+}
+
 impl Fault {
     pub fn damaged(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::Damaged(cause.into())
+    }
+
+    /// What a look-up that ended like this tells of the whole file. A record alone that cannot be read tells nothing.
+    pub fn trouble(&self) -> Option<Trouble> {
+        match self {
+            Self::Panicked => Some(Trouble::Damaged),
+            Self::Database(error) if matches!(**error, redb::Error::Corrupted(_)) => Some(Trouble::Damaged),
+            Self::Database(_) => Some(Trouble::Unreadable),
+            Self::Damaged(_) | Self::Closed | Self::Refused(_) | Self::Stuck => None,
+        }
     }
 }
 
@@ -37,10 +77,9 @@ impl<E: Into<redb::Error>> From<E> for Fault {
 
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::Damaged(_) => Self::Internal(fault.into()),
-            Fault::Database(_) | Fault::Closed | Fault::Panicked => Self::Unavailable(fault.into()),
-        }
+        let is_damage = matches!(fault, Fault::Damaged(_) | Fault::Refused(Trouble::Damaged))
+            || fault.trouble() == Some(Trouble::Damaged);
+        if is_damage { Self::Internal(fault.into()) } else { Self::Unavailable(fault.into()) }
     }
 }
 
@@ -54,6 +93,12 @@ pub enum OpenError {
         path: PathBuf,
         /// Why.
         error: io::Error,
+    },
+    /// There is no store in the folder.
+    #[error("{} has no store: `polynym serve` or `polynym store init` makes one", folder.display())]
+    Missing {
+        /// The folder.
+        folder: PathBuf,
     },
     /// Another process has it open.
     #[error("{} is in use by another process: stop that one, or give this one another folder", path.display())]
@@ -98,14 +143,17 @@ impl OpenError {
         Self::Damaged { path: path.to_owned(), reason: reason.to_string() }
     }
 
+    /// What reading the file said.
+    pub(super) fn reading(path: &Path, error: io::Error) -> Self {
+        if tells_of_damage(&error) { Self::damaged(path, error) } else { Self::io(path, error) }
+    }
+
     /// What opening the database said.
     pub(super) fn database(path: &Path, error: redb::DatabaseError) -> Self {
         let path_of = || path.to_owned();
         match error {
             redb::DatabaseError::DatabaseAlreadyOpen => Self::InUse { path: path_of() },
-            redb::DatabaseError::Storage(redb::StorageError::Io(error)) if !tells_of_damage(&error) => {
-                Self::io(path, error)
-            }
+            redb::DatabaseError::Storage(redb::StorageError::Io(error)) => Self::reading(path, error),
             error => Self::damaged(path, error),
         }
     }
@@ -114,4 +162,10 @@ impl OpenError {
 /// Whether what was read makes no sense, or is not all there; else it is the reading that failed.
 fn tells_of_damage(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+}
+
+/// A fault and its causes in one line.
+pub fn chain(fault: &(dyn StdError + 'static)) -> String {
+    let causes = std::iter::successors(Some(fault), |cause| (**cause).source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -1,5 +1,5 @@
-//! The database's file: reads that do not hold up the async threads, and an opening that changes nothing on disk until
-//! it has succeeded.
+//! The database's file: reads that do not hold up the async threads, and writes that go to the disk only while they may.
+//! An opening changes nothing there until it has succeeded, and after a write that failed nothing is changed any more.
 
 use std::fs::File;
 use std::io;
@@ -8,37 +8,46 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use redb::backends::FileBackend;
-use redb::{BackendError, DatabaseError, StorageBackend};
+use redb::{BackendError, StorageBackend};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+use super::header;
+use super::lock::{FileId, Locks};
+
+#[cfg(test)]
+pub mod faults;
 #[cfg(test)]
 mod tests;
 
-/// The file as the database sees it.
+/// The file as the database sees it. A write that fails is kept back like those after it, and the database is not told:
+/// it would read no more from then on, though all that it has made durable is there to be read.
 #[derive(Debug)]
 pub struct StoreFile(Arc<Shared>);
 
-/// Decides when what an opening database writes goes to the file.
-pub struct Staging(Arc<Shared>);
+/// Decides whether what the database writes goes to the file. It is shut at first.
+#[derive(Clone, Debug)]
+pub struct Gate(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     file: File,
-    locks: FileBackend,
-    staging: AtomicBool,
-    staged: Mutex<Staged>,
+    id: FileId,
+    locks: Locks,
+    is_open: AtomicBool,
+    kept: Mutex<Kept>,
 }
 
-/// What an opening database has done to its file so far: a damaged or foreign file stays as it was.
-#[derive(Debug)]
-struct Staged {
-    /// That of the file as it is on disk.
+/// What the database has done to its file while the gate was shut.
+#[derive(Debug, Default)]
+struct Kept {
+    /// The length of the file as it is on disk.
     on_disk: u64,
     /// That of the file as the database sees it.
     length: u64,
     /// In the order in which they were done: the database counts on it, should the power fail.
     steps: Vec<Step>,
+    /// Why the gate shut itself.
+    failure: Option<io::Error>,
 }
 
 #[derive(Debug)]
@@ -49,50 +58,115 @@ enum Step {
 }
 
 impl StoreFile {
-    /// Takes over `file`; its writes are kept back until [`Staging::release`].
-    pub fn new(file: File) -> Result<(Self, Staging), DatabaseError> {
-        let locks = FileBackend::new(file.try_clone()?)?;
-        let length = file.metadata()?.len();
-        let staged = Mutex::new(Staged { on_disk: length, length, steps: Vec::new() });
-        let shared = Arc::new(Shared { file, locks, staging: AtomicBool::new(true), staged });
-        Ok((Self(shared.clone()), Staging(shared)))
+    /// Takes over `file`.
+    pub fn new(file: File, id: FileId, locks: Locks) -> (Self, Gate) {
+        let kept = Kept::new(&file, None);
+        let shared = Arc::new(Shared { file, id, locks, is_open: AtomicBool::new(false), kept: Mutex::new(kept) });
+        (Self(shared.clone()), Gate(shared))
     }
-}
 
-impl Staging {
-    /// Does to the file what was kept back; from here on, writes go to the file at once.
-    pub fn release(self) -> io::Result<()> {
-        let Shared { file, staging, .. } = &*self.0;
-        let mut staged = self.0.lock();
-        for step in std::mem::take(&mut staged.steps) {
-            match step {
-                Step::Resize(length) => file.set_len(length)?,
-                Step::Write(offset, data) => file.write_all_at(&data, offset)?,
-                Step::Sync => file.sync_data()?,
+    /// Does a step, or keeps it back.
+    fn step(&self, step: impl FnOnce(&File) -> io::Result<()>, keep: impl FnOnce(&mut Kept)) -> io::Result<()> {
+        let mut kept = self.0.lock();
+        if self.0.is_open() {
+            match self.0.attempt(step) {
+                Ok(()) => return Ok(()),
+                Err(error) => self.0.shut(&mut kept, Some(error)),
             }
         }
-        file.sync_all()?;
-        staging.store(false, Ordering::Release);
+        keep(&mut kept);
         Ok(())
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Staged> {
-        self.staged.lock().unwrap_or_else(PoisonError::into_inner)
+impl Gate {
+    /// Does to the file what was kept back; from here on, writes go to the file at once.
+    pub fn open(&self) -> io::Result<()> {
+        let mut kept = self.0.lock();
+        for step in std::mem::take(&mut kept.steps) {
+            self.0.attempt(|file| match step {
+                Step::Resize(length) => file.set_len(length),
+                Step::Write(offset, data) => file.write_all_at(&data, offset),
+                Step::Sync => file.sync_data(),
+            })?;
+        }
+        self.0.attempt(File::sync_all)?;
+        self.0.is_open.store(true, Ordering::Release);
+        Ok(())
     }
 
-    /// The staged writes, while writes are kept back.
-    fn staged(&self) -> Option<MutexGuard<'_, Staged>> {
-        if !self.staging.load(Ordering::Acquire) {
-            return None;
+    /// From here on, what the database writes is kept from the file.
+    pub fn shut(&self) {
+        let mut kept = self.0.lock();
+        if self.0.is_open() {
+            self.0.shut(&mut kept, None);
         }
-        let staged = self.lock();
-        self.staging.load(Ordering::Acquire).then_some(staged)
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.0.is_open()
+    }
+
+    /// Why the gate is shut, if it is.
+    pub fn check(&self) -> io::Result<()> {
+        if self.is_open() {
+            return Ok(());
+        }
+        let failure = self.0.lock().failure.take();
+        Err(failure.unwrap_or_else(|| io::Error::other("nothing may be written to the file")))
+    }
+
+    /// Which commit slot counts in the file as it is on disk.
+    pub fn primary_slot(&self) -> io::Result<u8> {
+        header::primary_slot(&self.0.file)
+    }
+
+    pub fn file_id(&self) -> FileId {
+        self.0.id
     }
 }
 
-impl Staged {
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+
+    fn shut(&self, kept: &mut Kept, failure: Option<io::Error>) {
+        *kept = Kept::new(&self.file, failure);
+        self.is_open.store(false, Ordering::Release);
+    }
+
+    /// What is kept back, while the gate is shut.
+    fn kept(&self) -> Option<MutexGuard<'_, Kept>> {
+        if self.is_open() {
+            return None;
+        }
+        let kept = self.lock();
+        (!self.is_open()).then_some(kept)
+    }
+
+    #[cfg(not(test))]
+    fn attempt(&self, step: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+        step(&self.file)
+    }
+
+    #[cfg(test)]
+    fn attempt(&self, step: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+        faults::strike(self.id).and_then(|()| step(&self.file))
+    }
+}
+
+impl Kept {
+    /// Nothing so far. A file that does not even tell its length is taken for an empty one: reading it fails.
+    fn new(file: &File, failure: Option<io::Error>) -> Self {
+        let length = file.metadata().map_or(0, |metadata| metadata.len());
+        Self { on_disk: length, length, steps: Vec::new(), failure }
+    }
+
     fn set_len(&mut self, length: u64) {
         self.length = length;
         self.steps.push(Step::Resize(length));
@@ -101,6 +175,17 @@ impl Staged {
     fn write(&mut self, offset: u64, data: &[u8]) {
         self.length = self.length.max(offset + data.len() as u64);
         self.steps.push(Step::Write(offset, data.to_vec()));
+    }
+
+    /// Whether these bytes are not those of the file on disk.
+    fn changes(&self, offset: u64, length: usize) -> bool {
+        let end = offset + length as u64;
+        let changes = |step: &Step| match step {
+            Step::Resize(length) => *length < end,
+            Step::Write(at, data) => *at < end && offset < at + data.len() as u64,
+            Step::Sync => false,
+        };
+        end > self.on_disk || self.steps.iter().any(changes)
     }
 
     fn read(&self, file: &File, offset: u64, out: &mut [u8]) -> io::Result<()> {
@@ -156,56 +241,46 @@ fn read_from_memory(_: &File, _: u64, _: &mut [u8]) -> bool {
 
 impl StorageBackend for StoreFile {
     fn len(&self) -> io::Result<u64> {
-        match self.0.staged() {
-            Some(staged) => Ok(staged.length),
+        match self.0.kept() {
+            Some(kept) => Ok(kept.length),
             None => Ok(self.0.file.metadata()?.len()),
         }
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        match self.0.staged() {
-            Some(staged) => staged.read(&self.0.file, offset, out),
-            None => read_patiently(&self.0.file, offset, out),
+        match self.0.kept() {
+            Some(kept) if kept.changes(offset, out.len()) => return kept.read(&self.0.file, offset, out),
+            _ => {}
         }
+        read_patiently(&self.0.file, offset, out)
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {
-        match self.0.staged() {
-            Some(mut staged) => staged.set_len(length),
-            None => self.0.file.set_len(length)?,
-        }
-        Ok(())
+        self.step(|file| file.set_len(length), |kept| kept.set_len(length))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        match self.0.staged() {
-            Some(mut staged) => staged.steps.push(Step::Sync),
-            None => self.0.file.sync_data()?,
-        }
-        Ok(())
+        self.step(File::sync_data, |kept| kept.steps.push(Step::Sync))
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        match self.0.staged() {
-            Some(mut staged) => staged.write(offset, data),
-            None => self.0.file.write_all_at(data, offset)?,
-        }
+        self.step(|file| file.write_all_at(data, offset), |kept| kept.write(offset, data))
+    }
+
+    /// The locks are not this file's alone.
+    fn close(&self) -> io::Result<()> {
         Ok(())
     }
 
-    fn close(&self) -> io::Result<()> {
-        self.0.locks.close()
-    }
-
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.0.locks.try_lock_range(start, end)
+        self.0.locks.file.try_lock_range(start, end)
     }
 
     fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.0.locks.try_lock_shared_range(start, end)
+        self.0.locks.file.try_lock_shared_range(start, end)
     }
 
     fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.locks.unlock_range(start, end)
+        self.0.locks.file.unlock_range(start, end)
     }
 }

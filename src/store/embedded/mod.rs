@@ -1,12 +1,19 @@
 //! The embedded store: one folder on one machine, no server to install. Reads run on the caller's thread, on the last
 //! durable snapshot; one thread writes, and one sync covers all mutations that waited for it.
 
+mod audit;
 mod error;
 mod file;
+mod header;
 mod hints;
+mod lock;
 mod open;
+mod outage;
 mod read;
 mod schema;
+mod status;
+#[cfg(test)]
+mod tests;
 mod transaction;
 mod write;
 
@@ -15,19 +22,22 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
+pub use audit::Audit;
 pub use error::OpenError;
+pub use status::{Status, status};
 
 use crate::directory::{
     Claim, Consistency, Error, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord, Timestamp, WireUser,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
-use error::Fault;
+use error::{Fault, Trouble, chain};
 use open::Opener;
 use read::Snapshot;
 use write::{Job, Writer};
@@ -35,8 +45,14 @@ use write::{Job, Writer};
 /// The snapshot that reads use, while the database is open.
 type Published = ArcSwapOption<Snapshot>;
 
+/// Why mutations are refused, while they are.
+type Troubled = ArcSwapOption<Trouble>;
+
 /// How many look-ups a batch does before it lets other calls have the thread.
 const TURN: usize = 64;
+
+/// How long the writer may take until it counts as stuck: far longer than a disk that works ever needs for a group.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How an [`Embedded`] store works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +72,7 @@ impl Default for Options {
 /// A store in a folder of this machine. Dropping it finishes the mutations under way and closes the folder.
 pub struct Embedded {
     published: Arc<Published>,
+    trouble: Arc<Troubled>,
     jobs: Option<Sender<Job>>,
     writer: Option<JoinHandle<()>>,
 }
@@ -66,33 +83,35 @@ impl Embedded {
     /// # Errors
     /// [`OpenError`]; what was in the folder is then as it was.
     pub fn open(folder: &Path, options: Options) -> Result<Self, OpenError> {
-        let opener = Opener::new(folder, options.cache_bytes);
-        let database = opener.open()?;
-        let snapshot = Snapshot::new(&database, None, opener.hint_bytes()).map_err(|fault| opener.damaged(fault))?;
-        let published = Arc::new(Published::from_pointee(snapshot));
-        let writer = Writer { opener, published: published.clone(), group_limit: options.group_limit.max(1) };
+        let mut opener = Opener::new(folder, options.cache_bytes);
+        let open = opener.open()?;
+        let snapshot = Snapshot::new(&open.database, None, opener.hint_bytes());
+        let snapshot = snapshot.map_err(|fault| opener.damaged(chain(&fault)))?;
+        let (published, trouble) = (Arc::new(Published::from_pointee(snapshot)), Arc::new(Troubled::empty()));
+        let group_limit = options.group_limit.max(1);
+        let writer = Writer::new(opener, open, published.clone(), trouble.clone(), group_limit);
         let (jobs, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new().name("polynym-writer".to_owned());
-        let thread = thread.spawn(move || writer.run(database, &receiver));
+        let thread = thread.spawn(move || writer.run(&receiver));
         let thread = thread.map_err(|error| OpenError::io(folder, error))?;
-        Ok(Self { published, jobs: Some(jobs), writer: Some(thread) })
+        Ok(Self { published, trouble, jobs: Some(jobs), writer: Some(thread) })
     }
 
-    /// Looks each of `wanted` up in what is on disk now. A failed read has the writer open the database again.
+    /// Looks each of `wanted` up in what is on disk now.
     async fn read<K, T>(
         &self,
         wanted: &[K],
         look_up: impl Fn(&Snapshot, &K) -> Result<Option<T>, Fault>,
     ) -> Result<Vec<Option<T>>, Error> {
         let snapshot = self.published.load();
-        let snapshot = snapshot.as_ref().ok_or(Fault::Closed)?;
+        let snapshot = snapshot.as_ref().ok_or_else(|| self.closed())?;
         let mut found = Vec::with_capacity(wanted.len());
         for turn in wanted.chunks(TURN) {
             if !found.is_empty() {
                 tokio::task::yield_now().await;
             }
             for item in turn {
-                found.push(self.guarded(|| look_up(snapshot, item))?);
+                found.push(self.guarded(snapshot, || look_up(snapshot, item))?);
             }
         }
         Ok(found)
@@ -100,18 +119,33 @@ impl Embedded {
 
     fn on_snapshot<T>(&self, look: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Error> {
         let snapshot = self.published.load();
-        let snapshot = snapshot.as_ref().ok_or(Fault::Closed)?;
-        self.guarded(|| look(snapshot))
+        let snapshot = snapshot.as_ref().ok_or_else(|| self.closed())?;
+        self.guarded(snapshot, || look(snapshot))
     }
 
-    fn guarded<T>(&self, look_up: impl FnOnce() -> Result<T, Fault>) -> Result<T, Error> {
+    /// Looks something up, and gives the snapshot up where that tells that all of it is in trouble.
+    fn guarded<T>(&self, snapshot: &Arc<Snapshot>, look_up: impl FnOnce() -> Result<T, Fault>) -> Result<T, Error> {
         // The database panics where a page that it trusts makes no sense.
         let outcome = catch_unwind(AssertUnwindSafe(look_up)).unwrap_or(Err(Fault::Panicked));
-        if let Err(Fault::Database(_) | Fault::Panicked) = &outcome {
-            self.published.store(None);
-            let _ = self.send(Job::Reopen);
+        if let Err(fault) = &outcome
+            && let Some(trouble) = fault.trouble()
+        {
+            self.give_up(snapshot, trouble, fault);
         }
         Ok(outcome?)
+    }
+
+    /// Has no more reads go to a snapshot, and the writer see to it. Of many reads that failed one does so.
+    fn give_up(&self, snapshot: &Arc<Snapshot>, trouble: Trouble, fault: &Fault) {
+        let published = self.published.compare_and_swap(snapshot, None);
+        if published.as_ref().is_some_and(|published| Arc::ptr_eq(published, snapshot)) {
+            let _ = self.send(Job::Unreadable(trouble, chain(fault)));
+        }
+    }
+
+    /// Why there is nothing to read from.
+    fn closed(&self) -> Fault {
+        self.trouble.load().as_deref().map_or(Fault::Closed, |trouble| Fault::Refused(*trouble))
     }
 
     fn send(&self, job: Job) -> Result<(), Fault> {
@@ -177,6 +211,12 @@ impl Store for Embedded {
     }
 
     async fn check(&self) -> Result<(), Error> {
-        Ok(self.published.load().as_ref().map(|_| ()).ok_or(Fault::Closed)?)
+        let (answer, checked) = oneshot::channel();
+        self.send(Job::Check(answer))?;
+        match tokio::time::timeout(PATIENCE, checked).await {
+            Ok(Ok(checked)) => Ok(checked?),
+            Ok(Err(_)) => Err(Fault::Closed.into()),
+            Err(_) => Err(Fault::Stuck.into()),
+        }
     }
 }

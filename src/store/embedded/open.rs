@@ -1,32 +1,42 @@
 //! Opening a folder as a store: making one that is new, and telling what is wrong with one that cannot be used.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use redb::{Database, ReadableDatabase, TableError};
 
 use super::error::OpenError;
-use super::file::StoreFile;
+use super::file::{Gate, StoreFile};
+use super::header;
+use super::lock::{FileId, Locker};
 use super::schema::{DUE, HOLD_TIMES, IDENTITIES, META, REQUEST_TIMES, REQUESTS, TENANTS, USERS, VERSION};
 
 const FILE: &str = "directory.redb";
 /// How the name of a file begins that is to become a store.
 const DRAFT: &str = ".directory.redb-";
-/// The first bytes of a redb file (redb, docs/design.md).
-const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
+/// How many bytes must find room before a disk counts as having some.
+const ROOM: usize = 4 << 20;
 
-/// Opens one folder, as often as need be.
+/// Opens one folder, as often as need be. What it has opened is locked until all of it is dropped.
 pub struct Opener {
     folder: PathBuf,
     file: PathBuf,
     cache_bytes: usize,
+    locker: Locker,
+}
+
+/// A database and the gate to its file. The gate is dropped last: closing the database writes.
+pub struct Open {
+    pub database: Database,
+    pub gate: Gate,
 }
 
 impl Opener {
     pub fn new(folder: &Path, cache_bytes: usize) -> Self {
-        Self { folder: folder.to_owned(), file: folder.join(FILE), cache_bytes }
+        let locker = Locker::default();
+        Self { folder: folder.to_owned(), file: folder.join(FILE), cache_bytes, locker }
     }
 
     /// The part of the cache that guesses may take: an eighth, with which a look-up that needs no claim is worth more
@@ -35,61 +45,116 @@ impl Opener {
         self.cache_bytes / 8
     }
 
+    /// The part that pages may take. Where there is more to read than fits, each takes a quarter more memory than the
+    /// database counts: it is a little larger than a size in which memory is given out.
+    const fn page_bytes(&self) -> usize {
+        self.cache_bytes / 4 * 3
+    }
+
+    /// The store's file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
     pub fn damaged(&self, reason: impl ToString) -> OpenError {
         OpenError::damaged(&self.file, reason)
     }
 
     /// Opens the database, or makes it where there is none.
-    pub fn open(&self) -> Result<Database, OpenError> {
+    pub fn open(&mut self) -> Result<Open, OpenError> {
         let io = |error| OpenError::io(&self.file, error);
         fs::create_dir_all(&self.folder).map_err(|error| OpenError::io(&self.folder, error))?;
-        let database = if self.file.try_exists().map_err(io)? { self.reopen() } else { self.make() }?;
-        self.sync_folder().map_err(io)?;
-        Ok(database)
+        let open = if self.file.try_exists().map_err(io)? { self.reopen() } else { self.make() }?;
+        self.sync_folder()?;
+        Ok(open)
+    }
+
+    /// Opens the database, which must be there.
+    pub fn open_existing(&mut self) -> Result<Open, OpenError> {
+        match self.file.try_exists() {
+            Ok(false) => Err(OpenError::Missing { folder: self.folder.clone() }),
+            Ok(true) | Err(_) => self.reopen(),
+        }
     }
 
     /// Opens the database that is there, and never makes one. Until it is known to be a sound store of this version,
     /// nothing is written to its file.
-    pub fn reopen(&self) -> Result<Database, OpenError> {
+    pub fn reopen(&mut self) -> Result<Open, OpenError> {
+        self.lock_folder()?;
         let io = |error| OpenError::io(&self.file, error);
-        let mut file = OpenOptions::new().read(true).write(true).open(&self.file).map_err(io)?;
-        self.check_magic(&mut file).map_err(io)??;
+        let file = OpenOptions::new().read(true).write(true).open(&self.file).map_err(io)?;
+        self.check_header(&file)?;
         self.open_file(file, false)
     }
 
     /// Makes a database under another name and then gives it its own: whoever is killed half-way leaves no file behind
-    /// that looks like a damaged store, and whoever comes second does not replace the first one's.
-    fn make(&self) -> Result<Database, OpenError> {
+    /// that looks like a damaged store.
+    fn make(&mut self) -> Result<Open, OpenError> {
+        self.lock_folder()?;
         let io = |error| OpenError::io(&self.file, error);
         let file = tempfile::Builder::new().prefix(DRAFT).tempfile_in(&self.folder).map_err(io)?;
         let (file, draft) = file.into_parts();
-        let database = self.open_file(file, true)?;
-        draft.persist_noclobber(&self.file).map_err(|error| match error.error.kind() {
-            io::ErrorKind::AlreadyExists => OpenError::InUse { path: self.file.clone() },
-            _ => io(error.error),
-        })?;
-        Ok(database)
+        let open = self.open_file(file, true)?;
+        draft.persist_noclobber(&self.file).map_err(|error| OpenError::io(&self.file, error.error))?;
+        Ok(open)
     }
 
-    fn open_file(&self, file: File, is_new: bool) -> Result<Database, OpenError> {
-        let (file, staging) = StoreFile::new(file).map_err(|error| OpenError::database(&self.file, error))?;
+    fn open_file(&mut self, file: File, is_new: bool) -> Result<Open, OpenError> {
+        let metadata = file.metadata().map_err(|error| OpenError::io(&self.file, error))?;
+        let id = FileId::of(&metadata);
+        let locks = self.locker.locks(id, &file).map_err(|error| OpenError::database(&self.file, error))?;
+        let (file, gate) = StoreFile::new(file, id, locks);
         let attempt = AssertUnwindSafe(|| self.open_database(file, is_new));
         let database = catch_unwind(attempt).unwrap_or_else(|_| Err(self.damaged("its structure makes no sense")))?;
-        staging.release().map_err(|error| OpenError::io(&self.file, error))?;
-        Ok(database)
+        gate.open().map_err(|error| OpenError::io(&self.file, error))?;
+        Ok(Open { database, gate })
     }
 
-    fn check_magic(&self, file: &mut File) -> io::Result<Result<(), OpenError>> {
-        let mut start = Vec::new();
-        file.take(MAGIC.len() as u64).read_to_end(&mut start)?;
-        let foreign = || OpenError::Foreign { path: self.file.clone(), reason: "it is another kind of file" };
-        Ok(if start == MAGIC { Ok(()) } else { Err(foreign()) })
+    /// Whether what was opened is still what other programs find in its place.
+    pub fn is_in_place(&self, open: &Open) -> bool {
+        self.file_id() == Some(open.gate.file_id())
+    }
+
+    /// The file that is there.
+    pub fn file_id(&self) -> Option<FileId> {
+        fs::metadata(&self.file).ok().map(|metadata| FileId::of(&metadata))
+    }
+
+    /// Whether the disk takes more, as far as a file of its own can tell that.
+    pub fn probe(&self) -> Result<(), OpenError> {
+        let write = || {
+            let mut file = tempfile::tempfile_in(&self.folder)?;
+            file.write_all(&vec![0x5a; ROOM])?;
+            file.sync_all()
+        };
+        write().map_err(|error| OpenError::io(&self.folder, error))
+    }
+
+    fn lock_folder(&mut self) -> Result<(), OpenError> {
+        match self.locker.lock_folder(&self.folder) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(OpenError::InUse { path: self.file.clone() }),
+            Err(error) => Err(OpenError::io(&self.folder, error)),
+        }
+    }
+
+    fn check_header(&self, file: &File) -> Result<(), OpenError> {
+        let fault = |error| OpenError::reading(&self.file, error);
+        if !header::is_database(file).map_err(fault)? {
+            return Err(OpenError::Foreign { path: self.file.clone(), reason: "it is another kind of file" });
+        }
+        let wanted = header::file_length(file).map_err(fault)?;
+        let there = file.metadata().map_err(fault)?.len();
+        if there < wanted {
+            return Err(self.damaged(format_args!("it has {there} of {wanted} bytes")));
+        }
+        Ok(())
     }
 
     fn open_database(&self, file: StoreFile, is_new: bool) -> Result<Database, OpenError> {
         let fault = |error: redb::Error| self.damaged(error);
         let mut builder = Database::builder();
-        builder.set_cache_size(self.cache_bytes - self.hint_bytes());
+        builder.set_cache_size(self.page_bytes());
         let database = builder.create_with_backend(file).map_err(|e| OpenError::database(&self.file, e))?;
         if is_new {
             initialise(&database).map_err(fault)?;
@@ -107,8 +172,9 @@ impl Opener {
     }
 
     /// Makes the file's entry in its folder durable.
-    fn sync_folder(&self) -> io::Result<()> {
-        File::open(&self.folder)?.sync_all()
+    fn sync_folder(&self) -> Result<(), OpenError> {
+        let sync = || File::open(&self.folder)?.sync_all();
+        sync().map_err(|error| OpenError::io(&self.folder, error))
     }
 }
 

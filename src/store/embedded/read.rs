@@ -50,12 +50,15 @@ impl Snapshot {
     /// The user who owns `key`.
     pub fn resolve(&self, key: &IdentityKey) -> Result<Option<Found>, Fault> {
         if let Some(guess) = self.hints.guess(key)
-            && let Some(found) = self.user(guess)?.and_then(|user| Found::new(user, key))
+            // What fails here fails below too, if it is the owner that cannot be read.
+            && let Ok(Some(user)) = self.user(guess)
+            && let Some(found) = Found::new(user, key)
         {
             return Ok(Some(found));
         }
         let claim = self.identities.get(key.as_str().as_bytes())?;
-        let Some(owner) = claim.and_then(|claim| resolves_to(claim.value())) else {
+        let owner = claim.map(|claim| resolves_to(claim.value())).transpose()?.flatten();
+        let Some(owner) = owner else {
             return Ok(None);
         };
         match self.user(owner)?.and_then(|user| Found::new(user, key)) {
@@ -106,7 +109,7 @@ impl Snapshot {
         let mut scanned = Scanned::default();
         for (n, entry) in self.users.range::<&[u8; 16]>(range)?.take(count).enumerate() {
             let (id, record) = entry?;
-            if wire_user(record.value()).tenant() == tenant.as_str().as_bytes() {
+            if wire_user(record.value())?.tenant() == tenant.as_str().as_bytes() {
                 scanned.users.push(decode_user(record.value())?);
             }
             scanned.last = (n + 1 == count).then(|| LocalityId::from(*id.value()));
@@ -127,6 +130,6 @@ impl Snapshot {
     }
 
     fn user(&self, id: LocalityId) -> Result<Option<WireUser>, Fault> {
-        Ok(self.users.get(id.as_bytes())?.map(|record| wire_user(record.value())))
+        self.users.get(id.as_bytes())?.map(|record| wire_user(record.value())).transpose()
     }
 }

@@ -4,13 +4,14 @@
 use bytes::Bytes;
 use prost::Message;
 use redb::TableDefinition;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::Fault;
 use crate::directory::{Claim, Record, Timestamp, WireUser, wire_fields};
 use crate::locality::LocalityId;
 
 /// The version of what this module describes. A store with another one is not opened.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 4;
 
 /// What the store says of itself: `schema` has [`VERSION`].
 pub const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
@@ -71,9 +72,12 @@ pub fn decode_claim(bytes: &[u8]) -> Result<Claim, Fault> {
 }
 
 /// The user to whom the key of a stored claim resolves.
-pub fn resolves_to(bytes: &[u8]) -> Option<LocalityId> {
-    let owned: &[u8; OWNED] = bytes.try_into().ok()?;
-    owned.first_chunk().map(|id| LocalityId::from(*id))
+pub fn resolves_to(bytes: &[u8]) -> Result<Option<LocalityId>, Fault> {
+    match bytes.len() {
+        OWNED => Ok(bytes.first_chunk().map(|id| LocalityId::from(*id))),
+        OTHER => Ok(None),
+        length => Err(Fault::damaged(format!("a claim of {length} bytes"))),
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -98,19 +102,30 @@ struct UserRecord {
     private: Bytes,
 }
 
-/// The stored form of a user.
+/// The stored form of a user: the record, and its XXH3 hash (64 bits, little-endian), by which a look-up knows that the
+/// disk has kept it.
 pub fn encode_user(record: &Record) -> Vec<u8> {
     let (user, private) = record.encode();
-    UserRecord { user: user.into_bytes(), private: private.into() }.encode_to_vec()
+    let mut bytes = UserRecord { user: user.into_bytes(), private: private.into() }.encode_to_vec();
+    bytes.extend(xxh3_64(&bytes).to_le_bytes());
+    bytes
+}
+
+/// The record of a stored form.
+fn intact(bytes: &[u8]) -> Result<&[u8], Fault> {
+    match bytes.split_last_chunk() {
+        Some((record, hash)) if xxh3_64(record).to_le_bytes() == *hash => Ok(record),
+        _ => Err(Fault::damaged("a user's record is not as it was written")),
+    }
 }
 
 /// The user of a stored form in wire form.
-pub fn wire_user(record: &[u8]) -> WireUser {
-    WireUser::from_stored(Bytes::copy_from_slice(wire_fields::first(record, 1)))
+pub fn wire_user(bytes: &[u8]) -> Result<WireUser, Fault> {
+    Ok(WireUser::from_stored(Bytes::copy_from_slice(wire_fields::first(intact(bytes)?, 1))))
 }
 
 /// The user of a stored form.
-pub fn decode_user(record: &[u8]) -> Result<Record, Fault> {
-    let record = UserRecord::decode(record).map_err(Fault::damaged)?;
+pub fn decode_user(bytes: &[u8]) -> Result<Record, Fault> {
+    let record = UserRecord::decode(intact(bytes)?).map_err(Fault::damaged)?;
     Record::decode(&WireUser::from_stored(record.user), &record.private).map_err(Fault::damaged)
 }

@@ -10,7 +10,9 @@ use proptest::prelude::*;
 use redb::StorageBackend;
 use tempfile::TempDir;
 
-use super::{Step, StoreFile};
+use super::super::lock::{FileId, Locker};
+use super::faults::Failing;
+use super::{Gate, Step, StoreFile};
 
 const LENGTH: u64 = 64;
 
@@ -27,6 +29,12 @@ fn two_files() -> (TempDir, File, File) {
     }
     let [staged, plain] = paths.map(|path| open(&path));
     (folder, staged, plain)
+}
+
+fn store_file(file: File) -> (StoreFile, Gate) {
+    let id = FileId::of(&file.metadata().unwrap());
+    let locks = Locker::default().locks(id, &file).unwrap();
+    StoreFile::new(file, id, locks)
 }
 
 fn content(mut file: &File) -> Vec<u8> {
@@ -64,7 +72,7 @@ proptest! {
     fn a_staged_file_reads_like_one_that_is_written_at_once(steps in vec(step(), 0..12), from in 0..LENGTH * 2, length in 0..60usize) {
         let (_folder, on_disk, plain) = two_files();
         let before = content(&on_disk);
-        let (staged, staging) = StoreFile::new(on_disk.try_clone().unwrap()).unwrap();
+        let (staged, gate) = store_file(on_disk.try_clone().unwrap());
         for step in steps {
             apply(&step, &staged, &plain);
             let length = staged.len().unwrap();
@@ -81,7 +89,7 @@ proptest! {
             prop_assert_eq!(found, wanted);
         }
         prop_assert_eq!(content(&on_disk), before);
-        staging.release().unwrap();
+        gate.open().unwrap();
         prop_assert_eq!(content(&on_disk), content(&plain));
     }
 }
@@ -90,26 +98,50 @@ proptest! {
 #[test]
 fn steps_are_kept_in_order_with_their_syncs() {
     let (_folder, on_disk, _) = two_files();
-    let (staged, staging) = StoreFile::new(on_disk).unwrap();
+    let (staged, gate) = store_file(on_disk);
     staged.write(0, b"data").unwrap();
     staged.sync_data().unwrap();
     staged.write(8, b"header").unwrap();
     staged.set_len(32).unwrap();
-    let steps = format!("{:?}", staging.0.lock().steps);
+    let steps = format!("{:?}", gate.0.lock().steps);
     let wanted = format!("[Write(0, {:?}), Sync, Write(8, {:?}), Resize(32)]", b"data", b"header");
     assert_eq!(steps, wanted);
 }
 
 #[test]
-fn after_its_release_a_file_is_written_at_once() {
+fn after_its_gate_was_opened_a_file_is_written_at_once() {
     let (_folder, on_disk, _) = two_files();
-    let (staged, staging) = StoreFile::new(on_disk.try_clone().unwrap()).unwrap();
+    let (staged, gate) = store_file(on_disk.try_clone().unwrap());
     staged.write(0, b"staged").unwrap();
-    staging.release().unwrap();
+    gate.open().unwrap();
     staged.write(0, b"atonce").unwrap();
     staged.set_len(6).unwrap();
     assert_eq!(content(&on_disk), b"atonce");
     let mut read = [0; 6];
     staged.read(0, &mut read).unwrap();
     assert_eq!(&read, b"atonce");
+}
+
+proptest! {
+    /// Whichever step fails first: the file gets what came before it and nothing after, and the database sees all of it.
+    #[test]
+    fn a_file_that_failed_reads_on_and_is_left_as_it_was(steps in vec(step(), 1..12), failing in 0..12u64) {
+        let (_folder, on_disk, plain) = two_files();
+        let (staged, gate) = store_file(on_disk.try_clone().unwrap());
+        gate.open().unwrap();
+        let _failing = Failing::new(gate.file_id(), failing..failing + 1);
+        let mut before = content(&on_disk);
+        for (n, step) in steps.iter().enumerate() {
+            apply(step, &staged, &plain);
+            prop_assert_eq!(gate.is_open(), (n as u64) < failing);
+            if gate.is_open() {
+                before = content(&plain);
+            }
+            prop_assert_eq!(content(&on_disk), before.clone());
+            let mut all = vec![0; staged.len().unwrap() as usize];
+            staged.read(0, &mut all).unwrap();
+            prop_assert_eq!(all, content(&plain));
+        }
+        prop_assert_eq!(gate.check().is_ok(), steps.len() as u64 <= failing);
+    }
 }

@@ -1,18 +1,14 @@
 """Writes docs/benchmarks.md and its plots from what benches/table.py measured."""
 
-import datetime
-import os
-import platform
-import re
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 
+import pages
 import plot
+from pages import CAUTION, by_concurrency, locked, number, table
+from measure import CONCURRENCIES
 
-ROOT = Path(__file__).resolve().parent.parent
-CONCURRENCIES = (1, 16, 64, 256)
 MODES = ("health", "resolve", "batch")
 SMALL_CACHE, DEFAULT_CACHE = 16, 256  # MiB
 
@@ -42,49 +38,11 @@ def goals(run):
     return rows
 
 
-def goal_row(what, floor, goal, figures, less):
-    figure = statistics.median(figures)
-    reaches = lambda bound: figure <= bound if less else figure >= bound
-    if not reaches(floor):
-        verdict = "missed"
-    elif goal is None:
-        verdict = "reached"
-    else:
-        verdict = "goal reached" if reaches(goal) else "floor reached"
-    bound = "at most" if less else "at least"
-    spread = f" ({number(min(figures))} to {number(max(figures))})" if len(figures) > 1 else ""
-    return [what, f"{bound} {floor:g}", "" if goal is None else f"{goal:g}", f"{number(figure)}{spread}", verdict]
-
-
-def number(figure):
-    return f"{figure:,.0f}" if abs(figure) >= 100 else f"{figure:.1f}" if abs(figure) >= 20 else f"{figure:.3g}"
-
-
-def table(head, rows):
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def by_concurrency(run, rows):
-    """A table of medians with a column for each concurrency; a row is a title, a name and a field."""
-    head = ["concurrency", *(str(c) for c in CONCURRENCIES)]
-    medians = lambda name, field: [number(run.median(name, c, field)) for c in CONCURRENCIES]
-    return table(head, [[title, *medians(name, field)] for title, name, field in rows])
-
-
 def machine(run):
-    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    rustc = subprocess.run(["rustc", "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-    version = subprocess.run([run.polynym, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-    redb = re.search(r'name = "redb"\nversion = "(.*)"', (ROOT / "Cargo.lock").read_text())[1]
     mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
-    holding = [mount for mount in mounts if run.store.is_relative_to(mount[0])]
-    return [
-        f"{os.cpu_count()} cores ({cpu[1] if cpu else platform.machine()}), shared by client and server",
-        f"Linux {platform.release()}, the store on {max(holding, key=lambda mount: len(mount[0]))[1]}",
-        f"{version}, redb {redb}, {rustc}",
-        datetime.date.today().isoformat(),
-    ]
+    holding = [mount for mount in mounts if run.folder.is_relative_to(mount[0])]
+    file_system = max(holding, key=lambda mount: len(mount[0]))[1]
+    return pages.machine(run.polynym, "client and server", [f"redb {locked('redb')}, the store on {file_system}"])
 
 
 def caches(run):
@@ -144,7 +102,8 @@ Users a second, each on disk before its answer. Grouped is how the server runs u
 ## Memory
 
 The pages of the store that are not in its cache come from the kernel's. Resident is VmRSS after the calls, with the
-cache in it; for the goals, as much is taken off as the cache may take, or as the store has.
+cache in it; for the goals, as much is taken off as the cache may take, or as it can: the store's size and a quarter, and
+an eighth of the cache for guesses.
 
 {caches}
 
@@ -166,16 +125,13 @@ Other stores in the place of redb are compared by `benches/stores`: see
 """
 
 
-CAUTION = " **This was a quick run: it shows that the script works, not how fast the server is.**"
-
-
 def page(run, size):
     options = run.options
     latencies = [(f"{name}, {q}", name, f"{q}_us") for name in MODES for q in ("p50", "p99", "p999")]
     fields = {"health": "calls_per_second", "resolve": "calls_per_second", "batch": "identifiers_per_second"}
     return PAGE.format(
         arguments="".join(f" {argument}" for argument in sys.argv[1:]),
-        machine="\n".join(f"- {fact}" for fact in machine(run)),
+        machine=machine(run),
         users=options.users,
         rounds=options.rounds,
         duration=options.duration,
@@ -184,7 +140,7 @@ def page(run, size):
         caution=CAUTION if options.quick else "",
         load=run.figures["load"][0],
         size=size,
-        goals=table(["", "floor", "goal", "measured", ""], [goal_row(*row) for row in goals(run)]),
+        goals=pages.goals(goals(run)),
         throughput=by_concurrency(run, [(name, name, fields[name]) for name in MODES]),
         latency=by_concurrency(run, latencies),
         creates=creates(run),

@@ -1,0 +1,58 @@
+//! No measurement of its own: starts MongoDB servers for benchmarks and trials, and runs until Ctrl-C or SIGTERM.
+//!
+//! `cargo bench --bench cluster -- --shards 3` starts a sharded cluster, `-- --members 1` a replica set. Once it serves it
+//! prints `ready` and where.
+
+#[path = "../tests/support/mongo/mod.rs"]
+mod servers;
+
+use clap::Parser;
+use servers::{Layout, ReplicaSet, Sharded};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Starts MongoDB servers, and runs until Ctrl-C or SIGTERM.
+#[derive(Parser)]
+struct Arguments {
+    /// A sharded cluster of so many shards
+    #[arg(long, value_name = "N", conflicts_with = "members")]
+    shards: Option<usize>,
+    /// A replica set of so many members
+    #[arg(long, value_name = "N")]
+    members: Option<usize>,
+    /// The cache of each server, in GiB
+    #[arg(long, value_name = "GIB", default_value_t = Layout::default().cache)]
+    cache: f64,
+    /// The name of the database to print
+    #[arg(long, value_name = "NAME", default_value = "polynym")]
+    database: String,
+    /// What `cargo bench` says to every benchmark
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::select! {
+        () = serve(Arguments::parse()) => {}
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}
+
+/// Starts what is asked for, and serves for ever.
+async fn serve(arguments: Arguments) {
+    let layout = Layout { cache: arguments.cache, members: arguments.members.unwrap_or(1), ..Layout::default() };
+    if let Some(shards) = arguments.shards {
+        let cluster = Sharded::start(shards, layout).await;
+        println!("ready {}", cluster.uri(&arguments.database));
+        std::future::pending().await
+    } else if arguments.members.is_some() {
+        let set = ReplicaSet::start(layout).await;
+        println!("ready {}", set.uri(&arguments.database, ""));
+        std::future::pending().await
+    } else {
+        println!("nothing to start: give --shards or --members");
+    }
+}

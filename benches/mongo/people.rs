@@ -1,0 +1,148 @@
+//! The users that all of this works on: everything about a person follows from a number, so that every answer can be
+//! checked.
+
+use polynym::directory::{
+    Change, Decision, Draft, DraftIdentity, Mutation, Record, Tenant, Timestamp, User, Value, View, WireUser,
+};
+use polynym::identifier::{Identifier, IdentityKey, Kind};
+use polynym::locality::{Generator, LocalityId, Mode};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::Result;
+
+/// How many identities a person has, one of each of three kinds.
+pub const KINDS: u64 = 3;
+
+/// When everybody was made.
+const TIME: Timestamp = Timestamp::from_millis(1_790_000_000_123);
+const FIRST: [&str; 16] = [
+    "ada",
+    "alan",
+    "barbara",
+    "claude",
+    "donald",
+    "edith",
+    "frances",
+    "grace",
+    "hedy",
+    "john",
+    "katherine",
+    "leslie",
+    "margaret",
+    "niklaus",
+    "radia",
+    "tony",
+];
+const LAST: [&str; 16] = [
+    "allen", "backus", "bell", "clarke", "dijkstra", "hamilton", "hoare", "hopper", "johnson", "knuth", "lamarr",
+    "lamport", "liskov", "lovelace", "perlman", "turing",
+];
+
+/// The people 0 to `len`, as they are loaded.
+pub struct People {
+    ids: Vec<LocalityId>,
+    /// Of each person's wire form, by which an answer is known to be right.
+    hashes: Vec<u64>,
+}
+
+impl People {
+    pub fn new(len: u64) -> Result<Self> {
+        let ids = Generator::new(Mode::Variable);
+        let ids: Vec<_> = (0..len).map(|_| ids.next_id()).collect();
+        let hash = |(n, id): (usize, &LocalityId)| Ok(xxh3_64(WireUser::of(&user(n as u64, *id)?).as_bytes()));
+        let hashes = ids.iter().enumerate().map(hash).collect::<Result<_>>()?;
+        Ok(Self { ids, hashes })
+    }
+
+    pub fn len(&self) -> u64 {
+        self.ids.len() as u64
+    }
+
+    pub fn id(&self, n: u64) -> LocalityId {
+        self.ids[n as usize]
+    }
+
+    pub fn user(&self, n: u64) -> Result<User> {
+        user(n, self.id(n))
+    }
+
+    /// Whether these bytes are the wire form of person `n` as it was loaded.
+    pub fn is_right(&self, n: u64, wire: &[u8]) -> bool {
+        xxh3_64(wire) == self.hashes[n as usize]
+    }
+}
+
+/// The key of one of the person's identities.
+pub fn key(n: u64, kind: u64) -> Result<IdentityKey> {
+    let (kind, value) = identifier(n, kind);
+    let key = format!("{},{},{value}", Tenant::DEFAULT, kind.as_str());
+    IdentityKey::from_stored(key).ok_or_else(|| "not a key".into())
+}
+
+fn identifier(n: u64, kind: u64) -> (Kind, String) {
+    let (first, last) = (FIRST[(n % 16) as usize], LAST[(n / 16 % 16) as usize]);
+    match kind {
+        0 => (Kind::Email, format!("{first}.{last}.{n}@example.com")),
+        1 => (Kind::Handle, format!("{first}_{n}")),
+        _ => (Kind::Social, format!("github/{}", 10_000_000 + n)),
+    }
+}
+
+fn user(n: u64, id: LocalityId) -> Result<User> {
+    outcome(&creation(n, id), None)
+}
+
+/// What a mutation makes of a user, by the rules alone.
+pub fn outcome(mutation: &Mutation, before: Option<Record>) -> Result<User> {
+    let mut view = View::assuming_free();
+    view.add_user(mutation.user_id, before);
+    match mutation.decide(&view)? {
+        Decision::Done(effects) => Ok(effects.into_outcome().into_user()?),
+        Decision::Read(_) => Err("a mutation that needs more than its user".into()),
+    }
+}
+
+/// What makes person `n`.
+pub fn creation(n: u64, id: LocalityId) -> Mutation {
+    let (first, last) = (FIRST[(n % 16) as usize], LAST[(n / 16 % 16) as usize]);
+    let draft = Draft {
+        display_name: format!("{first} {last} {n}"),
+        identities: (0..KINDS).map(|kind| identity(identifier(n, kind))).collect(),
+        attributes: [("level".to_owned(), Value::Int((n % 10) as i64))].into(),
+    };
+    mutation(id, Change::Create(draft))
+}
+
+/// What links one more handle, the one with this number, to a user.
+pub fn link(id: LocalityId, number: u64) -> Mutation {
+    mutation(id, Change::Link(identity((Kind::Handle, link_handle(number)))))
+}
+
+/// The key that [`link`] takes.
+pub fn link_key(number: u64) -> Result<IdentityKey> {
+    let key = format!("{},{},{}", Tenant::DEFAULT, Kind::Handle.as_str(), link_handle(number));
+    IdentityKey::from_stored(key).ok_or_else(|| "not a key".into())
+}
+
+/// Handles begin with different letters, as those of people do.
+fn link_handle(number: u64) -> String {
+    format!("{}_link_{number}", FIRST[(number % 16) as usize])
+}
+
+fn identity((kind, value): (Kind, String)) -> DraftIdentity {
+    let display = value.clone();
+    let identifier = Identifier::from_canonical(kind, value);
+    DraftIdentity::new(identifier, display)
+}
+
+fn mutation(user_id: LocalityId, change: Change) -> Mutation {
+    Mutation::new(Tenant::DEFAULT, user_id, TIME, change)
+}
+
+/// A bijection that looks random (SplitMix64, Steele, Lea and Flood 2014).
+pub fn mixed(n: u64) -> u64 {
+    let mut z = n.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Measures the store on MongoDB and writes docs/benchmarks-mongodb.md with its plots.
+
+    python3 benches/mongo_table.py                1,000,000 users, five rounds: some two hours
+    python3 benches/mongo_table.py --quick        few users, two short rounds: whether it works, not how fast
+
+Needs Python 3.9, Cargo, Linux and a quiet machine; a mongod is found or fetched as for the tests. There are two parts,
+which can be measured one at a time with --only; what was measured is kept in --data, and the page is written of all that
+is there.
+
+- server: `polynym serve` on a replica set of one member, called with `polynym bench`, which checks every answer: one
+  wrong or failed answer ends the run. Two servers take turns, one that sends look-ups together and one that does not.
+- driver: `cargo bench --bench mongo`, the store beside what one would do without it, in one process.
+
+TMPDIR says where the databases lie; some 6 GB with 1,000,000 users.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import mongo_page
+from measure import CONCURRENCIES, ROOT, Run, Server, arguments, build, parse, say
+
+PARTS = ("server", "driver")
+CACHE = 4  # GiB of cache of the mongod behind the server: everything is in memory
+
+
+class ReplicaSet:
+    """A replica set of one member, in a temporary folder: the one that the tests use."""
+
+    def __init__(self, options):
+        command = ["cargo", "bench", "--profile", options.profile, "--bench", "cluster", "--", "--members", "1"]
+        command += ["--cache", str(CACHE), "--database", "benchmarks"]
+        # A group of its own: Cargo does not pass on the signal that ends it.
+        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        ready = next((line for line in self.process.stdout if line.startswith("ready ")), None)
+        if not ready:
+            sys.exit("no replica set: see above")
+        self.store = ready.split()[1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.killpg(self.process.pid, signal.SIGTERM)
+        self.process.wait()
+
+
+def measure_server(options, polynym):
+    """Figures of calls to the server."""
+    with tempfile.TemporaryDirectory(prefix="polynym-benchmarks-") as folder, ReplicaSet(options) as mongod:
+        run = Run(options, folder, polynym, mongod.store)
+        subprocess.run([polynym, "store", "init", "--store", run.store], check=True, stdout=sys.stderr)
+        with Server(run, "--coalesce", "on") as on, Server(run, "--coalesce", "off") as off:
+            load(run, on)
+            for round_number in range(options.rounds):
+                say(f"server, round {round_number + 1}")
+                measure_reads(run, on, off)
+                measure_writes(run, on)
+    return run
+
+
+def load(run, server):
+    say(f"loading {run.options.users:,} users")
+    start = time.monotonic()
+    run.bench(server, "resolve", 1, duration=1, warmup=0)
+    run.note("load", time.monotonic() - start)
+
+
+def measure_reads(run, on, off):
+    for concurrency in CONCURRENCIES:
+        run.measure(on, "no-op", "health", concurrency)
+        run.measure(on, "coalesced", "resolve", concurrency)
+        run.measure(off, "two finds", "resolve", concurrency)
+        run.measure(on, "batch", "batch", concurrency)
+
+
+def measure_writes(run, on):
+    for concurrency in mongo_page.WRITERS:
+        for mode in ("create", "link"):
+            run.measure(on, mode, mode, concurrency)
+
+
+def measure_driver(options, path):
+    """Has the program write figures of what happens below the server."""
+    command = ["cargo", "bench", "--profile", options.profile, "--bench", "mongo", "--", "--json", path]
+    command += ["--users", options.users, "--rounds", options.rounds, "--duration", options.driver_duration]
+    command += ["--quick"] if options.quick else []
+    subprocess.run([str(part) for part in command], cwd=ROOT, check=True, stdout=sys.stderr)
+
+
+def main():
+    parser = arguments(__doc__)
+    parser.add_argument("--driver-duration", type=float, default=3, help="seconds of one measurement without a server")
+    parser.add_argument("--only", choices=PARTS, help="measure this part, and take the other from what is kept")
+    parser.add_argument("--data", type=Path, default=ROOT / "target" / "benchmarks-mongodb", help="where figures are kept")
+    options = parse(parser, quick_users=2_000)
+    polynym = build(options.profile)
+    options.data.mkdir(parents=True, exist_ok=True)
+    paths = {part: (options.data / f"{part}.json").resolve() for part in PARTS}
+    if options.only != "driver":
+        save(measure_server(options, polynym), paths["server"])
+    if options.only != "server":
+        measure_driver(options, paths["driver"])
+    missing = [str(path) for path in paths.values() if not path.exists()]
+    if missing:
+        sys.exit(f"measured; for the page, {' and '.join(missing)} has yet to be measured")
+    server, driver = (json.loads(path.read_text()) for path in paths.values())
+    mongo_page.write(options, polynym, server, driver)
+    say(f"wrote {options.out / 'benchmarks-mongodb.md'}")
+
+
+def save(run, path):
+    options = run.options
+    told = {name: getattr(options, name) for name in ("users", "rounds", "duration", "warmup", "quick")}
+    calls = [[name, concurrency, reports] for (name, concurrency), reports in run.calls.items()]
+    path.write_text(json.dumps({**told, "cache": CACHE, "calls": calls, "figures": run.figures}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+//! The arguments of `polynym store …`, which needs no server: the program's main runs it, since stores are not for
+//! clients.
+
+use clap::{Args, Subcommand};
+
+use crate::config::{self, Flags, StoreReport};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  polynym store init --store mongodb://127.0.0.1:27017/polynym
+  polynym store status
+  polynym store verify --mend";
+
+const INIT_EXAMPLES: &str = "\
+Examples:
+  polynym store init --store mongodb://127.0.0.1:27017/polynym
+  polynym store init --store mongodb://router1,router2/polynym --tenant acme --tenant globex
+  polynym store init --store embedded:/var/lib/polynym
+
+It says what it did and what was there already, and can be run again at any time.";
+
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  polynym store status --store embedded:/var/lib/polynym
+  polynym store status --store mongodb://127.0.0.1:27017/polynym --json";
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  polynym store verify --store embedded:/var/lib/polynym
+  polynym store verify --store mongodb://127.0.0.1:27017/polynym --mend
+  polynym store verify --json --show-keys > findings.jsonl
+
+Exit status: 0 nothing is wrong, or all was settled; 1 something is wrong, or could not be read.";
+
+/// `polynym store`.
+#[derive(Subcommand)]
+pub enum Store {
+    /// Make a store: what a database of MongoDB needs, or an empty folder.
+    #[command(after_help = INIT_EXAMPLES)]
+    Init(Init),
+    /// Show what is where, and what is missing.
+    #[command(after_help = STATUS_EXAMPLES)]
+    Status(Status),
+    /// Find users and claims that do not fit together.
+    #[command(after_help = VERIFY_EXAMPLES)]
+    Verify(Verify),
+}
+
+/// `polynym store init`.
+#[derive(Args)]
+pub struct Init {
+    /// On a sharded cluster: a tenant whose identifiers are spread over all shards from the first day, as those of the
+    /// tenant `default` are. May be given more than once.
+    #[arg(long = "tenant", value_name = "TENANT")]
+    pub tenants: Vec<String>,
+    /// Which store.
+    #[command(flatten)]
+    pub settings: Flags<config::Store>,
+}
+
+/// `polynym store status`.
+#[derive(Args)]
+pub struct Status {
+    /// Which store, and how to print.
+    #[command(flatten)]
+    pub settings: Flags<StoreReport>,
+}
+
+/// `polynym store verify`.
+#[derive(Args)]
+pub struct Verify {
+    /// Settle what can be settled: users are right, claims are made, given to their users, or deleted.
+    #[arg(long)]
+    pub mend: bool,
+    /// Show identity keys, which are personal data, in place of a hash that tells them apart within one run.
+    #[arg(long)]
+    pub show_keys: bool,
+    /// Which store, and how to print.
+    #[command(flatten)]
+    pub settings: Flags<StoreReport>,
+}

@@ -1,0 +1,196 @@
+//! Where the users are kept, as `serve` and `store …` are told it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use mongodb::error::ErrorKind;
+use mongodb::options::ConnectionString;
+
+use super::{Output, Resolve, Setting, Values};
+
+/// Where the users are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreChoice {
+    /// The embedded store in a folder.
+    Embedded(PathBuf),
+    /// The embedded store in a folder that goes at exit.
+    Temporary,
+    /// A database of MongoDB.
+    Mongo(MongoUri),
+}
+
+/// The address of a database of MongoDB. Shown, it has neither credentials nor options.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MongoUri(String);
+
+/// The settings of `polynym store init`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    /// Which store is meant.
+    pub store: StoreChoice,
+}
+
+/// The settings of `polynym store status` and `polynym store verify`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreReport {
+    /// Which store is meant.
+    pub store: StoreChoice,
+    /// How to print.
+    pub output: Output,
+}
+
+pub const STORE: Setting = Setting {
+    name: "store",
+    value: "STORE",
+    default: "embedded:./polynym-data",
+    help: "Where the users are kept: embedded:FOLDER or mongodb://HOST/DATABASE",
+};
+
+const FORMS: &str = "write embedded:FOLDER, as in embedded:./polynym-data, or mongodb://HOST[:PORT][,…]/DATABASE";
+
+impl Resolve for Store {
+    fn settings() -> Vec<&'static Setting> {
+        vec![&STORE]
+    }
+
+    fn resolve(values: &mut Values<'_>) -> Option<Self> {
+        Some(Self { store: values.get(&STORE, choice)? })
+    }
+}
+
+impl Resolve for StoreReport {
+    fn settings() -> Vec<&'static Setting> {
+        [Store::settings(), Output::settings()].concat()
+    }
+
+    fn resolve(values: &mut Values<'_>) -> Option<Self> {
+        let store = values.get(&STORE, choice);
+        let output = Output::resolve(values);
+        Some(Self { store: store?, output: output? })
+    }
+}
+
+/// The store that `text` names.
+pub fn choice(text: &str) -> Result<StoreChoice, String> {
+    match text.split_once(':') {
+        Some(("embedded", folder)) if !folder.is_empty() => Ok(StoreChoice::Embedded(folder.into())),
+        Some(("mongodb" | "mongodb+srv", _)) => MongoUri::parse(text).map(StoreChoice::Mongo),
+        _ => Err(FORMS.to_owned()),
+    }
+}
+
+impl MongoUri {
+    /// The driver has the last word on what an address may look like, and repeats parts of a wrong one: those may be
+    /// parts of a password.
+    fn parse(text: &str) -> Result<Self, String> {
+        match ConnectionString::parse(text) {
+            Ok(parsed) if parsed.default_database.is_some() => Ok(Self(text.to_owned())),
+            Ok(_) => Err(format!("the address names no database: {FORMS}")),
+            Err(_) if is_unescaped(credentials(text)) => {
+                Err("user and password must be percent-encoded: write %40 for @, %3A for :, %2F for /".to_owned())
+            }
+            Err(error) => Err(match &*error.kind {
+                ErrorKind::InvalidArgument { message, .. } => without_values(message),
+                _ => FORMS.to_owned(),
+            }),
+        }
+    }
+
+    /// The address with all there is in it, the password included: for the driver alone.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for MongoUri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, rest) = self.0.split_once("://").unwrap_or_default();
+        let (place, _) = rest.split_once('?').unwrap_or((rest, ""));
+        let (_, place) = place.rsplit_once('@').unwrap_or(("", place));
+        write!(f, "{scheme}://{place}")
+    }
+}
+
+impl fmt::Debug for MongoUri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What stands before the last `@`, wherever that is: in a wrong address, that may be in the middle of a password.
+fn credentials(uri: &str) -> &str {
+    let rest = uri.split_once("://").map_or("", |(_, rest)| rest);
+    rest.rsplit_once('@').map_or("", |(credentials, _)| credentials)
+}
+
+fn is_unescaped(credentials: &str) -> bool {
+    credentials.contains(['/', '?', '#', '[', ']', '@', '&']) || credentials.matches(':').count() > 1
+}
+
+/// The driver's words as far as they repeat nothing but names of options.
+fn without_values(message: &str) -> String {
+    if message.contains("server address") {
+        return format!("a server's name or port is malformed: {FORMS}");
+    }
+    if message.contains("key=value") {
+        return "an option after the ? is not of the form NAME=VALUE".to_owned();
+    }
+    message.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mongo(text: &str) -> Result<MongoUri, String> {
+        choice(text).map(|choice| match choice {
+            StoreChoice::Mongo(uri) => uri,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn stores_are_folders_or_databases() {
+        assert_eq!(choice("embedded:a:b"), Ok(StoreChoice::Embedded("a:b".into())));
+        let uri = mongo("mongodb://a,b:27018/directory?replicaSet=rs0").unwrap();
+        assert_eq!(uri.as_str(), "mongodb://a,b:27018/directory?replicaSet=rs0");
+        assert!(mongo("mongodb+srv://cluster.example.com/directory").is_ok());
+        for wrong in ["", "embedded:", "mongo://host/db", "/folder", "mongodb:host"] {
+            assert!(choice(wrong).unwrap_err().contains("mongodb://"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_shown_without_what_is_secret() {
+        for (uri, shown) in [
+            ("mongodb://joe:s3cr%40t@a,b/db?authSource=s3cr@t", "mongodb://a,b/db"),
+            ("mongodb+srv://joe:s3cret@a.example.com/db", "mongodb+srv://a.example.com/db"),
+            ("mongodb://a:1/db?appName=s3cret@a", "mongodb://a:1/db"),
+        ] {
+            let uri = mongo(uri).unwrap();
+            assert_eq!((uri.to_string().as_str(), format!("{uri:?}").as_str()), (shown, shown));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_address_is_told_without_what_is_secret() {
+        for (uri, part) in [
+            ("mongodb://joe:s3cret@host", "no database"),
+            ("mongodb://joe:s3cret@host/", "no database"),
+            ("mongodb://joe:s3cret@host/db?nonsense=s3cret", "nonsense is an invalid option"),
+            ("mongodb://joe:s3cret@host/db?appName=x&s3cret", "NAME=VALUE"),
+            ("mongodb://joe:s3cret@/db", "name or port"),
+            ("mongodb://joe:s3cret/db", "name or port"),
+            ("mongodb://joe:s3/cret@host/db", "percent-encoded"),
+            ("mongodb://joe:s3?cret@host/db", "percent-encoded"),
+            ("mongodb://joe:12?s3cret@host/db", "percent-encoded"),
+            ("mongodb://joe:s3@cret@host/db", "percent-encoded"),
+            ("mongodb://joe:s3%cret@host/db", "unescaped %"),
+            ("mongodb+srv://joe:s3cret@host:1/db", "port"),
+        ] {
+            let message = mongo(uri).unwrap_err();
+            assert!(message.contains(part), "{uri}: {message}");
+            assert!(!message.contains("s3") && !message.contains("cret"), "{uri}: {message}");
+        }
+    }
+}

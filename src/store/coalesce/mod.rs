@@ -1,0 +1,122 @@
+//! Look-ups sent together, for a store where a call costs much and one more key in it costs little. Those that arrive
+//! while calls are under way go out in one call as soon as one of these comes back; nobody waits for company.
+//! What keeps them until then is in `queue`, who gets which answer in `batch`.
+
+mod batch;
+mod queue;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::directory::{
+    Claim, Consistency, Error, Found, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord, Timestamp,
+    WireUser,
+};
+use crate::identifier::IdentityKey;
+use crate::locality::LocalityId;
+use batch::{Answered, Answers, Group};
+use queue::Queue;
+
+/// How a [`Coalesced`] store works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Calls under way at once of look-ups that could share one; 0 counts as 1.
+    pub calls: usize,
+    /// Keys in one call. A look-up of more has a call to itself.
+    pub keys: usize,
+}
+
+impl Options {
+    /// Each look-up has a call to itself, at once.
+    pub const ALONE: Self = Self { calls: usize::MAX, keys: 1 };
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { calls: 2, keys: 1_024 }
+    }
+}
+
+/// A store whose look-ups share calls of the store below it. A shared call starts after all its look-ups have arrived, so
+/// that each is as fresh as it would be alone, and runs on however many of its callers leave.
+pub struct Coalesced {
+    inner: Arc<dyn Store>,
+    owners: Arc<Queue<Consistency>>,
+    users: Arc<Queue<Tenant>>,
+}
+
+impl Coalesced {
+    /// Look-ups of `inner`, sent together.
+    pub fn new(inner: Arc<dyn Store>, options: Options) -> Self {
+        let owners = Arc::new(Queue::new(inner.clone(), options));
+        let users = Arc::new(Queue::new(inner.clone(), options));
+        Self { inner, owners, users }
+    }
+}
+
+#[async_trait]
+impl Store for Coalesced {
+    async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error> {
+        if keys.is_empty() || consistency == Consistency::Linearizable {
+            return self.inner.resolve(keys, consistency).await;
+        }
+        let Answers { found, reads } = self.owners.look_up(&consistency, keys).await?;
+        Ok(Resolved { found, reads })
+    }
+
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
+        if ids.is_empty() {
+            return self.inner.get(tenant, ids).await;
+        }
+        Ok(self.users.look_up(tenant, ids).await?.found)
+    }
+
+    async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        self.inner.claims(keys).await
+    }
+
+    async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
+        self.inner.tenant(name).await
+    }
+
+    async fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Error> {
+        self.inner.tenants(prefix, after, limit).await
+    }
+
+    async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
+        self.inner.scan(tenant, after, limit).await
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Error> {
+        self.inner.due(now, limit).await
+    }
+
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        self.inner.mutate(mutation).await
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        self.inner.check().await
+    }
+}
+
+impl Group for Consistency {
+    type Key = IdentityKey;
+    type Found = Found;
+
+    async fn ask(&self, store: &dyn Store, keys: &[IdentityKey]) -> Answered<Found> {
+        let Resolved { found, reads } = store.resolve(keys, *self).await?;
+        Ok(Answers { found, reads })
+    }
+}
+
+impl Group for Tenant {
+    type Key = LocalityId;
+    type Found = WireUser;
+
+    async fn ask(&self, store: &dyn Store, ids: &[LocalityId]) -> Answered<WireUser> {
+        // Nobody is told how many reads it takes to find users by their ids.
+        Ok(Answers { found: store.get(self, ids).await?, reads: 0 })
+    }
+}

@@ -1,0 +1,182 @@
+//! The store as `store verify` sees it: a folder that no server has open, walked and mended in transactions of its own.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::future::ready;
+use futures_util::stream::{self, BoxStream};
+use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
+
+use super::error::{Fault, OpenError};
+use super::open::{Open, Opener};
+use super::schema::{HOLD_TIMES, IDENTITIES, USERS, decode_claim, decode_user, encode_claim};
+use crate::directory::{Claim, ClaimWrite, Error, Timestamp};
+use crate::identifier::IdentityKey;
+use crate::locality::LocalityId;
+use crate::store::verify::{Audited, ClaimRow, Listing, Moment, Stood, Suspect, UserRow, remedy};
+
+/// Memory for the database's pages, in bytes.
+pub const CACHE: usize = 256 << 20;
+
+/// A store in a folder that no server has open, to be verified.
+pub struct Audit {
+    open: Open,
+}
+
+impl Audit {
+    /// Opens the store in `folder`, which must be there, and reads all of it to see whether the disk has kept it. Blocks.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(folder: &Path) -> Result<Self, OpenError> {
+        let mut opener = Opener::new(folder, CACHE);
+        let mut open = opener.open_existing()?;
+        // The database panics where a page that it trusts makes no sense.
+        let checked = catch_unwind(AssertUnwindSafe(|| open.database.check_integrity()));
+        match checked {
+            Ok(Ok(_)) => Ok(Self { open }),
+            Ok(Err(error)) => Err(opener.damaged(error)),
+            Err(_) => Err(opener.damaged("its structure makes no sense")),
+        }
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&ReadTransaction) -> Result<T, Fault>) -> Result<T, Error> {
+        let transaction = self.open.database.begin_read().map_err(Fault::from)?;
+        Ok(read(&transaction)?)
+    }
+
+    fn write(&self, suspects: &[Suspect]) -> Result<Vec<bool>, Fault> {
+        let mut transaction = self.open.database.begin_write()?;
+        transaction.set_quick_repair(true);
+        let mut mended = Vec::with_capacity(suspects.len());
+        {
+            let users = transaction.open_table(USERS)?;
+            let mut claims = transaction.open_table(IDENTITIES)?;
+            let mut hold_times = transaction.open_table(HOLD_TIMES)?;
+            for suspect in suspects {
+                let moment = look(&users, &claims, suspect)?;
+                let write = remedy(suspect, &moment, Timestamp::now());
+                mended.push(write.is_some());
+                let key = suspect.key.as_str().as_bytes();
+                match write {
+                    None => {}
+                    Some(ClaimWrite::Delete) => drop(claims.remove(key)?),
+                    Some(ClaimWrite::Insert(claim) | ClaimWrite::Update(claim)) => {
+                        claims.insert(key, encode_claim(&claim).as_slice())?;
+                        if let Some(until) = claim.hold {
+                            hold_times.insert((until.as_millis(), key), ())?;
+                        }
+                    }
+                }
+            }
+        }
+        transaction.commit()?;
+        Ok(mended)
+    }
+}
+
+#[async_trait]
+impl Audited for Audit {
+    async fn counts(&self) -> Result<(u64, u64), Error> {
+        self.read(|transaction| Ok((transaction.open_table(USERS)?.len()?, transaction.open_table(IDENTITIES)?.len()?)))
+    }
+
+    fn users(&self) -> BoxStream<'_, Result<UserRow, Error>> {
+        let rows = self.read(|transaction| Ok(transaction.open_table(USERS)?.range::<&[u8; 16]>(..)?));
+        rows_or_failure(rows.map(|rows| {
+            rows.map(|row| {
+                let (id, record) = row.map_err(Fault::from)?;
+                let id = LocalityId::from(*id.value());
+                Ok(listing(id, record.value()).map_or_else(|_| UserRow::Unreadable(id.to_string()), UserRow::Listing))
+            })
+        }))
+    }
+
+    fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>> {
+        let rows = self.read(|transaction| Ok(transaction.open_table(IDENTITIES)?.range::<&[u8]>(..)?));
+        rows_or_failure(rows.map(|rows| {
+            rows.map(|row| {
+                let (key, claim) = row.map_err(Fault::from)?;
+                let text = String::from_utf8_lossy(key.value()).into_owned();
+                let key = IdentityKey::from_stored(text.clone()).filter(|own| own.as_str().as_bytes() == key.value());
+                Ok(match (key, decode_claim(claim.value())) {
+                    (Some(key), Ok(claim)) => ClaimRow::Claim(key, claim),
+                    _ => ClaimRow::Unreadable(text),
+                })
+            })
+        }))
+    }
+
+    async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Stood<Claim>>, Error> {
+        self.read(|transaction| {
+            let claims = transaction.open_table(IDENTITIES)?;
+            keys.iter().map(|key| look_at_claim(&claims, key)).collect()
+        })
+    }
+
+    async fn users_at(&self, ids: &[LocalityId]) -> Result<Vec<Stood<Listing>>, Error> {
+        self.read(|transaction| {
+            let users = transaction.open_table(USERS)?;
+            ids.iter().map(|id| look_at_user(&users, Some(*id))).collect()
+        })
+    }
+
+    async fn moment(&self, suspect: &Suspect) -> Result<Moment, Error> {
+        self.read(|transaction| look(&transaction.open_table(USERS)?, &transaction.open_table(IDENTITIES)?, suspect))
+    }
+
+    async fn mend(&self, suspects: &[Suspect]) -> Result<Vec<bool>, Error> {
+        Ok(self.write(suspects)?)
+    }
+}
+
+fn rows_or_failure<T: Send + 'static>(
+    rows: Result<impl Iterator<Item = Result<T, Error>> + Send + 'static, Error>,
+) -> BoxStream<'static, Result<T, Error>> {
+    match rows {
+        Ok(rows) => stream::iter(rows).boxed(),
+        Err(error) => stream::once(ready(Err(error))).boxed(),
+    }
+}
+
+fn look(
+    users: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
+    claims: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    suspect: &Suspect,
+) -> Result<Moment, Fault> {
+    let claim = look_at_claim(claims, &suspect.key)?;
+    let owner = match &claim {
+        Stood::There(claim) => claim.owner.filter(|owner| Some(*owner) != suspect.user),
+        Stood::Absent | Stood::Unreadable => None,
+    };
+    Ok(Moment { claim, user: look_at_user(users, suspect.user)?, owner: look_at_user(users, owner)? })
+}
+
+fn look_at_claim(
+    claims: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    key: &IdentityKey,
+) -> Result<Stood<Claim>, Fault> {
+    let claim = claims.get(key.as_str().as_bytes())?;
+    Ok(claim.map_or(Stood::Absent, |claim| decode_claim(claim.value()).map_or(Stood::Unreadable, Stood::There)))
+}
+
+fn look_at_user(
+    users: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
+    id: Option<LocalityId>,
+) -> Result<Stood<Listing>, Fault> {
+    let Some(id) = id else { return Ok(Stood::Absent) };
+    let record = users.get(id.as_bytes())?;
+    Ok(record.map_or(Stood::Absent, |record| listing(id, record.value()).map_or(Stood::Unreadable, Stood::There)))
+}
+
+/// What a user's record lists; it is none where it is filed under another id than its user's.
+fn listing(id: LocalityId, record: &[u8]) -> Result<Listing, Fault> {
+    let record = decode_user(record)?;
+    if record.id() == id {
+        Ok(Listing::of(&record))
+    } else {
+        Err(Fault::damaged("a user filed under another one's id"))
+    }
+}

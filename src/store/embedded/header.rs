@@ -1,0 +1,45 @@
+//! What the store reads for itself of the database's header (redb, docs/design.md): whether a file has one, how long it
+//! says the file is, and which of its two commits counts. The database reads the rest.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// The first bytes of a redb file. The byte after them has the flags.
+const MAGIC: &[u8; 9] = b"redb\x1A\x0A\xA9\x0D\x0A";
+/// Of the flags: which commit slot counts.
+const PRIMARY: u8 = 1;
+/// Where the sizes begin: five numbers of four bytes, little-endian.
+const SIZES: u64 = 12;
+
+/// Whether the file begins like a database.
+pub fn is_database(file: &File) -> io::Result<bool> {
+    let mut start = [0; MAGIC.len()];
+    match file.read_exact_at(&mut start, 0) {
+        Ok(()) => Ok(start == *MAGIC),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// How long the header says that the file is, in bytes. The database makes a file longer before its header says so, and
+/// shorter after: at no moment is a sound file shorter than this.
+pub fn file_length(file: &File) -> io::Result<u64> {
+    let mut bytes = [0; 20];
+    file.read_exact_at(&mut bytes, SIZES)?;
+    let number = |n: usize| {
+        let bytes = bytes[n * 4..].first_chunk();
+        u64::from(bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes)))
+    };
+    let [page_size, header_pages, region_pages, regions, trailing_pages] = [0, 1, 2, 3, 4].map(number);
+    let trailing = if trailing_pages > 0 { header_pages + trailing_pages } else { 0 };
+    let pages = regions.saturating_mul(header_pages + region_pages).saturating_add(1 + trailing);
+    Ok(pages.saturating_mul(page_size))
+}
+
+/// Which commit slot counts: another one after each commit that has happened.
+pub fn primary_slot(file: &File) -> io::Result<u8> {
+    let mut flags = [0];
+    file.read_exact_at(&mut flags, MAGIC.len() as u64)?;
+    Ok(flags[0] & PRIMARY)
+}

@@ -1,0 +1,51 @@
+//! A time in which the store takes no mutations: when it began, when to try again, and what the log tells of it.
+
+use std::time::{Duration, Instant};
+
+use super::error::Trouble;
+
+/// How often a store that failed is tried again.
+pub const RETRY: Duration = Duration::from_secs(1);
+
+pub struct Outage {
+    since: Instant,
+    next: Instant,
+    /// How many mutations were refused, and of how many of them the log has told.
+    refused: u64,
+    told: u64,
+}
+
+impl Outage {
+    /// Begins now; the first try is at `next`.
+    pub fn begin(next: Instant) -> Self {
+        Self { since: Instant::now(), next, refused: 0, told: 0 }
+    }
+
+    pub fn tell(trouble: Trouble, cause: &str) {
+        let reads = if trouble.leaves_reads() { "reads go on" } else { "reads are refused too" };
+        tracing::error!(cause, reads, "{trouble}: mutations are refused");
+    }
+
+    /// How long it is until the next try.
+    pub fn wait(&self) -> Duration {
+        self.next.saturating_duration_since(Instant::now())
+    }
+
+    pub fn refuse(&mut self, mutations: usize) {
+        self.refused += mutations as u64;
+    }
+
+    /// A try has failed.
+    pub fn go_on(&mut self, cause: &str) {
+        self.next = Instant::now() + RETRY;
+        if self.refused > self.told {
+            tracing::warn!(cause, refused = self.refused, "the store still takes no mutations");
+            self.told = self.refused;
+        }
+    }
+
+    pub fn end(self) {
+        let seconds = self.since.elapsed().as_secs();
+        tracing::info!(seconds, refused = self.refused, "the store takes mutations again");
+    }
+}

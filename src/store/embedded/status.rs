@@ -1,0 +1,44 @@
+//! What `store status` tells of a folder.
+
+use std::path::{Path, PathBuf};
+
+use redb::{ReadableDatabase, ReadableTableMetadata};
+
+use super::audit::CACHE;
+use super::error::{Fault, OpenError};
+use super::open::Opener;
+use super::schema::{IDENTITIES, REQUESTS, USERS, VERSION};
+
+/// What there is in the folder of a store.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Status {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The version of what the file holds.
+    pub schema_version: u64,
+    /// The size of the file.
+    pub file_bytes: u64,
+    /// How many users there are.
+    pub users: u64,
+    /// How many claims there are.
+    pub identities: u64,
+    /// How many requests are remembered.
+    pub requests: u64,
+}
+
+/// Looks into the store in `folder`, which must be there and not in use. Blocks.
+///
+/// # Errors
+/// [`OpenError`].
+pub fn status(folder: &Path) -> Result<Status, OpenError> {
+    let mut opener = Opener::new(folder, CACHE);
+    let open = opener.open_existing()?;
+    let counts = || -> Result<[u64; 3], Fault> {
+        let transaction = open.database.begin_read()?;
+        let (users, identities) = (transaction.open_table(USERS)?, transaction.open_table(IDENTITIES)?);
+        Ok([users.len()?, identities.len()?, transaction.open_table(REQUESTS)?.len()?])
+    };
+    let [users, identities, requests] = counts().map_err(|fault| opener.damaged(fault))?;
+    let file_bytes = opener.file().metadata().map_err(|error| OpenError::io(opener.file(), error))?.len();
+    Ok(Status { folder: folder.to_owned(), schema_version: VERSION, file_bytes, users, identities, requests })
+}

@@ -1,0 +1,129 @@
+//! A disk that fails at each step of a commit in turn: what callers were told is what has happened, and reads go on.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::file::faults::Failing;
+use super::lock::FileId;
+use super::{Embedded, Options};
+use crate::directory::{Change, Consistency, Draft, DraftIdentity, Error, Mutation, Outcome, Store, Tenant, Timestamp};
+use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
+use crate::locality::LocalityId;
+
+/// Users who are there before the disk fails.
+const USERS: u32 = 40;
+/// More than the steps of a commit.
+const STEPS: u64 = 60;
+
+fn id(n: u32) -> LocalityId {
+    format!("{n:08x}-0001-b000-0001-000000000000").parse().unwrap()
+}
+
+fn handle(n: u32) -> Identifier {
+    Identifier::parse(RawIdentifier::Handle(&format!("user{n}"))).unwrap()
+}
+
+fn creation(n: u32) -> Mutation {
+    let identities = vec![DraftIdentity::new(handle(n), format!("user{n}"))];
+    let change = Change::Create(Draft { identities, ..Draft::default() });
+    Mutation::new(Tenant::DEFAULT, id(n), Timestamp::from_millis(1_767_225_600_000), change)
+}
+
+async fn is_there(store: &Embedded, n: u32) -> Result<bool, Error> {
+    let by_id = store.get(&Tenant::DEFAULT, &[id(n)]).await?.remove(0).is_some();
+    let key = IdentityKey::new("default", &handle(n));
+    let by_name = store.resolve(&[key], Consistency::Latest).await?.found.remove(0).is_some();
+    assert_eq!(by_id, by_name, "user {n} is there in part");
+    Ok(by_id)
+}
+
+async fn until_well(store: &Embedded) {
+    let start = Instant::now();
+    while store.check().await.is_err() {
+        assert!(start.elapsed() < Duration::from_secs(20), "the store does not come back");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// What became of creating a user on a disk that fails.
+struct Run {
+    outcome: Result<Outcome, Error>,
+    /// Whether the disk failed before the answer.
+    failed: bool,
+}
+
+/// Creates a user on a disk of which, counted from there, `count` steps fail after `good` ones.
+async fn run(good: u64, count: u64) -> Run {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { cache_bytes: 1 << 20, ..Options::default() };
+    let store = Arc::new(Embedded::open(folder.path(), options).unwrap());
+    let create = |n| store.mutate(creation(n));
+    futures_util::future::try_join_all((0..USERS).map(create)).await.unwrap();
+    let file = FileId::of(&fs::metadata(folder.path().join("directory.redb")).unwrap());
+    let failing = Failing::new(file, good..good + count);
+    let outcome = store.mutate(creation(USERS)).await;
+    let failed = failing.taken() > good;
+    for n in 0..USERS {
+        assert!(is_there(&store, n).await.unwrap(), "user {n} cannot be read after {good} good steps");
+    }
+    if failed && count > 1 {
+        let error = store.check().await.expect_err("a store that cannot be written says that it is well");
+        assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+    }
+    drop(failing);
+    until_well(&store).await;
+    agrees(&store, &outcome, good).await;
+    store.mutate(creation(USERS + 1)).await.unwrap();
+    drop(store);
+    let store = Embedded::open(folder.path(), options).unwrap();
+    agrees(&store, &outcome, good).await;
+    assert!(is_there(&store, USERS + 1).await.unwrap());
+    Run { outcome, failed }
+}
+
+/// Fails unless the store holds what the answer said.
+async fn agrees(store: &Embedded, outcome: &Result<Outcome, Error>, good: u64) {
+    let there = is_there(store, USERS).await.unwrap();
+    match outcome {
+        Ok(_) => assert!(there, "lost, though acknowledged after {good} good steps"),
+        Err(Error::Unavailable(_)) => assert!(!there, "there, though refused after {good} good steps"),
+        Err(Error::OutcomeUnknown(_)) => {}
+        Err(error) => panic!("{error:?}"),
+    }
+    for n in 0..USERS {
+        assert!(is_there(store, n).await.unwrap(), "user {n} is lost");
+    }
+}
+
+/// All runs with `count` failing steps: how many were refused, done and unknown although the disk failed.
+async fn runs(count: u64) -> [usize; 3] {
+    let runs: Vec<_> = (0..STEPS).map(|good| tokio::spawn(run(good, count))).collect();
+    let mut tally = [0; 3];
+    let mut untouched = 0;
+    for run in runs {
+        match run.await.unwrap() {
+            Run { failed: false, outcome } => untouched += usize::from(outcome.is_ok()),
+            Run { outcome: Err(Error::Unavailable(_)), .. } => tally[0] += 1,
+            Run { outcome: Ok(_), .. } => tally[1] += 1,
+            Run { .. } => tally[2] += 1,
+        }
+    }
+    assert_eq!(tally.iter().sum::<usize>() + untouched, STEPS as usize);
+    assert!(untouched > 0, "a commit has more than {STEPS} steps");
+    tally
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_fails_once_leaves_no_outcome_unknown() {
+    let [refused, done, unknown] = runs(1).await;
+    println!("one step failed: {refused} refused, {done} done, {unknown} unknown");
+    assert!(refused > 5 && done > 0 && unknown == 0, "{refused} refused, {done} done, {unknown} unknown");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_disk_that_stays_bad_only_the_last_sync_leaves_an_outcome_unknown() {
+    let [refused, done, unknown] = runs(u64::MAX / 2).await;
+    println!("all steps failed: {refused} refused, {done} done, {unknown} unknown");
+    assert!(refused > 5 && done == 0 && unknown == 1, "{refused} refused, {done} done, {unknown} unknown");
+}

@@ -1,0 +1,216 @@
+//! The store as `store verify` sees it: walks over both collections, suspects looked at in one transaction, and mended in
+//! one each. It may be in use meanwhile.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
+use mongodb::Collection;
+use mongodb::bson::{Bson, RawDocument, RawDocumentBuf, doc};
+use mongodb::options::ReadConcern;
+use tokio::time::{Instant, sleep};
+
+use super::Collections;
+use super::connect::{check_schema, connect};
+use super::error::{Fault, OpenError};
+use super::schema::{ID, StoredUser, TENANT, by_id, id_value, key_value, read_claim};
+use super::status::count;
+use super::transaction::Transaction;
+use super::write::{LONGEST_PAUSE, PAUSE, commit, jittered};
+use crate::directory::{Claim, Error, Timestamp};
+use crate::identifier::IdentityKey;
+use crate::locality::LocalityId;
+use crate::store::verify::{Audited, ClaimRow, Listing, Moment, Stood, Suspect, UserRow, remedy};
+
+/// How many documents are asked for at once.
+const BATCH: usize = 1_000;
+/// How many suspects are mended at once.
+const AT_ONCE: usize = 8;
+
+/// A store in a database of MongoDB, to be verified.
+pub struct Audit {
+    collections: Collections,
+}
+
+impl Audit {
+    /// Opens the store in the database that `uri` names.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn open(uri: &str) -> Result<Self, OpenError> {
+        let database = connect(uri).await?;
+        check_schema(&database).await?;
+        Ok(Self { collections: Collections::new(database, super::Options::default().timeout) })
+    }
+
+    /// The documents with these ids, by them as text.
+    async fn find(&self, from: &Collection<RawDocumentBuf>, ids: Vec<Bson>) -> Result<Vec<RawDocumentBuf>, Fault> {
+        let mut found = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(BATCH) {
+            let find = from.find(by_id(ids.to_vec())).batch_size(ids.len() as u32 + 1);
+            let cursor = find.read_concern(ReadConcern::majority()).await?;
+            found.extend(cursor.try_collect::<Vec<_>>().await?);
+        }
+        Ok(found)
+    }
+
+    /// All documents of a collection, ascending by id.
+    fn walk<T: Send + 'static>(
+        &self,
+        collection: &Collection<RawDocumentBuf>,
+        row: fn(&RawDocument) -> T,
+    ) -> BoxStream<'_, Result<T, Error>> {
+        let find = collection.clone();
+        let cursor = async move {
+            let find = find.find(doc! {}).sort(doc! { ID: 1 }).batch_size(BATCH as u32);
+            let cursor = find.read_concern(ReadConcern::majority()).await.map_err(failure)?;
+            Ok::<_, Error>(cursor.map_err(failure).map_ok(move |document| row(&document)))
+        };
+        stream::once(cursor).try_flatten().boxed()
+    }
+
+    /// Where there is something to write under the suspect's key, writes it, unless users change meanwhile.
+    async fn mend_one(&self, suspect: &Suspect) -> Result<bool, Fault> {
+        let deadline = Instant::now() + self.collections.timeout;
+        let mut pause = PAUSE;
+        loop {
+            match self.attempt(suspect, deadline).await {
+                Err(fault) if fault.is_transient() && Instant::now() + pause < deadline => sleep(jittered(pause)).await,
+                Err(fault) if fault.is_duplicate() => return Ok(false),
+                outcome => return outcome,
+            }
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+
+    async fn attempt(&self, suspect: &Suspect, deadline: Instant) -> Result<bool, Fault> {
+        let mut transaction = Transaction::begin(&self.collections).await?;
+        match self.statements(&mut transaction, suspect).await {
+            Ok(true) => commit(transaction, deadline).await.map(|()| true),
+            outcome => {
+                transaction.abort().await;
+                outcome
+            }
+        }
+    }
+
+    async fn statements(&self, transaction: &mut Transaction<'_>, suspect: &Suspect) -> Result<bool, Fault> {
+        let moment = self.look(transaction, suspect).await?;
+        let Some(write) = remedy(suspect, &moment, Timestamp::now()) else { return Ok(false) };
+        for user in [moment.user, moment.owner] {
+            if let Stood::There(user) = user {
+                transaction.touch(user.id).await?;
+            }
+        }
+        transaction.write_claims(&[(suspect.key.clone(), write)]).await?;
+        Ok(true)
+    }
+
+    async fn look(&self, transaction: &mut Transaction<'_>, suspect: &Suspect) -> Result<Moment, Fault> {
+        let claim = transaction.find_one(&self.collections.identities, doc! { ID: key_value(&suspect.key) }).await?;
+        let claim = claim.map_or(Stood::Absent, |claim| stood(read_claim(&claim).map(|(_, claim)| claim)));
+        let owner = match &claim {
+            Stood::There(claim) => claim.owner.filter(|owner| Some(*owner) != suspect.user),
+            Stood::Absent | Stood::Unreadable => None,
+        };
+        let user = self.look_at_user(transaction, suspect.user).await?;
+        let owner = self.look_at_user(transaction, owner).await?;
+        Ok(Moment { claim, user, owner })
+    }
+
+    async fn look_at_user(
+        &self,
+        transaction: &mut Transaction<'_>,
+        id: Option<LocalityId>,
+    ) -> Result<Stood<Listing>, Fault> {
+        let Some(id) = id else { return Ok(Stood::Absent) };
+        let user = transaction.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
+        Ok(user.map_or(Stood::Absent, |user| stood(listing(&user))))
+    }
+}
+
+#[async_trait]
+impl Audited for Audit {
+    async fn counts(&self) -> Result<(u64, u64), Error> {
+        let users = count(&self.collections.users).await.map_err(failure)?;
+        let claims = count(&self.collections.identities).await.map_err(failure)?;
+        Ok((users, claims))
+    }
+
+    fn users(&self) -> BoxStream<'_, Result<UserRow, Error>> {
+        self.walk(&self.collections.users, |document| match listing(document) {
+            Ok(listing) => UserRow::Listing(listing),
+            Err(_) => UserRow::Unreadable(id_text(document)),
+        })
+    }
+
+    fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>> {
+        self.walk(&self.collections.identities, |document| {
+            let claim = read_claim(document).ok();
+            let claim = claim.and_then(|(key, claim)| Some((IdentityKey::from_stored(key.to_owned())?, claim)));
+            claim.map_or_else(|| ClaimRow::Unreadable(id_text(document)), |(key, claim)| ClaimRow::Claim(key, claim))
+        })
+    }
+
+    async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Stood<Claim>>, Error> {
+        let found = self.find(&self.collections.identities, keys.iter().map(key_value).collect()).await?;
+        let by_key = |claim: &RawDocumentBuf| {
+            Some((claim.get_str(ID).ok()?.to_owned(), stood(read_claim(claim).map(|(_, claim)| claim))))
+        };
+        let found: HashMap<String, Stood<Claim>> = found.iter().filter_map(by_key).collect();
+        Ok(keys.iter().map(|key| found.get(key.as_str()).cloned().unwrap_or(Stood::Absent)).collect())
+    }
+
+    async fn users_at(&self, ids: &[LocalityId]) -> Result<Vec<Stood<Listing>>, Error> {
+        let found = self.find(&self.collections.users, ids.iter().copied().map(id_value).collect()).await?;
+        let mut by_id: HashMap<String, Stood<Listing>> =
+            found.iter().map(|user| (id_text(user), stood(listing(user)))).collect();
+        Ok(ids.iter().map(|id| by_id.remove(&id.to_string()).unwrap_or(Stood::Absent)).collect())
+    }
+
+    async fn moment(&self, suspect: &Suspect) -> Result<Moment, Error> {
+        let mut transaction = Transaction::begin(&self.collections).await?;
+        let moment = self.look(&mut transaction, suspect).await;
+        transaction.abort().await;
+        Ok(moment?)
+    }
+
+    async fn mend(&self, suspects: &[Suspect]) -> Result<Vec<bool>, Error> {
+        let one = |n: usize| self.mend_one(&suspects[n]);
+        let mended = stream::iter(0..suspects.len()).map(one).buffered(AT_ONCE);
+        Ok(mended.try_collect().await?)
+    }
+}
+
+fn failure(error: mongodb::error::Error) -> Error {
+    Fault::from(error).into()
+}
+
+fn stood<T>(read: Result<T, Fault>) -> Stood<T> {
+    read.map_or(Stood::Unreadable, Stood::There)
+}
+
+/// What a user's document lists; it is none where it is filed under another id or tenant than its user's.
+fn listing(document: &RawDocument) -> Result<Listing, Fault> {
+    let stored = StoredUser::read(document)?;
+    let record = stored.decode()?;
+    let tenant = document.get_str(TENANT).map_err(Fault::damaged)?;
+    if record.id() != stored.id || record.user.tenant.as_str() != tenant {
+        return Err(Fault::damaged("a user filed under another one's id or tenant"));
+    }
+    Ok(Listing::of(&record))
+}
+
+/// The id of a document as text.
+fn id_text(document: &RawDocument) -> String {
+    let Ok(Some(id)) = document.get(ID) else { return String::new() };
+    match (id.as_str(), id.as_binary()) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(binary)) => match <[u8; 16]>::try_from(binary.bytes) {
+            Ok(bytes) => LocalityId::from(bytes).to_string(),
+            Err(_) => format!("{id:?}"),
+        },
+        _ => format!("{id:?}"),
+    }
+}

@@ -1,0 +1,65 @@
+//! The connection to MongoDB: defaults where the URI is silent, and whether what answers can keep a store.
+
+use std::time::Duration;
+
+use mongodb::bson::{Document, doc};
+use mongodb::options::{ClientOptions, ReadConcern};
+use mongodb::{Client, Database};
+
+use super::error::OpenError;
+use super::schema::{ID, META, RULES, SCHEMA, VERSION};
+
+/// Connections at once: look-ups share them, mutations take one each while they last.
+const MAX_POOL: u32 = 100;
+/// Connections that are kept ready: opening one takes longer than a look-up.
+const MIN_POOL: u32 = 8;
+const MAX_CONNECTING: u32 = 8;
+/// How long a server that takes writes is waited for: about as long as a replica set needs to elect one is too long
+/// for a caller, who is told to come again.
+const SELECTION: Duration = Duration::from_secs(5);
+
+/// Connects to the database that `uri` names and makes sure that it is one with transactions.
+///
+/// # Errors
+/// [`OpenError`].
+pub async fn connect(uri: &str) -> Result<Database, OpenError> {
+    let mut options = ClientOptions::parse(uri).await.map_err(|error| uri_fault(&error))?;
+    let database = options.default_database.clone();
+    let database = database.ok_or_else(|| OpenError::Uri("the URI names no database".to_owned()))?;
+    options.app_name.get_or_insert("polynym".to_owned());
+    options.max_pool_size.get_or_insert(MAX_POOL);
+    options.min_pool_size.get_or_insert(MIN_POOL.min(options.max_pool_size.unwrap_or(MAX_POOL)));
+    options.max_connecting.get_or_insert(MAX_CONNECTING);
+    options.server_selection_timeout.get_or_insert(SELECTION);
+    let database = Client::with_options(options)?.database(&database);
+    let hello = database.run_command(doc! { "hello": 1 }).await?;
+    if hello.contains_key("setName") || hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid") {
+        Ok(database)
+    } else {
+        Err(OpenError::Standalone)
+    }
+}
+
+/// The driver's own words for what is wrong with a URI carry no password.
+fn uri_fault(error: &mongodb::error::Error) -> OpenError {
+    match OpenError::from(error.clone()) {
+        OpenError::Failed(text) => OpenError::Uri(text),
+        other => other,
+    }
+}
+
+/// Makes sure that there is a store of the version that this program knows.
+///
+/// # Errors
+/// [`OpenError::NotInitialised`], [`OpenError::Version`], or what the server says.
+pub async fn check_schema(database: &Database) -> Result<(), OpenError> {
+    let meta = database.collection::<Document>(META);
+    let schema = meta.find_one(doc! { ID: SCHEMA }).read_concern(ReadConcern::majority()).await?;
+    let name = || database.name().to_owned();
+    let schema = schema.ok_or_else(|| OpenError::NotInitialised { database: name() })?;
+    match schema.get_i64(RULES) {
+        Ok(VERSION) => Ok(()),
+        Ok(found) => Err(OpenError::Version { database: name(), found }),
+        Err(_) => Err(OpenError::Foreign { database: name(), what: format!("{META} without a version") }),
+    }
+}

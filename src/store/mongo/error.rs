@@ -1,0 +1,207 @@
+//! What can go wrong with MongoDB, and what of it a caller is told. The driver's errors carry keys and documents: only
+//! their kinds and codes go into a text.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use mongodb::error::{
+    Error as DriverError, ErrorKind, TRANSIENT_TRANSACTION_ERROR, UNKNOWN_TRANSACTION_COMMIT_RESULT, WriteFailure,
+};
+
+use super::schema::VERSION;
+use crate::directory::Error;
+
+const DUPLICATE_KEY: i32 = 11_000;
+
+/// A fault below the directory's rules.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// The driver or the server refused or failed.
+    #[error("MongoDB: {0}")]
+    Driver(Told),
+    /// A document cannot be read.
+    #[error("the store holds a document that cannot be read")]
+    Damaged(#[source] Box<dyn StdError + Send + Sync>),
+    /// No answer came in time.
+    #[error("MongoDB did not answer in time")]
+    Late,
+    /// So much is under way already that nothing more is begun.
+    #[error("too many operations wait for MongoDB")]
+    Crowded,
+    /// A task ended without a result.
+    #[error("an operation stopped unexpectedly")]
+    Panicked,
+}
+
+impl Fault {
+    pub fn damaged(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Damaged(cause.into())
+    }
+
+    /// Whether the same transaction can be tried again: nothing of it was written.
+    pub const fn is_transient(&self) -> bool {
+        matches!(self, Self::Driver(Told { sort: Sort::Transient, .. }))
+    }
+
+    /// Whether a key exists already.
+    pub const fn is_duplicate(&self) -> bool {
+        matches!(self, Self::Driver(Told { sort: Sort::Duplicate, .. }))
+    }
+
+    /// Whether a commit may or may not have happened.
+    pub const fn is_unknown_commit(&self) -> bool {
+        matches!(self, Self::Driver(Told { sort: Sort::UnknownCommit, .. }))
+    }
+}
+
+impl From<DriverError> for Fault {
+    fn from(error: DriverError) -> Self {
+        Self::Driver(Told::new(&error))
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Damaged(_) => Self::Internal(fault.into()),
+            Fault::Driver(_) | Fault::Late | Fault::Crowded | Fault::Panicked => Self::Unavailable(fault.into()),
+        }
+    }
+}
+
+/// What may be told of a driver's error.
+#[derive(Debug)]
+pub struct Told {
+    sort: Sort,
+    text: String,
+}
+
+/// What an error asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    Transient,
+    Duplicate,
+    UnknownCommit,
+    Other,
+}
+
+impl Told {
+    pub fn new(error: &DriverError) -> Self {
+        Self { sort: sort(error), text: text(error) }
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn sort(error: &DriverError) -> Sort {
+    if is_duplicate(&error.kind) {
+        Sort::Duplicate
+    } else if error.contains_label(TRANSIENT_TRANSACTION_ERROR) {
+        Sort::Transient
+    } else if error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT) {
+        Sort::UnknownCommit
+    } else {
+        Sort::Other
+    }
+}
+
+fn is_duplicate(kind: &ErrorKind) -> bool {
+    match kind {
+        ErrorKind::Command(error) => error.code == DUPLICATE_KEY,
+        ErrorKind::Write(WriteFailure::WriteError(error)) => error.code == DUPLICATE_KEY,
+        ErrorKind::InsertMany(error) => error.write_errors.iter().flatten().any(|error| error.code == DUPLICATE_KEY),
+        _ => false,
+    }
+}
+
+fn text(error: &DriverError) -> String {
+    match &*error.kind {
+        ErrorKind::Command(error) => format!("{} ({})", error.code_name, error.code),
+        ErrorKind::Write(WriteFailure::WriteError(error)) => format!("a write failed with code {}", error.code),
+        ErrorKind::Write(WriteFailure::WriteConcernError(error)) => format!("{} ({})", error.code_name, error.code),
+        ErrorKind::InsertMany(error) => {
+            let codes: Vec<_> = error.write_errors.iter().flatten().map(|error| error.code.to_string()).collect();
+            format!("an insert failed with code {}", codes.join(", "))
+        }
+        ErrorKind::Io(error) => error.to_string(),
+        ErrorKind::ServerSelection { message, .. }
+        | ErrorKind::Authentication { message, .. }
+        | ErrorKind::DnsResolve { message, .. }
+        | ErrorKind::InvalidTlsConfig { message, .. }
+        | ErrorKind::InvalidArgument { message, .. }
+        | ErrorKind::ConnectionPoolCleared { message, .. } => message.clone(),
+        _ => "the driver failed".to_owned(),
+    }
+}
+
+/// Why a store on MongoDB could not be opened. Nothing in it was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The URI is malformed, or names no database.
+    #[error("{0}: write mongodb://HOST[:PORT][,…]/DATABASE")]
+    Uri(String),
+    /// No server that takes writes answers.
+    #[error("cannot reach MongoDB: {0}")]
+    Unreachable(String),
+    /// The server does not take the credentials, or they do not allow what is needed.
+    #[error("MongoDB does not let us in: {0}; check user, password and authSource in the URI")]
+    Refused(String),
+    /// A server without transactions.
+    #[error(
+        "this mongod is a stand-alone, which has no transactions: start it with --replSet NAME and run rs.initiate(); a replica set of one member is enough"
+    )]
+    Standalone,
+    /// There is no store in the database.
+    #[error("database {database} has no Polynym store: run `polynym store init --store …/{database}` once")]
+    NotInitialised {
+        /// The database.
+        database: String,
+    },
+    /// Part of the store is missing.
+    #[error("the store in database {database} is not complete ({what}): run `polynym store init --store …/{database}`")]
+    Incomplete {
+        /// The database.
+        database: String,
+        /// What is missing.
+        what: String,
+    },
+    /// The store is one of another version of this program.
+    #[error(
+        "the store in database {database} has schema version {found}, this program knows version {VERSION}: use the program that made it, or a later one"
+    )]
+    Version {
+        /// The database.
+        database: String,
+        /// The version of the store.
+        found: i64,
+    },
+    /// The database holds something else under the names that the store uses.
+    #[error("database {database} holds something else ({what}): it was left as it is; give another database")]
+    Foreign {
+        /// The database.
+        database: String,
+        /// What is in the way.
+        what: String,
+    },
+    /// Another operation failed.
+    #[error("MongoDB: {0}")]
+    Failed(String),
+}
+
+impl From<DriverError> for OpenError {
+    fn from(error: DriverError) -> Self {
+        let text = text(&error);
+        match &*error.kind {
+            ErrorKind::Authentication { .. } => Self::Refused(text),
+            ErrorKind::Command(error) if matches!(error.code, 13 | 18) => Self::Refused(text),
+            ErrorKind::ServerSelection { .. } | ErrorKind::Io(_) | ErrorKind::DnsResolve { .. } => {
+                Self::Unreachable(text)
+            }
+            _ => Self::Failed(text),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! `store init`: makes in a database of MongoDB what a store needs, and says what it did. Every step looks first whether
+//! it is done, so that it can be run again, after an interruption or beside another run, and changes nothing that is in
+//! use. The last step is the document without which nobody takes the database for a store.
+
+use mongodb::Database;
+use mongodb::bson::{Bson, Document, doc};
+use mongodb::error::{Error as DriverError, ErrorKind};
+use mongodb::options::{Acknowledgment, ReadConcern, WriteConcern};
+
+use super::cluster::Cluster;
+use super::connect::connect;
+use super::error::{Fault, OpenError};
+use super::schema::{ID, IDENTITIES, META, RULES, SCHEMA, TENANTS, VERSION};
+use super::shape::{index, validator};
+use super::spread::{self, Range};
+use super::survey::{Found, obstacle, survey};
+use crate::directory::Tenant;
+
+/// NamespaceExists.
+const EXISTS: i32 = 48;
+
+/// What [`init`] is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InitOptions {
+    /// The tenants whose claims are spread over all shards at once, beside [`Tenant::DEFAULT`].
+    pub tenants: Vec<Tenant>,
+}
+
+/// Makes a store in the database that `uri` names, and tells `progress` of each step in a sentence. What is there already
+/// stays as it is, but for chunks without documents, which may be moved to another shard.
+///
+/// # Errors
+/// [`OpenError`], where nothing was changed: where the server cannot keep a store, or the database holds a store of
+/// another version or anything else under the names that a store uses. Where a step fails, what was made stays, and
+/// another run goes on from there.
+pub async fn init(uri: &str, options: &InitOptions, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
+    let database = connect(uri).await?;
+    let cluster = Cluster::of(&database).await?;
+    let found = survey(&database, cluster.as_ref()).await?;
+    // Read after what it vouches for: a run that finishes meanwhile has made what was found.
+    let is_store = is_store(&database).await?;
+    if let Some(what) = obstacle(&found, is_store, cluster.is_some()) {
+        return Err(OpenError::Foreign { database: database.name().to_owned(), what });
+    }
+    for found in &found {
+        make(&database, found, progress).await?;
+    }
+    if let Some(cluster) = &cluster {
+        spread(cluster, &found, options, progress).await?;
+    }
+    finish(&database, progress).await
+}
+
+/// Whether a store of the present version was made here.
+async fn is_store(database: &Database) -> Result<bool, OpenError> {
+    let meta = database.collection::<Document>(META);
+    let schema = meta.find_one(doc! { ID: SCHEMA }).read_concern(ReadConcern::majority()).await?;
+    let database = database.name().to_owned();
+    match schema.as_ref().map(|schema| schema.get_i64(RULES)) {
+        Some(Ok(VERSION)) => Ok(true),
+        Some(Ok(found)) => Err(OpenError::Version { database, found }),
+        Some(Err(_)) => Err(OpenError::Foreign { database, what: format!("{META} without a version") }),
+        None if meta.find_one(doc! {}).await?.is_some() => {
+            Err(OpenError::Foreign { database, what: format!("{META} with something else in it") })
+        }
+        None => Ok(false),
+    }
+}
+
+/// Makes a collection, its validator and its index.
+async fn make(database: &Database, found: &Found, progress: &(dyn Fn(&str) + Sync)) -> Result<(), DriverError> {
+    let name = found.name;
+    let made = !found.exists() && create(database, name).await?;
+    if !made && !found.is_checked() {
+        let command = doc! { "collMod": name, "validator": validator(name), "validationLevel": "moderate" };
+        database.run_command(command).await?;
+    }
+    progress(&match (made, found.is_checked()) {
+        (true, _) => format!("{name}: made"),
+        (false, true) => format!("{name}: was there"),
+        (false, false) => format!("{name}: was there; its validator was set"),
+    });
+    let Some(index) = index(name).filter(|_| !found.is_indexed()) else { return Ok(()) };
+    let command = match found.index_on(&index) {
+        None => doc! { "createIndexes": name, "indexes": [index] },
+        Some(_) => {
+            let seconds = index.get("expireAfterSeconds").cloned();
+            doc! { "collMod": name, "index": { "keyPattern": index.get("key").cloned(), "expireAfterSeconds": seconds } }
+        }
+    };
+    database.run_command(command).await?;
+    progress(&format!("{name}: its index was made"));
+    Ok(())
+}
+
+/// Says whether nobody made it first.
+async fn create(database: &Database, name: &str) -> Result<bool, DriverError> {
+    let command = doc! { "create": name, "validator": validator(name), "validationLevel": "moderate" };
+    match database.run_command(command).await {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(&*error.kind, ErrorKind::Command(error) if error.code == EXISTS) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Shards the collections, cuts them, and gives each shard its ranges.
+async fn spread(
+    cluster: &Cluster,
+    found: &[Found],
+    options: &InitOptions,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<(), OpenError> {
+    let shards = cluster.shards().await?;
+    if shards.is_empty() {
+        return Err(OpenError::Failed("the cluster has no shards: add one with sh.addShard()".to_owned()));
+    }
+    let tenants = [options.tenants.as_slice(), &[Tenant::DEFAULT]].concat();
+    cluster.enable().await?;
+    for name in found.iter().map(|found| found.name) {
+        let sharded = cluster.shard(name).await?;
+        progress(&format!("{name}: {}", if sharded { "sharded on _id" } else { "was sharded on _id" }));
+        let ranges = match name {
+            IDENTITIES => spread::of_claims(&tenants, shards.len()),
+            // Few, and seldom read: servers remember them.
+            TENANTS => Vec::new(),
+            _ => spread::of_ids(shards.len()),
+        };
+        place(cluster, name, &ranges, &shards, progress).await?;
+    }
+    Ok(())
+}
+
+async fn place(
+    cluster: &Cluster,
+    name: &str,
+    ranges: &[Range],
+    shards: &[String],
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<(), DriverError> {
+    let (mut cut, mut moved) = (0, 0);
+    for range in ranges {
+        cut += usize::from(cluster.split(name, &range.start).await?);
+    }
+    progress(&format!("{name}: cut at {cut} of {} keys, the others were cut at before", ranges.len()));
+    let first = Range { start: Bson::MinKey, shard: 0 };
+    for range in [&first].into_iter().chain(ranges) {
+        moved += usize::from(cluster.place(name, &range.start, &shards[range.shard]).await?);
+    }
+    let chunks = cluster.chunks(name).await?;
+    let count = |shard: &String| format!("{shard} {}", chunks.iter().filter(|chunk| chunk.shard == *shard).count());
+    let held: Vec<_> = shards.iter().map(count).collect();
+    progress(&format!("{name}: {moved} empty chunks moved; there are now on {}", held.join(", ")));
+    Ok(())
+}
+
+/// Makes the database a store.
+async fn finish(database: &Database, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
+    let meta = database.collection::<Document>(META);
+    let majority = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
+    let name = database.name();
+    match meta.insert_one(doc! { ID: SCHEMA, RULES: VERSION }).write_concern(majority).await {
+        Ok(_) => progress(&format!("database {name} is a store of schema version {VERSION} now")),
+        Err(error) if Fault::from(error.clone()).is_duplicate() => {
+            progress(&format!("database {name} was a store of schema version {VERSION} before"));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! Collections, fields and documents of the store on MongoDB: the only place that knows their names. They are short,
+//! since MongoDB stores a field's name with each document.
+
+use bytes::Bytes;
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, Bson, DateTime, Document, RawBsonRef, RawDocument, doc};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::error::Fault;
+use crate::directory::{Claim, Record, Request, Tenant, TenantRecord, Timestamp, WireUser};
+use crate::identifier::IdentityKey;
+use crate::locality::LocalityId;
+
+/// The version of what this module describes.
+pub const VERSION: i64 = 2;
+
+/// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`PRIVATE`], [`DUE`].
+pub const USERS: &str = "users";
+/// Claims by their identity keys: [`USER`], [`RULES`], [`GUARD`], [`HOLD`].
+pub const IDENTITIES: &str = "identities";
+/// Requests that were carried out, by a hash of their keys: [`USER`], [`FINGERPRINT`], [`TIME`].
+pub const REQUESTS: &str = "requests";
+/// Tenants by their names: [`REVISION`], [`POLICIES`].
+pub const TENANTS: &str = "tenants";
+/// What the store says of itself: the document [`SCHEMA`] has [`RULES`], the version of the schema.
+pub const META: &str = "meta";
+/// The document of [`META`] without which there is no store.
+pub const SCHEMA: &str = "schema";
+
+/// The key of every collection, and what it is sharded on.
+pub const ID: &str = "_id";
+/// Of a user or a tenant: a number that every write raises, so that two transactions that change it conflict.
+pub const REVISION: &str = "r";
+/// Of a user: the name of its tenant.
+pub const TENANT: &str = "t";
+/// Of a user: all that is visible of it, in the form in which answers carry it.
+pub const WIRE: &str = "w";
+/// Of a user: what answers do not show; absent where there is nothing of that.
+pub const PRIVATE: &str = "x";
+/// Of a user: when something is to be done about it; absent where nothing is.
+pub const DUE: &str = "d";
+/// Of a tenant: its policies and times.
+pub const POLICIES: &str = "p";
+/// Of a claim: the version of the rules that made its key. Of the schema: its version.
+pub const RULES: &str = "v";
+/// Of a claim or a request: the user's id. A claim of nobody has none.
+pub const USER: &str = "u";
+/// Of a claim: that it is a guard.
+pub const GUARD: &str = "g";
+/// Of a claim: until when it is held for its former owner.
+pub const HOLD: &str = "h";
+/// Of a request: a hash of what was asked for.
+pub const FINGERPRINT: &str = "f";
+/// Of a request: when it was carried out.
+pub const TIME: &str = "t";
+
+/// An id as MongoDB's UUID.
+pub fn id_value(id: LocalityId) -> Bson {
+    Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: id.as_bytes().to_vec() })
+}
+
+/// An identity key as MongoDB's string.
+pub fn key_value(key: &IdentityKey) -> Bson {
+    Bson::String(key.as_str().to_owned())
+}
+
+/// The filter for the document with this id, or for those with these.
+pub fn by_id(mut ids: Vec<Bson>) -> Document {
+    match ids.len() {
+        1 => doc! { ID: ids.remove(0) },
+        _ => doc! { ID: { "$in": ids } },
+    }
+}
+
+/// A user as it is kept.
+pub struct StoredUser {
+    pub id: LocalityId,
+    pub revision: i64,
+    pub wire: WireUser,
+    private: Vec<u8>,
+}
+
+impl StoredUser {
+    pub fn read(document: &RawDocument) -> Result<Self, Fault> {
+        let wire = document.get_binary(WIRE).map_err(Fault::damaged)?.bytes;
+        let private = document.get(PRIVATE).map_err(Fault::damaged)?.and_then(RawBsonRef::as_binary);
+        Ok(Self {
+            id: read_id(document, ID)?,
+            revision: document.get_i64(REVISION).map_err(Fault::damaged)?,
+            wire: WireUser::from_stored(Bytes::copy_from_slice(wire)),
+            private: private.map(|binary| binary.bytes.to_vec()).unwrap_or_default(),
+        })
+    }
+
+    pub fn decode(&self) -> Result<Record, Fault> {
+        Record::decode(&self.wire, &self.private).map_err(Fault::damaged)
+    }
+}
+
+/// The document of a user.
+pub fn user_document(record: &Record, revision: i64) -> Document {
+    let (wire, private) = record.encode();
+    let mut document = doc! {
+        ID: id_value(record.id()),
+        REVISION: revision,
+        TENANT: record.user.tenant.as_str(),
+        WIRE: bytes(wire.into_bytes().to_vec()),
+    };
+    if !private.is_empty() {
+        document.insert(PRIVATE, bytes(private));
+    }
+    if let Some(due) = record.due() {
+        document.insert(DUE, date(due));
+    }
+    document
+}
+
+/// The document of a tenant.
+pub fn tenant_document(tenant: &TenantRecord, revision: i64) -> Document {
+    doc! { ID: tenant.name.as_str(), REVISION: revision, POLICIES: bytes(tenant.encode()) }
+}
+
+/// A tenant as it is kept, and its revision.
+pub fn read_tenant(document: &RawDocument) -> Result<(TenantRecord, i64), Fault> {
+    let policies = document.get_binary(POLICIES).map_err(Fault::damaged)?.bytes;
+    let tenant = TenantRecord::decode(policies).map_err(Fault::damaged)?;
+    Ok((tenant, document.get_i64(REVISION).map_err(Fault::damaged)?))
+}
+
+/// The user that is due, and its tenant.
+pub fn read_due(document: &RawDocument) -> Result<(Tenant, LocalityId), Fault> {
+    let tenant = document.get_str(TENANT).map_err(Fault::damaged)?;
+    Ok((Tenant::parse(tenant).map_err(Fault::damaged)?, read_id(document, ID)?))
+}
+
+/// An instant as MongoDB's.
+pub fn date(time: Timestamp) -> Bson {
+    Bson::DateTime(DateTime::from_millis(time.as_millis()))
+}
+
+fn bytes(bytes: Vec<u8>) -> Bson {
+    Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes })
+}
+
+/// The document of a claim.
+pub fn claim_document(key: &IdentityKey, claim: &Claim) -> Document {
+    let mut document = doc! { ID: key.as_str(), RULES: claim.rules_version as i32 };
+    if let Some(owner) = claim.owner {
+        document.insert(USER, id_value(owner));
+    }
+    if claim.guard {
+        document.insert(GUARD, true);
+    }
+    if let Some(until) = claim.hold {
+        document.insert(HOLD, date(until));
+    }
+    document
+}
+
+/// The key of a claim, which is all that is read without copying, and the claim.
+pub fn read_claim(document: &RawDocument) -> Result<(&str, Claim), Fault> {
+    let hold = document.get(HOLD).map_err(Fault::damaged)?.and_then(RawBsonRef::as_datetime);
+    let claim = Claim {
+        owner: document.get(USER).map_err(Fault::damaged)?.map(|_| read_id(document, USER)).transpose()?,
+        guard: document.get(GUARD).map_err(Fault::damaged)?.is_some(),
+        hold: hold.map(|until| Timestamp::from_millis(until.timestamp_millis())),
+        rules_version: document.get_i32(RULES).map_err(Fault::damaged)? as u32,
+    };
+    Ok((document.get_str(ID).map_err(Fault::damaged)?, claim))
+}
+
+/// The id of a request's document: a hash, so that it needs no room for the key, and spreads over all shards.
+pub fn request_id(request: &Request) -> Bson {
+    id_value(LocalityId::from(xxh3_128(request.key.as_bytes()).to_be_bytes()))
+}
+
+/// The record that a request about `subject` was carried out.
+pub fn request_document(request: &Request, subject: LocalityId, time: Timestamp) -> Document {
+    doc! {
+        ID: request_id(request),
+        USER: id_value(subject),
+        FINGERPRINT: request.fingerprint as i64,
+        TIME: date(time),
+    }
+}
+
+/// A request that was carried out.
+pub struct StoredRequest {
+    pub user: LocalityId,
+    pub fingerprint: u64,
+    pub time: Timestamp,
+}
+
+impl StoredRequest {
+    pub fn read(document: &RawDocument) -> Result<Self, Fault> {
+        let time = document.get_datetime(TIME).map_err(Fault::damaged)?;
+        Ok(Self {
+            user: read_id(document, USER)?,
+            fingerprint: document.get_i64(FINGERPRINT).map_err(Fault::damaged)? as u64,
+            time: Timestamp::from_millis(time.timestamp_millis()),
+        })
+    }
+}
+
+fn read_id(document: &RawDocument, field: &str) -> Result<LocalityId, Fault> {
+    let binary = document.get_binary(field).map_err(Fault::damaged)?;
+    let bytes: [u8; 16] = binary.bytes.try_into().map_err(Fault::damaged)?;
+    Ok(LocalityId::from(bytes))
+}

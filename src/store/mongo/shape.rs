@@ -1,0 +1,75 @@
+//! The shape that the server holds a store's collections to: validators, and the indexes by which it finds what is due and
+//! forgets what is over.
+
+use mongodb::bson::{Document, doc};
+
+use super::schema::{
+    DUE, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, POLICIES, PRIVATE, REQUESTS, REVISION, RULES, TENANT, TENANTS, TIME,
+    USER, USERS, WIRE,
+};
+use crate::directory::Request;
+
+/// The collections of a store, all sharded on `_id`, in the order in which they are made.
+pub const COLLECTIONS: [&str; 4] = [USERS, IDENTITIES, REQUESTS, TENANTS];
+
+/// How much longer requests and holds are kept than need be, in seconds: the servers' clocks differ from those that dated
+/// them.
+const GRACE: i64 = 60 * 60;
+
+/// What the server lets into a collection. It is there to stop other programs' mistakes: fields that a later version adds
+/// pass.
+pub fn validator(collection: &str) -> Document {
+    let (required, properties) = match collection {
+        USERS => (
+            vec![ID, REVISION, TENANT, WIRE],
+            doc! {
+                ID: { "bsonType": "binData" },
+                REVISION: { "bsonType": "long" },
+                TENANT: { "bsonType": "string" },
+                WIRE: { "bsonType": "binData" },
+                PRIVATE: { "bsonType": "binData" },
+                DUE: { "bsonType": "date" },
+            },
+        ),
+        IDENTITIES => (
+            vec![ID, RULES],
+            doc! {
+                ID: { "bsonType": "string" },
+                USER: { "bsonType": "binData" },
+                RULES: { "bsonType": "int" },
+                GUARD: { "bsonType": "bool" },
+                HOLD: { "bsonType": "date" },
+            },
+        ),
+        TENANTS => (
+            vec![ID, REVISION, POLICIES],
+            doc! {
+                ID: { "bsonType": "string" },
+                REVISION: { "bsonType": "long" },
+                POLICIES: { "bsonType": "binData" },
+            },
+        ),
+        _ => (
+            vec![ID, USER, FINGERPRINT, TIME],
+            doc! {
+                ID: { "bsonType": "binData" },
+                USER: { "bsonType": "binData" },
+                FINGERPRINT: { "bsonType": "long" },
+                TIME: { "bsonType": "date" },
+            },
+        ),
+    };
+    doc! { "$jsonSchema": { "bsonType": "object", "required": required, "properties": properties } }
+}
+
+/// The index of a collection beside that of `_id`. Those of users and claims have an entry only for what is due or held,
+/// which costs the others nothing.
+pub fn index(collection: &str) -> Option<Document> {
+    let seconds = Request::LIFETIME_MILLIS / 1_000 + GRACE;
+    match collection {
+        USERS => Some(doc! { "key": { DUE: 1 }, "name": "d_1", "sparse": true }),
+        IDENTITIES => Some(doc! { "key": { HOLD: 1 }, "name": "h_1", "sparse": true, "expireAfterSeconds": GRACE }),
+        REQUESTS => Some(doc! { "key": { TIME: 1 }, "name": "t_1", "expireAfterSeconds": seconds }),
+        _ => None,
+    }
+}

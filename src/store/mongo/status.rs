@@ -1,0 +1,143 @@
+//! What `store status` tells of a database of MongoDB.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::TryStreamExt;
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
+use mongodb::error::Error as DriverError;
+use mongodb::{Collection, Database};
+
+use super::cluster::Cluster;
+use super::connect::connect;
+use super::error::OpenError;
+use super::schema::{ID, META, RULES, SCHEMA};
+use super::survey::{obstacle, survey};
+
+/// What there is in a database.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Status {
+    /// The database.
+    pub database: String,
+    /// `sharded cluster`, or `replica set` and its name.
+    pub topology: String,
+    /// The versions of the servers that are known of: those that clients reach.
+    pub server_versions: Vec<String>,
+    /// The version of the schema; none where the database is no store.
+    pub schema_version: Option<i64>,
+    /// The collections of a store, so far as they are there.
+    pub collections: Vec<CollectionStatus>,
+    /// What a store needs and this one does not have, a few words each.
+    pub missing: Vec<String>,
+}
+
+/// What there is in a collection.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct CollectionStatus {
+    /// Its name.
+    pub name: String,
+    /// What each shard has of it; on a replica set, one that stands for the set.
+    pub shards: Vec<ShardStatus>,
+}
+
+/// What a shard has of a collection.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct ShardStatus {
+    /// Its name; empty on a replica set.
+    pub shard: String,
+    /// How many chunks; none on a replica set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunks: Option<u64>,
+    /// How many documents, without those that were moved to another shard and are still to be deleted here.
+    pub documents: u64,
+    /// How much room the documents take on the disk, in bytes.
+    pub storage_bytes: u64,
+    /// How much room each index takes on the disk, in bytes.
+    pub index_bytes: BTreeMap<String, u64>,
+}
+
+/// Looks into the database that `uri` names.
+///
+/// # Errors
+/// [`OpenError`]. A database that is no store, or a part of one, is no error.
+pub async fn status(uri: &str) -> Result<Status, OpenError> {
+    let database = connect(uri).await?;
+    let cluster = Cluster::of(&database).await?;
+    let found = survey(&database, cluster.as_ref()).await?;
+    let meta = database.collection::<Document>(META).find_one(doc! { ID: SCHEMA }).await?;
+    let schema_version = meta.and_then(|meta| meta.get_i64(RULES).ok());
+    let mut missing: Vec<_> = found.iter().flat_map(|found| found.missing(cluster.is_some())).collect();
+    if schema_version.is_none() {
+        missing.push(format!("the document {SCHEMA} of {META}"));
+    }
+    missing.extend(obstacle(&found, schema_version.is_some(), cluster.is_some()));
+    let mut collections = Vec::new();
+    for found in found.iter().filter(|found| found.is_readable()) {
+        let shards = shards(&database, cluster.as_ref(), found.name).await?;
+        collections.push(CollectionStatus { name: found.name.to_owned(), shards });
+    }
+    let (topology, server_versions) = servers(&database, cluster.as_ref()).await?;
+    Ok(Status { database: database.name().to_owned(), topology, server_versions, schema_version, collections, missing })
+}
+
+/// The topology, and the versions of the servers.
+async fn servers(database: &Database, cluster: Option<&Cluster>) -> Result<(String, Vec<String>), DriverError> {
+    let hello = database.run_command(doc! { "hello": 1 }).await?;
+    let info = database.run_command(doc! { "buildInfo": 1 }).await?;
+    let mut versions: BTreeSet<String> = info.get_str("version").into_iter().map(str::to_owned).collect();
+    let topology = match cluster {
+        Some(cluster) => {
+            versions.extend(cluster.router_versions().await?);
+            "sharded cluster".to_owned()
+        }
+        None => format!("replica set {}", hello.get_str("setName").unwrap_or_default()),
+    };
+    Ok((topology, versions.into_iter().collect()))
+}
+
+async fn shards(database: &Database, cluster: Option<&Cluster>, name: &str) -> Result<Vec<ShardStatus>, DriverError> {
+    let mut shards: BTreeMap<String, ShardStatus> = BTreeMap::new();
+    for stats in stats(&database.collection::<Document>(name)).await? {
+        let status = read(&stats);
+        shards.insert(status.shard.clone(), status);
+    }
+    if let Some(cluster) = cluster {
+        for chunk in cluster.chunks(name).await? {
+            let shard = || ShardStatus { shard: chunk.shard.clone(), ..ShardStatus::default() };
+            *shards.entry(chunk.shard.clone()).or_insert_with(shard).chunks.get_or_insert(0) += 1;
+        }
+    }
+    Ok(shards.into_values().collect())
+}
+
+/// What the server counts of a collection, on each shard that has some of it.
+async fn stats<T: Send + Sync>(collection: &Collection<T>) -> Result<Vec<Document>, DriverError> {
+    let stage = doc! { "$collStats": { "storageStats": {} } };
+    collection.aggregate([stage]).await?.try_collect().await
+}
+
+fn read(stats: &Document) -> ShardStatus {
+    let empty = Document::new();
+    let storage = stats.get_document("storageStats").unwrap_or(&empty);
+    let bytes = |value: &Bson| number(value).unwrap_or_default();
+    let size = |name| storage.get(name).map(bytes).unwrap_or_default();
+    let indexes = storage.get_document("indexSizes").unwrap_or(&empty);
+    let shard = stats.get_str("shard").unwrap_or_default();
+    ShardStatus {
+        shard: shard.to_owned(),
+        chunks: None,
+        documents: size("count").saturating_sub(size("numOrphanDocs")),
+        storage_bytes: size("storageSize"),
+        index_bytes: indexes.iter().map(|(name, size)| (name.clone(), bytes(size))).collect(),
+    }
+}
+
+/// Of whichever type of number the server has for it.
+fn number(value: &Bson) -> Option<u64> {
+    let whole = value.as_i64().or_else(|| value.as_i32().map(i64::from));
+    whole.or_else(|| value.as_f64().map(|number| number as i64)).and_then(|number| number.try_into().ok())
+}
+
+/// About how many documents a collection has.
+pub async fn count(collection: &Collection<RawDocumentBuf>) -> Result<u64, DriverError> {
+    Ok(stats(collection).await?.iter().map(|stats| read(stats).documents).sum())
+}

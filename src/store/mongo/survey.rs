@@ -1,0 +1,141 @@
+//! What a database holds under the names of a store: whether it is a store's, and what of it is missing.
+
+use mongodb::Database;
+use mongodb::bson::{Bson, Document, doc};
+use mongodb::error::Error as DriverError;
+
+use super::cluster::{Cluster, shard_key};
+use super::schema::{ID, META};
+use super::shape::{COLLECTIONS, index, validator};
+
+/// What there is under the name of one collection of a store.
+pub struct Found {
+    pub name: &'static str,
+    /// As the server lists it; none where there is nothing.
+    listed: Option<Document>,
+    /// Whether there is a document in it.
+    pub is_used: bool,
+    /// What it is sharded on.
+    key: Option<Document>,
+    /// Its indexes but for that of `_id`.
+    indexes: Vec<Document>,
+}
+
+/// Looks at each collection of the store.
+pub async fn survey(database: &Database, cluster: Option<&Cluster>) -> Result<Vec<Found>, DriverError> {
+    let mut found = Vec::new();
+    for name in COLLECTIONS {
+        found.push(look(database, cluster, name).await?);
+    }
+    Ok(found)
+}
+
+async fn look(database: &Database, cluster: Option<&Cluster>, name: &'static str) -> Result<Found, DriverError> {
+    let listed = first_batch(database, doc! { "listCollections": 1, "filter": { "name": name } }).await?;
+    let mut found = Found { name, listed: listed.into_iter().next(), is_used: false, key: None, indexes: Vec::new() };
+    if found.listed.is_none() {
+        return Ok(found);
+    }
+    let documents = database.collection::<Document>(name);
+    found.is_used = documents.find_one(doc! {}).projection(doc! { ID: 1 }).await?.is_some();
+    if let Some(cluster) = cluster {
+        found.key = cluster.key_of(name).await?;
+    }
+    if found.is_plain() && found.key.as_ref().is_none_or(|key| *key == shard_key()) {
+        found.indexes = first_batch(database, doc! { "listIndexes": name }).await?;
+        found.indexes.retain(|index| index.get_document("key").ok() != Some(&shard_key()));
+    }
+    Ok(found)
+}
+
+async fn first_batch(database: &Database, command: Document) -> Result<Vec<Document>, DriverError> {
+    let reply = database.run_command(command).await?;
+    let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
+    Ok(batch.into_iter().flatten().filter_map(Bson::as_document).cloned().collect())
+}
+
+/// Why a store cannot be made of what there is, if it cannot. `is_store` says whether a store was made here before.
+pub fn obstacle(found: &[Found], is_store: bool, on_cluster: bool) -> Option<String> {
+    found.iter().find_map(|found| found.obstacle(is_store, on_cluster))
+}
+
+impl Found {
+    fn obstacle(&self, is_store: bool, on_cluster: bool) -> Option<String> {
+        let name = self.name;
+        if self.exists() && !self.is_plain() {
+            return Some(format!("{name} is not an ordinary collection"));
+        }
+        if self.is_used && !is_store {
+            return Some(format!("{name} holds documents, and nothing in {META} says that this program made it"));
+        }
+        match &self.key {
+            Some(key) if *key != shard_key() => Some(format!("{name} is sharded on {key} in place of {}", shard_key())),
+            None if on_cluster && self.is_used => {
+                Some(format!("{name} holds documents and is not sharded, though this is a sharded cluster"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is no view, not capped, and compares keys byte by byte, as keys have to be.
+    fn is_plain(&self) -> bool {
+        let has = |name| self.options().is_some_and(|options| options.contains_key(name));
+        let kind = self.listed.as_ref().and_then(|listed| listed.get_str("type").ok());
+        kind == Some("collection") && !has("capped") && !has("collation")
+    }
+
+    fn options(&self) -> Option<&Document> {
+        self.listed.as_ref()?.get_document("options").ok()
+    }
+
+    pub const fn exists(&self) -> bool {
+        self.listed.is_some()
+    }
+
+    /// Whether documents can be counted in it.
+    pub fn is_readable(&self) -> bool {
+        self.exists() && self.is_plain()
+    }
+
+    /// Whether the server checks what is written to it.
+    pub fn is_checked(&self) -> bool {
+        let own = self.options().and_then(|options| options.get_document("validator").ok());
+        own.is_some_and(|own| *own == validator(self.name))
+    }
+
+    /// Whether it has the index that it needs, as it needs it.
+    pub fn is_indexed(&self) -> bool {
+        let Some(wanted) = index(self.name) else { return true };
+        self.index_on(&wanted).is_some_and(|own| seconds(own) == seconds(&wanted))
+    }
+
+    /// Its own index on the same fields.
+    pub fn index_on(&self, wanted: &Document) -> Option<&Document> {
+        self.indexes.iter().find(|own| own.get("key") == wanted.get("key"))
+    }
+
+    /// What is missing for the collection to be what a store needs, a sentence each.
+    pub fn missing(&self, on_cluster: bool) -> Vec<String> {
+        let name = self.name;
+        if !self.exists() {
+            return vec![format!("collection {name}")];
+        }
+        let mut missing = Vec::new();
+        if !self.is_checked() {
+            missing.push(format!("the validator of {name}"));
+        }
+        if !self.is_indexed() {
+            missing.push(format!("the index of {name}"));
+        }
+        if on_cluster && self.key.is_none() {
+            missing.push(format!("the sharding of {name}"));
+        }
+        missing
+    }
+}
+
+/// After how many seconds the server deletes a document, in whichever type of number it says so.
+fn seconds(index: &Document) -> Option<i64> {
+    let value = index.get("expireAfterSeconds")?;
+    value.as_i64().or_else(|| value.as_i32().map(i64::from)).or_else(|| value.as_f64().map(|seconds| seconds as i64))
+}

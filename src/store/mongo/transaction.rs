@@ -1,0 +1,222 @@
+//! One transaction with the statements of a mutation: users first, then claims by their keys, then the request, so that
+//! two transactions that want the same conflict early instead of waiting on each other.
+
+use std::collections::HashMap;
+
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
+use mongodb::options::{
+    Acknowledgment, ReadConcern, ReadPreference, SelectionCriteria, TransactionOptions, WriteConcern,
+};
+use mongodb::{ClientSession, Collection};
+
+use super::Collections;
+use super::error::Fault;
+use super::schema::{
+    ID, IDENTITIES, REVISION, StoredRequest, StoredUser, by_id, claim_document, id_value, key_value, read_claim,
+    read_tenant, request_document, request_id, tenant_document, user_document,
+};
+use crate::directory::{ClaimWrite, Effects, Mutation, Needs, Record, Request, TenantRecord, Timestamp, View};
+use crate::identifier::IdentityKey;
+use crate::locality::LocalityId;
+
+pub struct Transaction<'c> {
+    collections: &'c Collections,
+    session: ClientSession,
+    /// The revisions of the users that were read.
+    revisions: HashMap<LocalityId, i64>,
+    /// The revision of the tenant that was read.
+    tenant_revision: Option<i64>,
+}
+
+impl<'c> Transaction<'c> {
+    pub async fn begin(collections: &'c Collections) -> Result<Self, Fault> {
+        let time = collections.timeout;
+        let concern = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).w_timeout(time).build();
+        let options = TransactionOptions::builder()
+            .read_concern(ReadConcern::snapshot())
+            .write_concern(concern)
+            .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
+            .max_commit_time(time);
+        let mut session = collections.client.start_session().causal_consistency(false).await?;
+        session.start_transaction().with_options(options.build()).await?;
+        Ok(Self { collections, session, revisions: HashMap::new(), tenant_revision: None })
+    }
+
+    /// Adds to the view what the decision needs.
+    pub async fn read(&mut self, mutation: &Mutation, needs: Needs, view: &mut View) -> Result<(), Fault> {
+        for id in needs.users {
+            let document = self.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
+            let stored = document.map(|document| StoredUser::read(&document)).transpose()?;
+            self.revisions.extend(stored.as_ref().map(|stored| (id, stored.revision)));
+            view.add_user(id, stored.map(|stored| stored.decode()).transpose()?);
+        }
+        self.read_claims(needs.claims, view).await?;
+        if needs.tenant {
+            let name = mutation.tenant.as_str();
+            let document = self.find_one(&self.collections.tenants, doc! { ID: name }).await?;
+            let stored = document.map(|document| read_tenant(&document)).transpose()?;
+            self.tenant_revision = stored.as_ref().map(|(_, revision)| *revision);
+            view.set_tenant(stored.map(|(tenant, _)| tenant));
+        }
+        Ok(())
+    }
+
+    async fn read_claims(&mut self, keys: Vec<IdentityKey>, view: &mut View) -> Result<(), Fault> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let find = self.collections.identities.find(by_id(keys.iter().map(key_value).collect()));
+        let find = find.batch_size(keys.len() as u32 + 1).max_time(self.collections.timeout);
+        let mut cursor = find.session(&mut self.session).await?;
+        let mut claims = HashMap::with_capacity(keys.len());
+        while cursor.advance(&mut self.session).await? {
+            let (key, claim) = read_claim(cursor.current())?;
+            claims.insert(key.to_owned(), claim);
+        }
+        for key in keys {
+            let claim = claims.remove(key.as_str());
+            view.add_claim(key, claim);
+        }
+        Ok(())
+    }
+
+    /// What is remembered of a request.
+    pub async fn request(&mut self, request: &Request) -> Result<Option<StoredRequest>, Fault> {
+        let document = self.find_one(&self.collections.requests, doc! { ID: request_id(request) }).await?;
+        document.map(|document| StoredRequest::read(&document)).transpose()
+    }
+
+    /// The document that a filter by `_id` finds.
+    pub async fn find_one(
+        &mut self,
+        from: &Collection<RawDocumentBuf>,
+        filter: Document,
+    ) -> Result<Option<RawDocumentBuf>, Fault> {
+        let find = from.find_one(filter).max_time(self.collections.timeout);
+        Ok(find.session(&mut self.session).await?)
+    }
+
+    /// Writes what a mutation does.
+    pub async fn write(&mut self, effects: &Effects) -> Result<(), Fault> {
+        for record in &effects.users {
+            match self.revisions.get(&record.id()) {
+                None => self.insert_user(record).await?,
+                Some(revision) => self.replace_user(record, *revision).await?,
+            }
+        }
+        for id in &effects.removed {
+            self.delete_user(*id).await?;
+        }
+        self.write_claims(&effects.claims).await?;
+        match &effects.tenant {
+            Some(tenant) => self.write_tenant(tenant).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Writes claims, all deletions before all insertions.
+    pub async fn write_claims(&mut self, claims: &[(IdentityKey, ClaimWrite)]) -> Result<(), Fault> {
+        let (mut deleted, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
+        for (key, write) in claims {
+            match write {
+                ClaimWrite::Delete => deleted.push(key_value(key)),
+                ClaimWrite::Update(claim) => updated.push(claim_document(key, claim)),
+                ClaimWrite::Insert(claim) => inserted.push(raw(&claim_document(key, claim))?),
+            }
+        }
+        self.delete_claims(deleted).await?;
+        self.update_claims(updated).await?;
+        if !inserted.is_empty() {
+            self.collections.identities.insert_many(inserted).session(&mut self.session).await?;
+        }
+        Ok(())
+    }
+
+    /// Raises the revision of a user: what depends on a user who is only read must not be written beside a change of it.
+    pub async fn touch(&mut self, id: LocalityId) -> Result<(), Fault> {
+        let raise = doc! { "$inc": { REVISION: 1_i64 } };
+        let touched = self.collections.users.update_one(doc! { ID: id_value(id) }, raise).session(&mut self.session);
+        all_there(touched.await?.matched_count, 1)
+    }
+
+    async fn insert_user(&mut self, record: &Record) -> Result<(), Fault> {
+        let document = raw(&user_document(record, 0))?;
+        self.collections.users.insert_one(document).session(&mut self.session).await?;
+        Ok(())
+    }
+
+    async fn replace_user(&mut self, record: &Record, revision: i64) -> Result<(), Fault> {
+        let filter = doc! { ID: id_value(record.id()), REVISION: revision };
+        let document = raw(&user_document(record, revision + 1))?;
+        let replaced = self.collections.users.replace_one(filter, document).session(&mut self.session).await?;
+        all_there(replaced.matched_count, 1)
+    }
+
+    async fn delete_user(&mut self, id: LocalityId) -> Result<(), Fault> {
+        let filter = doc! { ID: id_value(id), REVISION: self.revisions.get(&id).copied() };
+        let deleted = self.collections.users.delete_one(filter).session(&mut self.session).await?;
+        all_there(deleted.deleted_count, 1)
+    }
+
+    async fn write_tenant(&mut self, tenant: &TenantRecord) -> Result<(), Fault> {
+        let tenants = &self.collections.tenants;
+        let Some(revision) = self.tenant_revision else {
+            tenants.insert_one(raw(&tenant_document(tenant, 0))?).session(&mut self.session).await?;
+            return Ok(());
+        };
+        let filter = doc! { ID: tenant.name.as_str(), REVISION: revision };
+        let document = raw(&tenant_document(tenant, revision + 1))?;
+        let replaced = tenants.replace_one(filter, document).session(&mut self.session).await?;
+        all_there(replaced.matched_count, 1)
+    }
+
+    async fn delete_claims(&mut self, keys: Vec<Bson>) -> Result<(), Fault> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let count = keys.len();
+        let deleted = self.collections.identities.delete_many(by_id(keys)).session(&mut self.session).await?;
+        all_there(deleted.deleted_count, count)
+    }
+
+    /// Many claims in one statement, each with what it becomes: the driver has no call for that.
+    async fn update_claims(&mut self, claims: Vec<Document>) -> Result<(), Fault> {
+        if claims.is_empty() {
+            return Ok(());
+        }
+        let count = claims.len();
+        let update = |claim: Document| doc! { "q": { ID: claim.get(ID).cloned() }, "u": claim };
+        let updates: Vec<Document> = claims.into_iter().map(update).collect();
+        let command = doc! { "update": IDENTITIES, "updates": updates };
+        let reply = self.collections.database.run_command(command).session(&mut self.session).await?;
+        all_there(reply.get_i32("n").unwrap_or_default().try_into().unwrap_or_default(), count)
+    }
+
+    /// Remembers that a request was carried out, in the place of what is there of one whose time is over.
+    pub async fn remember(&mut self, request: &Request, subject: LocalityId, time: Timestamp) -> Result<(), Fault> {
+        let document = raw(&request_document(request, subject, time))?;
+        let filter = doc! { ID: request_id(request) };
+        let requests = &self.collections.requests;
+        requests.replace_one(filter, document).upsert(true).session(&mut self.session).await?;
+        Ok(())
+    }
+
+    /// Commits, or tries to again: a commit whose reply was lost can be sent a second time.
+    pub async fn commit(&mut self) -> Result<(), Fault> {
+        Ok(self.session.commit_transaction().await?)
+    }
+
+    /// Gives the transaction up. Where that fails, the server does it in its own time.
+    pub async fn abort(mut self) {
+        let _ = self.session.abort_transaction().await;
+    }
+}
+
+fn raw(document: &Document) -> Result<RawDocumentBuf, Fault> {
+    RawDocumentBuf::try_from(document).map_err(Fault::damaged)
+}
+
+/// What was read in a transaction is there to be written, or the store is damaged.
+fn all_there(count: u64, wanted: usize) -> Result<(), Fault> {
+    if count == wanted as u64 { Ok(()) } else { Err(Fault::damaged("a user who lists what has no claim")) }
+}

@@ -1,0 +1,192 @@
+//! Mutations: one transaction each, begun again while it meets others, until the time is up; and what becomes of one
+//! whose commit got no answer.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use mongodb::bson::doc;
+use mongodb::options::ReadConcern;
+use tokio::time::{Instant, sleep};
+
+use super::Collections;
+use super::error::Fault;
+use super::schema::{ID, StoredRequest, StoredUser, id_value, request_id};
+use super::transaction::Transaction;
+use crate::directory::{Decision, Effects, Error, Mutation, Needs, Outcome, Report, Request, Timestamp, User, View};
+use crate::locality::LocalityId;
+
+/// The first pause before a transaction is begun again, and the longest.
+pub const PAUSE: Duration = Duration::from_millis(2);
+pub const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+
+/// Why an attempt at a mutation came to nothing, or may have.
+enum Failure {
+    /// The rules refuse it.
+    Refused(Error),
+    /// Nothing was written.
+    Certain(Fault),
+    /// The commit got no answer: this may be so now or not.
+    Unknown(LocalityId, Outcome, Fault),
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Self::Certain(fault)
+    }
+}
+
+impl Collections {
+    /// Carries a mutation out. Must be run to its end: a transaction that is dropped half-way stays open on the server
+    /// until its time is over.
+    pub async fn mutate(&self, mutation: &Mutation) -> Result<Outcome, Error> {
+        let deadline = Instant::now() + self.timeout;
+        let mut pause = PAUSE;
+        // What is to be taken is free nearly always: finding out when it is inserted saves reading it before.
+        let mut assume_free = true;
+        loop {
+            let fault = match self.attempt(mutation, assume_free, deadline).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(Failure::Refused(error)) => return Err(error),
+                Err(Failure::Unknown(subject, outcome, fault)) => {
+                    return self.settle(mutation, subject, outcome, fault).await;
+                }
+                Err(Failure::Certain(fault)) => fault,
+            };
+            if fault.is_duplicate() && std::mem::take(&mut assume_free) {
+                continue;
+            }
+            if !(fault.is_transient() || fault.is_duplicate()) || Instant::now() + pause > deadline {
+                return Err(fault.into());
+            }
+            sleep(jittered(pause)).await;
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+
+    async fn attempt(&self, mutation: &Mutation, assume_free: bool, deadline: Instant) -> Result<Outcome, Failure> {
+        let mut transaction = Transaction::begin(self).await?;
+        let effects = match statements(&mut transaction, mutation, assume_free).await {
+            Ok(effects) => effects,
+            Err(failure) => {
+                transaction.abort().await;
+                return Err(failure);
+            }
+        };
+        let subject = effects.subject;
+        match commit(transaction, deadline).await {
+            Ok(()) => Ok(effects.into_outcome()),
+            Err(fault) if fault.is_unknown_commit() => Err(Failure::Unknown(subject, effects.into_outcome(), fault)),
+            Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// Looks for what a commit without an answer has left: what was asked for is there, or nobody can tell yet.
+    async fn settle(
+        &self,
+        mutation: &Mutation,
+        subject: LocalityId,
+        outcome: Outcome,
+        fault: Fault,
+    ) -> Result<Outcome, Error> {
+        let happened = match &mutation.request {
+            Some(request) => self.is_remembered(mutation, request, subject).await,
+            None => self.is_done(mutation, subject, &outcome).await,
+        };
+        match happened {
+            Ok(true) => Ok(outcome),
+            Ok(false) | Err(_) => Err(Error::OutcomeUnknown(fault.into())),
+        }
+    }
+
+    /// Whether what there is now is what the mutation would have left.
+    async fn is_done(&self, mutation: &Mutation, subject: LocalityId, outcome: &Outcome) -> Result<bool, Fault> {
+        match &outcome.report {
+            Report::Tenant(tenant) => Ok(self.tenant(&mutation.tenant).await?.as_ref() == Some(tenant)),
+            Report::Purged(_) => Ok(self.user(subject).await?.is_none()),
+            _ => Ok(self.user(subject).await?.is_some_and(|user| Some(user) == outcome.user)),
+        }
+    }
+
+    async fn is_remembered(&self, mutation: &Mutation, request: &Request, subject: LocalityId) -> Result<bool, Fault> {
+        let filter = doc! { ID: request_id(request) };
+        let find = self.requests.find_one(filter).read_concern(ReadConcern::majority()).max_time(self.timeout);
+        let record = find.await?.map(|document| StoredRequest::read(&document)).transpose()?;
+        let is_ours = |record: &StoredRequest| {
+            record.user == subject && record.fingerprint == request.fingerprint && !is_over(record, mutation.time)
+        };
+        Ok(record.as_ref().is_some_and(is_ours))
+    }
+
+    async fn user(&self, id: LocalityId) -> Result<Option<User>, Fault> {
+        let filter = doc! { ID: id_value(id) };
+        let user = self.users.find_one(filter).read_concern(ReadConcern::majority()).max_time(self.timeout).await?;
+        let record = user.map(|document| StoredUser::read(&document)?.decode()).transpose()?;
+        Ok(record.map(|record| record.user))
+    }
+}
+
+/// All but the commit.
+async fn statements(
+    transaction: &mut Transaction<'_>,
+    mutation: &Mutation,
+    assume_free: bool,
+) -> Result<Box<Effects>, Failure> {
+    let again = repeated(transaction, mutation).await?;
+    let mut view = if assume_free { View::assuming_free() } else { View::default() };
+    let mut needs = if assume_free || again.is_some() { Needs::default() } else { mutation.needs() };
+    let effects = loop {
+        transaction.read(mutation, needs, &mut view).await?;
+        let decision = match again {
+            Some(subject) => mutation.decide_again(subject, &view),
+            None => mutation.decide(&view),
+        };
+        match decision.map_err(Failure::Refused)? {
+            Decision::Done(effects) => break effects,
+            Decision::Read(more) => needs = more,
+        }
+    };
+    transaction.write(&effects).await?;
+    if let Some(request) = mutation.request.as_ref().filter(|_| again.is_none()) {
+        transaction.remember(request, effects.subject, mutation.time).await?;
+    }
+    Ok(effects)
+}
+
+/// The user whom the answer to this very request was about, if it was carried out before.
+async fn repeated(transaction: &mut Transaction<'_>, mutation: &Mutation) -> Result<Option<LocalityId>, Failure> {
+    let Some(request) = &mutation.request else { return Ok(None) };
+    match transaction.request(request).await? {
+        Some(record) if is_over(&record, mutation.time) => Ok(None),
+        Some(record) if record.fingerprint == request.fingerprint => Ok(Some(record.user)),
+        Some(_) => Err(Failure::Refused(Error::RequestIdReused)),
+        None => Ok(None),
+    }
+}
+
+fn is_over(record: &StoredRequest, now: Timestamp) -> bool {
+    record.time.as_millis() + Request::LIFETIME_MILLIS <= now.as_millis()
+}
+
+/// Sends the commit until it gets an answer or the time is up.
+pub async fn commit(mut transaction: Transaction<'_>, deadline: Instant) -> Result<(), Fault> {
+    if Instant::now() >= deadline {
+        transaction.abort().await;
+        return Err(Fault::Late);
+    }
+    let mut pause = PAUSE;
+    loop {
+        match transaction.commit().await {
+            Err(fault) if fault.is_unknown_commit() && Instant::now() + pause < deadline => {
+                sleep(jittered(pause)).await;
+                pause = LONGEST_PAUSE.min(pause * 2);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// A pause between half and all of `pause`, so that those who met once do not meet again.
+pub fn jittered(pause: Duration) -> Duration {
+    let random = RandomState::new().hash_one(0) >> 40;
+    pause.mul_f64(0.5 + random as f64 / (1_u64 << 25) as f64)
+}

@@ -1,0 +1,116 @@
+//! What a store shows of itself so that it can be verified.
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+
+use crate::directory::{Claim, Error, Record};
+use crate::identifier::IdentityKey;
+use crate::locality::LocalityId;
+
+/// A store that can be verified. Walks need not see one moment, and stores may be in use meanwhile: whatever looks wrong
+/// is looked at again by [`Audited::moment`].
+#[async_trait]
+pub trait Audited: Sync {
+    /// About how many users and claims there are.
+    async fn counts(&self) -> Result<(u64, u64), Error>;
+
+    /// All users, ascending by id.
+    fn users(&self) -> BoxStream<'_, Result<UserRow, Error>>;
+
+    /// All claims, ascending by key.
+    fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>>;
+
+    /// What stands under each of `keys`, in their order.
+    async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Stood<Claim>>, Error>;
+
+    /// The users with these ids, in their order.
+    async fn users_at(&self, ids: &[LocalityId]) -> Result<Vec<Stood<Listing>>, Error>;
+
+    /// All that bears on a suspicion, as it is at one moment.
+    async fn moment(&self, suspect: &Suspect) -> Result<Moment, Error>;
+
+    /// For each of `suspects`, in one transaction: reads its moment, and writes what [`remedy`](super::remedy) says of
+    /// it. Says of each whether there was something to write.
+    async fn mend(&self, suspects: &[Suspect]) -> Result<Vec<bool>, Error>;
+}
+
+/// A user of a walk.
+#[derive(Clone, Debug)]
+pub enum UserRow {
+    /// What the user lists.
+    Listing(Listing),
+    /// A document that is no user, by its id as text.
+    Unreadable(String),
+}
+
+/// A claim of a walk.
+#[derive(Clone, Debug)]
+pub enum ClaimRow {
+    /// The claim under a key.
+    Claim(IdentityKey, Claim),
+    /// A document that is no claim, by its key as text.
+    Unreadable(String),
+}
+
+/// The claims that follow from a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The user.
+    pub id: LocalityId,
+    /// By their keys.
+    pub claims: Vec<(IdentityKey, Claim)>,
+}
+
+impl Listing {
+    /// What a record lists.
+    pub fn of(record: &Record) -> Self {
+        Self { id: record.id(), claims: record.claims() }
+    }
+
+    /// The claim that follows from the user under `key`.
+    pub fn claim(&self, key: &IdentityKey) -> Option<&Claim> {
+        self.claims.iter().find(|(own, _)| own == key).map(|(_, claim)| claim)
+    }
+}
+
+/// What is found where something is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stood<T> {
+    /// Nothing.
+    Absent,
+    /// Something that cannot be read.
+    Unreadable,
+    /// What was looked for.
+    There(T),
+}
+
+/// Where a suspicion comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The user lists the key.
+    Listed,
+    /// The claim under the key names the user.
+    Claimed,
+}
+
+/// A key and a user that may not fit together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suspect {
+    /// Where the suspicion comes from.
+    pub side: Side,
+    /// The key.
+    pub key: IdentityKey,
+    /// The user; none where the claim names none.
+    pub user: Option<LocalityId>,
+}
+
+/// A key's claim and those who may have it, at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The claim under the key.
+    pub claim: Stood<Claim>,
+    /// The user of the suspicion.
+    pub user: Stood<Listing>,
+    /// The user whom the claim names, where that is another one.
+    pub owner: Stood<Listing>,
+}

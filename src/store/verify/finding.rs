@@ -1,0 +1,159 @@
+//! What a verification finds.
+
+use std::fmt;
+
+use crate::identifier::IdentityKey;
+use crate::locality::LocalityId;
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    /// A user lists a key that has no claim.
+    Unclaimed,
+    /// A user lists a key whose claim names somebody who does not list it.
+    Misclaimed,
+    /// A user lists a key whose claim names that user, but says other things of the key than the user does.
+    Differs,
+    /// Two users list the same key.
+    Shared,
+    /// A user lists a key whose claim, or whose claim's user, cannot be read.
+    Unclear,
+    /// A claim names a user who is not there.
+    Ownerless,
+    /// A claim names a user who does not list its key.
+    Unlisted,
+    /// A claim names nobody and is not held either.
+    Nobodys,
+    /// A document among the users is no user.
+    UnreadableUser,
+    /// A document among the claims is no claim.
+    UnreadableClaim,
+}
+
+/// What became of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It could be settled, but that was not asked for.
+    CouldBe,
+    /// It was settled.
+    Was,
+    /// It cannot be settled without knowing more than the store does.
+    CannotBe,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What is wrong.
+    pub fault: Fault,
+    /// The user whom it is about.
+    pub user: Option<LocalityId>,
+    /// Another user whom it is about.
+    pub other: Option<LocalityId>,
+    /// The key that it is about.
+    pub key: Option<IdentityKey>,
+    /// The id of a document that cannot be read, as text, where neither user nor key says it.
+    pub document: Option<String>,
+    /// What became of it.
+    pub settled: Settled,
+}
+
+/// What a verification comes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Users that were read.
+    pub users: u64,
+    /// Claims that were read.
+    pub claims: u64,
+    /// Findings.
+    pub findings: u64,
+    /// Findings that were settled.
+    pub settled: u64,
+    /// Findings that `--mend` would settle.
+    pub mendable: u64,
+}
+
+impl Fault {
+    /// All faults.
+    pub const ALL: [Self; 10] = [
+        Self::Unclaimed,
+        Self::Misclaimed,
+        Self::Differs,
+        Self::Shared,
+        Self::Unclear,
+        Self::Ownerless,
+        Self::Unlisted,
+        Self::Nobodys,
+        Self::UnreadableUser,
+        Self::UnreadableClaim,
+    ];
+
+    /// Whether the user's record says how it is to be settled.
+    pub const fn can_be_settled(self) -> bool {
+        match self {
+            Self::Unclaimed | Self::Misclaimed | Self::Differs => true,
+            Self::Ownerless | Self::Unlisted | Self::Nobodys => true,
+            Self::Shared | Self::Unclear | Self::UnreadableUser | Self::UnreadableClaim => false,
+        }
+    }
+
+    /// A word for programs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Unclaimed => "unclaimed",
+            Self::Misclaimed => "misclaimed",
+            Self::Differs => "differs",
+            Self::Shared => "shared",
+            Self::Unclear => "unclear",
+            Self::Ownerless => "ownerless",
+            Self::Unlisted => "unlisted",
+            Self::Nobodys => "nobodys",
+            Self::UnreadableUser => "unreadable_user",
+            Self::UnreadableClaim => "unreadable_claim",
+        }
+    }
+
+    /// How it is settled, or why not.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Self::Unclaimed => "the claim is made",
+            Self::Misclaimed => "the claim is given to the user who lists the key",
+            Self::Differs => "the claim is written anew",
+            Self::Ownerless | Self::Unlisted | Self::Nobodys => "the claim is deleted",
+            Self::Shared => "unlink it from one of the two users",
+            Self::Unclear => "look at the documents that cannot be read first",
+            Self::UnreadableUser | Self::UnreadableClaim => "this program did not write it: it is left as it is",
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unclaimed => "an identity that a user lists has no claim",
+            Self::Misclaimed => "the claim on an identity that a user lists names somebody who does not list it",
+            Self::Differs => "the claim on an identity says something else of it than its user does",
+            Self::Shared => "two users list the same identity",
+            Self::Unclear => "an identity that a user lists has a claim, or a claim's user, that cannot be read",
+            Self::Ownerless => "a claim names a user who is not there",
+            Self::Unlisted => "a claim names a user who does not list its key",
+            Self::Nobodys => "a claim names nobody",
+            Self::UnreadableUser => "a document among the users is no user",
+            Self::UnreadableClaim => "a document among the claims is no claim",
+        })
+    }
+}
+
+impl Summary {
+    /// Counts a finding.
+    pub(super) fn add(&mut self, finding: &Finding) {
+        self.findings += 1;
+        self.settled += u64::from(finding.settled == Settled::Was);
+        self.mendable += u64::from(finding.settled == Settled::CouldBe);
+    }
+
+    /// Whether nothing is wrong any more.
+    pub const fn is_clean(&self) -> bool {
+        self.findings == self.settled
+    }
+}

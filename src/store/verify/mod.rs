@@ -1,0 +1,16 @@
+//! Whether the users and claims of a store fit together: every claim belongs to a user who lists its key, and every
+//! identity that a user lists has its claim. The user's record is the truth; what can be settled is settled by it.
+//!
+//! Here is what all stores share: what is compared with what, in which order, and what follows from it. How users and
+//! claims are read and written is each store's own: see [`Audited`].
+
+mod audited;
+mod finding;
+mod judge;
+mod passes;
+mod sketch;
+
+pub use audited::{Audited, ClaimRow, Listing, Moment, Side, Stood, Suspect, UserRow};
+pub use finding::{Fault, Finding, Settled, Summary};
+pub use judge::{judge, remedy};
+pub use passes::{Observer, verify};

@@ -1,0 +1,66 @@
+//! `polynym store …`: picks the store, and shows what it does or what it says of itself. What is done is the stores' own.
+
+mod status;
+mod verify;
+
+use std::path::Path;
+
+use polynym::cli::Failure;
+use polynym::cli::output;
+use polynym::cli::store::{Init, Store};
+use polynym::config::StoreChoice;
+use polynym::directory::Tenant;
+use polynym::store::embedded::{self, Embedded};
+use polynym::store::mongo::{self, InitOptions};
+use polynym::telemetry;
+use tokio::runtime::Builder;
+
+/// Runs one of the commands.
+///
+/// # Errors
+/// What the command found wrong, or why it could not be run.
+pub fn run(command: Store) -> Result<(), Failure> {
+    // What panics in a damaged store must not say what it has read.
+    telemetry::init(false, "error").map_err(|error| Failure::Other(error.to_string()))?;
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::Other(format!("cannot start: {error}")))?;
+    runtime.block_on(async {
+        match command {
+            Store::Init(command) => init(&command).await,
+            Store::Status(command) => status::run(&command.settings.load()?).await,
+            Store::Verify(command) => verify::run(&command.settings.load()?, command.mend, command.show_keys).await,
+        }
+    })
+}
+
+async fn init(command: &Init) -> Result<(), Failure> {
+    let settings = command.settings.load()?;
+    let tenants = command.tenants.iter().map(|name| Tenant::parse(name).map_err(other));
+    let tenants = tenants.collect::<Result<_, _>>()?;
+    match &settings.store {
+        StoreChoice::Embedded(folder) => init_folder(folder),
+        StoreChoice::Mongo(uri) => {
+            // Whether anybody reads it does not matter to what is made.
+            let say = |line: &str| drop(output::print(&format!("{line}\n")));
+            mongo::init(uri.as_str(), &InitOptions { tenants }, &say)
+                .await
+                .map_err(|error| other(format!("{uri}: {error}")))
+        }
+        StoreChoice::Temporary => Err(no_temporary()),
+    }
+}
+
+fn init_folder(folder: &Path) -> Result<(), Failure> {
+    let was_there = embedded::status(folder).is_ok();
+    Embedded::open(folder, embedded::Options::default()).map_err(other)?;
+    let what = if was_there { "was a store before" } else { "is a store now" };
+    output::print(&format!("{} {what}\n", folder.display()))
+}
+
+fn no_temporary() -> Failure {
+    other("there is nothing to see in a temporary store: name one with --store")
+}
+
+fn other(error: impl ToString) -> Failure {
+    Failure::Other(error.to_string())
+}

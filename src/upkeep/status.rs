@@ -1,0 +1,77 @@
+//! `polynym store status`.
+
+use polynym::cli::Failure;
+use polynym::cli::output;
+use polynym::config::{StoreChoice, StoreReport};
+use polynym::store::embedded;
+use polynym::store::mongo::{self, CollectionStatus};
+
+use super::{no_temporary, other};
+
+/// Shows what there is in a store.
+pub async fn run(settings: &StoreReport) -> Result<(), Failure> {
+    match &settings.store {
+        StoreChoice::Embedded(folder) => {
+            let status = embedded::status(folder).map_err(other)?;
+            if settings.output.json { output::print_json(&status) } else { show_folder(&status) }
+        }
+        StoreChoice::Mongo(uri) => {
+            let status = mongo::status(uri.as_str()).await.map_err(|error| other(format!("{uri}: {error}")))?;
+            if settings.output.json { output::print_json(&status) } else { show_database(&status) }
+        }
+        StoreChoice::Temporary => Err(no_temporary()),
+    }
+}
+
+fn show_folder(status: &embedded::Status) -> Result<(), Failure> {
+    let mut table = output::table(["embedded store", &status.folder.display().to_string()]);
+    table.add_row(["schema version".to_owned(), status.schema_version.to_string()]);
+    table.add_row(["file".to_owned(), size(status.file_bytes)]);
+    for (name, count) in [("users", status.users), ("identities", status.identities), ("requests", status.requests)] {
+        table.add_row([name.to_owned(), count.to_string()]);
+    }
+    output::print_table(&table)
+}
+
+fn show_database(status: &mongo::Status) -> Result<(), Failure> {
+    let mut table = output::table(["MongoDB database", &status.database]);
+    table.add_row(["topology", &status.topology]);
+    table.add_row(["server version", &status.server_versions.join(", ")]);
+    table.add_row(["schema version", &status.schema_version.map_or("none".to_owned(), |version| version.to_string())]);
+    for missing in &status.missing {
+        table.add_row(["missing", missing]);
+    }
+    output::print_table(&table)?;
+    if !status.collections.is_empty() {
+        output::print_table(&collections(&status.collections))?;
+    }
+    if status.missing.is_empty() { Ok(()) } else { output::print("`polynym store init` makes what is missing\n") }
+}
+
+fn collections(collections: &[CollectionStatus]) -> output::Table {
+    let mut table = output::table(["collection", "shard", "chunks", "documents", "documents' size", "indexes' size"]);
+    for collection in collections {
+        for shard in &collection.shards {
+            let indexes = shard.index_bytes.iter().map(|(name, bytes)| format!("{name} {}", size(*bytes)));
+            table.add_row([
+                collection.name.clone(),
+                shard.shard.clone(),
+                shard.chunks.map(|chunks| chunks.to_string()).unwrap_or_default(),
+                shard.documents.to_string(),
+                size(shard.storage_bytes),
+                indexes.collect::<Vec<_>>().join(", "),
+            ]);
+        }
+    }
+    table
+}
+
+/// For people: `12.3 MiB`.
+fn size(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let power = (0..units.len()).rev().find(|power| bytes >> (10 * power) > 0).unwrap_or_default();
+    match power {
+        0 => format!("{bytes} B"),
+        _ => format!("{:.1} {}", bytes as f64 / (1_u64 << (10 * power)) as f64, units[power]),
+    }
+}

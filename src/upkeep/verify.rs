@@ -1,0 +1,206 @@
+//! `polynym store verify`: shows what is found as it is found. Keys are personal data: unless they are asked for, only
+//! their kind is shown, and a hash by which one run's findings can be told apart.
+
+use std::hash::{BuildHasher, RandomState};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use polynym::cli::Failure;
+use polynym::cli::output;
+use polynym::config::{StoreChoice, StoreReport};
+use polynym::identifier::IdentityKey;
+use polynym::locality::LocalityId;
+use polynym::store::verify::{self, Finding, Observer, Settled, Summary};
+use polynym::store::{embedded, mongo};
+use serde::Serialize;
+
+use super::{no_temporary, other};
+
+/// Verifies a store, and mends it where that is asked for.
+pub async fn run(settings: &StoreReport, mend: bool, show_keys: bool) -> Result<(), Failure> {
+    let json = settings.output.json;
+    let mut report = Report { json, keys: Keys::new(show_keys), bar: None, unread: Ok(()) };
+    let outcome = match &settings.store {
+        StoreChoice::Embedded(folder) => {
+            verify::verify(&embedded::Audit::open(folder).map_err(other)?, mend, &mut report).await
+        }
+        StoreChoice::Mongo(uri) => {
+            let store = mongo::Audit::open(uri.as_str()).await.map_err(|error| other(format!("{uri}: {error}")))?;
+            verify::verify(&store, mend, &mut report).await
+        }
+        StoreChoice::Temporary => return Err(no_temporary()),
+    };
+    report.clear();
+    let summary = outcome.map_err(|error| other(chain(&error)))?;
+    report.unread?;
+    if json {
+        output::print_json(&Totals::of(&summary))?
+    } else {
+        output::print(&sentence(&summary, mend))?
+    }
+    if summary.is_clean() { Ok(()) } else { Err(Failure::Told) }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |cause| cause.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+fn sentence(summary: &Summary, mend: bool) -> String {
+    let Summary { users, claims, findings, settled, mendable } = *summary;
+    let read = format!("{users} users and {claims} claims read");
+    match (findings, mend) {
+        (0, _) => format!("{read}: all fit together\n"),
+        (_, true) => format!("{read}: {findings} findings, {settled} settled, {} left\n", findings - settled),
+        (_, false) => format!("{read}: {findings} findings; --mend would settle {mendable} of them\n"),
+    }
+}
+
+/// Prints findings, and shows on a terminal how far the verification is.
+struct Report {
+    json: bool,
+    keys: Keys,
+    bar: Option<(&'static str, ProgressBar)>,
+    /// What became of printing: who reads no further lets the rest go on.
+    unread: Result<(), Failure>,
+}
+
+impl Report {
+    fn clear(&mut self) {
+        if let Some((_, bar)) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn print(&self, finding: &Finding) -> Result<(), Failure> {
+        let shown = Shown::of(finding, &self.keys);
+        if self.json { output::print_json(&shown) } else { output::print(&shown.line(finding)) }
+    }
+}
+
+impl Observer for Report {
+    fn at(&mut self, walk: &'static str, done: u64, of: u64) {
+        if self.bar.as_ref().is_none_or(|(shown, _)| *shown != walk) {
+            self.clear();
+            self.bar = Some((walk, bar(of, walk)));
+        }
+        if let Some((_, bar)) = &self.bar {
+            bar.set_length(of.max(done));
+            bar.set_position(done);
+        }
+    }
+
+    fn found(&mut self, finding: &Finding) {
+        let print = || self.print(finding);
+        let printed = match &self.bar {
+            Some((_, bar)) => bar.suspend(print),
+            None => print(),
+        };
+        if self.unread.is_ok() {
+            self.unread = printed;
+        }
+    }
+}
+
+/// Shown on a terminal only.
+fn bar(length: u64, walk: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len}, {eta} left");
+    let bar = ProgressBar::new(length).with_message(walk);
+    style.map_or_else(|_| ProgressBar::hidden(), |style| bar.with_style(style))
+}
+
+/// How texts that are personal data are shown.
+struct Keys {
+    shown: bool,
+    secret: RandomState,
+}
+
+impl Keys {
+    fn new(shown: bool) -> Self {
+        Self { shown, secret: RandomState::new() }
+    }
+
+    fn text(&self, text: &str) -> String {
+        if self.shown { output::printable(text).into_owned() } else { self.hash(text) }
+    }
+
+    fn hash(&self, text: &str) -> String {
+        format!("#{:012x}", self.secret.hash_one(text) >> 16)
+    }
+}
+
+/// A finding as it is shown.
+#[derive(Serialize)]
+struct Shown {
+    finding: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<LocalityId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_user: Option<LocalityId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenant: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    document: Option<String>,
+    settled: &'static str,
+    remedy: &'static str,
+}
+
+impl Shown {
+    fn of(finding: &Finding, keys: &Keys) -> Self {
+        let part =
+            |part: fn(&IdentityKey) -> &str| finding.key.as_ref().map(|key| output::printable(part(key)).into_owned());
+        Self {
+            finding: finding.fault.word(),
+            user: finding.user,
+            other_user: finding.other,
+            tenant: part(|key| key.parts().0),
+            kind: part(|key| key.parts().1),
+            key: finding.key.as_ref().map(|key| keys.text(key.as_str())),
+            document: finding.document.as_ref().map(|document| keys.text(document)),
+            settled: match finding.settled {
+                Settled::Was => "yes",
+                Settled::CouldBe => "with --mend",
+                Settled::CannotBe => "no",
+            },
+            remedy: finding.fault.remedy(),
+        }
+    }
+
+    /// For people.
+    fn line(&self, finding: &Finding) -> String {
+        let mut about = Vec::new();
+        about.extend(self.user.map(|user| format!("user {user}")));
+        about.extend(self.other_user.map(|user| format!("user {user}")));
+        if let (Some(tenant), Some(kind), Some(key)) = (&self.tenant, &self.kind, &self.key) {
+            about.push(format!("{kind} {key} of tenant {tenant}"));
+        }
+        about.extend(self.document.as_ref().map(|document| format!("document {document}")));
+        let settled = match finding.settled {
+            Settled::Was => "settled: ",
+            Settled::CouldBe => "with --mend ",
+            Settled::CannotBe => "not settled: ",
+        };
+        format!("{}: {} ({settled}{})\n", about.join(", "), finding.fault, self.remedy)
+    }
+}
+
+/// The last line for programs.
+#[derive(Serialize)]
+struct Totals {
+    users: u64,
+    claims: u64,
+    findings: u64,
+    settled: u64,
+    mendable: u64,
+}
+
+impl Totals {
+    const fn of(summary: &Summary) -> Self {
+        let Summary { users, claims, findings, settled, mendable } = *summary;
+        Self { users, claims, findings, settled, mendable }
+    }
+}

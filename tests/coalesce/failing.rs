@@ -1,0 +1,85 @@
+//! Calls that fail: whom it concerns, and what they are told.
+
+use polynym::directory::{Error, Resolved};
+use polynym::store::coalesce::Options;
+
+use super::gate::{Caller, Fault, Scene, answer, are, settle};
+
+/// An error and its causes, as the log tells them.
+fn told(error: &Error) -> String {
+    let top: &(dyn std::error::Error + 'static) = error;
+    let causes = std::iter::successors(Some(top), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Spoils the second of three calls, each with three look-ups, and answers with what the callers of that one are told.
+async fn spoiled(fault: Fault) -> Vec<Error> {
+    let scene = Scene::new(Options { calls: 1, keys: 3 }).await;
+    scene.gate.spoil(1, fault);
+    let callers: Vec<Caller<Result<Resolved, Error>>> = (0..9).map(|n| scene.latest(&[n])).collect();
+    settle().await;
+    scene.gate.open(3);
+    let mut errors = Vec::new();
+    for (n, caller) in callers.into_iter().enumerate() {
+        match answer(caller).await {
+            Ok(resolved) => are(&resolved, &[n]),
+            Err(error) => errors.push((n, error)),
+        }
+    }
+    assert_eq!(errors.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [3, 4, 5], "whom it concerns");
+    scene.gate.open(1);
+    are(&answer(scene.latest(&[7])).await.unwrap(), &[7]);
+    errors.into_iter().map(|(_, error)| error).collect()
+}
+
+#[tokio::test]
+async fn a_call_that_fails_fails_its_own_look_ups_and_each_is_told_why() {
+    for error in spoiled(Fault::Away).await {
+        assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+        assert_eq!(told(&error), "the store does not answer: look-up 1 went wrong");
+    }
+    for error in spoiled(Fault::Damaged).await {
+        assert!(matches!(error, Error::Internal(_)), "{error:?}");
+        assert_eq!(told(&error), "internal error: look-up 1 went wrong");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_panics_takes_nobody_along() {
+    for error in spoiled(Fault::Panics).await {
+        assert!(matches!(error, Error::Internal(_)), "{error:?}");
+    }
+}
+
+/// Were the answers dealt out all the same, a user might pass for absent.
+#[tokio::test]
+async fn a_call_with_too_few_answers_is_an_error() {
+    for error in spoiled(Fault::AnswerMissing).await {
+        assert!(matches!(error, Error::Internal(_)), "{error:?}");
+    }
+}
+
+#[test]
+fn a_runtime_that_goes_half_way_wedges_nothing() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (first, second) = (runtime(), runtime());
+    let scene = second.block_on(Scene::new(Options { calls: 1, keys: 2 }));
+    let asking = first.enter();
+    let caller = scene.latest(&[1]);
+    drop(asking);
+    first.block_on(scene.gate.asked_for(1));
+    let waiting = {
+        let _second = second.enter();
+        [scene.latest(&[2]), scene.latest(&[3, 4, 5])]
+    };
+    second.block_on(settle());
+    drop(first);
+    for caller in waiting {
+        let outcome = second.block_on(answer(caller));
+        assert!(matches!(outcome, Err(Error::Unavailable(_))), "{outcome:?}");
+    }
+    scene.gate.open(1);
+    let again = second.block_on(async { answer(scene.latest(&[1])).await }).unwrap();
+    are(&again, &[1]);
+    drop(caller);
+}

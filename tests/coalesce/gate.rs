@@ -1,0 +1,233 @@
+//! A store whose look-ups wait at a gate, and which tells what it was asked for. Behind the gate is a real one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use polynym::directory::{
+    Claim, Consistency, Error, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord, Timestamp, WireUser,
+};
+use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
+use polynym::locality::LocalityId;
+use polynym::store::coalesce::{Coalesced, Options};
+use tempfile::TempDir;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+
+use super::support::users;
+
+/// The longest that a test waits for something that must happen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One look-up of the store below.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    Owners(Consistency, Vec<IdentityKey>),
+    Users(Tenant, Vec<LocalityId>),
+}
+
+/// What goes wrong with a look-up.
+#[derive(Clone, Copy)]
+pub enum Fault {
+    Away,
+    Damaged,
+    Panics,
+    AnswerMissing,
+}
+
+pub struct Gate {
+    inner: Arc<dyn Store>,
+    asked: watch::Sender<Vec<Asked>>,
+    answered: watch::Sender<usize>,
+    open: Semaphore,
+    /// By the number of the look-up, from 0.
+    faults: Mutex<HashMap<usize, Fault>>,
+}
+
+impl Gate {
+    /// Lets `count` look-ups through.
+    pub fn open(&self, count: usize) {
+        self.open.add_permits(count);
+    }
+
+    pub fn spoil(&self, look_up: usize, fault: Fault) {
+        self.faults.lock().unwrap().insert(look_up, fault);
+    }
+
+    /// Takes back what was not spoiled yet.
+    pub fn mend(&self) {
+        self.faults.lock().unwrap().clear();
+    }
+
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.borrow().clone()
+    }
+
+    /// What the `count` first look-ups were for, once there are that many.
+    pub async fn asked_for(&self, count: usize) -> Vec<Asked> {
+        let mut asked = self.asked.subscribe();
+        let asked = tokio::time::timeout(PATIENCE, asked.wait_for(|asked| asked.len() >= count)).await;
+        asked.unwrap_or_else(|_| panic!("the store below was not asked {count} times")).unwrap().clone()
+    }
+
+    /// Returns once `count` look-ups have their answers.
+    pub async fn answered(&self, count: usize) {
+        let mut answered = self.answered.subscribe();
+        let answered = tokio::time::timeout(PATIENCE, answered.wait_for(|answered| *answered >= count)).await;
+        drop(answered.unwrap_or_else(|_| panic!("there were no {count} answers")).unwrap());
+    }
+
+    async fn pass(&self, asked: Asked) -> Result<Option<Fault>, Error> {
+        let mut number = 0;
+        self.asked.send_modify(|all| {
+            number = all.len();
+            all.push(asked);
+        });
+        self.open.acquire().await.unwrap().forget();
+        let fault = self.faults.lock().unwrap().remove(&number);
+        match fault {
+            Some(Fault::Away) => Err(Error::Unavailable(format!("look-up {number} went wrong").into())),
+            Some(Fault::Damaged) => Err(Error::Internal(format!("look-up {number} went wrong").into())),
+            Some(Fault::Panics) => panic!("look-up {number} is meant to panic"),
+            Some(Fault::AnswerMissing) | None => Ok(fault),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Gate {
+    async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error> {
+        let fault = self.pass(Asked::Owners(consistency, keys.to_vec())).await?;
+        let mut resolved = self.inner.resolve(keys, consistency).await?;
+        if fault.is_some() {
+            resolved.found.pop();
+        }
+        self.answered.send_modify(|answered| *answered += 1);
+        Ok(resolved)
+    }
+
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
+        self.pass(Asked::Users(tenant.clone(), ids.to_vec())).await?;
+        let found = self.inner.get(tenant, ids).await?;
+        self.answered.send_modify(|answered| *answered += 1);
+        Ok(found)
+    }
+
+    async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        self.inner.claims(keys).await
+    }
+
+    async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
+        self.inner.tenant(name).await
+    }
+
+    async fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Error> {
+        self.inner.tenants(prefix, after, limit).await
+    }
+
+    async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
+        self.inner.scan(tenant, after, limit).await
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Error> {
+        self.inner.due(now, limit).await
+    }
+
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        self.inner.mutate(mutation).await
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        self.inner.check().await
+    }
+}
+
+/// A store whose look-ups are sent together, through a gate that is closed at first, with some users in it.
+pub struct Scene {
+    pub gate: Arc<Gate>,
+    pub store: Arc<Coalesced>,
+    _folder: TempDir,
+}
+
+impl Scene {
+    /// With users 0 to 15.
+    pub async fn new(options: Options) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let inner: Arc<dyn Store> = Arc::new(super::embedded(folder.path()));
+        for n in 0..16 {
+            inner.mutate(users::creation(n)).await.unwrap();
+        }
+        let (asked, answered) = (watch::Sender::new(Vec::new()), watch::Sender::new(0));
+        let (open, faults) = (Semaphore::new(0), Mutex::default());
+        let gate = Arc::new(Gate { inner, asked, answered, open, faults });
+        let store = Arc::new(Coalesced::new(gate.clone(), options));
+        Self { gate, store, _folder: folder }
+    }
+
+    /// Starts a look-up of the handles of users.
+    pub fn resolve(&self, users: &[usize], consistency: Consistency) -> Caller<Result<Resolved, Error>> {
+        let (store, keys) = (self.store.clone(), keys(users));
+        tokio::spawn(async move { store.resolve(&keys, consistency).await })
+    }
+
+    /// The same with the default consistency.
+    pub fn latest(&self, users: &[usize]) -> Caller<Result<Resolved, Error>> {
+        self.resolve(users, Consistency::Latest)
+    }
+
+    /// Starts a look-up of users by their ids.
+    pub fn get(&self, tenant: &Tenant, users: &[usize]) -> Caller<Result<Vec<Option<WireUser>>, Error>> {
+        let (store, tenant) = (self.store.clone(), tenant.clone());
+        let ids: Vec<_> = users.iter().copied().map(users::id).collect();
+        tokio::spawn(async move { store.get(&tenant, &ids).await })
+    }
+
+    /// Has as many calls under way as may be, each with a look-up of user 0, and returns their callers.
+    pub async fn busy(&self, calls: usize) -> Vec<Caller<Result<Resolved, Error>>> {
+        let mut callers = Vec::new();
+        for n in 0..calls {
+            callers.push(self.latest(&[0]));
+            self.gate.asked_for(n + 1).await;
+        }
+        callers
+    }
+}
+
+pub type Caller<T> = JoinHandle<T>;
+
+/// The answer that a caller gets, which must come.
+pub async fn answer<T>(caller: Caller<T>) -> T {
+    tokio::time::timeout(PATIENCE, caller).await.expect("a caller without an answer").unwrap()
+}
+
+/// Lets every task of a runtime of one thread go on as far as it can.
+pub async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+pub fn key(n: usize) -> IdentityKey {
+    let handle = format!("user{n}");
+    IdentityKey::new("default", &Identifier::parse(RawIdentifier::Handle(&handle)).unwrap())
+}
+
+pub fn keys(users: &[usize]) -> Vec<IdentityKey> {
+    users.iter().copied().map(key).collect()
+}
+
+pub fn latest(users: &[usize]) -> Asked {
+    Asked::Owners(Consistency::Latest, keys(users))
+}
+
+/// Fails unless these users were found, in this order; those above 15 are nobody.
+pub fn are(resolved: &Resolved, wanted: &[usize]) {
+    let found: Vec<_> = resolved.found.iter().map(|found| found.as_ref().map(|found| found.user.clone())).collect();
+    assert_eq!(found, wire(wanted));
+}
+
+/// Users 0 to 15 as they were created, and nobody for others.
+pub fn wire(users: &[usize]) -> Vec<Option<WireUser>> {
+    users.iter().map(|n| (*n < 16).then(|| WireUser::of(&users::user(*n)))).collect()
+}

@@ -1,0 +1,69 @@
+//! How much goes into a call, and whose turn it is.
+
+use polynym::store::coalesce::Options;
+
+use super::gate::{Scene, answer, are, latest, settle};
+
+#[tokio::test]
+async fn a_call_has_so_many_keys_unless_one_look_up_has_more() {
+    let scene = Scene::new(Options { calls: 1, keys: 4 }).await;
+    let batches: [&[usize]; 7] = [&[1, 2, 3], &[4, 5], &[6, 7], &[8, 9, 10, 11, 12, 13], &[1], &[2, 3, 4], &[5]];
+    let callers = batches.map(|batch| scene.latest(batch));
+    settle().await;
+    scene.gate.open(5);
+    for (caller, batch) in callers.into_iter().zip(batches) {
+        are(&answer(caller).await.unwrap(), batch);
+    }
+    let calls: [&[usize]; 5] = [&[1, 2, 3], &[4, 5, 6, 7], &[8, 9, 10, 11, 12, 13], &[1, 2, 3, 4], &[5]];
+    assert_eq!(scene.gate.asked(), calls.map(latest));
+}
+
+#[tokio::test]
+async fn as_many_calls_are_under_way_as_there_may_be() {
+    for calls in [1, 2, 5] {
+        let scene = Scene::new(Options { calls, ..Options::default() }).await;
+        let busy = scene.busy(calls).await;
+        let more: Vec<_> = (0..20).map(|n| scene.latest(&[n % 10])).collect();
+        settle().await;
+        assert_eq!(scene.gate.asked().len(), calls);
+        scene.gate.open(calls + 1);
+        for caller in more.into_iter().chain(busy) {
+            answer(caller).await.unwrap();
+        }
+        assert_eq!(scene.gate.asked().len(), calls + 1);
+    }
+}
+
+#[tokio::test]
+async fn none_is_taken_for_one() {
+    let scene = Scene::new(Options { calls: 0, keys: 0 }).await;
+    scene.gate.open(2);
+    for n in 0..2 {
+        are(&answer(scene.latest(&[n])).await.unwrap(), &[n]);
+    }
+}
+
+/// More look-ups arrive than calls can take, and all the same each is sent when those before it are.
+#[tokio::test]
+async fn a_steady_stream_starves_nobody() {
+    let scene = Scene::new(Options { calls: 1, keys: 4 }).await;
+    let busy = scene.busy(1).await;
+    let crowd: Vec<_> = (1..9).map(|n| scene.latest(&[n])).collect();
+    settle().await;
+    let one = scene.latest(&[15]);
+    settle().await;
+    let mut stream = Vec::new();
+    for call in 2..5 {
+        stream.extend((1..7).map(|n| scene.latest(&[n, n + 1])));
+        settle().await;
+        scene.gate.open(1);
+        scene.gate.asked_for(call).await;
+    }
+    assert_eq!(scene.gate.asked()[1..], [latest(&[1, 2, 3, 4]), latest(&[5, 6, 7, 8]), latest(&[15, 1, 2])]);
+    scene.gate.open(1);
+    are(&answer(one).await.unwrap(), &[15]);
+    scene.gate.open(1_000);
+    for caller in crowd.into_iter().chain(stream).chain(busy) {
+        answer(caller).await.unwrap();
+    }
+}

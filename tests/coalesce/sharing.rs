@@ -1,0 +1,117 @@
+//! What shares a call, and who gets which answer.
+
+use polynym::directory::{Change, Consistency, Store, Tenant};
+use polynym::identifier::{Identifier, RawIdentifier};
+use polynym::store::coalesce::Options;
+
+use super::gate::{Asked, Scene, answer, are, latest, settle, wire};
+use super::support::users;
+
+#[tokio::test]
+async fn a_lone_look_up_is_sent_at_once() {
+    let scene = Scene::new(Options::default()).await;
+    let caller = scene.latest(&[3]);
+    settle().await;
+    assert_eq!(scene.gate.asked(), [latest(&[3])], "after no time at all");
+    scene.gate.open(1);
+    let resolved = answer(caller).await.unwrap();
+    are(&resolved, &[3]);
+    assert_eq!(resolved.reads, 2);
+}
+
+#[tokio::test]
+async fn what_arrives_while_calls_are_under_way_goes_together() {
+    let scene = Scene::new(Options::default()).await;
+    let busy = scene.busy(2).await;
+    let callers: Vec<_> = (1..11).map(|n| (n, scene.latest(&[n]))).collect();
+    settle().await;
+    assert_eq!(scene.gate.asked().len(), 2, "more calls under way than there may be");
+    scene.gate.open(1);
+    assert_eq!(scene.gate.asked_for(3).await[2], latest(&(1..11).collect::<Vec<_>>()));
+    scene.gate.open(2);
+    for (n, caller) in callers {
+        let resolved = answer(caller).await.unwrap();
+        are(&resolved, &[n]);
+        assert_eq!(resolved.reads, 20, "the reads of the shared call");
+    }
+    for caller in busy {
+        are(&answer(caller).await.unwrap(), &[0]);
+    }
+    assert_eq!(scene.gate.asked().len(), 3);
+}
+
+#[tokio::test]
+async fn look_ups_that_start_together_need_not_wait_for_a_call_to_share() {
+    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let callers: Vec<_> = (0..5).map(|n| scene.latest(&[n])).collect();
+    assert_eq!(scene.gate.asked_for(1).await, [latest(&[0, 1, 2, 3, 4])]);
+    scene.gate.open(1);
+    for (n, caller) in callers.into_iter().enumerate() {
+        are(&answer(caller).await.unwrap(), &[n]);
+    }
+}
+
+#[tokio::test]
+async fn each_caller_has_its_own_answers_in_its_order_and_each_key_is_sent_once() {
+    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let busy = scene.busy(1).await;
+    let batches: [&[usize]; 5] = [&[3, 1, 1, 99, 2], &[2], &[5, 3], &[99, 98, 99], &[1]];
+    let callers = batches.map(|batch| scene.latest(batch));
+    settle().await;
+    scene.gate.open(2);
+    for (caller, batch) in callers.into_iter().zip(batches) {
+        let resolved = answer(caller).await.unwrap();
+        are(&resolved, batch);
+        assert_eq!(resolved.reads, 10, "six claims and four users");
+    }
+    assert_eq!(scene.gate.asked(), [latest(&[0]), latest(&[3, 1, 99, 2, 5, 98])]);
+    drop(busy);
+}
+
+#[tokio::test]
+async fn users_by_id_go_together_as_well() {
+    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let tenant = Tenant::DEFAULT;
+    let batches: [&[usize]; 4] = [&[0], &[7, 99, 7], &[8, 7], &[9]];
+    let first = scene.get(&tenant, batches[0]);
+    scene.gate.asked_for(1).await;
+    let callers = [&batches[1..]].concat().into_iter().map(|batch| (batch, scene.get(&tenant, batch)));
+    let callers: Vec<_> = callers.collect();
+    settle().await;
+    scene.gate.open(2);
+    assert_eq!(answer(first).await.unwrap(), wire(&[0]));
+    for (batch, caller) in callers {
+        assert_eq!(answer(caller).await.unwrap(), wire(batch));
+    }
+    let ids = [7, 99, 8, 9].map(users::id).to_vec();
+    assert_eq!(scene.gate.asked()[1..], [Asked::Users(tenant, ids)]);
+}
+
+/// What is acknowledged before a look-up starts must be seen by it: it cannot share a call that began earlier.
+#[tokio::test]
+async fn a_look_up_does_not_join_a_call_that_is_under_way() {
+    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let early = scene.latest(&[5]);
+    scene.gate.asked_for(1).await;
+    let handle = Identifier::parse(RawIdentifier::Handle("user5")).unwrap();
+    scene.store.mutate(users::mutation(users::id(5), Change::Unlink(handle))).await.unwrap();
+    let late = scene.latest(&[5]);
+    settle().await;
+    scene.gate.open(2);
+    assert_eq!(answer(late).await.unwrap().found, [None]);
+    assert_eq!(scene.gate.asked(), [latest(&[5]), latest(&[5])]);
+    drop(early);
+}
+
+#[tokio::test]
+async fn nothing_asked_is_nothing_shared() {
+    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let busy = scene.busy(1).await;
+    let none = scene.resolve(&[], Consistency::Latest);
+    let nobody = scene.get(&Tenant::DEFAULT, &[]);
+    scene.gate.asked_for(3).await;
+    scene.gate.open(3);
+    assert_eq!(answer(none).await.unwrap().found, []);
+    assert_eq!(answer(nobody).await.unwrap(), []);
+    drop(busy);
+}

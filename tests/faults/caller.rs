@@ -1,0 +1,326 @@
+//! Calls and what their callers are told, in numbers: user 3 links name 7. They go to a store in this process, or to a
+//! server.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use polynym::directory::{Change, Consistency, Draft, Error, Mutation, Request, Store, Tenant, Timestamp, User};
+use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
+use polynym::locality::LocalityId;
+use polynym::proto::v1;
+use tonic::Status;
+use tonic_types::StatusExt;
+
+use crate::calls::{self, Client};
+use crate::users::{self, identity};
+
+/// A call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    Create(usize, Vec<usize>),
+    Link(usize, usize),
+    Unlink(usize, usize),
+    /// The user, the old name, the new one.
+    Replace(usize, usize, usize),
+    Resolve(usize),
+    Get(usize),
+}
+
+/// What its caller is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It was done; where the answer shows the user as it was just then, what that lists.
+    Done(Option<Names>),
+    /// This user owns the name, and lists these.
+    Found(usize, Names),
+    /// Nobody owns the name.
+    Nobody,
+    /// What the user lists, if there is such a user.
+    User(Option<Names>),
+    /// The name belongs to that user.
+    Taken(usize, usize),
+    NotOwned,
+    /// Nothing was done.
+    Failed(String),
+    /// Nobody knows.
+    Unknown(String),
+}
+
+/// A set of names: the bit `n` is name `n`.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Names(pub u64);
+
+impl Names {
+    pub const fn has(self, n: usize) -> bool {
+        self.0 & 1 << n != 0
+    }
+
+    pub const fn with(self, n: usize) -> Self {
+        Self(self.0 | 1 << n)
+    }
+
+    pub const fn without(self, n: usize) -> Self {
+        Self(self.0 & !(1 << n))
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        (0..64).filter(move |n| self.has(*n))
+    }
+}
+
+impl FromIterator<usize> for Names {
+    fn from_iter<I: IntoIterator<Item = usize>>(names: I) -> Self {
+        names.into_iter().fold(Self::default(), Self::with)
+    }
+}
+
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+impl Call {
+    pub const fn is_read(&self) -> bool {
+        matches!(self, Self::Resolve(_) | Self::Get(_))
+    }
+}
+
+impl Told {
+    /// Whether the store answered, be it with a refusal.
+    pub const fn is_answer(&self) -> bool {
+        !matches!(self, Self::Failed(_) | Self::Unknown(_))
+    }
+}
+
+/// Whom to call.
+#[async_trait]
+pub trait Caller: Send + Sync {
+    /// Makes a call; a mutation under the name `request`, where it has one.
+    async fn call(&self, call: &Call, request: Option<&str>) -> Told;
+}
+
+pub fn identifier(name: usize) -> Identifier {
+    Identifier::parse(RawIdentifier::Handle(&text(name))).unwrap()
+}
+
+pub fn key(name: usize) -> IdentityKey {
+    IdentityKey::new("default", &identifier(name))
+}
+
+pub fn text(name: usize) -> String {
+    format!("name{name:02}")
+}
+
+/// The name with this text.
+pub fn name(text: &str) -> usize {
+    text.strip_prefix("name").and_then(|n| n.parse().ok()).expect("a name of these tests")
+}
+
+/// The number of the user with this id. One who got an id from a server gets a number above all others.
+pub fn number(id: LocalityId) -> usize {
+    static OTHERS: Mutex<Vec<LocalityId>> = Mutex::new(Vec::new());
+    let n = usize::from_str_radix(&id.to_string()[..8], 16).unwrap();
+    if users::id(n) == id {
+        return n;
+    }
+    let mut others = OTHERS.lock().unwrap();
+    let known = others.iter().position(|other| *other == id);
+    (1 << 32)
+        + known.unwrap_or_else(|| {
+            others.push(id);
+            others.len() - 1
+        })
+}
+
+/// What a user lists.
+pub fn listed(user: &User) -> Names {
+    user.identities.iter().map(|identity| name(identity.identifier.canonical())).collect()
+}
+
+/// Calls a store.
+pub struct Direct {
+    pub store: Arc<dyn Store>,
+    pub consistency: Consistency,
+}
+
+impl Direct {
+    /// The mutation that a call stands for.
+    pub fn mutation(call: &Call, request: Option<&str>) -> Mutation {
+        let (user, change) = match call {
+            Call::Create(user, names) => {
+                let identities = names.iter().map(|name| identity(identifier(*name))).collect();
+                (user, Change::Create(Draft { identities, ..Draft::default() }))
+            }
+            Call::Link(user, name) => (user, Change::Link(identity(identifier(*name)))),
+            Call::Unlink(user, name) => (user, Change::Unlink(identifier(*name))),
+            Call::Replace(user, old, new) => (user, Change::Replace(identifier(*old), identity(identifier(*new)))),
+            Call::Resolve(_) | Call::Get(_) => unreachable!("a look-up is no mutation"),
+        };
+        let request = request.map(|key| Request { key: key.to_owned(), fingerprint: 1 });
+        Mutation { request, time: Timestamp::now(), ..users::mutation(users::id(*user), change) }
+    }
+
+    async fn resolve(&self, name: usize) -> Result<Told, Error> {
+        let resolved = self.store.resolve(&[key(name)], self.consistency).await?;
+        Ok(match &resolved.found[..] {
+            [Some(found)] => {
+                let user = found.user.decode().unwrap();
+                Told::Found(number(user.id), listed(&user))
+            }
+            [None] => Told::Nobody,
+            _ => panic!("{} answers to one key", resolved.found.len()),
+        })
+    }
+
+    async fn get(&self, user: usize) -> Result<Told, Error> {
+        let users = self.store.get(&Tenant::DEFAULT, &[users::id(user)]).await?;
+        Ok(Told::User(users[0].as_ref().map(|user| listed(&user.decode().unwrap()))))
+    }
+}
+
+#[async_trait]
+impl Caller for Direct {
+    async fn call(&self, call: &Call, request: Option<&str>) -> Told {
+        let told = match call {
+            Call::Resolve(name) => self.resolve(*name).await,
+            Call::Get(user) => self.get(*user).await,
+            mutation => {
+                let outcome = self.store.mutate(Self::mutation(mutation, request)).await;
+                outcome.and_then(|outcome| Ok(Told::Done(Some(listed(&outcome.into_user()?)))))
+            }
+        };
+        told.unwrap_or_else(|error| refused(call, error))
+    }
+}
+
+fn refused(call: &Call, error: Error) -> Told {
+    match error {
+        Error::IdentityTaken { owner, field } => Told::Taken(meant(call, &field), number(owner)),
+        Error::NotOwned => Told::NotOwned,
+        Error::Unavailable(cause) => Told::Failed(cause.to_string()),
+        Error::OutcomeUnknown(cause) => Told::Unknown(cause.to_string()),
+        Error::Internal(cause) => panic!("{call:?}: {cause}"),
+        other => panic!("{call:?}: {other}"),
+    }
+}
+
+/// The name that a field of the call's request names.
+fn meant(call: &Call, field: &str) -> usize {
+    match call {
+        Call::Create(_, names) => {
+            let n = field.strip_prefix("user.identities[").and_then(|rest| rest.split(']').next()).unwrap();
+            names[n.parse::<usize>().unwrap()]
+        }
+        Call::Link(_, name) | Call::Replace(_, _, name) => *name,
+        _ => panic!("{call:?} takes nothing"),
+    }
+}
+
+/// Calls a server. The ids of the users that it creates are its own, so that there is no `Create`.
+pub struct Remote {
+    pub client: Client,
+    pub consistency: v1::Consistency,
+    /// How long a caller waits, where it does not wait for good.
+    pub deadline: Option<Duration>,
+}
+
+impl Remote {
+    fn request<T>(&self, message: T) -> tonic::Request<T> {
+        let mut request = tonic::Request::new(message);
+        if let Some(deadline) = self.deadline {
+            request.set_timeout(deadline);
+        }
+        request
+    }
+
+    async fn mutate(&self, call: &Call, request_id: String) -> Result<Told, Status> {
+        let mut registry = self.client.registry.clone();
+        let handle = |name: usize| Some(calls::handle(&text(name)));
+        let id = |user: usize| users::id(user).to_string();
+        let user = match *call {
+            Call::Link(user, name) => {
+                let (user_id, identifier) = (id(user), handle(name));
+                let request = v1::LinkIdentityRequest { user_id, identifier, request_id, ..Default::default() };
+                registry.link_identity(self.request(request)).await?.into_inner().user
+            }
+            Call::Unlink(user, name) => {
+                let (user_id, identifier) = (id(user), handle(name));
+                let request = v1::UnlinkIdentityRequest { user_id, identifier, request_id, ..Default::default() };
+                registry.unlink_identity(self.request(request)).await?.into_inner().user
+            }
+            Call::Replace(user, old, new) => {
+                let (user_id, old_identifier, new_identifier) = (id(user), handle(old), handle(new));
+                let request = v1::ReplaceIdentityRequest {
+                    user_id,
+                    old_identifier,
+                    new_identifier,
+                    request_id,
+                    ..Default::default()
+                };
+                registry.replace_identity(self.request(request)).await?.into_inner().user
+            }
+            _ => unreachable!("{call:?} is not for a server"),
+        };
+        Ok(Told::Done(Some(shown(&user.unwrap()))))
+    }
+
+    async fn look_up(&self, call: &Call) -> Result<Told, Status> {
+        let mut directory = self.client.directory.clone();
+        match *call {
+            Call::Resolve(name) => {
+                let identifier = Some(calls::handle(&text(name)));
+                let consistency = self.consistency.into();
+                let request = v1::ResolveIdentityRequest { identifier, consistency, ..Default::default() };
+                let user = directory.resolve_identity(self.request(request)).await?.into_inner().user.unwrap();
+                Ok(Told::Found(number(user.user_id.parse().unwrap()), shown(&user)))
+            }
+            Call::Get(user) => {
+                let request = v1::GetUserRequest { user_id: users::id(user).to_string(), ..Default::default() };
+                let user = directory.get_user(self.request(request)).await?.into_inner().user.unwrap();
+                Ok(Told::User(Some(shown(&user))))
+            }
+            _ => unreachable!("{call:?} is no look-up"),
+        }
+    }
+}
+
+#[async_trait]
+impl Caller for Remote {
+    async fn call(&self, call: &Call, request: Option<&str>) -> Told {
+        let told = if call.is_read() {
+            self.look_up(call).await
+        } else {
+            self.mutate(call, request.unwrap_or_default().to_owned()).await
+        };
+        told.unwrap_or_else(|status| status_told(call, &status))
+    }
+}
+
+fn shown(user: &v1::User) -> Names {
+    let handle = |identity: &v1::Identity| match identity.identifier.as_ref().unwrap().kind.as_ref().unwrap() {
+        v1::identifier::Kind::Handle(handle) => name(handle),
+        other => panic!("an identity that no test links: {other:?}"),
+    };
+    user.identities.iter().map(handle).collect()
+}
+
+/// What a caller may conclude from a status: what the server does not say is not known.
+fn status_told(call: &Call, status: &Status) -> Told {
+    let details = status.get_error_details();
+    let Some(info) = details.error_info() else { return Told::Unknown(format!("{:?}", status.code())) };
+    match info.reason.as_str() {
+        "IDENTITY_TAKEN" => {
+            let field = &details.bad_request().unwrap().field_violations[0].field;
+            Told::Taken(meant(call, field), number(info.metadata["owner"].parse().unwrap()))
+        }
+        "IDENTITY_NOT_FOUND" if call.is_read() => Told::Nobody,
+        "IDENTITY_NOT_FOUND" => Told::NotOwned,
+        "USER_NOT_FOUND" if call.is_read() => Told::User(None),
+        "STORE_UNAVAILABLE" | "OVERLOADED" => Told::Failed(info.reason.clone()),
+        "OUTCOME_UNKNOWN" | "DEADLINE" => Told::Unknown(info.reason.clone()),
+        _ => panic!("{call:?}: {status:?}"),
+    }
+}

@@ -1,0 +1,116 @@
+//! Many who want the same at once.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use polynym::directory::Consistency;
+use polynym::store::mongo::Options;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::audit::{State, no_transaction};
+use super::caller::{Call, Caller, Direct, Told};
+use super::ledger::Ledger;
+use super::load::{Load, Plan};
+use super::place::{LIFETIME, fresh, long, open, prepare, shared, tell, turn};
+
+/// How many do the same at once.
+const MANY: usize = 200;
+
+/// All calls at once; what each was told, and how long all took.
+async fn at_once(to: &[Arc<dyn Caller>], ledger: &Arc<Ledger>, calls: Vec<Call>) -> (Vec<Told>, Duration) {
+    let since = Instant::now();
+    let mut tasks = JoinSet::new();
+    for (call, caller) in calls.into_iter().zip(to.iter().cycle().cloned()) {
+        let ledger = ledger.clone();
+        tasks.spawn(async move {
+            let start = ledger.start();
+            let told = caller.call(&call, None).await;
+            ledger.add(&call, told.clone(), &start);
+            told
+        });
+    }
+    (tasks.join_all().await, since.elapsed())
+}
+
+async fn crowd() {
+    let set = shared().await;
+    let name = fresh();
+    let database = set.members[0].database(&name).await;
+    prepare(&database).await;
+    // Two stores, as two servers have them: neither knows what the other does.
+    let mut to: Vec<Arc<dyn Caller>> = Vec::new();
+    for _ in 0..2 {
+        let store = open(&set.uri(&name, ""), Options::default(), true).await;
+        to.push(Arc::new(Direct { store, consistency: Consistency::Latest }));
+    }
+    let ledger = Arc::new(Ledger::default());
+    let create = |user| Call::Create(user, Vec::new());
+    let (created, creating) = at_once(&to, &ledger, (0..MANY).map(create).collect()).await;
+    assert!(created.iter().all(|told| matches!(told, Told::Done(_))));
+
+    let (told, one_name) = at_once(&to, &ledger, (0..MANY).map(|user| Call::Link(user, 0)).collect()).await;
+    let winners = told.iter().filter(|told| matches!(told, Told::Done(_))).count();
+    let losers = told.iter().filter(|told| matches!(told, Told::Taken(0, _))).count();
+    assert_eq!((winners, losers), (1, MANY - 1), "callers who were told that they had the name, and that they had not");
+
+    let (told, one_user) = at_once(&to, &ledger, (0..MANY).map(|n| Call::Link(0, 1 + n % 60)).collect()).await;
+    let done = told.iter().filter(|told| matches!(told, Told::Done(_))).count();
+    let others: Vec<_> = told.iter().filter(|told| !matches!(told, Told::Done(_))).take(3).collect();
+    assert_eq!(done, MANY, "links of one user that were done within {one_user:.1?}; of the others {others:?}");
+
+    no_transaction(&[&set.members[0]], LIFETIME).await;
+    let after = State::read(&database).await;
+    after.is_found(&*to[0]).await;
+    ledger.check(&State::default(), &after);
+    tell(&format!(
+        "{MANY} at once: as many users are created in {creating:.1?}, one name is wanted by all of them for {one_name:.1?}, \
+         and one user gets {MANY} links in {one_user:.1?}"
+    ));
+    database.drop().await.unwrap();
+}
+
+/// Two users and three names, which everybody swaps both ways.
+async fn swap(time: Duration) {
+    let set = shared().await;
+    let name = fresh();
+    let database = set.members[0].database(&name).await;
+    prepare(&database).await;
+    let mut to: Vec<Arc<dyn Caller>> = Vec::new();
+    for _ in 0..2 {
+        let store = open(&set.uri(&name, ""), Options::default(), true).await;
+        to.push(Arc::new(Direct { store, consistency: Consistency::Latest }));
+    }
+    let pause = Duration::ZERO;
+    let plan = Plan { callers: 16, users: 2, names: 3, gets: true, creates: false, pause };
+    let load = Load::start(plan, &to).await;
+    sleep(time).await;
+    let (ledger, before) = load.stop().await;
+    no_transaction(&[&set.members[0]], LIFETIME).await;
+    let after = State::read(&database).await;
+    after.is_found(&*to[1]).await;
+    let (_, longest) = ledger.silence(false, Instant::now() - time);
+    tell(&format!("swaps of three names: {}; the longest mutation took {longest:.1?}", ledger.count()));
+    ledger.check(&before, &after);
+    let count = ledger.count();
+    assert_eq!((count.failed, count.unknown), (0, 0), "{:?}", ledger.reasons());
+    database.drop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_who_want_the_same_one_has_it() {
+    let _turn = turn().await;
+    crowd().await;
+    swap(Duration::from_secs(3)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn long_contention() {
+    let _turn = turn().await;
+    let since = Instant::now();
+    while since.elapsed() < long() {
+        crowd().await;
+        swap(Duration::from_secs(10)).await;
+    }
+}

@@ -1,0 +1,77 @@
+//! Histories without faults: on every store, look-ups of what is LATEST fit between the mutations as if all calls had come
+//! one after the other. The tests of faults check the same for look-ups that are LINEARIZABLE, or where nothing fails
+//! over.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use polynym::directory::{Consistency, Store};
+use polynym::store::embedded::{self, Embedded};
+use polynym::store::mongo::Options;
+use tokio::time::sleep;
+
+use super::audit::{State, no_transaction};
+use super::caller::{Caller, Direct};
+use super::load::{Load, Plan};
+use super::place::{LIFETIME, fresh, long, open, prepare, shared, tell, turn};
+
+const PLAN: Plan =
+    Plan { callers: 16, names: 16, users: 6, gets: true, creates: true, pause: Duration::from_millis(1) };
+
+async fn on_a_set(time: Duration, coalesce: bool) {
+    let set = shared().await;
+    let name = fresh();
+    let database = set.members[0].database(&name).await;
+    prepare(&database).await;
+    let mut to: Vec<Arc<dyn Caller>> = Vec::new();
+    for consistency in [Consistency::Latest, Consistency::Linearizable] {
+        let store = open(&set.uri(&name, ""), Options::default(), coalesce).await;
+        to.push(Arc::new(Direct { store, consistency }));
+    }
+    let load = Load::start(PLAN, &to).await;
+    sleep(time).await;
+    let (ledger, before) = load.stop().await;
+    no_transaction(&[&set.members[0]], LIFETIME).await;
+    let after = State::read(&database).await;
+    after.is_found(&*to[0]).await;
+    ledger.check(&before, &after);
+    tell(&format!("history on a replica set, look-ups together: {coalesce}: {}", ledger.count()));
+    let count = ledger.count();
+    assert_eq!((count.failed, count.unknown), (0, 0), "{:?}", ledger.reasons());
+    database.drop().await.unwrap();
+}
+
+async fn on_the_embedded_store(time: Duration) {
+    let folder = tempfile::tempdir().unwrap();
+    let store: Arc<dyn Store> = Arc::new(Embedded::open(folder.path(), embedded::Options::default()).unwrap());
+    let caller: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });
+    let load = Load::start(PLAN, std::slice::from_ref(&caller)).await;
+    sleep(time).await;
+    let (ledger, before) = load.stop().await;
+    let after = State::ask(&*caller, ledger.users()).await;
+    after.is_found(&*caller).await;
+    ledger.check(&before, &after);
+    tell(&format!("history on the embedded store: {}", ledger.count()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn histories_are_linearizable() {
+    let _turn = turn().await;
+    on_the_embedded_store(Duration::from_secs(1)).await;
+    for coalesce in [true, false] {
+        on_a_set(Duration::from_secs(2), coalesce).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn long_history() {
+    let _turn = turn().await;
+    let since = Instant::now();
+    while since.elapsed() < long() {
+        on_the_embedded_store(Duration::from_secs(3)).await;
+        for coalesce in [true, false] {
+            on_a_set(Duration::from_secs(10), coalesce).await;
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Callers who make random calls about a few users and names, so that they meet, and write down what they are told.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use super::audit::State;
+use super::caller::{Call, Caller, Told};
+use super::ledger::Ledger;
+
+/// What callers do.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub callers: usize,
+    /// At most 64 names.
+    pub names: usize,
+    pub users: usize,
+    /// Whether users are looked up by their ids, too.
+    pub gets: bool,
+    /// Whether users are created. Those of a server get ids that these tests do not know.
+    pub creates: bool,
+    /// How long a caller waits between two calls.
+    pub pause: Duration,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self { callers: 12, names: 24, users: 8, gets: false, creates: true, pause: Duration::from_millis(5) }
+    }
+}
+
+/// Callers at work.
+pub struct Load {
+    pub ledger: Arc<Ledger>,
+    before: State,
+    stop: Arc<AtomicBool>,
+    callers: JoinSet<()>,
+}
+
+/// What callers know of each other.
+struct Shared {
+    plan: Plan,
+    ledger: Arc<Ledger>,
+    /// Who was last seen to own each name: 0 for nobody, else the user's number and 1.
+    owners: Vec<AtomicUsize>,
+    created: AtomicUsize,
+    stop: Arc<AtomicBool>,
+}
+
+impl Load {
+    /// Creates the users, on a store that works, and starts the callers, each with one of `to`.
+    pub async fn start(plan: Plan, to: &[Arc<dyn Caller>]) -> Self {
+        let mut before = State::default();
+        for user in 0..plan.users {
+            let told = to[0].call(&Call::Create(user, Vec::new()), None).await;
+            assert_eq!(told, Told::Done(Some(Default::default())), "user {user}");
+            before.users.insert(user, Default::default());
+        }
+        Self::resume(plan, to, before)
+    }
+
+    /// Starts the callers where the users are there already.
+    pub fn resume(plan: Plan, to: &[Arc<dyn Caller>], before: State) -> Self {
+        let (ledger, stop) = (Arc::new(Ledger::default()), Arc::new(AtomicBool::new(false)));
+        let shared = Arc::new(Shared {
+            plan,
+            ledger: ledger.clone(),
+            owners: (0..plan.names).map(|_| AtomicUsize::new(0)).collect(),
+            created: AtomicUsize::new(plan.users),
+            stop: stop.clone(),
+        });
+        let mut callers = JoinSet::new();
+        for caller in to.iter().cycle().take(plan.callers) {
+            callers.spawn(call_on(shared.clone(), caller.clone()));
+        }
+        Self { ledger, before, stop, callers }
+    }
+
+    /// Lets callers end what they are at. Answers with what they did, and what was there before them.
+    pub async fn stop(mut self) -> (Arc<Ledger>, State) {
+        self.stop.store(true, Relaxed);
+        while let Some(ended) = self.callers.join_next().await {
+            ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        }
+        (self.ledger, self.before)
+    }
+}
+
+async fn call_on(shared: Arc<Shared>, caller: Arc<dyn Caller>) {
+    let mut random = Random::default();
+    while !shared.stop.load(Relaxed) {
+        let call = shared.choose(&mut random);
+        if call.is_read() || random.below(2) == 0 {
+            let start = shared.ledger.start();
+            let told = caller.call(&call, None).await;
+            shared.learn(&call, &told);
+            shared.ledger.add(&call, told, &start);
+        } else {
+            shared.insist(&call, &Uuid::from_u128(random.next().into()).to_string(), &*caller).await;
+        }
+        sleep(shared.plan.pause).await;
+    }
+}
+
+impl Shared {
+    fn choose(&self, random: &mut Random) -> Call {
+        let (user, name) = (random.below(self.plan.users), random.below(self.plan.names));
+        let owner = self.owners[name].load(Relaxed).checked_sub(1);
+        match random.below(100) {
+            0..40 => Call::Resolve(name),
+            40..45 if self.plan.gets => Call::Get(user),
+            45..47 if self.plan.creates => {
+                let names = [name, (name + 1 + random.below(self.plan.names - 1)) % self.plan.names];
+                Call::Create(self.created.fetch_add(1, Relaxed), names.into())
+            }
+            47..70 => Call::Link(user, name),
+            70..85 => Call::Unlink(owner.unwrap_or(user), name),
+            _ => {
+                let new = (name + 1 + random.below(self.plan.names - 1)) % self.plan.names;
+                Call::Replace(owner.unwrap_or(user), name, new)
+            }
+        }
+    }
+
+    /// Makes a call under a name of its own, again and again while its outcome is not known.
+    async fn insist(&self, call: &Call, request: &str, caller: &dyn Caller) {
+        let first = self.ledger.start();
+        let mut told = caller.call(call, Some(request)).await;
+        let mut tries = 0;
+        while matches!(told, Told::Unknown(_)) && tries < 20 {
+            tries += 1;
+            sleep(Duration::from_millis(100)).await;
+            let again = self.ledger.start();
+            match caller.call(call, Some(request)).await {
+                // The answer shows the user as it is now, which may be long after it was done.
+                Told::Done(_) => told = Told::Done(None),
+                Told::Unknown(_) | Told::Failed(_) => {}
+                // This time it was not done. The first time may still have its effect, for all that is known.
+                refused => {
+                    self.ledger.add(call, refused, &again);
+                    break;
+                }
+            }
+        }
+        self.learn(call, &told);
+        self.ledger.add(call, told, &first);
+    }
+
+    fn learn(&self, call: &Call, told: &Told) {
+        let owns = |name: usize, owner: usize| self.owners[name].store(owner + 1, Relaxed);
+        match (call, told) {
+            (Call::Link(user, name) | Call::Replace(user, _, name), Told::Done(_)) => owns(*name, *user),
+            (Call::Create(user, names), Told::Done(_)) => names.iter().for_each(|name| owns(*name, *user)),
+            (Call::Resolve(name), Told::Found(owner, _)) => owns(*name, *owner),
+            (_, Told::Taken(name, owner)) => owns(*name, *owner),
+            _ => {}
+        }
+    }
+}
+
+/// A stream of random numbers (xorshift).
+pub struct Random(u64);
+
+impl Default for Random {
+    fn default() -> Self {
+        Self(RandomState::new().hash_one(0) | 1)
+    }
+}
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+}

@@ -1,0 +1,105 @@
+//! Databases with an empty store, the servers that they are on, and how long tests run.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use mongodb::Database;
+use mongodb::bson::Binary;
+use mongodb::bson::{Bson, doc, spec::BinarySubtype};
+use polynym::directory::Store;
+use polynym::store::coalesce::{self, Coalesced};
+use polynym::store::mongo::{Mongo, Options};
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::caller::key;
+use crate::servers::{Process, ReplicaSet, Sharded, one_member};
+use crate::users;
+
+/// For how long servers keep a transaction whose client is gone. MongoDB's own choice is a minute.
+pub const LIFETIME: Duration = Duration::from_secs(2);
+/// The variable that says for how many seconds each fault is run in the long tests.
+const SECONDS: &str = "POLYNYM_FAULT_SECONDS";
+
+/// The collections of a store.
+const COLLECTIONS: [&str; 3] = ["users", "identities", "requests"];
+
+/// One test at a time: what is counted on a server is then that test's.
+pub async fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::const_new(());
+    TURN.lock().await
+}
+
+/// For how long a long test runs.
+pub fn long() -> Duration {
+    Duration::from_secs(std::env::var(SECONDS).map_or(60, |seconds| seconds.parse().unwrap()))
+}
+
+/// A name that no other database has.
+pub fn fresh() -> String {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    format!("faults{}", COUNT.fetch_add(1, Relaxed))
+}
+
+/// The shared set of one member.
+pub async fn shared() -> &'static ReplicaSet {
+    let set = one_member().await;
+    limit_transactions(&set.members).await;
+    set
+}
+
+/// Has servers end transactions whose clients are gone within [`LIFETIME`].
+pub async fn limit_transactions(servers: impl IntoIterator<Item = &Process>) {
+    for server in servers {
+        let lifetime = doc! { "setParameter": 1, "transactionLifetimeLimitSeconds": LIFETIME.as_secs() as i32 };
+        server.admin(lifetime).await.unwrap();
+    }
+}
+
+/// Makes an empty store on a replica set.
+pub async fn prepare(database: &Database) {
+    for collection in COLLECTIONS {
+        database.create_collection(collection).await.unwrap();
+    }
+    mark(database).await;
+}
+
+async fn mark(database: &Database) {
+    let concern = mongodb::options::WriteConcern::majority();
+    database.collection("meta").insert_one(doc! { "_id": "schema", "v": 1_i64 }).write_concern(concern).await.unwrap();
+}
+
+/// Makes an empty store on a cluster, with chunks of all collections on all shards.
+pub async fn prepare_sharded(cluster: &Sharded, name: &str) -> Database {
+    cluster.admin(doc! { "enableSharding": name }).await.unwrap();
+    for collection in COLLECTIONS {
+        let space = format!("{name}.{collection}");
+        cluster.admin(doc! { "shardCollection": &space, "key": { "_id": 1 } }).await.unwrap();
+        cluster.spread(&space, &points(collection)).await;
+    }
+    let database = cluster.client().await.database(name);
+    mark(&database).await;
+    database
+}
+
+/// Where a collection can be cut.
+pub fn points(collection: &str) -> Vec<Bson> {
+    let uuid = |bytes: [u8; 16]| Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: bytes.to_vec() });
+    match collection {
+        "users" => [2, 5].map(|n| uuid(*users::id(n).as_bytes())).into(),
+        "identities" => [8, 16].map(|n| Bson::String(key(n).as_str().to_owned())).into(),
+        _ => [0x55, 0xaa].map(|byte| uuid([byte; 16])).into(),
+    }
+}
+
+/// Opens the store at `uri`.
+pub async fn open(uri: &str, options: Options, coalesce: bool) -> Arc<dyn Store> {
+    let store = Arc::new(Mongo::open(uri, options).await.unwrap_or_else(|error| panic!("{error}")));
+    if coalesce { Arc::new(Coalesced::new(store, coalesce::Options::default())) } else { store }
+}
+
+/// Tells what was run, also where a test passes.
+pub fn tell(text: &str) {
+    std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
+}

@@ -1,0 +1,154 @@
+//! Servers that are killed, frozen and replaced, networks that lose things, and what is left behind.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use mongodb::bson::{Document, doc};
+use mongodb::options::ClientOptions;
+use mongodb::{Client, Collection};
+use tokio::time::timeout;
+
+use super::servers::{self, Layout, Line, ReplicaSet, Side, Signal, Weather};
+
+/// Makes a child process start a server and wait.
+const WAIT: &str = "POLYNYM_TEST_WAIT";
+
+async fn things(uri: &str) -> Collection<Document> {
+    let options = ClientOptions::parse(uri).await.unwrap();
+    Client::with_options(options).unwrap().database("test").collection("things")
+}
+
+#[tokio::test]
+async fn a_server_that_was_killed_has_what_was_acknowledged() {
+    let set = ReplicaSet::start(Layout::default()).await;
+    let things = things(&set.uri("test", "w=majority")).await;
+    things.insert_one(doc! { "_id": 1 }).await.unwrap();
+    set.members[0].signal(Signal::Kill).await;
+    set.members[0].restart().await;
+    things.insert_one(doc! { "_id": 2 }).await.unwrap();
+    assert_eq!(things.count_documents(doc! {}).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn a_set_goes_on_without_its_primary() {
+    let set = ReplicaSet::start(Layout { members: 3, ..Layout::default() }).await;
+    let things = things(&set.uri("test", "w=majority&heartbeatFrequencyMS=500&connectTimeoutMS=1000")).await;
+    things.insert_one(doc! { "_id": 0 }).await.unwrap();
+    let mut primaries = vec![set.primary().await.address()];
+    set.step_down().await;
+    primaries.push(set.primary().await.address());
+    things.insert_one(doc! { "_id": 1 }).await.unwrap();
+    for signal in [Signal::Stop, Signal::Kill] {
+        let old = set.primary().await;
+        old.signal(signal).await;
+        primaries.push(set.primary().await.address());
+        things.insert_one(doc! { "_id": primaries.len() as i32 }).await.unwrap();
+        if signal == Signal::Stop {
+            old.signal(Signal::Continue).await
+        } else {
+            old.restart().await
+        }
+        set.whole().await;
+    }
+    assert!(primaries.windows(2).all(|pair| pair[0] != pair[1]), "{primaries:?}");
+    assert_eq!(things.count_documents(doc! {}).await.unwrap(), 4);
+}
+
+#[tokio::test]
+async fn a_proxy_holds_and_loses_what_it_is_told_to() {
+    let set = ReplicaSet::start(Layout { proxied: true, ..Layout::default() }).await;
+    let (things, direct) = (things(&set.uri("test", "retryWrites=false")).await, set.members[0].database("test").await);
+    let there = async || direct.collection::<Document>("things").count_documents(doc! {}).await.unwrap();
+    let insert = |id: i32| {
+        let things = things.clone();
+        tokio::spawn(async move { things.insert_one(doc! { "_id": id }).await })
+    };
+    insert(1).await.unwrap().unwrap();
+
+    let mut request = set.proxies[0].trap(Side::Request, "insert", 2);
+    insert(2).await.unwrap().unwrap();
+    let held = insert(3);
+    request.caught().await;
+    assert_eq!(there().await, 2, "a request that is held has not happened");
+    request.release();
+    held.await.unwrap().unwrap();
+
+    let mut reply = set.proxies[0].trap(Side::Reply, "insert", 1);
+    let lost = insert(4);
+    reply.caught().await;
+    assert_eq!(there().await, 4, "what is answered has happened");
+    assert!(!lost.is_finished());
+    drop(reply);
+    lost.await.unwrap().unwrap_err();
+
+    set.proxies[0].set_line(Line::Stalled);
+    let mut late = insert(5);
+    timeout(Duration::from_millis(300), &mut late).await.unwrap_err();
+    set.proxies[0].set_line(Line::Up);
+    late.await.unwrap().unwrap();
+
+    set.proxies[0].set_weather(Weather { latency: Duration::from_millis(50), ..Weather::default() });
+    let start = Instant::now();
+    for n in 0..20 {
+        insert(6 + n).await.unwrap().unwrap();
+    }
+    let mean = start.elapsed() / 20;
+    assert!((Duration::from_millis(30)..Duration::from_millis(120)).contains(&mean), "{mean:?}");
+    set.proxies[0].set_weather(Weather::BAD);
+    let mut lost = 0;
+    for n in 0..200 {
+        lost += i32::from(insert(100 + n).await.unwrap().is_err());
+    }
+    println!("{lost} of 200 inserts got no answer");
+    assert!(lost > 5, "the bad weather loses nothing");
+    set.proxies[0].set_weather(Weather::default());
+    insert(1_000).await.unwrap().unwrap();
+}
+
+/// The child process: starts a server of each kind of folder, tells where it is, and waits to be killed.
+#[tokio::test]
+async fn child() {
+    if std::env::var_os(WAIT).is_none() {
+        return;
+    }
+    let set = servers::one_member().await;
+    println!("\nat {}", set.members[0].folder().display());
+    std::future::pending::<()>().await;
+}
+
+/// Starts the child; answers with it and the folder of its server.
+fn start_child() -> (std::process::Child, PathBuf) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "faults::child", "--nocapture"])
+        .env(WAIT, "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let folder = lines.find_map(|line| Some(PathBuf::from(line.strip_prefix("at ")?)));
+    (child, folder.expect("the child starts a server"))
+}
+
+/// Whether any process works in a folder.
+fn is_used(folder: &Path) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes.flat_map(|process| process.path().join("cwd").read_link()).any(|place| place == folder)
+}
+
+#[test]
+fn nothing_outlives_a_test_that_is_killed() {
+    for signal in ["KILL", "INT"] {
+        let (mut child, folder) = start_child();
+        assert!(folder.is_dir() && is_used(&folder));
+        let sent = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+        child.wait().unwrap();
+        let since = Instant::now();
+        while folder.exists() || is_used(&folder) {
+            assert!(since.elapsed() < Duration::from_secs(20), "something is left after a SIG{signal}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}

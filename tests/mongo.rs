@@ -1,0 +1,57 @@
+//! The store on MongoDB, on replica sets: the conformance suite, and what is particular to this store.
+
+#![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
+
+#[path = "mongo/losses.rs"]
+mod losses;
+#[path = "mongo/opening.rs"]
+mod opening;
+#[path = "support/mongo/mod.rs"]
+mod servers;
+mod support;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use polynym::directory::Store;
+use polynym::store::coalesce::Coalesced;
+use polynym::store::conformance::{Failure, Place};
+use servers::{Databases, InDatabase};
+
+/// Random runs held against the model.
+const RUNS: u32 = 12;
+
+/// A place whose store sends look-ups together.
+struct Together(InDatabase);
+
+#[async_trait]
+impl Place for Together {
+    async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+        Ok(Arc::new(Coalesced::new(self.0.open().await?, Default::default())))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conformance_with_retryable_writes() {
+    let databases = Databases::of_set(servers::one_member().await, "retryWrites=true");
+    support::conformance(|| Arc::new(databases.place())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conformance_without_retryable_writes_and_with_look_ups_together() {
+    let databases = Databases::of_set(servers::one_member().await, "retryWrites=false");
+    support::conformance(|| Arc::new(Together(databases.place()))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conformance_on_three_members() {
+    let databases = Databases::of_set(servers::three_members().await, "");
+    support::conformance(|| Arc::new(databases.place())).await;
+}
+
+#[test]
+fn random_operations_agree_with_the_model() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let databases = Databases::of_set(runtime.block_on(servers::one_member()), "");
+    support::steps::against_the_model(RUNS, || databases.place());
+}

@@ -1,0 +1,46 @@
+//! What a store on MongoDB refuses to be opened on, and what it says.
+
+use mongodb::bson::{Document, doc};
+use polynym::store::mongo::{Mongo, OpenError, Options};
+
+use super::servers::{self, Databases, Process};
+
+async fn refusal(uri: &str) -> OpenError {
+    Mongo::open(uri, Options::default()).await.err().expect("a store was opened")
+}
+
+#[tokio::test]
+async fn a_database_without_a_store_is_refused() {
+    let set = servers::one_member().await;
+    let error = refusal(&set.uri("nothing_here", "")).await;
+    assert!(matches!(&error, OpenError::NotInitialised { database } if database == "nothing_here"), "{error}");
+    assert!(set.client().await.database("nothing_here").list_collection_names().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_store_of_another_version_is_refused() {
+    let place = Databases::of_set(servers::one_member().await, "").place();
+    place.mongo().await.unwrap();
+    let database = servers::one_member().await.client().await.database(place.name().await);
+    let meta = database.collection::<Document>("meta");
+    meta.update_one(doc! { "_id": "schema" }, doc! { "$inc": { "v": 1 } }).await.unwrap();
+    let error = place.mongo().await.err().expect("a store of a later version was opened");
+    assert!(matches!(&error, OpenError::Version { found, .. } if *found > 1), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_without_transactions_is_refused() {
+    let alone = Process::start_alone().await;
+    let error = refusal(&format!("mongodb://{}/polynym", alone.address())).await;
+    assert!(matches!(error, OpenError::Standalone), "{error}");
+    assert!(error.to_string().contains("--replSet"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_uri_is_said() {
+    let set = servers::one_member().await;
+    let error = refusal(&format!("mongodb://{}/", set.host(0))).await;
+    assert!(matches!(error, OpenError::Uri(_)), "{error}");
+    let error = refusal("mongodb://127.0.0.1:1/polynym?serverSelectionTimeoutMS=200").await;
+    assert!(matches!(error, OpenError::Unreachable(_)), "{error}");
+}

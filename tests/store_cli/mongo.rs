@@ -1,0 +1,190 @@
+//! The store on MongoDB: damaged by way of its collections, on a replica set and on a cluster; and what is told of one
+//! that is there in part.
+
+use std::ops::Range;
+
+use mongodb::bson::{Binary, Bson, DateTime, Document, doc, spec::BinarySubtype};
+use mongodb::{Client, Collection, Database};
+use polynym::directory::{Timestamp, User, WireUser};
+use polynym::locality::LocalityId;
+use polynym::store::mongo::{InitOptions, Mongo, Options, init};
+
+use crate::damage::{self, Breakable};
+use crate::servers;
+use crate::{err, json, out, store};
+
+/// A database with a store.
+struct Broken {
+    uri: String,
+    database: Database,
+    store: Mongo,
+}
+
+impl Broken {
+    async fn new(uri: String) -> Self {
+        init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
+        let database = Client::with_uri_str(&uri).await.unwrap().default_database().unwrap();
+        let store = Mongo::open(&uri, Options::default()).await.unwrap();
+        Self { uri, database, store }
+    }
+
+    fn claims(&self) -> Collection<Document> {
+        self.database.collection("identities")
+    }
+
+    async fn put(&self, collection: &str, document: Document) {
+        let collection = self.database.collection::<Document>(collection);
+        let id = document.get("_id").cloned();
+        collection.delete_one(doc! { "_id": id }).await.unwrap();
+        collection.insert_one(document).bypass_document_validation(true).await.unwrap();
+    }
+}
+
+fn id(id: LocalityId) -> Bson {
+    Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: id.as_bytes().to_vec() })
+}
+
+#[async_trait::async_trait]
+impl Breakable for Broken {
+    fn name(&self) -> String {
+        self.uri.clone()
+    }
+
+    async fn create(&self, users: Range<usize>) {
+        damage::create(&self.store, users).await;
+    }
+
+    async fn delete_claim(&self, key: &str) {
+        assert_eq!(self.claims().delete_one(doc! { "_id": key }).await.unwrap().deleted_count, 1);
+    }
+
+    async fn put_claim(&self, key: &str, owner: Option<LocalityId>, held: Option<Timestamp>) {
+        let mut claim = doc! { "_id": key, "v": 1 };
+        claim.extend(owner.map(|owner| ("u".to_owned(), id(owner))));
+        claim.extend(held.map(|until| ("h".to_owned(), DateTime::from_millis(until.as_millis()).into())));
+        self.put("identities", claim).await;
+    }
+
+    async fn put_user(&self, under: LocalityId, user: &User) {
+        let wire = WireUser::of(user).into_bytes().to_vec();
+        let wire = Binary { subtype: BinarySubtype::Generic, bytes: wire };
+        self.put("users", doc! { "_id": id(under), "r": 0_i64, "t": "default", "w": wire }).await;
+    }
+
+    async fn put_garbage_claim(&self, key: &str) {
+        self.put("identities", doc! { "_id": key, "u": "somebody", "v": 1 }).await;
+    }
+
+    async fn put_garbage_user(&self, under: LocalityId) {
+        self.put("users", doc! { "_id": id(under), "name": "somebody" }).await;
+    }
+
+    async fn assert_there(&self, users: &[usize]) {
+        damage::assert_there(&self.store, users).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_be_settled_is() {
+    let cluster = servers::three_shards().await;
+    damage::what_can_be_settled(&Broken::new(cluster.uri("verify_settled")).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_settled_is_told_and_left() {
+    let cluster = servers::three_shards().await;
+    damage::what_cannot_be_settled(&Broken::new(cluster.uri("verify_left")).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_that_are_all_lost_come_back() {
+    let set = servers::one_member().await;
+    let broken = Broken::new(set.uri("verify_lost", "")).await;
+    broken.create(0..700).await;
+    broken.claims().delete_many(doc! {}).await.unwrap();
+    let output = store(&["verify", "--mend"], &broken.uri);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(out(&output).ends_with("700 users and 1400 claims read: 1400 findings, 1400 settled, 0 left\n"));
+    assert!(out(&store(&["verify"], &broken.uri)).contains("all fit together"));
+    broken.assert_there(&[0, 1, 350, 699]).await;
+}
+
+/// Documents whose ids are neither UUIDs nor keys.
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_of_others_are_told_and_left() {
+    let set = servers::one_member().await;
+    let broken = Broken::new(set.uri("verify_foreign", "")).await;
+    broken.create(0..3).await;
+    for name in ["users", "identities"] {
+        broken.put(name, doc! { "_id": 7 }).await;
+        broken.put(name, doc! { "_id": "joe@example.com" }).await;
+    }
+    let output = store(&["verify", "--mend", "--json"], &broken.uri);
+    let lines = json(&output);
+    assert_eq!((output.status.code(), lines.len()), (Some(1), 5), "{}", out(&output));
+    assert!(!out(&output).contains("joe"), "{}", out(&output));
+    let shown = out(&store(&["verify", "--show-keys"], &broken.uri));
+    assert!(shown.contains("joe@example.com"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_tells_what_is_there_and_what_is_missing() {
+    let cluster = servers::three_shards().await;
+    let uri = cluster.uri("status");
+    let empty = json(&store(&["status", "--json"], &uri)).pop().unwrap();
+    let missing = empty["missing"].as_array().unwrap();
+    assert_eq!(missing.len(), 4, "{empty}");
+    let verify = store(&["verify"], &uri);
+    assert_eq!(verify.status.code(), Some(1));
+    assert!(err(&verify).contains("polynym store init"), "{}", err(&verify));
+
+    let output = store(&["init", "--tenant", "acme"], &uri);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(out(&output).contains("identities: 41 empty chunks moved"), "{}", out(&output));
+    let broken = Broken::new(uri.clone()).await;
+    broken.create(0..60).await;
+    let status = json(&store(&["status", "--json"], &uri)).pop().unwrap();
+    assert_eq!((&status["topology"], &status["schema_version"]), (&"sharded cluster".into(), &1.into()), "{status}");
+    assert_eq!(status["missing"], serde_json::json!([]));
+    let counts = status["collections"].as_array().unwrap().iter().map(|collection| {
+        let shards = collection["shards"].as_array().unwrap();
+        let sum = |name: &str| shards.iter().map(|shard| shard[name].as_u64().unwrap()).sum::<u64>();
+        assert_eq!(shards.len(), 3, "{collection}");
+        (collection["name"].as_str().unwrap().to_owned(), sum("chunks"), sum("documents"))
+    });
+    let expected = [("users", 12, 60), ("identities", 63, 120), ("requests", 12, 0)];
+    assert_eq!(counts.collect::<Vec<_>>(), expected.map(|(name, chunks, count)| (name.to_owned(), chunks, count)));
+    let table = out(&store(&["status"], &uri));
+    assert!(table.contains("shard2") && table.contains("_id_"), "{table}");
+
+    broken.database.run_command(doc! { "collMod": "users", "validator": {} }).await.unwrap();
+    broken.database.run_command(doc! { "dropIndexes": "requests", "index": "t_1" }).await.unwrap();
+    let table = out(&store(&["status"], &uri));
+    println!("{table}");
+    assert!(table.contains("the validator of users") && table.contains("the server forgets requests"), "{table}");
+    assert!(table.contains("polynym store init"), "{table}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_of_a_replica_set_names_it() {
+    let set = servers::one_member().await;
+    let broken = Broken::new(set.uri("status_set", "")).await;
+    broken.create(0..5).await;
+    let status = json(&store(&["status", "--json"], &broken.uri)).pop().unwrap();
+    assert_eq!(status["topology"], "replica set rs0");
+    assert_eq!(status["collections"][1]["shards"][0]["documents"], 10, "{status}");
+    assert!(status["collections"][1]["shards"][0]["chunks"].is_null());
+    assert!(!status["server_versions"][0].as_str().unwrap().is_empty());
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_without_the_password() {
+    let uri = "mongodb://joe:secret@127.0.0.1:9/db?serverSelectionTimeoutMS=200";
+    for command in ["init", "status", "verify"] {
+        let output = store(&[command], uri);
+        assert_eq!(output.status.code(), Some(1));
+        let text = err(&output);
+        assert!(text.contains("mongodb://127.0.0.1:9/db: ") && text.contains("cannot reach"), "{text}");
+        assert!(!text.contains("secret") && !text.contains("joe") && text.lines().count() == 1, "{text}");
+    }
+}

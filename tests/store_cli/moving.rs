@@ -1,0 +1,96 @@
+//! Verifying and mending a store that is in use: nothing is found that is not wrong, and nothing is mended that somebody
+//! changes meanwhile.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use mongodb::Client;
+use mongodb::bson::{Document, doc};
+use polynym::directory::{Change, Error, Store};
+use polynym::identifier::{Identifier, RawIdentifier};
+use polynym::store::mongo::{Audit, InitOptions, Mongo, Options, init};
+use polynym::store::verify::{Fault, Finding, Observer, Summary, verify};
+
+use crate::{servers, users};
+
+const USERS: usize = 24;
+/// Names that the users link and unlink all the time.
+const NAMES: usize = 12;
+const ROUNDS: usize = 6;
+
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Observer for Findings {
+    fn at(&mut self, _: &'static str, _: u64, _: u64) {}
+
+    fn found(&mut self, finding: &Finding) {
+        self.0.push(finding.clone());
+    }
+}
+
+async fn audit(uri: &str, mend: bool) -> (Summary, Vec<Finding>) {
+    let mut findings = Findings::default();
+    let audit = Audit::open(uri).await.unwrap();
+    let summary = verify(&audit, mend, &mut findings).await.unwrap();
+    (summary, findings.0)
+}
+
+fn name(n: usize) -> Identifier {
+    Identifier::parse(RawIdentifier::Handle(&format!("moving{}", n % NAMES))).unwrap()
+}
+
+/// Has users take and leave names until `stop`; answers how often one did.
+async fn move_names(store: Arc<Mongo>, stop: Arc<AtomicBool>, moved: Arc<AtomicUsize>, from: usize) {
+    let mut n = from;
+    while !stop.load(Ordering::Relaxed) {
+        n = n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (user, name) = (users::id((n >> 33) % USERS), name(n >> 45));
+        let link = Change::Link(users::identity(name.clone()));
+        match store.mutate(users::mutation(user, link)).await {
+            Ok(_) => {
+                moved.fetch_add(1, Ordering::Relaxed);
+                let unlink = store.mutate(users::mutation(user, Change::Unlink(name))).await;
+                assert!(matches!(unlink, Ok(_) | Err(Error::NotOwned | Error::Unavailable(_))), "{unlink:?}");
+            }
+            Err(Error::IdentityTaken { .. } | Error::Unavailable(_)) => {}
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_in_use_is_verified_and_mended() {
+    let uri = servers::three_shards().await.uri("verify_moving");
+    init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
+    let store = Arc::new(Mongo::open(&uri, Options::default()).await.unwrap());
+    for n in 0..USERS {
+        store.mutate(users::creation(n)).await.unwrap();
+    }
+    let (stop, moved) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let movers: Vec<_> =
+        (0..4).map(|n| tokio::spawn(move_names(store.clone(), stop.clone(), moved.clone(), n))).collect();
+    let claims =
+        Client::with_uri_str(&uri).await.unwrap().default_database().unwrap().collection::<Document>("identities");
+    let mut mended = 0;
+    for round in 0..ROUNDS {
+        let (summary, findings) = audit(&uri, false).await;
+        assert_eq!((summary.findings, findings.as_slice()), (0, &[][..]), "round {round}");
+        // Of users whose other names move, some claims get lost.
+        for n in [round, round + 8] {
+            claims.delete_one(doc! { "_id": format!("default,email,user{n}@example.com") }).await.unwrap();
+        }
+        let (summary, findings) = audit(&uri, true).await;
+        assert_eq!((summary.findings, summary.settled), (2, 2), "{findings:?}");
+        assert!(findings.iter().all(|finding| finding.fault == Fault::Unclaimed), "{findings:?}");
+        mended += summary.settled;
+    }
+    stop.store(true, Ordering::Relaxed);
+    for mover in movers {
+        mover.await.unwrap();
+    }
+    println!("{mended} findings were settled while names moved {} times", moved.load(Ordering::Relaxed));
+    assert!(moved.load(Ordering::Relaxed) > 50, "too little moved");
+    let (summary, findings) = audit(&uri, false).await;
+    assert!(summary.is_clean(), "{findings:?}");
+}

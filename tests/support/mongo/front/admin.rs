@@ -1,0 +1,199 @@
+//! What mongos does for commands that look after the cluster, in the internal commands of the config server and the
+//! shards.
+
+use mongodb::bson::{Bson, Document, doc};
+
+use super::Router;
+use super::fault::Fault;
+use super::links::{CONFIG, Links};
+use super::tables::{collection, config};
+
+/// What belongs to the connection of the client, not to the command.
+const CLIENTS: [&str; 4] = ["lsid", "$clusterTime", "$db", "$readPreference"];
+
+pub fn majority() -> Document {
+    doc! { "w": "majority", "wtimeout": 30_000 }
+}
+
+impl Router {
+    pub async fn administer(
+        &self,
+        name: &str,
+        database: &str,
+        mut command: Document,
+        links: &mut Links,
+    ) -> Result<Document, Fault> {
+        CLIENTS.iter().for_each(|field| drop(command.remove(field)));
+        let argument = command.get_str(name).unwrap_or_default().to_owned();
+        let space = format!("{database}.{argument}");
+        match name {
+            "enableSharding" => {
+                self.create_database(&argument, command.get("primaryShard"), links).await.map(|()| ok())
+            }
+            "shardCollection" => self.shard_collection(&argument, &command, links).await,
+            "split" => self.split(&argument, &command, links).await,
+            "moveChunk" | "moveRange" => self.move_chunk(&argument, &command, links).await,
+            "listShards" => Ok(doc! { "shards": config(links, "shards", doc! {}).await?, "ok": 1.0 }),
+            "listDatabases" => list_databases(&command, links).await,
+            "balancerStart" | "balancerStop" | "balancerStatus" => {
+                let internal = format!("_configsvr{}{}", name[..1].to_uppercase(), &name[1..]);
+                links.ask(CONFIG, "admin", doc! { internal: 1 }).await
+            }
+            "createIndexes" | "dropIndexes" | "collMod" => self.on_owners(&space, database, command, links).await,
+            "collStats" => self.statistics(&space, database, command, links).await,
+            "listIndexes" => {
+                let first = self.chunks(&space, links).await?.all()[0];
+                links.ask(first, database, command).await
+            }
+            "create" | "listCollections" | "dbStats" => {
+                let primary = self.home(database, links).await?.primary;
+                links.ask(primary, database, command).await
+            }
+            "drop" => self.drop(doc! { "_shardsvrDropCollection": argument }, database, links).await,
+            "dropDatabase" => self.drop(doc! { "_shardsvrDropDatabase": 1 }, database, links).await,
+            _ => Err(Fault::own(59, "CommandNotFound", format!("no such command here: '{name}'"))),
+        }
+    }
+
+    async fn shard_collection(&self, space: &str, command: &Document, links: &mut Links) -> Result<Document, Fault> {
+        let (database, name) =
+            space.split_once('.').ok_or_else(|| Fault::own(73, "InvalidNamespace", "no collection"))?;
+        let home = self.home(database, links).await?;
+        let refresh = doc! { "_flushDatabaseCacheUpdates": database, "syncFromConfig": true };
+        links.ask(home.primary, "admin", refresh).await?;
+        let create = doc! {
+            "_shardsvrCreateCollection": name,
+            "shardKey": command.get("key").cloned(),
+            "unique": command.get_bool("unique").unwrap_or(false),
+            "presplitHashedZones": false,
+            "writeConcern": majority(),
+            "databaseVersion": home.version,
+        };
+        links.ask(home.primary, database, create).await?;
+        self.tables.forget(space);
+        Ok(doc! { "collectionsharded": space, "ok": 1.0 })
+    }
+
+    async fn split(&self, space: &str, command: &Document, links: &mut Links) -> Result<Document, Fault> {
+        let middle =
+            command.get_document("middle").map_err(|_| Fault::own(9, "FailedToParse", "split needs a middle"))?;
+        let (collection, chunk) = chunk(space, middle, links).await?;
+        let shard = links.find(chunk.get_str("shard").unwrap_or_default())?;
+        let split = doc! {
+            "splitChunk": space,
+            "from": chunk.get("shard").cloned(),
+            "min": chunk.get("min").cloned(),
+            "max": chunk.get("max").cloned(),
+            "keyPattern": collection.get("key").cloned(),
+            "splitKeys": [middle.clone()],
+            "epoch": collection.get("lastmodEpoch").cloned(),
+            "timestamp": collection.get("timestamp").cloned(),
+        };
+        let outcome = links.ask(shard, "admin", split).await;
+        self.tables.forget(space);
+        outcome.map(|_| ok())
+    }
+
+    async fn move_chunk(&self, space: &str, command: &Document, links: &mut Links) -> Result<Document, Fault> {
+        let first = |fields: [&str; 2]| fields.into_iter().find_map(|field| command.get(field));
+        let (point, to) = (first(["find", "min"]).and_then(Bson::as_document), first(["to", "toShard"]));
+        let (Some(point), Some(to)) = (point, to) else {
+            return Err(Fault::own(9, "FailedToParse", "a move needs find or min, and to or toShard"));
+        };
+        let (_, chunk) = chunk(space, point, links).await?;
+        if chunk.get("shard") == Some(to) {
+            return Ok(ok());
+        }
+        let mut moving = doc! { "_configsvrMoveRange": space, "min": chunk.get("min").cloned(), "toShard": to };
+        let wait = first(["_waitForDelete", "waitForDelete"]).map(|wait| ("waitForDelete".to_owned(), wait.clone()));
+        moving.extend(wait);
+        moving.insert("writeConcern", majority());
+        let outcome = links.ask(CONFIG, "admin", moving).await;
+        self.tables.forget(space);
+        outcome.map(|_| ok())
+    }
+
+    /// Runs a command on every shard that owns chunks of a collection.
+    async fn on_owners(
+        &self,
+        space: &str,
+        database: &str,
+        command: Document,
+        links: &mut Links,
+    ) -> Result<Document, Fault> {
+        let mut last = doc! {};
+        for shard in self.chunks(space, links).await?.all() {
+            last = links.ask(shard, database, command.clone()).await?;
+        }
+        let told = ["numIndexesBefore", "numIndexesAfter", "createdCollectionAutomatically"];
+        let mut reply = doc! { "raw": {}, "ok": 1.0 };
+        reply.extend(last.into_iter().filter(|(field, _)| told.contains(&field.as_str())));
+        Ok(reply)
+    }
+
+    async fn statistics(
+        &self,
+        space: &str,
+        database: &str,
+        command: Document,
+        links: &mut Links,
+    ) -> Result<Document, Fault> {
+        let chunks = self.chunks(space, links).await?;
+        let mut whole = doc! { "ns": space, "sharded": chunks.database.is_none() };
+        let mut shards = Document::new();
+        for shard in chunks.all() {
+            let part = links.ask(shard, database, command.clone()).await?;
+            for field in ["count", "size", "storageSize", "totalIndexSize"] {
+                let number = |document: &Document| document.get(field).map_or(0, integer);
+                whole.insert(field, number(&whole) + number(&part));
+            }
+            shards.insert(links.name(shard), part);
+        }
+        whole.extend(doc! { "shards": shards, "ok": 1.0 });
+        Ok(whole)
+    }
+
+    async fn drop(&self, mut command: Document, database: &str, links: &mut Links) -> Result<Document, Fault> {
+        let home = self.home(database, links).await?;
+        command.extend(doc! { "databaseVersion": home.version, "writeConcern": majority() });
+        let outcome = links.ask(home.primary, database, command).await;
+        self.tables.forget_database(database);
+        outcome.map(|_| ok())
+    }
+}
+
+fn ok() -> Document {
+    doc! { "ok": 1.0 }
+}
+
+fn integer(value: &Bson) -> i64 {
+    value.as_i64().or(value.as_i32().map(i64::from)).or(value.as_f64().map(|value| value as i64)).unwrap_or_default()
+}
+
+/// The databases that any shard has.
+async fn list_databases(command: &Document, links: &mut Links) -> Result<Document, Fault> {
+    let mut databases: Vec<Bson> = Vec::new();
+    for shard in links.shards() {
+        let reply = links.ask(shard, "admin", command.clone()).await?;
+        let name = |database: &Bson| database.as_document().and_then(|database| database.get("name").cloned());
+        for database in reply.get_array("databases").into_iter().flatten() {
+            if !databases.iter().any(|known| name(known) == name(database)) {
+                databases.push(database.clone());
+            }
+        }
+    }
+    Ok(doc! { "databases": databases, "ok": 1.0 })
+}
+
+/// The row of a collection, and that of the chunk that owns a point of it.
+async fn chunk(space: &str, point: &Document, links: &mut Links) -> Result<(Document, Document), Fault> {
+    let missing = || Fault::own(118, "NamespaceNotSharded", format!("{space} is not sharded"));
+    let collection = collection(space, links).await?.ok_or_else(missing)?;
+    let owns = doc! {
+        "uuid": collection.get("uuid").cloned(),
+        "min": { "$lte": point.clone() },
+        "max": { "$gt": point.clone() },
+    };
+    let chunk = config(links, "chunks", owns).await?.pop();
+    Ok((collection, chunk.ok_or_else(|| Fault::own(2, "BadValue", "no chunk owns this"))?))
+}

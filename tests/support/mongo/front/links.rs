@@ -1,0 +1,117 @@
+//! The connections behind one client's connection: one to each server, opened when it is first used.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use mongodb::bson::{Document, RawDocument, RawDocumentBuf};
+use tokio::io::{AsyncWriteExt, BufStream};
+use tokio::net::TcpStream;
+
+use super::super::wire::Message;
+use super::clock::Clock;
+use super::fault::Fault;
+
+/// The config server's place among the servers, and that of the shard that routes.
+pub const CONFIG: usize = 0;
+pub const ROUTER: usize = 1;
+
+/// A server behind the front end.
+pub struct Server {
+    /// As the cluster calls it.
+    pub name: String,
+    pub address: SocketAddr,
+}
+
+pub struct Links {
+    servers: Arc<[Server]>,
+    clock: Arc<Clock>,
+    open: Vec<Option<BufStream<TcpStream>>>,
+}
+
+impl Links {
+    pub fn new(servers: Arc<[Server]>, clock: Arc<Clock>) -> Self {
+        let open = servers.iter().map(|_| None).collect();
+        Self { servers, clock, open }
+    }
+
+    /// The shards' places among the servers.
+    pub fn shards(&self) -> std::ops::Range<usize> {
+        ROUTER..self.servers.len()
+    }
+
+    /// The place of the server with this name.
+    pub fn find(&self, name: &str) -> Result<usize, Fault> {
+        let found = self.servers.iter().position(|server| server.name == name);
+        found.ok_or_else(|| Fault::own(70, "ShardNotFound", format!("there is no shard {name}")))
+    }
+
+    pub fn name(&self, server: usize) -> &str {
+        &self.servers[server].name
+    }
+
+    /// Sends a message as it is; answers with the server's answer as it is.
+    pub async fn send(&mut self, to: usize, message: &Message) -> Result<Message, Fault> {
+        let (link, reply) = exchange(self.open[to].take(), self.servers[to].address, message).await?;
+        self.open[to] = Some(link);
+        self.clock.advance(reply.body()?);
+        Ok(reply)
+    }
+
+    /// Sends a command to each of some servers at once, none of them twice. The answers, in order, may say no.
+    pub async fn send_all(&mut self, commands: &[(usize, RawDocumentBuf)]) -> Vec<Result<RawDocumentBuf, Fault>> {
+        let exchanges: Vec<_> = commands.iter().map(|(to, command)| self.exchange(*to, command)).collect();
+        let mut replies = Vec::with_capacity(commands.len());
+        for ((to, _), outcome) in commands.iter().zip(join_all(exchanges).await) {
+            replies.push(
+                outcome
+                    .and_then(|(link, reply)| {
+                        self.open[*to] = Some(link);
+                        let reply = reply.body()?.to_owned();
+                        self.clock.advance(&reply);
+                        Ok(reply)
+                    })
+                    .map_err(Fault::from),
+            );
+        }
+        replies
+    }
+
+    fn exchange(
+        &mut self,
+        to: usize,
+        command: &RawDocument,
+    ) -> impl Future<Output = io::Result<(BufStream<TcpStream>, Message)>> + use<> {
+        let (link, address, message) = (self.open[to].take(), self.servers[to].address, Message::command(command));
+        async move { exchange(link, address, &message).await }
+    }
+
+    /// The answer to a command of `database`, unless it says no.
+    pub async fn ask(&mut self, to: usize, database: &str, mut command: Document) -> Result<Document, Fault> {
+        command.insert("$db", database);
+        let message = Message::command(&RawDocumentBuf::try_from(&command)?);
+        let reply = Document::try_from(self.send(to, &message).await?.body()?)?;
+        if reply.get_f64("ok").is_ok_and(|ok| ok == 1.0) { Ok(reply) } else { Err(Fault::told(reply)) }
+    }
+}
+
+/// Sends a message over `link`, or a new one, which comes back with the answer.
+async fn exchange(
+    link: Option<BufStream<TcpStream>>,
+    address: SocketAddr,
+    message: &Message,
+) -> io::Result<(BufStream<TcpStream>, Message)> {
+    let mut link = match link {
+        Some(link) => link,
+        None => {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            BufStream::new(stream)
+        }
+    };
+    link.write_all(message.bytes()).await?;
+    link.flush().await?;
+    let reply = Message::read(&mut link).await?;
+    Ok((link, reply.ok_or(io::ErrorKind::UnexpectedEof)?))
+}

@@ -1,0 +1,206 @@
+//! A front end that drivers take for a mongos, before the shards of a real cluster. What matters is MongoDB's own: chunks,
+//! migrations, the routing of each operation, two-phase commits. A shard of version 6.0 carries mongos's routing code
+//! under internal names, so outside transactions the front end renames commands and passes them on; inside one it does
+//! what mongos does, see [`transaction`]. It has no retryable writes, no findAndModify, no aggregate and getMore inside a
+//! transaction, no explain, distinct or change streams: what it does not know gets CommandNotFound.
+
+mod admin;
+mod chunks;
+mod clock;
+mod command;
+mod fault;
+mod links;
+mod statement;
+mod tables;
+mod transaction;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use mongodb::bson::{DateTime, Document, RawDocumentBuf, doc};
+use tokio::io::{AsyncWriteExt, BufStream};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::wire::{MSG, Message, QUERY};
+use clock::Clock;
+use command::Command;
+use fault::{Fault, is_ok};
+pub use links::Server;
+use links::{Links, ROUTER};
+use tables::Tables;
+use transaction::Transactions;
+
+/// What the shards route, under which names.
+const ROUTED: [(&str, &str); 6] = [
+    ("find", "clusterFind"),
+    ("insert", "clusterInsert"),
+    ("update", "clusterUpdate"),
+    ("delete", "clusterDelete"),
+    ("aggregate", "clusterAggregate"),
+    ("getMore", "clusterGetMore"),
+];
+
+/// What any shard can answer.
+const PASSED: [&str; 14] = [
+    "ping",
+    "buildInfo",
+    "buildinfo",
+    "endSessions",
+    "killCursors",
+    "connectionStatus",
+    "getParameter",
+    "hostInfo",
+    "serverStatus",
+    "whatsmyuri",
+    "refreshSessions",
+    "killSessions",
+    "logout",
+    "getCmdLineOpts",
+];
+
+/// A front end that serves until the process ends.
+pub struct Front {
+    address: SocketAddr,
+}
+
+impl Front {
+    /// Starts to serve the cluster of `servers`: its config server, then its shards.
+    pub async fn start(servers: Vec<Server>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Arc::new(Router::new(servers).await.unwrap_or_else(|fault| panic!("{:?}", fault.reply())));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let router = router.clone();
+                tokio::spawn(async move { router.serve(stream).await });
+            }
+        });
+        Self { address }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// What all connections share.
+struct Router {
+    servers: Arc<[Server]>,
+    clock: Arc<Clock>,
+    tables: Tables,
+    transactions: Transactions,
+    hello: Document,
+}
+
+impl Router {
+    async fn new(servers: Vec<Server>) -> Result<Self, Fault> {
+        let (servers, clock): (Arc<[Server]>, _) = (servers.into(), Arc::new(Clock::default()));
+        let mut links = Links::new(servers.clone(), clock.clone());
+        let hello = hello(links.ask(ROUTER, "admin", doc! { "hello": 1 }).await?);
+        Ok(Self { servers, clock, tables: Tables::default(), transactions: Transactions::default(), hello })
+    }
+
+    /// Answers the commands of one client, one after the other.
+    async fn serve(&self, stream: TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut client = BufStream::new(stream);
+        let mut links = Links::new(self.servers.clone(), self.clock.clone());
+        while let Some(request) = Message::read(&mut client).await? {
+            let reply = match request.kind() {
+                QUERY => Message::query_reply(request.id(), &self.hello()?),
+                MSG => self.answer(&request, &mut links).await?,
+                _ => return Err(io::ErrorKind::InvalidData.into()),
+            };
+            if request.kind() == QUERY || request.wants_reply() {
+                client.write_all(reply.bytes()).await?;
+                client.flush().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn answer(&self, request: &Message, links: &mut Links) -> io::Result<Message> {
+        let command = Command::read(request)?;
+        self.clock.advance(command.body);
+        if let Some(name) = self.passed_as(&command) {
+            let passed = match self.prepare(&command, links).await {
+                Ok(()) => pass(&command, &request.renamed(name)?, links).await,
+                Err(fault) => Err(fault),
+            };
+            return Ok(passed.unwrap_or_else(|fault| Message::reply(request.id(), &fault.reply())));
+        }
+        let reply = self.run(&command, links).await.unwrap_or_else(Fault::reply);
+        Ok(Message::reply(request.id(), &reply))
+    }
+
+    /// The name under which a shard answers this command as it is.
+    fn passed_as<'n>(&self, command: &Command<'n>) -> Option<&'n str> {
+        if command.in_transaction() {
+            return None;
+        }
+        let routed = ROUTED.iter().find(|(name, _)| *name == command.name).map(|(_, routed)| *routed);
+        routed.or_else(|| PASSED.contains(&command.name).then_some(command.name))
+    }
+
+    /// What must be so before a command is passed on.
+    async fn prepare(&self, command: &Command<'_>, links: &mut Links) -> Result<(), Fault> {
+        if command.body.get("txnNumber")?.is_some() {
+            return Err(Fault::own(
+                20,
+                "IllegalOperation",
+                "there are no retryable writes here: use retryWrites=false",
+            ));
+        }
+        if command.is_change_stream() {
+            return Err(Fault::own(20, "IllegalOperation", "there are no change streams here"));
+        }
+        if matches!(command.name, "insert" | "update") && !matches!(command.database, "config" | "admin") {
+            self.ensure_database(command.database, links).await?;
+        }
+        Ok(())
+    }
+
+    async fn run(&self, command: &Command<'_>, links: &mut Links) -> Result<RawDocumentBuf, Fault> {
+        if matches!(command.name, "hello" | "isMaster" | "ismaster") {
+            return Ok(self.hello()?);
+        }
+        if command.in_transaction() {
+            return self.in_transaction(command, links).await;
+        }
+        let reply = self.administer(command.name, command.database, command.document()?, links).await?;
+        Ok(RawDocumentBuf::try_from(&reply)?)
+    }
+
+    fn hello(&self) -> io::Result<RawDocumentBuf> {
+        let mut hello = self.hello.clone();
+        hello.insert("localTime", DateTime::now());
+        RawDocumentBuf::try_from(&hello).map_err(io::Error::other)
+    }
+}
+
+/// Has a shard route a command. Mongos reads its table again after it met chunks that were not where it thought; not all
+/// of that is in the code that a shard has.
+async fn pass(command: &Command<'_>, message: &Message, links: &mut Links) -> Result<Message, Fault> {
+    for _ in 0..10 {
+        let reply = links.send(ROUTER, message).await?;
+        let body = reply.body()?;
+        if is_ok(body) || !Fault::told(Document::try_from(body)?).is_stale() {
+            return Ok(reply);
+        }
+        let space = format!("{}.{}", command.database, command.body.get_str(command.name)?);
+        let refresh = doc! { "_flushRoutingTableCacheUpdates": space, "syncFromConfig": true };
+        links.ask(ROUTER, "admin", refresh).await?;
+    }
+    links.send(ROUTER, message).await
+}
+
+/// What a driver is told that asks who is here.
+fn hello(shard: Document) -> Document {
+    let limits = ["maxBsonObjectSize", "maxMessageSizeBytes", "maxWriteBatchSize", "logicalSessionTimeoutMinutes"];
+    let versions = ["minWireVersion", "maxWireVersion"];
+    let mut hello = doc! { "isWritablePrimary": true, "ismaster": true, "helloOk": true, "msg": "isdbgrid" };
+    hello.extend(shard.into_iter().filter(|(key, _)| [&limits[..], &versions].concat().contains(&key.as_str())));
+    hello.extend(doc! { "connectionId": 1, "readOnly": false, "ok": 1.0 });
+    hello
+}

@@ -1,0 +1,244 @@
+//! Transactions over several shards, as mongos runs them: each statement goes to the shards that own its keys, with the
+//! versions of their chunks; a snapshot is one time for all; the commit is one shard's own where one was written to, and
+//! else MongoDB's two-phase commit, which the first shard coordinates.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex as StdMutex};
+
+use mongodb::bson::raw::cstr;
+use mongodb::bson::{RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use super::Router;
+use super::chunks::Chunks;
+use super::clock::Moment;
+use super::command::Command;
+use super::fault::{Fault, RETRYABLE, TRANSIENT, is_ok};
+use super::links::Links;
+use super::statement::{Part, Statement, accepted, is_read_only, merged};
+
+/// The latest transaction of each session, by the session's id: a commit may be sent again when it is over.
+#[derive(Default)]
+pub struct Transactions(StdMutex<HashMap<Vec<u8>, Arc<Mutex<Transaction>>>>);
+
+struct Transaction {
+    session: RawDocumentBuf,
+    number: i64,
+    concern: RawDocumentBuf,
+    /// What all shards see, where the read concern is a snapshot.
+    moment: Option<Moment>,
+    /// The first of them coordinates.
+    participants: Vec<Participant>,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    /// The commit was sent, and can be sent again.
+    Committing,
+    Aborted,
+}
+
+struct Participant {
+    shard: usize,
+    read_only: bool,
+}
+
+impl Transactions {
+    /// The transaction of a command; a new one where the command starts one.
+    async fn of(&self, command: &Command<'_>) -> Result<OwnedMutexGuard<Transaction>, Fault> {
+        let session = command.body.get_document("lsid")?;
+        let number = command.body.get_i64("txnNumber")?;
+        let id = session.get_binary("id")?.bytes.to_vec();
+        if command.body.get_bool("startTransaction").unwrap_or_default() {
+            let started = Arc::new(Mutex::new(Transaction::new(session, number, command.body)));
+            self.0.lock().unwrap().insert(id, started.clone());
+            return Ok(started.lock_owned().await);
+        }
+        let known = self.0.lock().unwrap().get(&id).cloned();
+        match known {
+            Some(known) => Some(known.lock_owned().await).filter(|known| known.number == number),
+            None => None,
+        }
+        .ok_or_else(unknown)
+    }
+}
+
+fn unknown() -> Fault {
+    Fault::own(251, "NoSuchTransaction", "there is no such transaction").labelled(TRANSIENT)
+}
+
+impl Router {
+    /// A statement of a transaction, or its end.
+    pub async fn in_transaction(&self, command: &Command<'_>, links: &mut Links) -> Result<RawDocumentBuf, Fault> {
+        let mut transaction = self.transactions.of(command).await?;
+        match command.name {
+            "commitTransaction" if transaction.state != State::Aborted => {
+                let lost = |fault: Fault| if fault.is_lost() { fault.labelled(RETRYABLE) } else { fault };
+                transaction.commit(command.body, links).await.map_err(lost)
+            }
+            "abortTransaction" => {
+                transaction.abort(links).await;
+                Ok(rawdoc! { "ok": 1.0 })
+            }
+            _ if transaction.state != State::Open => Err(unknown()),
+            _ => self.statement(&mut transaction, command, links).await,
+        }
+    }
+
+    async fn statement(
+        &self,
+        transaction: &mut Transaction,
+        command: &Command<'_>,
+        links: &mut Links,
+    ) -> Result<RawDocumentBuf, Fault> {
+        let space = format!("{}.{}", command.database, command.body.get_str(command.name)?);
+        let chunks = self.chunks(&space, links).await?;
+        let outcome = self.rounds(transaction, &Statement::new(command)?, &chunks, links).await;
+        if let Err(fault) = outcome {
+            transaction.abort(links).await;
+            let is_stale = fault.is_stale();
+            if is_stale {
+                self.tables.forget_this(&space, &chunks);
+            }
+            return Err(if is_stale || fault.is_lost() { fault.labelled(TRANSIENT) } else { fault });
+        }
+        outcome
+    }
+
+    async fn rounds(
+        &self,
+        transaction: &mut Transaction,
+        statement: &Statement<'_, '_>,
+        chunks: &Chunks,
+        links: &mut Links,
+    ) -> Result<RawDocumentBuf, Fault> {
+        let mut replies = Vec::new();
+        for round in statement.rounds(chunks)? {
+            let request = |part: &Part| {
+                let request = statement.request(part, chunks)?;
+                Ok((part.shard, self.join(transaction, part.shard, request)))
+            };
+            let requests = round.iter().map(request).collect::<Result<Vec<_>, Fault>>()?;
+            let answers = links.send_all(&requests).await;
+            for (part, answer) in round.into_iter().zip(answers) {
+                let answer = accepted(&part, answer?)?;
+                transaction.wrote(part.shard, !is_read_only(&answer));
+                replies.push((part, answer));
+            }
+        }
+        merged(replies)
+    }
+
+    /// Makes a statement for a shard a part of the transaction, and the shard a participant.
+    fn join(&self, transaction: &mut Transaction, shard: usize, mut request: RawDocumentBuf) -> RawDocumentBuf {
+        let is_first = transaction.participants.iter().all(|participant| participant.shard != shard);
+        if is_first {
+            transaction.participants.push(Participant { shard, read_only: true });
+            request.append(cstr!("startTransaction"), true);
+            let is_snapshot = transaction.concern.get_str("level").is_ok_and(|level| level == "snapshot");
+            if is_snapshot && transaction.moment.is_none() {
+                transaction.moment = self.clock.now();
+            }
+            match transaction.moment.as_ref().filter(|_| is_snapshot) {
+                Some(moment) => {
+                    let concern = rawdoc! { "level": "snapshot", "atClusterTime": moment.time };
+                    request.append(cstr!("readConcern"), concern);
+                    request.append(cstr!("$clusterTime"), moment.signed.clone());
+                }
+                None if transaction.concern.is_empty() => {}
+                None => request.append(cstr!("readConcern"), transaction.concern.clone()),
+            }
+        }
+        transaction.mark(shard, &mut request);
+        request
+    }
+}
+
+impl Transaction {
+    fn new(session: &RawDocument, number: i64, body: &RawDocument) -> Self {
+        let concern = body.get_document("readConcern").map(ToOwned::to_owned).unwrap_or_default();
+        let session = session.to_owned();
+        Self { session, number, concern, moment: None, participants: Vec::new(), state: State::Open }
+    }
+
+    /// Says in a command for a shard which transaction it belongs to.
+    fn mark(&self, shard: usize, command: &mut RawDocumentBuf) {
+        command.append(cstr!("lsid"), self.session.clone());
+        command.append(cstr!("txnNumber"), self.number);
+        command.append(cstr!("autocommit"), false);
+        if self.participants.first().is_some_and(|first| first.shard == shard) {
+            command.append(cstr!("coordinator"), true);
+        }
+    }
+
+    fn wrote(&mut self, shard: usize, wrote: bool) {
+        let participant = self.participants.iter_mut().find(|participant| participant.shard == shard);
+        participant.into_iter().for_each(|participant| participant.read_only &= !wrote);
+    }
+
+    /// Ends the transaction on all shards. One that does not hear of it ends it in its own time.
+    async fn abort(&mut self, links: &mut Links) {
+        if self.state == State::Open {
+            self.state = State::Aborted;
+            let shards = self.shards(|_| true);
+            links.send_all(&self.end(&shards, &rawdoc! { "abortTransaction": 1 }, None)).await;
+        }
+    }
+
+    /// Commits, or tries to again.
+    async fn commit(&mut self, body: &RawDocument, links: &mut Links) -> Result<RawDocumentBuf, Fault> {
+        let (readers, writers) = (self.shards(|one| one.read_only), self.shards(|one| !one.read_only));
+        let concern = body.get("writeConcern")?;
+        self.state = State::Committing;
+        if writers.len() > 1 {
+            return self.coordinate(concern, links).await;
+        }
+        let commit = rawdoc! { "commitTransaction": 1 };
+        let mut answer = rawdoc! { "ok": 1.0 };
+        for shards in [readers, writers] {
+            for reply in links.send_all(&self.end(&shards, &commit, concern)).await {
+                answer = committed(reply?)?;
+            }
+        }
+        Ok(answer)
+    }
+
+    async fn coordinate(&self, concern: Option<RawBsonRef<'_>>, links: &mut Links) -> Result<RawDocumentBuf, Fault> {
+        let id = |participant: &Participant| rawdoc! { "shardId": links.name(participant.shard) };
+        let participants: RawArrayBuf = self.participants.iter().map(id).collect();
+        let coordinate = rawdoc! { "coordinateCommitTransaction": 1, "participants": participants };
+        let first = [self.participants[0].shard];
+        links.send_all(&self.end(&first, &coordinate, concern)).await.remove(0)
+    }
+
+    /// A command that ends the transaction, for each of `shards`.
+    fn end(
+        &self,
+        shards: &[usize],
+        command: &RawDocument,
+        concern: Option<RawBsonRef<'_>>,
+    ) -> Vec<(usize, RawDocumentBuf)> {
+        let command = |shard: &usize| {
+            let mut command = command.to_owned();
+            command.append(cstr!("$db"), "admin");
+            if let Some(concern) = concern {
+                command.append(cstr!("writeConcern"), concern);
+            }
+            self.mark(*shard, &mut command);
+            (*shard, command)
+        };
+        shards.iter().map(command).collect()
+    }
+
+    fn shards(&self, which: impl Fn(&Participant) -> bool) -> Vec<usize> {
+        let chosen = self.participants.iter().filter(|participant| which(participant));
+        chosen.map(|participant| participant.shard).collect()
+    }
+}
+
+/// The answer to a commit, unless it says no.
+fn committed(reply: RawDocumentBuf) -> Result<RawDocumentBuf, Fault> {
+    if is_ok(&reply) { Ok(reply) } else { Err(Fault::told((&*reply).try_into()?)) }
+}

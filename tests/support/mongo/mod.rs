@@ -1,0 +1,64 @@
+//! Real MongoDB servers for tests and benchmarks: replica sets and a sharded cluster, each started once for a test binary
+//! and gone when its process is, however that ends; and a proxy that makes the network between bad.
+// Each test binary uses what it needs of this, and a test may give up.
+#![allow(dead_code, unused_imports, clippy::unwrap_used)]
+
+mod binary;
+mod front;
+mod place;
+mod process;
+mod proxy;
+mod replica_set;
+mod sharded;
+mod wire;
+
+use std::panic::resume_unwind;
+use std::sync::OnceLock;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::OnceCell;
+
+pub use place::{Databases, InDatabase};
+pub use process::{Process, Signal};
+pub use proxy::{Line, Proxy, Side, Trap, Weather};
+pub use replica_set::{Layout, ReplicaSet};
+pub use sharded::Sharded;
+
+/// A replica set of one member, shared by the tests of this binary.
+pub async fn one_member() -> &'static ReplicaSet {
+    static SHARED: OnceCell<ReplicaSet> = OnceCell::const_new();
+    SHARED.get_or_init(|| ReplicaSet::start(Layout::default())).await
+}
+
+/// A replica set of three members, shared by the tests of this binary. Whoever kills or freezes one of them has the set
+/// to itself: see [`ReplicaSet::start`].
+pub async fn three_members() -> &'static ReplicaSet {
+    static SHARED: OnceCell<ReplicaSet> = OnceCell::const_new();
+    SHARED.get_or_init(|| ReplicaSet::start(Layout { members: 3, ..Layout::default() })).await
+}
+
+/// A cluster of three shards, shared by the tests of this binary.
+pub async fn three_shards() -> &'static Sharded {
+    static SHARED: OnceCell<Sharded> = OnceCell::const_new();
+    SHARED.get_or_init(|| Sharded::start(3, Layout::default())).await
+}
+
+/// A server that belongs to no replica set.
+pub async fn stand_alone() -> Process {
+    in_background(async {
+        let binary = tokio::task::spawn_blocking(binary::mongod).await.unwrap();
+        Process::start(binary, &["--dbpath".to_owned(), ".".to_owned()]).await
+    })
+    .await
+}
+
+/// What serves all tests runs here: the runtime of a test ends with it.
+fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap())
+}
+
+/// Runs something where it outlives the test that needs it first.
+pub async fn in_background<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    runtime().spawn(work).await.unwrap_or_else(|error| resume_unwind(error.into_panic()))
+}

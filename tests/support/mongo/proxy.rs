@@ -1,0 +1,268 @@
+//! A network between a client and a server that can be made bad: slow, with lost messages, cut for a while; or caught at
+//! the n-th message of one kind, so that a test can end the server between any two statements, or lose an answer.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::in_background;
+use super::wire::{MSG, Message};
+
+/// What the network does to every message.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Weather {
+    /// The mean of what a message and its answer are late together; each is late by up to twice its half.
+    pub latency: Duration,
+    /// The share of messages that are lost, and their connections with them, from 0 to 1.
+    pub loss: f64,
+    /// Whether everything is cut every few seconds, for 0.3 to 3 s.
+    pub cuts: bool,
+}
+
+impl Weather {
+    /// A bad day: 20 ms, 5 % lost, and cuts.
+    pub const BAD: Self = Self { latency: Duration::from_millis(20), loss: 0.05, cuts: true };
+}
+
+/// The state of all connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    Up,
+    /// Nothing gets through; what was sent arrives when the line is up again.
+    Stalled,
+    /// Connections are closed, and new ones too.
+    Down,
+}
+
+/// Which messages of a command are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Request,
+    Reply,
+}
+
+/// A proxy to one server. It serves until it is dropped.
+pub struct Proxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    server: SocketAddr,
+    weather: Mutex<Weather>,
+    line: watch::Sender<Line>,
+    traps: Mutex<Vec<Set>>,
+}
+
+/// A trap that has not closed yet.
+struct Set {
+    side: Side,
+    /// None for all that belongs to a transaction.
+    command: Option<String>,
+    left: usize,
+    caught: oneshot::Sender<()>,
+    verdict: oneshot::Receiver<()>,
+}
+
+/// A message that is waited for, or held. Where this is dropped, nothing is waited for any longer, and a message that is
+/// held is lost, and its connection with it.
+pub struct Trap {
+    caught: oneshot::Receiver<()>,
+    verdict: oneshot::Sender<()>,
+}
+
+impl Trap {
+    /// Waits until the message is there and held.
+    pub async fn caught(&mut self) {
+        (&mut self.caught).await.expect("the proxy is gone");
+    }
+
+    /// Lets the message go on.
+    pub fn release(self) {
+        let _ = self.verdict.send(());
+    }
+}
+
+impl Proxy {
+    /// Starts a proxy to a server, with good weather.
+    pub async fn start(server: SocketAddr) -> Self {
+        in_background(async move {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let (weather, line, traps) = (Mutex::default(), watch::Sender::new(Line::Up), Mutex::default());
+            let shared = Arc::new(Shared { server, weather, line, traps });
+            let tasks = vec![tokio::spawn(accept(shared.clone(), listener)), tokio::spawn(cut(shared.clone()))];
+            Self { address, shared, tasks }
+        })
+        .await
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Changes the weather, for messages to come.
+    pub fn set_weather(&self, weather: Weather) {
+        *self.shared.weather.lock().unwrap() = weather;
+        if !weather.cuts {
+            self.set_line(Line::Up);
+        }
+    }
+
+    /// Changes the state of all connections.
+    pub fn set_line(&self, line: Line) {
+        self.shared.line.send_replace(line);
+    }
+
+    /// Waits for a message: the `nth`, from 1, from now on, of this side of commands with this name. Later messages of its
+    /// connection wait behind it.
+    pub fn trap(&self, side: Side, command: &str, nth: usize) -> Trap {
+        self.set(side, Some(command.to_owned()), nth)
+    }
+
+    /// The same for the statements of transactions, their commits and aborts included, whatever they are.
+    pub fn trap_statement(&self, side: Side, nth: usize) -> Trap {
+        self.set(side, None, nth)
+    }
+
+    fn set(&self, side: Side, command: Option<String>, nth: usize) -> Trap {
+        let ((caught, told), (verdict, sentence)) = (oneshot::channel(), oneshot::channel());
+        self.shared.traps.lock().unwrap().push(Set { side, command, left: nth, caught, verdict: sentence });
+        Trap { caught: told, verdict }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.set_line(Line::Down);
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+async fn accept(shared: Arc<Shared>, listener: TcpListener) {
+    while let Ok((client, _)) = listener.accept().await {
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            let mut line = shared.line.subscribe();
+            tokio::select! {
+                _ = line.wait_for(|line| *line == Line::Down) => {}
+                _ = shared.connect(client) => {}
+            }
+        });
+    }
+}
+
+/// Cuts the line now and then, as long as the weather says so.
+async fn cut(shared: Arc<Shared>) {
+    loop {
+        sleep(Duration::from_secs_f64(2.0 + 3.0 * random())).await;
+        if shared.weather.lock().unwrap().cuts {
+            shared.line.send_replace(if random() < 0.5 { Line::Stalled } else { Line::Down });
+            sleep(Duration::from_secs_f64(0.3 + 2.7 * random())).await;
+            shared.line.send_replace(Line::Up);
+        }
+    }
+}
+
+/// The commands under way on one connection, by the ids of their messages.
+type Commands = Mutex<HashMap<i32, Command>>;
+
+#[derive(Clone)]
+struct Command {
+    name: String,
+    in_transaction: bool,
+}
+
+impl Shared {
+    async fn connect(&self, client: TcpStream) -> io::Result<()> {
+        let server = TcpStream::connect(self.server).await?;
+        client.set_nodelay(true)?;
+        server.set_nodelay(true)?;
+        let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+        let commands = Commands::default();
+        tokio::select! {
+            ended = self.carry(Side::Request, from_client, to_server, &commands) => ended,
+            ended = self.carry(Side::Reply, from_server, to_client, &commands) => ended,
+        }
+    }
+
+    /// Carries messages one way until a side closes the connection, or the network does.
+    async fn carry(
+        &self,
+        side: Side,
+        from: OwnedReadHalf,
+        mut to: OwnedWriteHalf,
+        commands: &Commands,
+    ) -> io::Result<()> {
+        let mut from = BufReader::new(from);
+        let mut line = self.line.subscribe();
+        while let Some(message) = Message::read(&mut from).await? {
+            let weather = *self.weather.lock().unwrap();
+            if weather.latency > Duration::ZERO {
+                sleep(weather.latency.mul_f64(random())).await;
+            }
+            if random() < weather.loss {
+                return Ok(());
+            }
+            if let Some(trap) = self.caught(side, &message, commands) {
+                let _ = trap.caught.send(());
+                if trap.verdict.await.is_err() {
+                    return Ok(());
+                }
+            }
+            let _ = line.wait_for(|line| *line == Line::Up).await;
+            to.write_all(message.bytes()).await?;
+        }
+        Ok(())
+    }
+
+    /// The trap that this message closes.
+    fn caught(&self, side: Side, message: &Message, commands: &Commands) -> Option<Set> {
+        let command = match side {
+            Side::Request => {
+                let command = Command::of(message)?;
+                commands.lock().unwrap().insert(message.id(), command.clone());
+                command
+            }
+            Side::Reply => commands.lock().unwrap().remove(&message.response_to())?,
+        };
+        let mut traps = self.traps.lock().unwrap();
+        traps.retain(|trap| !trap.caught.is_closed());
+        let meant = traps.iter_mut().filter(|trap| trap.side == side && trap.is_for(&command));
+        meant.for_each(|trap| trap.left -= 1);
+        let closed = traps.iter().position(|trap| trap.left == 0)?;
+        Some(traps.remove(closed))
+    }
+}
+
+impl Command {
+    fn of(message: &Message) -> Option<Self> {
+        let body = Some(message).filter(|message| message.kind() == MSG)?.body().ok()?;
+        let name = body.iter().next()?.ok()?.0.as_str().to_owned();
+        Some(Self { name, in_transaction: body.get("autocommit").ok()?.is_some() })
+    }
+}
+
+impl Set {
+    fn is_for(&self, command: &Command) -> bool {
+        self.command.as_ref().map_or(command.in_transaction, |name| *name == command.name)
+    }
+}
+
+/// From 0 to 1.
+fn random() -> f64 {
+    (RandomState::new().hash_one(0) >> 11) as f64 / (1_u64 << 53) as f64
+}

@@ -1,0 +1,132 @@
+//! A sharded cluster: a config server and shards, each a replica set of one member, behind a mongos where one is
+//! installed, and else behind a [`Front`] in this process.
+
+use std::net::SocketAddr;
+use std::panic::resume_unwind;
+use std::path::Path;
+
+use futures_util::future::join_all;
+use mongodb::Client;
+use mongodb::bson::{Bson, Document, doc};
+use tokio::sync::{Mutex, OnceCell};
+use tokio::task::spawn_blocking;
+
+use super::front::{Front, Server};
+use super::process::{Process, client};
+use super::replica_set::{Layout, ReplicaSet};
+use super::{binary, in_background};
+
+/// A sharded cluster. Its servers end when it is dropped.
+pub struct Sharded {
+    pub config: ReplicaSet,
+    /// Named `shard0`, `shard1` and so on, in the cluster as well.
+    pub shards: Vec<ReplicaSet>,
+    router: Router,
+    client: OnceCell<Client>,
+    /// A shard takes part in one move at a time.
+    moves: Mutex<()>,
+}
+
+enum Router {
+    Mongos(Process),
+    Front(Front),
+}
+
+impl Sharded {
+    /// Starts a cluster of its own, whose servers are made as the layout says, but for the number of members.
+    pub async fn start(shards: usize, layout: Layout) -> Self {
+        let layout = Layout { members: 1, ..layout };
+        in_background(async move {
+            let mongos = binary::mongos();
+            let find = if mongos.is_some() { binary::mongod } else { binary::mongod_for_front };
+            let mongod = spawn_blocking(find).await.unwrap_or_else(|error| resume_unwind(error.into_panic()));
+            Self::start_with(mongod, mongos.as_deref(), shards, layout).await
+        })
+        .await
+    }
+
+    async fn start_with(mongod: &Path, mongos: Option<&Path>, shards: usize, layout: Layout) -> Self {
+        let names: Vec<_> = (0..shards).map(|n| format!("shard{n}")).collect();
+        let config = ReplicaSet::start_as("config", Layout { cache: 0.25, ..layout }, mongod, &["--configsvr"]);
+        let shards = join_all(names.iter().map(|name| ReplicaSet::start_as(name, layout, mongod, &["--shardsvr"])));
+        let (config, shards) = tokio::join!(config, shards);
+        let router = match mongos {
+            Some(mongos) => Router::Mongos(start_mongos(mongos, &config, &shards).await),
+            None => Router::Front(start_front(&config, &shards).await),
+        };
+        let cluster = Self { config, shards, router, client: OnceCell::new(), moves: Mutex::new(()) };
+        // Chunks move when a test says so, and not before.
+        cluster.admin(doc! { "balancerStop": 1 }).await.unwrap();
+        cluster
+    }
+
+    /// Where clients reach the cluster.
+    pub fn address(&self) -> SocketAddr {
+        match &self.router {
+            Router::Mongos(mongos) => mongos.address(),
+            Router::Front(front) => front.address(),
+        }
+    }
+
+    /// How to reach a database of the cluster.
+    pub fn uri(&self, database: &str) -> String {
+        self.uri_at(self.address(), database)
+    }
+
+    /// How to reach a database of the cluster by way of a proxy.
+    pub fn uri_at(&self, address: SocketAddr, database: &str) -> String {
+        let options = if matches!(self.router, Router::Front(_)) { "?retryWrites=false" } else { "" };
+        format!("mongodb://{address}/{database}{options}")
+    }
+
+    /// A client of the cluster. It works in every test.
+    pub async fn client(&self) -> &Client {
+        let uri = self.uri("admin");
+        self.client.get_or_init(|| in_background(async move { client(&uri).await })).await
+    }
+
+    /// Runs a command of the `admin` database.
+    pub async fn admin(&self, command: Document) -> mongodb::error::Result<Document> {
+        self.client().await.database("admin").run_command(command).await
+    }
+
+    /// Cuts a collection that is sharded on `_id` at these keys, and gives each shard in turn a piece.
+    pub async fn spread(&self, space: &str, keys: &[Bson]) {
+        for key in keys {
+            self.admin(doc! { "split": space, "middle": { "_id": key } }).await.unwrap();
+        }
+        let starts = [Bson::MinKey].into_iter().chain(keys.iter().cloned());
+        for (start, shard) in starts.zip(self.shards.iter().cycle()) {
+            self.move_chunk(space, start, &shard.name).await.unwrap();
+        }
+    }
+
+    /// Moves the chunk that owns a key to a shard, when the moves before it are over.
+    pub async fn move_chunk(&self, space: &str, key: Bson, shard: &str) -> mongodb::error::Result<()> {
+        let _alone = self.moves.lock().await;
+        self.admin(doc! { "moveChunk": space, "find": { "_id": key }, "to": shard }).await.map(drop)
+    }
+}
+
+async fn start_front(config: &ReplicaSet, shards: &[ReplicaSet]) -> Front {
+    for shard in shards {
+        let wait = doc! { "w": "majority", "wtimeout": 30_000 };
+        let add = doc! { "_configsvrAddShard": host(shard), "name": &shard.name, "writeConcern": wait };
+        config.members[0].admin(add).await.unwrap();
+    }
+    let server = |set: &ReplicaSet| Server { name: set.name.clone(), address: set.host(0) };
+    Front::start([config].into_iter().chain(shards).map(server).collect()).await
+}
+
+async fn start_mongos(binary: &Path, config: &ReplicaSet, shards: &[ReplicaSet]) -> Process {
+    let mongos = Process::start(binary, &["--configdb".to_owned(), host(config)]).await;
+    for shard in shards {
+        mongos.admin(doc! { "addShard": host(shard), "name": &shard.name }).await.unwrap();
+    }
+    mongos
+}
+
+/// A set as the cluster finds it.
+fn host(set: &ReplicaSet) -> String {
+    format!("{}/{}", set.name, set.host(0))
+}

@@ -1,0 +1,158 @@
+//! MongoDB's messages, as far as a router and a proxy look into them: the command's document and its sequences of
+//! documents, read where they lie. See the wire protocol's OP_MSG.
+
+use std::io;
+use std::ops::Range;
+
+use mongodb::bson::RawDocument;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// The kind of message that everything is sent in today, and what drivers greet a server of unknown age with.
+pub const MSG: i32 = 2013;
+pub const QUERY: i32 = 2004;
+const REPLY: i32 = 1;
+
+const HEAD: usize = 16;
+const MOST: usize = 48_000_000 + HEAD;
+const CHECKSUM: u32 = 1;
+const MORE_TO_COME: u32 = 2;
+
+/// A whole message, with its head.
+pub struct Message(Vec<u8>);
+
+impl Message {
+    /// The next message, or nothing where the other side has closed the connection.
+    pub async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Self>> {
+        let mut bytes = vec![0; HEAD];
+        match from.read_exact(&mut bytes).await {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            outcome => outcome?,
+        };
+        let length = i32_at(&bytes, 0).and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
+        if !(HEAD..=MOST).contains(&length) {
+            return Err(malformed());
+        }
+        bytes.resize(length, 0);
+        from.read_exact(&mut bytes[HEAD..]).await?;
+        Ok(Some(Self(bytes)))
+    }
+
+    /// A command.
+    pub fn command(body: &RawDocument) -> Self {
+        Self::reply(0, body)
+    }
+
+    /// The answer to the message with the id `to`.
+    pub fn reply(to: i32, body: &RawDocument) -> Self {
+        Self::with_head(to, MSG, &[&[0; 5], body.as_bytes()].concat())
+    }
+
+    /// The answer to an old query: one document.
+    pub fn query_reply(to: i32, body: &RawDocument) -> Self {
+        let fixed = [8_i32, 0, 0, 0, 1].map(i32::to_le_bytes).concat();
+        Self::with_head(to, REPLY, &[&fixed, body.as_bytes()].concat())
+    }
+
+    fn with_head(to: i32, kind: i32, rest: &[u8]) -> Self {
+        let head = [(HEAD + rest.len()) as i32, 1, to, kind].map(i32::to_le_bytes).concat();
+        Self([&head, rest].concat())
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub fn id(&self) -> i32 {
+        i32_at(&self.0, 4).unwrap_or_default()
+    }
+
+    pub fn response_to(&self) -> i32 {
+        i32_at(&self.0, 8).unwrap_or_default()
+    }
+
+    pub fn kind(&self) -> i32 {
+        i32_at(&self.0, 12).unwrap_or_default()
+    }
+
+    /// Whether the sender waits for an answer.
+    pub fn wants_reply(&self) -> bool {
+        self.flags() & MORE_TO_COME == 0
+    }
+
+    fn flags(&self) -> u32 {
+        i32_at(&self.0, HEAD).unwrap_or_default() as u32
+    }
+
+    /// The document of the command or the answer.
+    pub fn body(&self) -> io::Result<&RawDocument> {
+        let range = self.sections().find(|(kind, _)| *kind == 0).ok_or_else(malformed)?.1;
+        document(&self.0[range])
+    }
+
+    /// The sequences of documents beside it, each with its name.
+    pub fn sequences(&self) -> io::Result<Vec<(&str, Vec<&RawDocument>)>> {
+        let sequence = |range: Range<usize>| {
+            let section = self.0.get(range.start + 4..range.end).ok_or_else(malformed)?;
+            let end = section.iter().position(|byte| *byte == 0).ok_or_else(malformed)?;
+            let name = str::from_utf8(&section[..end]).map_err(|_| malformed())?;
+            Ok((name, documents(&section[end + 1..])?))
+        };
+        self.sections().filter(|(kind, _)| *kind == 1).map(|(_, range)| sequence(range)).collect()
+    }
+
+    /// The same command under another name, always to be answered.
+    pub fn renamed(&self, new: &str) -> io::Result<Self> {
+        let body = self.sections().find(|(kind, _)| *kind == 0).ok_or_else(malformed)?.1;
+        let key = body.start + 5;
+        let old = self.0[key..].iter().position(|byte| *byte == 0).ok_or_else(malformed)?;
+        let mut bytes = [&self.0[..key], new.as_bytes(), &self.0[key + old..self.end()]].concat();
+        let body_length = (body.len() + new.len() - old) as i32;
+        let flags = self.flags() & !(CHECKSUM | MORE_TO_COME);
+        let length = bytes.len() as i32;
+        bytes[..4].copy_from_slice(&length.to_le_bytes());
+        bytes[HEAD..HEAD + 4].copy_from_slice(&flags.to_le_bytes());
+        bytes[body.start..body.start + 4].copy_from_slice(&body_length.to_le_bytes());
+        Ok(Self(bytes))
+    }
+
+    /// Where the sections end: a checksum may follow.
+    fn end(&self) -> usize {
+        if self.flags() & CHECKSUM == 0 { self.0.len() } else { self.0.len() - 4 }
+    }
+
+    /// The kind of each section and where its content is.
+    fn sections(&self) -> impl Iterator<Item = (u8, Range<usize>)> {
+        let (mut at, end) = (HEAD + 4, self.end());
+        std::iter::from_fn(move || {
+            let kind = *self.0.get(at).filter(|_| at < end)?;
+            let length = usize::try_from(i32_at(&self.0, at + 1)?).ok()?;
+            let range = at + 1..at + 1 + length;
+            at = range.end;
+            (range.end <= end).then_some((kind, range))
+        })
+    }
+}
+
+/// Documents that lie one after the other.
+fn documents(mut bytes: &[u8]) -> io::Result<Vec<&RawDocument>> {
+    let mut found = Vec::new();
+    while let Some(length) = i32_at(bytes, 0) {
+        let length = usize::try_from(length).ok().filter(|length| (5..=bytes.len()).contains(length));
+        let (first, rest) = bytes.split_at(length.ok_or_else(malformed)?);
+        found.push(document(first)?);
+        bytes = rest;
+    }
+    Ok(found)
+}
+
+fn document(bytes: &[u8]) -> io::Result<&RawDocument> {
+    RawDocument::from_bytes(bytes).map_err(|_| malformed())
+}
+
+fn i32_at(bytes: &[u8], at: usize) -> Option<i32> {
+    Some(i32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn malformed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "a malformed message")
+}
