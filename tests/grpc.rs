@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may give up")]
 
-#[path = "grpc/life.rs"]
-mod life;
-#[path = "grpc/merging.rs"]
-mod merging;
-#[path = "grpc/tenants.rs"]
-mod tenants;
+mod api {
+    mod life;
+    mod merging;
+    mod tenants;
+}
+
 mod support {
     pub mod calls;
     pub mod server;

@@ -29,7 +29,7 @@ impl Caller for Leaving {
         let mut random = Random::default();
         let patience = Duration::from_micros(random.next() % 20_000);
         let deadline = (random.below(2) == 0).then_some(patience);
-        let client = Client { directory: self.client.directory.clone(), registry: self.client.registry.clone() };
+        let client = self.client.clone();
         let remote = Remote { client, consistency: v1::Consistency::Latest, deadline };
         match deadline {
             Some(_) => remote.call(call, request).await,
@@ -80,7 +80,7 @@ async fn all_at_once(server: &Server) -> Duration {
     let since = Instant::now();
     let mut calls = JoinSet::new();
     for n in 0..200 {
-        let client = Client { directory: client.directory.clone(), registry: client.registry.clone() };
+        let client = client.clone();
         let remote = Remote { client, consistency: v1::Consistency::Linearizable, deadline: None };
         calls.spawn(async move { remote.call(&Call::Resolve(n % 64), None).await });
     }

@@ -9,6 +9,7 @@ use polynym::proto::v1::{self, identifier::Kind};
 use tonic::Status;
 use tonic::transport::Channel;
 
+#[derive(Clone)]
 pub struct Client {
     pub directory: DirectoryServiceClient<Channel>,
     pub registry: RegistryServiceClient<Channel>,

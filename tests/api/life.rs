@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use polynym::proto::v1;
 use tonic::{Code, Status};
 
-use super::support::calls::{Client, email, handle};
-use super::support::status::{Told, outcome, told};
-use super::{fresh, user};
+use crate::support::calls::{Client, email, handle};
+use crate::support::status::{Told, outcome, told};
+use crate::{fresh, user};
 
 fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>) -> Told {
     told(outcome.unwrap_err())
@@ -69,9 +69,9 @@ async fn a_purged_user_is_gone_and_its_handle_is_held() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![email("joe@example.com"), handle("joe")])).await.unwrap();
     let preview = v1::PurgeUserRequest { user_id: joe.user_id.clone(), validate_only: true, ..Default::default() };
-    assert_eq!(client.admin.purge_user(preview).await.unwrap().into_inner().user_ids, [joe.user_id.clone()]);
+    assert_eq!(client.admin.purge_user(preview).await.unwrap().into_inner().user_ids.concat(), joe.user_id);
     assert_eq!(client.get(&joe.user_id).await.unwrap(), joe);
-    assert_eq!(client.purge(&joe.user_id).await.unwrap(), [joe.user_id.clone()]);
+    assert_eq!(client.purge(&joe.user_id).await.unwrap().concat(), joe.user_id);
     let gone = Told::new(Code::NotFound, "USER_NOT_FOUND");
     assert_eq!(refused(client.get(&joe.user_id).await), gone);
     assert_eq!(refused(client.purge(&joe.user_id).await), gone);
@@ -95,7 +95,10 @@ async fn a_former_owner_takes_back_what_others_cannot() {
     client.unlink(&joe.user_id, handle("joe")).await.unwrap();
     let eve = client.create(user("Eve", vec![handle("joe")])).await;
     let told = refused(eve);
-    assert_eq!((told.reason.as_str(), told.fields), ("IDENTITY_HELD", vec!["user.identities[0].identifier".to_owned()]));
+    assert_eq!(
+        (told.reason.as_str(), told.fields),
+        ("IDENTITY_HELD", vec!["user.identities[0].identifier".to_owned()])
+    );
     client.link(&joe.user_id, handle("joe")).await.unwrap();
     client.resolve(handle("joe")).await.unwrap();
 }
