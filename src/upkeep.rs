@@ -42,7 +42,7 @@ async fn init(command: &Init) -> Result<(), Failure> {
         StoreChoice::Mongo(uri) => {
             // Whether anybody reads it does not matter to what is made.
             let say = |line: &str| drop(output::print(&format!("{line}\n")));
-            mongo::init(uri.as_str(), &InitOptions { tenants }, &say)
+            mongo::init(uri.as_str(), &InitOptions { tenants, spread: !command.no_spread }, &say)
                 .await
                 .map_err(|error| other(format!("{uri}: {error}")))
         }

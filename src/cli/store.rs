@@ -53,6 +53,9 @@ pub struct Init {
     /// tenant `default` are. May be given more than once.
     #[arg(long = "tenant", value_name = "TENANT")]
     pub tenants: Vec<String>,
+    /// On a sharded cluster: leave it to the balancer to spread the collections over the shards.
+    #[arg(long, conflicts_with = "tenants")]
+    pub no_spread: bool,
     /// Which store.
     #[command(flatten)]
     pub settings: Flags<config::Store>,

@@ -74,7 +74,9 @@ impl Resolve for StoreReport {
 pub fn choice(text: &str) -> Result<StoreChoice, String> {
     match text.split_once(':') {
         Some(("embedded", folder)) if !folder.is_empty() => Ok(StoreChoice::Embedded(folder.into())),
-        Some(("mongodb" | "mongodb+srv", _)) => MongoUri::parse(text).map(StoreChoice::Mongo),
+        Some(("mongodb" | "mongodb+srv", place)) if place.starts_with("//") => {
+            MongoUri::parse(text).map(StoreChoice::Mongo)
+        }
         _ => Err(FORMS.to_owned()),
     }
 }

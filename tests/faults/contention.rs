@@ -37,7 +37,7 @@ async fn crowd() {
     let set = shared().await;
     let name = fresh();
     let database = set.members[0].database(&name).await;
-    prepare(&database).await;
+    prepare(set, &name).await;
     // Two stores, as two servers have them: neither knows what the other does.
     let mut to: Vec<Arc<dyn Caller>> = Vec::new();
     for _ in 0..2 {
@@ -75,7 +75,7 @@ async fn swap(time: Duration) {
     let set = shared().await;
     let name = fresh();
     let database = set.members[0].database(&name).await;
-    prepare(&database).await;
+    prepare(set, &name).await;
     let mut to: Vec<Arc<dyn Caller>> = Vec::new();
     for _ in 0..2 {
         let store = open(&set.uri(&name, ""), Options::default(), true).await;

@@ -65,7 +65,7 @@ impl Stage {
         let set = ReplicaSet::start(Layout { members: 3, ..Layout::default() }).await;
         limit_transactions(&set.members).await;
         let name = fresh();
-        prepare(&set.primary().await.database(&name).await).await;
+        prepare(&set, &name).await;
         let uri = set.uri(&name, "");
         let store = open(&uri, Options::default(), true).await;
         let direct: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Linearizable });

@@ -22,7 +22,7 @@ async fn on_a_set(time: Duration, coalesce: bool) {
     let set = shared().await;
     let name = fresh();
     let database = set.members[0].database(&name).await;
-    prepare(&database).await;
+    prepare(set, &name).await;
     let mut to: Vec<Arc<dyn Caller>> = Vec::new();
     for consistency in [Consistency::Latest, Consistency::Linearizable] {
         let store = open(&set.uri(&name, ""), Options::default(), coalesce).await;

@@ -244,7 +244,7 @@ async fn kill_at(moments: impl Fn(bool) -> &'static [Moment]) {
     for (kind, with_request) in KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
         let (proxy, name) = (Proxy::start(set.members[0].address()).await, fresh());
         let database = set.members[0].database(&name).await;
-        prepare(&database).await;
+        prepare(set, &name).await;
         databases.push(database);
         let uri = format!("mongodb://{}/{name}?directConnection=true", proxy.address());
         jobs.spawn(Job { kind, with_request, uri, proxy, count: count.clone() }.run(moments(with_request)));

@@ -45,7 +45,7 @@ async fn leave(time: Duration) {
     let set = shared().await;
     let name = fresh();
     let database = set.members[0].database(&name).await;
-    prepare(&database).await;
+    prepare(set, &name).await;
     let uri = set.uri(&name, "");
     let store = open(&uri, Options::default(), false).await;
     let direct: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });

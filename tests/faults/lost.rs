@@ -68,7 +68,7 @@ impl Stage {
     async fn new(uri: impl FnOnce(&str) -> String, timeout: Duration) -> Self {
         let set = shared().await;
         let (server, name) = (&set.members[0], fresh());
-        prepare(&server.database(&name).await).await;
+        prepare(set, &name).await;
         let store = open(&uri(&name), Options { timeout }, false).await;
         let healthy = open(&set.uri(&name, ""), Options::default(), false).await;
         let consistency = Consistency::Linearizable;

@@ -57,7 +57,8 @@ async fn migrate(time: Duration, coalesce: bool) -> (Count, usize, usize) {
     let shards: Vec<_> = cluster.shards.iter().map(|shard| &shard.members[0]).collect();
     limit_transactions(shards.iter().copied()).await;
     let name = fresh();
-    let database = prepare_sharded(cluster, &name).await;
+    prepare_sharded(cluster, &name).await;
+    let database = cluster.client().await.database(&name);
     let store = open(&cluster.uri(&name), Options::default(), coalesce).await;
     let caller: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });
     let plan = Plan { gets: true, callers: 8, ..Plan::default() };

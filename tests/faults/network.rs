@@ -20,7 +20,7 @@ async fn suffer(time: Duration, coalesce: bool) -> Count {
     let set = shared().await;
     let (proxy, name) = (Proxy::start(set.members[0].address()).await, fresh());
     let database = set.members[0].database(&name).await;
-    prepare(&database).await;
+    prepare(set, &name).await;
     let uri = format!("mongodb://{}/{name}?directConnection=true", proxy.address());
     let store = open(&uri, Options::default(), coalesce).await;
     let caller: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });
@@ -76,7 +76,7 @@ async fn a_stalled_network_holds_nobody_for_good() {
     let set = shared().await;
     let (proxy, name) = (Proxy::start(set.members[0].address()).await, fresh());
     let database = set.members[0].database(&name).await;
-    prepare(&database).await;
+    prepare(set, &name).await;
     let uri = format!("mongodb://{}/{name}?directConnection=true", proxy.address());
     let timeout = Duration::from_secs(2);
     let store = open(&uri, Options { timeout }, true).await;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use mongodb::Database;
 use mongodb::bson::Binary;
 use mongodb::bson::{Bson, doc, spec::BinarySubtype};
 use polynym::directory::Store;
@@ -14,7 +13,7 @@ use polynym::store::mongo::{Mongo, Options};
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::caller::key;
-use crate::servers::{Process, ReplicaSet, Sharded, one_member};
+use crate::servers::{Process, ReplicaSet, Sharded, make, one_member};
 use crate::users;
 
 /// For how long servers keep a transaction whose client is gone. MongoDB's own choice is a minute.
@@ -58,29 +57,16 @@ pub async fn limit_transactions(servers: impl IntoIterator<Item = &Process>) {
 }
 
 /// Makes an empty store on a replica set.
-pub async fn prepare(database: &Database) {
-    for collection in COLLECTIONS {
-        database.create_collection(collection).await.unwrap();
-    }
-    mark(database).await;
-}
-
-async fn mark(database: &Database) {
-    let concern = mongodb::options::WriteConcern::majority();
-    database.collection("meta").insert_one(doc! { "_id": "schema", "v": 1_i64 }).write_concern(concern).await.unwrap();
+pub async fn prepare(set: &ReplicaSet, name: &str) {
+    make(set.uri(name, "")).await;
 }
 
 /// Makes an empty store on a cluster, with chunks of all collections on all shards.
-pub async fn prepare_sharded(cluster: &Sharded, name: &str) -> Database {
-    cluster.admin(doc! { "enableSharding": name }).await.unwrap();
+pub async fn prepare_sharded(cluster: &Sharded, name: &str) {
+    make(cluster.uri(name)).await;
     for collection in COLLECTIONS {
-        let space = format!("{name}.{collection}");
-        cluster.admin(doc! { "shardCollection": &space, "key": { "_id": 1 } }).await.unwrap();
-        cluster.spread(&space, &points(collection)).await;
+        cluster.spread(&format!("{name}.{collection}"), &points(collection)).await;
     }
-    let database = cluster.client().await.database(name);
-    mark(&database).await;
-    database
 }
 
 /// Where a collection can be cut.

@@ -44,3 +44,21 @@ async fn what_is_wrong_with_a_uri_is_said() {
     let error = refusal("mongodb://127.0.0.1:1/polynym?serverSelectionTimeoutMS=200").await;
     assert!(matches!(error, OpenError::Unreachable(_)), "{error}");
 }
+
+#[tokio::test]
+async fn a_store_of_which_a_part_is_missing_is_refused() {
+    let place = Databases::of_set(servers::one_member().await, "").place();
+    place.mongo().await.unwrap();
+    let database = servers::one_member().await.client().await.database(place.name().await);
+    let requests = database.collection::<Document>("requests");
+    requests.drop_index("t_1").await.unwrap();
+    let error = place.mongo().await.err().expect("a store without an index was opened");
+    assert!(matches!(&error, OpenError::Incomplete { what, .. } if what.contains("index")), "{error}");
+    assert!(error.to_string().contains("polynym store init"), "{error}");
+    requests.drop().await.unwrap();
+    let error = place.mongo().await.err().expect("a store without a collection was opened");
+    assert!(matches!(&error, OpenError::Incomplete { what, .. } if what.contains("collection requests")), "{error}");
+    database.create_collection("requests").capped(true).size(4096).await.unwrap();
+    let error = place.mongo().await.err().expect("a store with a foreign collection was opened");
+    assert!(matches!(&error, OpenError::Foreign { what, .. } if what.contains("requests")), "{error}");
+}

@@ -24,7 +24,8 @@ const KINDS: [&str; 5] = ["email", "handle", "phone", "social", "url"];
 async fn run(uri: &str, tenants: &[&str]) -> Result<Vec<String>, OpenError> {
     let said = Mutex::new(Vec::new());
     let tenants = tenants.iter().map(|name| Tenant::parse(name).unwrap()).collect();
-    init(uri, &InitOptions { tenants }, &|line| said.lock().unwrap().push(line.to_owned())).await?;
+    init(uri, &InitOptions { tenants, ..InitOptions::default() }, &|line| said.lock().unwrap().push(line.to_owned()))
+        .await?;
     Ok(said.into_inner().unwrap())
 }
 

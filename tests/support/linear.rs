@@ -114,7 +114,7 @@ impl<M: Model> Search<'_, M> {
             let fits = |n: &usize| M::is_read(call(*n)) && M::step(&state, call(*n)).is_some();
             let reads: Vec<usize> = candidates.iter().copied().filter(fits).collect();
             if reads.is_empty() {
-                let next = self.by_urgency(candidates);
+                let next = self.by_urgency(candidates, &state);
                 return self.seen.insert((done.clone(), state.clone())).then_some(Node { done, state, next });
             }
             reads.into_iter().for_each(|n| done.add(n));
@@ -139,9 +139,12 @@ impl<M: Model> Search<'_, M> {
         found
     }
 
-    /// Those that are to be tried first come last: what was answered soonest, and at the end what need not happen.
-    fn by_urgency(&self, mut candidates: Vec<usize>) -> Vec<usize> {
-        candidates.sort_by_key(|n| std::cmp::Reverse(self.events[*n].end.unwrap_or(u64::MAX)));
+    /// Those that are to be tried first come last: what changes nothing here, for this state may never come again; then
+    /// what was answered soonest, and at the end what need not happen.
+    fn by_urgency(&self, mut candidates: Vec<usize>, state: &M::State) -> Vec<usize> {
+        let changes_nothing = |n: usize| M::step(state, &self.events[n].call).as_ref() == Some(state);
+        candidates
+            .sort_by_cached_key(|n| (changes_nothing(*n), std::cmp::Reverse(self.events[*n].end.unwrap_or(u64::MAX))));
         candidates
     }
 

@@ -8,6 +8,7 @@ use mongodb::{Client, Database};
 
 use super::error::OpenError;
 use super::schema::{ID, META, RULES, SCHEMA, VERSION};
+use super::survey::{obstacle, survey};
 
 /// Connections at once: look-ups share them, mutations take one each while they last.
 const MAX_POOL: u32 = 100;
@@ -62,4 +63,19 @@ pub async fn check_schema(database: &Database) -> Result<(), OpenError> {
         Ok(found) => Err(OpenError::Version { database: name(), found }),
         Err(_) => Err(OpenError::Foreign { database: name(), what: format!("{META} without a version") }),
     }
+}
+
+/// Makes sure that the store has all that it needs, as far as those can see who may only read and write it: how it is
+/// sharded, the cluster tells administrators alone.
+///
+/// # Errors
+/// [`OpenError::Foreign`], [`OpenError::Incomplete`], or what the server says.
+pub async fn check_complete(database: &Database) -> Result<(), OpenError> {
+    let found = survey(database, None).await?;
+    let name = || database.name().to_owned();
+    if let Some(what) = obstacle(&found, true, false) {
+        return Err(OpenError::Foreign { database: name(), what });
+    }
+    let missing: Vec<_> = found.iter().flat_map(|found| found.missing(false)).collect();
+    if missing.is_empty() { Ok(()) } else { Err(OpenError::Incomplete { database: name(), what: missing.join(", ") }) }
 }

@@ -20,10 +20,18 @@ use crate::directory::Tenant;
 const EXISTS: i32 = 48;
 
 /// What [`init`] is asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitOptions {
     /// The tenants whose claims are spread over all shards at once, beside [`Tenant::DEFAULT`].
     pub tenants: Vec<Tenant>,
+    /// Whether collections are cut and placed over all shards at once, or left to the balancer.
+    pub spread: bool,
+}
+
+impl Default for InitOptions {
+    fn default() -> Self {
+        Self { tenants: Vec::new(), spread: true }
+    }
 }
 
 /// Makes a store in the database that `uri` names, and tells `progress` of each step in a sentence. What is there already
@@ -46,7 +54,7 @@ pub async fn init(uri: &str, options: &InitOptions, progress: &(dyn Fn(&str) + S
         make(&database, found, progress).await?;
     }
     if let Some(cluster) = &cluster {
-        spread(cluster, &found, options, progress).await?;
+        shard(cluster, &found, options, progress).await?;
     }
     finish(&database, progress).await
 }
@@ -103,8 +111,8 @@ async fn create(database: &Database, name: &str) -> Result<bool, DriverError> {
     }
 }
 
-/// Shards the collections, cuts them, and gives each shard its ranges.
-async fn spread(
+/// Shards the collections and, where that is wanted, cuts them and gives each shard its ranges.
+async fn shard(
     cluster: &Cluster,
     found: &[Found],
     options: &InitOptions,
@@ -119,6 +127,9 @@ async fn spread(
     for name in found.iter().map(|found| found.name) {
         let sharded = cluster.shard(name).await?;
         progress(&format!("{name}: {}", if sharded { "sharded on _id" } else { "was sharded on _id" }));
+        if !options.spread {
+            continue;
+        }
         let ranges = match name {
             IDENTITIES => spread::of_claims(&tenants, shards.len()),
             // Few, and seldom read: servers remember them.

@@ -82,6 +82,7 @@ impl Mongo {
     pub async fn open(uri: &str, options: Options) -> Result<Self, OpenError> {
         let database = connect::connect(uri).await?;
         connect::check_schema(&database).await?;
+        connect::check_complete(&database).await?;
         database.client().warm_connection_pool().await;
         Ok(Self {
             collections: Arc::new(Collections::new(database, options.timeout)),

@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::OnceCell;
 
-pub use place::{Databases, InDatabase};
+pub use place::{Databases, InDatabase, make};
 pub use process::{Process, Signal};
 pub use proxy::{Line, Proxy, Side, Trap, Weather};
 pub use replica_set::{Layout, ReplicaSet};

@@ -106,9 +106,10 @@ impl Databases {
     }
 }
 
-/// Makes a store. The compiler cannot tell that this may change threads, so it has one of its own.
-async fn make(uri: String) {
-    let init = move || runtime().block_on(init(&uri, &InitOptions::default(), &|_| ()));
+/// Makes a store that is not spread. The compiler cannot tell that this may change threads, so it has one of its own.
+pub async fn make(uri: String) {
+    let options = InitOptions { spread: false, ..InitOptions::default() };
+    let init = move || runtime().block_on(init(&uri, &options, &|_| ()));
     spawn_blocking(init).await.unwrap().unwrap();
 }
 
@@ -128,14 +129,10 @@ async fn spread(cluster: &Sharded, name: &str) {
     };
     let ids: Vec<_> = split_points(3).iter().map(id).collect();
     let keys = ["default,f", "default,i"].map(Bson::from);
+    make(cluster.uri(name)).await;
     for (collection, cuts) in COLLECTIONS.into_iter().zip([&ids[..], &keys, &ids]) {
-        let space = format!("{name}.{collection}");
-        cluster.admin(doc! { "shardCollection": &space, "key": { "_id": 1 } }).await.unwrap();
-        cluster.spread(&space, cuts).await;
+        cluster.spread(&format!("{name}.{collection}"), cuts).await;
     }
-    let meta = cluster.client().await.database(name).collection::<Document>("meta");
-    let schema = doc! { "_id": "schema", "v": 1_i64 };
-    meta.insert_one(schema).write_concern(WriteConcern::majority()).await.unwrap();
 }
 
 /// A place in a database, which is chosen when it is opened first.
