@@ -91,7 +91,7 @@ async fn a_cluster_has_chunks_of_everything_on_every_shard() {
     assert!(matches!(opens(&uri).await, Err(OpenError::NotInitialised { .. })));
     let said = run(&uri, &["acme"]).await.unwrap();
     println!("{}", said.join("\n"));
-    let [users, identities, requests] = all_chunks(cluster, "init_spread").await.try_into().unwrap();
+    let [users, identities, requests, _] = all_chunks(cluster, "init_spread").await.try_into().unwrap();
     for chunks in [&users, &requests] {
         assert_eq!(by_shard(chunks.values()), BTreeMap::from([("shard0", 4), ("shard1", 4), ("shard2", 4)]));
     }
@@ -195,7 +195,7 @@ async fn an_interrupted_run_is_finished_by_the_next() {
         let opened = opens(&uri).await;
         assert!(matches!(opened, Err(OpenError::NotInitialised { .. })), "a store after {lines} steps");
         run(&uri, &[]).await.unwrap();
-        let [users, identities, requests] =
+        let [users, identities, requests, _] =
             all_chunks(cluster, &format!("init_stopped{lines}")).await.try_into().unwrap();
         assert_eq!((users.len(), identities.len(), requests.len()), (12, 32, 12), "after {lines} steps");
         opens(&uri).await.unwrap().mutate(users::creation(1)).await.unwrap();

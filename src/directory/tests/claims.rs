@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::super::settle::{Changes, Transition, add_changes};
-use super::{Change, Claim, Record, Tenant, any_user, id, mutation, user};
+use super::{Change, Claim, Decision, Draft, Record, Tenant, View, any_user, draft, id, mutation, user};
 use crate::identifier::IdentityKey;
 
 /// The claims of a user, as its identities say.
@@ -41,6 +41,16 @@ fn claims_are_those_that_only_one_state_has() {
     assert_eq!(of((true, false)), ["default,handle,a"]);
     assert_eq!(of((true, true)), ["default,email,joe@example.com"], "inside of what differs");
     assert!(all.values().flat_map(|(before, after)| [before, after]).flatten().all(|claim| claim.owner == Some(id(1))));
+}
+
+#[test]
+fn a_handle_costs_a_claim_and_its_guard_another() {
+    let names = [("handle:scope", 1), ("handle:joé", 2), ("handle:ѕсоре", 2), ("email:é@example.com", 1)];
+    for (name, count) in names {
+        let creation = mutation(Change::Create(Draft { identities: vec![draft(name)], ..Draft::default() }));
+        let Ok(Decision::Done(effects)) = creation.decide(&View::assuming_free()) else { panic!("{name}") };
+        assert_eq!(effects.claims.len(), count, "{name}");
+    }
 }
 
 proptest! {

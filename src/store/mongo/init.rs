@@ -132,8 +132,8 @@ async fn shard(
         }
         let ranges = match name {
             IDENTITIES => spread::of_claims(&tenants, shards.len()),
-            // Few, and seldom read: servers remember them.
-            TENANTS => Vec::new(),
+            // They are few, and servers remember them.
+            TENANTS => continue,
             _ => spread::of_ids(shards.len()),
         };
         place(cluster, name, &ranges, &shards, progress).await?;
