@@ -326,8 +326,12 @@ impl World {
             world.people.iter().flat_map(of).collect()
         };
         let (had, has) = (claims(before), claims(self));
+        // Two handles of one user can have the same guard.
+        let count =
+            |all: &[_], wanted: &(IdentityKey, bool, LocalityId)| all.iter().filter(|claim| *claim == wanted).count();
+        let is_new = |claim: &(IdentityKey, bool, LocalityId)| count(&has, claim) > count(&had, claim);
         let mut refusals = Vec::new();
-        for (n, (key, guard, id)) in has.iter().enumerate().filter(|(_, claim)| !had.contains(claim)) {
+        for (n, (key, guard, id)) in has.iter().enumerate().filter(|(_, claim)| is_new(claim)) {
             let field = field(mutation, key);
             let others = has.iter().enumerate().filter(|(m, (other, ..))| *m != n && other == key);
             for (_, (_, other_guard, owner)) in others {
