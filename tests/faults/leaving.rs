@@ -53,14 +53,15 @@ async fn leave(time: Duration) {
     // The users are made by one who waits.
     let (_, before) = Load::start(Plan { callers: 0, ..plan }, &[direct]).await.stop().await;
     let server = tokio::task::spawn_blocking(move || Server::start(&["--store", &uri])).await.unwrap();
-    let leaving: Arc<dyn Caller> = Arc::new(Leaving { client: Client::connect(&server.url).await });
+    let mut client = Client::connect(&server.url).await;
+    client.hold_nothing().await;
+    let leaving: Arc<dyn Caller> = Arc::new(Leaving { client: client.clone() });
     let load = Load::resume(plan, &[leaving], before);
     sleep(time).await;
     let (ledger, before) = load.stop().await;
     let waited = no_transaction(&[&set.members[0]], LIFETIME).await;
     let after = State::read(&database).await;
     let answered = all_at_once(&server).await;
-    let client = Client::connect(&server.url).await;
     after.is_found(&Remote { client, consistency: v1::Consistency::Latest, deadline: None }).await;
     tell(&format!(
         "callers that leave: {}; no transaction was open {waited:.1?} after the last, and 200 calls at once were answered \

@@ -8,6 +8,7 @@ use polynym::locality::LocalityId;
 use polynym::store::embedded::{Embedded, Options};
 use redb::{Database, TableDefinition, WriteTransaction};
 use tempfile::TempDir;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::damage::{self, Breakable};
 use crate::server::Server;
@@ -80,12 +81,13 @@ impl Breakable for Folder {
         self.put(key, &claim);
     }
 
-    /// As the store's schema has it: a message whose first field is the user.
+    /// As the store's schema has it: a message whose first field is the user, and its hash.
     async fn put_user(&self, id: LocalityId, user: &User) {
         let wire = WireUser::of(user).into_bytes();
         let mut record = vec![0x0a, wire.len() as u8 | 0x80, (wire.len() >> 7) as u8];
         assert!((0x80..0x4000).contains(&wire.len()));
         record.extend(wire);
+        record.extend(xxh3_64(&record).to_le_bytes());
         self.put_record(id, &record);
     }
 

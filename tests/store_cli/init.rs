@@ -264,8 +264,8 @@ async fn what_others_made_is_refused() {
         database.run_command(doc! { "create": "identities", "collation": collation }).await.unwrap();
     })
     .await;
-    assert_refused(&uri("init_newer"), &["schema version 2", "knows version 1"], async |database| {
-        database.collection("meta").insert_one(doc! { "_id": "schema", "v": 2_i64 }).await.unwrap();
+    assert_refused(&uri("init_newer"), &["schema version 3", "knows version 2"], async |database| {
+        database.collection("meta").insert_one(doc! { "_id": "schema", "v": 3_i64 }).await.unwrap();
     })
     .await;
     assert_refused(&uri("init_unversioned"), &["meta without a version"], async |database| {
@@ -273,7 +273,7 @@ async fn what_others_made_is_refused() {
     })
     .await;
     // The server refuses the newer one, too.
-    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 2, .. })));
+    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 3, .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -287,7 +287,7 @@ async fn what_is_sharded_otherwise_is_refused() {
     .await;
     assert_refused(&cluster.uri("init_unsharded"), &["users holds documents and is not sharded"], async |database| {
         database.collection("users").insert_one(doc! { "_id": 1 }).await.unwrap();
-        database.collection("meta").insert_one(doc! { "_id": "schema", "v": 1_i64 }).await.unwrap();
+        database.collection("meta").insert_one(doc! { "_id": "schema", "v": 2_i64 }).await.unwrap();
     })
     .await;
 }

@@ -149,6 +149,13 @@ impl Client {
         Ok(self.admin.update_tenant(request).await?.into_inner().tenant.unwrap())
     }
 
+    /// Has the default tenant hold nothing: what is given up is free.
+    pub async fn hold_nothing(&mut self) {
+        let update_mask = Some(prost_types::FieldMask { paths: vec!["holds".to_owned()] });
+        let request = v1::UpdateTenantRequest { update_mask, ..Default::default() };
+        self.admin.update_tenant(request).await.unwrap();
+    }
+
     pub async fn verify(&mut self, user_id: &str, identifier: v1::Identifier, verified: bool, by: &str) -> Outcome {
         let request = v1::VerifyIdentityRequest {
             user_id: user_id.to_owned(),
