@@ -289,6 +289,32 @@ pub async fn of_two_merges_into_each_other_one_happens(f: Fixture) -> Result<(),
     Ok(())
 }
 
+/// A user is merged into another while one of the two is purged: whichever comes first, the other is refused or takes both.
+pub async fn a_merge_and_a_purge_at_once_leave_nothing_behind(f: Fixture) -> Result<(), Failure> {
+    for n in 0..20 {
+        let owns = [format!("handle:a{n}"), format!("handle:b{n}")];
+        let (a, b) = (f.create(&[&owns[0]]).await?, f.create(&[&owns[1]]).await?);
+        let purged = if n % 2 == 0 { &a } else { &b };
+        let (merge, purge) = (f.mutation(a.id, merge(&b)), f.mutation(purged.id, Change::Purge));
+        let store = f.store.clone();
+        let purging = tokio::spawn(async move { store.mutate(purge).await });
+        let merged = f.mutate(merge).await;
+        let purged_both = purging.await?;
+        let left: Vec<_> = f.invariants(&[a.id, b.id], &owns).await?.iter().map(|user| user.id).collect();
+        let (expected, refusal) = match (&merged, &purged_both, n % 2) {
+            (Ok(_), Ok(_), 0) => (vec![], None),
+            (Ok(_), Err(error), 1) => (vec![a.id, b.id], Some((error, Error::UserMerged { user: b.id, into: a.id }))),
+            (Err(error), Ok(_), 0) => (vec![b.id], Some((error, Error::UserNotFound))),
+            (Err(error), Ok(_), _) => (vec![a.id], Some((error, Error::UserNotFound))),
+            other => return Err(format!("neither order gives this: {other:?}").into()),
+        };
+        equal(&left, &expected, "who is left")?;
+        let is_right = refusal.is_none_or(|(error, wanted)| format!("{error:?}") == format!("{wanted:?}"));
+        ensure(is_right, format!("another refusal: {merged:?}, {purged_both:?}"))?;
+    }
+    Ok(())
+}
+
 /// While users are merged and unmerged, links and unlinks on both sides: nothing is lost or doubled.
 pub async fn merges_among_other_changes_keep_identifiers_apart(f: Fixture) -> Result<(), Failure> {
     let users = [f.create(&["handle:a"]).await?, f.create(&["handle:b"]).await?, f.create(&["handle:c"]).await?];
