@@ -64,11 +64,13 @@ impl Directory {
         }
     }
 
-    /// The rules of a tenant in which something is to be changed: the first change makes the tenant, unless only admins do.
-    pub(super) async fn policies_to_change(&self, name: &Tenant) -> Result<Arc<Policies>, Error> {
+    /// The rules of a tenant in which something is to be changed: the first change makes the tenant, unless only admins do,
+    /// or it is a dry run.
+    pub(super) async fn policies_to_change(&self, name: &Tenant, dry_run: bool) -> Result<Arc<Policies>, Error> {
         match self.tenants.policies(&*self.store, name).await? {
             Some(policies) => Ok(policies),
             None if self.closed => Err(Error::TenantNotFound),
+            None if dry_run => Ok(Arc::default()),
             None => {
                 let change = Change::SetTenant(PolicyUpdate::default());
                 let mutation = Mutation::new(name.clone(), self.ids.next_id(), Timestamp::now(), change);

@@ -26,13 +26,16 @@ impl Directory {
         }
     }
 
-    /// Does what is due now, a page of it; tells how much that was.
+    /// Does what is due now, a page of it; tells how much that was. What fails for one user keeps no other waiting.
     async fn tend_once(&self) -> Result<usize, Error> {
         let due = self.store.due(Timestamp::now(), PAGE).await?;
-        for (tenant, id) in &due {
-            self.tend_user(tenant.clone(), *id).await?;
+        let mut done = Ok(due.len());
+        for (tenant, id) in due {
+            if let Err(error) = self.tend_user(tenant, id).await {
+                done = Err(error);
+            }
         }
-        Ok(due.len())
+        done
     }
 
     async fn tend_user(&self, tenant: Tenant, id: LocalityId) -> Result<(), Error> {

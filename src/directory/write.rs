@@ -173,9 +173,9 @@ impl Directory {
         user_id: LocalityId,
         change: Change,
     ) -> Result<Outcome, Error> {
-        let policies = self.policies_to_change(&call.tenant).await?;
+        let dry_run = call.dry_run;
+        let policies = self.policies_to_change(&call.tenant, dry_run).await?;
         let mutation = self.mutation(call, user_id, change, policies)?;
-        let dry_run = mutation.dry_run;
         let outcome = self.store.mutate(mutation).await?;
         if let (Report::Displaced(losers), false) = (&outcome.report, dry_run) {
             self.tell_displaced(user_id, losers);
