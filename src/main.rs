@@ -7,16 +7,28 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use mimalloc::MiMalloc;
-use polynym::cli::{self, Arguments};
+use polynym::cli::{self, Arguments, Failure};
 
 /// Pages of the cache come and go on every thread: the system's allocator would keep as much again for itself.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    let Arguments { command } = Arguments::parse();
+    let Arguments { command } = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(told) => return print(&told),
+    };
     match cli::run(command, serve::run, upkeep::run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
+    }
+}
+
+/// Prints help, the version, or what is wrong with the arguments.
+fn print(told: &clap::Error) -> ExitCode {
+    match told.print() {
+        Ok(()) if told.use_stderr() => ExitCode::from(2),
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => Failure::from(error).report(),
     }
 }

@@ -34,7 +34,18 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let mut stop = runtime.block_on(async { Stop::new() })?;
     let place = Place::new(&settings.store)?;
     stop.temporary = place.temporary().map(Path::to_owned);
-    let kept = runtime.block_on(Kept::open(&place, &settings))?;
+    let opened = runtime.block_on(async {
+        tokio::select! {
+            kept = Kept::open(&place, &settings) => kept.map(Some),
+            () = stop.signalled() => Ok(None),
+        }
+    });
+    let Some(kept) = opened? else {
+        // The disk may take its time: until a store is open, ending the program changes nothing in it.
+        runtime.shutdown_background();
+        tracing::info!("stopped before the store was open");
+        return Ok(());
+    };
     let outcome = runtime.block_on(serve(&settings, stop, listener, kept.store(settings.coalesce)));
     runtime.block_on(kept.finished());
     // What the runtime still holds must go before the store, and closing the store waits for its writer.
@@ -91,8 +102,10 @@ impl Kept {
         };
         let group_limit = if settings.group_commit { embedded::Options::default().group_limit } else { 1 };
         let options = embedded::Options { cache_bytes: settings.cache_bytes, group_limit };
-        let opened = Embedded::open(folder, options).map_err(|error| Failure::Other(error.to_string()))?;
-        Ok(Self::Embedded(Arc::new(opened)))
+        let folder = folder.to_owned();
+        let opened = tokio::task::spawn_blocking(move || Embedded::open(&folder, options)).await;
+        let opened = opened.map_err(|error| Failure::Other(format!("the store cannot be opened: {error}")))?;
+        Ok(Self::Embedded(Arc::new(opened.map_err(|error| Failure::Other(error.to_string()))?)))
     }
 
     /// What the directory asks. Only where a look-up goes to another machine is it worth sharing.
@@ -158,6 +171,7 @@ fn limits(settings: &Serve) -> Limits {
         attributes: settings.max_attributes,
         holds: settings.max_holds,
         merged: settings.max_merged,
+        bytes: settings.max_user_bytes,
     }
 }
 
@@ -220,12 +234,17 @@ impl Stop {
         })
     }
 
-    /// Returns at the first signal. A Ctrl-C after it ends the program at once.
-    async fn requested(mut self) {
+    /// Returns at the first signal.
+    async fn signalled(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
+    }
+
+    /// Returns at the first signal. A Ctrl-C after it ends the program at once.
+    async fn requested(mut self) {
+        self.signalled().await;
         tracing::info!("stopping: calls under way may finish; Ctrl-C stops at once");
         tokio::spawn(async move {
             self.interrupt.recv().await;

@@ -4,13 +4,14 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
 /// Starts logging to standard error: for people, or (`json`) one JSON object a line. `filter` is a level such as
-/// `info`, or levels for parts of the program such as `polynym=debug,warn`. Only the first call counts.
+/// `info`, or levels for parts of the program such as `polynym=debug,warn`. What callers do to their connections is told
+/// by the HTTP/2 library, and only where `filter` names it (`h2=warn`). Only the first call counts.
 ///
 /// # Errors
 /// Where `filter` is not one.
 pub fn init(json: bool, filter: &str) -> Result<(), ParseError> {
-    let filter = EnvFilter::try_new(filter)?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(but_for_h2(filter)?).with_writer(std::io::stderr).with_target(false);
     let started = if json {
         builder.json().flatten_event(true).try_init()
     } else {
@@ -23,8 +24,25 @@ pub fn init(json: bool, filter: &str) -> Result<(), ParseError> {
     Ok(())
 }
 
+fn but_for_h2(filter: &str) -> Result<EnvFilter, ParseError> {
+    EnvFilter::try_new(format!("h2=off,{filter}"))
+}
+
 /// Tells where a panic happened, and not what it says: that may hold personal data.
 fn tell_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     tracing::error!(place, "a panic");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::but_for_h2;
+
+    #[test]
+    fn the_http2_library_is_heard_only_where_it_is_named() {
+        let filter = |text: &str| but_for_h2(text).unwrap().to_string();
+        assert!(filter("debug").contains("h2=off"));
+        let named = filter("info,h2=warn");
+        assert!(named.contains("h2=warn") && !named.contains("off"), "{named}");
+    }
 }

@@ -12,6 +12,7 @@ mod cli {
     mod offline;
     mod sample;
     mod serving;
+    mod strangers;
 }
 
 use std::process::Output;

@@ -16,6 +16,8 @@ mod damage;
 mod foreign;
 #[path = "embedded/groups.rs"]
 mod groups;
+#[path = "embedded/moved.rs"]
+mod moved;
 mod support;
 
 use std::path::Path;

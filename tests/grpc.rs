@@ -32,7 +32,7 @@ fn user(name: &str, identifiers: Vec<v1::Identifier>) -> v1::User {
 
 /// A server with an empty store, its folder, and a client.
 struct Fresh {
-    _server: Server,
+    server: Server,
     _folder: TempDir,
 }
 
@@ -40,7 +40,7 @@ async fn fresh_with(arguments: &[&str]) -> (Fresh, Client) {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&[&["--store", &store_in(&folder)], arguments].concat());
     let client = Client::connect(&server.url).await;
-    (Fresh { _server: server, _folder: folder }, client)
+    (Fresh { server, _folder: folder }, client)
 }
 
 async fn fresh() -> (Fresh, Client) {
@@ -141,6 +141,49 @@ async fn a_batch_answer_stops_at_4_mib() {
     let found = outcomes.iter().take_while(|outcome| outcome.is_ok()).count();
     assert!((80..=90).contains(&found), "{found} users of 49 KiB fit into 4 MiB");
     assert!(outcomes[found..].iter().all(|outcome| *outcome == left));
+}
+
+/// Attributes of `count` texts of 4 KiB.
+fn texts(prefix: &str, count: usize) -> BTreeMap<String, v1::AttributeValue> {
+    let text = || v1::AttributeValue { kind: Some(v1::attribute_value::Kind::StringValue("x".repeat(4_096))) };
+    (0..count).map(|n| (format!("{prefix}{n}"), text())).collect()
+}
+
+/// Makes a user grow by some 49 KiB.
+async fn grow(client: &mut Client, user: v1::User, prefix: &str) -> Result<v1::User, tonic::Status> {
+    let attributes = texts(prefix, 12);
+    let paths: Vec<_> = attributes.keys().map(|name| format!("attributes.{name}")).collect();
+    let paths: Vec<_> = paths.iter().map(String::as_str).collect();
+    client.update(v1::User { attributes, ..user }, &paths).await
+}
+
+#[tokio::test]
+async fn a_user_grows_no_larger_than_it_may() {
+    let (_server, mut client) = fresh_with(&["--max-user-size", "64KiB"]).await;
+    let empty = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    let full = grow(&mut client, empty, "a").await.unwrap();
+    let refused = told(grow(&mut client, full.clone(), "b").await.unwrap_err());
+    assert_eq!((refused.code, refused.reason.as_str()), (Code::ResourceExhausted, "LIMIT_EXCEEDED"));
+    assert_eq!(refused.metadata["limit"], "65536");
+    assert!(refused.metadata["value"].parse::<usize>().unwrap() > 98_000, "{refused:?}");
+    assert_eq!(client.get(&full.user_id).await.unwrap(), full);
+}
+
+#[tokio::test]
+async fn one_large_user_asked_for_a_thousand_times_is_an_answer_at_once() {
+    let (server, mut client) = fresh().await;
+    let mut large = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    for part in 0..9 {
+        large = grow(&mut client, large, &format!("part{part}_")).await.unwrap();
+    }
+    let before = server.server.memory();
+    let request = v1::BatchGetUsersRequest { user_ids: vec![large.user_id; 1_000], ..Default::default() };
+    let results = client.directory.batch_get_users(request).await.unwrap().into_inner().results;
+    let more = server.server.memory().saturating_sub(before) >> 20;
+    let outcomes: Vec<_> = results.into_iter().map(support::status::got).collect();
+    let left = Err((Code::ResourceExhausted, "ANSWER_TOO_LARGE".to_owned(), vec![]));
+    assert!(outcomes[..8].iter().all(Result::is_ok) && outcomes[8..].iter().skip(1).all(|outcome| *outcome == left));
+    assert!(more < 100, "{more} MiB for one answer");
 }
 
 #[tokio::test]
@@ -265,8 +308,44 @@ async fn a_request_id_makes_a_retry_safe_across_restarts() {
     assert_eq!(again, changed, "the same user, as it is now");
     let other = told(client.registry.create_user(create("Ann", request_id)).await.unwrap_err());
     assert_eq!(other, Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id"));
-    let bad = told(client.registry.create_user(create("Joe", "7")).await.unwrap_err());
-    assert_eq!(bad, Told::new(Code::InvalidArgument, "REQUEST_ID_INVALID").field("request_id"));
+    for id in ["7", "00000000-0000-0000-0000-000000000000"] {
+        let bad = told(client.registry.create_user(create("Joe", id)).await.unwrap_err());
+        assert_eq!(bad, Told::new(Code::InvalidArgument, "REQUEST_ID_INVALID").field("request_id"));
+    }
+}
+
+#[tokio::test]
+async fn a_retry_may_be_spelt_otherwise_and_must_ask_for_the_same() {
+    let (_server, mut client) = fresh().await;
+    let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    let link = |tenant: &str, user_id: &str, identifier, verified| v1::LinkIdentityRequest {
+        tenant: tenant.to_owned(),
+        user_id: user_id.to_owned(),
+        identifier: Some(identifier),
+        verified,
+        request_id: "20be0ffc-314a-4d53-8a50-013a65ca76d2".to_owned(),
+        ..Default::default()
+    };
+    client.registry.link_identity(link("", &joe.user_id, email(JOE), true)).await.unwrap();
+    let again = link("default", &joe.user_id.to_uppercase(), email(JOE), true);
+    assert_eq!(client.registry.link_identity(again).await.unwrap().into_inner().user.unwrap().identities.len(), 2);
+    let others = [link("", &joe.user_id, email("ann@example.com"), true), link("", &joe.user_id, email(JOE), false)];
+    for other in others {
+        let told = told(client.registry.link_identity(other).await.unwrap_err());
+        assert_eq!(told, Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id"));
+    }
+}
+
+#[tokio::test]
+async fn what_is_shown_cannot_drive_a_terminal() {
+    let (_server, mut client) = fresh().await;
+    let typed = "https://example.com/\u{1b}[2Ja\nb\u{7}\u{202e}c";
+    let joe = client.create(user("Zoë 👩\u{200d}🚀", vec![url(typed)])).await.unwrap();
+    assert_eq!(joe.identities[0].display, "https://example.com/[2Jabc");
+    for name in [" ", "\u{3000}\u{200b}", "a\u{202e}b", "a\u{1b}b", "\u{301}a", "\u{e000}", "a\u{2028}b"] {
+        let told = told(client.create(user(name, vec![])).await.unwrap_err());
+        assert_eq!(told, Told::new(Code::InvalidArgument, "FIELD_INVALID").field("user.display_name"), "{name:?}");
+    }
 }
 
 #[tokio::test]
@@ -319,9 +398,10 @@ async fn limits_tell_the_limit_and_the_value() {
 async fn messages_over_the_limit_are_refused() {
     let (_server, mut client) = fresh().await;
     let large = told(client.create(user(&"x".repeat(70 << 10), vec![])).await.unwrap_err());
-    assert_eq!(large, Told::new(Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
+    assert_eq!((large.code, large.reason.as_str()), (Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
+    assert_eq!(large.metadata["limit"], "65536");
     let huge = told(client.resolve(handle(&"x".repeat(2 << 20))).await.unwrap_err());
-    assert_eq!(huge, Told::new(Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
+    assert_eq!((huge.code, huge.reason.as_str()), (Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
 }
 
 #[tokio::test]

@@ -97,8 +97,9 @@ fn every_command_is_there() {
 /// The reasons that the server gives are those of the table of errors.
 #[test]
 fn every_reason_is_told() {
-    let given = fs::read_to_string(root().join("src/grpc/status.rs")).unwrap();
-    let given: BTreeSet<_> = given.split('"').skip(1).step_by(2).filter(|text| is_reason(text)).collect();
+    let sources = ["status", "protocol", "batch"].map(|name| read(&format!("src/grpc/{name}.rs")));
+    let texts = sources.iter().flat_map(|source| source.split('"').skip(1).step_by(2));
+    let given: BTreeSet<_> = texts.filter(|text| is_reason(text)).collect();
     let guide = read("docs/api.md");
     let table = guide.lines().filter(|line| line.starts_with("| `"));
     let reasons = table.filter_map(|line| line.split('|').nth(2)).flat_map(|cell| cell.split('`'));

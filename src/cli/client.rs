@@ -8,6 +8,7 @@ use tonic::transport::{self, Channel, Endpoint};
 use tonic::{Code, Request, Response, Status};
 
 use super::Failure;
+use super::failure::FailedCall;
 use crate::config::{Client, Flags};
 use crate::locality::{Generator, Mode};
 use crate::proto::v1::admin_service_client::AdminServiceClient;
@@ -82,8 +83,16 @@ impl Session {
             tokio::time::sleep(PAUSE).await;
             answer = call(self.request(message)).await;
         }
-        let failure = |status| Failure::Call(Box::new(status), Some(request_id.to_owned()));
-        answer.map(Response::into_inner).map_err(failure)
+        answer.map(Response::into_inner).map_err(|status| self.failed(status, Some(request_id)))
+    }
+
+    /// The answer to a look-up.
+    pub fn answer<A>(&self, outcome: Result<Response<A>, Status>) -> Result<A, Failure> {
+        outcome.map(Response::into_inner).map_err(|status| self.failed(status, None))
+    }
+
+    fn failed(&self, status: Status, request_id: Option<&str>) -> Failure {
+        Failure::Call(Box::new(FailedCall { status, request_id: request_id.map(str::to_owned), json: self.json() }))
     }
 }
 

@@ -3,10 +3,11 @@
 use std::io;
 use std::process::ExitCode;
 
+use prost::Message;
 use tonic::{Code, Status};
-use tonic_types::StatusExt;
+use tonic_types::{Status as RpcStatus, StatusExt};
 
-use super::output::printable;
+use super::output::{self, printable};
 use crate::config::Faults;
 
 /// Why a command did not succeed.
@@ -14,29 +15,49 @@ use crate::config::Faults;
 pub enum Failure {
     /// The configuration is wrong.
     Config(Faults),
-    /// The server answered with an error. The request's id is there where sending it again is safe.
-    Call(Box<Status>, Option<String>),
+    /// A call failed.
+    Call(Box<FailedCall>),
     /// Something else, in a sentence.
     Other(String),
     /// All was told already.
     Told,
     /// Nobody reads what is printed.
     Unread,
+    /// Ctrl-C, with all told that there was to tell.
+    Interrupted,
+}
+
+/// A call that failed.
+#[derive(Debug)]
+pub struct FailedCall {
+    /// What the server answered, or what became of the call without an answer.
+    pub status: Status,
+    /// The request's id, where sending it again is safe.
+    pub request_id: Option<String>,
+    /// Whether answers are printed as JSON.
+    pub json: bool,
 }
 
 impl Failure {
-    /// Tells what went wrong on standard error. The exit status is 2 for wrong usage, 1 for a failure, and 0 where the
-    /// reader of standard output has seen enough.
+    /// Tells what went wrong on standard error, and programs that asked for JSON on standard output, too. The exit status
+    /// is 2 for wrong usage, 1 for a failure, 130 after Ctrl-C, and 0 where the reader of standard output has seen enough.
     pub fn report(&self) -> ExitCode {
         match self {
             Failure::Config(faults) => {
                 eprintln!("error: {faults}");
                 return ExitCode::from(2);
             }
-            Failure::Call(status, request_id) => eprintln!("{}", describe(status, request_id.as_deref())),
+            Failure::Call(call) => {
+                eprintln!("{}", describe(&call.status, call.request_id.as_deref()));
+                if call.json {
+                    // It was told already: who cannot read it here can read it there.
+                    let _ = output::print_error(None, &rich(&call.status));
+                }
+            }
             Failure::Other(message) => eprintln!("error: {message}"),
             Failure::Told => {}
             Failure::Unread => return ExitCode::SUCCESS,
+            Failure::Interrupted => return ExitCode::from(130),
         }
         ExitCode::FAILURE
     }
@@ -50,7 +71,7 @@ impl From<Faults> for Failure {
 
 impl From<Status> for Failure {
     fn from(status: Status) -> Self {
-        Failure::Call(Box::new(status), None)
+        Failure::Call(Box::new(FailedCall { status, request_id: None, json: false }))
     }
 }
 
@@ -66,9 +87,12 @@ impl From<io::Error> for Failure {
 /// Message, reason, field and what to do, each on a line.
 fn describe(status: &Status, request_id: Option<&str>) -> String {
     let details = status.get_error_details();
-    let reason = details.error_info().map_or("", |info| info.reason.as_str());
-    let mut lines = vec![format!("error: {}", printable(status.message()))];
-    lines.push(format!("  reason: {} ({})", printable(or_code(reason, status.code())), code_name(status.code())));
+    let (message, reason, advice) = match (details.error_info(), unexplained(status.code())) {
+        (Some(info), _) => (status.message(), info.reason.as_str(), advice(&info.reason)),
+        (None, (message, advice)) => (message, status.message(), Some(advice)),
+    };
+    let mut lines = vec![format!("error: {}", printable(message))];
+    lines.push(format!("  reason: {} ({})", printable(reason), code_name(status.code())));
     for violation in details.bad_request().into_iter().flat_map(|bad| &bad.field_violations) {
         lines.push(format!("  field: {}", printable(&violation.field)));
     }
@@ -81,7 +105,7 @@ fn describe(status: &Status, request_id: Option<&str>) -> String {
     if let Some(into) = details.error_info().and_then(|info| info.metadata.get("merged_into")) {
         lines.push(format!("  merged into: {}", printable(into)));
     }
-    if let Some(advice) = advice(reason, status.code()) {
+    if let Some(advice) = advice {
         lines.push(format!("  what to do: {advice}"));
     }
     if let Some(id) = request_id.filter(|_| is_open(status.code())) {
@@ -90,12 +114,31 @@ fn describe(status: &Status, request_id: Option<&str>) -> String {
     lines.join("\n")
 }
 
-fn or_code(reason: &str, code: Code) -> &str {
-    match (reason, code) {
-        ("", Code::Unavailable) => "the server cannot be reached",
-        ("", Code::Unimplemented) => "the server does not have this call",
-        ("", _) => "not given",
-        (reason, _) => reason,
+/// The status as a message, with its details.
+pub fn rich(status: &Status) -> RpcStatus {
+    let bare = RpcStatus { code: status.code().into(), message: status.message().to_owned(), details: Vec::new() };
+    RpcStatus::decode(status.details()).ok().filter(|rich| rich.code == bare.code).unwrap_or(bare)
+}
+
+/// What went wrong, in a sentence.
+pub fn sentence(status: &Status) -> String {
+    match status.get_error_details().error_info() {
+        Some(_) => status.message().to_owned(),
+        None => format!("{} ({})", unexplained(status.code()).0, status.message()),
+    }
+}
+
+/// What is wrong and what to do where a call failed without a reason: whatever a server of this program answers has one.
+const fn unexplained(code: Code) -> (&'static str, &'static str) {
+    match code {
+        Code::Cancelled | Code::DeadlineExceeded => {
+            ("no answer came in time", "look whether the server is well, or give it more time with --timeout")
+        }
+        Code::Unavailable => ("the server cannot be reached", "check that the server runs, and the --server"),
+        Code::Unimplemented => {
+            ("the server does not have this call", "check the --server: it is an older one, or no Polynym server")
+        }
+        _ => ("what listens there is no Polynym server, or cannot be understood", "check the --server"),
     }
 }
 
@@ -116,7 +159,7 @@ fn code_name(code: Code) -> String {
     name
 }
 
-fn advice(reason: &str, code: Code) -> Option<&'static str> {
+fn advice(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "IDENTIFIER_INVALID" => "docs/identifiers.md has the rules of each kind",
         "IDENTITY_NOT_FOUND" => "check the spelling and the --tenant; `polynym user get` shows what a user has",
@@ -132,11 +175,8 @@ fn advice(reason: &str, code: Code) -> Option<&'static str> {
         "REQUEST_ID_REUSED" => "leave --request-id out, or give a new UUID",
         "BATCH_TOO_LARGE" => "ask for fewer at once",
         "OVERLOADED" | "STORE_UNAVAILABLE" => "try again a little later",
-        _ => match code {
-            Code::Unavailable => "check that the server runs, and the --server",
-            Code::DeadlineExceeded | Code::Cancelled => "try again, with a longer --timeout",
-            Code::Internal => "look into the server's log",
-            _ => return None,
-        },
+        "DEADLINE" => "try again, with a longer --timeout",
+        "INTERNAL" => "look into the server's log",
+        _ => return None,
     })
 }

@@ -238,7 +238,7 @@ async fn release(command: Release) -> Result<(), Failure> {
 async fn check(command: Look) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let request = CheckIdentityRequest { tenant: session.tenant(), identifier: Some(command.identifier.message) };
-    let answer = session.directory().check_identity(session.request(request)).await?.into_inner();
+    let answer = session.answer(session.directory().check_identity(session.request(request)).await)?;
     if session.json() {
         return output::print_message("CheckIdentityResponse", &answer);
     }
@@ -252,7 +252,7 @@ async fn check(command: Look) -> Result<(), Failure> {
 async fn normalize(command: Look) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let request = NormalizeIdentityRequest { tenant: session.tenant(), identifier: Some(command.identifier.message) };
-    let answer = session.directory().normalize_identity(session.request(request)).await?.into_inner();
+    let answer = session.answer(session.directory().normalize_identity(session.request(request)).await)?;
     if session.json() {
         return output::print_message("NormalizeIdentityResponse", &answer);
     }

@@ -26,13 +26,25 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 
 /// Prints `message`, which is a `polynym.v1.NAME`, on a line, in the JSON mapping of protocol buffers.
 pub fn print_message(name: &str, message: &impl prost::Message) -> Result<(), Failure> {
+    print_json(&value(&format!("polynym.v1.{name}"), message)?)
+}
+
+/// Prints an error as an object of its own, with what was asked for where that is one of many.
+pub fn print_error(asked: Option<&str>, error: &tonic_types::Status) -> Result<(), Failure> {
+    let mut object = serde_json::Map::new();
+    object.extend(asked.map(|asked| ("asked".to_owned(), asked.into())));
+    object.insert("error".to_owned(), value("google.rpc.Status", error)?);
+    print_json(&object)
+}
+
+/// By way of a value, whose keys are in order: a message's maps have none, and the same user must print the same.
+fn value(name: &str, message: &impl prost::Message) -> Result<serde_json::Value, Failure> {
     let fault = |error: String| Failure::Other(format!("cannot write JSON: {error}"));
-    let descriptor = descriptors().map_err(fault)?.get_message_by_name(&format!("polynym.v1.{name}"));
+    let descriptor = descriptors().map_err(fault)?.get_message_by_name(name);
     let descriptor = descriptor.ok_or_else(|| fault(format!("{name} is not described")))?;
     let dynamic = DynamicMessage::decode(descriptor, message.encode_to_vec().as_slice());
     let dynamic = dynamic.map_err(|error| fault(error.to_string()))?;
-    // By way of a value, whose keys are in order: a message's maps have none, and the same user must print the same.
-    print_json(&serde_json::to_value(dynamic).map_err(|error| fault(error.to_string()))?)
+    serde_json::to_value(dynamic).map_err(|error| fault(error.to_string()))
 }
 
 fn descriptors() -> Result<&'static DescriptorPool, String> {

@@ -6,6 +6,7 @@ use tonic::Code;
 use tonic_types::Status as RpcStatus;
 
 use super::client::Session;
+use super::failure::rich;
 use super::identifier::{self, Typed};
 use super::output::{self, printable};
 use super::{Failure, view};
@@ -43,34 +44,24 @@ async fn resolve_one(session: &Session, typed: &Typed, show_disabled: bool) -> R
     let tenant = session.tenant();
     let identifier = Some(typed.message.clone());
     let request = ResolveIdentityRequest { tenant, identifier, show_disabled, ..Default::default() };
-    let answer = session.directory().resolve_identity(session.request(request)).await;
-    match answer.map(tonic::Response::into_inner) {
-        Ok(ResolveIdentityResponse { user, identity }) => {
-            Answers::new(session).print(&[(typed, Ok(Found { user, identity }))])
+    let found = match session.directory().resolve_identity(session.request(request)).await {
+        Err(status) if status.code() == Code::NotFound => Err(rich(&status)),
+        answer => {
+            let ResolveIdentityResponse { user, identity } = session.answer(answer)?;
+            Ok(Found { user, identity })
         }
-        Err(status) if status.code() == Code::NotFound => {
-            tell(typed, status.message());
-            Err(Failure::Told)
-        }
-        Err(status) => Err(status.into()),
-    }
+    };
+    show(session, &[(typed, found)])
 }
 
 async fn resolve_many(session: &Session, typed: &[Typed], show_disabled: bool) -> Result<(), Failure> {
     let tenant = session.tenant();
     let identifiers = typed.iter().map(|typed| typed.message.clone()).collect();
     let request = BatchResolveIdentitiesRequest { tenant, identifiers, show_disabled, ..Default::default() };
-    let answer = session.directory().batch_resolve_identities(session.request(request)).await?.into_inner();
-    let items: Vec<_> = typed.iter().zip(answer.results.into_iter().map(outcome)).collect();
-    Answers::new(session).print(&items)?;
-    let mut failed = false;
-    for (typed, outcome) in &items {
-        if let Err(status) = outcome {
-            tell(typed, &status.message);
-            failed = true;
-        }
-    }
-    if failed { Err(Failure::Told) } else { Ok(()) }
+    let answer = session.directory().batch_resolve_identities(session.request(request)).await;
+    let results = session.answer(answer)?.results;
+    let items: Vec<_> = typed.iter().zip(results.into_iter().map(outcome)).collect();
+    show(session, &items)
 }
 
 fn outcome(item: Item) -> Result<Found, RpcStatus> {
@@ -81,38 +72,32 @@ fn outcome(item: Item) -> Result<Found, RpcStatus> {
     }
 }
 
-fn tell(typed: &Typed, message: &str) {
-    eprintln!("{}: {}", printable(&typed.text), printable(message));
-}
-
-/// How answers are shown: as a table, or as one object a line, in the order in which was asked.
-struct Answers {
-    json: bool,
-}
-
-impl Answers {
-    fn new(session: &Session) -> Self {
-        Self { json: session.json() }
-    }
-
-    fn print(&self, items: &[(&Typed, Result<Found, RpcStatus>)]) -> Result<(), Failure> {
-        if self.json {
-            return items.iter().try_for_each(|(_, outcome)| print_item(outcome));
-        }
+/// Shows answers as a table, or as one object a line, in the order in which was asked; and errors on standard error.
+fn show(session: &Session, items: &[(&Typed, Result<Found, RpcStatus>)]) -> Result<(), Failure> {
+    if session.json() {
+        items.iter().try_for_each(|(typed, outcome)| print_item(typed, outcome))?;
+    } else {
         let mut table = output::table(["asked for", "user", "name", "state", "identities"]);
         items.iter().for_each(|(typed, outcome)| add_row(&mut table, typed, outcome));
-        if table.is_empty() { Ok(()) } else { output::print_table(&table) }
+        if !table.is_empty() {
+            output::print_table(&table)?;
+        }
     }
+    let mut failed = false;
+    for (typed, outcome) in items {
+        if let Err(status) = outcome {
+            eprintln!("{}: {}", printable(&typed.text), printable(&status.message));
+            failed = true;
+        }
+    }
+    if failed { Err(Failure::Told) } else { Ok(()) }
 }
 
 /// What is found looks the same whether one or many were asked for. An error has a line too, to keep the order.
-fn print_item(outcome: &Result<Found, RpcStatus>) -> Result<(), Failure> {
+fn print_item(typed: &Typed, outcome: &Result<Found, RpcStatus>) -> Result<(), Failure> {
     match outcome {
         Ok(found) => output::print_message("BatchResolveIdentitiesResponse.Found", found),
-        Err(status) => {
-            let outcome = Some(Outcome::Error(status.clone()));
-            output::print_message("BatchResolveIdentitiesResponse.Result", &Item { outcome })
-        }
+        Err(status) => output::print_error(Some(&typed.text), status),
     }
 }
 

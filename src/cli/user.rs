@@ -166,7 +166,7 @@ async fn create(command: Create) -> Result<(), Failure> {
 async fn get(command: Get) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let request = GetUserRequest { tenant: session.tenant(), user_id: command.user_id };
-    let answer = session.directory().get_user(session.request(request)).await?.into_inner();
+    let answer = session.answer(session.directory().get_user(session.request(request)).await)?;
     if session.json() {
         return output::print_message("GetUserResponse", &answer);
     }

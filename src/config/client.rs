@@ -118,11 +118,19 @@ impl Resolve for Bench {
     }
 }
 
+/// A host, and maybe a port: whatever else a URL can have would not be used.
 fn server(text: &str) -> Result<String, String> {
-    let uri = text.parse::<http::Uri>().ok();
-    match uri.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.host()?))) {
-        Some(("http", host)) if !host.is_empty() => Ok(text.to_owned()),
-        Some(("https", _)) => Err("this build does not support TLS: give an http:// URL".to_owned()),
-        _ => Err(format!("{text:?} is no server: write a URL such as http://127.0.0.1:7171")),
+    let wrong = || format!("{text:?} is no server: write a URL such as http://127.0.0.1:7171");
+    let uri = text.parse::<http::Uri>().map_err(|_| wrong())?;
+    match (uri.scheme_str(), uri.authority()) {
+        (Some("http" | "https"), Some(authority)) if authority.as_str().contains('@') => {
+            Err("a server has no user and no password: leave out what stands before the @".to_owned())
+        }
+        (Some("https"), Some(_)) => Err("this build does not support TLS: give an http:// URL".to_owned()),
+        (Some("http"), Some(authority)) if !authority.host().is_empty() => match uri.path_and_query() {
+            Some(rest) if rest.as_str() != "/" => Err(format!("a server has no path: write http://{authority}")),
+            _ => Ok(text.to_owned()),
+        },
+        _ => Err(wrong()),
     }
 }

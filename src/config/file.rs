@@ -64,7 +64,7 @@ fn known_keys() -> Vec<String> {
 
 fn unknown(known: &[String], key: &str) -> String {
     let likeness = |candidate: &&String| (strsim::jaro_winkler(candidate, key) * 1e6) as u32;
-    match known.iter().max_by_key(likeness).filter(|nearest| likeness(nearest) > 700_000) {
+    match known.iter().max_by_key(likeness).filter(|nearest| likeness(nearest) > 800_000) {
         Some(nearest) => format!("there is no such key; did you mean {nearest}?"),
         None => format!("there is no such key; there are {}", known.join(", ")),
     }

@@ -47,6 +47,12 @@ pub fn cache_size(text: &str) -> Result<usize, String> {
     size(text).and_then(|bytes| if bytes < 1 << 20 { Err("must be at least 1MiB".to_owned()) } else { Ok(bytes) })
 }
 
+/// The size of a user: a batch's answer has room for it, and it has room for what one call can add.
+pub fn user_size(text: &str) -> Result<usize, String> {
+    let fits = |bytes: &usize| (64 << 10..=2 << 20).contains(bytes);
+    size(text).and_then(|bytes| Some(bytes).filter(fits).ok_or_else(|| "must be from 64KiB to 2MiB".to_owned()))
+}
+
 const SPANS: [(&str, f64); 5] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("", 1.0)];
 
 /// A length of time: `10s`, `500ms`, `2m`, or a number of seconds, which may be fractional.

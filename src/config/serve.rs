@@ -36,6 +36,8 @@ pub struct Serve {
     pub max_merged: usize,
     /// Whether only admins make tenants.
     pub closed_tenants: bool,
+    /// Bytes of one user, all in all.
+    pub max_user_bytes: usize,
     /// The longest that a call may take.
     pub call_timeout: Duration,
     /// Calls under way at once.
@@ -88,6 +90,8 @@ const MAX_HOLDS: Setting = setting("max-holds", "N", "100", "Identifiers that ar
 const MAX_MERGED: Setting = setting("max-merged", "N", "100", "Users that were merged into one");
 const TENANTS: Setting =
     setting("tenants", "open|closed", "open", "Whether the first change in a tenant makes it, or only admins do");
+const MAX_USER_SIZE: Setting =
+    setting("max-user-size", "SIZE", "512KiB", "Bytes of one user, all in all; at most 2MiB");
 const CALL_TIMEOUT: Setting = setting("call-timeout", "TIME", "10s", "The longest that a call may take");
 const MAX_CALLS: Setting = setting("max-calls", "N", "1024", "Calls under way at once; more are refused");
 const MAX_CONNECTIONS: Setting = setting("max-connections", "N", "10000", "Connections at once; more have to wait");
@@ -116,6 +120,7 @@ impl Resolve for Serve {
             &MAX_HOLDS,
             &MAX_MERGED,
             &TENANTS,
+            &MAX_USER_SIZE,
             &CALL_TIMEOUT,
             &MAX_CALLS,
             &MAX_CONNECTIONS,
@@ -141,6 +146,7 @@ impl Resolve for Serve {
         let max_holds = values.get(&MAX_HOLDS, parse::count(0..=MANY));
         let max_merged = values.get(&MAX_MERGED, parse::count(0..=MANY));
         let closed_tenants = values.get(&TENANTS, parse::choice(&[("open", false), ("closed", true)]));
+        let max_user_bytes = values.get(&MAX_USER_SIZE, parse::user_size);
         let call_timeout = values.get(&CALL_TIMEOUT, parse::positive);
         let max_calls = values.get(&MAX_CALLS, parse::count(1..=MANY));
         let max_connections = values.get(&MAX_CONNECTIONS, parse::count(1..=MANY));
@@ -163,6 +169,7 @@ impl Resolve for Serve {
             max_holds: max_holds?,
             max_merged: max_merged?,
             closed_tenants: closed_tenants?,
+            max_user_bytes: max_user_bytes?,
             call_timeout: call_timeout?,
             max_calls: max_calls?,
             max_connections: max_connections?,

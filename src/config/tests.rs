@@ -110,10 +110,31 @@ fn a_sample_without_a_store_is_temporary() {
 
 #[test]
 fn servers_are_urls_without_tls() {
-    for (server, part) in [("https://example.com", "TLS"), ("localhost:7171", "http://"), ("http://", "http://")] {
+    let refused = [
+        ("https://example.com", "TLS"),
+        ("localhost:7171", "http://"),
+        ("http://", "http://"),
+        ("http://joe:secret@example.com", "no user and no password"),
+        ("http://example.com:1/path", "write http://example.com:1"),
+        ("http://example.com/?x", "no path"),
+    ];
+    for (server, part) in refused {
         let found = faults::<Client>(&["--server", server], &[]);
-        assert!(found[0].1.contains(part), "{found:?}");
+        assert!(found[0].1.contains(part) && !found[0].1.contains("secret"), "{found:?}");
     }
+    for server in ["http://example.com", "http://[::1]:7171", "http://127.0.0.1:7171/"] {
+        assert_eq!(load::<Client>(&["--server", server], &[]).unwrap().server, server);
+    }
+}
+
+#[test]
+fn a_key_is_suggested_only_where_it_is_near() {
+    let told = |text: &str| {
+        let file = file(text);
+        faults::<Serve>(&["--config", file.path().to_str().unwrap()], &[]).remove(0).1
+    };
+    assert_eq!(told("max_cals = 7"), "there is no such key; did you mean max_calls?");
+    assert!(told("x = 7").starts_with("there is no such key; there are "));
 }
 
 #[test]

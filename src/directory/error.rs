@@ -31,6 +31,12 @@ pub enum Error {
         /// How many this one has.
         count: usize,
     },
+    /// An item of a batch no longer fits into its answer.
+    #[error("the answer has no room left: ask for this item again")]
+    AnswerFull {
+        /// How many bytes an answer may have.
+        limit: usize,
+    },
     /// Nobody owns the identifier.
     #[error("nobody owns this identifier")]
     IdentityNotFound,

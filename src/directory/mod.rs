@@ -8,6 +8,7 @@ mod claim;
 mod displace;
 mod draft;
 mod error;
+mod fingerprint;
 mod hold;
 mod life;
 mod merge;
@@ -18,6 +19,7 @@ mod read;
 mod record;
 mod renormalize;
 mod settle;
+mod size;
 mod store;
 mod tenancy;
 mod tenant;
@@ -48,7 +50,7 @@ pub use mutation::{Change, Mutation, Request};
 pub use policies::{Policies, PolicyUpdate};
 pub use read::Got;
 pub use record::Record;
-pub use store::{Consistency, Resolved, Store};
+pub use store::{ANSWER_BYTES, Consistency, Resolved, Store};
 pub use tenancy::TenantRecord;
 pub use tenant::Tenant;
 pub use timestamp::Timestamp;
@@ -76,11 +78,13 @@ pub struct Limits {
     pub holds: usize,
     /// Users that were merged into one.
     pub merged: usize,
+    /// Bytes of one user, all in all.
+    pub bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { batch: 1_000, identities: 100, attributes: 200, holds: 100, merged: 100 }
+        Self { batch: 1_000, identities: 100, attributes: 200, holds: 100, merged: 100, bytes: 512 << 10 }
     }
 }
 

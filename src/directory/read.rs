@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Claim, Consistency, Directory, Error, Found, Invalid, Policies, State, Tenant, Timestamp, WireUser};
+use super::{
+    ANSWER_BYTES, Claim, Consistency, Directory, Error, Found, Invalid, Policies, State, Tenant, Timestamp, WireUser,
+};
 use crate::identifier::{Identifier, IdentityKey, Normalization, RULES_VERSION, RawIdentifier, Rejection};
 use crate::locality::LocalityId;
 
@@ -15,6 +17,9 @@ pub struct Got {
     /// The id that was asked for, where it is a merged user's.
     pub merged_from: Option<LocalityId>,
 }
+
+/// Why a batch has no answer to an item that the store has left out.
+const FULL: Error = Error::AnswerFull { limit: ANSWER_BYTES };
 
 impl Directory {
     /// The owner of an identifier, and how many reads it took.
@@ -57,7 +62,7 @@ impl Directory {
         let resolved = self.store.resolve(&keys, consistency).await?;
         let mut found = resolved.found.into_iter();
         let outcome = |identifier: Result<Identifier, Error>| {
-            identifier.and_then(|_| shown(found.next().flatten(), &policies, show_disabled))
+            identifier.and_then(|_| shown(found.next().ok_or(FULL)?, &policies, show_disabled))
         };
         Ok((identifiers.into_iter().map(outcome).collect(), resolved.reads))
     }
@@ -85,7 +90,7 @@ impl Directory {
         let good: Vec<_> = ids.iter().flatten().copied().collect();
         let mut users = self.get_present(tenant, &good).await?.into_iter();
         let outcome =
-            |id: Result<LocalityId, Error>| id.and_then(|_| users.next().flatten().ok_or(Error::UserNotFound));
+            |id: Result<LocalityId, Error>| id.and_then(|_| users.next().ok_or(FULL)?.ok_or(Error::UserNotFound));
         Ok(ids.into_iter().map(outcome).collect())
     }
 
@@ -104,7 +109,10 @@ impl Directory {
             }
             let primaries: Vec<_> = merged.iter().map(|(_, into)| *into).collect();
             let primaries = self.store.get(tenant, &primaries).await?;
+            // What the store has left out ends the answer.
+            let rest = merged.get(primaries.len()).map(|(n, _)| *n);
             merged.into_iter().zip(primaries).for_each(|((n, _), user)| users[n] = user);
+            users.truncate(rest.unwrap_or(usize::MAX));
         }
         let now = Timestamp::now();
         let is_gone = |user: &WireUser| matches!(user.state(), State::Deleted { purge_time, .. } if purge_time <= now);

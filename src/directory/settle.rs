@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::record::Hold;
+use super::size::size;
 use super::view::{Seen, Stop};
 use super::{Change, Claim, ClaimWrite, Effects, Error, Identity, Mutation, Needs, Record, User, View};
 use crate::identifier::IdentityKey;
@@ -89,7 +90,8 @@ fn check_limits(mutation: &Mutation, Transition { before, after }: &Transition<'
     check("identities", mutation.limits.identities, &|record| record.user.identities.len())?;
     check("attributes", mutation.limits.attributes, &|record| record.user.attributes.len())?;
     check("identifiers held for it", mutation.limits.holds, &holds)?;
-    check("users merged into it", mutation.limits.merged, &|record| record.private.merged.len())
+    check("users merged into it", mutation.limits.merged, &|record| record.private.merged.len())?;
+    check("bytes", mutation.limits.bytes, &|record| size(&record.user))
 }
 
 /// Adds the claims on identities and guards that lie between the two states of a user.

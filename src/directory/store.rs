@@ -18,10 +18,13 @@ pub enum Consistency {
     Eventual,
 }
 
+/// How many bytes of users a look-up may find: more than that is too much for one answer.
+pub const ANSWER_BYTES: usize = 4 << 20;
+
 /// The answer to [`Store::resolve`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// For each key, in order, the user who owns it.
+    /// For each key, in order, the user who owns it; fewer only where these users have [`ANSWER_BYTES`] already.
     pub found: Vec<Option<Found>>,
     /// How many reads it stands for: one for each claim that was looked for, one for each user that was found. A store that
     /// sends reads to servers counts those, a shared one as one.
@@ -36,13 +39,14 @@ pub struct Resolved {
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// The owners of `keys`, in their order. An owner always lists the key: a store never answers with a user who does
-    /// not own it, and never answers "nobody" for a key that somebody owned throughout the call.
+    /// not own it, and never answers "nobody" for a key that somebody owned throughout the call. Once the users have
+    /// [`ANSWER_BYTES`], it may stop, and leave out the answers to the rest of the keys.
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
     async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error>;
 
-    /// The users of `tenant` with these ids, in their order.
+    /// The users of `tenant` with these ids, in their order. It may stop early, as [`Store::resolve`] may.
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.

@@ -7,10 +7,10 @@ use super::{Error, Invalid, User, Value, attribute};
 /// New values for some of a user's fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Update {
-    display_name: Option<String>,
-    attributes: Option<BTreeMap<String, Value>>,
+    pub(super) display_name: Option<String>,
+    pub(super) attributes: Option<BTreeMap<String, Value>>,
     /// Single attributes to set, or to remove.
-    edits: BTreeMap<String, Option<Value>>,
+    pub(super) edits: BTreeMap<String, Option<Value>>,
 }
 
 impl Update {

@@ -90,7 +90,7 @@ impl User {
 
     /// A hash of what is visible of the user, as 16 hex digits.
     pub fn etag(&self) -> String {
-        let mut hash = Fields(Xxh3Default::new());
+        let mut hash = Fields::default();
         hash.bytes(self.id.as_bytes());
         hash.bytes(self.tenant.as_str().as_bytes());
         hash.bytes(self.display_name.as_bytes());
@@ -105,7 +105,7 @@ impl User {
             hash.value(value);
         }
         hash.state(self.state);
-        format!("{:016x}", hash.0.digest())
+        format!("{:016x}", hash.digest())
     }
 
     /// Makes an identity the primary one of its kind.
@@ -136,20 +136,25 @@ impl User {
 
 /// Feeds fields to a hash, each with its length or a tag, so that no two users feed the same bytes: where one of several
 /// things can come next, its tag tells which.
-struct Fields(Xxh3Default);
+#[derive(Default)]
+pub struct Fields(Xxh3Default);
 
 impl Fields {
-    fn bytes(&mut self, bytes: &[u8]) {
+    pub fn digest(&self) -> u64 {
+        self.0.digest()
+    }
+
+    pub fn bytes(&mut self, bytes: &[u8]) {
         self.0.update(&(bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
     }
 
-    fn number(&mut self, tag: u8, number: u64) {
+    pub fn number(&mut self, tag: u8, number: u64) {
         self.0.update(&[tag]);
         self.0.update(&number.to_le_bytes());
     }
 
-    fn time(&mut self, time: Timestamp) {
+    pub fn time(&mut self, time: Timestamp) {
         self.number(0, time.as_millis() as u64);
     }
 
@@ -185,7 +190,7 @@ impl Fields {
         }
     }
 
-    fn value(&mut self, value: &Value) {
+    pub fn value(&mut self, value: &Value) {
         match value {
             Value::String(text) => {
                 self.number(4, text.len() as u64);

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::fingerprint::fingerprint;
 use super::read::{parse, parse_user_id};
 use super::{
     Change, Directory, Draft, DraftIdentity, Error, Invalid, Mutation, Outcome, Policies, Report, Request, Tenant,
     Timestamp, Update, User, Value, Verification, attribute, draft,
 };
-use crate::identifier::RawIdentifier;
+use crate::identifier::{RawIdentifier, flaw, is_mark};
 use crate::locality::LocalityId;
 
 const TEXT_CHARS: usize = 256;
@@ -25,8 +26,6 @@ pub struct Call<'a> {
     pub request_id: &'a str,
     /// Which method is called, for the request's key.
     pub method: &'static str,
-    /// A hash of what is asked for, to tell a retry from another request under the same id.
-    pub fingerprint: u64,
     /// Who calls.
     pub caller: &'a str,
     /// Whether nothing is to be written.
@@ -190,7 +189,7 @@ impl Directory {
         change: Change,
         policies: Arc<Policies>,
     ) -> Result<Mutation, Error> {
-        let request = request(&call)?.filter(|_| !call.dry_run);
+        let request = request(&call, user_id, &change)?.filter(|_| !call.dry_run);
         let etag = Some(call.etag).filter(|etag| !etag.is_empty()).map(str::to_owned);
         let (limits, dry_run) = (self.limits, call.dry_run);
         let mutation = Mutation::new(call.tenant, user_id, Timestamp::now(), change);
@@ -206,22 +205,23 @@ impl Directory {
 }
 
 /// The request's name: any spelling of the UUID is the same id. The caller comes last, being the only free text.
-fn request(call: &Call<'_>) -> Result<Option<Request>, Error> {
+fn request(call: &Call<'_>, user_id: LocalityId, change: &Change) -> Result<Option<Request>, Error> {
     if call.request_id.is_empty() {
         return Ok(None);
     }
-    let message = "a request_id is a UUID in its 36-character text form";
-    let parsed = call.request_id.parse::<LocalityId>();
-    let id = parsed.map_err(|_| Error::invalid(Invalid::RequestId, "request_id", message))?;
+    // The nil UUID is what programs send that forget to make one: all of their requests would be the same.
+    let parsed = call.request_id.parse::<LocalityId>().ok().filter(|id| *id.as_bytes() != [0; 16]);
+    let message = "a request_id is a UUID in its 36-character text form, and not the one of zeros";
+    let id = parsed.ok_or_else(|| Error::invalid(Invalid::RequestId, "request_id", message))?;
     let key = format!("{},{},{id},{}", call.tenant, call.method, call.caller);
-    Ok(Some(Request { key, fingerprint: call.fingerprint }))
+    Ok(Some(Request { key, fingerprint: fingerprint(user_id, call.etag, change) }))
 }
 
 fn draft_identity(field: &str, raw: &RawIdentity<'_>) -> Result<DraftIdentity, Error> {
     if let Some(verification) = &raw.verification {
         check_text(&field.replace("identifier", "verified_by"), &verification.by)?;
     }
-    let display = raw.identifier.map(|raw| raw.typed().to_owned()).unwrap_or_default();
+    let display = raw.identifier.map(|raw| raw.typed().chars().filter(is_shown).collect()).unwrap_or_default();
     let (verification, primary) = (raw.verification.clone(), raw.primary);
     Ok(DraftIdentity { verification, primary, ..DraftIdentity::new(parse(field, raw.identifier)?, display) })
 }
@@ -231,8 +231,24 @@ fn check_text(field: &str, text: &str) -> Result<(), Error> {
     if text.chars().nth(TEXT_CHARS).is_some() {
         return fault("at most 256 characters");
     }
-    if text.chars().any(char::is_control) {
-        return fault("no control characters");
+    if !text.chars().all(|c| is_shown(&c)) {
+        return fault("no control characters, and none that nobody can see or that mean nothing");
+    }
+    if !text.is_empty() && text.chars().all(|c| c.is_whitespace() || flaw(c).is_some()) {
+        return fault("not blank: leave it empty");
+    }
+    if text.starts_with(is_mark) {
+        return fault("no combining mark at the start");
     }
     Ok(())
+}
+
+/// Whether a character may stand in a text that is shown. Of those that cannot be seen themselves, only those may that
+/// scripts and emoji need: joiners, marks of direction, variation selectors and tags.
+fn is_shown(c: &char) -> bool {
+    let writes = matches!(
+        c,
+        '\u{200c}'..='\u{200f}' | '\u{61c}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0020}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}'
+    );
+    writes || !(c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') || flaw(*c).is_some())
 }

@@ -29,7 +29,7 @@ impl AdminService for AdminApi {
         request: Request<v1::PurgeUserRequest>,
     ) -> Result<Response<v1::PurgeUserResponse>, Status> {
         let request = request.into_inner();
-        let call = call("PurgeUser", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let call = call("PurgeUser", &request.tenant, &request.etag, &request.request_id)?;
         let purged = self.0.purge(dry(call, request.validate_only), &request.user_id).await.map_err(status)?;
         Ok(Response::new(v1::PurgeUserResponse { user_ids: purged.iter().map(ToString::to_string).collect() }))
     }
@@ -39,7 +39,7 @@ impl AdminService for AdminApi {
         request: Request<v1::ReleaseHoldRequest>,
     ) -> Result<Response<v1::ReleaseHoldResponse>, Status> {
         let request = request.into_inner();
-        let call = call("ReleaseHold", &request, &request.tenant, "", &request.request_id)?;
+        let call = call("ReleaseHold", &request.tenant, "", &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let identifier = self.0.release_hold(call, raw).await.map_err(status)?;
         Ok(Response::new(v1::ReleaseHoldResponse { identifier: Some(identifier_message(&identifier)) }))
@@ -75,7 +75,7 @@ impl AdminService for AdminApi {
         request: Request<v1::UpdateTenantRequest>,
     ) -> Result<Response<v1::UpdateTenantResponse>, Status> {
         let request = request.into_inner();
-        let call = call("UpdateTenant", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let call = call("UpdateTenant", &request.tenant, &request.etag, &request.request_id)?;
         let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
         let update = policies::update(request.policies.as_ref(), mask).map_err(status)?;
         let tenant = self.0.set_tenant(dry(call, request.validate_only), update).await.map_err(status)?;

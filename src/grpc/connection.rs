@@ -1,6 +1,7 @@
 //! One connection: HTTP/2 with bounds on all that the other side controls.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,16 +10,19 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 use super::Options;
 use super::gathered::Gathered;
 use super::guard::Guard;
+use super::ledger::Account;
 
 /// Streams that one connection may have open.
 const STREAMS: u32 = 200;
-/// The largest list of headers, in bytes.
-const HEADER_BYTES: u32 = 8 << 10;
-/// How much of an answer waits in memory for a caller who does not read.
+/// The largest list of headers that is read at all. What is over the bound in `entry` and below this one gets an answer
+/// that says so.
+const HEADER_BYTES: u32 = 32 << 10;
+/// How much of an answer waits in the connection's own buffer.
 const SEND_BYTES: usize = 256 << 10;
 /// Streams that the other side may open and reset before they are looked at (CVE-2023-44487).
 const RESETS: usize = 64;
@@ -26,27 +30,60 @@ const RESETS: usize = 64;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How often a silent connection is asked whether it is still there, and how long it may take to answer.
 const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
-/// The first bytes of every HTTP/2 connection (RFC 9113, section 3.4).
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Serves a connection until it ends, grows old, or the server drains.
-pub async fn serve(stream: TcpStream, guard: Arc<Guard>, options: Options, mut draining: watch::Receiver<bool>) {
-    let greeted = tokio::time::timeout(HANDSHAKE, speaks_http2(&stream));
-    if !tokio::select! { greeted = greeted => greeted.unwrap_or(false), _ = draining.wait_for(|yes| *yes) => false } {
-        return;
+/// Serves a connection until it ends, grows old, or the server drains. Tells whether calls were cut off.
+pub async fn serve(
+    stream: TcpStream,
+    guard: Arc<Guard>,
+    options: Options,
+    mut draining: watch::Receiver<bool>,
+) -> bool {
+    let greeted = tokio::time::timeout(HANDSHAKE, guard.strangers.is_http2(&stream));
+    let greeted = tokio::select! {
+        greeted = greeted => greeted.unwrap_or(false),
+        () = told(&mut draining) => false,
+    };
+    if !greeted {
+        return false;
     }
+    let account = Arc::new(Account::new(guard.total.clone()));
     let service = service_fn(|request| {
-        let guard = guard.clone();
-        async move { Ok::<_, Infallible>(guard.call(request).await) }
+        let (guard, account) = (guard.clone(), account.clone());
+        async move { Ok::<_, Infallible>(guard.call(&account, request).await) }
     });
-    let mut connection = std::pin::pin!(builder().serve_connection(Gathered::new(stream), service));
+    let mut connection = pin!(builder().serve_connection(Gathered::new(stream), service));
     tokio::select! {
-        _ = &mut connection => return,
-        _ = draining.wait_for(|yes| *yes) => {}
-        () = tokio::time::sleep(options.connection_age) => {}
+        _ = &mut connection => return false,
+        () = account.stuck(patience(options.call_timeout)) => {
+            tracing::info!("a connection is closed: its client does not take its answers");
+            return false;
+        }
+        () = sleep(options.connection_age) => {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                _ = &mut connection => return false,
+                () = sleep(options.drain) => return false,
+                () = told(&mut draining) => {}
+            }
+        }
+        () = told(&mut draining) => {}
     }
     connection.as_mut().graceful_shutdown();
-    let _ = tokio::time::timeout(options.drain, connection).await;
+    tokio::select! {
+        _ = connection => false,
+        () = account.idle() => false,
+        () = sleep(options.drain) => account.has_calls(),
+    }
+}
+
+/// Waits until the server drains.
+async fn told(draining: &mut watch::Receiver<bool>) {
+    let _ = draining.wait_for(|yes| *yes).await;
+}
+
+/// How old a call may be: its time, and half of that for its answer to be taken.
+fn patience(timeout: Duration) -> Duration {
+    timeout + timeout / 2
 }
 
 fn builder() -> http2::Builder<TokioExecutor> {
@@ -60,21 +97,4 @@ fn builder() -> http2::Builder<TokioExecutor> {
         .keep_alive_interval(KEEPALIVE.0)
         .keep_alive_timeout(KEEPALIVE.1);
     builder
-}
-
-/// Waits for the preface without taking it.
-async fn speaks_http2(stream: &TcpStream) -> bool {
-    let mut start = [0; PREFACE.len()];
-    loop {
-        match stream.peek(&mut start).await {
-            Ok(length) if length > 0 && start[..length] == PREFACE[..length] => {
-                if length == PREFACE.len() {
-                    return true;
-                }
-                // What has come stays readable: without a pause this would spin.
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-            _ => return false,
-        }
-    }
 }

@@ -118,10 +118,16 @@ pub fn verified_by(verified: bool, by: &str) -> Result<Option<String>, Error> {
     Ok(verified.then(|| by.to_owned()))
 }
 
+/// Whether this is a duration as protocol buffers define it, and not negative.
+fn is_span(duration: &prost_types::Duration) -> bool {
+    (0..=315_576_000_000).contains(&duration.seconds) && (0..1_000_000_000).contains(&duration.nanos)
+}
+
 /// How fresh an answer must be; `max_staleness` is checked alone, since nothing is cached that could be stale.
 pub fn consistency(number: i32, max_staleness: Option<&prost_types::Duration>) -> Result<Consistency, Error> {
-    if max_staleness.is_some_and(|age| age.seconds < 0 || age.nanos < 0) {
-        return Err(Error::invalid(Invalid::Field, "max_staleness", "must not be negative"));
+    if max_staleness.is_some_and(|age| !is_span(age)) {
+        let message = "must not be negative, nor have more than 315,576,000,000 seconds or 999,999,999 nanos";
+        return Err(Error::invalid(Invalid::Field, "max_staleness", message));
     }
     match v1::Consistency::try_from(number) {
         Ok(v1::Consistency::Unspecified | v1::Consistency::Latest) => Ok(Consistency::Latest),

@@ -2,19 +2,34 @@
 
 use std::sync::Arc;
 
-use prost::Message;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::{Request, Response, Status};
 
-use super::status::{answer_too_large, reason, status};
+use super::batch::fill;
+use super::status::{internal, reason, status};
 use super::{answer, convert};
-use crate::directory::{Directory, Error, Tenant, identifier_message};
+use crate::directory::{Directory, Tenant, identifier_message};
 use crate::proto::services::directory_service_server::DirectoryService;
 use crate::proto::v1;
 
-/// A batch's answer takes no further items once it has this many bytes.
-const ANSWER_BYTES: usize = 4 << 20;
+/// How many batches are worked on at once: each may have a full answer in memory until that is sent.
+const BATCHES: usize = 64;
 
-pub struct DirectoryApi(pub Arc<Directory>);
+pub struct DirectoryApi {
+    directory: Arc<Directory>,
+    batches: Semaphore,
+}
+
+impl DirectoryApi {
+    pub fn new(directory: Arc<Directory>) -> Self {
+        Self { directory, batches: Semaphore::new(BATCHES) }
+    }
+
+    /// Waits for a batch's turn.
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, Status> {
+        self.batches.acquire().await.map_err(|_| internal())
+    }
+}
 
 #[tonic::async_trait]
 impl DirectoryService for DirectoryApi {
@@ -26,7 +41,8 @@ impl DirectoryService for DirectoryApi {
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref()).map_err(status)?;
         let raw = convert::raw(request.identifier.as_ref());
-        let (found, reads) = self.0.resolve(&tenant, raw, consistency, request.show_disabled).await.map_err(status)?;
+        let (found, reads) =
+            self.directory.resolve(&tenant, raw, consistency, request.show_disabled).await.map_err(status)?;
         Ok(with_reads(found.into(), reads))
     }
 
@@ -38,7 +54,8 @@ impl DirectoryService for DirectoryApi {
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref()).map_err(status)?;
         let raw: Vec<_> = request.identifiers.iter().map(|message| convert::raw(Some(message))).collect();
-        let resolved = self.0.batch_resolve(&tenant, &raw, consistency, request.show_disabled).await;
+        let _turn = self.turn().await?;
+        let resolved = self.directory.batch_resolve(&tenant, &raw, consistency, request.show_disabled).await;
         let (outcomes, reads) = resolved.map_err(status)?;
         Ok(with_reads(answer::BatchResolved { results: fill(outcomes) }, reads))
     }
@@ -46,7 +63,7 @@ impl DirectoryService for DirectoryApi {
     async fn get_user(&self, request: Request<v1::GetUserRequest>) -> Result<Response<answer::Got>, Status> {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
-        let got = self.0.get(&tenant, &request.user_id).await.map_err(status)?;
+        let got = self.directory.get(&tenant, &request.user_id).await.map_err(status)?;
         Ok(Response::new(got.into()))
     }
 
@@ -56,7 +73,8 @@ impl DirectoryService for DirectoryApi {
     ) -> Result<Response<answer::BatchGot>, Status> {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
-        let outcomes = self.0.batch_get(&tenant, &request.user_ids).await.map_err(status)?;
+        let _turn = self.turn().await?;
+        let outcomes = self.directory.batch_get(&tenant, &request.user_ids).await.map_err(status)?;
         Ok(Response::new(answer::BatchGot { results: fill(outcomes) }))
     }
 
@@ -67,7 +85,7 @@ impl DirectoryService for DirectoryApi {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let raw = convert::raw(request.identifier.as_ref());
-        let (normalization, key) = self.0.normalize(&tenant, raw).map_err(status)?;
+        let (normalization, key) = self.directory.normalize(&tenant, raw).map_err(status)?;
         Ok(Response::new(convert::normalization(normalization, key)))
     }
 
@@ -78,7 +96,7 @@ impl DirectoryService for DirectoryApi {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let raw = convert::raw(request.identifier.as_ref());
-        let (identifier, refusal) = self.0.check_identity(&tenant, raw).await.map_err(status)?;
+        let (identifier, refusal) = self.directory.check_identity(&tenant, raw).await.map_err(status)?;
         Ok(Response::new(v1::CheckIdentityResponse {
             available: refusal.is_none(),
             reason: refusal.as_ref().map_or("", reason).to_owned(),
@@ -92,15 +110,4 @@ fn with_reads<T>(response: T, reads: u32) -> Response<T> {
     let mut response = Response::new(response);
     response.metadata_mut().insert("polynym-reads", reads.into());
     response
-}
-
-/// The items of an answer, in order; once it is full, the rest say so.
-fn fill<T, R: Message + From<Result<T, Status>>>(outcomes: Vec<Result<T, Error>>) -> Vec<R> {
-    let mut bytes = 0;
-    let bounded = |outcome: Result<T, Error>| {
-        let item = (bytes < ANSWER_BYTES).then(|| R::from(outcome.map_err(status)));
-        bytes += item.as_ref().map_or(0, R::encoded_len);
-        item.filter(|_| bytes < ANSWER_BYTES).unwrap_or_else(|| R::from(Err(answer_too_large(ANSWER_BYTES))))
-    };
-    outcomes.into_iter().map(bounded).collect()
 }

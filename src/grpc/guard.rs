@@ -1,49 +1,99 @@
-//! What every call passes: a limit of calls under way, a deadline, and a net for panics.
+//! What every call passes: what makes a request a call, a limit of calls worked on, a deadline, and a net for panics.
 
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use http::{HeaderMap, Request, Response};
-use http_body::{Body as HttpBody, Frame, SizeHint};
+use http::{Request, Response};
 use hyper::body::Incoming;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tonic::Status;
 use tonic::body::Body;
-use tonic::codegen::Bytes;
-use tonic::{Code, Status};
 
-use super::router::Router;
-use super::status;
+use super::greeting::Strangers;
+use super::incoming::{self, Received};
+use super::ledger::{Account, Charge, OpenStream, Total};
+use super::outgoing::Outgoing;
+use super::router::{Router, Target};
+use super::{entry, protocol, status};
 
 pub struct Guard {
     router: Router,
-    calls: Arc<Semaphore>,
+    places: Places,
     timeout: Duration,
+    /// What all connections have held.
+    pub total: Arc<Total>,
+    /// The connections that were closed since they speak something else.
+    pub strangers: Strangers,
     panics: AtomicU64,
 }
 
 impl Guard {
     pub fn new(router: Router, max_calls: usize, timeout: Duration) -> Self {
-        Self { router, calls: Arc::new(Semaphore::new(max_calls)), timeout, panics: AtomicU64::new(0) }
+        let places = Places { free: AtomicUsize::new(max_calls) };
+        Self {
+            router,
+            places,
+            timeout,
+            total: Arc::default(),
+            strangers: Strangers::default(),
+            panics: AtomicU64::new(0),
+        }
     }
 
     /// Answers a call. A call that is refused costs next to nothing.
-    pub async fn call(&self, request: Request<Incoming>) -> Response<Held> {
-        let Ok(permit) = self.calls.clone().try_acquire_owned() else {
-            return Held::response(status::overloaded().into_http(), None);
+    pub async fn call(&self, account: &Arc<Account>, request: Request<Incoming>) -> Response<Outgoing> {
+        let target = Target::of(request.uri().path());
+        let timeout = match entry::admit(&request) {
+            Ok(timeout) => timeout.map_or(self.timeout, |timeout| timeout.min(self.timeout)),
+            Err(refusal) => return Outgoing::call(refusal.into(), Charge::call(account)),
         };
-        let timeout = caller_timeout(request.headers()).map_or(self.timeout, |timeout| timeout.min(self.timeout));
-        let answer = AssertUnwindSafe(self.router.call(request)).catch_unwind();
-        let response = match tokio::time::timeout(timeout, answer).await {
-            Ok(Ok(response)) => with_own_codes(response),
+        if target.is_stream() {
+            return self.open(account, target, timeout, request).await;
+        }
+        let mut charge = Charge::call(account);
+        let answer = async {
+            let request = incoming::whole(request, target.message_bytes(), &mut charge).await?;
+            // Who is slow to send a message must not take the place of those who have sent theirs.
+            let _place = match target.counts() {
+                true => Some(self.places.take().ok_or_else(protocol::overloaded)?),
+                false => None,
+            };
+            Ok(self.router.call(target, request).await)
+        };
+        let response = self.bounded(target, timeout, answer).await;
+        Outgoing::call(response, charge)
+    }
+
+    /// Opens a stream that stays open as long as its caller wants. It takes no call's place.
+    async fn open(
+        &self,
+        account: &Arc<Account>,
+        target: Target,
+        timeout: Duration,
+        request: Request<Incoming>,
+    ) -> Response<Outgoing> {
+        let Some(stream) = OpenStream::new(account) else {
+            return Outgoing::call(protocol::too_many_streams().into_http(), Charge::call(account));
+        };
+        let answer = async { Ok(self.router.call(target, request.map(Received::Open)).await) };
+        Outgoing::stream(self.bounded(target, timeout, answer).await, stream)
+    }
+
+    /// The answer within its time, whatever happens.
+    async fn bounded(
+        &self,
+        target: Target,
+        timeout: Duration,
+        answer: impl Future<Output = Result<Response<Body>, Status>>,
+    ) -> Response<Body> {
+        match tokio::time::timeout(timeout, AssertUnwindSafe(answer).catch_unwind()).await {
+            Ok(Ok(Ok(response))) => protocol::translated(response),
+            Ok(Ok(Err(status))) => status.into_http(),
             Ok(Err(_)) => self.panicked(),
-            Err(_) => status::deadline().into_http(),
-        };
-        Held::response(response, Some(permit))
+            Err(_) => protocol::deadline(target.changes()).into_http(),
+        }
     }
 
     /// The panic itself is told by the process's hook; a caller learns nothing of it.
@@ -54,81 +104,22 @@ impl Guard {
     }
 }
 
-/// A response that counts as under way until it is sent.
-pub struct Held {
-    body: Body,
-    _permit: Option<OwnedSemaphorePermit>,
+/// Places for calls that are worked on. Nobody waits for one.
+struct Places {
+    free: AtomicUsize,
 }
 
-impl Held {
-    fn response(response: Response<Body>, permit: Option<OwnedSemaphorePermit>) -> Response<Self> {
-        response.map(|body| Self { body, _permit: permit })
-    }
-}
+struct Place<'a>(&'a Places);
 
-impl HttpBody for Held {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+impl Places {
+    fn take(&self) -> Option<Place<'_>> {
+        let taken = self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| free.checked_sub(1));
+        taken.ok().map(|_| Place(self))
     }
 }
 
-/// The RPC library answers a message over the limit with OUT_OF_RANGE, which this API has no use for.
-fn with_own_codes(response: Response<Body>) -> Response<Body> {
-    match Status::from_header_map(response.headers()) {
-        Some(status) if status.code() == Code::OutOfRange => status::message_too_large(status.message()).into_http(),
-        _ => response,
-    }
-}
-
-/// The time that the caller gives a call: at most eight digits and a unit (gRPC over HTTP/2, "Timeout").
-fn caller_timeout(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get("grpc-timeout")?.to_str().ok()?;
-    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let number: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
-    match unit {
-        "H" => Some(Duration::from_secs(number * 3_600)),
-        "M" => Some(Duration::from_secs(number * 60)),
-        "S" => Some(Duration::from_secs(number)),
-        "m" => Some(Duration::from_millis(number)),
-        "u" => Some(Duration::from_micros(number)),
-        "n" => Some(Duration::from_nanos(number)),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn timeout(text: &str) -> Option<Duration> {
-        let mut headers = HeaderMap::new();
-        headers.insert("grpc-timeout", text.parse().unwrap());
-        caller_timeout(&headers)
-    }
-
-    #[test]
-    fn timeouts_of_the_specification() {
-        assert_eq!(timeout("100m"), Some(Duration::from_millis(100)));
-        assert_eq!(timeout("99999999H"), Some(Duration::from_secs(99_999_999 * 3_600)));
-        assert_eq!(timeout("1S"), Some(Duration::from_secs(1)));
-        assert_eq!(timeout("5u"), Some(Duration::from_micros(5)));
-    }
-
-    #[test]
-    fn other_timeouts_count_for_nothing() {
-        for text in ["", "m", "100", "1x", "-1S", "123456789S", "1 S"] {
-            assert_eq!(timeout(text), None, "{text}");
-        }
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.free.fetch_add(1, Ordering::Relaxed);
     }
 }

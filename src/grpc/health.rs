@@ -1,11 +1,17 @@
 //! Health: SERVING while the store answers, and not while the server drains.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_stream::{Stream, StreamExt};
+use tonic::{Request, Response, Status};
 use tonic_health::ServingStatus;
-use tonic_health::server::HealthReporter;
+use tonic_health::pb::health_server::Health;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_check_response};
+use tonic_health::server::{HealthReporter, HealthService, WatchStream};
 
+use super::protocol;
 use super::router::SERVICES;
 use crate::directory::Directory;
 
@@ -47,5 +53,36 @@ pub async fn drain(mut reporter: HealthReporter) {
 async fn tell(reporter: &HealthReporter, status: ServingStatus) {
     for service in SERVICES {
         reporter.set_service_status(service, status).await;
+    }
+}
+
+/// `grpc.health.v1.Health`, with what its definition says of a service that is not known.
+pub struct HealthApi(HealthService);
+
+impl HealthApi {
+    pub fn new(reporter: &HealthReporter) -> Self {
+        Self(HealthService::from_health_reporter(reporter.clone()))
+    }
+}
+
+/// The one answer to who watches a service that is not served: it may be served some day.
+fn unknown() -> HealthCheckResponse {
+    HealthCheckResponse { status: health_check_response::ServingStatus::ServiceUnknown.into() }
+}
+
+#[tonic::async_trait]
+impl Health for HealthApi {
+    async fn check(&self, request: Request<HealthCheckRequest>) -> Result<Response<HealthCheckResponse>, Status> {
+        self.0.check(request).await.map_err(|_| protocol::unknown_health())
+    }
+
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
+
+    async fn watch(&self, request: Request<HealthCheckRequest>) -> Result<Response<Self::WatchStream>, Status> {
+        let known: Result<Response<WatchStream>, Status> = self.0.watch(request).await;
+        Ok(Response::new(match known {
+            Ok(stream) => Box::pin(stream.into_inner()),
+            Err(_) => Box::pin(tokio_stream::once(Ok(unknown())).chain(tokio_stream::pending())),
+        }))
     }
 }

@@ -2,13 +2,21 @@
 
 mod admin_service;
 pub(crate) mod answer;
+mod batch;
 mod connection;
 mod convert;
 mod directory_service;
+mod entry;
 mod gathered;
+mod greeting;
 mod guard;
 mod health;
+mod incoming;
+mod ledger;
+mod outgoing;
+mod pace;
 mod policies;
+mod protocol;
 mod registry_service;
 mod router;
 mod server;
@@ -21,9 +29,11 @@ pub use server::serve;
 /// How much the server takes on, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The longest that a call may take; a shorter `grpc-timeout` of the caller counts.
+    /// The longest that a call may take; a shorter `grpc-timeout` of the caller counts. A connection whose client has not
+    /// taken an answer long after that is closed.
     pub call_timeout: Duration,
-    /// Calls under way at once; more are refused at once with OVERLOADED.
+    /// Calls worked on at once; more are refused at once with OVERLOADED. A call counts once its message is there, and
+    /// health does not count.
     pub max_calls: usize,
     /// Connections at once; more wait to be accepted.
     pub max_connections: usize,

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use prost::Message;
 use tonic::{Request, Response, Status};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::convert;
 use super::status::status;
@@ -18,16 +16,9 @@ pub struct RegistryApi(pub Arc<Directory>);
 const CALLER: &str = "anonymous";
 
 /// The mutation that `request` asks for.
-pub fn call<'a>(
-    method: &'static str,
-    request: &impl Message,
-    tenant: &str,
-    etag: &'a str,
-    request_id: &'a str,
-) -> Result<Call<'a>, Status> {
-    let fingerprint = if request_id.is_empty() { 0 } else { xxh3_64(&request.encode_to_vec()) };
+pub fn call<'a>(method: &'static str, tenant: &str, etag: &'a str, request_id: &'a str) -> Result<Call<'a>, Status> {
     let tenant = Tenant::parse(tenant).map_err(status)?;
-    Ok(Call { tenant, etag, request_id, method, fingerprint, caller: CALLER, dry_run: false })
+    Ok(Call { tenant, etag, request_id, method, caller: CALLER, dry_run: false })
 }
 
 /// The same call, with nothing written where `validate_only` says so.
@@ -50,7 +41,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::CreateUserRequest>,
     ) -> Result<Response<v1::CreateUserResponse>, Status> {
         let request = request.into_inner();
-        let call = call("CreateUser", &request, &request.tenant, "", &request.request_id)?;
+        let call = call("CreateUser", &request.tenant, "", &request.request_id)?;
         let user = given(&request.user)?;
         let identities = convert::raw_identities(&user.identities).map_err(status)?;
         let attributes = convert::attributes(&user.attributes).map_err(status)?;
@@ -64,7 +55,7 @@ impl RegistryService for RegistryApi {
     ) -> Result<Response<v1::UpdateUserResponse>, Status> {
         let request = request.into_inner();
         let user = given(&request.user)?;
-        let call = call("UpdateUser", &request, &request.tenant, &user.etag, &request.request_id)?;
+        let call = call("UpdateUser", &request.tenant, &user.etag, &request.request_id)?;
         let attributes = convert::attributes(&user.attributes).map_err(status)?;
         let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
         let updated = self.0.update(call, &user.user_id, mask, user.display_name.clone(), attributes).await;
@@ -76,7 +67,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::LinkIdentityRequest>,
     ) -> Result<Response<v1::LinkIdentityResponse>, Status> {
         let request = request.into_inner();
-        let call = call("LinkIdentity", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let call = call("LinkIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let linked = self.0.link(call, &request.user_id, raw, request.verified, request.primary).await;
         Ok(Response::new(v1::LinkIdentityResponse { user: answer(linked)? }))
@@ -87,7 +78,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::UnlinkIdentityRequest>,
     ) -> Result<Response<v1::UnlinkIdentityResponse>, Status> {
         let request = request.into_inner();
-        let call = call("UnlinkIdentity", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let call = call("UnlinkIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let unlinked = self.0.unlink(call, &request.user_id, raw).await;
         Ok(Response::new(v1::UnlinkIdentityResponse { user: answer(unlinked)? }))
@@ -98,7 +89,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::ReplaceIdentityRequest>,
     ) -> Result<Response<v1::ReplaceIdentityResponse>, Status> {
         let request = request.into_inner();
-        let call = call("ReplaceIdentity", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let call = call("ReplaceIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let old = convert::raw(request.old_identifier.as_ref());
         let new = convert::raw(request.new_identifier.as_ref());
         let replaced = self.0.replace(call, &request.user_id, old, new).await;
@@ -110,7 +101,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::VerifyIdentityRequest>,
     ) -> Result<Response<v1::VerifyIdentityResponse>, Status> {
         let request = request.into_inner();
-        let call = call("VerifyIdentity", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let call = call("VerifyIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
         let verified = self.0.verify(call, &request.user_id, raw, by).await;
@@ -122,7 +113,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::DisableUserRequest>,
     ) -> Result<Response<v1::DisableUserResponse>, Status> {
         let request = request.into_inner();
-        let call = call("DisableUser", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let call = call("DisableUser", &request.tenant, &request.etag, &request.request_id)?;
         let changed = self.0.change(call, &request.user_id, Change::Disable).await;
         Ok(Response::new(v1::DisableUserResponse { user: answer(changed)? }))
     }
@@ -132,7 +123,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::EnableUserRequest>,
     ) -> Result<Response<v1::EnableUserResponse>, Status> {
         let request = request.into_inner();
-        let call = call("EnableUser", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let call = call("EnableUser", &request.tenant, &request.etag, &request.request_id)?;
         let changed = self.0.change(call, &request.user_id, Change::Enable).await;
         Ok(Response::new(v1::EnableUserResponse { user: answer(changed)? }))
     }
@@ -142,7 +133,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::DeleteUserRequest>,
     ) -> Result<Response<v1::DeleteUserResponse>, Status> {
         let request = request.into_inner();
-        let call = call("DeleteUser", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let call = call("DeleteUser", &request.tenant, &request.etag, &request.request_id)?;
         let changed = self.0.change(call, &request.user_id, Change::Delete).await;
         Ok(Response::new(v1::DeleteUserResponse { user: answer(changed)? }))
     }
@@ -152,7 +143,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::UndeleteUserRequest>,
     ) -> Result<Response<v1::UndeleteUserResponse>, Status> {
         let request = request.into_inner();
-        let call = call("UndeleteUser", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let call = call("UndeleteUser", &request.tenant, &request.etag, &request.request_id)?;
         let changed = self.0.change(call, &request.user_id, Change::Undelete).await;
         Ok(Response::new(v1::UndeleteUserResponse { user: answer(changed)? }))
     }
@@ -162,7 +153,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::MergeUsersRequest>,
     ) -> Result<Response<v1::MergeUsersResponse>, Status> {
         let request = request.into_inner();
-        let call = call("MergeUsers", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let call = call("MergeUsers", &request.tenant, &request.etag, &request.request_id)?;
         let policy = convert::conflict_policy(request.conflict_policy).map_err(status)?;
         let call = dry(call, request.validate_only);
         let merged = self.0.merge(call, &request.primary_user_id, &request.secondary_user_id, policy).await;
@@ -176,7 +167,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::UnmergeUsersRequest>,
     ) -> Result<Response<v1::UnmergeUsersResponse>, Status> {
         let request = request.into_inner();
-        let call = call("UnmergeUsers", &request, &request.tenant, &request.etag, &request.request_id)?;
+        let call = call("UnmergeUsers", &request.tenant, &request.etag, &request.request_id)?;
         let call = dry(call, request.validate_only);
         let unmerged = self.0.unmerge(call, &request.primary_user_id, &request.secondary_user_id).await;
         let (user, not_restored) = unmerged.map_err(status)?;

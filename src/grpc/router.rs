@@ -4,18 +4,19 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use http::{Request, Response};
-use hyper::body::Incoming;
-use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::server::NamedService;
 use tonic_health::pb::health_server::HealthServer;
-use tonic_health::server::{HealthReporter, HealthService};
+use tonic_health::server::HealthReporter;
 use tonic_reflection::server::Builder as Reflection;
 use tower::util::BoxCloneSyncService;
 
 use super::admin_service::AdminApi;
 use super::directory_service::DirectoryApi;
+use super::health::HealthApi;
+use super::incoming::Received;
+use super::protocol;
 use super::registry_service::RegistryApi;
 use crate::directory::Directory;
 use crate::proto::DESCRIPTORS;
@@ -33,11 +34,69 @@ const SMALL_BYTES: usize = 4 << 10;
 type Directories = DirectoryServiceServer<DirectoryApi>;
 type Registries = RegistryServiceServer<RegistryApi>;
 type Admins = AdminServiceServer<AdminApi>;
-type Healths = HealthServer<HealthService>;
-type Boxed = BoxCloneSyncService<Request<Incoming>, Response<Body>, Infallible>;
+type Healths = HealthServer<HealthApi>;
+type Boxed = BoxCloneSyncService<Request<Received>, Response<Body>, Infallible>;
 
 /// The names of the services whose health is told; the empty one stands for the server as a whole.
 pub const SERVICES: [&str; 4] = ["", Directories::NAME, Registries::NAME, Admins::NAME];
+
+/// What a call asks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    Directory,
+    Registry,
+    Admin,
+    /// Moving a tenant to new rules, which tells how far it is.
+    Renormalize,
+    Health,
+    /// Health as it changes.
+    Watch,
+    Reflection,
+    ReflectionAlpha,
+    Unknown,
+}
+
+impl Target {
+    /// What a path such as `/polynym.v1.DirectoryService/GetUser` names.
+    pub fn of(path: &str) -> Self {
+        let mut parts = path.split('/').skip(1);
+        match parts.next().unwrap_or_default() {
+            Directories::NAME => Self::Directory,
+            Registries::NAME => Self::Registry,
+            Admins::NAME if parts.next() == Some("Renormalize") => Self::Renormalize,
+            Admins::NAME => Self::Admin,
+            Healths::NAME if parts.next() == Some("Watch") => Self::Watch,
+            Healths::NAME => Self::Health,
+            "grpc.reflection.v1.ServerReflection" => Self::Reflection,
+            "grpc.reflection.v1alpha.ServerReflection" => Self::ReflectionAlpha,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Whether the call stays open.
+    pub const fn is_stream(self) -> bool {
+        matches!(self, Self::Renormalize | Self::Watch | Self::Reflection | Self::ReflectionAlpha)
+    }
+
+    /// Whether the call is one of those of which only so many are worked on: health must be told under any load.
+    pub const fn counts(self) -> bool {
+        matches!(self, Self::Directory | Self::Registry | Self::Admin)
+    }
+
+    /// Whether the call may change something.
+    pub const fn changes(self) -> bool {
+        matches!(self, Self::Registry | Self::Admin)
+    }
+
+    /// The size of the largest message.
+    pub const fn message_bytes(self) -> usize {
+        match self {
+            Self::Directory => DIRECTORY_BYTES,
+            Self::Registry | Self::Admin | Self::Renormalize => REGISTRY_BYTES,
+            Self::Health | Self::Watch | Self::Reflection | Self::ReflectionAlpha | Self::Unknown => SMALL_BYTES,
+        }
+    }
+}
 
 pub struct Router {
     directory: Directories,
@@ -50,31 +109,26 @@ pub struct Router {
 
 impl Router {
     pub fn new(directory: &Arc<Directory>, health: &HealthReporter) -> Result<Self, tonic_reflection::server::Error> {
-        let health = HealthService::from_health_reporter(health.clone());
-        let directories = Directories::new(DirectoryApi(directory.clone()));
-        let registries = Registries::new(RegistryApi(directory.clone()));
-        let admins = Admins::new(AdminApi(directory.clone()));
         let alpha = reflection().build_v1alpha()?.max_decoding_message_size(SMALL_BYTES);
         Ok(Self {
-            directory: directories.max_decoding_message_size(DIRECTORY_BYTES),
-            registry: registries.max_decoding_message_size(REGISTRY_BYTES),
-            admin: admins.max_decoding_message_size(REGISTRY_BYTES),
-            health: HealthServer::new(health).max_decoding_message_size(SMALL_BYTES),
+            directory: Directories::new(DirectoryApi::new(directory.clone())),
+            registry: Registries::new(RegistryApi(directory.clone())),
+            admin: Admins::new(AdminApi(directory.clone())).max_decoding_message_size(REGISTRY_BYTES),
+            health: Healths::new(HealthApi::new(health)).max_decoding_message_size(SMALL_BYTES),
             reflection: Boxed::new(reflection().build_v1()?.max_decoding_message_size(SMALL_BYTES)),
             reflection_alpha: Boxed::new(alpha),
         })
     }
 
-    pub async fn call(&self, request: Request<Incoming>) -> Response<Body> {
-        let service = request.uri().path().split('/').nth(1).unwrap_or_default();
-        let Ok(response) = match service {
-            Directories::NAME => self.directory.clone().call(request).await,
-            Registries::NAME => self.registry.clone().call(request).await,
-            Admins::NAME => self.admin.clone().call(request).await,
-            Healths::NAME => self.health.clone().call(request).await,
-            "grpc.reflection.v1.ServerReflection" => self.reflection.clone().call(request).await,
-            "grpc.reflection.v1alpha.ServerReflection" => self.reflection_alpha.clone().call(request).await,
-            _ => Ok(Status::unimplemented("there is no such service: reflection lists those that are").into_http()),
+    pub async fn call(&self, target: Target, request: Request<Received>) -> Response<Body> {
+        let Ok(response) = match target {
+            Target::Directory => self.directory.clone().call(request).await,
+            Target::Registry => self.registry.clone().call(request).await,
+            Target::Admin | Target::Renormalize => self.admin.clone().call(request).await,
+            Target::Health | Target::Watch => self.health.clone().call(request).await,
+            Target::Reflection => self.reflection.clone().call(request).await,
+            Target::ReflectionAlpha => self.reflection_alpha.clone().call(request).await,
+            Target::Unknown => Ok(protocol::unknown_service().into_http()),
         };
         response
     }

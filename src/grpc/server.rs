@@ -37,16 +37,19 @@ pub async fn serve(
     drop(listener);
     health::drain(reporter).await;
     drain.send_replace(true);
-    let finished = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(options.drain, finished).await.is_err() {
-        tracing::warn!(connections = connections.len(), "some calls did not finish in time");
+    let mut cut_off = 0;
+    while let Some(ended) = connections.join_next().await {
+        cut_off += usize::from(ended.is_ok_and(|cut_off| cut_off));
+    }
+    if cut_off > 0 {
+        tracing::warn!(connections = cut_off, "calls did not finish in time");
     }
     Ok(())
 }
 
 async fn accept(
     listener: &TcpListener,
-    connections: &mut JoinSet<()>,
+    connections: &mut JoinSet<bool>,
     guard: &Arc<Guard>,
     options: Options,
     draining: &watch::Receiver<bool>,
@@ -56,8 +59,9 @@ async fn accept(
         let stream = next(listener).await;
         let (guard, draining) = (guard.clone(), draining.clone());
         connections.spawn(async move {
-            connection::serve(stream, guard, options, draining).await;
+            let cut_off = connection::serve(stream, guard, options, draining).await;
             drop(place);
+            cut_off
         });
         while connections.try_join_next().is_some() {}
     }

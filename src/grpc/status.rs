@@ -7,6 +7,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::convert;
+use super::pace::Pace;
 use crate::directory::{Error, Invalid};
 
 const DOMAIN: &str = "polynym";
@@ -23,6 +24,10 @@ pub fn status(error: Error) -> Status {
         Error::BatchTooLarge { limit, count } | Error::TooMany { limit, count, .. } => {
             limited(code, reason, &message, limit, count)
         }
+        Error::AnswerFull { limit } => {
+            let details = info(reason, [("limit", limit.to_string())]);
+            Status::with_error_details(code, message, details)
+        }
         Error::IdentityTaken { owner, field } => {
             at_field(code, &field, &message, info(reason, [("owner", owner.to_string())]))
         }
@@ -37,15 +42,15 @@ pub fn status(error: Error) -> Status {
         }
         Error::MergeConflict { fields } => detailed(code, &message, info(reason, [("fields", fields.join(","))])),
         Error::Unavailable(cause) => {
-            log(&*cause, &message);
+            log(&UNAVAILABLE, &*cause, &message);
             retry(code, reason, &message)
         }
         Error::OutcomeUnknown(cause) => {
-            log(&*cause, &message);
+            log(&OUTCOME_UNKNOWN, &*cause, &message);
             plain(code, reason, &message)
         }
         Error::Internal(cause) => {
-            log(&*cause, &message);
+            log(&INTERNAL, &*cause, &message);
             internal()
         }
         Error::IdentityNotFound
@@ -81,7 +86,7 @@ const fn code(error: &Error) -> Code {
         | Error::NotMerged
         | Error::UndoExpired => Code::FailedPrecondition,
         Error::EtagMismatch => Code::Aborted,
-        Error::TooMany { .. } => Code::ResourceExhausted,
+        Error::TooMany { .. } | Error::AnswerFull { .. } => Code::ResourceExhausted,
         Error::Unavailable(_) => Code::Unavailable,
         Error::OutcomeUnknown(_) => Code::Unknown,
         Error::Internal(_) => Code::Internal,
@@ -93,6 +98,7 @@ pub const fn reason(error: &Error) -> &'static str {
     match error {
         Error::Invalid { what, .. } => invalid_reason(*what),
         Error::BatchTooLarge { .. } => "BATCH_TOO_LARGE",
+        Error::AnswerFull { .. } => "ANSWER_TOO_LARGE",
         Error::TooMany { .. } => "LIMIT_EXCEEDED",
         Error::IdentityNotFound | Error::NotOwned => "IDENTITY_NOT_FOUND",
         Error::UserNotFound => "USER_NOT_FOUND",
@@ -133,35 +139,13 @@ const fn invalid_reason(what: Invalid) -> &'static str {
     }
 }
 
-/// The status for a call when too many are under way.
-pub fn overloaded() -> Status {
-    retry(Code::ResourceExhausted, "OVERLOADED", "too many calls are under way: try again a little later")
-}
-
-/// The status for a call whose time is over.
-pub fn deadline() -> Status {
-    let message = "the call took too long; a mutation may still happen: send it again with the same request_id";
-    plain(Code::DeadlineExceeded, "DEADLINE", message)
-}
-
-/// The status for a request that is larger than the service accepts.
-pub fn message_too_large(message: &str) -> Status {
-    plain(Code::ResourceExhausted, "MESSAGE_TOO_LARGE", message)
-}
-
-/// The status for an item that no longer fits into its batch's answer.
-pub fn answer_too_large(limit: usize) -> Status {
-    let message = format!("the answer holds {limit} bytes already: ask for this item again");
-    let details = info("ANSWER_TOO_LARGE", [("limit", limit.to_string())]);
-    Status::with_error_details(Code::ResourceExhausted, message, details)
-}
-
 /// The status for a fault of this program.
 pub fn internal() -> Status {
     plain(Code::Internal, "INTERNAL", "internal error")
 }
 
-fn plain(code: Code, reason: &str, message: &str) -> Status {
+/// A status with a reason and nothing else.
+pub fn plain(code: Code, reason: &str, message: &str) -> Status {
     detailed(code, message, info(reason, []))
 }
 
@@ -174,13 +158,15 @@ fn at_field(code: Code, field: &str, message: &str, mut details: ErrorDetails) -
     Status::with_error_details(code, format!("{field}: {message}"), details)
 }
 
-fn retry(code: Code, reason: &str, message: &str) -> Status {
+/// A status that says when to come again.
+pub fn retry(code: Code, reason: &str, message: &str) -> Status {
     let mut details = info(reason, []);
     details.set_retry_info(Some(RETRY));
     Status::with_error_details(code, message, details)
 }
 
-fn limited(code: Code, reason: &str, message: &str, limit: usize, value: usize) -> Status {
+/// A status for what is over a limit.
+pub fn limited(code: Code, reason: &str, message: &str, limit: usize, value: usize) -> Status {
     let details = info(reason, [("limit", limit.to_string()), ("value", value.to_string())]);
     Status::with_error_details(code, message, details)
 }
@@ -196,7 +182,13 @@ fn info<const N: usize>(reason: &str, metadata: [(&str, String); N]) -> ErrorDet
     ErrorDetails::with_error_info(reason, DOMAIN, metadata)
 }
 
-fn log(cause: &(dyn std::error::Error + 'static), message: &str) {
+/// What has been told of calls that failed in the same way.
+static UNAVAILABLE: Pace = Pace::new();
+static OUTCOME_UNKNOWN: Pace = Pace::new();
+static INTERNAL: Pace = Pace::new();
+
+fn log(pace: &Pace, cause: &(dyn std::error::Error + 'static), message: &str) {
+    let Some(untold) = pace.step() else { return };
     let causes: Vec<_> = std::iter::successors(Some(cause), |cause| cause.source()).map(ToString::to_string).collect();
-    tracing::error!(cause = %causes.join(": "), "{message}");
+    tracing::error!(cause = %causes.join(": "), untold, "{message}");
 }

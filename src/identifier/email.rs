@@ -3,6 +3,7 @@
 
 use super::rejection::{Fault, Rule};
 use super::trace::{Trace, nfc};
+use super::visible::{Flaw, flaw, is_mark};
 
 const MAX_LOCAL: usize = 64;
 const MAX_TOTAL: usize = 254;
@@ -86,8 +87,11 @@ fn check_local(local: &str) -> Result<(), Fault> {
         if c == '.' && after_dot {
             return Err(Rule::EmailDot.at(position));
         }
-        if c != '.' && !is_local_char(c) {
-            return Err(Rule::EmailCharacter.at(position));
+        if let Some(rule) = broken_by(c).filter(|_| c != '.') {
+            return Err(rule.at(position));
+        }
+        if position == 0 && is_mark(c) {
+            return Err(Rule::EmailMark.at(0));
         }
         after_dot = c == '.';
     }
@@ -97,12 +101,18 @@ fn check_local(local: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// `atext` as RFC 6531 section 3.3 extends it, less what nobody can see: control characters and
-/// white space.
-fn is_local_char(c: char) -> bool {
-    match u8::try_from(c) {
+/// The rule that a character breaks: `atext` as RFC 6531 section 3.3 extends it, less what nobody can see and what means
+/// nothing.
+fn broken_by(c: char) -> Option<Rule> {
+    let is_fit = match u8::try_from(c) {
         Ok(byte) if byte.is_ascii() => is_atext(byte),
         _ => !c.is_control() && !c.is_whitespace(),
+    };
+    match flaw(c) {
+        _ if !is_fit => Some(Rule::EmailCharacter),
+        Some(Flaw::Invisible) => Some(Rule::EmailInvisible),
+        Some(Flaw::Unassigned) => Some(Rule::EmailUnassigned),
+        None => None,
     }
 }
 

@@ -18,6 +18,7 @@ mod social;
 mod text;
 mod trace;
 mod url;
+mod visible;
 
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ pub use lookalike::Guard;
 pub use rejection::{Rejection, Rule};
 pub use text::TextError;
 pub use trace::Change;
+pub(crate) use visible::{flaw, is_mark};
 
 use rejection::Fault;
 use trace::Trace;

@@ -23,6 +23,12 @@ pub enum Rule {
     EmailLiteral,
     /// A character that an unquoted local part cannot hold (RFC 5321, RFC 6531).
     EmailCharacter,
+    /// A character that nobody can see.
+    EmailInvisible,
+    /// A character for private use, or one that is none (Unicode's General_Category Co and Cn).
+    EmailUnassigned,
+    /// A combining mark at the start, where there is nothing to combine it with.
+    EmailMark,
     /// A dot at the start or end of the local part, or two together.
     EmailDot,
     /// The local part is empty or longer than 64 octets in its canonical form.
@@ -108,6 +114,9 @@ impl Rule {
             Rule::EmailQuoted => ("email-quoted", "use a name that needs no quotes"),
             Rule::EmailLiteral => ("email-literal", "give a domain name instead of [address]"),
             Rule::EmailCharacter => ("email-character", "remove the character from the name"),
+            Rule::EmailInvisible => ("email-invisible", "remove the character, which nobody can see"),
+            Rule::EmailUnassigned => ("email-unassigned", "use characters that mean the same to everyone"),
+            Rule::EmailMark => ("email-mark", "put a letter in front of the combining mark"),
             Rule::EmailDot => ("email-dot", "put dots only singly between other characters"),
             Rule::EmailLocalLength => ("email-local-length", "put 1 to 64 bytes before the @"),
             Rule::EmailDomain => ("email-domain", "give a valid domain name after the @"),

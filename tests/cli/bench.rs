@@ -1,8 +1,11 @@
 //! `polynym bench`, for a second each: that it measures, checks and loads, not how fast.
 
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
 use serde_json::Value;
 
-use crate::server::Server;
+use crate::server::{Server, polynym};
 use crate::{assert_fails, json};
 
 const QUICK: [&str; 8] = ["--duration", "1.2", "--warmup", "0.1", "--concurrency", "8", "--connections", "2"];
@@ -73,11 +76,38 @@ fn a_wrong_answer_is_found_out() {
     let arguments = ["bench", "resolve", "--json", "--users", "1", "--duration", "3", "--warmup", "0"];
     let output = std::thread::scope(|scope| {
         let measuring = scope.spawn(|| server.run(&arguments));
-        std::thread::sleep(std::time::Duration::from_secs(1));
+        std::thread::sleep(Duration::from_secs(1));
         json(&server.run(&["user", "update", "--json", id, "--name", "somebody else"]));
         measuring.join().unwrap()
     });
     assert_fails(&output, 1, &["answers were wrong"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(number(&report, "wrong") > 0.0 && number(&report, "calls_per_second") > 0.0, "{report}");
+}
+
+#[test]
+fn calls_that_failed_are_a_failure() {
+    let (server, _folder) = server();
+    let output = std::thread::scope(|scope| {
+        let measuring = scope.spawn(|| server.run(&["bench", "health", "--json", "--duration", "2", "--warmup", "0"]));
+        std::thread::sleep(Duration::from_secs(1));
+        server.signal("KILL");
+        measuring.join().unwrap()
+    });
+    assert_fails(&output, 1, &["calls failed", "errors, the first: "]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(number(&report, "errors") > 0.0, "{report}");
+}
+
+#[test]
+fn what_was_measured_before_ctrl_c_is_told() {
+    let (server, _folder) = server();
+    let arguments = ["bench", "health", "--json", "--duration", "600", "--warmup", "0", "--server", &server.url];
+    let bench = polynym(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(Command::new("kill").args(["-INT", &bench.id().to_string()]).status().unwrap().success());
+    let output = bench.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(number(&report, "calls_per_second") > 0.0 && number(&report, "errors") == 0.0, "{report}");
 }

@@ -59,13 +59,15 @@ fn who_is_not_found_is_told_on_standard_error() {
     let server = sample();
     let output = server.run(&["resolve", "--json", "handle:nobody"]);
     assert_fails(&output, 1, &["handle:nobody: nobody owns this identifier"]);
-    assert_eq!((out(&output).as_str(), err(&output).lines().count()), ("", 1));
+    let line: Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!((text(&line, "asked"), &line["error"]["code"]), ("handle:nobody", &value!(5)));
+    assert_eq!(err(&output).lines().count(), 1);
     let output = server.run(&["resolve", "handle:joe", "handle:nobody", "email:x"]);
     assert_fails(&output, 1, &["handle:nobody: ", "email:x: "]);
     assert!(out(&output).contains("Joe Smith"));
     let output = server.run(&["resolve", "--json", "handle:nobody", "handle:joe"]);
     let lines: Vec<Value> = out(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines[0]["error"]["code"], 5);
+    assert_eq!((text(&lines[0], "asked"), &lines[0]["error"]["code"]), ("handle:nobody", &value!(5)));
     assert_eq!(text(&lines[1]["user"], "displayName"), "Joe Smith");
 }
 
@@ -139,6 +141,24 @@ fn an_error_names_reason_and_field_and_what_to_do() {
     assert_fails(&output, 1, &["IDENTIFIER_INVALID (INVALID_ARGUMENT)", "field: identifier"]);
     let output = server.run(&["user", "get", "--tenant", "elsewhere", "20be0ffc-314a-bd53-7a50-013a65ca76d2"]);
     assert_fails(&output, 1, &["USER_NOT_FOUND"]);
+}
+
+#[test]
+fn programs_learn_of_an_error_on_standard_output() {
+    let server = sample();
+    let id = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
+    let commands: [(&[&str], &str); 3] = [
+        (&["user", "get", id], "USER_NOT_FOUND"),
+        (&["identity", "link", id, "handle:ada"], "USER_NOT_FOUND"),
+        (&["identity", "check", "email:a@b@c"], "IDENTIFIER_INVALID"),
+    ];
+    for (command, reason) in commands {
+        let output = server.run(&[command, &["--json"]].concat());
+        assert_fails(&output, 1, &[reason]);
+        let line: Value = serde_json::from_str(&out(&output)).unwrap();
+        assert_eq!(line["error"]["details"][0]["reason"], reason, "{line}");
+        assert_eq!(out(&server.run(command)), "");
+    }
 }
 
 #[test]

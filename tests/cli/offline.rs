@@ -54,8 +54,8 @@ fn defaults_of_the_configuration_are_those_of_the_parts() {
     assert_eq!((serve.max_calls, serve.max_connections), (options.max_calls, options.max_connections));
     assert_eq!(serve.connection_age, options.connection_age);
     let limits = polynym::directory::Limits::default();
-    let configured = (serve.max_batch, serve.max_identities, serve.max_attributes);
-    assert_eq!(configured, (limits.batch, limits.identities, limits.attributes));
+    let configured = (serve.max_batch, serve.max_identities, serve.max_attributes, serve.max_user_bytes);
+    assert_eq!(configured, (limits.batch, limits.identities, limits.attributes, limits.bytes));
     assert_eq!((serve.max_holds, serve.max_merged), (limits.holds, limits.merged));
     assert_eq!(serve.cache_bytes, polynym::store::embedded::Options::default().cache_bytes);
 }
@@ -178,4 +178,13 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!((line.len(), err(&output).as_str(), output.status.code()), (37, "", Some(0)));
+}
+
+#[test]
+fn help_that_cannot_be_written_is_a_failure() {
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    for arguments in [&["--help"][..], &["serve", "--help"], &["--version"]] {
+        let output = polynym(arguments).stdout(full()).output().unwrap();
+        assert_fails(&output, 1, &["cannot write"]);
+    }
 }

@@ -88,3 +88,29 @@ fn limits_are_those_that_were_set() {
     let output = server.run(&["user", "create", "--identity", "handle:ada", "--identity", "handle:ada2"]);
     assert_fails(&output, 1, &["LIMIT_EXCEEDED"]);
 }
+
+/// The store is a database that never answers.
+#[test]
+fn a_signal_ends_it_while_its_store_opens() {
+    for signal in ["TERM", "INT"] {
+        let database = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let store = format!("mongodb://{}/polynym", database.local_addr().unwrap());
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--call-timeout", "60s", "--store", &store];
+        let mut child = polynym(&arguments).spawn().unwrap();
+        let _silent = database.accept().unwrap();
+        let sent = std::process::Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+        let start = std::time::Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if start.elapsed().as_secs() > 8 {
+                child.kill().unwrap();
+                panic!("a server whose store opens does not stop");
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        };
+        assert_eq!(status.code(), Some(0));
+    }
+}

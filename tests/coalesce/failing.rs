@@ -51,12 +51,27 @@ async fn a_call_that_panics_takes_nobody_along() {
     }
 }
 
+/// A store leaves out what is too much for one answer.
+#[tokio::test]
+async fn what_a_call_leaves_out_is_asked_for_again() {
+    let scene = Scene::new(Options { calls: 1, keys: 3 }).await;
+    scene.gate.spoil(1, Fault::AnswerMissing);
+    let callers: Vec<_> = (0..9).map(|n| scene.latest(&[n])).collect();
+    settle().await;
+    scene.gate.open(4);
+    for (n, caller) in callers.into_iter().enumerate() {
+        are(&answer(caller).await.unwrap(), &[n]);
+    }
+}
+
 /// Were the answers dealt out all the same, a user might pass for absent.
 #[tokio::test]
-async fn a_call_with_too_few_answers_is_an_error() {
-    for error in spoiled(Fault::AnswerMissing).await {
-        assert!(matches!(error, Error::Internal(_)), "{error:?}");
-    }
+async fn a_store_that_leaves_out_everything_is_at_fault() {
+    let scene = Scene::new(Options { calls: 1, keys: 3 }).await;
+    [0, 1].into_iter().for_each(|look_up| scene.gate.spoil(look_up, Fault::AnswerMissing));
+    scene.gate.open(2);
+    let error = answer(scene.latest(&[1])).await.unwrap_err();
+    assert!(matches!(error, Error::Internal(_)), "{error:?}");
 }
 
 #[test]

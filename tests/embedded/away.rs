@@ -5,7 +5,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polynym::directory::{Error, Store};
+use polynym::directory::{Change, Error, Store};
+use tempfile::TempDir;
 
 use super::support::users;
 use super::{FILE, open};
@@ -67,15 +68,34 @@ async fn a_store_whose_disk_was_away_comes_back_with_everything() {
     assert!(users::look_up(&*store, USERS).await.unwrap());
 }
 
-/// The disk loses pages while the store is open: look-ups that need them fail, each with an answer.
-#[tokio::test(flavor = "multi_thread")]
-async fn pages_that_are_lost_under_an_open_store_give_errors() {
+/// A store of which all pages have become zeros after it was opened.
+async fn lost() -> (Arc<dyn Store>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let store: Arc<dyn Store> = Arc::new(open(folder.path()).unwrap());
     write(&store).await;
     let file = fs::File::options().write(true).open(folder.path().join(FILE)).unwrap();
     let length = file.metadata().unwrap().len();
     file.write_all_at(&vec![0; length as usize - 4_096], 4_096).unwrap();
+    (store, folder)
+}
+
+/// No answer from this file can be relied upon any more, and opening it again makes it no better.
+async fn is_given_up(store: &dyn Store) {
+    for _ in 0..3 {
+        let check = store.check().await;
+        assert!(matches!(check, Err(Error::Internal(_))), "a damaged store says that it is well: {check:?}");
+        let read = users::look_up(store, 0).await;
+        assert!(matches!(read, Err(Error::Internal(_))), "{read:?}");
+        let refused = store.mutate(users::creation(USERS)).await;
+        assert!(matches!(refused, Err(Error::Internal(_))), "{refused:?}");
+        tokio::time::sleep(Duration::from_millis(600)).await;
+    }
+}
+
+/// The disk loses pages while the store is open: look-ups that need them fail, each with an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_that_are_lost_under_an_open_store_give_errors() {
+    let (store, _folder) = lost().await;
     let (mut there, mut failed) = (0, 0);
     for n in 0..USERS {
         match users::look_up(&*store, n).await {
@@ -87,4 +107,20 @@ async fn pages_that_are_lost_under_an_open_store_give_errors() {
     }
     println!("{there} users were read from memory, {failed} look-ups failed");
     assert!(failed > 0);
+    is_given_up(&*store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mutation_that_needs_a_page_that_is_lost_fails_and_so_do_all_after_it() {
+    let (store, _folder) = lost().await;
+    let mut changed = 0;
+    let error = loop {
+        assert!(changed < USERS, "all users were changed without their pages");
+        match store.mutate(users::mutation(users::id(changed), Change::Unlink(users::email(changed)))).await {
+            Ok(_) => changed += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::Internal(_) | Error::OutcomeUnknown(_)), "{error:?}");
+    is_given_up(&*store).await;
 }

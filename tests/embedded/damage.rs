@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Mutex;
 
-use polynym::directory::Store;
+use polynym::directory::{Change, Error, Store};
 use polynym::store::embedded::OpenError;
 use tokio::runtime::Runtime;
 
@@ -102,14 +102,17 @@ impl Damage {
 
 #[test]
 fn a_truncated_file_is_refused() {
-    let damage = Damage::new(false);
-    let whole = &damage.sound;
-    let lengths = (0..20).chain([100, 319, 320, 4_095, 4_096, 4_097]).chain((1..40).map(|n| whole.len() * n / 40));
-    let cut = |length| (format!("the first {length} bytes of {}", whole.len()), whole[..length].to_vec());
-    let tally = damage.check(lengths.map(cut));
-    println!("truncated: {tally:?}");
-    assert_eq!(tally.whole, 0, "a truncated file was read as if it were whole");
-    assert_eq!(damage.check(std::iter::once(cut(whole.len()))).whole, 1);
+    for killed in [false, true] {
+        let damage = Damage::new(killed);
+        let whole = &damage.sound;
+        let lengths = (0..20).chain([100, 319, 320, 4_095, 4_096, 4_097]).chain((1..40).map(|n| whole.len() * n / 40));
+        let lengths = lengths.chain([PAGE, 512, 1].map(|missing| whole.len() - missing));
+        let cut = |length| (format!("the first {length} bytes of {}", whole.len()), whole[..length].to_vec());
+        let tally = damage.check(lengths.map(cut));
+        println!("truncated, killed: {killed}: {tally:?}");
+        assert_eq!(tally.failed + tally.partial + tally.whole, 0, "a truncated file was opened");
+        assert_eq!(damage.check(std::iter::once(cut(whole.len()))).whole, 1);
+    }
 }
 
 #[test]
@@ -140,5 +143,31 @@ fn a_zeroed_page_gives_no_wrong_user() {
         let tally = damage.check((0..damage.sound.len() / PAGE).filter(used).map(zero));
         println!("zeroed pages, killed: {killed}: {tally:?}");
         assert!(tally.refused + tally.failed > 0);
+    }
+}
+
+/// Nothing in the database tells that these bytes are others.
+#[test]
+fn a_flipped_bit_in_a_user_is_noticed_when_the_user_is_read() {
+    let damage = Damage::new(false);
+    let name = b"User 7";
+    // Pages that are no longer used hold it too.
+    let places = |at: &usize| damage.sound[*at..].starts_with(name);
+    let places: Vec<_> = (0..damage.sound.len()).filter(places).collect();
+    for bit in 0..name.len() * 8 {
+        let mut bytes = damage.sound.clone();
+        places.iter().for_each(|at| bytes[at + bit / 8] ^= 1 << (bit % 8));
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(FILE), bytes).unwrap();
+        let store = open(folder.path()).unwrap();
+        damage.runtime.block_on(async {
+            let read = users::look_up(&store, 7).await;
+            assert!(matches!(read, Err(Error::Internal(_))), "bit {bit}: {read:?}");
+            let changed = store.mutate(users::mutation(users::id(7), Change::Unlink(users::email(7)))).await;
+            assert!(matches!(changed, Err(Error::Internal(_))), "bit {bit}: {changed:?}");
+            assert!(users::look_up(&store, 8).await.unwrap(), "another user went with it");
+            store.mutate(users::creation(USERS)).await.unwrap();
+            store.check().await.unwrap();
+        });
     }
 }

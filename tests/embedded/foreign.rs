@@ -1,6 +1,7 @@
 //! Folders that are no store, or one that is in use: opening says what is wrong and changes nothing.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use polynym::store::embedded::OpenError;
@@ -103,6 +104,17 @@ fn what_is_no_folder_is_named() {
     }
     fs::create_dir(folder.path().join(FILE)).unwrap();
     assert!(matches!(open(folder.path()), Err(OpenError::Io { .. })));
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (link, target) = (folder.path().join(FILE), folder.path().join("nowhere"));
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let Err(error) = open(folder.path()) else { panic!("a store was made") };
+    assert!(matches!(&error, OpenError::Io { error, .. } if error.kind() == ErrorKind::NotFound), "{error}");
+    assert!(error.to_string().contains("directory.redb"), "{error}");
+    assert!(link.is_symlink() && !target.exists());
 }
 
 #[tokio::test]

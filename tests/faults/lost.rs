@@ -136,13 +136,14 @@ impl Stage {
         }
     }
 
-    /// Sends a mutation until it is done, which must be soon.
+    /// Sends a mutation until it is done. A fail point that plays a shutdown leaves the driver with nobody to ask until
+    /// its next heartbeat, after ten seconds.
     async fn until_done(&self, call: &Call, request: &str) {
         let since = Instant::now();
         loop {
             match self.troubled.call(call, Some(request)).await {
                 Told::Done(_) => return,
-                told if told.is_answer() || since.elapsed() > 3 * LIFETIME => panic!("{call:?}: {told:?}"),
+                told if told.is_answer() || since.elapsed() > Duration::from_secs(15) => panic!("{call:?}: {told:?}"),
                 _ => sleep(Duration::from_millis(100)).await,
             }
         }
@@ -250,7 +251,7 @@ async fn lose_replies(kinds: &[usize], hold: bool) {
                 tokio::select! {
                     told = &mut answer => (told, false),
                     () = trap.caught() => {
-                        let kept = if hold { Some(trap) } else { None };
+                        let kept = hold.then_some(trap);
                         let told = answer.await;
                         drop(kept);
                         (told, true)
@@ -276,13 +277,13 @@ async fn lose_replies(kinds: &[usize], hold: bool) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_fails_once_is_not_noticed() {
     let _turn = turn().await;
-    fail_once(&[Fault::Close, Fault::Code(112), Fault::Code(11_601), Fault::Concern(64)]).await;
+    fail_once(&[Fault::Close, Fault::Code(112)]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_goes_on_failing_is_told_as_it_is() {
     let _turn = turn().await;
-    fail_on(&[Fault::Close, Fault::Code(91)], &["insert", "commitTransaction"]).await;
+    fail_on(&[Fault::Close], &["insert", "commitTransaction"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,6 @@ use polynym::locality::LocalityId;
 use polynym::store::embedded::{Embedded, Options};
 use redb::{Database, TableDefinition, WriteTransaction};
 use tempfile::TempDir;
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::damage::{self, Breakable};
 use crate::server::Server;
@@ -87,7 +86,7 @@ impl Breakable for Folder {
         let mut record = vec![0x0a, wire.len() as u8 | 0x80, (wire.len() >> 7) as u8];
         assert!((0x80..0x4000).contains(&wire.len()));
         record.extend(wire);
-        record.extend(xxh3_64(&record).to_le_bytes());
+        record.extend(xxhash_rust::xxh3::xxh3_64(&record).to_le_bytes());
         self.put_record(id, &record);
     }
 

@@ -194,7 +194,8 @@ async fn an_interrupted_run_is_finished_by_the_next() {
             break;
         }
         let opened = opens(&uri).await;
-        assert!(matches!(opened, Err(OpenError::NotInitialised { .. })), "a store after {lines} steps");
+        // Its last statement may have gone out with the last sentence.
+        assert!(matches!(opened, Ok(_) | Err(OpenError::NotInitialised { .. })), "part of a store after {lines} steps");
         run(&uri, &[]).await.unwrap();
         let [users, identities, requests] =
             all_chunks(cluster, &format!("init_stopped{lines}")).await.try_into().unwrap();

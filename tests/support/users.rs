@@ -24,6 +24,12 @@ fn identifiers(n: usize) -> [Identifier; 2] {
     [RawIdentifier::Email(&email), RawIdentifier::Handle(&handle)].map(|raw| Identifier::parse(raw).unwrap())
 }
 
+/// An e-mail address of user `n`.
+pub fn email(n: usize) -> Identifier {
+    let [email, _] = identifiers(n);
+    email
+}
+
 /// A mutation of a tenant that holds nothing: what is given up is free, and no user ever has too much held for it.
 pub fn mutation(user_id: LocalityId, change: Change) -> Mutation {
     let policies = Arc::new(Policies { holds: BTreeMap::new(), ..Policies::default() });

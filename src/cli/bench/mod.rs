@@ -14,11 +14,15 @@ mod report;
 mod run;
 mod work;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tokio::time::Instant;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+use tonic::Status;
 use tonic::transport::Channel;
 
 use super::{Failure, client};
@@ -27,7 +31,7 @@ use caller::Caller;
 use change::{Create, Link};
 use report::Report;
 use run::{Tally, Window};
-use work::{Batch, Health, Resolve};
+use work::{Batch, Health, Resolve, Work};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -65,7 +69,10 @@ pub async fn run(command: Run) -> Result<(), Failure> {
     let (users, step) = (settings.users as u64, settings.concurrency as u64);
     let tenant = Arc::<str>::from(settings.client.tenant.as_str());
     let caller = |n: usize| Caller::new(channels[n % channels.len()].clone(), tenant.clone(), n as u64);
-    let tally = match command.mode {
+    // What is no server of this program is better told once than counted.
+    let first = timeout(settings.client.timeout, Health(caller(0)).call()).await;
+    first.unwrap_or_else(|late| Err(Status::deadline_exceeded(late.to_string())))?;
+    let (tally, measured) = match command.mode {
         Mode::Health => measure(&settings, |n| Health(caller(n))).await,
         Mode::Create => {
             let run = people::new_run();
@@ -91,8 +98,9 @@ pub async fn run(command: Run) -> Result<(), Failure> {
         Mode::Batch => settings.batch,
         Mode::Create => people::KINDS,
     };
-    Report::new(&tally, per_call, settings.duration).print(settings.client.output)?;
-    tally.verdict()
+    Report::new(&tally, per_call, measured).print(settings.client.output)?;
+    let verdict = tally.verdict();
+    if measured < settings.duration { Err(Failure::Interrupted) } else { verdict }
 }
 
 async fn connect(settings: &Bench) -> Result<Vec<Channel>, Failure> {
@@ -103,11 +111,28 @@ async fn connect(settings: &Bench) -> Result<Vec<Channel>, Failure> {
     Ok(channels)
 }
 
-/// Runs as many callers at once as the settings say.
-async fn measure<W: work::Work>(settings: &Bench, work: impl Fn(usize) -> W) -> Tally {
+/// Runs as many callers at once as the settings say. Tells what came of it, and how long was measured: less than was to
+/// be where Ctrl-C ends it.
+async fn measure<W: Work>(settings: &Bench, work: impl Fn(usize) -> W) -> (Tally, Duration) {
     let start = Instant::now() + settings.warmup;
     let window = Window { start, end: start + settings.duration, patience: settings.client.timeout };
-    let callers: Vec<_> = (0..settings.concurrency).map(|n| tokio::spawn(run::call(work(n), window))).collect();
+    let call = |n| {
+        let (stop, stopped) = oneshot::channel();
+        (stop, tokio::spawn(run::call(work(n), window, stopped)))
+    };
+    let (stops, callers): (Vec<_>, Vec<_>) = (0..settings.concurrency).map(call).unzip();
+    let mut callers = pin!(gather(callers));
+    tokio::select! {
+        tally = &mut callers => (tally, settings.duration),
+        _ = tokio::signal::ctrl_c() => {
+            let measured = start.elapsed().min(settings.duration);
+            drop(stops);
+            (callers.await, measured)
+        }
+    }
+}
+
+async fn gather(callers: Vec<JoinHandle<Tally>>) -> Tally {
     let mut total = Tally::default();
     for caller in callers {
         match caller.await {

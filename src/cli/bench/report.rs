@@ -22,7 +22,9 @@ pub struct Report {
 
 impl Report {
     pub fn new(tally: &Tally, identifiers_per_call: usize, duration: Duration) -> Self {
-        let rate = |count: u64| (count as f64 / duration.as_secs_f64() * 10.0).round() / 10.0;
+        // Of a measurement that was stopped before it began, nothing was counted.
+        let seconds = duration.as_secs_f64().max(1e-3);
+        let rate = |count: u64| (count as f64 / seconds * 10.0).round() / 10.0;
         let quantile = |q| micros(Duration::from_nanos(tally.latencies.value_at_quantile(q)));
         Self {
             calls_per_second: rate(tally.latencies.len()),

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::oneshot::Receiver;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::work::{Verdict, Work};
 use crate::cli::Failure;
+use crate::cli::failure::sentence;
 use crate::cli::output::printable;
 
 /// How long a caller that got an error waits, so that a server that is away is not flooded.
@@ -61,25 +63,30 @@ impl Tally {
         self.first_error.get_or_insert_with(|| message.to_owned());
     }
 
-    /// A measurement failed where an answer was wrong or none was right.
+    /// A measurement failed where an answer was wrong, a call failed, or none was answered rightly.
     pub fn verdict(&self) -> Result<(), Failure> {
+        let failed = |message: String| Err(Failure::Other(message));
         if let Some(error) = &self.first_error {
             eprintln!("{} errors, the first: {}", self.errors, printable(error));
         }
-        match (self.wrong, self.latencies.len()) {
-            (0, 0) => Err(Failure::Other("no call succeeded".to_owned())),
-            (0, _) => Ok(()),
-            (wrong, _) => Err(Failure::Other(format!("{wrong} answers were wrong"))),
+        match (self.wrong, self.errors, self.latencies.len()) {
+            (_, _, 0) => failed("no call succeeded".to_owned()),
+            (0, 0, _) => Ok(()),
+            (0, errors, _) => failed(format!("{errors} calls failed")),
+            (wrong, _, _) => failed(format!("{wrong} answers were wrong")),
         }
     }
 }
 
-/// Calls until the window ends, one call after the other, and tidies up.
-pub async fn call(mut work: impl Work, window: Window) -> Tally {
+/// Calls until the window ends or `stop` does, one call after the other, and tidies up.
+pub async fn call(mut work: impl Work, window: Window, stop: Receiver<()>) -> Tally {
     let mut tally = Tally::default();
     let patience = window.end + window.patience;
-    if timeout_at(patience, repeat(&mut work, window, &mut tally)).await.is_err() {
-        tally.fail("a call was not answered in time");
+    tokio::select! {
+        biased;
+        () = repeat(&mut work, window, &mut tally) => {}
+        _ = stop => return tally,
+        () = sleep_until(patience) => tally.fail("a call was not answered in time"),
     }
     // What cannot be tidied up is left: the measurement is over.
     let _ = timeout_at(patience, work.finish()).await;
@@ -99,7 +106,7 @@ async fn repeat(work: &mut impl Work, window: Window, tally: &mut Tally) {
                 tally.errors += errors;
             }
             Err(status) => {
-                tally.fail(&format!("{}: {}", status.code(), status.message()));
+                tally.fail(&sentence(&status));
                 tokio::time::sleep(PAUSE).await;
             }
         }

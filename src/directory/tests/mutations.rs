@@ -67,6 +67,18 @@ fn refusals_come_in_one_order() {
     assert_eq!(refusal(apply(&link, Some(&full))), r#"TooMany { what: "identities", limit: 2, count: 3 }"#);
 }
 
+/// A user who is larger than allowed, as one is after the limit was lowered, may shrink and may not grow.
+#[test]
+fn only_growth_is_refused() {
+    let large = user(&["handle:a", "handle:b"]);
+    let limits = Limits { bytes: 300, ..Limits::default() };
+    let unlink = Mutation { limits, ..mutation(Change::Unlink(identifier("handle:a"))) };
+    assert_eq!(apply(&unlink, Some(&large)).unwrap().identities.len(), 1);
+    let link = Mutation { limits, ..mutation(Change::Link(draft("handle:c"))) };
+    let refused = refusal(apply(&link, Some(&large)));
+    assert!(refused.starts_with(r#"TooMany { what: "bytes", limit: 300, count: "#), "{refused}");
+}
+
 #[test]
 fn link_again_keeps_the_identity_but_for_verifying_it() {
     let verification = |millis| Some(Verification { time: Timestamp::from_millis(millis), by: "again".to_owned() });

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use prost::Message;
 
+use super::super::size::size;
 use super::super::{Found, WireUser, user_message};
 use super::{any_identifier, any_user, user};
 use crate::identifier::IdentityKey;
@@ -17,6 +18,11 @@ proptest! {
         let message = v1::User::decode(wire.into_bytes()).unwrap();
         prop_assert_eq!(message.etag.clone(), user.etag());
         prop_assert_eq!(message, user_message(&user));
+    }
+
+    #[test]
+    fn no_user_is_larger_than_it_counts(user in any_user()) {
+        prop_assert!(WireUser::of(&user).as_bytes().len() <= size(&user));
     }
 
     /// What is found without decoding is what is found with.

@@ -27,6 +27,7 @@ fn canonical_forms() {
         ("Jose\u{301}@x.y", "jos\u{e9}@x.y"),
         ("\u{212a}elvin@x.y", "kelvin@x.y"),
         ("用户@example.com", "用户@example.com"),
+        ("🤖@x.y", "🤖@x.y"),
     ];
     for (typed, canonical) in cases {
         assert_eq!(email(typed), canonical);
@@ -55,6 +56,15 @@ fn faults_name_rule_and_place() {
         ("é\u{3000}@x.y", Rule::EmailCharacter, Some(1)),
         ("\u{85}@x.y", Rule::EmailCharacter, Some(0)),
         ("a\u{37e}b@x.y", Rule::EmailCharacter, None),
+        ("\u{feff}joe@x.y", Rule::EmailInvisible, Some(0)),
+        ("jo\u{202e}e@x.y", Rule::EmailInvisible, Some(2)),
+        ("jo\u{200d}e@x.y", Rule::EmailInvisible, Some(2)),
+        ("joe\u{e0041}@x.y", Rule::EmailInvisible, Some(3)),
+        ("\u{3164}@x.y", Rule::EmailInvisible, Some(0)),
+        ("joe\u{e000}@x.y", Rule::EmailUnassigned, Some(3)),
+        ("joe\u{ffff}@x.y", Rule::EmailUnassigned, Some(3)),
+        ("\u{301}@x.y", Rule::EmailMark, Some(0)),
+        ("\u{301}joe@x.y", Rule::EmailMark, Some(0)),
         ("joe@", Rule::EmailDomain, Some(4)),
         ("joe@x..y", Rule::EmailDomain, Some(4)),
         ("joe@x.y.", Rule::EmailDomain, Some(4)),

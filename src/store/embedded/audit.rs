@@ -72,7 +72,7 @@ impl Audit {
                 }
             }
         }
-        transaction.commit()?;
+        self.open.commit(transaction)?;
         Ok(mended)
     }
 }

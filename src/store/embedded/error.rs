@@ -67,6 +67,15 @@ impl Fault {
             Self::Damaged(_) | Self::Closed | Self::Refused(_) | Self::Stuck => None,
         }
     }
+
+    /// What a commit that ended like this tells of the store.
+    pub fn trouble_of_commit(&self) -> Trouble {
+        match (self, self.trouble()) {
+            (Self::Refused(trouble), _) => *trouble,
+            (_, Some(Trouble::Damaged)) => Trouble::Damaged,
+            _ => Trouble::Unwritable,
+        }
+    }
 }
 
 impl<E: Into<redb::Error>> From<E> for Fault {

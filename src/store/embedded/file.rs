@@ -15,9 +15,7 @@ use super::header;
 use super::lock::{FileId, Locks};
 
 #[cfg(test)]
-pub mod faults;
-#[cfg(test)]
-mod tests;
+pub mod tests;
 
 /// The file as the database sees it. A write that fails is kept back like those after it, and the database is not told:
 /// it would read no more from then on, though all that it has made durable is there to be read.
@@ -156,7 +154,7 @@ impl Shared {
 
     #[cfg(test)]
     fn attempt(&self, step: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-        faults::strike(self.id).and_then(|()| step(&self.file))
+        tests::faults::strike(self.id).and_then(|()| step(&self.file))
     }
 }
 

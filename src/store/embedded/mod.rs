@@ -33,7 +33,8 @@ pub use error::OpenError;
 pub use status::{Status, status};
 
 use crate::directory::{
-    Claim, Consistency, Error, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord, Timestamp, WireUser,
+    ANSWER_BYTES, Claim, Consistency, Error, Found, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord,
+    Timestamp, WireUser,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -97,21 +98,28 @@ impl Embedded {
         Ok(Self { published, trouble, jobs: Some(jobs), writer: Some(thread) })
     }
 
-    /// Looks each of `wanted` up in what is on disk now.
+    /// Looks each of `wanted` up in what is on disk now, until what is found is too much for an answer.
     async fn read<K, T>(
         &self,
         wanted: &[K],
         look_up: impl Fn(&Snapshot, &K) -> Result<Option<T>, Fault>,
+        size: impl Fn(&T) -> usize,
     ) -> Result<Vec<Option<T>>, Error> {
         let snapshot = self.published.load();
         let snapshot = snapshot.as_ref().ok_or_else(|| self.closed())?;
         let mut found = Vec::with_capacity(wanted.len());
+        let mut bytes = 0;
         for turn in wanted.chunks(TURN) {
             if !found.is_empty() {
                 tokio::task::yield_now().await;
             }
             for item in turn {
-                found.push(self.guarded(snapshot, || look_up(snapshot, item))?);
+                let item = self.guarded(snapshot, || look_up(snapshot, item))?;
+                bytes += item.as_ref().map_or(0, &size);
+                found.push(item);
+                if bytes > ANSWER_BYTES {
+                    return Ok(found);
+                }
             }
         }
         Ok(found)
@@ -165,17 +173,18 @@ impl Drop for Embedded {
 #[async_trait]
 impl Store for Embedded {
     async fn resolve(&self, keys: &[IdentityKey], _: Consistency) -> Result<Resolved, Error> {
-        let found = self.read(keys, |snapshot, key| snapshot.resolve(key)).await?;
-        let reads = keys.len() + found.iter().flatten().count();
+        let size = |found: &Found| found.user.as_bytes().len();
+        let found = self.read(keys, |snapshot, key| snapshot.resolve(key), size).await?;
+        let reads = found.len() + found.iter().flatten().count();
         Ok(Resolved { found, reads: reads as u32 })
     }
 
     async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
-        self.read(ids, |snapshot, id| snapshot.get(tenant, *id)).await
+        self.read(ids, |snapshot, id| snapshot.get(tenant, *id), |user| user.as_bytes().len()).await
     }
 
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
-        self.read(keys, |snapshot, key| snapshot.claim(key)).await
+        self.read(keys, |snapshot, key| snapshot.claim(key), |_| 0).await
     }
 
     async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {

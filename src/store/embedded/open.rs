@@ -1,13 +1,13 @@
 //! Opening a folder as a store: making one that is new, and telling what is wrong with one that cannot be used.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use redb::{Database, ReadableDatabase, TableError};
+use redb::{Database, ReadableDatabase, StorageError, TableError, WriteTransaction};
 
-use super::error::OpenError;
+use super::error::{Fault, OpenError};
 use super::file::{Gate, StoreFile};
 use super::header;
 use super::lock::{FileId, Locker};
@@ -31,6 +31,15 @@ pub struct Opener {
 pub struct Open {
     pub database: Database,
     pub gate: Gate,
+}
+
+impl Open {
+    /// Commits a transaction; what fails may have happened.
+    pub fn commit(&self, transaction: WriteTransaction) -> Result<(), Fault> {
+        transaction.commit()?;
+        // Of a write that failed, only the gate knows.
+        Ok(self.gate.check().map_err(StorageError::Io)?)
+    }
 }
 
 impl Opener {
@@ -62,19 +71,20 @@ impl Opener {
 
     /// Opens the database, or makes it where there is none.
     pub fn open(&mut self) -> Result<Open, OpenError> {
-        let io = |error| OpenError::io(&self.file, error);
         fs::create_dir_all(&self.folder).map_err(|error| OpenError::io(&self.folder, error))?;
-        let open = if self.file.try_exists().map_err(io)? { self.reopen() } else { self.make() }?;
+        let open = if self.is_there() { self.reopen() } else { self.make() }?;
         self.sync_folder()?;
         Ok(open)
     }
 
     /// Opens the database, which must be there.
     pub fn open_existing(&mut self) -> Result<Open, OpenError> {
-        match self.file.try_exists() {
-            Ok(false) => Err(OpenError::Missing { folder: self.folder.clone() }),
-            Ok(true) | Err(_) => self.reopen(),
-        }
+        if self.is_there() { self.reopen() } else { Err(OpenError::Missing { folder: self.folder.clone() }) }
+    }
+
+    /// Whether anything has the file's name, be it a link that leads nowhere.
+    fn is_there(&self) -> bool {
+        fs::symlink_metadata(&self.file).map_or_else(|error| error.kind() != io::ErrorKind::NotFound, |_| true)
     }
 
     /// Opens the database that is there, and never makes one. Until it is known to be a sound store of this version,

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::file::faults::Failing;
+use super::file::tests::faults::Failing;
 use super::lock::FileId;
 use super::{Embedded, Options};
 use crate::directory::{Change, Consistency, Draft, DraftIdentity, Error, Mutation, Outcome, Store, Tenant, Timestamp};

@@ -25,6 +25,9 @@ pub enum Fault {
     /// No answer came in time.
     #[error("MongoDB did not answer in time")]
     Late,
+    /// Nor did one to a commit: it may have happened or not.
+    #[error("MongoDB did not answer a commit in time")]
+    Unanswered,
     /// So much is under way already that nothing more is begun.
     #[error("too many operations wait for MongoDB")]
     Crowded,
@@ -50,7 +53,7 @@ impl Fault {
 
     /// Whether a commit may or may not have happened.
     pub const fn is_unknown_commit(&self) -> bool {
-        matches!(self, Self::Driver(Told { sort: Sort::UnknownCommit, .. }))
+        matches!(self, Self::Driver(Told { sort: Sort::UnknownCommit, .. }) | Self::Unanswered)
     }
 }
 
@@ -64,6 +67,7 @@ impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Damaged(_) => Self::Internal(fault.into()),
+            Fault::Unanswered => Self::OutcomeUnknown(fault.into()),
             Fault::Driver(_) | Fault::Late | Fault::Crowded | Fault::Panicked => Self::Unavailable(fault.into()),
         }
     }

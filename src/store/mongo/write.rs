@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mongodb::bson::doc;
 use mongodb::options::ReadConcern;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::Collections;
 use super::error::Fault;
@@ -18,6 +18,8 @@ use crate::locality::LocalityId;
 /// The first pause before a transaction is begun again, and the longest.
 pub const PAUSE: Duration = Duration::from_millis(2);
 pub const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+/// How long the answer to a commit is waited for at least, once it was sent: so long that it is rarely in doubt.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why an attempt at a mutation came to nothing, or may have.
 enum Failure {
@@ -65,7 +67,8 @@ impl Collections {
 
     async fn attempt(&self, mutation: &Mutation, assume_free: bool, deadline: Instant) -> Result<Outcome, Failure> {
         let mut transaction = Transaction::begin(self).await?;
-        let effects = match statements(&mut transaction, mutation, assume_free).await {
+        let statements = timeout_at(deadline, statements(&mut transaction, mutation, assume_free));
+        let effects = match statements.await.unwrap_or(Err(Failure::Certain(Fault::Late))) {
             Ok(effects) => effects,
             Err(failure) => {
                 transaction.abort().await;
@@ -88,13 +91,15 @@ impl Collections {
         outcome: Outcome,
         fault: Fault,
     ) -> Result<Outcome, Error> {
-        let happened = match &mutation.request {
-            Some(request) => self.is_remembered(mutation, request, subject).await,
-            None => self.is_done(mutation, subject, &outcome).await,
+        let happened = async {
+            match &mutation.request {
+                Some(request) => self.is_remembered(mutation, request, subject).await,
+                None => self.is_done(mutation, subject, &outcome).await,
+            }
         };
-        match happened {
-            Ok(true) => Ok(outcome),
-            Ok(false) | Err(_) => Err(Error::OutcomeUnknown(fault.into())),
+        match timeout(self.timeout, happened).await {
+            Ok(Ok(true)) => Ok(outcome),
+            Ok(_) | Err(_) => Err(Error::OutcomeUnknown(fault.into())),
         }
     }
 
@@ -169,13 +174,10 @@ fn is_over(record: &StoredRequest, now: Timestamp) -> bool {
 
 /// Sends the commit until it gets an answer or the time is up.
 pub async fn commit(mut transaction: Transaction<'_>, deadline: Instant) -> Result<(), Fault> {
-    if Instant::now() >= deadline {
-        transaction.abort().await;
-        return Err(Fault::Late);
-    }
+    let deadline = deadline.max(Instant::now() + PATIENCE);
     let mut pause = PAUSE;
     loop {
-        match transaction.commit().await {
+        match timeout_at(deadline, transaction.commit()).await.unwrap_or(Err(Fault::Unanswered)) {
             Err(fault) if fault.is_unknown_commit() && Instant::now() + pause < deadline => {
                 sleep(jittered(pause)).await;
                 pause = LONGEST_PAUSE.min(pause * 2);

@@ -1,5 +1,7 @@
 //! A staged file against one that is written at once.
 
+pub mod faults;
+
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -10,8 +12,8 @@ use proptest::prelude::*;
 use redb::StorageBackend;
 use tempfile::TempDir;
 
+use self::faults::Failing;
 use super::super::lock::{FileId, Locker};
-use super::faults::Failing;
 use super::{Gate, Step, StoreFile};
 
 const LENGTH: u64 = 64;

@@ -1,0 +1,69 @@
+//! How a connection begins: only those go on that speak HTTP/2 from their first byte.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+
+/// The first bytes of every HTTP/2 connection (RFC 9113, section 3.4).
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// How many connections spoke something else.
+#[derive(Default)]
+pub struct Strangers(AtomicU64);
+
+impl Strangers {
+    /// Waits for the preface, without taking it.
+    pub async fn is_http2(&self, stream: &TcpStream) -> bool {
+        let mut start = [0; PREFACE.len()];
+        loop {
+            match stream.peek(&mut start).await {
+                Ok(length) if length > 0 && start[..length] == PREFACE[..length] => {
+                    if length == PREFACE.len() {
+                        return true;
+                    }
+                    // What has come stays readable: without a pause this would spin.
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                Ok(length) if length > 0 => {
+                    self.tell(&start[..length]);
+                    return false;
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    /// A client that is set up wrongly comes again and again: each line tells of twice as many as the one before.
+    fn tell(&self, start: &[u8]) {
+        let count = self.0.fetch_add(1, Ordering::Relaxed) + 1;
+        if count.is_power_of_two() {
+            tracing::info!(count, spoken = spoken(start), "a connection is closed: gRPC over plain HTTP/2 is expected");
+        }
+    }
+}
+
+/// What a connection that starts so seems to speak.
+fn spoken(start: &[u8]) -> &'static str {
+    // A handshake record of TLS (RFC 8446, section 5.1).
+    if start.starts_with(&[22, 3]) {
+        return "TLS";
+    }
+    let is_method = |word: &[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_uppercase);
+    match start.split(|byte| *byte == b' ').collect::<Vec<_>>()[..] {
+        [method, path, ..] if is_method(method) && path.starts_with(b"/") => "HTTP/1",
+        _ => "something else",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spoken;
+
+    #[test]
+    fn what_strangers_speak() {
+        assert_eq!(spoken(b"GET / HTTP/1.1\r\nHost: x\r\n"), "HTTP/1");
+        assert_eq!(spoken(&[22, 3, 1, 1, 95, 1]), "TLS");
+        assert_eq!(spoken(b"SSH-2.0-OpenSSH_9\r\n"), "something else");
+    }
+}

@@ -1,0 +1,122 @@
+//! The body of a request. A call that has one message is worked on once that message is there as a whole: until then it
+//! takes nobody's place.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Request};
+use http_body::{Body, Frame};
+use hyper::body::Incoming;
+use tonic::Status;
+
+use super::ledger::Charge;
+use super::protocol;
+
+/// What stands before a message: a flag and the message's length (gRPC over HTTP/2, "Length-Prefixed-Message").
+const PREFIX: usize = 5;
+
+/// A request's body, as the services take it.
+pub enum Received {
+    /// All of it.
+    Whole(Bytes),
+    /// As it comes.
+    Open(Incoming),
+}
+
+impl Body for Received {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match &mut *self {
+            Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Self::Open(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(bytes) => bytes.is_empty(),
+            Self::Open(body) => body.is_end_stream(),
+        }
+    }
+}
+
+/// Waits for the one message of a call, which has at most `limit` bytes.
+pub async fn whole(request: Request<Incoming>, limit: usize, charge: &mut Charge) -> Result<Request<Received>, Status> {
+    let (parts, body) = request.into_parts();
+    let message = message(body, &parts.headers, limit, charge).await?;
+    Ok(Request::from_parts(parts, Received::Whole(message)))
+}
+
+/// Nearly every message comes in one frame, which is passed on as it is.
+async fn message(mut body: Incoming, headers: &HeaderMap, limit: usize, charge: &mut Charge) -> Result<Bytes, Status> {
+    let first = next(&mut body).await?.unwrap_or_default();
+    if !is_complete(&first, headers, limit)? {
+        hold(charge, first.len())?;
+    }
+    let Some(mut more) = next(&mut body).await? else { return complete(first, headers, limit) };
+    let mut all = BytesMut::from(first);
+    loop {
+        hold(charge, more.len())?;
+        all.extend_from_slice(&more);
+        is_complete(&all, headers, limit)?;
+        match next(&mut body).await? {
+            Some(next) => more = next,
+            None => return complete(all.freeze(), headers, limit),
+        }
+    }
+}
+
+fn hold(charge: &mut Charge, bytes: usize) -> Result<(), Status> {
+    if charge.hold(bytes) { Ok(()) } else { Err(protocol::overloaded()) }
+}
+
+/// The next bytes; none at the end.
+async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Status> {
+    loop {
+        match poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await.transpose() {
+            Ok(None) => return Ok(None),
+            Ok(Some(frame)) => match frame.into_data() {
+                Ok(bytes) if !bytes.is_empty() => return Ok(Some(bytes)),
+                _ => {}
+            },
+            // Nobody is there any more to read this.
+            Err(_) => return Err(Status::cancelled("the caller has left")),
+        }
+    }
+}
+
+/// Whether the message is there as a whole. Refuses one that is too large as soon as it says so.
+fn is_complete(bytes: &[u8], headers: &HeaderMap, limit: usize) -> Result<bool, Status> {
+    let Some((&[flag, ref length @ ..], message)) = bytes.split_first_chunk::<PREFIX>() else { return Ok(false) };
+    match flag {
+        0 => {}
+        1 if is_encoded(headers) => return Err(protocol::compressed()),
+        1 => return Err(protocol::message_invalid("it is marked as compressed, and no grpc-encoding says how")),
+        _ => return Err(protocol::message_invalid("its first byte must be 0")),
+    }
+    let length = u32::from_be_bytes(*length) as usize;
+    if length > limit {
+        return Err(protocol::message_too_large(limit, length));
+    }
+    if message.len() > length {
+        return Err(protocol::message_invalid("there is more than one"));
+    }
+    Ok(message.len() == length)
+}
+
+fn complete(bytes: Bytes, headers: &HeaderMap, limit: usize) -> Result<Bytes, Status> {
+    match is_complete(&bytes, headers, limit)? {
+        true => Ok(bytes),
+        false if bytes.is_empty() => Err(protocol::message_invalid("there is none")),
+        false => Err(protocol::message_invalid("it ends before its length")),
+    }
+}
+
+fn is_encoded(headers: &HeaderMap) -> bool {
+    headers.get("grpc-encoding").is_some_and(|encoding| encoding != "identity")
+}

@@ -1,0 +1,224 @@
+//! What a connection makes the server hold: calls under way, parts of messages, and answers that are made and not taken.
+//! Nothing waits here and nothing locks. What is over a bound is refused, and the connection finds out by asking.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+/// Bytes that every connection may have held, whatever others do.
+const SHARE: usize = 256 << 10;
+/// Bytes that one connection may have held: many full answers to batches.
+const MOST: usize = 64 << 20;
+/// Bytes beyond their shares that all connections together may have held.
+const TOTAL: isize = 512 << 20;
+/// Streams that stay open, as those do that watch health, on one connection.
+const STREAMS: usize = 8;
+/// How long a connection must be without calls to be idle, in steps of `STEP`: what was answered last is on its way then.
+const QUIET: u32 = 10;
+const STEP: Duration = Duration::from_millis(50);
+
+/// The bytes beyond their shares that all connections have held.
+#[derive(Default)]
+pub struct Total(AtomicIsize);
+
+/// What one connection has under way.
+pub struct Account {
+    total: Arc<Total>,
+    bytes: AtomicUsize,
+    /// Calls under way: those that began in an even era, and those that began in an odd one.
+    calls: [AtomicUsize; 2],
+    era: AtomicUsize,
+    streams: AtomicUsize,
+}
+
+impl Account {
+    pub fn new(total: Arc<Total>) -> Self {
+        let (bytes, calls, era, streams) = Default::default();
+        Self { total, bytes, calls, era, streams }
+    }
+
+    /// Whether calls are under way; streams that stay open are none.
+    pub fn has_calls(&self) -> bool {
+        self.calls.iter().any(|calls| calls.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Returns once there have been no calls for a moment.
+    pub async fn idle(&self) {
+        let mut quiet = 0;
+        while quiet < QUIET {
+            sleep(STEP).await;
+            quiet = if self.has_calls() { 0 } else { quiet + 1 };
+        }
+    }
+
+    /// Returns where calls are under way that began longer ago than `most`, though not before twice that time.
+    pub async fn stuck(&self, most: Duration) {
+        loop {
+            sleep(most).await;
+            // From now on, calls are counted where those were that began before the present era.
+            let next = self.era.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+            if self.calls[next % 2].load(Ordering::Relaxed) > 0 {
+                return;
+            }
+        }
+    }
+
+    fn hold(&self, bytes: usize) -> bool {
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let more = surplus(before + bytes) - surplus(before);
+        let total = if more > 0 { self.total.0.fetch_add(more, Ordering::Relaxed) + more } else { 0 };
+        let fits = before + bytes <= MOST && total <= TOTAL;
+        if !fits {
+            self.release(bytes);
+        }
+        fits
+    }
+
+    fn release(&self, bytes: usize) {
+        let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        let less = surplus(before) - surplus(before - bytes);
+        if less > 0 {
+            self.total.0.fetch_sub(less, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How much of what a connection has held is beyond its share.
+const fn surplus(bytes: usize) -> isize {
+    bytes.saturating_sub(SHARE) as isize
+}
+
+/// Bytes that are held for a connection until this is dropped, and the call that they belong to.
+pub struct Charge {
+    account: Arc<Account>,
+    bytes: usize,
+    era: Option<usize>,
+}
+
+impl Charge {
+    /// A call: under way from now until its answer is taken.
+    pub fn call(account: &Arc<Account>) -> Self {
+        let era = account.era.load(Ordering::Relaxed) % 2;
+        account.calls[era].fetch_add(1, Ordering::Relaxed);
+        Self { account: account.clone(), bytes: 0, era: Some(era) }
+    }
+
+    /// Holds so many bytes more, if that many may be held.
+    pub fn hold(&mut self, bytes: usize) -> bool {
+        let fits = self.account.hold(bytes);
+        self.bytes += if fits { bytes } else { 0 };
+        fits
+    }
+
+    /// Holds so many bytes less.
+    pub fn release(&mut self, bytes: usize) {
+        let less = bytes.min(self.bytes);
+        if less > 0 {
+            self.bytes -= less;
+            self.account.release(less);
+        }
+    }
+
+    /// Holds so many bytes instead of those of before, if that many may be held.
+    pub fn replace(&mut self, bytes: usize) -> bool {
+        self.release(self.bytes);
+        self.hold(bytes)
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.release(self.bytes);
+        if let Some(era) = self.era {
+            self.account.calls[era].fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A stream that stays open until this is dropped.
+pub struct OpenStream(Arc<Account>);
+
+impl OpenStream {
+    /// One more stream, if there may be one.
+    pub fn new(account: &Arc<Account>) -> Option<Self> {
+        let stream = Self(account.clone());
+        (account.streams.fetch_add(1, Ordering::Relaxed) < STREAMS).then_some(stream)
+    }
+
+    /// A message on the stream, which is no call of its own.
+    pub fn message(&self) -> Charge {
+        Charge { account: self.0.clone(), bytes: 0, era: None }
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(total: &Arc<Total>) -> Arc<Account> {
+        Arc::new(Account::new(total.clone()))
+    }
+
+    #[test]
+    fn a_connection_holds_no_more_than_it_may_and_gives_all_of_it_back() {
+        let total = Arc::new(Total::default());
+        let account = account(&total);
+        let mut charges: Vec<_> = (0..17).map(|_| Charge::call(&account)).collect();
+        let held: Vec<_> = charges.iter_mut().map(|charge| charge.hold(MOST / 16)).collect();
+        assert_eq!(held.iter().filter(|held| **held).count(), 16);
+        assert!(account.has_calls());
+        charges[0].release(MOST / 16);
+        assert!(charges[16].replace(MOST / 16));
+        charges.clear();
+        assert_eq!((account.bytes.load(Ordering::Relaxed), total.0.load(Ordering::Relaxed)), (0, 0));
+        assert!(!account.has_calls());
+    }
+
+    #[test]
+    fn each_connection_has_its_share_though_others_take_the_rest() {
+        let total = Arc::new(Total::default());
+        let greedy: Vec<_> = (0..9).map(|_| Charge::call(&account(&total))).collect();
+        let mut greedy: Vec<_> = greedy.into_iter().map(|mut charge| (charge.hold(MOST), charge)).collect();
+        assert!(!greedy.pop().is_some_and(|(held, _)| held), "the ninth is too much for all");
+        let mut modest = Charge::call(&account(&total));
+        assert!(modest.hold(SHARE) && !modest.hold(4 << 20));
+        drop(greedy);
+        assert!(modest.hold(4 << 20));
+    }
+
+    #[test]
+    fn streams_are_counted_on_their_own() {
+        let account = account(&Arc::default());
+        let mut open: Vec<_> = (0..STREAMS).filter_map(|_| OpenStream::new(&account)).collect();
+        assert_eq!((open.len(), account.has_calls()), (STREAMS, false));
+        assert!(OpenStream::new(&account).is_none());
+        open.pop();
+        assert!(OpenStream::new(&account).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_never_over_is_found_out() {
+        let account = account(&Arc::default());
+        let limit = Duration::from_millis(100);
+        let quiet = tokio::time::timeout(10 * limit, account.stuck(limit));
+        let short = async {
+            for _ in 0..20 {
+                let call = Charge::call(&account);
+                sleep(limit / 2).await;
+                drop(call);
+            }
+        };
+        let (quiet, ()) = tokio::join!(quiet, short);
+        assert!(quiet.is_err(), "short calls, one after the other, are not stuck");
+        let _call = Charge::call(&account);
+        assert!(tokio::time::timeout(3 * limit, account.stuck(limit)).await.is_ok());
+    }
+}

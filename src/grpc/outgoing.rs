@@ -1,0 +1,100 @@
+//! The body of a response: counts as held by the server until the connection has taken it.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Buf;
+use http::{HeaderMap, Response};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::Bytes;
+
+use super::ledger::{Charge, OpenStream};
+use super::protocol;
+
+/// A response's body, and what it is charged to.
+pub struct Outgoing {
+    body: Body,
+    payer: Payer,
+}
+
+enum Payer {
+    /// A call has one message, which takes the call along.
+    Call(Option<Charge>),
+    Stream(OpenStream),
+}
+
+impl Outgoing {
+    /// The answer to a call.
+    pub fn call(response: Response<Body>, charge: Charge) -> Response<Self> {
+        response.map(|body| Self { body, payer: Payer::Call(Some(charge)) })
+    }
+
+    /// The answer to a call that opened a stream.
+    pub fn stream(response: Response<Body>, stream: OpenStream) -> Response<Self> {
+        response.map(|body| Self { body, payer: Payer::Stream(stream) })
+    }
+
+    /// The message to send; in its place the end, with a status, where the server would have to hold too much.
+    fn piece(&mut self, bytes: Bytes) -> Frame<Piece> {
+        let charge = match &mut self.payer {
+            Payer::Call(charge) => charge.take(),
+            Payer::Stream(stream) => Some(stream.message()),
+        };
+        let mut piece = Piece { bytes, charge };
+        let size = piece.bytes.len();
+        if piece.charge.as_mut().is_none_or(|charge| charge.replace(size)) {
+            return Frame::data(piece);
+        }
+        self.body = Body::empty();
+        let mut trailers = HeaderMap::new();
+        // A status of this program has no character that a header cannot have.
+        let _ = protocol::unread().add_header(&mut trailers);
+        Frame::trailers(trailers)
+    }
+}
+
+impl HttpBody for Outgoing {
+    type Data = Piece;
+    type Error = Status;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Piece>, Status>>> {
+        let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)?) else { return Poll::Ready(None) };
+        Poll::Ready(Some(Ok(match frame.into_data() {
+            Ok(bytes) => self.piece(bytes),
+            Err(frame) => Frame::trailers(frame.into_trailers().unwrap_or_default()),
+        })))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Bytes on their way to the connection, which drops them once it has written them.
+pub struct Piece {
+    bytes: Bytes,
+    charge: Option<Charge>,
+}
+
+impl Buf for Piece {
+    fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.advance(count);
+        if let Some(charge) = &mut self.charge {
+            charge.release(count);
+        }
+    }
+}

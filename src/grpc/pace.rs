@@ -1,0 +1,47 @@
+//! Keeps the log readable while calls fail by the thousand: a line a second, with how many calls it leaves out.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The least time between two lines.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// When something was last told, and how often it has happened since.
+pub struct Pace(Mutex<(Option<Instant>, u64)>);
+
+impl Pace {
+    pub const fn new() -> Self {
+        Self(Mutex::new((None, 0)))
+    }
+
+    /// It has happened again. If it is to be told: how often it was not since the last time.
+    pub fn step(&self) -> Option<u64> {
+        let (told, untold) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_some_and(|told| told.elapsed() < PERIOD) {
+            *untold += 1;
+            return None;
+        }
+        *told = Some(Instant::now());
+        Some(std::mem::take(untold))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_is_told_and_then_one_a_period_with_a_count_of_the_others() {
+        let pace = Pace::new();
+        let start = Instant::now();
+        let mut told = Vec::new();
+        let mut steps = 0;
+        while start.elapsed() < PERIOD * 2 + PERIOD / 2 {
+            told.extend(pace.step());
+            steps += 1;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!((told.len(), told[0]), (3, 0));
+        assert!(told[1] > 10 && told[2] > 10 && told.iter().sum::<u64>() + 3 <= steps, "{told:?} of {steps}");
+    }
+}

@@ -1,0 +1,76 @@
+//! Characters that a reader cannot see, or that mean nothing to one. Two names must not differ in them alone.
+
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
+
+/// Why a character tells a reader nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// It shows nothing, or only changes how others are shown.
+    Invisible,
+    /// It is for private use, or is none: what it stands for, if anything, differs from place to place.
+    Unassigned,
+}
+
+/// What is wrong with a character. White space and control characters are not looked at.
+pub fn flaw(c: char) -> Option<Flaw> {
+    if c.is_ascii() {
+        return None;
+    }
+    match c.general_category() {
+        GeneralCategory::PrivateUse | GeneralCategory::Unassigned => Some(Flaw::Unassigned),
+        GeneralCategory::Format => Some(Flaw::Invisible),
+        _ if is_blank(c) => Some(Flaw::Invisible),
+        _ => None,
+    }
+}
+
+/// Whether a character belongs to the one before it.
+pub fn is_mark(c: char) -> bool {
+    let category = c.general_category();
+    matches!(category, GeneralCategory::NonspacingMark | GeneralCategory::SpacingMark | GeneralCategory::EnclosingMark)
+}
+
+/// Default_Ignorable_Code_Point (UAX 44) where the category does not say so, and signs that are drawn empty: the blank of
+/// braille, the note without a head, the stand-in for an object.
+const fn is_blank(c: char) -> bool {
+    matches!(
+        c,
+        '\u{34f}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180d}'
+            | '\u{180f}'
+            | '\u{2800}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{ffa0}'
+            | '\u{fffc}'
+            | '\u{1d159}'
+            | '\u{e0100}'..='\u{e01ef}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_and_signs_of_all_scripts_can_be_seen() {
+        for c in "aZ9é用ёשلক๛ö\u{301}€½→♥🤖\u{1f1e6}々ー".chars() {
+            assert_eq!(flaw(c), None, "{c:?}");
+        }
+        assert!(is_mark('\u{301}') && is_mark('\u{93e}') && is_mark('\u{20dd}') && !is_mark('é'));
+    }
+
+    #[test]
+    fn what_cannot_be_seen() {
+        let invisible = "\u{ad}\u{61c}\u{200b}\u{200d}\u{200e}\u{202a}\u{202e}\u{2060}\u{2066}\u{feff}\u{3164}\u{115f}\
+                         \u{ffa0}\u{34f}\u{fe0f}\u{e0041}\u{e0100}\u{180e}\u{2800}";
+        for c in invisible.chars() {
+            assert_eq!(flaw(c), Some(Flaw::Invisible), "{c:?}");
+        }
+        for c in "\u{e000}\u{f8ff}\u{10fffd}\u{ffff}\u{fdd0}\u{378}\u{2065}\u{1ffff}".chars() {
+            assert_eq!(flaw(c), Some(Flaw::Unassigned), "{c:?}");
+        }
+    }
+}

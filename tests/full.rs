@@ -1,0 +1,179 @@
+//! A server on a disk that is full: a limit on the size of its files stands in for it, for which nobody needs to be root.
+
+#![allow(clippy::unwrap_used, reason = "a test may give up")]
+
+mod support {
+    pub mod calls;
+    pub mod server;
+}
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use polynym::proto::v1::{self, attribute_value::Kind};
+use support::calls::{Client, handle, identity};
+use support::server::Server;
+use tempfile::{NamedTempFile, TempDir};
+use tokio::task::JoinSet;
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_types::StatusExt;
+
+/// How large a file may become, in blocks of 512 bytes.
+const BLOCKS: u32 = 4_096;
+const CALLERS: u64 = 8;
+/// How long the disk stays full.
+const OUTAGE: Duration = Duration::from_secs(4);
+
+/// A server that writes no file larger than [`BLOCKS`].
+struct Limited {
+    server: Server,
+    log: NamedTempFile,
+    _folder: TempDir,
+}
+
+impl Limited {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let log = NamedTempFile::new().unwrap();
+        let store = format!("embedded:{}", folder.path().join("store").display());
+        let script = format!("trap '' XFSZ; ulimit -S -f {BLOCKS}; exec \"$0\" \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_polynym")]).env_clear();
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--store", &store];
+        let server = Server::start_with(command.stderr(log.reopen().unwrap()), &arguments);
+        Self { server, log, _folder: folder }
+    }
+
+    fn make_room(&self) {
+        let pid = self.server.id().to_string();
+        assert!(Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited"]).status().unwrap().success());
+    }
+
+    fn log(&self) -> Vec<String> {
+        fs::read_to_string(self.log.path()).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    async fn health(&self) -> HealthClient<Channel> {
+        HealthClient::new(Channel::from_shared(self.server.url.clone()).unwrap().connect().await.unwrap())
+    }
+}
+
+async fn is_serving(health: &mut HealthClient<Channel>) -> bool {
+    let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
+    answer.status() == ServingStatus::Serving
+}
+
+async fn until_serving(health: &mut HealthClient<Channel>, wanted: bool) {
+    let start = Instant::now();
+    while is_serving(health).await != wanted {
+        assert!(start.elapsed() < Duration::from_secs(15), "health does not become {wanted}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn person(n: u64) -> v1::User {
+    let text = v1::AttributeValue { kind: Some(Kind::StringValue("x".repeat(4_000))) };
+    let attributes = [("text".to_owned(), text)].into();
+    let identities = vec![identity(handle(&format!("user{n}")))];
+    v1::User { display_name: format!("User {n}"), identities, attributes, ..Default::default() }
+}
+
+/// What became of the creates that were sent.
+#[derive(Default)]
+struct Told {
+    done: BTreeSet<u64>,
+    refused: BTreeSet<u64>,
+    unknown: usize,
+}
+
+impl Told {
+    fn note(&mut self, n: u64, outcome: Result<v1::User, Status>) {
+        match outcome {
+            Ok(_) => drop(self.done.insert(n)),
+            Err(status) => match status.get_details_error_info().unwrap().reason.as_str() {
+                "STORE_UNAVAILABLE" => drop(self.refused.insert(n)),
+                "OUTCOME_UNKNOWN" => self.unknown += 1,
+                reason => panic!("{reason}"),
+            },
+        }
+    }
+}
+
+/// Creates users until told to stop.
+async fn create(url: String, caller: u64, stop: Arc<AtomicBool>) -> Told {
+    let mut client = Client::connect(&url).await;
+    let mut told = Told::default();
+    for n in (caller..).step_by(CALLERS as usize) {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        told.note(n, client.create(person(n)).await);
+    }
+    told
+}
+
+/// Reads the first user until told to stop: how often.
+async fn read(url: String, id: String, stop: Arc<AtomicBool>, reads: Arc<AtomicU64>) {
+    let mut client = Client::connect(&url).await;
+    while !stop.load(Ordering::Relaxed) {
+        client.get(&id).await.unwrap();
+        client.resolve(handle("first")).await.unwrap();
+        reads.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_go_on_health_is_steady_the_log_is_short_and_nothing_is_left_unsaid() {
+    let limited = Limited::start();
+    let url = limited.server.url.clone();
+    let (mut health, mut client) = (limited.health().await, Client::connect(&url).await);
+    until_serving(&mut health, true).await;
+    let first = v1::User { identities: vec![identity(handle("first"))], ..Default::default() };
+    let first = client.create(first).await.unwrap();
+    let (stop, reads) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let reader = tokio::spawn(read(url.clone(), first.user_id, stop.clone(), reads.clone()));
+    let mut callers = JoinSet::new();
+    (0..CALLERS).for_each(|caller| drop(callers.spawn(create(url.clone(), caller, stop.clone()))));
+
+    until_serving(&mut health, false).await;
+    let (start, reads_before) = (Instant::now(), reads.load(Ordering::Relaxed));
+    while start.elapsed() < OUTAGE {
+        assert!(!is_serving(&mut health).await, "health says that a full disk is well");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(reads.load(Ordering::Relaxed) > reads_before + 100, "reads stood still");
+    stop.store(true, Ordering::Relaxed);
+    let told = callers.join_all().await;
+    reader.await.unwrap();
+    let log = limited.log();
+    limited.make_room();
+    until_serving(&mut health, true).await;
+
+    let count = |of: fn(&Told) -> usize| told.iter().map(of).sum::<usize>();
+    let (done, refused, unknown) = (count(|t| t.done.len()), count(|t| t.refused.len()), count(|t| t.unknown));
+    println!("{done} done, {refused} refused, {unknown} unknown, {} lines", log.len());
+    assert!(done > 20 && refused > 1_000 && unknown == 0, "{done} done, {refused} refused, {unknown} unknown");
+    assert!(log.len() < 30, "{} lines in the log, such as {:?}", log.len(), &log[..20]);
+    for told in &told {
+        for n in &told.done {
+            client.resolve(handle(&format!("user{n}"))).await.unwrap();
+        }
+        for n in told.refused.iter().take(50) {
+            let found = client.resolve(handle(&format!("user{n}"))).await;
+            assert_eq!(found.unwrap_err().code(), Code::NotFound, "user {n} was refused and is there");
+        }
+    }
+    client.create(person(u64::from(u32::MAX))).await.unwrap();
+    let log = limited.log();
+    for part in ["cannot be written", "takes mutations again"] {
+        assert_eq!(log.iter().filter(|line| line.contains(part) && !line.contains("untold")).count(), 1, "{log:?}");
+    }
+}

@@ -1,0 +1,89 @@
+//! Clients that ask and do not read: what they are answered is bounded, and they lose their connection.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use polynym::proto::v1;
+
+use super::raw::{END, Frame, HEADERS, Raw};
+use crate::calls::{Client, handle, identity};
+use crate::{block_on, serves_others, start};
+
+const BATCH: &str = "/polynym.v1.DirectoryService/BatchGetUsers";
+const MEBI: usize = 1 << 20;
+
+/// Registers a user of some 440 KiB, a part with each call.
+async fn large(url: &str) -> String {
+    let mut client = Client::connect(url).await;
+    let identities = vec![identity(handle("large"))];
+    let mut user = client.create(v1::User { identities, ..Default::default() }).await.unwrap();
+    let text = || v1::AttributeValue { kind: Some(v1::attribute_value::Kind::StringValue("x".repeat(4_096))) };
+    for part in 0..9 {
+        user.attributes = (0..12).map(|n| (format!("text{part}_{n}"), text())).collect();
+        let paths: Vec<_> = user.attributes.keys().map(|name| format!("attributes.{name}")).collect();
+        let paths: Vec<_> = paths.iter().map(String::as_str).collect();
+        user = client.update(user, &paths).await.unwrap();
+    }
+    user.user_id
+}
+
+/// Asks for 100 answers of nearly 4 MiB each over a connection with this window, and does not read them until the server
+/// has had enough. Tells what was sent before the connection ended.
+fn ask_and_wait(window: u32) -> Vec<Frame> {
+    let (server, _folder) = start(&["--call-timeout", "3s"]);
+    let user_id = block_on(large(&server.url));
+    let request = v1::BatchGetUsersRequest { user_ids: vec![user_id; 9], ..Default::default() };
+    let before = server.memory();
+    let mut raw = Raw::with_window(&server, window);
+    let start = Instant::now();
+    let mut most = 0;
+    let mut look = || {
+        serves_others(&server);
+        most = most.max(server.memory().saturating_sub(before));
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    for n in 0..100 {
+        raw.ask(2 * n + 1, BATCH, &request);
+        if n % 10 == 9 {
+            look();
+        }
+    }
+    while start.elapsed() < Duration::from_secs(10) {
+        look();
+    }
+    assert!(most < 250 * MEBI, "{} MiB more than before", most / MEBI);
+    std::iter::from_fn(|| raw.next()).collect()
+}
+
+#[test]
+fn answers_for_which_there_is_no_window() {
+    let frames = ask_and_wait(0);
+    let headers = |end: u8| {
+        let headers = frames.iter().filter(move |frame| frame.kind == HEADERS && frame.flags & END == end);
+        headers.map(|frame| frame.stream).collect::<BTreeSet<_>>()
+    };
+    let (begun, ended) = (headers(0), headers(END));
+    let held = begun.difference(&ended).count();
+    assert!((1..=16).contains(&held), "{held} answers of nearly 4 MiB are held, which is more than 64 MiB");
+    assert!(begun.intersection(&ended).count() > 0, "others are refused in their place");
+}
+
+#[test]
+fn answers_that_stay_in_the_socket() {
+    let bytes: usize = ask_and_wait(0x7fff_ffff).iter().map(|frame| frame.payload.len()).sum();
+    assert!(bytes < 64 * MEBI, "{} MiB were sent before the connection ended", bytes / MEBI);
+}
+
+#[test]
+fn a_client_that_reads_keeps_its_connection() {
+    let (server, _folder) = start(&["--call-timeout", "500ms"]);
+    block_on(async {
+        let user_id = large(&server.url).await;
+        let mut client = Client::connect(&server.url).await;
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(2) {
+            let request = v1::BatchGetUsersRequest { user_ids: vec![user_id.clone(); 2], ..Default::default() };
+            assert_eq!(client.directory.batch_get_users(request).await.unwrap().into_inner().results.len(), 2);
+        }
+    });
+}
