@@ -4,8 +4,12 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
-const PROTOS: [&str; 3] =
-    ["polynym/v1/directory_service.proto", "polynym/v1/registry_service.proto", "google/rpc/error_details.proto"];
+const PROTOS: [&str; 4] = [
+    "polynym/v1/admin_service.proto",
+    "polynym/v1/directory_service.proto",
+    "polynym/v1/registry_service.proto",
+    "google/rpc/error_details.proto",
+];
 
 /// The responses that carry users as they are stored: the services answer with these types, which have the same wire
 /// form as the messages.

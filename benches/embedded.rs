@@ -7,9 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polynym::directory::{
-    Change, Consistency, Draft, DraftIdentity, Limits, Mutation, Store, Tenant, Timestamp, Value,
-};
+use polynym::directory::{Change, Consistency, Draft, DraftIdentity, Mutation, Store, Tenant, Timestamp, Value};
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::{Generator, Mode};
 use polynym::store::embedded::{Embedded, Options};
@@ -22,11 +20,9 @@ fn identifiers(n: u64) -> [Identifier; 3] {
 }
 
 fn create(ids: &Generator, n: u64) -> Mutation {
-    let identity = |identifier: Identifier| DraftIdentity {
-        display: identifier.canonical().to_owned(),
-        identifier,
-        verification: None,
-        primary: false,
+    let identity = |identifier: Identifier| {
+        let display = identifier.canonical().to_owned();
+        DraftIdentity::new(identifier, display)
     };
     let note = Value::String("some sixty bytes that stand for what a company knows of a user".to_owned());
     let draft = Draft {
@@ -34,15 +30,7 @@ fn create(ids: &Generator, n: u64) -> Mutation {
         identities: identifiers(n).map(identity).into(),
         attributes: [("note".to_owned(), note)].into(),
     };
-    Mutation {
-        tenant: Tenant::DEFAULT,
-        user_id: ids.next_id(),
-        etag: None,
-        request: None,
-        time: Timestamp::now(),
-        limits: Limits::default(),
-        change: Change::Create(draft),
-    }
+    Mutation::new(Tenant::DEFAULT, ids.next_id(), Timestamp::now(), Change::Create(draft))
 }
 
 /// Creates users `from..to` with `concurrency` callers, and tells how many a second.

@@ -3,9 +3,7 @@
 
 mod people;
 
-use crate::directory::{
-    Change, Draft, DraftIdentity, Error, Limits, Mutation, Store, Tenant, Timestamp, Value, Verification,
-};
+use crate::directory::{Change, Draft, DraftIdentity, Error, Mutation, Store, Tenant, Timestamp, Value, Verification};
 use crate::identifier::{Identifier, Kind, RawIdentifier};
 use crate::locality::{Generator, LocalityId, Mode};
 use people::{PEOPLE, Person};
@@ -49,15 +47,7 @@ fn mutation(person: &Person, user_id: LocalityId, millis: i64) -> Result<Mutatio
         ("languages".to_owned(), Value::List(person.languages.iter().map(ToString::to_string).collect())),
     ];
     let draft = Draft { display_name: person.name.to_owned(), identities, attributes: attributes.into() };
-    Ok(Mutation {
-        tenant: Tenant::DEFAULT,
-        user_id,
-        etag: None,
-        request: None,
-        time,
-        limits: Limits::default(),
-        change: Change::Create(draft),
-    })
+    Ok(Mutation::new(Tenant::DEFAULT, user_id, time, Change::Create(draft)))
 }
 
 /// Emails count as verified.
@@ -65,12 +55,8 @@ fn identity(text: &str, time: Timestamp) -> Result<DraftIdentity, Error> {
     let raw = RawIdentifier::from_text(text).map_err(|error| Error::Internal(error.into()))?;
     let identifier = Identifier::parse(raw).map_err(|error| Error::Internal(error.into()))?;
     let verified = identifier.kind() == Kind::Email;
-    Ok(DraftIdentity {
-        identifier,
-        display: raw.typed().to_owned(),
-        verification: verified.then(|| Verification { time, by: "sample".to_owned() }),
-        primary: false,
-    })
+    let verification = verified.then(|| Verification { time, by: "sample".to_owned() });
+    Ok(DraftIdentity { verification, ..DraftIdentity::new(identifier, raw.typed().to_owned()) })
 }
 
 #[cfg(test)]

@@ -139,8 +139,12 @@ async fn serve(settings: &Serve, stop: Stop, listener: TcpListener, store: Arc<d
     }
     tell_risk(address);
     announce(address, settings.sample);
-    let directory = Arc::new(Directory::new(store, Generator::new(Mode::Variable), limits(settings)));
-    let served = grpc::serve(listener, directory, options(settings), stop.requested()).await;
+    let directory = Directory::new(store, Generator::new(Mode::Variable), limits(settings));
+    let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
+    let served = tokio::select! {
+        served = grpc::serve(listener, directory.clone(), options(settings), stop.requested()) => served,
+        never = directory.tend() => match never {},
+    };
     served.map_err(|error| Failure::Other(format!("the server failed: {error}")))
 }
 
@@ -165,6 +169,8 @@ fn limits(settings: &Serve) -> Limits {
         batch: settings.max_batch,
         identities: settings.max_identities,
         attributes: settings.max_attributes,
+        holds: settings.max_holds,
+        merged: settings.max_merged,
         bytes: settings.max_user_bytes,
     }
 }

@@ -2,6 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may give up")]
 
+mod api {
+    mod life;
+    mod merging;
+    mod tenants;
+}
+
 mod support {
     pub mod calls;
     pub mod server;

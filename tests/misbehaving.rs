@@ -11,7 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polynym::directory::{Consistency, Directory, Error, Limits, Mutation, Outcome, Resolved, Store, Tenant, WireUser};
+use polynym::directory::{
+    Claim, Consistency, Directory, Error, Limits, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord,
+    Timestamp, WireUser,
+};
 use polynym::grpc::{self, Options};
 use polynym::identifier::IdentityKey;
 use polynym::locality::{Generator, LocalityId, Mode};
@@ -39,6 +42,26 @@ impl Store for Faulty {
 
     async fn get(&self, _: &Tenant, _: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
         std::future::pending().await
+    }
+
+    async fn claims(&self, _: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        Err(Error::Unavailable("cut off: secret cause".into()))
+    }
+
+    async fn tenant(&self, _: &Tenant) -> Result<Option<TenantRecord>, Error> {
+        Ok(None)
+    }
+
+    async fn tenants(&self, _: &str, _: &str, _: usize) -> Result<Vec<TenantRecord>, Error> {
+        Err(Error::Unavailable("cut off: secret cause".into()))
+    }
+
+    async fn scan(&self, _: &Tenant, _: Option<LocalityId>, _: usize) -> Result<Vec<Record>, Error> {
+        Err(Error::Unavailable("cut off: secret cause".into()))
+    }
+
+    async fn due(&self, _: Timestamp, _: usize) -> Result<Vec<(Tenant, LocalityId)>, Error> {
+        Err(Error::Unavailable("cut off: secret cause".into()))
     }
 
     async fn mutate(&self, _: Mutation) -> Result<Outcome, Error> {

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
 
+#[path = "mongo/forgetting.rs"]
+mod forgetting;
 #[path = "mongo/losses.rs"]
 mod losses;
 #[path = "mongo/opening.rs"]

@@ -39,7 +39,8 @@ async fn every_call_answers_what_is_printed() {
     let mut faults = Vec::new();
     for version in [Version::V1, Version::V1Alpha] {
         let mut api = Api::discover(channel.clone(), version).await.unwrap();
-        let services = ["polynym.v1.DirectoryService", "polynym.v1.RegistryService", "grpc.health.v1.Health"];
+        let services = ["AdminService", "DirectoryService", "RegistryService"].map(|name| format!("polynym.v1.{name}"));
+        let services = [&services[..], &["grpc.health.v1.Health".to_owned()]].concat();
         assert_eq!(api.services(), services, "{version:?}");
         api.learn("google.rpc.ErrorInfo").await.unwrap();
         assert!(api.pool().get_message_by_name("google.rpc.ErrorInfo").is_some());

@@ -31,7 +31,7 @@ const IMPORTS: [(&str, &[&str]); 21] = [
     ("proto", &[]),
     ("directory", &["locality", "identifier", "directory::wire"]),
     // Users are kept in the form in which answers carry them: docs/decisions/0005.
-    ("directory::wire", &["directory", "identifier", "proto"]),
+    ("directory::wire", &["directory", "identifier", "locality", "proto"]),
     ("store", &[]),
     ("store::embedded", &["directory", "identifier", "locality", "store::verify"]),
     ("store::mongo", &["directory", "identifier", "locality", "store::verify"]),

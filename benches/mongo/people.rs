@@ -2,7 +2,7 @@
 //! checked.
 
 use polynym::directory::{
-    Change, Decision, Draft, DraftIdentity, Limits, Mutation, Record, Tenant, Timestamp, User, Value, View, WireUser,
+    Change, Decision, Draft, DraftIdentity, Mutation, Record, Tenant, Timestamp, User, Value, View, WireUser,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind};
 use polynym::locality::{Generator, LocalityId, Mode};
@@ -132,12 +132,11 @@ fn link_handle(number: u64) -> String {
 fn identity((kind, value): (Kind, String)) -> DraftIdentity {
     let display = value.clone();
     let identifier = Identifier::from_canonical(kind, value);
-    DraftIdentity { identifier, display, verification: None, primary: false }
+    DraftIdentity::new(identifier, display)
 }
 
 fn mutation(user_id: LocalityId, change: Change) -> Mutation {
-    let (tenant, limits) = (Tenant::DEFAULT, Limits::default());
-    Mutation { tenant, user_id, etag: None, request: None, time: TIME, limits, change }
+    Mutation::new(Tenant::DEFAULT, user_id, TIME, change)
 }
 
 /// A bijection that looks random (SplitMix64, Steele, Lea and Flood 2014).

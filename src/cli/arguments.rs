@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use super::{bench, completions, id, identity, resolve, store, user};
+use super::{bench, completions, id, identity, renormalize, resolve, store, tenant, user};
 use crate::config::{Flags, Serve};
 
 /// A user directory where one user has many names.
@@ -42,12 +42,18 @@ pub enum Command {
     /// Find the users that identifiers belong to.
     #[command(after_help = resolve::EXAMPLES)]
     Resolve(resolve::Resolve),
-    /// Register, show and change users.
+    /// Register, show, change, merge and delete users.
     #[command(subcommand, after_help = user::EXAMPLES)]
     User(user::User),
     /// Link, unlink, replace, verify and look into identities.
     #[command(subcommand, after_help = identity::EXAMPLES)]
     Identity(identity::Identity),
+    /// Show and set tenants and their policies.
+    #[command(subcommand, after_help = tenant::EXAMPLES)]
+    Tenant(tenant::Tenant),
+    /// Move a tenant's identities to the present rules of normalisation.
+    #[command(after_help = renormalize::EXAMPLES)]
+    Renormalize(renormalize::Renormalize),
     /// Make ids, or tell what one says. Needs no server.
     #[command(subcommand, after_help = id::EXAMPLES)]
     Id(id::Id),

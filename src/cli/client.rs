@@ -11,6 +11,7 @@ use super::Failure;
 use super::failure::FailedCall;
 use crate::config::{Client, Flags};
 use crate::locality::{Generator, Mode};
+use crate::proto::v1::admin_service_client::AdminServiceClient;
 use crate::proto::v1::directory_service_client::DirectoryServiceClient;
 use crate::proto::v1::registry_service_client::RegistryServiceClient;
 
@@ -53,6 +54,10 @@ impl Session {
 
     pub fn registry(&self) -> RegistryServiceClient<Channel> {
         RegistryServiceClient::new(self.channel.clone())
+    }
+
+    pub fn admin(&self) -> AdminServiceClient<Channel> {
+        AdminServiceClient::new(self.channel.clone())
     }
 
     /// A request that both sides give up after the timeout.

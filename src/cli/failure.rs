@@ -99,6 +99,12 @@ fn describe(status: &Status, request_id: Option<&str>) -> String {
     if let Some(owner) = details.error_info().and_then(|info| info.metadata.get("owner")) {
         lines.push(format!("  owner: {}", printable(owner)));
     }
+    if let Some(until) = details.error_info().and_then(|info| info.metadata.get("until")) {
+        lines.push(format!("  until: {}", printable(until)));
+    }
+    if let Some(into) = details.error_info().and_then(|info| info.metadata.get("merged_into")) {
+        lines.push(format!("  merged into: {}", printable(into)));
+    }
     if let Some(advice) = advice {
         lines.push(format!("  what to do: {advice}"));
     }
@@ -159,6 +165,12 @@ fn advice(reason: &str) -> Option<&'static str> {
         "IDENTITY_NOT_FOUND" => "check the spelling and the --tenant; `polynym user get` shows what a user has",
         "USER_NOT_FOUND" => "check the id and the --tenant",
         "IDENTITY_TAKEN" => "look at its owner with `polynym user get`: it may be another person",
+        "IDENTITY_HELD" => "wait until then, or end the hold with `polynym identity release`",
+        "IDENTITY_CONFUSABLE" => "take one that looks different; `polynym identity normalize` shows what it looks like",
+        "USER_DISABLED" => "see it with --show-disabled, or let it in with `polynym user enable`",
+        "USER_DELETED" => "restore it with `polynym user undelete` first",
+        "MERGE_CONFLICT" => "see what differs with --dry-run, and choose a side with --conflicts",
+        "TENANT_NOT_FOUND" => "make it with `polynym tenant set`",
         "ETAG_MISMATCH" => "read the user with `polynym user get` and use the etag that it has now",
         "REQUEST_ID_REUSED" => "leave --request-id out, or give a new UUID",
         "BATCH_TOO_LARGE" => "ask for fewer at once",

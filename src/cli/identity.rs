@@ -2,14 +2,16 @@
 
 use clap::{Args, Subcommand};
 
+use super::Failure;
 use super::client::{Session, request_id};
 use super::identifier::{self, Typed};
 use super::output::{self, printable};
-use super::{Failure, user};
+use super::user::{self, Change};
 use crate::config::{Client, Flags};
 use crate::proto::v1::{
     CheckIdentityRequest, CheckIdentityResponse, LinkIdentityRequest, NormalizeIdentityRequest,
-    NormalizeIdentityResponse, ReplaceIdentityRequest, UnlinkIdentityRequest, VerifyIdentityRequest,
+    NormalizeIdentityResponse, ReleaseHoldRequest, ReplaceIdentityRequest, UnlinkIdentityRequest,
+    VerifyIdentityRequest,
 };
 
 pub const EXAMPLES: &str = "\
@@ -24,6 +26,7 @@ const REPLACE: &str =
     "Example:\n  polynym identity replace 20be0ffc-314a-bd53-7a50-013a65ca76d2 handle:joe handle:joseph";
 const VERIFY: &str = "Example:\n  polynym identity verify 20be0ffc-314a-bd53-7a50-013a65ca76d2 email:joe@example.org --by 'sign-up mail'";
 const CHECK: &str = "Example:\n  polynym identity check handle:joe";
+const RELEASE: &str = "Example:\n  polynym identity release handle:joe";
 const NORMALIZE: &str = "Example:\n  polynym identity normalize email:Joe.Smith@Exämple.COM";
 
 #[derive(Subcommand)]
@@ -46,19 +49,9 @@ pub enum Identity {
     /// Show what an identifier becomes before it is compared, and which rules make it so.
     #[command(after_help = NORMALIZE)]
     Normalize(Look),
-}
-
-/// What the commands that change a user have in common.
-#[derive(Args)]
-pub struct Change {
-    /// Change the user only if this is its etag.
-    #[arg(long, default_value = "")]
-    etag: String,
-    /// A UUID that names this call: sent again with it, the call happens once at most.
-    #[arg(long, value_name = "UUID")]
-    request_id: Option<String>,
-    #[command(flatten)]
-    settings: Flags<Client>,
+    /// End the hold on an identifier, so that others can take it.
+    #[command(after_help = RELEASE)]
+    Release(Release),
 }
 
 #[derive(Args)]
@@ -71,6 +64,9 @@ pub struct Link {
     /// It is verified that the identifier is the user's.
     #[arg(long)]
     verified: bool,
+    /// It shall be the primary identity of its kind.
+    #[arg(long)]
+    primary: bool,
     #[command(flatten)]
     change: Change,
 }
@@ -126,6 +122,18 @@ pub struct Look {
     settings: Flags<Client>,
 }
 
+#[derive(Args)]
+pub struct Release {
+    /// The identifier.
+    #[arg(value_parser = identifier::parse)]
+    identifier: Typed,
+    /// A UUID that names this call: sent again with it, the call happens once at most.
+    #[arg(long, value_name = "UUID")]
+    request_id: Option<String>,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
 pub async fn run(command: Identity) -> Result<(), Failure> {
     match command {
         Identity::Link(command) => link(command).await,
@@ -134,6 +142,7 @@ pub async fn run(command: Identity) -> Result<(), Failure> {
         Identity::Verify(command) => verify(command).await,
         Identity::Check(command) => check(command).await,
         Identity::Normalize(command) => normalize(command).await,
+        Identity::Release(command) => release(command).await,
     }
 }
 
@@ -145,6 +154,7 @@ async fn link(command: Link) -> Result<(), Failure> {
         user_id: command.user_id,
         identifier: Some(command.identifier.message),
         verified: command.verified,
+        primary: command.primary,
         etag: command.change.etag,
         request_id: request_id.clone(),
     };
@@ -207,6 +217,22 @@ async fn verify(command: Verify) -> Result<(), Failure> {
         async move { registry.verify_identity(request).await }
     };
     user::show(&session, session.mutate(&request_id, request, send).await?.user)
+}
+
+async fn release(command: Release) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let request_id = request_id(command.request_id.as_deref());
+    let identifier = Some(command.identifier.message);
+    let request = ReleaseHoldRequest { tenant: session.tenant(), identifier, request_id: request_id.clone() };
+    let send = |request| {
+        let mut admin = session.admin();
+        async move { admin.release_hold(request).await }
+    };
+    let answer = session.mutate(&request_id, request, send).await?;
+    if session.json() {
+        return output::print_message("ReleaseHoldResponse", &answer);
+    }
+    output::print(&format!("{} is held no longer\n", identifier::text(answer.identifier.as_ref())))
 }
 
 async fn check(command: Look) -> Result<(), Failure> {

@@ -11,8 +11,10 @@ mod id;
 mod identifier;
 mod identity;
 pub mod output;
+mod renormalize;
 mod resolve;
 pub mod store;
+mod tenant;
 mod user;
 mod view;
 
@@ -37,6 +39,8 @@ pub fn run(
         Command::Resolve(command) => client::block_on(resolve::run(command)),
         Command::User(command) => client::block_on(user::run(command)),
         Command::Identity(command) => client::block_on(identity::run(command)),
+        Command::Tenant(command) => client::block_on(tenant::run(command)),
+        Command::Renormalize(command) => client::block_on(renormalize::run(command)),
         Command::Id(command) => id::run(command),
         Command::Bench(command) => client::block_on(bench::run(command)),
         Command::Completions(command) => completions::run(&command),

@@ -1,11 +1,15 @@
 //! `polynym user`.
 
+mod life;
+mod merge;
+
 use clap::{Args, Subcommand};
 use prost_types::FieldMask;
 
 use super::attribute::{self, Attribute};
 use super::client::{Session, request_id};
 use super::identifier::{self, Typed};
+use super::output::printable;
 use super::{Failure, output, view};
 use crate::config::{Client, Flags};
 use crate::proto::v1::{self, CreateUserRequest, GetUserRequest, UpdateUserRequest, UpdateUserResponse};
@@ -39,6 +43,40 @@ pub enum User {
     /// Change a user's name and attributes.
     #[command(after_help = UPDATE_EXAMPLES)]
     Update(Update),
+    /// Shut a user out: its identifiers do not resolve, and stay its own.
+    #[command(after_help = life::DISABLE)]
+    Disable(life::Life),
+    /// Let a disabled user in again.
+    #[command(after_help = life::ENABLE)]
+    Enable(life::Life),
+    /// Delete a user, who can be restored until it is purged.
+    #[command(after_help = life::DELETE)]
+    Delete(life::Life),
+    /// Restore a deleted user.
+    #[command(after_help = life::UNDELETE)]
+    Undelete(life::Life),
+    /// Remove a user for good, and those that were merged into it.
+    #[command(after_help = life::PURGE)]
+    Purge(life::Purge),
+    /// Make one user part of another.
+    #[command(after_help = merge::MERGE)]
+    Merge(merge::Merge),
+    /// Undo a merge.
+    #[command(after_help = merge::UNMERGE)]
+    Unmerge(merge::Unmerge),
+}
+
+/// What the commands that change a user have in common.
+#[derive(Args)]
+pub struct Change {
+    /// Change the user only if this is its etag.
+    #[arg(long, default_value = "")]
+    pub etag: String,
+    /// A UUID that names this call: sent again with it, the call happens once at most.
+    #[arg(long, value_name = "UUID")]
+    pub request_id: Option<String>,
+    #[command(flatten)]
+    pub settings: Flags<Client>,
 }
 
 #[derive(Args)]
@@ -96,6 +134,13 @@ pub async fn run(command: User) -> Result<(), Failure> {
         User::Create(command) => create(command).await,
         User::Get(command) => get(command).await,
         User::Update(command) => update(command).await,
+        User::Disable(command) => life::disable(command).await,
+        User::Enable(command) => life::enable(command).await,
+        User::Delete(command) => life::delete(command).await,
+        User::Undelete(command) => life::undelete(command).await,
+        User::Purge(command) => life::purge(command).await,
+        User::Merge(command) => merge::merge(command).await,
+        User::Unmerge(command) => merge::unmerge(command).await,
     }
 }
 
@@ -125,7 +170,11 @@ async fn get(command: Get) -> Result<(), Failure> {
     if session.json() {
         return output::print_message("GetUserResponse", &answer);
     }
-    view::print_user(&answer.user.unwrap_or_default())
+    let user = answer.user.unwrap_or_default();
+    if !answer.merged_from.is_empty() {
+        eprintln!("{} was merged into {}", printable(&answer.merged_from), printable(&user.user_id));
+    }
+    view::print_user(&user)
 }
 
 async fn update(command: Update) -> Result<(), Failure> {

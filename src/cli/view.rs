@@ -28,6 +28,9 @@ fn fields(user: &User) -> Table {
     row("state", state(user).to_owned());
     row("created", time(user.create_time.as_ref()));
     row("updated", time(user.update_time.as_ref()));
+    row("deleted", time(user.delete_time.as_ref()));
+    row("to be purged", time(user.purge_time.as_ref()));
+    row("merged into", printable(&user.merged_into).into_owned());
     row("etag", printable(&user.etag).into_owned());
     for (name, value) in &user.attributes {
         row(&printable(name), attribute::text(value));

@@ -30,6 +30,12 @@ pub struct Serve {
     pub max_identities: usize,
     /// Attributes of one user.
     pub max_attributes: usize,
+    /// Identifiers that are held for one user.
+    pub max_holds: usize,
+    /// Users that were merged into one.
+    pub max_merged: usize,
+    /// Whether only admins make tenants.
+    pub closed_tenants: bool,
     /// Bytes of one user, all in all.
     pub max_user_bytes: usize,
     /// The longest that a call may take.
@@ -80,6 +86,10 @@ const COALESCE: Setting = setting(
 const MAX_BATCH: Setting = setting("max-batch", "N", "1000", "Items in one batch request");
 const MAX_IDENTITIES: Setting = setting("max-identities", "N", "100", "Identities of one user");
 const MAX_ATTRIBUTES: Setting = setting("max-attributes", "N", "200", "Attributes of one user");
+const MAX_HOLDS: Setting = setting("max-holds", "N", "100", "Identifiers that are held for one user");
+const MAX_MERGED: Setting = setting("max-merged", "N", "100", "Users that were merged into one");
+const TENANTS: Setting =
+    setting("tenants", "open|closed", "open", "Whether the first change in a tenant makes it, or only admins do");
 const MAX_USER_SIZE: Setting =
     setting("max-user-size", "SIZE", "512KiB", "Bytes of one user, all in all; at most 2MiB");
 const CALL_TIMEOUT: Setting = setting("call-timeout", "TIME", "10s", "The longest that a call may take");
@@ -107,6 +117,9 @@ impl Resolve for Serve {
             &MAX_BATCH,
             &MAX_IDENTITIES,
             &MAX_ATTRIBUTES,
+            &MAX_HOLDS,
+            &MAX_MERGED,
+            &TENANTS,
             &MAX_USER_SIZE,
             &CALL_TIMEOUT,
             &MAX_CALLS,
@@ -130,6 +143,9 @@ impl Resolve for Serve {
         let max_batch = values.get(&MAX_BATCH, parse::count(1..=MANY));
         let max_identities = values.get(&MAX_IDENTITIES, parse::count(1..=MANY));
         let max_attributes = values.get(&MAX_ATTRIBUTES, parse::count(0..=MANY));
+        let max_holds = values.get(&MAX_HOLDS, parse::count(0..=MANY));
+        let max_merged = values.get(&MAX_MERGED, parse::count(0..=MANY));
+        let closed_tenants = values.get(&TENANTS, parse::choice(&[("open", false), ("closed", true)]));
         let max_user_bytes = values.get(&MAX_USER_SIZE, parse::user_size);
         let call_timeout = values.get(&CALL_TIMEOUT, parse::positive);
         let max_calls = values.get(&MAX_CALLS, parse::count(1..=MANY));
@@ -150,6 +166,9 @@ impl Resolve for Serve {
             max_batch: max_batch?,
             max_identities: max_identities?,
             max_attributes: max_attributes?,
+            max_holds: max_holds?,
+            max_merged: max_merged?,
+            closed_tenants: closed_tenants?,
             max_user_bytes: max_user_bytes?,
             call_timeout: call_timeout?,
             max_calls: max_calls?,

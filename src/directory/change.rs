@@ -1,56 +1,96 @@
 //! What a change of one user makes of it. What that does to claims follows from the difference, in `settle`.
 
-use super::{Change, DraftIdentity, Error, Identity, Record, Timestamp, User};
+use super::{Change, DraftIdentity, Error, Identity, Mutation, Record, State, User};
 use crate::identifier::Identifier;
 
-/// Applies a change to the user, who is there.
-pub fn apply(change: &Change, record: &mut Record, now: Timestamp) -> Result<(), Error> {
+/// Applies the mutation's change to the user, who is there and can be changed so. Only changes of one user come here.
+pub fn apply(mutation: &Mutation, record: &mut Record) -> Result<(), Error> {
     let user = &mut record.user;
-    match change {
-        Change::Create(_) => {}
+    match &mutation.change {
         Change::Update(update) => update.apply(user),
-        Change::Link(draft) => link(user, draft, now),
-        Change::Unlink(identifier) => {
-            let n = position(user, identifier)?;
-            user.identities.remove(n);
-        }
-        Change::Replace(old, draft) => replace(user, old, draft, now)?,
+        Change::Link(draft) => link(mutation, record, draft),
+        Change::Unlink(identifier) => unlink(mutation, record, identifier)?,
+        Change::Replace(old, draft) => replace(mutation, record, old, draft)?,
         Change::Verify(identifier, verification) => {
             let n = position(user, identifier)?;
             user.identities[n].verification.clone_from(verification);
         }
+        Change::Disable => user.state = State::Disabled,
+        Change::Enable => user.state = State::Active,
+        Change::Delete => delete(mutation, record),
+        Change::Undelete => {
+            let disabled = std::mem::take(&mut record.private.disabled);
+            user.state = if disabled { State::Disabled } else { State::Active };
+        }
+        Change::Create(_)
+        | Change::Purge
+        | Change::Merge(..)
+        | Change::Unmerge(_)
+        | Change::Tend
+        | Change::Renormalize(_)
+        | Change::Release(_)
+        | Change::SetTenant(_) => {}
     }
     Ok(())
 }
 
-fn position(user: &User, identifier: &Identifier) -> Result<usize, Error> {
+/// Where in its list the user has the identity.
+pub fn position(user: &User, identifier: &Identifier) -> Result<usize, Error> {
     let is = |identity: &Identity| identity.identifier == *identifier;
     user.identities.iter().position(is).ok_or(Error::NotOwned)
 }
 
-fn link(user: &mut User, draft: &DraftIdentity, now: Timestamp) {
-    match user.identities.iter_mut().find(|identity| identity.identifier == draft.identifier) {
-        None => user.identities.push(draft.identity(now)),
+fn link(mutation: &Mutation, record: &mut Record, draft: &DraftIdentity) {
+    let identities = &mut record.user.identities;
+    match identities.iter_mut().find(|identity| identity.identifier == draft.identifier) {
+        None => {
+            identities.push(draft.identity(mutation.time));
+            record.guard(&draft.identifier, &mutation.policies);
+        }
         Some(identity) if identity.verification.is_none() => identity.verification.clone_from(&draft.verification),
         Some(_) => {}
     }
+    if draft.primary {
+        record.user.mark(&draft.identifier);
+    }
+}
+
+fn unlink(mutation: &Mutation, record: &mut Record, identifier: &Identifier) -> Result<(), Error> {
+    let n = position(&record.user, identifier)?;
+    let identities = &record.user.identities;
+    if mutation.policies.keep_last && identities.len() == 1 {
+        return Err(Error::LastIdentity);
+    }
+    let same = identities.iter().filter(|identity| identity.identifier.kind() == identifier.kind()).count();
+    if mutation.policies.keep_primary && identities[n].primary && same > 1 {
+        return Err(Error::PrimaryIdentity);
+    }
+    record.take(n);
+    Ok(())
 }
 
 /// The new identity takes the old one's place in the list, and its mark where both are of one kind. One that the user has
 /// already stays where it is, and where only the spelling differs, the identity stays what it was.
-fn replace(user: &mut User, old: &Identifier, draft: &DraftIdentity, now: Timestamp) -> Result<(), Error> {
-    let n = position(user, old)?;
+fn replace(mutation: &Mutation, record: &mut Record, old: &Identifier, draft: &DraftIdentity) -> Result<(), Error> {
+    let n = position(&record.user, old)?;
     if *old == draft.identifier {
-        user.identities[n].display.clone_from(&draft.display);
+        record.user.identities[n].display.clone_from(&draft.display);
         return Ok(());
     }
-    let primary = user.identities[n].primary && old.kind() == draft.identifier.kind();
-    match position(user, &draft.identifier) {
-        Ok(own) => {
-            user.identities[own].primary |= primary;
-            user.identities.remove(n);
+    let (old, _) = record.take(n);
+    let primary = old.primary && old.identifier.kind() == draft.identifier.kind();
+    match position(&record.user, &draft.identifier) {
+        Ok(own) => record.user.identities[own].primary |= primary,
+        Err(_) => {
+            record.user.identities.insert(n, Identity { primary, ..draft.identity(mutation.time) });
+            record.guard(&draft.identifier, &mutation.policies);
         }
-        Err(_) => user.identities[n] = Identity { primary, ..draft.identity(now) },
     }
     Ok(())
+}
+
+fn delete(mutation: &Mutation, record: &mut Record) {
+    record.private.disabled = record.user.state == State::Disabled;
+    let purge_time = mutation.time.plus(mutation.policies.restore_window);
+    record.user.state = State::Deleted { delete_time: mutation.time, purge_time };
 }

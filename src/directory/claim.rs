@@ -1,6 +1,6 @@
 //! Claims: what gives an identity key to one user.
 
-use super::{Identity, Timestamp};
+use super::{Error, Timestamp};
 use crate::locality::LocalityId;
 
 /// What stands under an identity key.
@@ -18,16 +18,23 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The claim of a user on an identity that it lists.
-    pub(super) const fn of(owner: LocalityId, identity: &Identity) -> Self {
-        Self { owner: Some(owner), guard: false, hold: None, rules_version: identity.rules_version }
-    }
-
     /// The user to whom the key resolves.
     pub const fn resolves_to(&self) -> Option<LocalityId> {
         match self {
             Self { owner, guard: false, hold: None, .. } => *owner,
             _ => None,
+        }
+    }
+
+    /// Why nobody may put `wanted` in the place of this claim; nothing where its hold is over, or is for the one who
+    /// wants it.
+    pub(super) fn refusal(&self, wanted: &Self, now: Timestamp, field: impl FnOnce() -> String) -> Option<Error> {
+        match (self.hold, self.owner) {
+            (Some(until), _) if until <= now => None,
+            (Some(_), Some(owner)) if wanted.owner == Some(owner) => None,
+            (Some(until), _) => Some(Error::IdentityHeld { until, field: field() }),
+            (None, Some(owner)) if !self.guard && !wanted.guard => Some(Error::IdentityTaken { owner, field: field() }),
+            (None, _) => Some(Error::IdentityConfusable { field: field() }),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Error, Identity, Invalid, Tenant, Timestamp, User, Value, Verification};
+use super::{Error, Identity, Invalid, State, Tenant, Timestamp, User, Value, Verification};
 use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION};
 use crate::locality::LocalityId;
 
@@ -28,6 +28,8 @@ pub struct DraftIdentity {
     pub verification: Option<Verification>,
     /// Whether it shall be the primary identity of its kind.
     pub primary: bool,
+    /// The version of the rules that made the identifier.
+    pub rules_version: u32,
 }
 
 impl Draft {
@@ -48,9 +50,12 @@ impl Draft {
         Ok(())
     }
 
-    /// The path of the field that names the identifier of `key`.
+    /// The path of the field that names the identifier of `key`, or the one that `key` guards.
     pub(super) fn field_of(&self, key: &IdentityKey) -> String {
-        let position = self.identities.iter().position(|i| key.is_of(&i.identifier));
+        let is = |identifier: &Identifier| {
+            key.is_of(identifier) || identifier.guard().is_some_and(|guard| key.is_of_guard(&guard))
+        };
+        let position = self.identities.iter().position(|i| is(&i.identifier));
         field(position.unwrap_or_default())
     }
 
@@ -61,6 +66,7 @@ impl Draft {
             display_name: self.display_name.clone(),
             identities: self.identities.iter().map(|i| i.identity(now)).collect(),
             attributes: self.attributes.clone(),
+            state: State::Active,
             create_time: now,
             update_time: now,
         }
@@ -68,11 +74,16 @@ impl Draft {
 }
 
 impl DraftIdentity {
+    /// An identity that nothing is said of but how it was typed, under the present rules.
+    pub const fn new(identifier: Identifier, display: String) -> Self {
+        Self { identifier, display, verification: None, primary: false, rules_version: RULES_VERSION }
+    }
+
     pub(super) fn identity(&self, now: Timestamp) -> Identity {
         Identity {
             identifier: self.identifier.clone(),
             display: self.display.clone(),
-            rules_version: RULES_VERSION,
+            rules_version: self.rules_version,
             link_time: now,
             verification: self.verification.clone(),
             primary: self.primary,

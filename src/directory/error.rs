@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 
+use super::Timestamp;
 use crate::locality::LocalityId;
 
 /// A private cause: for the server's log, never for a caller.
@@ -53,13 +54,73 @@ pub enum Error {
         /// The path of the field that names the identifier.
         field: String,
     },
+    /// Another user gave the identifier up a while ago, and can still take it back.
+    #[error("this identifier is held for its former owner")]
+    IdentityHeld {
+        /// Until when.
+        until: Timestamp,
+        /// The path of the field that names the identifier.
+        field: String,
+    },
+    /// The identifier looks like another one that somebody owns.
+    #[error("this identifier looks like another one that is in use")]
+    IdentityConfusable {
+        /// The path of the field that names the identifier.
+        field: String,
+    },
+    /// The identifier is not held for anybody.
+    #[error("this identifier is not held")]
+    NotHeld,
+    /// The user is disabled.
+    #[error("the user is disabled")]
+    UserDisabled,
+    /// The user is deleted and cannot be changed.
+    #[error("the user is deleted: undelete it first")]
+    UserDeleted {
+        /// The user.
+        user: LocalityId,
+    },
+    /// The user was merged into another one and cannot be changed.
+    #[error("the user was merged into another one: change that one")]
+    UserMerged {
+        /// The user.
+        user: LocalityId,
+        /// The one that it was merged into.
+        into: LocalityId,
+    },
+    /// The user is not deleted, so that it cannot be undeleted.
+    #[error("the user is not deleted")]
+    UserNotDeleted,
+    /// The identity is the user's last, which the tenant's policy keeps.
+    #[error("the tenant's policy keeps a user's last identity")]
+    LastIdentity,
+    /// The identity is the primary one of several of its kind, which the tenant's policy keeps.
+    #[error(
+        "the tenant's policy keeps a primary identity while the user has others of its kind: make another one primary"
+    )]
+    PrimaryIdentity,
+    /// Two users have different values for something that only one of them can keep.
+    #[error("both users have values of their own for {}", fields.join(", "))]
+    MergeConflict {
+        /// What that is, such as `display_name` or `attributes.plan`.
+        fields: Vec<String>,
+    },
+    /// The one user was not merged into the other.
+    #[error("the secondary user is not merged into this primary user")]
+    NotMerged,
+    /// The time in which a merge can be undone is over.
+    #[error("the time in which this merge could be undone is over")]
+    UndoExpired,
+    /// There is no such tenant, and calls do not make one.
+    #[error("there is no such tenant")]
+    TenantNotFound,
     /// The user has changed since the caller read its etag.
-    #[error("the user has changed since: read it again")]
+    #[error("what is to be changed has changed since: read it again")]
     EtagMismatch,
     /// A user would have too many of something.
     #[error("a user may have {limit} {what}, this would make {count}")]
     TooMany {
-        /// What there would be too many of: `identities`, `attributes` or `bytes`.
+        /// What there would be too many of, in a few words.
         what: &'static str,
         /// How many a user may have.
         limit: usize,
@@ -97,6 +158,10 @@ pub enum Invalid {
     UpdateMask,
     /// An attribute's name or value.
     Attribute,
+    /// A tenant's policy is out of range.
+    Policy,
+    /// A page token is not one that a call gave.
+    PageToken,
     /// Another field: its text, time or number is out of range.
     Field,
 }

@@ -4,15 +4,16 @@
 use std::collections::BTreeMap;
 
 use super::user::Fields;
-use super::{Change, Draft, DraftIdentity, Update, Value, Verification};
+use super::{Change, Draft, DraftIdentity, PolicyUpdate, Update, Value, Verification};
 use crate::identifier::Identifier;
 use crate::locality::LocalityId;
 
-/// The hash for a change of a user. The id of a user who is to be created is new each time.
+/// The hash for a change of a user. The id of a user who is to be created is new each time, as
+/// is the one that stands for no user.
 pub fn fingerprint(user_id: LocalityId, etag: &str, change: &Change) -> u64 {
     let mut hash = Fields::default();
     hash.bytes(etag.as_bytes());
-    if !matches!(change, Change::Create(_)) {
+    if !matches!(change, Change::Create(_) | Change::Release(_) | Change::SetTenant(_)) {
         hash.bytes(user_id.as_bytes());
     }
     match change {
@@ -28,6 +29,15 @@ pub fn fingerprint(user_id: LocalityId, etag: &str, change: &Change) -> u64 {
             identifier(&mut hash, own);
             verification(&mut hash, verified.as_ref());
         }
+        Change::Merge(other, policy) => {
+            hash.bytes(other.as_bytes());
+            hash.number(0, *policy as u64);
+        }
+        Change::Unmerge(other) => hash.bytes(other.as_bytes()),
+        Change::Renormalize(own) | Change::Release(own) => identifier(&mut hash, own),
+        Change::SetTenant(update) => policies(&mut hash, update),
+        // The method, which is a part of a request's name, says it all.
+        Change::Disable | Change::Enable | Change::Delete | Change::Undelete | Change::Purge | Change::Tend => {}
     }
     hash.digest()
 }
@@ -55,6 +65,21 @@ fn update(hash: &mut Fields, update: &Update) {
             Some(value) => hash.value(value),
             None => hash.number(0, 0),
         }
+    }
+}
+
+fn policies(hash: &mut Fields, update: &PolicyUpdate) {
+    let PolicyUpdate { holds, hide_unverified, verified_wins, keep_primary, keep_last, allow_lookalikes, .. } = update;
+    hash.number(0, holds.len() as u64);
+    for (kind, time) in holds {
+        hash.bytes(kind.as_str().as_bytes());
+        hash.number(0, time.as_millis() as u64);
+    }
+    for switch in [hide_unverified, verified_wins, keep_primary, keep_last, allow_lookalikes] {
+        hash.number(switch.is_some().into(), switch.unwrap_or_default().into());
+    }
+    for window in [update.restore_window, update.undo_window] {
+        hash.number(window.is_some().into(), window.unwrap_or_default().as_millis() as u64);
     }
 }
 

@@ -1,20 +1,32 @@
 //! Users, their identities, and the rules by which both change. The [`Store`] trait says what a store must do.
 //! No RPC and no database here, but for the wire form of a user: `grpc` translates to this module, `store` keeps what it decides.
 
+mod admin;
 mod attribute;
 mod change;
 mod claim;
+mod displace;
 mod draft;
 mod error;
 mod fingerprint;
+mod hold;
+mod life;
+mod merge;
 mod mutation;
+mod policies;
+mod purge;
 mod read;
 mod record;
+mod renormalize;
 mod settle;
 mod size;
 mod store;
+mod tenancy;
 mod tenant;
+mod tenants;
+mod tend;
 mod timestamp;
+mod unmerge;
 mod update;
 mod user;
 mod view;
@@ -26,23 +38,32 @@ mod write;
 mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
+pub use admin::{Problem, Progress, Renormalization};
 pub use attribute::Value;
 pub use claim::{Claim, ClaimWrite};
 pub use draft::{Draft, DraftIdentity};
 pub use error::{Error, Invalid};
+pub use merge::{Conflict, ConflictPolicy, NotRestored, Preview};
 pub use mutation::{Change, Mutation, Request};
+pub use policies::{Policies, PolicyUpdate};
+pub use read::Got;
 pub use record::Record;
 pub use store::{ANSWER_BYTES, Consistency, Resolved, Store};
+pub use tenancy::TenantRecord;
 pub use tenant::Tenant;
 pub use timestamp::Timestamp;
 pub use update::Update;
-pub use user::{Identity, User, Verification};
-pub use view::{Decision, Effects, Needs, Outcome, View};
-pub use wire::{Found, WireError, WireUser, identifier_message, user_message};
+pub use user::{Identity, State, User, Verification};
+pub use view::{Decision, Effects, Needs, Outcome, Report, View};
+pub use wire::{
+    Found, WireError, WireUser, identifier_message, identity_message, tenant_message, user_message, value_message,
+};
 pub use write::{Call, RawIdentity};
 
 use crate::locality::Generator;
+use tenants::Tenants;
 
 /// How much a caller may ask for at once, and how much a user may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,13 +74,17 @@ pub struct Limits {
     pub identities: usize,
     /// Attributes of one user.
     pub attributes: usize,
+    /// Identifiers that are held for one user.
+    pub holds: usize,
+    /// Users that were merged into one.
+    pub merged: usize,
     /// Bytes of one user, all in all.
     pub bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { batch: 1_000, identities: 100, attributes: 200, bytes: 512 << 10 }
+        Self { batch: 1_000, identities: 100, attributes: 200, holds: 100, merged: 100, bytes: 512 << 10 }
     }
 }
 
@@ -68,12 +93,24 @@ pub struct Directory {
     store: Arc<dyn Store>,
     ids: Generator,
     limits: Limits,
+    tenants: Tenants,
+    /// Whether only admins make tenants.
+    closed: bool,
+    /// How many identities that were not verified went to others that were.
+    displaced: AtomicU64,
 }
 
 impl Directory {
     /// A directory over `store` that gives new users ids from `ids`.
     pub fn new(store: Arc<dyn Store>, ids: Generator, limits: Limits) -> Self {
-        Self { store, ids, limits }
+        let (tenants, displaced) = (Tenants::default(), AtomicU64::new(0));
+        Self { store, ids, limits, tenants, closed: false, displaced }
+    }
+
+    /// The same directory, with tenants that only admins make.
+    #[must_use]
+    pub fn closed(self) -> Self {
+        Self { closed: true, ..self }
     }
 
     /// Whether the store answers.

@@ -1,23 +1,25 @@
 //! Mutations as pure functions: from what a store has read to what it is to write.
 
-use super::change;
-use super::settle::{Transition, settle};
+use std::sync::Arc;
+
+use super::settle::{Changes, Transition, settle};
 use super::view::Stop;
 use super::{
-    Decision, Draft, DraftIdentity, Effects, Error, Limits, Needs, Record, Tenant, Timestamp, Update, Verification,
-    View,
+    ConflictPolicy, Decision, Draft, DraftIdentity, Effects, Error, Limits, Needs, Policies, PolicyUpdate, Record,
+    Report, State, Tenant, Timestamp, Update, Verification, View, change, displace, hold, merge, purge, renormalize,
+    tenancy, unmerge,
 };
 use crate::identifier::{Identifier, IdentityKey};
 use crate::locality::LocalityId;
 
-/// One change of one user, with what must hold for it.
+/// One change, with what must hold for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mutation {
-    /// The tenant that the user belongs to.
+    /// The tenant that it happens in.
     pub tenant: Tenant,
-    /// The user.
+    /// The user whom it is about; for a change that is about none, an id that nobody has.
     pub user_id: LocalityId,
-    /// Where given: the etag that the user must have.
+    /// Where given: the etag that the user, or the tenant that is to be changed, must have.
     pub etag: Option<String>,
     /// Where given: the name of this request, under which its outcome is remembered.
     pub request: Option<Request>,
@@ -25,6 +27,10 @@ pub struct Mutation {
     pub time: Timestamp,
     /// What a user may have at most.
     pub limits: Limits,
+    /// The tenant's rules.
+    pub policies: Arc<Policies>,
+    /// Whether nothing is to be written: the answer tells what would happen. Goes without a request.
+    pub dry_run: bool,
     /// What to do.
     pub change: Change,
 }
@@ -44,14 +50,15 @@ impl Request {
     pub const LIFETIME_MILLIS: i64 = 24 * 60 * 60 * 1_000;
 }
 
-/// What a mutation does to its user.
+/// What a mutation does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// Makes the user.
     Create(Draft),
     /// Sets fields.
     Update(Update),
-    /// Gives the user an identity. One that the user has stays as it is, but for being verified now where it was not.
+    /// Gives the user an identity. One that the user has stays as it is, but for being verified now where it was not, and
+    /// for being the primary one now where that is asked for.
     Link(DraftIdentity),
     /// Takes an identity from the user.
     Unlink(Identifier),
@@ -59,65 +66,158 @@ pub enum Change {
     Replace(Identifier, DraftIdentity),
     /// Sets or clears the verification of an identity.
     Verify(Identifier, Option<Verification>),
+    /// Shuts the user out for now.
+    Disable,
+    /// Lets the user in again.
+    Enable,
+    /// Deletes the user, who can be restored for a while.
+    Delete,
+    /// Restores the user.
+    Undelete,
+    /// Removes the user for good, and those that were merged into it.
+    Purge,
+    /// Makes the user with this id part of the user.
+    Merge(LocalityId, ConflictPolicy),
+    /// Makes the user with this id, which was merged into the user, a user of its own again.
+    Unmerge(LocalityId),
+    /// Does what is [due](Record::due), if anything is.
+    Tend,
+    /// Moves an identity of the user, which was made by older rules, to the present ones.
+    Renormalize(Identifier),
+    /// Ends the hold on an identifier.
+    Release(Identifier),
+    /// Sets policies of the tenant, and makes it where there is none.
+    SetTenant(PolicyUpdate),
 }
 
 impl Mutation {
+    /// A mutation that asks for nothing but the change, under the default limits and policies.
+    pub fn new(tenant: Tenant, user_id: LocalityId, time: Timestamp, change: Change) -> Self {
+        let (limits, policies) = (Limits::default(), Arc::default());
+        Self { tenant, user_id, etag: None, request: None, time, limits, policies, dry_run: false, change }
+    }
+
     /// What deciding needs in nearly every case. A store that reads this first is seldom asked for more.
     pub fn needs(&self) -> Needs {
-        let key = |draft: &DraftIdentity| IdentityKey::new(self.tenant.as_str(), &draft.identifier);
-        let claims = match &self.change {
-            Change::Create(draft) => draft.identities.iter().map(key).collect(),
-            Change::Link(draft) | Change::Replace(_, draft) => vec![key(draft)],
-            Change::Update(_) | Change::Unlink(_) | Change::Verify(..) => Vec::new(),
-        };
-        Needs { users: vec![self.user_id], claims }
+        let key = |draft: &DraftIdentity| self.key(&draft.identifier);
+        let (mut users, mut claims) = (vec![self.user_id], Vec::new());
+        match &self.change {
+            Change::Create(draft) => claims.extend(draft.identities.iter().map(key)),
+            Change::Link(draft) | Change::Replace(_, draft) => claims.push(key(draft)),
+            Change::Merge(secondary, _) | Change::Unmerge(secondary) => users.push(*secondary),
+            Change::Release(identifier) => return Needs { claims: vec![self.key(identifier)], ..Needs::default() },
+            Change::SetTenant(_) => return Needs { tenant: true, ..Needs::default() },
+            _ => {}
+        }
+        Needs { users, claims, tenant: false }
     }
 
     /// What is to be done, given what was read; or what must be read first. Pure: the same answer for the same view.
     ///
     /// # Errors
-    /// Why nothing is to be done: [`Error::UserNotFound`], [`Error::EtagMismatch`], [`Error::NotOwned`],
-    /// [`Error::TooMany`] or [`Error::IdentityTaken`].
+    /// Why nothing is to be done.
     pub fn decide(&self, view: &View) -> Result<Decision, Error> {
-        decided(self.effects(view))
+        decided(self.effects(view).map(|effects| if self.dry_run { self.untouched(view, effects) } else { effects }))
     }
 
     /// What to answer where this request was carried out before, with the answer about `subject`. Nothing is written.
     ///
     /// # Errors
-    /// [`Error::UserNotFound`] where that user is gone.
+    /// [`Error::UserNotFound`] where that user is gone since.
     pub fn decide_again(&self, subject: LocalityId, view: &View) -> Result<Decision, Error> {
-        let again = || {
-            let record = view.read_user(subject)?.ok_or(Error::UserNotFound)?;
-            Ok(Effects { subject, users: Vec::new(), claims: Vec::new(), unchanged: Some(record.user.clone()) })
+        decided(self.repeated(subject, view))
+    }
+
+    fn repeated(&self, subject: LocalityId, view: &View) -> Result<Effects, Stop> {
+        let nothing = Effects::nothing(subject);
+        let report = match &self.change {
+            Change::Release(_) => return Ok(nothing),
+            Change::Purge => return Ok(Effects { report: Report::Purged(vec![subject]), ..nothing }),
+            Change::SetTenant(_) => return tenancy::set(self, view, &PolicyUpdate::default()),
+            Change::Unmerge(_) => Report::NotRestored(self.present(view, subject)?.private.not_restored.clone()),
+            _ => Report::Nothing,
         };
-        decided(again())
+        let unchanged = Some(self.present(view, subject)?.user.clone());
+        Ok(Effects { unchanged, report, ..nothing })
     }
 
     fn effects(&self, view: &View) -> Result<Effects, Stop> {
-        let before = match self.change {
-            Change::Create(_) => view.read_new_user(self.user_id)?,
-            _ => view.read_user(self.user_id)?,
-        };
-        let after = match (&self.change, before) {
-            (Change::Create(draft), None) => Record { user: draft.user(self.user_id, self.tenant.clone(), self.time) },
-            (Change::Create(_), Some(_)) => return Err(Error::Internal("an id was given twice".into()).into()),
-            (_, Some(before)) if before.user.tenant == self.tenant => self.changed(before)?,
-            _ => return Err(Error::UserNotFound.into()),
-        };
-        settle(self, view, vec![Transition { before, after }])
-    }
-
-    fn changed(&self, before: &Record) -> Result<Record, Error> {
-        if self.etag.as_ref().is_some_and(|etag| *etag != before.user.etag()) {
-            return Err(Error::EtagMismatch);
+        match &self.change {
+            Change::Create(draft) => self.create(view, draft),
+            Change::Merge(secondary, policy) => merge::merge(self, view, *secondary, *policy),
+            Change::Unmerge(secondary) => unmerge::unmerge(self, view, *secondary),
+            Change::Purge => purge::purge(self, view, self.subject(view)?),
+            Change::Tend => purge::tend(self, view),
+            Change::Renormalize(identifier) => renormalize::renormalize(self, view, identifier),
+            Change::Release(identifier) => hold::release(self, view, identifier),
+            Change::SetTenant(update) => tenancy::set(self, view, update),
+            _ => self.alter(view),
         }
-        let mut after = before.clone();
-        change::apply(&self.change, &mut after, self.time)?;
-        Ok(after)
     }
 
-    /// The path of the field that names the identifier of `key`.
+    /// What a dry run leaves of the effects: what there is to tell, of the user as it is.
+    fn untouched(&self, view: &View, effects: Effects) -> Effects {
+        let unchanged = view.user(effects.subject).map(|record| record.user.clone());
+        Effects { unchanged, report: effects.report, ..Effects::nothing(effects.subject) }
+    }
+
+    fn create(&self, view: &View, draft: &Draft) -> Result<Effects, Stop> {
+        if view.read_new_user(self.user_id)?.is_some() {
+            return Err(Error::Internal("an id was given twice".into()).into());
+        }
+        let mut record = Record::new(draft.user(self.user_id, self.tenant.clone(), self.time));
+        draft.identities.iter().for_each(|identity| record.guard(&identity.identifier, &self.policies));
+        let created = Transition { before: None, after: Some(record) };
+        displace::settle(self, view, created, &draft.identities)
+    }
+
+    fn alter(&self, view: &View) -> Result<Effects, Stop> {
+        let before = self.subject(view)?;
+        let mut after = before.clone();
+        change::apply(self, &mut after)?;
+        let altered = Transition::new(before, after);
+        match &self.change {
+            Change::Link(draft) if before.user.identity(&draft.identifier).is_none() => {
+                displace::settle(self, view, altered, std::slice::from_ref(draft))
+            }
+            _ => settle(self, view, vec![altered], Changes::new()),
+        }
+    }
+
+    /// The user whom the mutation is about, if it can be changed so.
+    pub(super) fn subject<'v>(&self, view: &'v View) -> Result<&'v Record, Stop> {
+        let record = self.changeable(view, self.user_id)?;
+        match &self.etag {
+            Some(etag) if *etag != record.user.etag() => Err(Error::EtagMismatch.into()),
+            _ => Ok(record),
+        }
+    }
+
+    /// The user with this id, if it can be changed so.
+    pub(super) fn changeable<'v>(&self, view: &'v View, id: LocalityId) -> Result<&'v Record, Stop> {
+        let record = self.present(view, id)?;
+        match (record.user.state, &self.change) {
+            (State::Merged { into }, _) => Err(Error::UserMerged { user: id, into }.into()),
+            (State::Deleted { .. }, Change::Undelete | Change::Purge | Change::Renormalize(_)) => Ok(record),
+            (State::Deleted { .. }, Change::Delete) => Err(Error::UserNotFound.into()),
+            (State::Deleted { .. }, _) => Err(Error::UserDeleted { user: id }.into()),
+            (State::Active | State::Disabled, Change::Undelete) => Err(Error::UserNotDeleted.into()),
+            (State::Active | State::Disabled, _) => Ok(record),
+        }
+    }
+
+    /// The user of the tenant with this id. One that is to be purged by now counts as gone.
+    pub(super) fn present<'v>(&self, view: &'v View, id: LocalityId) -> Result<&'v Record, Stop> {
+        let is_gone = |state| matches!(state, State::Deleted { purge_time, .. } if purge_time <= self.time);
+        let record = view.read_user(id)?.filter(|record| record.user.tenant == self.tenant);
+        Ok(record.filter(|record| !is_gone(record.user.state)).ok_or(Error::UserNotFound)?)
+    }
+
+    pub(super) fn key(&self, identifier: &Identifier) -> IdentityKey {
+        IdentityKey::new(self.tenant.as_str(), identifier)
+    }
+
+    /// The path of the field that names the identifier of `key`, or the one that `key` guards.
     pub(super) fn field_of(&self, key: &IdentityKey) -> String {
         match &self.change {
             Change::Create(draft) => draft.field_of(key),
@@ -129,7 +229,7 @@ impl Mutation {
 
 fn decided(effects: Result<Effects, Stop>) -> Result<Decision, Error> {
     match effects {
-        Ok(effects) => Ok(Decision::Done(effects)),
+        Ok(effects) => Ok(Decision::Done(Box::new(effects))),
         Err(Stop::Read(needs)) => Ok(Decision::Read(needs)),
         Err(Stop::Refuse(error)) => Err(error),
     }

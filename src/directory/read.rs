@@ -1,10 +1,22 @@
 //! Look-ups.
 
 use std::fmt;
+use std::sync::Arc;
 
-use super::{ANSWER_BYTES, Consistency, Directory, Error, Found, Invalid, Tenant, WireUser};
-use crate::identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection};
+use super::{
+    ANSWER_BYTES, Claim, Consistency, Directory, Error, Found, Invalid, Policies, State, Tenant, Timestamp, WireUser,
+};
+use crate::identifier::{Identifier, IdentityKey, Normalization, RULES_VERSION, RawIdentifier, Rejection};
 use crate::locality::LocalityId;
+
+/// A user by its id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Got {
+    /// The user, or the one that it was merged into.
+    pub user: WireUser,
+    /// The id that was asked for, where it is a merged user's.
+    pub merged_from: Option<LocalityId>,
+}
 
 /// Why a batch has no answer to an item that the store has left out.
 const FULL: Error = Error::AnswerFull { limit: ANSWER_BYTES };
@@ -13,31 +25,36 @@ impl Directory {
     /// The owner of an identifier, and how many reads it took.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::IdentityNotFound`], [`Error::Unavailable`].
+    /// [`Error::Invalid`], [`Error::IdentityNotFound`], [`Error::UserDisabled`], [`Error::TenantNotFound`],
+    /// [`Error::Unavailable`].
     pub async fn resolve(
         &self,
         tenant: &Tenant,
         raw: Option<RawIdentifier<'_>>,
         consistency: Consistency,
+        show_disabled: bool,
     ) -> Result<(Found, u32), Error> {
         let identifier = parse("identifier", raw)?;
+        let policies = self.policies(tenant).await?;
         let key = IdentityKey::new(tenant.as_str(), &identifier);
         let resolved = self.store.resolve(&[key], consistency).await?;
         let found = resolved.found.into_iter().next().flatten();
-        Ok((found.ok_or(Error::IdentityNotFound)?, resolved.reads))
+        Ok((shown(found, &policies, show_disabled)?, resolved.reads))
     }
 
     /// The owners of many identifiers, in their order, each with its own outcome, and how many reads it took.
     ///
     /// # Errors
-    /// [`Error::BatchTooLarge`], [`Error::Unavailable`].
+    /// [`Error::BatchTooLarge`], [`Error::TenantNotFound`], [`Error::Unavailable`].
     pub async fn batch_resolve(
         &self,
         tenant: &Tenant,
         raw: &[Option<RawIdentifier<'_>>],
         consistency: Consistency,
+        show_disabled: bool,
     ) -> Result<(Vec<Result<Found, Error>>, u32), Error> {
         self.check_batch(raw.len())?;
+        let policies = self.policies(tenant).await?;
         let parse = |(n, raw): (usize, &Option<_>)| parse(format_args!("identifiers[{n}]"), *raw);
         let identifiers: Vec<_> = raw.iter().enumerate().map(parse).collect();
         let good = identifiers.iter().flatten();
@@ -45,7 +62,7 @@ impl Directory {
         let resolved = self.store.resolve(&keys, consistency).await?;
         let mut found = resolved.found.into_iter();
         let outcome = |identifier: Result<Identifier, Error>| {
-            identifier.and_then(|_| found.next().ok_or(FULL)?.ok_or(Error::IdentityNotFound))
+            identifier.and_then(|_| shown(found.next().ok_or(FULL)?, &policies, show_disabled))
         };
         Ok((identifiers.into_iter().map(outcome).collect(), resolved.reads))
     }
@@ -53,26 +70,59 @@ impl Directory {
     /// A user by id.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::Unavailable`].
-    pub async fn get(&self, tenant: &Tenant, user_id: &str) -> Result<WireUser, Error> {
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::TenantNotFound`], [`Error::Unavailable`].
+    pub async fn get(&self, tenant: &Tenant, user_id: &str) -> Result<Got, Error> {
+        self.policies(tenant).await?;
         let id = parse_user_id("user_id", user_id)?;
-        let users = self.store.get(tenant, &[id]).await?;
+        let users = self.get_present(tenant, &[id]).await?;
         users.into_iter().next().flatten().ok_or(Error::UserNotFound)
     }
 
     /// Users by their ids, in their order, each with its own outcome.
     ///
     /// # Errors
-    /// [`Error::BatchTooLarge`], [`Error::Unavailable`].
-    pub async fn batch_get(&self, tenant: &Tenant, user_ids: &[String]) -> Result<Vec<Result<WireUser, Error>>, Error> {
+    /// [`Error::BatchTooLarge`], [`Error::TenantNotFound`], [`Error::Unavailable`].
+    pub async fn batch_get(&self, tenant: &Tenant, user_ids: &[String]) -> Result<Vec<Result<Got, Error>>, Error> {
         self.check_batch(user_ids.len())?;
+        self.policies(tenant).await?;
         let parse = |(n, id): (usize, &String)| parse_user_id(&format!("user_ids[{n}]"), id);
         let ids: Vec<_> = user_ids.iter().enumerate().map(parse).collect();
         let good: Vec<_> = ids.iter().flatten().copied().collect();
-        let mut users = self.store.get(tenant, &good).await?.into_iter();
+        let mut users = self.get_present(tenant, &good).await?.into_iter();
         let outcome =
             |id: Result<LocalityId, Error>| id.and_then(|_| users.next().ok_or(FULL)?.ok_or(Error::UserNotFound));
         Ok(ids.into_iter().map(outcome).collect())
+    }
+
+    /// Those of the users that are there and not to be purged by now. Who was merged into another is followed: that takes
+    /// one more read for all of them, and a further one where the other was merged, too.
+    async fn get_present(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<Got>>, Error> {
+        let mut users = self.store.get(tenant, ids).await?;
+        for _ in 0..=self.limits.merged {
+            let primary = |user: &Option<WireUser>| match user.as_ref()?.state() {
+                State::Merged { into } => Some(into),
+                _ => None,
+            };
+            let merged: Vec<_> = users.iter().enumerate().filter_map(|(n, user)| Some((n, primary(user)?))).collect();
+            if merged.is_empty() {
+                break;
+            }
+            let primaries: Vec<_> = merged.iter().map(|(_, into)| *into).collect();
+            let primaries = self.store.get(tenant, &primaries).await?;
+            // What the store has left out ends the answer.
+            let rest = merged.get(primaries.len()).map(|(n, _)| *n);
+            merged.into_iter().zip(primaries).for_each(|((n, _), user)| users[n] = user);
+            users.truncate(rest.unwrap_or(usize::MAX));
+        }
+        let now = Timestamp::now();
+        let is_gone = |user: &WireUser| matches!(user.state(), State::Deleted { purge_time, .. } if purge_time <= now);
+        let present = users.into_iter().map(|user| user.filter(|user| !is_gone(user)));
+        let got = |(user, id): (Option<WireUser>, &LocalityId)| {
+            let user = user?;
+            let merged_from = Some(*id).filter(|id| !user.has_id(*id));
+            Some(Got { user, merged_from })
+        };
+        Ok(present.zip(ids).map(got).collect())
     }
 
     /// What an identifier becomes, and the key under which a tenant stores it.
@@ -90,20 +140,52 @@ impl Directory {
         Ok((normalization, key))
     }
 
-    /// The identifier in canonical form, and whether somebody owns it.
+    /// The identifier in canonical form, and why it could not be linked now to a user who has nothing to do with it.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::Unavailable`].
-    pub async fn is_taken(&self, tenant: &Tenant, raw: Option<RawIdentifier<'_>>) -> Result<(Identifier, bool), Error> {
+    /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`].
+    pub async fn check_identity(
+        &self,
+        tenant: &Tenant,
+        raw: Option<RawIdentifier<'_>>,
+    ) -> Result<(Identifier, Option<Error>), Error> {
         let identifier = parse("identifier", raw)?;
-        let key = IdentityKey::new(tenant.as_str(), &identifier);
-        let resolved = self.store.resolve(&[key], Consistency::Latest).await?;
-        Ok((identifier, resolved.found.into_iter().flatten().next().is_some()))
+        let policies = self.policies(tenant).await?;
+        let guard = identifier.guard().filter(|_| !policies.allow_lookalikes);
+        let guard = guard.map(|guard| IdentityKey::of_guard(tenant.as_str(), &guard));
+        let keys: Vec<_> = std::iter::once(IdentityKey::new(tenant.as_str(), &identifier)).chain(guard).collect();
+        let claims = self.store.claims(&keys).await?;
+        let now = Timestamp::now();
+        let wanted = |n| Claim { owner: None, guard: n > 0, hold: None, rules_version: RULES_VERSION };
+        let refusal = |(n, claim): (usize, Option<Claim>)| claim?.refusal(&wanted(n), now, || "identifier".to_owned());
+        let refusal = claims.into_iter().enumerate().find_map(refusal);
+        Ok((identifier, refusal))
+    }
+
+    /// The rules of a tenant.
+    pub(super) async fn policies(&self, tenant: &Tenant) -> Result<Arc<Policies>, Error> {
+        match self.tenants.policies(&*self.store, tenant).await? {
+            Some(policies) => Ok(policies),
+            None if self.closed => Err(Error::TenantNotFound),
+            None => Ok(Arc::default()),
+        }
     }
 
     fn check_batch(&self, count: usize) -> Result<(), Error> {
         let limit = self.limits.batch;
         if count > limit { Err(Error::BatchTooLarge { limit, count }) } else { Ok(()) }
+    }
+}
+
+/// What of a look-up's result its caller may see.
+fn shown(found: Option<Found>, policies: &Policies, show_disabled: bool) -> Result<Found, Error> {
+    let found = found.filter(|found| !policies.hide_unverified || found.is_verified());
+    let found = found.ok_or(Error::IdentityNotFound)?;
+    match found.user.state() {
+        State::Active => Ok(found),
+        State::Disabled if show_disabled => Ok(found),
+        State::Disabled => Err(Error::UserDisabled),
+        State::Deleted { .. } | State::Merged { .. } => Err(Error::IdentityNotFound),
     }
 }
 

@@ -3,72 +3,121 @@
 
 use std::collections::BTreeMap;
 
+use super::record::Hold;
 use super::size::size;
 use super::view::{Seen, Stop};
-use super::{Claim, ClaimWrite, Effects, Error, Identity, Mutation, Needs, Record, User, View};
+use super::{Change, Claim, ClaimWrite, Effects, Error, Identity, Mutation, Needs, Record, User, View};
 use crate::identifier::IdentityKey;
+use crate::locality::LocalityId;
 
 /// What becomes of one user.
 pub struct Transition<'v> {
     /// As it was read; none where it is new.
     pub before: Option<&'v Record>,
-    /// As it is to be.
-    pub after: Record,
+    /// As it is to be; none where it is to be removed.
+    pub after: Option<Record>,
 }
 
 /// For each key whose claim changes, the claim before and after.
 pub type Changes = BTreeMap<IdentityKey, (Option<Claim>, Option<Claim>)>;
 
-/// The effects of a mutation under which users change so, the first of them being the one whom it is about.
-pub fn settle(mutation: &Mutation, view: &View, mut transitions: Vec<Transition<'_>>) -> Result<Effects, Stop> {
+impl<'v> Transition<'v> {
+    /// What becomes of a user who stays.
+    pub const fn new(before: &'v Record, after: Record) -> Self {
+        Self { before: Some(before), after: Some(after) }
+    }
+
+    fn is_of(&self, id: LocalityId) -> bool {
+        self.before.or(self.after.as_ref()).is_some_and(|record| record.id() == id)
+    }
+}
+
+/// The effects of a mutation under which users change so. `changes` are those of claims that do not follow from the
+/// users' identities, which is those on keys that are held.
+pub fn settle(
+    mutation: &Mutation,
+    view: &View,
+    mut transitions: Vec<Transition<'_>>,
+    mut changes: Changes,
+) -> Result<Effects, Stop> {
+    for transition in &mut transitions {
+        transition.after.iter_mut().for_each(|after| after.user.settle_primaries());
+        add_changes(mutation, &mut changes, transition)?;
+    }
+    hold_released(mutation, &mut transitions, &mut changes);
     for Transition { before, after } in &mut transitions {
-        after.user.settle_primaries();
-        if let Some(before) = before.filter(|before| before.user != after.user) {
-            after.user.update_time = mutation.time.max(before.user.update_time);
+        if let (Some(before), Some(after)) = (before, after) {
+            touch(mutation, &before.user, &mut after.user);
         }
     }
-    if let Some(first) = transitions.first() {
-        check_limits(mutation, first)?;
+    if let Some(transition) = transitions.iter().find(|transition| transition.is_of(mutation.user_id)) {
+        check_limits(mutation, transition)?;
     }
-    let mut changes = Changes::new();
-    transitions.iter().for_each(|transition| add_changes(&mut changes, transition));
     let claims = writes(mutation, view, changes)?;
-    let mut users = Vec::with_capacity(transitions.len());
-    let mut unchanged = None;
+    Ok(Effects { claims, ..users(mutation, transitions) })
+}
+
+/// What is to be written of the users themselves.
+fn users(mutation: &Mutation, transitions: Vec<Transition<'_>>) -> Effects {
+    let mut effects = Effects::nothing(mutation.user_id);
     for Transition { before, after } in transitions {
-        if before != Some(&after) {
-            users.push(after);
-        } else if after.id() == mutation.user_id {
-            unchanged = Some(after.user);
+        match after {
+            None => effects.removed.extend(before.map(Record::id)),
+            Some(after) if before != Some(&after) => effects.users.push(after),
+            Some(after) if after.id() == mutation.user_id => effects.unchanged = Some(after.user),
+            Some(_) => {}
         }
     }
-    users.sort_unstable_by_key(Record::id);
-    Ok(Effects { users, claims, subject: mutation.user_id, unchanged })
+    effects.users.sort_unstable_by_key(Record::id);
+    effects.removed.sort_unstable();
+    effects
+}
+
+/// Notes when the user changed. What answers do not show does not count.
+fn touch(mutation: &Mutation, before: &User, after: &mut User) {
+    if *before != *after && before.etag() != after.etag() {
+        after.update_time = mutation.time.max(before.update_time);
+    }
 }
 
 /// Nobody is refused for what was there before: a limit that was lowered only stops growth.
 fn check_limits(mutation: &Mutation, Transition { before, after }: &Transition<'_>) -> Result<(), Error> {
-    let had = |count: fn(&User) -> usize| before.map_or(0, |before| count(&before.user));
-    let check = |what, limit, count: fn(&User) -> usize| match count(&after.user) {
-        n if n > limit && n > had(count) => Err(Error::TooMany { what, limit, count: n }),
+    let check = |what, limit, count: &dyn Fn(&Record) -> usize| match after.as_ref().map_or(0, count) {
+        n if n > limit && n > before.map_or(0, count) => Err(Error::TooMany { what, limit, count: n }),
         _ => Ok(()),
     };
-    check("identities", mutation.limits.identities, |user| user.identities.len())?;
-    check("attributes", mutation.limits.attributes, |user| user.attributes.len())?;
-    check("bytes", mutation.limits.bytes, size)
+    let holds = |record: &Record| record.private.holds.iter().filter(|hold| hold.until > mutation.time).count();
+    check("identities", mutation.limits.identities, &|record| record.user.identities.len())?;
+    check("attributes", mutation.limits.attributes, &|record| record.user.attributes.len())?;
+    check("identifiers held for it", mutation.limits.holds, &holds)?;
+    check("users merged into it", mutation.limits.merged, &|record| record.private.merged.len())?;
+    check("bytes", mutation.limits.bytes, &|record| size(&record.user))
 }
 
-/// Adds the claims that lie between the two states of a user.
-pub fn add_changes(changes: &mut Changes, Transition { before, after }: &Transition<'_>) {
-    let had = before.map_or(&[][..], |before| &before.user.identities);
-    let (released, taken) = differing(had, &after.user.identities);
-    let claim = |identity: &Identity| (after.user.key(&identity.identifier), Some(Claim::of(after.id(), identity)));
-    for (key, claim) in released.iter().map(claim) {
-        changes.entry(key).or_default().0 = claim;
+/// Adds the claims on identities and guards that lie between the two states of a user.
+pub fn add_changes(mutation: &Mutation, changes: &mut Changes, transition: &Transition<'_>) -> Result<(), Error> {
+    let Transition { before, after } = transition;
+    let (released, taken) = differing(identities(*before), identities(after.as_ref()));
+    if let Some(before) = before {
+        let guards = before.private.guards.iter().map(|guarded| before.guard_claim(guarded));
+        for (key, claim) in released.iter().map(|identity| before.claim(identity)).chain(guards) {
+            changes.entry(key).or_default().0 = Some(claim);
+        }
     }
-    for (key, claim) in taken.iter().map(claim) {
-        changes.entry(key).or_default().1 = claim;
+    if let Some(after) = after {
+        let guards = after.private.guards.iter().map(|guarded| after.guard_claim(guarded));
+        for (key, claim) in taken.iter().map(|identity| after.claim(identity)).chain(guards) {
+            if changes.get(&key).is_some_and(|(_, after)| after.is_some()) {
+                return Err(Error::IdentityConfusable { field: mutation.field_of(&key) });
+            }
+            changes.entry(key).or_default().1 = Some(claim);
+        }
     }
+    Ok(())
+}
+
+fn identities(record: Option<&Record>) -> &[Identity] {
+    record.map_or(&[], |record| &record.user.identities)
 }
 
 /// Two lists of identities without what both start and end with: the claims there are the same.
@@ -80,6 +129,35 @@ fn differing<'a>(before: &'a [Identity], after: &'a [Identity]) -> (&'a [Identit
     (&before[..before.len() - end], &after[..after.len() - end])
 }
 
+/// Has the keys that users give up held for them, and forgets the holds of keys that they take back.
+fn hold_released(mutation: &Mutation, transitions: &mut [Transition<'_>], changes: &mut Changes) {
+    let holds = matches!(mutation.change, Change::Unlink(_) | Change::Replace(..) | Change::Purge | Change::Tend);
+    for (key, (before, after)) in changes {
+        let claim = after.as_ref().or(before.as_ref());
+        let Some(owner) = claim.and_then(|claim| claim.owner) else { continue };
+        let mut transition = transitions.iter_mut().find(|transition| transition.is_of(owner));
+        let record = transition.as_mut().and_then(|transition| transition.after.as_mut());
+        match (&before, &after) {
+            (Some(released), None) if holds && released.hold.is_none() => {
+                let Some(time) = mutation.policies.hold(key) else { continue };
+                let owner = record.as_ref().map(|record| record.id());
+                let held = Claim { hold: Some(mutation.time.plus(time)), owner, ..released.clone() };
+                if let Some(record) = record {
+                    record.private.holds.retain(|hold| hold.until > mutation.time);
+                    record.private.holds.extend(Hold::of(key, &held));
+                }
+                *after = Some(held);
+            }
+            (_, Some(taken)) if taken.hold.is_none() => {
+                if let Some(record) = record {
+                    record.private.holds.retain(|hold| hold.key != *key);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// What to write for the claims to change so.
 fn writes(mutation: &Mutation, view: &View, changes: Changes) -> Result<Vec<(IdentityKey, ClaimWrite)>, Stop> {
     let mut claims = Vec::with_capacity(changes.len());
@@ -89,9 +167,12 @@ fn writes(mutation: &Mutation, view: &View, changes: Changes) -> Result<Vec<(Ide
             (before, after) if before == after => continue,
             (_, None) => ClaimWrite::Delete,
             (Some(_), Some(after)) => ClaimWrite::Update(after),
-            (None, Some(after)) => match view.claim(&key) {
+            (None, Some(after)) => match view.claim(&key, mutation.dry_run) {
                 Seen::Absent => ClaimWrite::Insert(after),
-                Seen::There(claim) => return Err(refusal(mutation, &key, claim).into()),
+                Seen::There(claim) => match claim.refusal(&after, mutation.time, || mutation.field_of(&key)) {
+                    Some(refusal) => return Err(refusal.into()),
+                    None => ClaimWrite::Update(after),
+                },
                 Seen::Unread => {
                     needs.claims.push(key);
                     continue;
@@ -101,13 +182,4 @@ fn writes(mutation: &Mutation, view: &View, changes: Changes) -> Result<Vec<(Ide
         claims.push((key, write));
     }
     if needs.claims.is_empty() { Ok(claims) } else { Err(Stop::Read(needs)) }
-}
-
-/// Why a key cannot be taken under which there is a claim.
-fn refusal(mutation: &Mutation, key: &IdentityKey, claim: &Claim) -> Error {
-    let field = mutation.field_of(key);
-    match claim.resolves_to() {
-        Some(owner) => Error::IdentityTaken { owner, field },
-        None => Error::Internal("a claim of nobody".into()),
-    }
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Error, Found, Mutation, Outcome, Tenant, WireUser};
+use super::{Claim, Error, Found, Mutation, Outcome, Record, Tenant, TenantRecord, Timestamp, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -51,6 +51,37 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
     async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error>;
+
+    /// What stands under `keys`, in their order: whether or not it resolves, and also where its hold is over.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error>;
+
+    /// The tenant with this name.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error>;
+
+    /// Tenants in the order of their names: those after `after` whose names start with `prefix`, at most `limit`.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Error>;
+
+    /// Users of `tenant` in the order of their ids: those after `after`, at most `limit`.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error>;
+
+    /// Users that are [due](Record::due) at `now`, with their tenants, those that have waited longest first, at most
+    /// `limit`.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Error>;
 
     /// Carries out a mutation: reads what [`Mutation::decide`] asks for until it has decided, and writes the effects. What
     /// was read and what is written belong to one transaction. Where the mutation carries a request that was answered

@@ -1,6 +1,6 @@
 //! Instants, to the millisecond.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// An instant: milliseconds since the Unix epoch, UTC. Every store keeps times to the millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,6 +21,12 @@ impl Timestamp {
     /// The instant `millis` milliseconds after the Unix epoch.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
+    }
+
+    /// So much later, but no later than [`Timestamp::MAX`].
+    pub fn plus(self, time: Duration) -> Self {
+        let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(millis)).min(Self::MAX)
     }
 
     /// Milliseconds since the Unix epoch.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::{Tenant, Timestamp, Value};
-use crate::identifier::{Identifier, IdentityKey};
+use crate::identifier::{Identifier, IdentityKey, Kind};
 use crate::locality::LocalityId;
 
 /// A user: one id and many identities.
@@ -21,10 +21,34 @@ pub struct User {
     pub identities: Vec<Identity>,
     /// What else is known.
     pub attributes: BTreeMap<String, Value>,
+    /// Where the user stands in its life.
+    pub state: State,
     /// When the user was created.
     pub create_time: Timestamp,
     /// When anything here last changed.
     pub update_time: Timestamp,
+}
+
+/// Where a user stands in its life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// In use.
+    #[default]
+    Active,
+    /// Shut out for now. What it owns stays its own.
+    Disabled,
+    /// Deleted. What it owns stays its own until it is purged.
+    Deleted {
+        /// Since when.
+        delete_time: Timestamp,
+        /// When it will be purged; from then on it counts as gone.
+        purge_time: Timestamp,
+    },
+    /// Made part of another user, who owns what it had.
+    Merged {
+        /// That user.
+        into: LocalityId,
+    },
 }
 
 /// An identifier that a user owns.
@@ -80,7 +104,22 @@ impl User {
             hash.bytes(name.as_bytes());
             hash.value(value);
         }
+        hash.state(self.state);
         format!("{:016x}", hash.digest())
+    }
+
+    /// Makes an identity the primary one of its kind.
+    pub(super) fn mark(&mut self, identifier: &Identifier) {
+        for identity in &mut self.identities {
+            if identity.identifier.kind() == identifier.kind() {
+                identity.primary = identity.identifier == *identifier;
+            }
+        }
+    }
+
+    /// The user's primary identity of a kind.
+    pub(super) fn primary(&self, kind: Kind) -> Option<&Identity> {
+        self.identities.iter().find(|identity| identity.primary && identity.identifier.kind() == kind)
     }
 
     /// Makes one identity of each kind the primary one: the marked one, else the first.
@@ -130,6 +169,23 @@ impl Fields {
             Some(Verification { time, by }) => {
                 self.number(3, time.as_millis() as u64);
                 self.bytes(by.as_bytes());
+            }
+        }
+    }
+
+    /// Last, and nothing for a user in use. The name of an attribute, which may come instead, starts with its length, 64
+    /// at most.
+    fn state(&mut self, state: State) {
+        match state {
+            State::Active => {}
+            State::Disabled => self.number(0x80, 0),
+            State::Deleted { delete_time, purge_time } => {
+                self.number(0x81, delete_time.as_millis() as u64);
+                self.time(purge_time);
+            }
+            State::Merged { into } => {
+                self.number(0x82, 0);
+                self.bytes(into.as_bytes());
             }
         }
     }

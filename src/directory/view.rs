@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{Claim, ClaimWrite, Error, Record, User};
+use super::{Claim, ClaimWrite, Error, NotRestored, Preview, Record, TenantRecord, User};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -12,6 +12,7 @@ use crate::locality::LocalityId;
 pub struct View {
     users: HashMap<LocalityId, Option<Record>>,
     claims: HashMap<IdentityKey, Option<Claim>>,
+    tenant: Option<Option<TenantRecord>>,
     assumes_free: bool,
 }
 
@@ -22,6 +23,8 @@ pub struct Needs {
     pub users: Vec<LocalityId>,
     /// Claims, by their keys.
     pub claims: Vec<IdentityKey>,
+    /// Whether the mutation's tenant must be read.
+    pub tenant: bool,
 }
 
 /// What [`Mutation::decide`](super::Mutation::decide) says.
@@ -30,27 +33,53 @@ pub enum Decision {
     /// Nothing yet: this must be read first. None of it is in the view.
     Read(Needs),
     /// What is to be done.
-    Done(Effects),
+    Done(Box<Effects>),
 }
 
-/// What a mutation does, to be written in one transaction, and what its caller is told.
+/// What a mutation does, to be written in one transaction, and what its caller is told. Nothing is to be written where
+/// there is nothing in it.
 #[derive(Debug)]
 pub struct Effects {
     /// The users to write, ascending by id: those that the view does not have are new.
     pub users: Vec<Record>,
     /// The claims to write, ascending by key.
     pub claims: Vec<(IdentityKey, ClaimWrite)>,
+    /// The users to remove, ascending by id. The view has them.
+    pub removed: Vec<LocalityId>,
+    /// The tenant to write. It is new where the view has none.
+    pub tenant: Option<TenantRecord>,
     /// The user whom the answer is about. A request is remembered with it.
     pub subject: LocalityId,
     /// The subject, where it is not written.
     pub(super) unchanged: Option<User>,
+    pub(super) report: Report,
 }
 
 /// What the caller of a mutation is told once it has happened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The user as it is now.
+    /// The user as it is now; none where the mutation is about none, or has removed it.
     pub user: Option<User>,
+    /// What else there is to tell.
+    pub report: Report,
+}
+
+/// What a mutation tells beside the user.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Report {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// These users lost an identity that was not verified to one that is.
+    Displaced(Vec<LocalityId>),
+    /// What a merge would do. Of dry runs alone.
+    Preview(Box<Preview>),
+    /// What could not be given back when a merge was undone.
+    NotRestored(Vec<NotRestored>),
+    /// The users that are gone.
+    Purged(Vec<LocalityId>),
+    /// The tenant as it is now.
+    Tenant(Box<TenantRecord>),
 }
 
 /// Why a decision ends early.
@@ -91,6 +120,11 @@ impl View {
         self.claims.insert(key, claim);
     }
 
+    /// Adds what was read of the mutation's tenant.
+    pub fn set_tenant(&mut self, tenant: Option<TenantRecord>) {
+        self.tenant = Some(tenant);
+    }
+
     /// The user, if it was read and is there.
     pub fn user(&self, id: LocalityId) -> Option<&Record> {
         self.users.get(&id)?.as_ref()
@@ -99,7 +133,32 @@ impl View {
     /// The user, who must be read.
     pub(super) fn read_user(&self, id: LocalityId) -> Result<Option<&Record>, Stop> {
         let user = self.users.get(&id).map(Option::as_ref);
-        user.ok_or_else(|| Stop::Read(Needs { users: vec![id], claims: Vec::new() }))
+        user.ok_or_else(|| Stop::Read(Needs { users: vec![id], ..Needs::default() }))
+    }
+
+    /// Those of the users that are there; all must be read.
+    pub(super) fn read_users(&self, ids: &[LocalityId]) -> Result<Vec<&Record>, Stop> {
+        let users: Vec<_> = ids.iter().copied().filter(|id| !self.users.contains_key(id)).collect();
+        if users.is_empty() {
+            return Ok(ids.iter().filter_map(|id| self.user(*id)).collect());
+        }
+        Err(Stop::Read(Needs { users, ..Needs::default() }))
+    }
+
+    /// Those of the keys under which there is a claim, with it; all must be read.
+    pub(super) fn read_claims(&self, keys: Vec<IdentityKey>) -> Result<Vec<(IdentityKey, &Claim)>, Stop> {
+        if keys.iter().all(|key| self.claims.contains_key(key)) {
+            let claim = |key: IdentityKey| self.claims.get(&key)?.as_ref().map(|claim| (key, claim));
+            return Ok(keys.into_iter().filter_map(claim).collect());
+        }
+        let claims = keys.into_iter().filter(|key| !self.claims.contains_key(key)).collect();
+        Err(Stop::Read(Needs { claims, ..Needs::default() }))
+    }
+
+    /// The mutation's tenant, which must be read.
+    pub(super) fn read_tenant(&self) -> Result<Option<&TenantRecord>, Stop> {
+        let tenant = self.tenant.as_ref().map(Option::as_ref);
+        tenant.ok_or_else(|| Stop::Read(Needs { tenant: true, ..Needs::default() }))
     }
 
     /// The user with an id that nobody should have.
@@ -107,21 +166,34 @@ impl View {
         if self.assumes_free { Ok(self.user(id)) } else { self.read_user(id) }
     }
 
-    /// What stands under a key that is to be taken.
-    pub(super) fn claim(&self, key: &IdentityKey) -> Seen<'_, Claim> {
+    /// What stands under a key that is to be taken. `only_read` says that nothing may be taken for free unread.
+    pub(super) fn claim(&self, key: &IdentityKey, only_read: bool) -> Seen<'_, Claim> {
         match self.claims.get(key) {
             Some(Some(claim)) => Seen::There(claim),
-            None if !self.assumes_free => Seen::Unread,
+            None if only_read || !self.assumes_free => Seen::Unread,
             Some(None) | None => Seen::Absent,
         }
     }
 }
 
 impl Effects {
+    /// Nothing to write, and nothing to tell of this user.
+    pub(super) const fn nothing(subject: LocalityId) -> Self {
+        Self {
+            users: Vec::new(),
+            claims: Vec::new(),
+            removed: Vec::new(),
+            tenant: None,
+            subject,
+            unchanged: None,
+            report: Report::Nothing,
+        }
+    }
+
     /// What to tell the caller once all is written.
     pub fn into_outcome(self) -> Outcome {
         let written = self.users.into_iter().find(|record| record.id() == self.subject);
-        Outcome { user: self.unchanged.or(written.map(|record| record.user)) }
+        Outcome { user: self.unchanged.or(written.map(|record| record.user)), report: self.report }
     }
 }
 

@@ -3,16 +3,21 @@
 
 use bytes::Bytes;
 use prost::Message;
-use prost_types::Timestamp as ProtoTimestamp;
 
 use super::wire_fields::{self, Field};
-use super::{Identity, Tenant, Timestamp, User, Value, Verification};
-use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION};
-use crate::proto::v1::{self, attribute_value, identifier};
+use super::{State, Timestamp, User};
+use crate::identifier::IdentityKey;
+use crate::locality::LocalityId;
+use crate::proto::v1;
 
+mod decode;
+mod encode;
 mod private;
+mod tenant;
 
+pub use encode::{identifier_message, identity_message, user_message, value_message};
 pub use private::{decode_private, encode_private};
+pub use tenant::{decode_tenant, encode_tenant, tenant_message};
 
 /// An encoded `polynym.v1.User`.
 #[derive(Clone, PartialEq, Eq)]
@@ -37,6 +42,11 @@ impl Found {
     pub fn new(user: WireUser, key: &IdentityKey) -> Option<Self> {
         let identity = user.identity(key)?;
         Some(Self { user, identity })
+    }
+
+    /// Whether the identity is verified.
+    pub(super) fn is_verified(&self) -> bool {
+        wire_fields::fields(&self.identity).any(|field| field.tag == v1_tag::IDENTITY_VERIFY_TIME)
     }
 }
 
@@ -71,19 +81,38 @@ impl WireUser {
     /// # Errors
     /// [`WireError`] where the bytes were not made by [`WireUser::of`].
     pub fn decode(&self) -> Result<User, WireError> {
-        let fault = |error: &dyn ToString| WireError(error.to_string());
-        let message = v1::User::decode(self.0.clone()).map_err(|error| fault(&error))?;
-        let value = |(name, message)| Some((name, read_value(message)?));
-        let attributes = message.attributes.into_iter().map(value).collect::<Option<_>>();
-        Ok(User {
-            id: message.user_id.parse().map_err(|error| fault(&error))?,
-            tenant: Tenant::parse(&message.tenant).map_err(|error| fault(&error))?,
-            display_name: message.display_name,
-            identities: message.identities.into_iter().map(read_identity).collect::<Result<_, _>>()?,
-            attributes: attributes.ok_or_else(|| fault(&"an attribute without a value"))?,
-            create_time: read_time(message.create_time),
-            update_time: read_time(message.update_time),
-        })
+        let message = v1::User::decode(self.0.clone()).map_err(|error| WireError(error.to_string()))?;
+        decode::read_user(message)
+    }
+
+    /// Where the user stands in its life, read without the rest. What is damaged reads as in use: it was checked when it was
+    /// written.
+    pub fn state(&self) -> State {
+        let state = wire_fields::fields(&self.0).find(|field| field.tag == v1_tag::USER_STATE);
+        let state = state.and_then(|field| i32::try_from(field.number).ok()?.try_into().ok());
+        match state.unwrap_or_default() {
+            v1::State::Unspecified | v1::State::Active => State::Active,
+            v1::State::Disabled => State::Disabled,
+            v1::State::Deleted => State::Deleted {
+                delete_time: self.time(v1_tag::USER_DELETE_TIME),
+                purge_time: self.time(v1_tag::USER_PURGE_TIME),
+            },
+            v1::State::Merged => self.merged_into().map_or(State::Active, |into| State::Merged { into }),
+        }
+    }
+
+    /// Whether this is the user's id.
+    pub(super) fn has_id(&self, id: LocalityId) -> bool {
+        let own = std::str::from_utf8(wire_fields::first(&self.0, v1_tag::USER_ID));
+        own.is_ok_and(|own| own.parse() == Ok(id))
+    }
+
+    fn time(&self, tag: u32) -> Timestamp {
+        decode::read_time(prost_types::Timestamp::decode(wire_fields::first(&self.0, tag)).ok())
+    }
+
+    fn merged_into(&self) -> Option<LocalityId> {
+        std::str::from_utf8(wire_fields::first(&self.0, v1_tag::USER_MERGED_INTO)).ok()?.parse().ok()
     }
 
     /// The encoded identity that `key` stands for.
@@ -104,9 +133,15 @@ impl std::fmt::Debug for WireUser {
 
 /// The numbers of the fields that are read without decoding the message (`proto/polynym/v1/types.proto`).
 mod v1_tag {
+    pub const USER_ID: u32 = 1;
     pub const USER_TENANT: u32 = 2;
+    pub const USER_STATE: u32 = 3;
     pub const USER_IDENTITIES: u32 = 5;
+    pub const USER_DELETE_TIME: u32 = 9;
+    pub const USER_PURGE_TIME: u32 = 10;
+    pub const USER_MERGED_INTO: u32 = 12;
     pub const IDENTITY_IDENTIFIER: u32 = 1;
+    pub const IDENTITY_VERIFY_TIME: u32 = 4;
     pub const PHONE_NUMBER: u32 = 1;
     pub const SOCIAL_PROVIDER: u32 = 1;
     pub const SOCIAL_SUBJECT: u32 = 2;
@@ -136,115 +171,4 @@ fn is_identity(identity: &[u8], kind: &str, value: &str) -> bool {
         }),
         _ => field.bytes == value.as_bytes(),
     }
-}
-
-/// A user as the API's message.
-pub fn user_message(user: &User) -> v1::User {
-    v1::User {
-        etag: user.etag(),
-        user_id: user.id.to_string(),
-        tenant: user.tenant.as_str().to_owned(),
-        state: v1::State::Active.into(),
-        display_name: user.display_name.clone(),
-        identities: user.identities.iter().map(identity).collect(),
-        attributes: user.attributes.iter().map(|(name, value)| (name.clone(), value_message(value))).collect(),
-        create_time: Some(time_message(user.create_time)),
-        update_time: Some(time_message(user.update_time)),
-        delete_time: None,
-        purge_time: None,
-        merged_into: String::new(),
-    }
-}
-
-fn identity(identity: &Identity) -> v1::Identity {
-    let (verify_time, verified_by) = match &identity.verification {
-        Some(Verification { time, by }) => (Some(time_message(*time)), by.clone()),
-        None => (None, String::new()),
-    };
-    v1::Identity {
-        identifier: Some(identifier_message(&identity.identifier)),
-        display: identity.display.clone(),
-        link_time: Some(time_message(identity.link_time)),
-        verify_time,
-        verified_by,
-        primary: identity.primary,
-    }
-}
-
-/// An identifier in canonical form, as the API's message.
-pub fn identifier_message(identifier: &Identifier) -> v1::Identifier {
-    let value = identifier.canonical().to_owned();
-    let kind = match identifier.kind() {
-        Kind::Email => identifier::Kind::Email(value),
-        Kind::Handle => identifier::Kind::Handle(value),
-        Kind::Phone => identifier::Kind::Phone(v1::Phone { number: value, region: String::new() }),
-        Kind::Social => identifier::Kind::Social(social(identifier)),
-        Kind::Url => identifier::Kind::Url(value),
-    };
-    v1::Identifier { kind: Some(kind) }
-}
-
-fn social(identifier: &Identifier) -> v1::Social {
-    let (provider, subject) = identifier.social_parts().unwrap_or_default();
-    v1::Social { provider: provider.to_owned(), subject: subject.to_owned() }
-}
-
-fn value_message(value: &Value) -> v1::AttributeValue {
-    use attribute_value::Kind;
-    let kind = match value {
-        Value::String(text) => Kind::StringValue(text.clone()),
-        Value::Int(number) => Kind::IntValue(*number),
-        Value::Double(number) => Kind::DoubleValue(*number),
-        Value::Bool(yes) => Kind::BoolValue(*yes),
-        Value::Time(time) => Kind::TimeValue(time_message(*time)),
-        Value::List(values) => Kind::ListValue(v1::StringList { values: values.clone() }),
-    };
-    v1::AttributeValue { kind: Some(kind) }
-}
-
-fn time_message(time: Timestamp) -> ProtoTimestamp {
-    let millis = time.as_millis();
-    ProtoTimestamp { seconds: millis.div_euclid(1_000), nanos: millis.rem_euclid(1_000) as i32 * 1_000_000 }
-}
-
-fn read_identity(message: v1::Identity) -> Result<Identity, WireError> {
-    let by = message.verified_by;
-    let verification = message.verify_time.map(|time| Verification { time: read_time(Some(time)), by });
-    let identifier = message.identifier.and_then(|message| message.kind).map(read_identifier);
-    Ok(Identity {
-        identifier: identifier.ok_or_else(|| WireError("an identity without identifier".to_owned()))?,
-        display: message.display,
-        rules_version: RULES_VERSION,
-        link_time: read_time(message.link_time),
-        verification,
-        primary: message.primary,
-    })
-}
-
-fn read_identifier(kind: identifier::Kind) -> Identifier {
-    let (kind, canonical) = match kind {
-        identifier::Kind::Email(value) => (Kind::Email, value),
-        identifier::Kind::Handle(value) => (Kind::Handle, value),
-        identifier::Kind::Phone(phone) => (Kind::Phone, phone.number),
-        identifier::Kind::Social(social) => (Kind::Social, format!("{}/{}", social.provider, social.subject)),
-        identifier::Kind::Url(value) => (Kind::Url, value),
-    };
-    Identifier::from_canonical(kind, canonical)
-}
-
-fn read_value(message: v1::AttributeValue) -> Option<Value> {
-    use attribute_value::Kind;
-    Some(match message.kind? {
-        Kind::StringValue(text) => Value::String(text),
-        Kind::IntValue(number) => Value::Int(number),
-        Kind::DoubleValue(number) => Value::Double(number),
-        Kind::BoolValue(yes) => Value::Bool(yes),
-        Kind::TimeValue(time) => Value::Time(read_time(Some(time))),
-        Kind::ListValue(list) => Value::List(list.values),
-    })
-}
-
-fn read_time(message: Option<ProtoTimestamp>) -> Timestamp {
-    let ProtoTimestamp { seconds, nanos } = message.unwrap_or_default();
-    Timestamp::from_millis(seconds * 1_000 + i64::from(nanos) / 1_000_000)
 }

@@ -5,6 +5,8 @@ pub struct Field<'a> {
     pub tag: u32,
     /// The content of a string, bytes or message field; empty for a number.
     pub bytes: &'a [u8],
+    /// The value of a field that holds a number of variable length; zero for any other.
+    pub number: u64,
 }
 
 /// The fields of `message`, in order; ends early where the bytes make no sense.
@@ -19,8 +21,12 @@ pub fn first(message: &[u8], tag: u32) -> &[u8] {
 
 fn next<'a>(message: &mut &'a [u8]) -> Option<Field<'a>> {
     let key = varint(message)?;
+    let mut number = 0;
     let bytes: &[u8] = match key & 7 {
-        0 => varint(message).map(|_| &[][..])?,
+        0 => {
+            number = varint(message)?;
+            &[]
+        }
         1 => take(message, 8).map(|_| &[][..])?,
         2 => {
             let length = varint(message)?;
@@ -29,7 +35,7 @@ fn next<'a>(message: &mut &'a [u8]) -> Option<Field<'a>> {
         5 => take(message, 4).map(|_| &[][..])?,
         _ => return None,
     };
-    Some(Field { tag: u32::try_from(key >> 3).ok()?, bytes })
+    Some(Field { tag: u32::try_from(key >> 3).ok()?, bytes, number })
 }
 
 fn take<'a>(message: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {

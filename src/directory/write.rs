@@ -1,12 +1,14 @@
 //! Mutations: from what a caller typed to a [`Mutation`] for the store.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::fingerprint::fingerprint;
 use super::read::{parse, parse_user_id};
 use super::{
-    Change, Directory, Draft, DraftIdentity, Error, Invalid, Mutation, Request, Tenant, Timestamp, Update, User, Value,
-    Verification, attribute, draft,
+    Change, Directory, Draft, DraftIdentity, Error, Invalid, Mutation, Outcome, Policies, Report, Request, Tenant,
+    Timestamp, Update, User, Value, Verification, attribute, draft,
 };
 use crate::identifier::{RawIdentifier, flaw, is_mark};
 use crate::locality::LocalityId;
@@ -26,6 +28,8 @@ pub struct Call<'a> {
     pub method: &'static str,
     /// Who calls.
     pub caller: &'a str,
+    /// Whether nothing is to be written.
+    pub dry_run: bool,
 }
 
 /// An identity as a caller gives it: the identifier as typed, and what the caller says of it.
@@ -94,10 +98,11 @@ impl Directory {
         user_id: &str,
         raw: Option<RawIdentifier<'_>>,
         verified: bool,
+        primary: bool,
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
         let verification = verified.then(|| Verification { time: Timestamp::now(), by: String::new() });
-        let draft = draft_identity("identifier", &RawIdentity { identifier: raw, verification, primary: false })?;
+        let draft = draft_identity("identifier", &RawIdentity { identifier: raw, verification, primary })?;
         self.mutate(call, id, Change::Link(draft)).await
     }
 
@@ -149,17 +154,53 @@ impl Directory {
         self.mutate(call, id, Change::Verify(identifier, verification)).await
     }
 
+    /// Carries out a change that says all by itself: of the user's state, for one.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], and those of [`super::Store::mutate`].
+    pub async fn change(&self, call: Call<'_>, user_id: &str, change: Change) -> Result<User, Error> {
+        self.mutate(call, parse_user_id("user_id", user_id)?, change).await
+    }
+
     async fn mutate(&self, call: Call<'_>, user_id: LocalityId, change: Change) -> Result<User, Error> {
-        let mutation = Mutation {
-            request: request(&call, user_id, &change)?,
-            tenant: call.tenant,
-            user_id,
-            etag: Some(call.etag).filter(|etag| !etag.is_empty()).map(str::to_owned),
-            time: Timestamp::now(),
-            limits: self.limits,
-            change,
-        };
-        self.store.mutate(mutation).await?.into_user()
+        self.carry_out(call, user_id, change).await?.into_user()
+    }
+
+    pub(super) async fn carry_out(
+        &self,
+        call: Call<'_>,
+        user_id: LocalityId,
+        change: Change,
+    ) -> Result<Outcome, Error> {
+        let dry_run = call.dry_run;
+        let policies = self.policies_to_change(&call.tenant, dry_run).await?;
+        let mutation = self.mutation(call, user_id, change, policies)?;
+        let outcome = self.store.mutate(mutation).await?;
+        if let (Report::Displaced(losers), false) = (&outcome.report, dry_run) {
+            self.tell_displaced(user_id, losers);
+        }
+        Ok(outcome)
+    }
+
+    pub(super) fn mutation(
+        &self,
+        call: Call<'_>,
+        user_id: LocalityId,
+        change: Change,
+        policies: Arc<Policies>,
+    ) -> Result<Mutation, Error> {
+        let request = request(&call, user_id, &change)?.filter(|_| !call.dry_run);
+        let etag = Some(call.etag).filter(|etag| !etag.is_empty()).map(str::to_owned);
+        let (limits, dry_run) = (self.limits, call.dry_run);
+        let mutation = Mutation::new(call.tenant, user_id, Timestamp::now(), change);
+        Ok(Mutation { etag, request, limits, policies, dry_run, ..mutation })
+    }
+
+    fn tell_displaced(&self, winner: LocalityId, losers: &[LocalityId]) {
+        for loser in losers {
+            let total = self.displaced.fetch_add(1, Ordering::Relaxed) + 1;
+            tracing::info!(%winner, %loser, total, "a verified identity took the place of one that was not");
+        }
     }
 }
 
@@ -180,12 +221,9 @@ fn draft_identity(field: &str, raw: &RawIdentity<'_>) -> Result<DraftIdentity, E
     if let Some(verification) = &raw.verification {
         check_text(&field.replace("identifier", "verified_by"), &verification.by)?;
     }
-    Ok(DraftIdentity {
-        identifier: parse(field, raw.identifier)?,
-        display: raw.identifier.map(|raw| raw.typed().chars().filter(is_shown).collect()).unwrap_or_default(),
-        verification: raw.verification.clone(),
-        primary: raw.primary,
-    })
+    let display = raw.identifier.map(|raw| raw.typed().chars().filter(is_shown).collect()).unwrap_or_default();
+    let (verification, primary) = (raw.verification.clone(), raw.primary);
+    Ok(DraftIdentity { verification, primary, ..DraftIdentity::new(parse(field, raw.identifier)?, display) })
 }
 
 fn check_text(field: &str, text: &str) -> Result<(), Error> {

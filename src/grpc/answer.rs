@@ -5,7 +5,7 @@ use bytes::Bytes;
 use prost::Message;
 use tonic::Status;
 
-use crate::directory::{Found, WireUser};
+use crate::directory::{Found, Got as GotUser};
 
 /// `polynym.v1.ResolveIdentityResponse`, and `BatchResolveIdentitiesResponse.Found`.
 #[derive(Clone, PartialEq, Message)]
@@ -66,9 +66,10 @@ impl From<Found> for Resolved {
     }
 }
 
-impl From<WireUser> for Got {
-    fn from(user: WireUser) -> Self {
-        Self { user: user.into_bytes(), merged_from: String::new() }
+impl From<GotUser> for Got {
+    fn from(got: GotUser) -> Self {
+        let merged_from = got.merged_from.map(|id| id.to_string()).unwrap_or_default();
+        Self { user: got.user.into_bytes(), merged_from }
     }
 }
 
@@ -81,8 +82,8 @@ impl From<Result<Found, Status>> for ResolvedItem {
     }
 }
 
-impl From<Result<WireUser, Status>> for GotItem {
-    fn from(outcome: Result<WireUser, Status>) -> Self {
+impl From<Result<GotUser, Status>> for GotItem {
+    fn from(outcome: Result<GotUser, Status>) -> Self {
         match outcome {
             Ok(user) => Self { found: Some(user.into()), error: None },
             Err(status) => Self { found: None, error: Some(message(&status)) },

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use prost_types::Timestamp as ProtoTimestamp;
 
-use crate::directory::{Consistency, Error, Invalid, RawIdentity, Timestamp, Value, Verification, identifier_message};
+use crate::directory::{
+    Conflict, ConflictPolicy, Consistency, Error, Invalid, NotRestored, Preview, RawIdentity, Timestamp, Value,
+    Verification, identifier_message, identity_message, user_message, value_message,
+};
 use crate::identifier::{Change, IdentityKey, Normalization, RULES_VERSION, RawIdentifier};
 use crate::proto::v1::{self, attribute_value, identifier, normalize_identity_response};
 
@@ -64,6 +67,47 @@ fn timestamp(field: &str, message: &ProtoTimestamp) -> Result<Timestamp, Error> 
     time.filter(|time| (Timestamp::MIN..=Timestamp::MAX).contains(time)).ok_or_else(|| {
         Error::invalid(Invalid::Field, field, "a time lies in the years 1 to 9999, with nanos below 10^9")
     })
+}
+
+/// An instant in RFC 3339.
+pub fn time_text(time: Timestamp) -> String {
+    let millis = time.as_millis();
+    let (seconds, nanos) = (millis.div_euclid(1_000), millis.rem_euclid(1_000) as i32 * 1_000_000);
+    ProtoTimestamp { seconds, nanos }.to_string()
+}
+
+/// Whose value stays in a merge.
+pub fn conflict_policy(number: i32) -> Result<ConflictPolicy, Error> {
+    match v1::ConflictPolicy::try_from(number) {
+        Ok(v1::ConflictPolicy::Unspecified | v1::ConflictPolicy::PrimaryWins) => Ok(ConflictPolicy::PrimaryWins),
+        Ok(v1::ConflictPolicy::SecondaryWins) => Ok(ConflictPolicy::SecondaryWins),
+        Ok(v1::ConflictPolicy::Fail) => Ok(ConflictPolicy::Fail),
+        Err(_) => Err(Error::invalid(Invalid::Field, "conflict_policy", "is none of the known policies")),
+    }
+}
+
+/// What a merge would do, as a message.
+pub fn preview(preview: &Preview) -> v1::MergePreview {
+    let conflict = |conflict: &Conflict| v1::merge_preview::Conflict {
+        field: conflict.field.clone(),
+        kept: Some(value_message(&conflict.kept)),
+        dropped: Some(value_message(&conflict.dropped)),
+    };
+    v1::MergePreview {
+        moved: preview.moved.iter().map(identity_message).collect(),
+        conflicts: preview.conflicts.iter().map(conflict).collect(),
+        result: Some(user_message(&preview.result)),
+    }
+}
+
+/// Something that could not be restored, as a message.
+pub fn not_restored(what: &NotRestored) -> v1::unmerge_users_response::NotRestored {
+    let (field, identifier) = match what {
+        NotRestored::Identity(identifier) => ("identities".to_owned(), Some(identifier_message(identifier))),
+        NotRestored::DisplayName => ("primary.display_name".to_owned(), None),
+        NotRestored::Attribute(name) => (format!("primary.attributes.{name}"), None),
+    };
+    v1::unmerge_users_response::NotRestored { field, identifier }
 }
 
 /// By whom an identity shall be said to be verified, or that it is not.

@@ -6,7 +6,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::{Request, Response, Status};
 
 use super::batch::fill;
-use super::status::{internal, status};
+use super::status::{internal, reason, status};
 use super::{answer, convert};
 use crate::directory::{Directory, Tenant, identifier_message};
 use crate::proto::services::directory_service_server::DirectoryService;
@@ -41,7 +41,8 @@ impl DirectoryService for DirectoryApi {
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref()).map_err(status)?;
         let raw = convert::raw(request.identifier.as_ref());
-        let (found, reads) = self.directory.resolve(&tenant, raw, consistency).await.map_err(status)?;
+        let (found, reads) =
+            self.directory.resolve(&tenant, raw, consistency, request.show_disabled).await.map_err(status)?;
         Ok(with_reads(found.into(), reads))
     }
 
@@ -54,15 +55,16 @@ impl DirectoryService for DirectoryApi {
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref()).map_err(status)?;
         let raw: Vec<_> = request.identifiers.iter().map(|message| convert::raw(Some(message))).collect();
         let _turn = self.turn().await?;
-        let (outcomes, reads) = self.directory.batch_resolve(&tenant, &raw, consistency).await.map_err(status)?;
+        let resolved = self.directory.batch_resolve(&tenant, &raw, consistency, request.show_disabled).await;
+        let (outcomes, reads) = resolved.map_err(status)?;
         Ok(with_reads(answer::BatchResolved { results: fill(outcomes) }, reads))
     }
 
     async fn get_user(&self, request: Request<v1::GetUserRequest>) -> Result<Response<answer::Got>, Status> {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
-        let user = self.directory.get(&tenant, &request.user_id).await.map_err(status)?;
-        Ok(Response::new(user.into()))
+        let got = self.directory.get(&tenant, &request.user_id).await.map_err(status)?;
+        Ok(Response::new(got.into()))
     }
 
     async fn batch_get_users(
@@ -94,10 +96,10 @@ impl DirectoryService for DirectoryApi {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let raw = convert::raw(request.identifier.as_ref());
-        let (identifier, taken) = self.directory.is_taken(&tenant, raw).await.map_err(status)?;
+        let (identifier, refusal) = self.directory.check_identity(&tenant, raw).await.map_err(status)?;
         Ok(Response::new(v1::CheckIdentityResponse {
-            available: !taken,
-            reason: if taken { "IDENTITY_TAKEN".to_owned() } else { String::new() },
+            available: refusal.is_none(),
+            reason: refusal.as_ref().map_or("", reason).to_owned(),
             identifier: Some(identifier_message(&identifier)),
         }))
     }

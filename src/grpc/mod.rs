@@ -1,5 +1,6 @@
 //! The API over gRPC: decode, ask the directory, encode. No rule of the directory is decided here.
 
+mod admin_service;
 pub(crate) mod answer;
 mod batch;
 mod connection;
@@ -14,6 +15,7 @@ mod incoming;
 mod ledger;
 mod outgoing;
 mod pace;
+mod policies;
 mod protocol;
 mod registry_service;
 mod router;

@@ -6,7 +6,7 @@ use tonic::{Request, Response, Status};
 
 use super::convert;
 use super::status::status;
-use crate::directory::{Call, Directory, Error, Invalid, Tenant, User, user_message};
+use crate::directory::{Call, Change, Directory, Error, Invalid, Tenant, User, user_message};
 use crate::proto::services::registry_service_server::RegistryService;
 use crate::proto::v1;
 
@@ -16,9 +16,14 @@ pub struct RegistryApi(pub Arc<Directory>);
 const CALLER: &str = "anonymous";
 
 /// The mutation that `request` asks for.
-fn call<'a>(method: &'static str, tenant: &str, etag: &'a str, request_id: &'a str) -> Result<Call<'a>, Status> {
+pub fn call<'a>(method: &'static str, tenant: &str, etag: &'a str, request_id: &'a str) -> Result<Call<'a>, Status> {
     let tenant = Tenant::parse(tenant).map_err(status)?;
-    Ok(Call { tenant, etag, request_id, method, caller: CALLER })
+    Ok(Call { tenant, etag, request_id, method, caller: CALLER, dry_run: false })
+}
+
+/// The same call, with nothing written where `validate_only` says so.
+pub fn dry(call: Call<'_>, validate_only: bool) -> Call<'_> {
+    Call { dry_run: validate_only, ..call }
 }
 
 fn answer(outcome: Result<User, Error>) -> Result<Option<v1::User>, Status> {
@@ -64,7 +69,7 @@ impl RegistryService for RegistryApi {
         let request = request.into_inner();
         let call = call("LinkIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
-        let linked = self.0.link(call, &request.user_id, raw, request.verified).await;
+        let linked = self.0.link(call, &request.user_id, raw, request.verified, request.primary).await;
         Ok(Response::new(v1::LinkIdentityResponse { user: answer(linked)? }))
     }
 
@@ -101,5 +106,72 @@ impl RegistryService for RegistryApi {
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
         let verified = self.0.verify(call, &request.user_id, raw, by).await;
         Ok(Response::new(v1::VerifyIdentityResponse { user: answer(verified)? }))
+    }
+
+    async fn disable_user(
+        &self,
+        request: Request<v1::DisableUserRequest>,
+    ) -> Result<Response<v1::DisableUserResponse>, Status> {
+        let request = request.into_inner();
+        let call = call("DisableUser", &request.tenant, &request.etag, &request.request_id)?;
+        let changed = self.0.change(call, &request.user_id, Change::Disable).await;
+        Ok(Response::new(v1::DisableUserResponse { user: answer(changed)? }))
+    }
+
+    async fn enable_user(
+        &self,
+        request: Request<v1::EnableUserRequest>,
+    ) -> Result<Response<v1::EnableUserResponse>, Status> {
+        let request = request.into_inner();
+        let call = call("EnableUser", &request.tenant, &request.etag, &request.request_id)?;
+        let changed = self.0.change(call, &request.user_id, Change::Enable).await;
+        Ok(Response::new(v1::EnableUserResponse { user: answer(changed)? }))
+    }
+
+    async fn delete_user(
+        &self,
+        request: Request<v1::DeleteUserRequest>,
+    ) -> Result<Response<v1::DeleteUserResponse>, Status> {
+        let request = request.into_inner();
+        let call = call("DeleteUser", &request.tenant, &request.etag, &request.request_id)?;
+        let changed = self.0.change(call, &request.user_id, Change::Delete).await;
+        Ok(Response::new(v1::DeleteUserResponse { user: answer(changed)? }))
+    }
+
+    async fn undelete_user(
+        &self,
+        request: Request<v1::UndeleteUserRequest>,
+    ) -> Result<Response<v1::UndeleteUserResponse>, Status> {
+        let request = request.into_inner();
+        let call = call("UndeleteUser", &request.tenant, &request.etag, &request.request_id)?;
+        let changed = self.0.change(call, &request.user_id, Change::Undelete).await;
+        Ok(Response::new(v1::UndeleteUserResponse { user: answer(changed)? }))
+    }
+
+    async fn merge_users(
+        &self,
+        request: Request<v1::MergeUsersRequest>,
+    ) -> Result<Response<v1::MergeUsersResponse>, Status> {
+        let request = request.into_inner();
+        let call = call("MergeUsers", &request.tenant, &request.etag, &request.request_id)?;
+        let policy = convert::conflict_policy(request.conflict_policy).map_err(status)?;
+        let call = dry(call, request.validate_only);
+        let merged = self.0.merge(call, &request.primary_user_id, &request.secondary_user_id, policy).await;
+        let (user, preview) = merged.map_err(status)?;
+        let preview = preview.as_ref().map(convert::preview);
+        Ok(Response::new(v1::MergeUsersResponse { user: Some(user_message(&user)), preview }))
+    }
+
+    async fn unmerge_users(
+        &self,
+        request: Request<v1::UnmergeUsersRequest>,
+    ) -> Result<Response<v1::UnmergeUsersResponse>, Status> {
+        let request = request.into_inner();
+        let call = call("UnmergeUsers", &request.tenant, &request.etag, &request.request_id)?;
+        let call = dry(call, request.validate_only);
+        let unmerged = self.0.unmerge(call, &request.primary_user_id, &request.secondary_user_id).await;
+        let (user, not_restored) = unmerged.map_err(status)?;
+        let not_restored = not_restored.iter().map(convert::not_restored).collect();
+        Ok(Response::new(v1::UnmergeUsersResponse { user: Some(user_message(&user)), not_restored }))
     }
 }

@@ -12,6 +12,7 @@ use tonic_health::server::HealthReporter;
 use tonic_reflection::server::Builder as Reflection;
 use tower::util::BoxCloneSyncService;
 
+use super::admin_service::AdminApi;
 use super::directory_service::DirectoryApi;
 use super::health::HealthApi;
 use super::incoming::Received;
@@ -19,29 +20,34 @@ use super::protocol;
 use super::registry_service::RegistryApi;
 use crate::directory::Directory;
 use crate::proto::DESCRIPTORS;
+use crate::proto::services::admin_service_server::AdminServiceServer;
 use crate::proto::services::directory_service_server::DirectoryServiceServer;
 use crate::proto::services::registry_service_server::RegistryServiceServer;
 
 /// The largest request of DirectoryService: room for a full batch.
 const DIRECTORY_BYTES: usize = 1 << 20;
-/// The largest request of RegistryService: room for a full user.
+/// The largest request of RegistryService and AdminService: room for a full user.
 const REGISTRY_BYTES: usize = 64 << 10;
 /// The largest request of the services that take next to nothing.
 const SMALL_BYTES: usize = 4 << 10;
 
 type Directories = DirectoryServiceServer<DirectoryApi>;
 type Registries = RegistryServiceServer<RegistryApi>;
+type Admins = AdminServiceServer<AdminApi>;
 type Healths = HealthServer<HealthApi>;
 type Boxed = BoxCloneSyncService<Request<Received>, Response<Body>, Infallible>;
 
 /// The names of the services whose health is told; the empty one stands for the server as a whole.
-pub const SERVICES: [&str; 3] = ["", Directories::NAME, Registries::NAME];
+pub const SERVICES: [&str; 4] = ["", Directories::NAME, Registries::NAME, Admins::NAME];
 
 /// What a call asks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     Directory,
     Registry,
+    Admin,
+    /// Moving a tenant to new rules, which tells how far it is.
+    Renormalize,
     Health,
     /// Health as it changes.
     Watch,
@@ -57,6 +63,8 @@ impl Target {
         match parts.next().unwrap_or_default() {
             Directories::NAME => Self::Directory,
             Registries::NAME => Self::Registry,
+            Admins::NAME if parts.next() == Some("Renormalize") => Self::Renormalize,
+            Admins::NAME => Self::Admin,
             Healths::NAME if parts.next() == Some("Watch") => Self::Watch,
             Healths::NAME => Self::Health,
             "grpc.reflection.v1.ServerReflection" => Self::Reflection,
@@ -67,24 +75,24 @@ impl Target {
 
     /// Whether the call stays open.
     pub const fn is_stream(self) -> bool {
-        matches!(self, Self::Watch | Self::Reflection | Self::ReflectionAlpha)
+        matches!(self, Self::Renormalize | Self::Watch | Self::Reflection | Self::ReflectionAlpha)
     }
 
     /// Whether the call is one of those of which only so many are worked on: health must be told under any load.
     pub const fn counts(self) -> bool {
-        matches!(self, Self::Directory | Self::Registry)
+        matches!(self, Self::Directory | Self::Registry | Self::Admin)
     }
 
     /// Whether the call may change something.
     pub const fn changes(self) -> bool {
-        matches!(self, Self::Registry)
+        matches!(self, Self::Registry | Self::Admin)
     }
 
     /// The size of the largest message.
     pub const fn message_bytes(self) -> usize {
         match self {
             Self::Directory => DIRECTORY_BYTES,
-            Self::Registry => REGISTRY_BYTES,
+            Self::Registry | Self::Admin | Self::Renormalize => REGISTRY_BYTES,
             Self::Health | Self::Watch | Self::Reflection | Self::ReflectionAlpha | Self::Unknown => SMALL_BYTES,
         }
     }
@@ -93,6 +101,7 @@ impl Target {
 pub struct Router {
     directory: Directories,
     registry: Registries,
+    admin: Admins,
     health: Healths,
     reflection: Boxed,
     reflection_alpha: Boxed,
@@ -104,6 +113,7 @@ impl Router {
         Ok(Self {
             directory: Directories::new(DirectoryApi::new(directory.clone())),
             registry: Registries::new(RegistryApi(directory.clone())),
+            admin: Admins::new(AdminApi(directory.clone())).max_decoding_message_size(REGISTRY_BYTES),
             health: Healths::new(HealthApi::new(health)).max_decoding_message_size(SMALL_BYTES),
             reflection: Boxed::new(reflection().build_v1()?.max_decoding_message_size(SMALL_BYTES)),
             reflection_alpha: Boxed::new(alpha),
@@ -114,6 +124,7 @@ impl Router {
         let Ok(response) = match target {
             Target::Directory => self.directory.clone().call(request).await,
             Target::Registry => self.registry.clone().call(request).await,
+            Target::Admin | Target::Renormalize => self.admin.clone().call(request).await,
             Target::Health | Target::Watch => self.health.clone().call(request).await,
             Target::Reflection => self.reflection.clone().call(request).await,
             Target::ReflectionAlpha => self.reflection_alpha.clone().call(request).await,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
+use super::convert;
 use super::pace::Pace;
 use crate::directory::{Error, Invalid};
 
@@ -16,46 +17,115 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// The status for an error of the directory. What only the operator may know goes to the log.
 pub fn status(error: Error) -> Status {
-    let message = error.to_string();
+    let (code, reason, message) = (code(&error), reason(&error), error.to_string());
     match error {
-        Error::Invalid { what, field, message } => invalid(what, &field, &message),
-        Error::BatchTooLarge { limit, count } => {
-            limited(Code::InvalidArgument, "BATCH_TOO_LARGE", &message, limit, count)
-        }
-        Error::TooMany { what: _, limit, count } => {
-            limited(Code::ResourceExhausted, "LIMIT_EXCEEDED", &message, limit, count)
+        Error::Invalid { field, message, .. } => violation(reason, &field, &message),
+        Error::RequestIdReused => violation(reason, "request_id", &message),
+        Error::BatchTooLarge { limit, count } | Error::TooMany { limit, count, .. } => {
+            limited(code, reason, &message, limit, count)
         }
         Error::AnswerFull { limit } => {
-            let details = info("ANSWER_TOO_LARGE", [("limit", limit.to_string())]);
-            Status::with_error_details(Code::ResourceExhausted, message, details)
+            let details = info(reason, [("limit", limit.to_string())]);
+            Status::with_error_details(code, message, details)
         }
-        Error::IdentityNotFound | Error::NotOwned => plain(Code::NotFound, "IDENTITY_NOT_FOUND", &message),
-        Error::UserNotFound => plain(Code::NotFound, "USER_NOT_FOUND", &message),
         Error::IdentityTaken { owner, field } => {
-            let mut details = info("IDENTITY_TAKEN", [("owner", owner.to_string())]);
-            details.add_bad_request_violation(&field, &message);
-            Status::with_error_details(Code::AlreadyExists, format!("{field}: {message}"), details)
+            at_field(code, &field, &message, info(reason, [("owner", owner.to_string())]))
         }
-        Error::EtagMismatch => plain(Code::Aborted, "ETAG_MISMATCH", &message),
-        Error::RequestIdReused => violation("REQUEST_ID_REUSED", "request_id", &message),
+        Error::IdentityHeld { until, field } => {
+            at_field(code, &field, &message, info(reason, [("until", convert::time_text(until))]))
+        }
+        Error::IdentityConfusable { field } => at_field(code, &field, &message, info(reason, [])),
+        Error::UserDeleted { user } => detailed(code, &message, info(reason, [("user_id", user.to_string())])),
+        Error::UserMerged { user, into } => {
+            let metadata = [("user_id", user.to_string()), ("merged_into", into.to_string())];
+            detailed(code, &message, info(reason, metadata))
+        }
+        Error::MergeConflict { fields } => detailed(code, &message, info(reason, [("fields", fields.join(","))])),
         Error::Unavailable(cause) => {
             log(&UNAVAILABLE, &*cause, &message);
-            retry(Code::Unavailable, "STORE_UNAVAILABLE", &message)
+            retry(code, reason, &message)
         }
         Error::OutcomeUnknown(cause) => {
             log(&OUTCOME_UNKNOWN, &*cause, &message);
-            plain(Code::Unknown, "OUTCOME_UNKNOWN", &message)
+            plain(code, reason, &message)
         }
         Error::Internal(cause) => {
             log(&INTERNAL, &*cause, &message);
             internal()
         }
+        Error::IdentityNotFound
+        | Error::NotOwned
+        | Error::UserNotFound
+        | Error::NotHeld
+        | Error::TenantNotFound
+        | Error::EtagMismatch
+        | Error::UserDisabled
+        | Error::UserNotDeleted
+        | Error::LastIdentity
+        | Error::PrimaryIdentity
+        | Error::NotMerged
+        | Error::UndoExpired => plain(code, reason, &message),
     }
 }
 
-/// The status for a request field that is malformed.
-pub fn invalid(what: Invalid, field: &str, message: &str) -> Status {
-    let reason = match what {
+const fn code(error: &Error) -> Code {
+    match error {
+        Error::Invalid { .. } | Error::BatchTooLarge { .. } | Error::RequestIdReused => Code::InvalidArgument,
+        Error::IdentityNotFound | Error::NotOwned | Error::UserNotFound | Error::NotHeld | Error::TenantNotFound => {
+            Code::NotFound
+        }
+        Error::IdentityTaken { .. } | Error::UserNotDeleted => Code::AlreadyExists,
+        Error::IdentityHeld { .. }
+        | Error::IdentityConfusable { .. }
+        | Error::UserDisabled
+        | Error::UserDeleted { .. }
+        | Error::UserMerged { .. }
+        | Error::LastIdentity
+        | Error::PrimaryIdentity
+        | Error::MergeConflict { .. }
+        | Error::NotMerged
+        | Error::UndoExpired => Code::FailedPrecondition,
+        Error::EtagMismatch => Code::Aborted,
+        Error::TooMany { .. } | Error::AnswerFull { .. } => Code::ResourceExhausted,
+        Error::Unavailable(_) => Code::Unavailable,
+        Error::OutcomeUnknown(_) => Code::Unknown,
+        Error::Internal(_) => Code::Internal,
+    }
+}
+
+/// The reason that programs can rely on.
+pub const fn reason(error: &Error) -> &'static str {
+    match error {
+        Error::Invalid { what, .. } => invalid_reason(*what),
+        Error::BatchTooLarge { .. } => "BATCH_TOO_LARGE",
+        Error::AnswerFull { .. } => "ANSWER_TOO_LARGE",
+        Error::TooMany { .. } => "LIMIT_EXCEEDED",
+        Error::IdentityNotFound | Error::NotOwned => "IDENTITY_NOT_FOUND",
+        Error::UserNotFound => "USER_NOT_FOUND",
+        Error::NotHeld => "HOLD_NOT_FOUND",
+        Error::TenantNotFound => "TENANT_NOT_FOUND",
+        Error::IdentityTaken { .. } => "IDENTITY_TAKEN",
+        Error::IdentityHeld { .. } => "IDENTITY_HELD",
+        Error::IdentityConfusable { .. } => "IDENTITY_CONFUSABLE",
+        Error::UserDisabled => "USER_DISABLED",
+        Error::UserDeleted { .. } => "USER_DELETED",
+        Error::UserMerged { .. } => "USER_MERGED",
+        Error::UserNotDeleted => "USER_NOT_DELETED",
+        Error::LastIdentity => "LAST_IDENTITY",
+        Error::PrimaryIdentity => "PRIMARY_IDENTITY",
+        Error::MergeConflict { .. } => "MERGE_CONFLICT",
+        Error::NotMerged => "NOT_MERGED",
+        Error::UndoExpired => "UNDO_EXPIRED",
+        Error::EtagMismatch => "ETAG_MISMATCH",
+        Error::RequestIdReused => "REQUEST_ID_REUSED",
+        Error::Unavailable(_) => "STORE_UNAVAILABLE",
+        Error::OutcomeUnknown(_) => "OUTCOME_UNKNOWN",
+        Error::Internal(_) => "INTERNAL",
+    }
+}
+
+const fn invalid_reason(what: Invalid) -> &'static str {
+    match what {
         Invalid::Identifier => "IDENTIFIER_INVALID",
         Invalid::DuplicateIdentifier => "IDENTIFIER_DUPLICATE",
         Invalid::UserId => "USER_ID_INVALID",
@@ -63,9 +133,10 @@ pub fn invalid(what: Invalid, field: &str, message: &str) -> Status {
         Invalid::RequestId => "REQUEST_ID_INVALID",
         Invalid::UpdateMask => "UPDATE_MASK_INVALID",
         Invalid::Attribute => "ATTRIBUTE_INVALID",
+        Invalid::Policy => "POLICY_INVALID",
+        Invalid::PageToken => "PAGE_TOKEN_INVALID",
         Invalid::Field => "FIELD_INVALID",
-    };
-    violation(reason, field, message)
+    }
 }
 
 /// The status for a fault of this program.
@@ -75,7 +146,16 @@ pub fn internal() -> Status {
 
 /// A status with a reason and nothing else.
 pub fn plain(code: Code, reason: &str, message: &str) -> Status {
-    Status::with_error_details(code, message, info(reason, []))
+    detailed(code, message, info(reason, []))
+}
+
+fn detailed(code: Code, message: &str, details: ErrorDetails) -> Status {
+    Status::with_error_details(code, message, details)
+}
+
+fn at_field(code: Code, field: &str, message: &str, mut details: ErrorDetails) -> Status {
+    details.add_bad_request_violation(field, message);
+    Status::with_error_details(code, format!("{field}: {message}"), details)
 }
 
 /// A status that says when to come again.

@@ -64,6 +64,12 @@ impl IdentityKey {
         self.parts().0
     }
 
+    /// Whether this is the key that `guard` reserves, in whichever tenant.
+    pub fn is_of_guard(&self, guard: &Guard) -> bool {
+        let (_, kind, value) = self.parts();
+        kind == guard.kind_word() && value == guard.skeleton()
+    }
+
     /// Whether this is the key of `identifier`, in whichever tenant.
     pub fn is_of(&self, identifier: &Identifier) -> bool {
         let (_, kind, value) = self.parts();

@@ -19,13 +19,14 @@ impl Guard {
     /// The kind word of a guard whose skeleton is not all ASCII.
     pub const LOOKALIKE: &'static str = "lookalike";
 
-    /// The guard of a handle in canonical form.
+    /// The guard of a handle in canonical form; also of one that is its own skeleton, since another may have the same.
     pub(super) fn of_handle(handle: &str) -> Option<Self> {
-        if handle.is_ascii() {
-            return None;
-        }
-        let skeleton = skeleton_of(handle);
-        (skeleton != handle).then_some(Guard { skeleton })
+        (!handle.is_ascii()).then(|| Guard { skeleton: skeleton_of(handle) })
+    }
+
+    /// Wraps a skeleton that was read back from a store. It is trusted, not checked.
+    pub const fn from_skeleton(skeleton: String) -> Self {
+        Guard { skeleton }
     }
 
     /// What the handle looks like: UTS 39's mapping of its characters outside ASCII, in lower

@@ -215,8 +215,7 @@ impl Identifier {
     }
 
     /// The key that this identifier reserves beside its own so that nothing that looks like it
-    /// can exist; none for an ASCII handle, for one that is its own skeleton, and for the other
-    /// kinds.
+    /// can exist; none for an ASCII handle, and for the other kinds.
     pub fn guard(&self) -> Option<Guard> {
         match self.kind {
             Kind::Handle => Guard::of_handle(&self.canonical),

@@ -13,23 +13,23 @@ const JOE: [&str; 5] = [
     "url:http://www.linkedin.com/in/joe.e.smith/?trk=x",
 ];
 
-fn sample() -> Server {
+pub fn sample() -> Server {
     Server::start(&["--sample"])
 }
 
 /// Runs a command with `--json` and gives its only object.
-fn one(server: &Server, arguments: &[&str]) -> Value {
+pub fn one(server: &Server, arguments: &[&str]) -> Value {
     let mut objects = json(&server.run(&[arguments, &["--json"]].concat()));
     assert_eq!(objects.len(), 1);
     objects.remove(0)
 }
 
 /// The user in the only object that a command prints.
-fn user(server: &Server, arguments: &[&str]) -> Value {
+pub fn user(server: &Server, arguments: &[&str]) -> Value {
     one(server, arguments)["user"].clone()
 }
 
-fn text<'v>(object: &'v Value, key: &str) -> &'v str {
+pub fn text<'v>(object: &'v Value, key: &str) -> &'v str {
     object[key].as_str().unwrap_or_else(|| panic!("no {key} in {object}"))
 }
 
@@ -112,6 +112,8 @@ fn identities_come_and_go() {
     assert_eq!(text(&changed["identities"][0], "verifiedBy"), "a friend");
     let changed = user(&server, &["identity", "verify", id, "handle:lovelace", "--revoke"]);
     assert!(changed["identities"][0]["verifyTime"].is_null());
+    assert_eq!(text(&one(&server, &["identity", "check", "handle:ada"]), "reason"), "IDENTITY_HELD");
+    assert_eq!(one(&server, &["identity", "release", "handle:ada"])["identifier"], value!({ "handle": "ada" }));
     assert_eq!(one(&server, &["identity", "check", "handle:ada"])["available"], true);
     assert_eq!(text(&one(&server, &["identity", "check", "handle:lovelace"]), "reason"), "IDENTITY_TAKEN");
     let changed = user(&server, &["identity", "unlink", id, "handle:lovelace"]);

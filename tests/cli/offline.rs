@@ -56,6 +56,7 @@ fn defaults_of_the_configuration_are_those_of_the_parts() {
     let limits = polynym::directory::Limits::default();
     let configured = (serve.max_batch, serve.max_identities, serve.max_attributes, serve.max_user_bytes);
     assert_eq!(configured, (limits.batch, limits.identities, limits.attributes, limits.bytes));
+    assert_eq!((serve.max_holds, serve.max_merged), (limits.holds, limits.merged));
     assert_eq!(serve.cache_bytes, polynym::store::embedded::Options::default().cache_bytes);
 }
 

@@ -1,6 +1,6 @@
 //! The made-up users in a store.
 
-use polynym::directory::{Change, Draft, DraftIdentity, Limits, Mutation, Store, Tenant, Timestamp};
+use polynym::directory::{Change, Draft, DraftIdentity, Mutation, Store, Tenant, Timestamp};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::locality::LocalityId;
 use polynym::sample;
@@ -9,16 +9,8 @@ use polynym::store::embedded::{Embedded, Options};
 /// Registers somebody else under the handle of a made-up user.
 fn squatter() -> Mutation {
     let identifier = Identifier::parse(RawIdentifier::Handle("joe")).unwrap();
-    let identity = DraftIdentity { identifier, display: "joe".to_owned(), verification: None, primary: false };
-    Mutation {
-        tenant: Tenant::DEFAULT,
-        user_id: LocalityId::from([7; 16]),
-        etag: None,
-        request: None,
-        time: Timestamp::now(),
-        limits: Limits::default(),
-        change: Change::Create(Draft { identities: vec![identity], ..Draft::default() }),
-    }
+    let draft = Draft { identities: vec![DraftIdentity::new(identifier, "joe".to_owned())], ..Draft::default() };
+    Mutation::new(Tenant::DEFAULT, LocalityId::from([7; 16]), Timestamp::now(), Change::Create(draft))
 }
 
 #[tokio::test]

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polynym::directory::{Consistency, Error, Mutation, Outcome, Resolved, Store, Tenant, WireUser};
+use polynym::directory::{
+    Claim, Consistency, Error, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord, Timestamp, WireUser,
+};
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::LocalityId;
 use polynym::store::coalesce::{Coalesced, Options};
@@ -110,6 +112,26 @@ impl Store for Gate {
         let found = self.inner.get(tenant, ids).await?;
         self.answered.send_modify(|answered| *answered += 1);
         Ok(found)
+    }
+
+    async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        self.inner.claims(keys).await
+    }
+
+    async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
+        self.inner.tenant(name).await
+    }
+
+    async fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Error> {
+        self.inner.tenants(prefix, after, limit).await
+    }
+
+    async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
+        self.inner.scan(tenant, after, limit).await
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Error> {
+        self.inner.due(now, limit).await
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {

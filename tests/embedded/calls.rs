@@ -18,7 +18,7 @@ async fn directory(folder: &Folder) -> Directory {
 
 fn call(request_id: &str) -> Call<'_> {
     let tenant = Tenant::DEFAULT;
-    Call { tenant, etag: "", request_id, method: "CreateUser", caller: "" }
+    Call { tenant, etag: "", request_id, method: "CreateUser", caller: "", dry_run: false }
 }
 
 /// Creates a user who owns a handle.

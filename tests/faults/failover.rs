@@ -70,7 +70,8 @@ impl Stage {
         let store = open(&uri, Options::default(), true).await;
         let direct: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Linearizable });
         let server = tokio::task::spawn_blocking(move || Server::start(&["--store", &uri])).await.unwrap();
-        let client = Client::connect(&server.url).await;
+        let mut client = Client::connect(&server.url).await;
+        client.hold_nothing().await;
         let remote = Remote { client, consistency: v1::Consistency::Linearizable, deadline: None };
         Self { set, name, server, callers: vec![direct, Arc::new(remote)] }
     }

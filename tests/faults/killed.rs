@@ -146,6 +146,7 @@ fn names(user: &v1::User) -> Vec<String> {
 impl Job {
     async fn run(self, moments: &[Moment]) {
         let mut server = self.server().await;
+        Client::connect(&server.url).await.hold_nothing().await;
         let mut used = 0;
         for moment in moments {
             for nth in 1.. {

@@ -29,7 +29,7 @@ impl Caller for Leaving {
         let mut random = Random::default();
         let patience = Duration::from_micros(random.next() % 20_000);
         let deadline = (random.below(2) == 0).then_some(patience);
-        let client = Client { directory: self.client.directory.clone(), registry: self.client.registry.clone() };
+        let client = self.client.clone();
         let remote = Remote { client, consistency: v1::Consistency::Latest, deadline };
         match deadline {
             Some(_) => remote.call(call, request).await,
@@ -53,14 +53,15 @@ async fn leave(time: Duration) {
     // The users are made by one who waits.
     let (_, before) = Load::start(Plan { callers: 0, ..plan }, &[direct]).await.stop().await;
     let server = tokio::task::spawn_blocking(move || Server::start(&["--store", &uri])).await.unwrap();
-    let leaving: Arc<dyn Caller> = Arc::new(Leaving { client: Client::connect(&server.url).await });
+    let mut client = Client::connect(&server.url).await;
+    client.hold_nothing().await;
+    let leaving: Arc<dyn Caller> = Arc::new(Leaving { client: client.clone() });
     let load = Load::resume(plan, &[leaving], before);
     sleep(time).await;
     let (ledger, before) = load.stop().await;
     let waited = no_transaction(&[&set.members[0]], LIFETIME).await;
     let after = State::read(&database).await;
     let answered = all_at_once(&server).await;
-    let client = Client::connect(&server.url).await;
     after.is_found(&Remote { client, consistency: v1::Consistency::Latest, deadline: None }).await;
     tell(&format!(
         "callers that leave: {}; no transaction was open {waited:.1?} after the last, and 200 calls at once were answered \
@@ -80,7 +81,7 @@ async fn all_at_once(server: &Server) -> Duration {
     let since = Instant::now();
     let mut calls = JoinSet::new();
     for n in 0..200 {
-        let client = Client { directory: client.directory.clone(), registry: client.registry.clone() };
+        let client = client.clone();
         let remote = Remote { client, consistency: v1::Consistency::Linearizable, deadline: None };
         calls.spawn(async move { remote.call(&Call::Resolve(n % 64), None).await });
     }

@@ -70,13 +70,14 @@ pub async fn what_can_be_settled(broken: &dyn Breakable) {
     broken.delete_claim(&email(1)).await;
     broken.put_claim(&email(2), Some(id(3)), None).await;
     broken.put_claim(&email(4), Some(id(9_999)), None).await;
-    broken.put_claim(&email(5), Some(id(5)), Some(Timestamp::from_millis(1))).await;
+    broken.put_claim(&email(5), Some(id(5)), Some(Timestamp::MAX)).await;
     broken.put_claim("default,url,https://example.com", Some(id(9_998)), None).await;
     broken.put_claim("default,handle,lost", Some(id(6)), None).await;
     broken.put_claim("other,handle,user7", Some(id(7)), None).await;
     broken.put_claim("default,handle,nobodys", None, None).await;
-    // Held for nobody: as it should be.
+    // Held for nobody, and held no longer: as it should be.
     broken.put_claim("default,handle,held", None, Some(Timestamp::MAX)).await;
+    broken.put_claim("default,handle,over", Some(id(8)), Some(Timestamp::from_millis(1))).await;
     let faults = expected(&[
         ("unclaimed", Some(1), &email(1)),
         ("misclaimed", Some(2), &email(2)),

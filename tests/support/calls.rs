@@ -2,15 +2,18 @@
 // Each test binary uses what it needs of this, and a test may give up.
 #![allow(dead_code, clippy::unwrap_used)]
 
+use polynym::proto::v1::admin_service_client::AdminServiceClient;
 use polynym::proto::v1::directory_service_client::DirectoryServiceClient;
 use polynym::proto::v1::registry_service_client::RegistryServiceClient;
 use polynym::proto::v1::{self, identifier::Kind};
 use tonic::Status;
 use tonic::transport::Channel;
 
+#[derive(Clone)]
 pub struct Client {
     pub directory: DirectoryServiceClient<Channel>,
     pub registry: RegistryServiceClient<Channel>,
+    pub admin: AdminServiceClient<Channel>,
 }
 
 type Outcome = Result<v1::User, Status>;
@@ -42,11 +45,18 @@ pub fn identity(identifier: v1::Identifier) -> v1::Identity {
     v1::Identity { identifier: Some(identifier), ..Default::default() }
 }
 
+/// A merge under the default policy.
+pub fn merging(primary: &str, secondary: &str) -> v1::MergeUsersRequest {
+    let (primary_user_id, secondary_user_id) = (primary.to_owned(), secondary.to_owned());
+    v1::MergeUsersRequest { primary_user_id, secondary_user_id, ..Default::default() }
+}
+
 impl Client {
     pub async fn connect(url: &str) -> Self {
         let channel = Channel::from_shared(url.to_owned()).unwrap().connect().await.unwrap();
         let directory = DirectoryServiceClient::new(channel.clone()).max_decoding_message_size(8 << 20);
-        Self { directory, registry: RegistryServiceClient::new(channel) }
+        let (registry, admin) = (RegistryServiceClient::new(channel.clone()), AdminServiceClient::new(channel));
+        Self { directory, registry, admin }
     }
 
     pub async fn resolve(&mut self, identifier: v1::Identifier) -> Result<v1::ResolveIdentityResponse, Status> {
@@ -91,6 +101,59 @@ impl Client {
             ..Default::default()
         };
         Ok(self.registry.replace_identity(request).await?.into_inner().user.unwrap())
+    }
+
+    pub async fn disable(&mut self, user_id: &str) -> Outcome {
+        let request = v1::DisableUserRequest { user_id: user_id.to_owned(), ..Default::default() };
+        Ok(self.registry.disable_user(request).await?.into_inner().user.unwrap())
+    }
+
+    pub async fn enable(&mut self, user_id: &str) -> Outcome {
+        let request = v1::EnableUserRequest { user_id: user_id.to_owned(), ..Default::default() };
+        Ok(self.registry.enable_user(request).await?.into_inner().user.unwrap())
+    }
+
+    pub async fn delete(&mut self, user_id: &str) -> Outcome {
+        let request = v1::DeleteUserRequest { user_id: user_id.to_owned(), ..Default::default() };
+        Ok(self.registry.delete_user(request).await?.into_inner().user.unwrap())
+    }
+
+    pub async fn undelete(&mut self, user_id: &str) -> Outcome {
+        let request = v1::UndeleteUserRequest { user_id: user_id.to_owned(), ..Default::default() };
+        Ok(self.registry.undelete_user(request).await?.into_inner().user.unwrap())
+    }
+
+    pub async fn purge(&mut self, user_id: &str) -> Result<Vec<String>, Status> {
+        let request = v1::PurgeUserRequest { user_id: user_id.to_owned(), ..Default::default() };
+        Ok(self.admin.purge_user(request).await?.into_inner().user_ids)
+    }
+
+    pub async fn merge(&mut self, primary: &str, secondary: &str) -> Outcome {
+        Ok(self.registry.merge_users(merging(primary, secondary)).await?.into_inner().user.unwrap())
+    }
+
+    pub async fn unmerge(&mut self, primary: &str, secondary: &str) -> Result<v1::UnmergeUsersResponse, Status> {
+        let (primary_user_id, secondary_user_id) = (primary.to_owned(), secondary.to_owned());
+        let request = v1::UnmergeUsersRequest { primary_user_id, secondary_user_id, ..Default::default() };
+        Ok(self.registry.unmerge_users(request).await?.into_inner())
+    }
+
+    pub async fn release(&mut self, identifier: v1::Identifier) -> Result<v1::ReleaseHoldResponse, Status> {
+        let request = v1::ReleaseHoldRequest { identifier: Some(identifier), ..Default::default() };
+        Ok(self.admin.release_hold(request).await?.into_inner())
+    }
+
+    /// Sets those of the default tenant's policies that are given.
+    pub async fn govern(&mut self, policies: v1::Policies) -> Result<v1::Tenant, Status> {
+        let request = v1::UpdateTenantRequest { policies: Some(policies), ..Default::default() };
+        Ok(self.admin.update_tenant(request).await?.into_inner().tenant.unwrap())
+    }
+
+    /// Has the default tenant hold nothing: what is given up is free.
+    pub async fn hold_nothing(&mut self) {
+        let update_mask = Some(prost_types::FieldMask { paths: vec!["holds".to_owned()] });
+        let request = v1::UpdateTenantRequest { update_mask, ..Default::default() };
+        self.admin.update_tenant(request).await.unwrap();
     }
 
     pub async fn verify(&mut self, user_id: &str, identifier: v1::Identifier, verified: bool, by: &str) -> Outcome {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use polynym::directory::ConflictPolicy;
 use polynym::store::conformance::Place;
 use polynym::store::conformance::model;
-use polynym::store::conformance::step::{Action, Etag, NAMES, Step};
+use polynym::store::conformance::step::{Action, Etag, NAMES, POLICIES, Step};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -44,17 +45,39 @@ fn step() -> impl Strategy<Value = Step> {
     let request = prop_oneof![4 => Just(None), 1 => (0..3u8, 0..2u64).prop_map(Some)];
     let room = prop_oneof![3 => Just(100usize), 2 => 1..4usize];
     let elapsed = prop_oneof![6 => 0..1_000i64, 1 => Just(-500), 1 => Just(DAY_AND_HOUR)];
-    (action(), 0..8usize, tenant, etag, request, room, elapsed).prop_map(
-        |(action, user, tenant, etag, request, room, elapsed)| Step {
+    let terms = (etag, request, room, 0..POLICIES, proptest::bool::weighted(0.1));
+    (action(), 0..8usize, tenant, terms, elapsed).prop_map(
+        |(action, user, tenant, (etag, request, room, policies, dry_run), elapsed)| Step {
             action,
             user,
             tenant,
             etag,
             request,
             room,
+            policies,
+            dry_run,
             elapsed,
         },
     )
+}
+
+fn state() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        1 => Just(Action::Disable),
+        1 => Just(Action::Enable),
+        2 => Just(Action::Delete),
+        2 => Just(Action::Undelete),
+        1 => Just(Action::Purge),
+        2 => Just(Action::Tend),
+    ]
+}
+
+fn policy() -> impl Strategy<Value = ConflictPolicy> {
+    prop_oneof![
+        2 => Just(ConflictPolicy::PrimaryWins),
+        2 => Just(ConflictPolicy::SecondaryWins),
+        1 => Just(ConflictPolicy::Fail),
+    ]
 }
 
 fn action() -> impl Strategy<Value = Action> {
@@ -64,10 +87,14 @@ fn action() -> impl Strategy<Value = Action> {
         1 => (0..3u8).prop_map(Action::Rename),
         2 => (0..4usize, proptest::option::of(0..3i64)).prop_map(|(n, value)| Action::Set(n, value)),
         1 => vec(0..4usize, 0..4).prop_map(Action::SetAll),
-        8 => name().prop_map(Action::Link),
+        8 => (name(), any::<bool>(), proptest::bool::weighted(0.2)).prop_map(|(n, verified, primary)| Action::Link(n, verified, primary)),
         5 => name().prop_map(Action::Unlink),
         6 => (name(), name()).prop_map(|(old, new)| Action::Replace(old, new)),
         2 => (name(), any::<bool>()).prop_map(|(n, yes)| Action::Verify(n, yes)),
+        6 => state(),
+        5 => (0..8usize, policy()).prop_map(|(user, policy)| Action::Merge(user, policy)),
+        4 => (0..8usize).prop_map(Action::Unmerge),
+        1 => name().prop_map(Action::Release),
         1 => Just(Action::Reopen),
     ]
 }

@@ -2,9 +2,12 @@
 // Each test binary uses what it needs of this.
 #![allow(dead_code)]
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use polynym::directory::{
-    Change, Consistency, Decision, Draft, DraftIdentity, Error, Limits, Mutation, Store, Tenant, Timestamp, User, View,
-    WireUser,
+    Change, Consistency, Decision, Draft, DraftIdentity, Error, Mutation, Policies, Store, Tenant, Timestamp, User,
+    View, WireUser,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::LocalityId;
@@ -27,21 +30,16 @@ pub fn email(n: usize) -> Identifier {
     email
 }
 
+/// A mutation of a tenant that holds nothing: what is given up is free, and no user ever has too much held for it.
 pub fn mutation(user_id: LocalityId, change: Change) -> Mutation {
-    Mutation {
-        tenant: Tenant::DEFAULT,
-        user_id,
-        etag: None,
-        request: None,
-        time: Timestamp::from_millis(1_767_225_600_000),
-        limits: Limits::default(),
-        change,
-    }
+    let policies = Arc::new(Policies { holds: BTreeMap::new(), ..Policies::default() });
+    let time = Timestamp::from_millis(1_767_225_600_000);
+    Mutation { policies, ..Mutation::new(Tenant::DEFAULT, user_id, time, change) }
 }
 
 pub fn identity(identifier: Identifier) -> DraftIdentity {
     let display = identifier.canonical().to_owned();
-    DraftIdentity { identifier, display, verification: None, primary: false }
+    DraftIdentity::new(identifier, display)
 }
 
 /// The mutation that creates user `n`.

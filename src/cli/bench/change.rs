@@ -37,7 +37,8 @@ impl Work for Create {
     }
 }
 
-/// Links a new handle to one user after the other, and unlinks it again, so that the store does not grow.
+/// Links a new email to one user after the other, and unlinks it again, so that the store does not grow: a email would be
+/// held for the user.
 pub struct Link {
     caller: Caller,
     ids: Arc<Vec<LocalityId>>,
@@ -47,7 +48,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// `ids` are those of the people 0, 1 and so on. The handles' numbers are `first` and every `step`th after it.
+    /// `ids` are those of the people 0, 1 and so on. The emails' numbers are `first` and every `step`th after it.
     pub fn new(caller: Caller, ids: Arc<Vec<LocalityId>>, first: u64, step: u64) -> Self {
         Self { caller, ids, next: first, step, linked: None }
     }
@@ -56,28 +57,28 @@ impl Link {
         let number = self.next;
         self.next += self.step;
         let user = (number & 0xffff_ffff) as usize % self.ids.len();
-        let handle = Identifier { kind: Some(Kind::Handle(format!("link_{number}"))) };
+        let email = Identifier { kind: Some(Kind::Email(format!("link_{number}@example.com"))) };
         let request = LinkIdentityRequest {
             tenant: self.caller.tenant(),
             user_id: self.ids[user].to_string(),
-            identifier: Some(handle.clone()),
+            identifier: Some(email.clone()),
             ..Default::default()
         };
         let answer: Changed = self.caller.unary(LINK, request).await?;
-        let right = self.is_user(user, &answer) && has(&answer, &handle);
-        self.linked = Some((user, handle));
+        let right = self.is_user(user, &answer) && has(&answer, &email);
+        self.linked = Some((user, email));
         Ok(Verdict::right_if(right))
     }
 
-    async fn unlink(&mut self, user: usize, handle: Identifier) -> Result<Verdict, Status> {
+    async fn unlink(&mut self, user: usize, email: Identifier) -> Result<Verdict, Status> {
         let request = UnlinkIdentityRequest {
             tenant: self.caller.tenant(),
             user_id: self.ids[user].to_string(),
-            identifier: Some(handle.clone()),
+            identifier: Some(email.clone()),
             ..Default::default()
         };
         let answer: Changed = self.caller.unary(UNLINK, request).await?;
-        Ok(Verdict::right_if(self.is_user(user, &answer) && !has(&answer, &handle)))
+        Ok(Verdict::right_if(self.is_user(user, &answer) && !has(&answer, &email)))
     }
 
     fn is_user(&mut self, user: usize, answer: &Changed) -> bool {
@@ -85,22 +86,22 @@ impl Link {
     }
 }
 
-fn has(answer: &Changed, handle: &Identifier) -> bool {
-    answer.user.as_ref().is_some_and(|user| user.has(handle))
+fn has(answer: &Changed, email: &Identifier) -> bool {
+    answer.user.as_ref().is_some_and(|user| user.has(email))
 }
 
 impl Work for Link {
     async fn call(&mut self) -> Result<Verdict, Status> {
         match self.linked.take() {
-            Some((user, handle)) => self.unlink(user, handle).await,
+            Some((user, email)) => self.unlink(user, email).await,
             None => self.link().await,
         }
     }
 
     async fn finish(&mut self) {
-        if let Some((user, handle)) = self.linked.take() {
-            // A handle that stays does no harm: the next run takes other ones.
-            let _ = self.unlink(user, handle).await;
+        if let Some((user, email)) = self.linked.take() {
+            // An email that stays does no harm: the next run takes other ones.
+            let _ = self.unlink(user, email).await;
         }
     }
 }

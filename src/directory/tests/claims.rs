@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::super::settle::{Changes, Transition, add_changes};
-use super::{Claim, Record, Tenant, any_user, id, user};
+use super::{Change, Claim, Decision, Draft, Record, Tenant, View, any_user, draft, id, mutation, user};
 use crate::identifier::IdentityKey;
 
 /// The claims of a user, as its identities say.
@@ -20,8 +20,9 @@ fn claims(user: Option<&super::User>) -> BTreeMap<IdentityKey, Claim> {
 
 fn changes(before: Option<&super::User>, after: &super::User) -> Changes {
     let mut changes = Changes::new();
-    let before = before.map(|user| Record { user: user.clone() });
-    add_changes(&mut changes, &Transition { before: before.as_ref(), after: Record { user: after.clone() } });
+    let before = before.map(|user| Record::new(user.clone()));
+    let transition = Transition { before: before.as_ref(), after: Some(Record::new(after.clone())) };
+    add_changes(&mutation(Change::Disable), &mut changes, &transition).unwrap();
     changes
 }
 
@@ -40,6 +41,16 @@ fn claims_are_those_that_only_one_state_has() {
     assert_eq!(of((true, false)), ["default,handle,a"]);
     assert_eq!(of((true, true)), ["default,email,joe@example.com"], "inside of what differs");
     assert!(all.values().flat_map(|(before, after)| [before, after]).flatten().all(|claim| claim.owner == Some(id(1))));
+}
+
+#[test]
+fn a_handle_costs_a_claim_and_its_guard_another() {
+    let names = [("handle:scope", 1), ("handle:joé", 2), ("handle:ѕсоре", 2), ("email:é@example.com", 1)];
+    for (name, count) in names {
+        let creation = mutation(Change::Create(Draft { identities: vec![draft(name)], ..Draft::default() }));
+        let Ok(Decision::Done(effects)) = creation.decide(&View::assuming_free()) else { panic!("{name}") };
+        assert_eq!(effects.claims.len(), count, "{name}");
+    }
 }
 
 proptest! {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Tenant, Timestamp, User, Value, Verification, any_user, id, user};
+use super::{State, Tenant, Timestamp, User, Value, Verification, any_user, id, user};
 
 /// Stores keep users with their etags: another hash would make all of them differ from what is computed anew.
 #[test]
@@ -14,10 +14,15 @@ fn an_etag_is_16_hex_digits_and_the_same_in_every_build() {
     assert_eq!(user.etag(), "7172688bfa999aa8");
 }
 
+fn deleted(delete_time: i64, purge_time: i64) -> State {
+    let [delete_time, purge_time] = [delete_time, purge_time].map(Timestamp::from_millis);
+    State::Deleted { delete_time, purge_time }
+}
+
 #[test]
 fn every_visible_field_counts() {
     let base = user(&["email:joe@example.com", "handle:joe"]);
-    let changes: [fn(&mut User); 16] = [
+    let changes: [fn(&mut User); 20] = [
         |user| user.id = id(2),
         |user| user.tenant = Tenant::parse("other").unwrap(),
         |user| user.display_name = "Joe".to_owned(),
@@ -40,6 +45,10 @@ fn every_visible_field_counts() {
         },
         |user| drop(user.attributes.insert("a".to_owned(), Value::Int(0))),
         |user| drop(user.attributes.insert("a".to_owned(), Value::Bool(false))),
+        |user| user.state = State::Disabled,
+        |user| user.state = State::Merged { into: id(2) },
+        |user| user.state = deleted(1, 2),
+        |user| user.state = deleted(1, 3),
     ];
     let mut etags = vec![base.etag()];
     for change in changes {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::{
     Change, Claim, ClaimWrite, Decision, Draft, DraftIdentity, Error, Identity, Invalid, Limits, Mutation, Needs,
-    Record, Tenant, Timestamp, User, Value, Verification, View,
+    Record, State, Tenant, Timestamp, User, Value, Verification, View,
 };
 use crate::identifier::{Identifier, RULES_VERSION, RawIdentifier};
 use crate::locality::LocalityId;
@@ -32,26 +32,18 @@ fn id(n: u8) -> LocalityId {
 
 fn draft(name: &str) -> DraftIdentity {
     let display = RawIdentifier::from_text(name).unwrap().typed().to_owned();
-    DraftIdentity { identifier: identifier(name), display, verification: None, primary: false }
+    DraftIdentity::new(identifier(name), display)
 }
 
 /// A mutation of user 1 of the default tenant, a second after its creation.
 fn mutation(change: Change) -> Mutation {
-    Mutation {
-        tenant: Tenant::DEFAULT,
-        user_id: id(1),
-        etag: None,
-        request: None,
-        time: Timestamp::from_millis(CREATED + 1_000),
-        limits: Limits::default(),
-        change,
-    }
+    Mutation::new(Tenant::DEFAULT, id(1), Timestamp::from_millis(CREATED + 1_000), change)
 }
 
 /// What a mutation makes of its user, if nobody else has what it takes.
 fn apply(mutation: &Mutation, before: Option<&User>) -> Result<User, Error> {
     let mut view = View::assuming_free();
-    view.add_user(mutation.user_id, before.map(|user| Record { user: user.clone() }));
+    view.add_user(mutation.user_id, before.map(|user| Record::new(user.clone())));
     match mutation.decide(&view)? {
         Decision::Done(effects) => effects.into_outcome().into_user(),
         Decision::Read(needs) => panic!("{needs:?}"),
@@ -126,15 +118,25 @@ fn any_attributes() -> impl Strategy<Value = BTreeMap<String, Value>> {
     btree_map("[a-c][a-c_.-]{0,2}", any_value(), 0..5)
 }
 
+fn any_state() -> impl Strategy<Value = State> {
+    prop_oneof![
+        3 => Just(State::Active),
+        1 => Just(State::Disabled),
+        1 => (any_time(), any_time()).prop_map(|(delete_time, purge_time)| State::Deleted { delete_time, purge_time }),
+        1 => any::<[u8; 16]>().prop_map(|id| State::Merged { into: id.into() }),
+    ]
+}
+
 /// A user with any content, no identifier twice.
 fn any_user() -> impl Strategy<Value = User> {
     let tenant =
         prop_oneof![Just(Tenant::DEFAULT), "[a-z0-9][a-z0-9-]{0,4}".prop_map(|name| Tenant::parse(&name).unwrap())];
-    (any::<[u8; 16]>(), tenant, ".{0,8}", vec(any_identity(), 0..6), any_attributes(), any_time(), any_time()).prop_map(
-        |(id, tenant, display_name, mut identities, attributes, create_time, update_time)| {
+    let times = (any_time(), any_time());
+    (any::<[u8; 16]>(), tenant, ".{0,8}", vec(any_identity(), 0..6), any_attributes(), any_state(), times).prop_map(
+        |(id, tenant, display_name, mut identities, attributes, state, (create_time, update_time))| {
             let mut seen = std::collections::HashSet::new();
             identities.retain(|identity: &Identity| seen.insert(identity.identifier.clone()));
-            User { id: id.into(), tenant, display_name, identities, attributes, create_time, update_time }
+            User { id: id.into(), tenant, display_name, identities, attributes, state, create_time, update_time }
         },
     )
 }

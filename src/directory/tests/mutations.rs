@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use super::{
-    Change, Claim, ClaimWrite, Decision, Draft, Error, Limits, Mutation, Needs, Record, Tenant, Timestamp, Value,
-    Verification, View, any_identifier, any_user, apply, draft, id, identifier, mutation, names, primaries, user,
+    Change, Claim, ClaimWrite, Decision, Draft, Error, Limits, Mutation, Needs, Record, State, Tenant, Timestamp,
+    Value, Verification, View, any_identifier, any_user, apply, draft, id, identifier, mutation, names, primaries,
+    user,
 };
 use crate::directory::{Update, User};
 use crate::identifier::{IdentityKey, Kind, RULES_VERSION};
@@ -84,7 +85,6 @@ fn link_again_keeps_the_identity_but_for_verifying_it() {
     let link_again = |millis, before: &User| {
         let mut again = draft("handle:JOE");
         again.verification = verification(millis);
-        again.primary = true;
         apply(&mutation(Change::Link(again)), Some(before)).unwrap()
     };
     let before = user(&["handle:joe"]);
@@ -142,7 +142,7 @@ fn a_refusal_names_the_field_of_the_key() {
         let mut view = View::assuming_free();
         let before = user(&["handle:old"]);
         let is_new = matches!(mutation.change, Change::Create(_));
-        view.add_user(id(1), Some(Record { user: before }).filter(|_| !is_new));
+        view.add_user(id(1), Some(Record::new(before)).filter(|_| !is_new));
         let claim = Claim { owner: Some(id(2)), guard: false, hold: None, rules_version: RULES_VERSION };
         view.add_claim(IdentityKey::new("default", &identifier(name)), Some(claim));
         match mutation.decide(&view).unwrap_err() {
@@ -169,11 +169,11 @@ fn what_is_missing_is_asked_for() {
         Decision::Done(effects) => panic!("{effects:?}"),
     };
     let mut view = View::default();
-    assert_eq!(reads(&view), Needs { users: vec![id(1)], claims: vec![] });
+    assert_eq!(reads(&view), Needs { users: vec![id(1)], ..Needs::default() });
     assert_eq!(reads(&View::assuming_free()).users, [id(1)]);
-    view.add_user(id(1), Some(Record { user: user(&["handle:joe"]) }));
-    assert_eq!(reads(&view), Needs { users: vec![], claims: vec![key.clone()] });
-    assert_eq!(link.needs(), Needs { users: vec![id(1)], claims: vec![key.clone()] });
+    view.add_user(id(1), Some(Record::new(user(&["handle:joe"]))));
+    assert_eq!(reads(&view), Needs { claims: vec![key.clone()], ..Needs::default() });
+    assert_eq!(link.needs(), Needs { users: vec![id(1)], claims: vec![key.clone()], tenant: false });
     view.add_claim(key.clone(), None);
     let Decision::Done(effects) = link.decide(&view).unwrap() else { panic!() };
     let claim = Claim { owner: Some(id(1)), guard: false, hold: None, rules_version: RULES_VERSION };
@@ -184,7 +184,7 @@ fn what_is_missing_is_asked_for() {
 #[test]
 fn what_changes_nothing_writes_nothing() {
     let mut view = View::default();
-    view.add_user(id(1), Some(Record { user: user(&["handle:joe"]) }));
+    view.add_user(id(1), Some(Record::new(user(&["handle:joe"]))));
     let Decision::Done(effects) = mutation(Change::Link(draft("handle:JOE"))).decide(&view).unwrap() else { panic!() };
     assert!(effects.users.is_empty() && effects.claims.is_empty());
     assert_eq!(effects.into_outcome().into_user().unwrap(), user(&["handle:joe"]));
@@ -210,6 +210,7 @@ proptest! {
         if let (Some(_), Change::Unlink(name) | Change::Replace(name, _) | Change::Verify(name, _)) = (before.identities.first(), &mut change) {
             *name = own.get(&before.identities).identifier.clone();
         }
+        let before = User { state: State::Active, ..before };
         let mutation = Mutation { tenant: before.tenant.clone(), user_id: before.id, ..mutation(change) };
         let Ok(after) = apply(&mutation, Some(&before)) else { return Ok(()) };
         prop_assert_eq!(apply(&mutation, Some(&before)).unwrap(), after.clone(), "not a pure function");

@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::directory::{Consistency, Error, Found, Mutation, Outcome, Resolved, Store, Tenant, WireUser};
+use crate::directory::{
+    Claim, Consistency, Error, Found, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord, Timestamp,
+    WireUser,
+};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 use batch::{Answered, Answers, Group};
@@ -67,6 +70,26 @@ impl Store for Coalesced {
             return self.inner.get(tenant, ids).await;
         }
         Ok(self.users.look_up(tenant, ids).await?.found)
+    }
+
+    async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        self.inner.claims(keys).await
+    }
+
+    async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
+        self.inner.tenant(name).await
+    }
+
+    async fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Error> {
+        self.inner.tenants(prefix, after, limit).await
+    }
+
+    async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
+        self.inner.scan(tenant, after, limit).await
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Error> {
+        self.inner.due(now, limit).await
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {

@@ -1,19 +1,19 @@
 //! What every case starts with: an empty store, ids, a clock, and short ways to say what is to be done.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use super::decoded;
 use super::ensure::equal;
 use super::{Failure, Place};
 use crate::directory::{
-    Change, Consistency, Draft, DraftIdentity, Error, Limits, Mutation, Request, Store, Tenant, Timestamp, User,
+    Change, Claim, Consistency, Draft, DraftIdentity, Error, Mutation, Policies, Request, Store, Tenant, Timestamp,
+    User,
 };
-use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
+use crate::identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 use crate::locality::{Generator, LocalityId, Mode};
-
-/// When the first mutation of a case happens: 2026-01-01T00:00:00Z.
-const START: i64 = 1_767_225_600_000;
 
 /// A store to try, with what is needed to ask it for things.
 pub struct Fixture {
@@ -26,7 +26,7 @@ pub struct Fixture {
 impl Fixture {
     pub async fn new(place: Arc<dyn Place>) -> Result<Self, Failure> {
         let ids = Generator::builder(Mode::Variable).random_origin().build();
-        Ok(Self { store: place.open().await?, ids, place, clock: AtomicI64::new(START) })
+        Ok(Self { store: place.open().await?, ids, place, clock: AtomicI64::new(Timestamp::now().as_millis()) })
     }
 
     /// Closes the store and opens it again.
@@ -38,15 +38,31 @@ impl Fixture {
 
     /// The mutation of a user of the default tenant, a second later than the one before.
     pub fn mutation(&self, user_id: LocalityId, change: Change) -> Mutation {
-        Mutation {
-            tenant: Tenant::DEFAULT,
-            user_id,
-            etag: None,
-            request: None,
-            time: Timestamp::from_millis(self.clock.fetch_add(1_000, Ordering::Relaxed)),
-            limits: Limits::default(),
-            change,
-        }
+        let time = Timestamp::from_millis(self.clock.fetch_add(1_000, Ordering::Relaxed));
+        Mutation { policies: Arc::new(free()), ..Mutation::new(Tenant::DEFAULT, user_id, time, change) }
+    }
+
+    /// When the next mutation happens.
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.clock.load(Ordering::Relaxed))
+    }
+
+    /// Lets time go by until `time`, unless it is later.
+    pub fn wait_until(&self, time: Timestamp) {
+        self.clock.fetch_max(time.as_millis(), Ordering::Relaxed);
+    }
+
+    /// Carries out a change of a user under other policies than the usual ones.
+    pub async fn change_under(&self, policies: &Policies, user: &User, change: Change) -> Result<User, Error> {
+        let policies = Arc::new(policies.clone());
+        self.mutate(Mutation { policies, ..self.mutation(user.id, change) }).await
+    }
+
+    /// What stands under the key of an identifier in its text form.
+    pub async fn claim(&self, name: &str) -> Result<Option<Claim>, Failure> {
+        let claims = self.store.claims(&[key("default", name)?]).await?;
+        equal(&claims.len(), &1, "claims under one key")?;
+        Ok(claims.into_iter().next().flatten())
     }
 
     /// The mutation that creates a user who owns `names`.
@@ -129,6 +145,19 @@ impl Fixture {
     }
 }
 
+/// The policies of most cases: nothing is held, so that what is given up is free.
+pub fn free() -> Policies {
+    Policies { holds: BTreeMap::new(), ..Policies::default() }
+}
+
+/// The usual policies, but for handles held for `days`.
+pub fn holding(days: u64) -> Policies {
+    Policies { holds: BTreeMap::from([(Kind::Handle, DAY * days as u32)]), ..Policies::default() }
+}
+
+/// A day.
+pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Reads the text form of an identifier.
 pub fn identifier(name: &str) -> Result<Identifier, Failure> {
     let parsed = RawIdentifier::from_text(name).map_err(Failure::from);
@@ -144,7 +173,7 @@ pub fn key(tenant: &str, name: &str) -> Result<IdentityKey, Failure> {
 /// An identity that is to be linked, typed as in the text form.
 pub fn draft(name: &str) -> Result<DraftIdentity, Failure> {
     let display = RawIdentifier::from_text(name)?.typed().to_owned();
-    Ok(DraftIdentity { identifier: identifier(name)?, display, verification: None, primary: false })
+    Ok(DraftIdentity::new(identifier(name)?, display))
 }
 
 pub fn create(names: &[&str]) -> Result<Change, Failure> {

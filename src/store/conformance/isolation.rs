@@ -3,8 +3,8 @@
 use super::Failure;
 use super::decoded;
 use super::ensure::{equal, refused, taken};
-use super::fixture::{Fixture, draft, key, link, replace, tenant, unlink};
-use crate::directory::{Change, Consistency, Error, Mutation, Update, User};
+use super::fixture::{Fixture, draft, holding, key, link, replace, tenant, unlink};
+use crate::directory::{Change, ConflictPolicy, Consistency, Error, Mutation, Report, State, Update, User};
 
 async fn create_in(f: &Fixture, name: &str, names: &[&str]) -> Result<User, Failure> {
     Ok(f.mutate(Mutation { tenant: tenant(name)?, ..f.creation(names)? }).await?)
@@ -51,6 +51,38 @@ pub async fn no_change_reaches_another_tenant(f: Fixture) -> Result<(), Failure>
     }
     f.is_kept(&user).await?;
     equal(&owner_in(&f, "other", "handle:mallory").await?, &None, "the owner of what was refused")
+}
+
+pub async fn nothing_in_a_life_reaches_another_tenant(f: Fixture) -> Result<(), Failure> {
+    let (user, other) = (f.create(&["handle:joe"]).await?, create_in(&f, "other", &["handle:joe"]).await?);
+    let changes = [
+        Change::Disable,
+        Change::Enable,
+        Change::Delete,
+        Change::Undelete,
+        Change::Purge,
+        Change::Merge(other.id, ConflictPolicy::PrimaryWins),
+        Change::Unmerge(other.id),
+        Change::Renormalize(draft("handle:joe")?.identifier),
+    ];
+    for change in changes {
+        let mutation = Mutation { tenant: tenant("other")?, ..f.mutation(user.id, change) };
+        refused(f.mutate(mutation).await, &Error::UserNotFound)?;
+    }
+    let stranger = Change::Merge(other.id, ConflictPolicy::PrimaryWins);
+    refused(f.change(&user, stranger).await, &Error::UserNotFound)?;
+    let deleted = f.change(&user, Change::Delete).await?;
+    let State::Deleted { purge_time, .. } = deleted.state else { return Err("it is not deleted".into()) };
+    let tend = Mutation { time: purge_time, tenant: tenant("other")?, ..f.mutation(user.id, Change::Tend) };
+    equal(&f.store.mutate(tend).await?.report, &Report::Nothing, "what became of another tenant's user")?;
+    let user = f.change(&user, Change::Undelete).await?;
+    f.change_under(&holding(1), &user, unlink("handle:joe")?).await?;
+    let release = Change::Release(draft("handle:joe")?.identifier);
+    let release = Mutation { tenant: tenant("third")?, ..f.mutation(f.ids.next_id(), release) };
+    refused(f.mutate(release).await, &Error::NotHeld)?;
+    let user = f.change(&user, link("handle:joe")?).await?;
+    f.is_kept(&user).await?;
+    equal(&owner_in(&f, "other", "handle:joe").await?, &Some(other), "the owner in the other tenant")
 }
 
 pub async fn an_id_is_given_once(f: Fixture) -> Result<(), Failure> {

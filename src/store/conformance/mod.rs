@@ -5,17 +5,25 @@ mod concurrency;
 mod decoded;
 mod ensure;
 mod fixture;
+mod holding;
 mod invariants;
 mod isolation;
 mod linking;
+mod lookalikes;
+mod merging;
 pub mod model;
 mod quantity;
 mod reading;
+mod renormalizing;
 mod replacing;
 mod requests;
+mod states;
 pub mod step;
 mod survival;
+mod tenants;
+mod unmerging;
 mod updating;
+mod verifying;
 
 use std::any::type_name;
 use std::error::Error;
@@ -76,6 +84,10 @@ where
 
 /// All cases. A case that is not listed here does not compile: it would be dead code.
 pub fn cases() -> Vec<Case> {
+    [of_reads(), of_changes(), of_lives(), of_merges(), of_tenants()].into_iter().flatten().collect()
+}
+
+fn of_reads() -> Vec<Case> {
     vec![
         case(reading::every_kind_and_value_comes_back),
         case(reading::display_stays_as_typed),
@@ -84,9 +96,23 @@ pub fn cases() -> Vec<Case> {
         case(reading::extremes_come_back),
         case(isolation::tenants_share_nothing),
         case(isolation::no_change_reaches_another_tenant),
+        case(isolation::nothing_in_a_life_reaches_another_tenant),
         case(isolation::an_id_is_given_once),
         case(isolation::separators_in_values_keep_keys_apart),
         case(isolation::spellings_of_one_identifier_collide),
+        case(quantity::identities_are_limited),
+        case(quantity::attributes_are_limited),
+        case(quantity::a_lowered_limit_only_stops_growth),
+        case(quantity::a_batch_is_answered_in_order),
+        case(quantity::large_users_come_back),
+        case(survival::everything_survives_closing),
+        case(survival::requests_survive_closing),
+        case(survival::an_open_store_says_so),
+    ]
+}
+
+fn of_changes() -> Vec<Case> {
+    vec![
         case(linking::link_gives_an_identity),
         case(linking::link_again_changes_nothing),
         case(linking::link_of_anothers_is_refused),
@@ -108,11 +134,11 @@ pub fn cases() -> Vec<Case> {
         case(updating::verify_sets_and_clears),
         case(updating::an_etag_is_enforced),
         case(updating::times_never_go_back),
-        case(quantity::identities_are_limited),
-        case(quantity::attributes_are_limited),
-        case(quantity::a_lowered_limit_only_stops_growth),
-        case(quantity::a_batch_is_answered_in_order),
-        case(quantity::large_users_come_back),
+        case(verifying::a_verified_identity_takes_the_place_of_another),
+        case(verifying::a_verified_identity_takes_no_verified_one),
+        case(verifying::a_new_user_takes_from_several),
+        case(verifying::the_mark_of_the_primary_identity_can_be_moved_and_kept),
+        case(verifying::the_last_identity_can_be_kept),
         case(requests::a_repeated_create_makes_one_user),
         case(requests::a_repeated_change_happens_once),
         case(requests::a_request_id_names_one_request),
@@ -128,8 +154,81 @@ pub fn cases() -> Vec<Case> {
         case(concurrency::a_refused_mutation_among_others_leaves_nothing),
         case(concurrency::names_that_everyone_wants_have_one_owner),
         case(concurrency::a_caller_that_goes_away_leaves_all_or_nothing),
-        case(survival::everything_survives_closing),
-        case(survival::requests_survive_closing),
-        case(survival::an_open_store_says_so),
+    ]
+}
+
+fn of_lives() -> Vec<Case> {
+    vec![
+        case(states::disable_and_enable_change_the_state_alone),
+        case(states::a_deleted_user_owns_what_it_owned_and_can_come_back),
+        case(states::who_was_disabled_comes_back_disabled),
+        case(states::a_deleted_user_is_not_changed),
+        case(states::states_of_nobody_are_refused),
+        case(states::who_is_to_be_purged_by_now_is_gone),
+        case(states::purge_leaves_nothing_but_what_is_held_for_nobody),
+        case(states::purge_needs_no_deletion_and_can_be_sent_again),
+        case(states::deleted_users_are_purged_when_their_time_comes),
+        case(states::a_repeated_change_of_state_happens_once),
+        case(states::of_many_deletions_one_happens),
+        case(holding::what_is_given_up_is_held_for_its_owner),
+        case(holding::a_hold_ends_to_the_millisecond),
+        case(holding::who_takes_back_after_the_hold_is_one_among_others),
+        case(holding::a_replaced_identifier_is_held_like_an_unlinked_one),
+        case(holding::other_policies_leave_a_hold_as_it_is),
+        case(holding::a_hold_can_be_ended),
+        case(holding::what_is_held_for_nobody_can_be_released),
+        case(holding::holds_of_a_user_are_limited),
+        case(holding::what_one_tenant_holds_is_free_in_another),
+        case(holding::among_many_the_former_owner_gets_it_back),
+        case(lookalikes::of_two_that_look_alike_the_first_wins),
+        case(lookalikes::a_guard_resolves_to_nobody),
+        case(lookalikes::ascii_handles_reserve_nothing_else),
+        case(lookalikes::a_guard_goes_with_its_handle),
+        case(lookalikes::a_guard_is_held_like_its_handle),
+        case(lookalikes::a_tenant_can_do_without_guards),
+        case(lookalikes::look_alikes_of_another_tenant_do_not_matter),
+    ]
+}
+
+fn of_merges() -> Vec<Case> {
+    vec![
+        case(merging::a_merged_user_is_part_of_the_primary),
+        case(merging::the_secondary_can_win),
+        case(merging::a_merge_can_be_made_to_fail),
+        case(merging::a_preview_tells_what_a_merge_would_do),
+        case(merging::bad_merges_are_refused),
+        case(merging::a_merged_user_is_not_changed),
+        case(merging::a_repeated_merge_happens_once),
+        case(merging::chains_of_merges_lead_to_one_user),
+        case(merging::purging_a_primary_purges_what_is_part_of_it),
+        case(merging::a_disabled_user_can_be_merged),
+        case(merging::what_was_held_for_the_secondary_is_held_for_the_primary),
+        case(merging::of_two_merges_into_each_other_one_happens),
+        case(merging::a_merge_and_a_purge_at_once_leave_nothing_behind),
+        case(merging::merges_among_other_changes_keep_identifiers_apart),
+        case(unmerging::an_undone_merge_leaves_both_as_they_were),
+        case(unmerging::an_unmerge_survives_closing_and_gives_back_the_state),
+        case(unmerging::what_has_changed_since_is_told),
+        case(unmerging::a_merge_is_undone_once),
+        case(unmerging::a_dry_run_undoes_nothing),
+        case(unmerging::an_undo_ends_with_its_time),
+        case(unmerging::a_repeated_unmerge_happens_once),
+        case(unmerging::a_chain_is_undone_from_its_end),
+        case(unmerging::holds_go_back_with_their_user),
+    ]
+}
+
+fn of_tenants() -> Vec<Case> {
+    vec![
+        case(tenants::a_tenant_is_made_and_changed),
+        case(tenants::an_etag_of_a_tenant_is_enforced),
+        case(tenants::a_repeated_change_of_a_tenant_happens_once),
+        case(tenants::a_dry_run_changes_no_tenant),
+        case(tenants::tenants_are_listed_by_name),
+        case(renormalizing::an_old_identity_moves_to_the_present_rules),
+        case(renormalizing::an_old_identity_that_collides_stays),
+        case(renormalizing::a_dry_run_moves_nothing),
+        case(renormalizing::moving_gives_a_handle_its_guard),
+        case(renormalizing::a_scan_meets_every_user_of_a_tenant_once),
     ]
 }

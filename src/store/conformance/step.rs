@@ -1,13 +1,18 @@
 //! The steps of a run against the [`model`](super::model): data alone, so that a failing run can be made shorter.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::Failure;
-use super::fixture::{draft, identifier};
-use crate::directory::{Change, Draft, DraftIdentity, Timestamp, Update, Value, Verification};
+use super::fixture::{DAY, draft, identifier};
+use crate::directory::{
+    Change, ConflictPolicy, Draft, DraftIdentity, Policies, Timestamp, Update, Value, Verification,
+};
+use crate::identifier::Kind;
+use crate::locality::LocalityId;
 
-/// What users can own here: few, so that they meet, and some in two spellings.
-pub const NAMES: [&str; 12] = [
+/// What users can own here: few, so that they meet, some in two spellings, and some that look like each other.
+pub const NAMES: [&str; 16] = [
     "email:joe@example.com",
     "email:Joe@EXAMPLE.com",
     "email:eve@example.com",
@@ -15,6 +20,10 @@ pub const NAMES: [&str; 12] = [
     "handle:@JOE",
     "handle:eve",
     "handle:é",
+    "handle:scope",
+    "handle:ѕсоре",
+    "handle:ёхо",
+    "handle:ëxo",
     "phone:+14155552300",
     "phone:+1 (415) 555-2300",
     "social:github/1",
@@ -23,6 +32,8 @@ pub const NAMES: [&str; 12] = [
 ];
 pub(super) const TENANTS: [&str; 2] = ["default", "default-2"];
 pub(super) const ATTRIBUTES: [&str; 4] = ["a", "a.b", "b", "c"];
+/// How many policies there are to choose from.
+pub const POLICIES: usize = 4;
 
 /// One operation, told in numbers that mean something whatever happened before.
 #[derive(Clone, Debug)]
@@ -37,13 +48,17 @@ pub struct Step {
     pub etag: Etag,
     /// The request id that it carries, and the fingerprint.
     pub request: Option<(u8, u64)>,
-    /// How many identities, and attributes, a user may have.
+    /// How much a user may have of anything that is limited.
     pub room: usize,
+    /// Under which policies.
+    pub policies: usize,
+    /// Whether it is a dry run.
+    pub dry_run: bool,
     /// How many milliseconds after the step before; a clock can step back.
     pub elapsed: i64,
 }
 
-/// What a [`Step`] does. Names are positions in [`NAMES`].
+/// What a [`Step`] does. Names are positions in [`NAMES`], other users are numbered like [`Step::user`].
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Creates a user who owns these, the last of them as a primary identity where this is set.
@@ -54,14 +69,32 @@ pub enum Action {
     Set(usize, Option<i64>),
     /// Sets all attributes at once.
     SetAll(Vec<usize>),
-    /// Links.
-    Link(usize),
+    /// Links, verified, and as the primary identity.
+    Link(usize, bool, bool),
     /// Unlinks.
     Unlink(usize),
     /// Replaces the first by the second.
     Replace(usize, usize),
     /// Says that it is verified, or that it is not.
     Verify(usize, bool),
+    /// Disables.
+    Disable,
+    /// Enables.
+    Enable,
+    /// Deletes.
+    Delete,
+    /// Undeletes.
+    Undelete,
+    /// Purges.
+    Purge,
+    /// Does what is due.
+    Tend,
+    /// Merges another user into this one.
+    Merge(usize, ConflictPolicy),
+    /// Undoes that.
+    Unmerge(usize),
+    /// Ends a hold.
+    Release(usize),
     /// Closes the store and opens it again.
     Reopen,
 }
@@ -79,9 +112,26 @@ pub enum Etag {
     Wrong,
 }
 
+/// The policies with this number. No time ends near another: runs go forward by a little over a day, or by next to
+/// nothing.
+pub(super) fn policies(n: usize) -> Policies {
+    let hold = BTreeMap::from([(Kind::Handle, 2 * DAY), (Kind::Email, 4 * DAY)]);
+    let windows = |restore, undo| Policies { restore_window: restore, undo_window: undo, ..Policies::default() };
+    match n {
+        0 => Policies { holds: BTreeMap::new(), ..windows(3 * DAY, 2 * DAY) },
+        1 => Policies { holds: hold, ..windows(3 * DAY, 6 * DAY) },
+        2 => Policies { holds: hold, verified_wins: true, keep_primary: true, ..windows(6 * DAY, 2 * DAY) },
+        _ => Policies { holds: hold, allow_lookalikes: true, keep_last: true, ..windows(DAY / 2, Duration::ZERO) },
+    }
+}
+
 impl Action {
-    /// The change of a user that this stands for; none where it is not about a user.
-    pub(super) fn change(&self, now: Timestamp) -> Result<Option<Change>, Failure> {
+    /// The change that this stands for; none where it is not about the directory. `other` gives a user by its number.
+    pub(super) fn change(
+        &self,
+        now: Timestamp,
+        other: impl Fn(usize) -> LocalityId,
+    ) -> Result<Option<Change>, Failure> {
         let verification = Verification { time: now, by: "model".to_owned() };
         let update = |mask: &str, name: String, attributes| -> Result<Change, Failure> {
             Ok(Change::Update(Update::from_mask(Some(&[mask.to_owned()]), name, attributes)?))
@@ -91,13 +141,28 @@ impl Action {
                 let identities = drafts(names, *primary)?;
                 Change::Create(Draft { identities, ..Draft::default() })
             }
-            Action::Rename(name) => update("display_name", name.to_string(), BTreeMap::new())?,
+            Action::Rename(name) => {
+                let name = Some(name).filter(|name| **name > 0).map(ToString::to_string);
+                update("display_name", name.unwrap_or_default(), BTreeMap::new())?
+            }
             Action::Set(n, value) => update(&format!("attributes.{}", ATTRIBUTES[*n]), String::new(), set(*n, *value))?,
             Action::SetAll(numbers) => update("attributes", String::new(), all(numbers))?,
-            Action::Link(n) => Change::Link(draft(NAMES[*n])?),
+            Action::Link(n, verified, primary) => {
+                let verification = verified.then_some(verification);
+                Change::Link(DraftIdentity { verification, primary: *primary, ..draft(NAMES[*n])? })
+            }
             Action::Unlink(n) => Change::Unlink(identifier(NAMES[*n])?),
             Action::Replace(old, new) => Change::Replace(identifier(NAMES[*old])?, draft(NAMES[*new])?),
             Action::Verify(n, yes) => Change::Verify(identifier(NAMES[*n])?, yes.then_some(verification)),
+            Action::Disable => Change::Disable,
+            Action::Enable => Change::Enable,
+            Action::Delete => Change::Delete,
+            Action::Undelete => Change::Undelete,
+            Action::Purge => Change::Purge,
+            Action::Tend => Change::Tend,
+            Action::Merge(user, policy) => Change::Merge(other(*user), *policy),
+            Action::Unmerge(user) => Change::Unmerge(other(*user)),
+            Action::Release(n) => Change::Release(identifier(NAMES[*n])?),
             Action::Reopen => return Ok(None),
         }))
     }

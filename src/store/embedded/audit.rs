@@ -11,7 +11,7 @@ use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetada
 
 use super::error::{Fault, OpenError};
 use super::open::{Open, Opener};
-use super::schema::{IDENTITIES, USERS, decode_claim, decode_user, encode_claim};
+use super::schema::{HOLD_TIMES, IDENTITIES, USERS, decode_claim, decode_user, encode_claim};
 use crate::directory::{Claim, ClaimWrite, Error, Timestamp};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -54,6 +54,7 @@ impl Audit {
         {
             let users = transaction.open_table(USERS)?;
             let mut claims = transaction.open_table(IDENTITIES)?;
+            let mut hold_times = transaction.open_table(HOLD_TIMES)?;
             for suspect in suspects {
                 let moment = look(&users, &claims, suspect)?;
                 let write = remedy(suspect, &moment, Timestamp::now());
@@ -64,6 +65,9 @@ impl Audit {
                     Some(ClaimWrite::Delete) => drop(claims.remove(key)?),
                     Some(ClaimWrite::Insert(claim) | ClaimWrite::Update(claim)) => {
                         claims.insert(key, encode_claim(&claim).as_slice())?;
+                        if let Some(until) = claim.hold {
+                            hold_times.insert((until.as_millis(), key), ())?;
+                        }
                     }
                 }
             }

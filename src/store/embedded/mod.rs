@@ -32,7 +32,10 @@ pub use audit::Audit;
 pub use error::OpenError;
 pub use status::{Status, status};
 
-use crate::directory::{ANSWER_BYTES, Consistency, Error, Found, Mutation, Outcome, Resolved, Store, Tenant, WireUser};
+use crate::directory::{
+    ANSWER_BYTES, Claim, Consistency, Error, Found, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord,
+    Timestamp, WireUser,
+};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 use error::{Fault, Trouble, chain};
@@ -122,6 +125,12 @@ impl Embedded {
         Ok(found)
     }
 
+    fn on_snapshot<T>(&self, look: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Error> {
+        let snapshot = self.published.load();
+        let snapshot = snapshot.as_ref().ok_or_else(|| self.closed())?;
+        self.guarded(snapshot, || look(snapshot))
+    }
+
     /// Looks something up, and gives the snapshot up where that tells that all of it is in trouble.
     fn guarded<T>(&self, snapshot: &Arc<Snapshot>, look_up: impl FnOnce() -> Result<T, Fault>) -> Result<T, Error> {
         // The database panics where a page that it trusts makes no sense.
@@ -172,6 +181,36 @@ impl Store for Embedded {
 
     async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
         self.read(ids, |snapshot, id| snapshot.get(tenant, *id), |user| user.as_bytes().len()).await
+    }
+
+    async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        self.read(keys, |snapshot, key| snapshot.claim(key), |_| 0).await
+    }
+
+    async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
+        self.on_snapshot(|snapshot| snapshot.tenant(name))
+    }
+
+    async fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Error> {
+        self.on_snapshot(|snapshot| snapshot.tenants(prefix, after, limit))
+    }
+
+    async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
+        let (mut users, mut after) = (Vec::new(), after);
+        loop {
+            let scanned = self.on_snapshot(|snapshot| snapshot.scan(tenant, after, TURN))?;
+            users.extend(scanned.users);
+            after = scanned.last;
+            if after.is_none() || users.len() >= limit {
+                users.truncate(limit);
+                return Ok(users);
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Error> {
+        self.on_snapshot(|snapshot| snapshot.due(now, limit))
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {

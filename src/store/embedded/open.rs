@@ -11,7 +11,7 @@ use super::error::{Fault, OpenError};
 use super::file::{Gate, StoreFile};
 use super::header;
 use super::lock::{FileId, Locker};
-use super::schema::{IDENTITIES, META, REQUEST_TIMES, REQUESTS, USERS, VERSION};
+use super::schema::{DUE, HOLD_TIMES, IDENTITIES, META, REQUEST_TIMES, REQUESTS, TENANTS, USERS, VERSION};
 
 const FILE: &str = "directory.redb";
 /// How the name of a file begins that is to become a store.
@@ -195,6 +195,9 @@ fn initialise(database: &Database) -> Result<(), redb::Error> {
     transaction.open_table(IDENTITIES)?;
     transaction.open_table(REQUESTS)?;
     transaction.open_table(REQUEST_TIMES)?;
+    transaction.open_table(TENANTS)?;
+    transaction.open_table(DUE)?;
+    transaction.open_table(HOLD_TIMES)?;
     Ok(transaction.commit()?)
 }
 
@@ -213,5 +216,8 @@ fn check_tables(database: &Database) -> Result<(), redb::Error> {
     transaction.open_table(IDENTITIES)?;
     transaction.open_table(REQUESTS)?;
     transaction.open_table(REQUEST_TIMES)?;
+    transaction.open_table(TENANTS)?;
+    transaction.open_table(DUE)?;
+    transaction.open_table(HOLD_TIMES)?;
     Ok(())
 }

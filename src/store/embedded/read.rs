@@ -1,13 +1,14 @@
 //! Point reads on a snapshot: the state after the last group of mutations that is safe on disk.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata};
 
 use super::error::Fault;
 use super::hints::Hints;
-use super::schema::{IDENTITIES, USERS, resolves_to, wire_user};
-use crate::directory::{Found, Tenant, WireUser};
+use super::schema::{DUE, IDENTITIES, TENANTS, USERS, decode_claim, decode_user, resolves_to, wire_user};
+use crate::directory::{Claim, Found, Record, Tenant, TenantRecord, Timestamp, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -16,7 +17,18 @@ use crate::locality::LocalityId;
 pub struct Snapshot {
     users: ReadOnlyTable<&'static [u8; 16], &'static [u8]>,
     identities: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    tenants: ReadOnlyTable<&'static str, &'static [u8]>,
+    due: ReadOnlyTable<(i64, &'static [u8; 16]), ()>,
     hints: Arc<Hints>,
+}
+
+/// A part of all users.
+#[derive(Default)]
+pub struct Scanned {
+    /// Those of one tenant.
+    pub users: Vec<Record>,
+    /// Where to go on; none where there are no more.
+    pub last: Option<LocalityId>,
 }
 
 impl Snapshot {
@@ -26,12 +38,13 @@ impl Snapshot {
         let transaction = database.begin_read()?;
         let users = transaction.open_table(USERS)?;
         let identities = transaction.open_table(IDENTITIES)?;
+        let (tenants, due) = (transaction.open_table(TENANTS)?, transaction.open_table(DUE)?);
         let keys = identities.len()?;
         let hints = match before.map(|snapshot| &snapshot.hints) {
             Some(hints) if !hints.is_small_for(keys) => hints.clone(),
             _ => Arc::new(Hints::new(keys, hint_bytes)),
         };
-        Ok(Self { users, identities, hints })
+        Ok(Self { users, identities, tenants, due, hints })
     }
 
     /// The user who owns `key`.
@@ -60,6 +73,60 @@ impl Snapshot {
     /// The user of `tenant` with this id.
     pub fn get(&self, tenant: &Tenant, id: LocalityId) -> Result<Option<WireUser>, Fault> {
         Ok(self.user(id)?.filter(|user| user.tenant() == tenant.as_str().as_bytes()))
+    }
+
+    /// What stands under `key`.
+    pub fn claim(&self, key: &IdentityKey) -> Result<Option<Claim>, Fault> {
+        self.identities.get(key.as_str().as_bytes())?.map(|claim| decode_claim(claim.value())).transpose()
+    }
+
+    /// The tenant with this name.
+    pub fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Fault> {
+        let tenant = self.tenants.get(name.as_str())?.map(|tenant| TenantRecord::decode(tenant.value()));
+        tenant.transpose().map_err(Fault::damaged)
+    }
+
+    /// The tenants whose names start with `prefix` and come after `after`.
+    pub fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Fault> {
+        let mut found = Vec::new();
+        for entry in self.tenants.range(prefix.max(after)..)? {
+            let (name, tenant) = entry?;
+            if found.len() == limit || !name.value().starts_with(prefix) {
+                break;
+            }
+            if name.value() > after {
+                found.push(TenantRecord::decode(tenant.value()).map_err(Fault::damaged)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Looks at the next `count` users of all tenants after `after`: those of `tenant`, and the last one looked at, if
+    /// there are more.
+    pub fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, count: usize) -> Result<Scanned, Fault> {
+        let start = after.map_or(Bound::Unbounded, |id| Bound::Excluded(*id.as_bytes()));
+        let range = (start.as_ref(), Bound::<&[u8; 16]>::Unbounded);
+        let mut scanned = Scanned::default();
+        for (n, entry) in self.users.range::<&[u8; 16]>(range)?.take(count).enumerate() {
+            let (id, record) = entry?;
+            if wire_user(record.value())?.tenant() == tenant.as_str().as_bytes() {
+                scanned.users.push(decode_user(record.value())?);
+            }
+            scanned.last = (n + 1 == count).then(|| LocalityId::from(*id.value()));
+        }
+        Ok(scanned)
+    }
+
+    /// Users about whom something is to be done by `now`, with their tenants.
+    pub fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Fault> {
+        let mut found = Vec::new();
+        for entry in self.due.range(..=(now.as_millis(), &[0xff; 16]))?.take(limit) {
+            let id = LocalityId::from(*entry?.0.value().1);
+            let user = self.user(id)?.ok_or_else(|| Fault::damaged("a user who is due and not there"))?;
+            let tenant = std::str::from_utf8(user.tenant()).map_err(Fault::damaged)?;
+            found.push((Tenant::parse(tenant).map_err(Fault::damaged)?, id));
+        }
+        Ok(found)
     }
 
     fn user(&self, id: LocalityId) -> Result<Option<WireUser>, Fault> {

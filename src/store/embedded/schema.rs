@@ -11,7 +11,7 @@ use crate::directory::{Claim, Record, Timestamp, WireUser, wire_fields};
 use crate::locality::LocalityId;
 
 /// The version of what this module describes. A store with another one is not opened.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
 /// What the store says of itself: `schema` has [`VERSION`].
 pub const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
@@ -23,6 +23,13 @@ pub const IDENTITIES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("
 pub const REQUESTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("requests");
 /// Time of a request, in milliseconds, and its key: what to forget first.
 pub const REQUEST_TIMES: TableDefinition<'_, (i64, &str), ()> = TableDefinition::new("request_times");
+/// Name of a tenant to its [`TenantRecord`](crate::directory::TenantRecord).
+pub const TENANTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("tenants");
+/// When something is to be done about a user, in milliseconds, and the user's id.
+pub const DUE: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinition::new("due");
+/// When a hold ends, in milliseconds, and its key: what to sweep first. There are also entries of holds that were ended
+/// before their time, or were followed by others.
+pub const HOLD_TIMES: TableDefinition<'_, (i64, &[u8]), ()> = TableDefinition::new("hold_times");
 
 /// The bytes of a claim on an identity that a user owns: 16 of the user's id, then the version of the rules that made the
 /// key. Any other claim has [`FLAGS`] and a time after them. Numbers are big-endian.

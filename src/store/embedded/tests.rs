@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use super::file::tests::faults::Failing;
 use super::lock::FileId;
 use super::{Embedded, Options};
-use crate::directory::{
-    Change, Consistency, Draft, DraftIdentity, Error, Limits, Mutation, Outcome, Store, Tenant, Timestamp,
-};
+use crate::directory::{Change, Consistency, Draft, DraftIdentity, Error, Mutation, Outcome, Store, Tenant, Timestamp};
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
 use crate::locality::LocalityId;
 
@@ -27,17 +25,9 @@ fn handle(n: u32) -> Identifier {
 }
 
 fn creation(n: u32) -> Mutation {
-    let identity =
-        DraftIdentity { identifier: handle(n), display: format!("user{n}"), verification: None, primary: false };
-    Mutation {
-        tenant: Tenant::DEFAULT,
-        user_id: id(n),
-        etag: None,
-        request: None,
-        time: Timestamp::from_millis(1_767_225_600_000),
-        limits: Limits::default(),
-        change: Change::Create(Draft { identities: vec![identity], ..Draft::default() }),
-    }
+    let identities = vec![DraftIdentity::new(handle(n), format!("user{n}"))];
+    let change = Change::Create(Draft { identities, ..Draft::default() });
+    Mutation::new(Tenant::DEFAULT, id(n), Timestamp::from_millis(1_767_225_600_000), change)
 }
 
 async fn is_there(store: &Embedded, n: u32) -> Result<bool, Error> {

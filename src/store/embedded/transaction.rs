@@ -6,9 +6,13 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::error::Fault;
 use super::schema::{
-    IDENTITIES, REQUEST_TIMES, REQUESTS, RequestRecord, USERS, decode_claim, decode_user, encode_claim, encode_user,
+    DUE, HOLD_TIMES, IDENTITIES, REQUEST_TIMES, REQUESTS, RequestRecord, TENANTS, USERS, decode_claim, decode_user,
+    encode_claim, encode_user,
 };
-use crate::directory::{ClaimWrite, Decision, Effects, Error, Mutation, Needs, Outcome, Request, Timestamp, View};
+use crate::directory::{
+    Claim, ClaimWrite, Decision, Effects, Error, Mutation, Needs, Outcome, Record, Request, TenantRecord, Timestamp,
+    View,
+};
 use crate::locality::LocalityId;
 
 pub struct Tables<'t> {
@@ -16,6 +20,9 @@ pub struct Tables<'t> {
     identities: Table<'t, &'static [u8], &'static [u8]>,
     requests: Table<'t, &'static str, &'static [u8]>,
     request_times: Table<'t, (i64, &'static str), ()>,
+    tenants: Table<'t, &'static str, &'static [u8]>,
+    due: Table<'t, (i64, &'static [u8; 16]), ()>,
+    hold_times: Table<'t, (i64, &'static [u8]), ()>,
 }
 
 impl<'t> Tables<'t> {
@@ -25,6 +32,9 @@ impl<'t> Tables<'t> {
             identities: transaction.open_table(IDENTITIES)?,
             requests: transaction.open_table(REQUESTS)?,
             request_times: transaction.open_table(REQUEST_TIMES)?,
+            tenants: transaction.open_table(TENANTS)?,
+            due: transaction.open_table(DUE)?,
+            hold_times: transaction.open_table(HOLD_TIMES)?,
         })
     }
 
@@ -36,10 +46,9 @@ impl<'t> Tables<'t> {
             None => None,
         };
         let mut view = View::default();
-        let mut needs =
-            again.map_or_else(|| mutation.needs(), |subject| Needs { users: vec![subject], claims: vec![] });
+        let mut needs = if again.is_some() { Needs::default() } else { mutation.needs() };
         let effects = loop {
-            self.read(needs, &mut view)?;
+            self.read(mutation, needs, &mut view)?;
             let decision = match again {
                 Some(subject) => mutation.decide_again(subject, &view),
                 None => mutation.decide(&view),
@@ -50,7 +59,7 @@ impl<'t> Tables<'t> {
                 Err(refused) => return Ok(Err(refused)),
             }
         };
-        self.write(&effects)?;
+        self.write(mutation, &view, &effects)?;
         if let Some(request) = mutation.request.as_ref().filter(|_| again.is_none()) {
             self.remember(request, effects.subject, mutation.time)?;
         }
@@ -58,7 +67,7 @@ impl<'t> Tables<'t> {
     }
 
     /// Adds to the view what the decision needs.
-    fn read(&self, needs: Needs, view: &mut View) -> Result<(), Fault> {
+    fn read(&self, mutation: &Mutation, needs: Needs, view: &mut View) -> Result<(), Fault> {
         for id in needs.users {
             let record = self.users.get(id.as_bytes())?.map(|record| decode_user(record.value()));
             view.add_user(id, record.transpose()?);
@@ -67,21 +76,53 @@ impl<'t> Tables<'t> {
             let claim = self.identities.get(key.as_str().as_bytes())?.map(|claim| decode_claim(claim.value()));
             view.add_claim(key, claim.transpose()?);
         }
+        if needs.tenant {
+            let tenant = self.tenants.get(mutation.tenant.as_str())?.map(|tenant| TenantRecord::decode(tenant.value()));
+            view.set_tenant(tenant.transpose().map_err(Fault::damaged)?);
+        }
         Ok(())
     }
 
-    fn write(&mut self, effects: &Effects) -> Result<(), Fault> {
+    fn write(&mut self, mutation: &Mutation, view: &View, effects: &Effects) -> Result<(), Fault> {
         for (key, write) in &effects.claims {
             let key = key.as_str().as_bytes();
             match write {
-                ClaimWrite::Insert(claim) | ClaimWrite::Update(claim) => {
-                    self.identities.insert(key, encode_claim(claim).as_slice())?
-                }
-                ClaimWrite::Delete => self.identities.remove(key)?,
-            };
+                ClaimWrite::Insert(claim) | ClaimWrite::Update(claim) => self.write_claim(key, claim)?,
+                ClaimWrite::Delete => drop(self.identities.remove(key)?),
+            }
         }
         for record in &effects.users {
             self.users.insert(record.id().as_bytes(), encode_user(record).as_slice())?;
+            self.schedule(record.id(), view.user(record.id()).and_then(Record::due), record.due())?;
+        }
+        for id in &effects.removed {
+            self.users.remove(id.as_bytes())?;
+            self.schedule(*id, view.user(*id).and_then(Record::due), None)?;
+        }
+        if let Some(tenant) = &effects.tenant {
+            self.tenants.insert(mutation.tenant.as_str(), tenant.encode().as_slice())?;
+        }
+        Ok(())
+    }
+
+    fn write_claim(&mut self, key: &[u8], claim: &Claim) -> Result<(), Fault> {
+        self.identities.insert(key, encode_claim(claim).as_slice())?;
+        if let Some(until) = claim.hold {
+            self.hold_times.insert((until.as_millis(), key), ())?;
+        }
+        Ok(())
+    }
+
+    /// Notes when something is to be done about a user, in the place of when it was to be done before.
+    fn schedule(&mut self, id: LocalityId, before: Option<Timestamp>, due: Option<Timestamp>) -> Result<(), Fault> {
+        if before == due {
+            return Ok(());
+        }
+        if let Some(before) = before {
+            self.due.remove((before.as_millis(), id.as_bytes()))?;
+        }
+        if let Some(due) = due {
+            self.due.insert((due.as_millis(), id.as_bytes()), ())?;
         }
         Ok(())
     }
@@ -110,31 +151,50 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Forgets requests whose time is over: a few for each mutation, so that forgetting keeps up and never takes long.
-    pub fn forget_requests(&mut self, mutations: &[Mutation]) -> Result<(), Fault> {
+    /// Forgets requests whose time is over, and claims whose hold is: a few for each mutation, so that forgetting keeps up
+    /// and never takes long.
+    pub fn sweep(&mut self, mutations: &[Mutation]) -> Result<(), Fault> {
         let Some(now) = mutations.iter().map(|mutation| mutation.time.as_millis()).max() else { return Ok(()) };
         for _ in 0..mutations.len() * 2 {
-            let Some((time, key)) = self.oldest_request()? else { break };
-            if time + Request::LIFETIME_MILLIS > now {
+            let request = self.forget_request(now)?;
+            if !self.forget_hold(now)? && !request {
                 break;
             }
-            self.request_times.remove((time, key.as_str()))?;
-            self.forget(time, &key)?;
         }
         Ok(())
     }
 
-    fn oldest_request(&self) -> Result<Option<(i64, String)>, Fault> {
+    /// Whether there was a request whose time is over. One that was sent again after that has a later record, which stays.
+    fn forget_request(&mut self, now: i64) -> Result<bool, Fault> {
         let oldest = self.request_times.first()?;
-        Ok(oldest.map(|(entry, _)| (entry.value().0, entry.value().1.to_owned())))
+        let Some((time, key)) = oldest.map(|(entry, _)| (entry.value().0, entry.value().1.to_owned())) else {
+            return Ok(false);
+        };
+        if time + Request::LIFETIME_MILLIS > now {
+            return Ok(false);
+        }
+        self.request_times.remove((time, key.as_str()))?;
+        let record = self.requests.get(key.as_str())?.map(|record| RequestRecord::decode(record.value()));
+        if record.transpose().map_err(Fault::damaged)?.is_some_and(|record| record.time == time) {
+            self.requests.remove(key.as_str())?;
+        }
+        Ok(true)
     }
 
-    /// A request that was sent again after its time was over has a later record, which stays.
-    fn forget(&mut self, time: i64, key: &str) -> Result<(), Fault> {
-        let record = self.requests.get(key)?.map(|record| RequestRecord::decode(record.value()));
-        if record.transpose().map_err(Fault::damaged)?.is_some_and(|record| record.time == time) {
-            self.requests.remove(key)?;
+    /// Whether there was a hold that is over. A claim that is held no longer, or for longer, stays.
+    fn forget_hold(&mut self, now: i64) -> Result<bool, Fault> {
+        let oldest = self.hold_times.first()?;
+        let Some((until, key)) = oldest.map(|(entry, _)| (entry.value().0, entry.value().1.to_owned())) else {
+            return Ok(false);
+        };
+        if until > now {
+            return Ok(false);
         }
-        Ok(())
+        self.hold_times.remove((until, key.as_slice()))?;
+        let claim = self.identities.get(key.as_slice())?.map(|claim| decode_claim(claim.value()));
+        if claim.transpose()?.is_some_and(|claim| claim.hold == Some(Timestamp::from_millis(until))) {
+            self.identities.remove(key.as_slice())?;
+        }
+        Ok(true)
     }
 }

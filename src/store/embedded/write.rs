@@ -161,9 +161,9 @@ fn commit(open: &Open, mutations: &[Mutation], outcomes: &mut Vec<Answer>) -> Re
             outcome => outcome?,
         });
     }
-    match tables.forget_requests(mutations) {
-        Err(fault @ Fault::Damaged(_)) => tracing::error!(cause = chain(&fault), "a request cannot be forgotten"),
-        forgotten => forgotten?,
+    match tables.sweep(mutations) {
+        Err(fault @ Fault::Damaged(_)) => tracing::error!(cause = chain(&fault), "what is over cannot be forgotten"),
+        swept => swept?,
     }
     drop(tables);
     open.commit(transaction)

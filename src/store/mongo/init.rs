@@ -10,7 +10,7 @@ use mongodb::options::{Acknowledgment, ReadConcern, WriteConcern};
 use super::cluster::Cluster;
 use super::connect::connect;
 use super::error::{Fault, OpenError};
-use super::schema::{ID, IDENTITIES, META, RULES, SCHEMA, VERSION};
+use super::schema::{ID, IDENTITIES, META, RULES, SCHEMA, TENANTS, VERSION};
 use super::shape::{index, validator};
 use super::spread::{self, Range};
 use super::survey::{Found, obstacle, survey};
@@ -97,7 +97,7 @@ async fn make(database: &Database, found: &Found, progress: &(dyn Fn(&str) + Syn
         }
     };
     database.run_command(command).await?;
-    progress(&format!("{name}: the index by which the server forgets them was made"));
+    progress(&format!("{name}: its index was made"));
     Ok(())
 }
 
@@ -132,6 +132,8 @@ async fn shard(
         }
         let ranges = match name {
             IDENTITIES => spread::of_claims(&tenants, shards.len()),
+            // They are few, and servers remember them.
+            TENANTS => continue,
             _ => spread::of_ids(shards.len()),
         };
         place(cluster, name, &ranges, &shards, progress).await?;

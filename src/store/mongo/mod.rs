@@ -1,6 +1,7 @@
 //! The store on MongoDB, a replica set or a sharded cluster: users by their ids and claims by their keys, in two
 //! collections sharded on `_id`. A look-up is two reads, each routed to one shard; a mutation is one transaction.
 
+mod admin;
 mod audit;
 mod cluster;
 mod connect;
@@ -29,7 +30,9 @@ pub use error::OpenError;
 pub use init::{InitOptions, init};
 pub use status::{CollectionStatus, ShardStatus, Status, status};
 
-use crate::directory::{Consistency, Error, Mutation, Outcome, Resolved, Store, Tenant, WireUser};
+use crate::directory::{
+    Claim, Consistency, Error, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord, Timestamp, WireUser,
+};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 use error::Fault;
@@ -67,6 +70,7 @@ struct Collections {
     users: Collection<RawDocumentBuf>,
     identities: Collection<RawDocumentBuf>,
     requests: Collection<RawDocumentBuf>,
+    tenants: Collection<RawDocumentBuf>,
     timeout: Duration,
 }
 
@@ -106,6 +110,7 @@ impl Collections {
             users: database.collection(schema::USERS),
             identities: database.collection(schema::IDENTITIES),
             requests: database.collection(schema::REQUESTS),
+            tenants: database.collection(schema::TENANTS),
             database,
             timeout,
         }
@@ -131,6 +136,31 @@ impl Store for Mongo {
     async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
         let _permit = self.permit()?;
         Ok(self.collections.get(tenant, ids).await?)
+    }
+
+    async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        let _permit = self.permit()?;
+        Ok(self.collections.claims(keys).await?)
+    }
+
+    async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
+        let _permit = self.permit()?;
+        Ok(self.collections.tenant(name).await?)
+    }
+
+    async fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Error> {
+        let _permit = self.permit()?;
+        Ok(self.collections.tenants(prefix, after, limit).await?)
+    }
+
+    async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
+        let _permit = self.permit()?;
+        Ok(self.collections.scan(tenant, after, limit).await?)
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Error> {
+        let _permit = self.permit()?;
+        Ok(self.collections.due(now, limit).await?)
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {

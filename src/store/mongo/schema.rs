@@ -7,19 +7,21 @@ use mongodb::bson::{Binary, Bson, DateTime, Document, RawBsonRef, RawDocument, d
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::error::Fault;
-use crate::directory::{Claim, Record, Request, Timestamp, WireUser};
+use crate::directory::{Claim, Record, Request, Tenant, TenantRecord, Timestamp, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
 /// The version of what this module describes.
-pub const VERSION: i64 = 1;
+pub const VERSION: i64 = 2;
 
-/// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`PRIVATE`].
+/// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`PRIVATE`], [`DUE`].
 pub const USERS: &str = "users";
 /// Claims by their identity keys: [`USER`], [`RULES`], [`GUARD`], [`HOLD`].
 pub const IDENTITIES: &str = "identities";
 /// Requests that were carried out, by a hash of their keys: [`USER`], [`FINGERPRINT`], [`TIME`].
 pub const REQUESTS: &str = "requests";
+/// Tenants by their names: [`REVISION`], [`POLICIES`].
+pub const TENANTS: &str = "tenants";
 /// What the store says of itself: the document [`SCHEMA`] has [`RULES`], the version of the schema.
 pub const META: &str = "meta";
 /// The document of [`META`] without which there is no store.
@@ -27,7 +29,7 @@ pub const SCHEMA: &str = "schema";
 
 /// The key of every collection, and what it is sharded on.
 pub const ID: &str = "_id";
-/// Of a user: a number that every write raises, so that two transactions that change a user conflict.
+/// Of a user or a tenant: a number that every write raises, so that two transactions that change it conflict.
 pub const REVISION: &str = "r";
 /// Of a user: the name of its tenant.
 pub const TENANT: &str = "t";
@@ -35,6 +37,10 @@ pub const TENANT: &str = "t";
 pub const WIRE: &str = "w";
 /// Of a user: what answers do not show; absent where there is nothing of that.
 pub const PRIVATE: &str = "x";
+/// Of a user: when something is to be done about it; absent where nothing is.
+pub const DUE: &str = "d";
+/// Of a tenant: its policies and times.
+pub const POLICIES: &str = "p";
 /// Of a claim: the version of the rules that made its key. Of the schema: its version.
 pub const RULES: &str = "v";
 /// Of a claim or a request: the user's id. A claim of nobody has none.
@@ -103,7 +109,33 @@ pub fn user_document(record: &Record, revision: i64) -> Document {
     if !private.is_empty() {
         document.insert(PRIVATE, bytes(private));
     }
+    if let Some(due) = record.due() {
+        document.insert(DUE, date(due));
+    }
     document
+}
+
+/// The document of a tenant.
+pub fn tenant_document(tenant: &TenantRecord, revision: i64) -> Document {
+    doc! { ID: tenant.name.as_str(), REVISION: revision, POLICIES: bytes(tenant.encode()) }
+}
+
+/// A tenant as it is kept, and its revision.
+pub fn read_tenant(document: &RawDocument) -> Result<(TenantRecord, i64), Fault> {
+    let policies = document.get_binary(POLICIES).map_err(Fault::damaged)?.bytes;
+    let tenant = TenantRecord::decode(policies).map_err(Fault::damaged)?;
+    Ok((tenant, document.get_i64(REVISION).map_err(Fault::damaged)?))
+}
+
+/// The user that is due, and its tenant.
+pub fn read_due(document: &RawDocument) -> Result<(Tenant, LocalityId), Fault> {
+    let tenant = document.get_str(TENANT).map_err(Fault::damaged)?;
+    Ok((Tenant::parse(tenant).map_err(Fault::damaged)?, read_id(document, ID)?))
+}
+
+/// An instant as MongoDB's.
+pub fn date(time: Timestamp) -> Bson {
+    Bson::DateTime(DateTime::from_millis(time.as_millis()))
 }
 
 fn bytes(bytes: Vec<u8>) -> Bson {
@@ -120,7 +152,7 @@ pub fn claim_document(key: &IdentityKey, claim: &Claim) -> Document {
         document.insert(GUARD, true);
     }
     if let Some(until) = claim.hold {
-        document.insert(HOLD, DateTime::from_millis(until.as_millis()));
+        document.insert(HOLD, date(until));
     }
     document
 }
@@ -148,7 +180,7 @@ pub fn request_document(request: &Request, subject: LocalityId, time: Timestamp)
         ID: request_id(request),
         USER: id_value(subject),
         FINGERPRINT: request.fingerprint as i64,
-        TIME: DateTime::from_millis(time.as_millis()),
+        TIME: date(time),
     }
 }
 

@@ -1,16 +1,19 @@
-//! The shape that the server holds a store's collections to: validators, and the index by which it forgets requests.
+//! The shape that the server holds a store's collections to: validators, and the indexes by which it finds what is due and
+//! forgets what is over.
 
 use mongodb::bson::{Document, doc};
 
 use super::schema::{
-    FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, PRIVATE, REQUESTS, REVISION, RULES, TENANT, TIME, USER, USERS, WIRE,
+    DUE, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, POLICIES, PRIVATE, REQUESTS, REVISION, RULES, TENANT, TENANTS, TIME,
+    USER, USERS, WIRE,
 };
 use crate::directory::Request;
 
 /// The collections of a store, all sharded on `_id`, in the order in which they are made.
-pub const COLLECTIONS: [&str; 3] = [USERS, IDENTITIES, REQUESTS];
+pub const COLLECTIONS: [&str; 4] = [USERS, IDENTITIES, REQUESTS, TENANTS];
 
-/// How much longer requests are kept than was promised, in seconds: the servers' clocks differ from those that dated them.
+/// How much longer requests and holds are kept than need be, in seconds: the servers' clocks differ from those that dated
+/// them.
 const GRACE: i64 = 60 * 60;
 
 /// What the server lets into a collection. It is there to stop other programs' mistakes: fields that a later version adds
@@ -25,6 +28,7 @@ pub fn validator(collection: &str) -> Document {
                 TENANT: { "bsonType": "string" },
                 WIRE: { "bsonType": "binData" },
                 PRIVATE: { "bsonType": "binData" },
+                DUE: { "bsonType": "date" },
             },
         ),
         IDENTITIES => (
@@ -35,6 +39,14 @@ pub fn validator(collection: &str) -> Document {
                 RULES: { "bsonType": "int" },
                 GUARD: { "bsonType": "bool" },
                 HOLD: { "bsonType": "date" },
+            },
+        ),
+        TENANTS => (
+            vec![ID, REVISION, POLICIES],
+            doc! {
+                ID: { "bsonType": "string" },
+                REVISION: { "bsonType": "long" },
+                POLICIES: { "bsonType": "binData" },
             },
         ),
         _ => (
@@ -50,8 +62,14 @@ pub fn validator(collection: &str) -> Document {
     doc! { "$jsonSchema": { "bsonType": "object", "required": required, "properties": properties } }
 }
 
-/// The index of a collection beside that of `_id`: the one by which the server forgets requests.
+/// The index of a collection beside that of `_id`. Those of users and claims have an entry only for what is due or held,
+/// which costs the others nothing.
 pub fn index(collection: &str) -> Option<Document> {
     let seconds = Request::LIFETIME_MILLIS / 1_000 + GRACE;
-    (collection == REQUESTS).then(|| doc! { "key": { TIME: 1 }, "name": "t_1", "expireAfterSeconds": seconds })
+    match collection {
+        USERS => Some(doc! { "key": { DUE: 1 }, "name": "d_1", "sparse": true }),
+        IDENTITIES => Some(doc! { "key": { HOLD: 1 }, "name": "h_1", "sparse": true, "expireAfterSeconds": GRACE }),
+        REQUESTS => Some(doc! { "key": { TIME: 1 }, "name": "t_1", "expireAfterSeconds": seconds }),
+        _ => None,
+    }
 }

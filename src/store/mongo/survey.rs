@@ -125,7 +125,7 @@ impl Found {
             missing.push(format!("the validator of {name}"));
         }
         if !self.is_indexed() {
-            missing.push(format!("the index by which the server forgets {name}"));
+            missing.push(format!("the index of {name}"));
         }
         if on_cluster && self.key.is_none() {
             missing.push(format!("the sharding of {name}"));

@@ -15,9 +15,9 @@ use super::Collections;
 use super::error::Fault;
 use super::schema::{
     ID, IDENTITIES, REVISION, StoredRequest, StoredUser, by_id, claim_document, id_value, key_value, read_claim,
-    request_document, request_id, user_document,
+    read_tenant, request_document, request_id, tenant_document, user_document,
 };
-use crate::directory::{ClaimWrite, Effects, Needs, Record, Request, Timestamp, View};
+use crate::directory::{ClaimWrite, Effects, Mutation, Needs, Record, Request, TenantRecord, Timestamp, View};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -29,6 +29,8 @@ pub struct Transaction<'c> {
     session: ClientSession,
     /// The revisions of the users that were read.
     revisions: HashMap<LocalityId, i64>,
+    /// The revision of the tenant that was read.
+    tenant_revision: Option<i64>,
 }
 
 impl<'c> Transaction<'c> {
@@ -42,18 +44,26 @@ impl<'c> Transaction<'c> {
             .max_commit_time(time);
         let mut session = collections.client.start_session().causal_consistency(false).await?;
         session.start_transaction().with_options(options.build()).await?;
-        Ok(Self { collections, session, revisions: HashMap::new() })
+        Ok(Self { collections, session, revisions: HashMap::new(), tenant_revision: None })
     }
 
     /// Adds to the view what the decision needs.
-    pub async fn read(&mut self, needs: Needs, view: &mut View) -> Result<(), Fault> {
+    pub async fn read(&mut self, mutation: &Mutation, needs: Needs, view: &mut View) -> Result<(), Fault> {
         for id in needs.users {
             let document = self.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
             let stored = document.map(|document| StoredUser::read(&document)).transpose()?;
             self.revisions.extend(stored.as_ref().map(|stored| (id, stored.revision)));
             view.add_user(id, stored.map(|stored| stored.decode()).transpose()?);
         }
-        self.read_claims(needs.claims, view).await
+        self.read_claims(needs.claims, view).await?;
+        if needs.tenant {
+            let name = mutation.tenant.as_str();
+            let document = self.find_one(&self.collections.tenants, doc! { ID: name }).await?;
+            let stored = document.map(|document| read_tenant(&document)).transpose()?;
+            self.tenant_revision = stored.as_ref().map(|(_, revision)| *revision);
+            view.set_tenant(stored.map(|(tenant, _)| tenant));
+        }
+        Ok(())
     }
 
     async fn read_claims(&mut self, keys: Vec<IdentityKey>, view: &mut View) -> Result<(), Fault> {
@@ -99,7 +109,14 @@ impl<'c> Transaction<'c> {
                 Some(revision) => self.replace_user(record, *revision).await?,
             }
         }
-        self.write_claims(&effects.claims).await
+        for id in &effects.removed {
+            self.delete_user(*id).await?;
+        }
+        self.write_claims(&effects.claims).await?;
+        match &effects.tenant {
+            Some(tenant) => self.write_tenant(tenant).await,
+            None => Ok(()),
+        }
     }
 
     /// Writes claims, all deletions before all insertions.
@@ -137,6 +154,24 @@ impl<'c> Transaction<'c> {
         let filter = doc! { ID: id_value(record.id()), REVISION: revision };
         let document = raw(&user_document(record, revision + 1))?;
         let replaced = self.collections.users.replace_one(filter, document).session(&mut self.session).await?;
+        all_there(replaced.matched_count, 1)
+    }
+
+    async fn delete_user(&mut self, id: LocalityId) -> Result<(), Fault> {
+        let filter = doc! { ID: id_value(id), REVISION: self.revisions.get(&id).copied() };
+        let deleted = self.collections.users.delete_one(filter).session(&mut self.session).await?;
+        all_there(deleted.deleted_count, 1)
+    }
+
+    async fn write_tenant(&mut self, tenant: &TenantRecord) -> Result<(), Fault> {
+        let tenants = &self.collections.tenants;
+        let Some(revision) = self.tenant_revision else {
+            tenants.insert_one(raw(&tenant_document(tenant, 0))?).session(&mut self.session).await?;
+            return Ok(());
+        };
+        let filter = doc! { ID: tenant.name.as_str(), REVISION: revision };
+        let document = raw(&tenant_document(tenant, revision + 1))?;
+        let replaced = tenants.replace_one(filter, document).session(&mut self.session).await?;
         all_there(replaced.matched_count, 1)
     }
 

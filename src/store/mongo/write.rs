@@ -12,7 +12,7 @@ use super::Collections;
 use super::error::Fault;
 use super::schema::{ID, StoredRequest, StoredUser, id_value, request_id};
 use super::transaction::Transaction;
-use crate::directory::{Decision, Effects, Error, Mutation, Needs, Outcome, Request, Timestamp, User, View};
+use crate::directory::{Decision, Effects, Error, Mutation, Needs, Outcome, Report, Request, Timestamp, User, View};
 use crate::locality::LocalityId;
 
 /// The first pause before a transaction is begun again, and the longest.
@@ -94,12 +94,21 @@ impl Collections {
         let happened = async {
             match &mutation.request {
                 Some(request) => self.is_remembered(mutation, request, subject).await,
-                None => self.user(subject).await.map(|user| user.is_some() && user == outcome.user),
+                None => self.is_done(mutation, subject, &outcome).await,
             }
         };
         match timeout(self.timeout, happened).await {
             Ok(Ok(true)) => Ok(outcome),
             Ok(_) | Err(_) => Err(Error::OutcomeUnknown(fault.into())),
+        }
+    }
+
+    /// Whether what there is now is what the mutation would have left.
+    async fn is_done(&self, mutation: &Mutation, subject: LocalityId, outcome: &Outcome) -> Result<bool, Fault> {
+        match &outcome.report {
+            Report::Tenant(tenant) => Ok(self.tenant(&mutation.tenant).await?.as_ref() == Some(tenant)),
+            Report::Purged(_) => Ok(self.user(subject).await?.is_none()),
+            _ => Ok(self.user(subject).await?.is_some_and(|user| Some(user) == outcome.user)),
         }
     }
 
@@ -126,16 +135,12 @@ async fn statements(
     transaction: &mut Transaction<'_>,
     mutation: &Mutation,
     assume_free: bool,
-) -> Result<Effects, Failure> {
+) -> Result<Box<Effects>, Failure> {
     let again = repeated(transaction, mutation).await?;
     let mut view = if assume_free { View::assuming_free() } else { View::default() };
-    let mut needs = match again {
-        Some(subject) => Needs { users: vec![subject], claims: Vec::new() },
-        None if assume_free => Needs::default(),
-        None => mutation.needs(),
-    };
+    let mut needs = if assume_free || again.is_some() { Needs::default() } else { mutation.needs() };
     let effects = loop {
-        transaction.read(needs, &mut view).await?;
+        transaction.read(mutation, needs, &mut view).await?;
         let decision = match again {
             Some(subject) => mutation.decide_again(subject, &view),
             None => mutation.decide(&view),

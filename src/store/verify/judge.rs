@@ -9,7 +9,7 @@ use crate::directory::{Claim, ClaimWrite, Timestamp};
 pub fn judge(suspect: &Suspect, moment: &Moment, now: Timestamp) -> Option<Fault> {
     match suspect.side {
         Side::Listed => judge_listed(suspect, moment, now),
-        Side::Claimed => judge_claimed(suspect, moment),
+        Side::Claimed => judge_claimed(suspect, moment, now),
     }
 }
 
@@ -59,9 +59,9 @@ fn is_over(claim: &Claim, now: Timestamp) -> bool {
 }
 
 /// Of a user who cannot be read, nothing is known of what it lists.
-fn judge_claimed(suspect: &Suspect, moment: &Moment) -> Option<Fault> {
+fn judge_claimed(suspect: &Suspect, moment: &Moment, now: Timestamp) -> Option<Fault> {
     let Stood::There(claim) = &moment.claim else { return None };
-    if claim.owner != suspect.user {
+    if claim.owner != suspect.user || is_over(claim, now) {
         return None;
     }
     match &moment.user {

@@ -21,7 +21,7 @@ use super::runtime;
 use super::sharded::Sharded;
 
 /// The collections that are sharded on a cluster.
-const COLLECTIONS: [&str; 3] = ["users", "identities", "requests"];
+const COLLECTIONS: [&str; 4] = ["users", "identities", "requests", "tenants"];
 
 /// How long a database rests before another test gets it: a mutation whose caller went away may still be under way.
 const REST: Duration = Duration::from_secs(1);

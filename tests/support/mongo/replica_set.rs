@@ -54,7 +54,12 @@ impl ReplicaSet {
     pub(super) async fn start_as(name: &str, layout: Layout, binary: &std::path::Path, roles: &[&str]) -> Self {
         let cache = layout.cache.to_string();
         let fixed = ["--replSet", name, "--dbpath", ".", "--wiredTigerCacheSizeGB", &cache];
-        let parameters = ["enableTestCommands=1", "diagnosticDataCollectionEnabled=false", "orphanCleanupDelaySecs=1"];
+        let parameters = [
+            "enableTestCommands=1",
+            "diagnosticDataCollectionEnabled=false",
+            "orphanCleanupDelaySecs=1",
+            "ttlMonitorSleepSecs=1",
+        ];
         let parameters = parameters.iter().flat_map(|parameter| ["--setParameter", parameter]);
         let arguments: Vec<_> =
             fixed.into_iter().chain(parameters).chain(roles.iter().copied()).map(str::to_owned).collect();

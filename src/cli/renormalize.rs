@@ -1,0 +1,67 @@
+//! `polynym renormalize`.
+
+use clap::Args;
+
+use super::Failure;
+use super::client::Session;
+use super::identifier;
+use super::output::{self, printable};
+use crate::config::{Client, Flags};
+use crate::proto::v1::{RenormalizeRequest, RenormalizeResponse, renormalize_response::Problem};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  polynym renormalize --dry-run
+  polynym renormalize --tenant acme";
+
+#[derive(Args)]
+pub struct Renormalize {
+    /// Tell what would collide or fail, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Go on where a run was broken off: the token that it printed last.
+    #[arg(long, value_name = "TOKEN", default_value = "")]
+    from: String,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+pub async fn run(command: Renormalize) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let (tenant, validate_only, page_token) = (session.tenant(), command.dry_run, command.from);
+    // Without the time that other calls are given: this one takes as long as there are users.
+    let request = RenormalizeRequest { tenant, validate_only, page_token };
+    let mut answers = session.admin().renormalize(request).await?.into_inner();
+    let mut last = RenormalizeResponse::default();
+    loop {
+        match answers.message().await {
+            Ok(Some(answer)) => {
+                print(&session, &answer)?;
+                last = answer;
+            }
+            Ok(None) => break,
+            Err(status) => {
+                eprintln!("broken off: go on with --from {}", printable(&last.page_token));
+                return Err(status.into());
+            }
+        }
+    }
+    if !session.json() {
+        let moved = if command.dry_run { "would be moved" } else { "were moved" };
+        let RenormalizeResponse { users, moved: count, failed, .. } = last;
+        output::print(&format!("{users} users, {count} identities {moved}, {failed} cannot be\n"))?;
+    }
+    if last.failed > 0 { Err(Failure::Told) } else { Ok(()) }
+}
+
+fn print(session: &Session, answer: &RenormalizeResponse) -> Result<(), Failure> {
+    if session.json() {
+        return output::print_message("RenormalizeResponse", answer);
+    }
+    for Problem { user_id, identifier, reason, message } in &answer.problems {
+        let identifier = identifier::text(identifier.as_ref());
+        let (user, reason, message) = (printable(user_id), printable(reason), printable(message));
+        output::print(&format!("{user} {identifier}: {reason}, {message}\n"))?;
+    }
+    Ok(())
+}

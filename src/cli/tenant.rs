@@ -1,0 +1,270 @@
+//! `polynym tenant`.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use comfy_table::Table;
+use prost_types::{Duration as ProtoDuration, FieldMask};
+
+use super::Failure;
+use super::client::{Session, request_id};
+use super::output::{self, printable};
+use crate::config::{Client, Flags};
+use crate::identifier::Kind;
+use crate::proto::v1::{
+    GetTenantRequest, GetTenantResponse, Holds, ListTenantsRequest, Policies, Tenant as Message, UpdateTenantRequest,
+};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  polynym tenant get
+  polynym tenant set --tenant acme --hold handle=90d --hold email=7d --verified-wins on";
+
+const GET: &str = "Example:\n  polynym tenant get --tenant acme";
+const SET: &str = "\
+Examples:
+  polynym tenant set --tenant acme
+  polynym tenant set --tenant acme --hold handle=90d --hold email=7d --verified-wins on --undo-window 14d";
+const LIST: &str = "Example:\n  polynym tenant list";
+
+/// How many tenants are asked for at once.
+const PAGE: i32 = 1_000;
+
+#[derive(Subcommand)]
+pub enum Tenant {
+    /// Show a tenant with its policies.
+    #[command(after_help = GET)]
+    Get(Get),
+    /// Change a tenant's policies, or make the tenant.
+    #[command(after_help = SET)]
+    Set(Set),
+    /// List the tenants.
+    #[command(after_help = LIST)]
+    List(Get),
+}
+
+#[derive(Args)]
+pub struct Get {
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Args)]
+pub struct Set {
+    /// For how long identifiers of a kind are held for their former owners: 30d, 12h; 0d for not at all. May be given again.
+    #[arg(long = "hold", value_name = "KIND=TIME", value_parser = hold)]
+    holds: Vec<(Kind, Duration)>,
+    /// Identities that are not verified do not resolve.
+    #[arg(long, value_enum)]
+    hide_unverified: Option<Switch>,
+    /// A verified identity takes the place of another user's that is not verified.
+    #[arg(long, value_enum)]
+    verified_wins: Option<Switch>,
+    /// A primary identity cannot be unlinked while the user has others of its kind.
+    #[arg(long, value_enum)]
+    keep_primary_identity: Option<Switch>,
+    /// A user's last identity cannot be unlinked.
+    #[arg(long, value_enum)]
+    keep_last_identity: Option<Switch>,
+    /// Handles may look like other handles.
+    #[arg(long, value_enum)]
+    allow_lookalikes: Option<Switch>,
+    /// For how long a deleted user can be restored: 30d, 12h.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    restore_window: Option<Duration>,
+    /// For how long a merge can be undone: 7d, 12h.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    undo_window: Option<Duration>,
+    /// Show what would be, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Change the tenant only if this is its etag.
+    #[arg(long, default_value = "")]
+    etag: String,
+    /// A UUID that names this call: sent again with it, the call happens once at most.
+    #[arg(long, value_name = "UUID")]
+    request_id: Option<String>,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+const UNITS: [(&str, u64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+
+/// A length of time, such as `30d`, `12h`, `5m` or `10s`.
+fn time(text: &str) -> Result<Duration, String> {
+    let found = UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
+    let seconds = found.and_then(|(number, seconds)| number.parse::<u64>().ok()?.checked_mul(*seconds));
+    seconds.map(Duration::from_secs).ok_or_else(|| "write a time such as 30d, 12h, 5m or 10s".to_owned())
+}
+
+fn hold(text: &str) -> Result<(Kind, Duration), String> {
+    let (kind, length) = text.split_once('=').ok_or("write KIND=TIME, as in handle=30d")?;
+    let kind = kind.parse().map_err(|_| "a kind is one of email, handle, phone, social and url")?;
+    Ok((kind, time(length)?))
+}
+
+pub async fn run(command: Tenant) -> Result<(), Failure> {
+    match command {
+        Tenant::Get(command) => get(command).await,
+        Tenant::Set(command) => set(command).await,
+        Tenant::List(command) => list(command).await,
+    }
+}
+
+async fn get(command: Get) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let request = GetTenantRequest { tenant: session.tenant() };
+    let answer = session.admin().get_tenant(session.request(request)).await?.into_inner();
+    show(&session, answer.tenant)
+}
+
+async fn set(command: Set) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let request_id = request_id(command.request_id.as_deref());
+    let (policies, paths) = policies(&command);
+    let request = UpdateTenantRequest {
+        tenant: session.tenant(),
+        policies: Some(policies),
+        update_mask: Some(FieldMask { paths }),
+        etag: command.etag,
+        request_id: request_id.clone(),
+        validate_only: command.dry_run,
+    };
+    let send = |request| {
+        let mut admin = session.admin();
+        async move { admin.update_tenant(request).await }
+    };
+    show(&session, session.mutate(&request_id, request, send).await?.tenant)
+}
+
+/// What is given, and what of the policies that is.
+fn policies(command: &Set) -> (Policies, Vec<String>) {
+    let mut paths = Vec::new();
+    let mut switch = |name: &str, value: Option<Switch>| {
+        paths.extend(value.map(|_| name.to_owned()));
+        matches!(value, Some(Switch::On))
+    };
+    let mut policies = Policies {
+        hide_unverified: switch("hide_unverified", command.hide_unverified),
+        verified_wins: switch("verified_wins", command.verified_wins),
+        keep_primary_identity: switch("keep_primary_identity", command.keep_primary_identity),
+        keep_last_identity: switch("keep_last_identity", command.keep_last_identity),
+        allow_lookalikes: switch("allow_lookalikes", command.allow_lookalikes),
+        ..Policies::default()
+    };
+    let mut window = |name: &str, value: Option<Duration>| {
+        paths.extend(value.map(|_| name.to_owned()));
+        value.map(span)
+    };
+    policies.restore_window = window("restore_window", command.restore_window);
+    policies.undo_window = window("undo_window", command.undo_window);
+    let holds = policies.holds.get_or_insert_default();
+    for (kind, time) in &command.holds {
+        *hold_of(holds, *kind) = Some(span(*time));
+        paths.push(format!("holds.{kind}"));
+    }
+    (policies, paths)
+}
+
+const fn hold_of(holds: &mut Holds, kind: Kind) -> &mut Option<ProtoDuration> {
+    match kind {
+        Kind::Email => &mut holds.email,
+        Kind::Handle => &mut holds.handle,
+        Kind::Phone => &mut holds.phone,
+        Kind::Social => &mut holds.social,
+        Kind::Url => &mut holds.url,
+    }
+}
+
+fn span(time: Duration) -> ProtoDuration {
+    ProtoDuration { seconds: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), nanos: 0 }
+}
+
+async fn list(command: Get) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let mut table = output::table(["tenant", "created", "policies changed"]);
+    let mut page_token = String::new();
+    loop {
+        let request = ListTenantsRequest { tenant: String::new(), page_size: PAGE, page_token };
+        let answer = session.admin().list_tenants(session.request(request)).await?.into_inner();
+        for tenant in &answer.tenants {
+            if session.json() {
+                output::print_message("Tenant", tenant)?;
+            }
+            let times = [&tenant.create_time, &tenant.update_time];
+            let [created, changed] = times.map(|time| time.as_ref().map(ToString::to_string).unwrap_or_default());
+            table.add_row([printable(&tenant.tenant).into_owned(), created, changed]);
+        }
+        page_token = answer.next_page_token;
+        if page_token.is_empty() {
+            break;
+        }
+    }
+    if session.json() { Ok(()) } else { output::print_table(&table) }
+}
+
+fn show(session: &Session, tenant: Option<Message>) -> Result<(), Failure> {
+    if session.json() {
+        return output::print_message("GetTenantResponse", &GetTenantResponse { tenant });
+    }
+    output::print_table(&fields(&tenant.unwrap_or_default()))
+}
+
+fn fields(tenant: &Message) -> Table {
+    let policies = tenant.policies.unwrap_or_default();
+    let mut holds = policies.holds.unwrap_or_default();
+    let mut table = output::table(["tenant", &printable(&tenant.tenant)]);
+    let mut row = |name: &str, value: String| {
+        table.add_row([name.to_owned(), value]);
+    };
+    for kind in Kind::ALL {
+        if let Some(time) = hold_of(&mut holds, kind) {
+            row(&format!("{kind}s are held for"), length(time));
+        }
+    }
+    let on = |on: bool| if on { "on" } else { "off" }.to_owned();
+    row("hide unverified", on(policies.hide_unverified));
+    row("verified wins", on(policies.verified_wins));
+    row("keep primary identity", on(policies.keep_primary_identity));
+    row("keep last identity", on(policies.keep_last_identity));
+    row("allow look-alikes", on(policies.allow_lookalikes));
+    row("deleted users are kept for", length(&policies.restore_window.unwrap_or_default()));
+    row("merges can be undone for", length(&policies.undo_window.unwrap_or_default()));
+    row("created", tenant.create_time.as_ref().map(ToString::to_string).unwrap_or_default());
+    row("policies changed", tenant.update_time.as_ref().map(ToString::to_string).unwrap_or_default());
+    row("etag", printable(&tenant.etag).into_owned());
+    table
+}
+
+/// A length of time in the largest unit that leaves nothing over.
+fn length(time: &ProtoDuration) -> String {
+    let even = |(_, seconds): &&(&str, u64)| time.nanos == 0 && time.seconds % (*seconds as i64) == 0;
+    match UNITS.iter().find(even) {
+        Some((unit, seconds)) => format!("{} {unit}", time.seconds / *seconds as i64),
+        None => time.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_and_shown() {
+        for (typed, seconds, shown) in [("30d", 2_592_000, "30 d"), ("36h", 129_600, "36 h"), ("90s", 90, "90 s")] {
+            assert_eq!(time(typed).unwrap().as_secs(), seconds);
+            assert_eq!(length(&span(time(typed).unwrap())), shown);
+        }
+        for wrong in ["", "d", "3", "-1d", "1.5h", "99999999999999999999d", "1w"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(hold("email=7d").unwrap().0, Kind::Email);
+        assert!(hold("email").is_err() && hold("mail=7d").is_err());
+    }
+}

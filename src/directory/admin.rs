@@ -1,0 +1,210 @@
+//! Calls of admins: tenants, holds, and moving a tenant to new rules.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::read::parse;
+use super::{
+    Call, Change, Directory, Error, Identity, Invalid, Mutation, Policies, PolicyUpdate, Record, Report, Tenant,
+    TenantRecord, Timestamp, renormalize,
+};
+use crate::identifier::{Identifier, IdentityKey, RULES_VERSION, RawIdentifier};
+use crate::locality::LocalityId;
+
+/// How many users a step of a [`Renormalization`] looks at.
+const USERS_A_STEP: usize = 100;
+
+impl Directory {
+    /// Ends the hold on an identifier. Answers with its canonical form.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::NotHeld`], and those of [`super::Store::mutate`].
+    pub async fn release_hold(&self, call: Call<'_>, raw: Option<RawIdentifier<'_>>) -> Result<Identifier, Error> {
+        let identifier = parse("identifier", raw)?;
+        self.carry_out(call, self.ids.next_id(), Change::Release(identifier.clone())).await?;
+        Ok(identifier)
+    }
+
+    /// A tenant with its policies.
+    ///
+    /// # Errors
+    /// [`Error::TenantNotFound`], [`Error::Unavailable`].
+    pub async fn tenant(&self, name: &Tenant) -> Result<TenantRecord, Error> {
+        self.store.tenant(name).await?.ok_or(Error::TenantNotFound)
+    }
+
+    /// Tenants by name: those after `token` whose names start with `prefix`, at most `limit`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::Unavailable`].
+    pub async fn tenants(&self, prefix: &str, token: &str, limit: usize) -> Result<Vec<TenantRecord>, Error> {
+        if !token.is_empty() && Tenant::parse(token).is_err() {
+            return Err(token_fault());
+        }
+        self.store.tenants(prefix, token, limit).await
+    }
+
+    /// Changes a tenant's policies, and makes the tenant where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::EtagMismatch`], and those of [`super::Store::mutate`].
+    pub async fn set_tenant(&self, call: Call<'_>, update: PolicyUpdate) -> Result<TenantRecord, Error> {
+        update.check()?;
+        let (name, dry_run) = (call.tenant.clone(), call.dry_run);
+        let mutation = self.mutation(call, self.ids.next_id(), Change::SetTenant(update), Arc::default())?;
+        match self.store.mutate(mutation).await?.report {
+            Report::Tenant(tenant) => {
+                if !dry_run {
+                    self.tenants.learn(&name, Some(Arc::new(tenant.policies.clone())), Instant::now());
+                }
+                Ok(*tenant)
+            }
+            _ => Err(Error::Internal("a mutation of a tenant without its tenant".into())),
+        }
+    }
+
+    /// The rules of a tenant in which something is to be changed: the first change makes the tenant, unless only admins do,
+    /// or it is a dry run.
+    pub(super) async fn policies_to_change(&self, name: &Tenant, dry_run: bool) -> Result<Arc<Policies>, Error> {
+        match self.tenants.policies(&*self.store, name).await? {
+            Some(policies) => Ok(policies),
+            None if self.closed => Err(Error::TenantNotFound),
+            None if dry_run => Ok(Arc::default()),
+            None => {
+                let change = Change::SetTenant(PolicyUpdate::default());
+                let mutation = Mutation::new(name.clone(), self.ids.next_id(), Timestamp::now(), change);
+                let policies = match self.store.mutate(mutation).await?.report {
+                    Report::Tenant(tenant) => Arc::new(tenant.policies),
+                    _ => Arc::default(),
+                };
+                self.tenants.learn(name, Some(policies.clone()), Instant::now());
+                Ok(policies)
+            }
+        }
+    }
+
+    /// Begins to move a tenant's identities to the present rules, after the user that `token` names. Nothing happens until
+    /// [`Renormalization::step`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`].
+    pub async fn renormalize(
+        self: &Arc<Self>,
+        tenant: Tenant,
+        token: &str,
+        dry_run: bool,
+    ) -> Result<Renormalization, Error> {
+        let policies = self.policies(&tenant).await?;
+        let after = Some(token).filter(|token| !token.is_empty()).map(|token| token.parse().map_err(|_| token_fault()));
+        let directory = self.clone();
+        let made = HashMap::new();
+        Ok(Renormalization {
+            directory,
+            tenant,
+            policies,
+            after: after.transpose()?,
+            dry_run,
+            made,
+            progress: Progress::default(),
+        })
+    }
+}
+
+fn token_fault() -> Error {
+    Error::invalid(Invalid::PageToken, "page_token", "is none that an answer of this method gave")
+}
+
+/// A tenant on its way to the present rules.
+pub struct Renormalization {
+    directory: Arc<Directory>,
+    tenant: Tenant,
+    policies: Arc<Policies>,
+    after: Option<LocalityId>,
+    dry_run: bool,
+    /// The keys that identities would get, and who they are of: in a dry run nobody has them yet.
+    made: HashMap<IdentityKey, LocalityId>,
+    progress: Progress,
+}
+
+/// How far a [`Renormalization`] is.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Users that were looked at.
+    pub users: u64,
+    /// Identities that were moved, or would be.
+    pub moved: u64,
+    /// Identities that cannot be moved.
+    pub failed: u64,
+    /// Those of them in the last step.
+    pub problems: Vec<Problem>,
+    /// The last user that was looked at; none when all were.
+    pub last: Option<LocalityId>,
+}
+
+/// An identity that cannot be moved to the present rules.
+#[derive(Debug)]
+pub struct Problem {
+    /// Its user.
+    pub user: LocalityId,
+    /// The identifier that it has.
+    pub identifier: Identifier,
+    /// Why.
+    pub error: Error,
+}
+
+impl Renormalization {
+    /// Looks at the next users.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::OutcomeUnknown`] and [`Error::Internal`], after which another one can go on.
+    pub async fn step(&mut self) -> Result<&Progress, Error> {
+        self.progress.problems.clear();
+        let users = self.directory.store.scan(&self.tenant, self.after, USERS_A_STEP).await?;
+        for record in &users {
+            let old = record.user.identities.iter().filter(|identity| identity.rules_version != RULES_VERSION);
+            for identity in old {
+                self.note(record, identity, self.move_one(record, identity).await)?;
+            }
+        }
+        self.after = users.last().map(Record::id).or(self.after);
+        self.progress.users += users.len() as u64;
+        self.progress.last = self.after.filter(|_| users.len() == USERS_A_STEP);
+        Ok(&self.progress)
+    }
+
+    async fn move_one(&self, record: &Record, identity: &Identity) -> Result<(), Error> {
+        let change = Change::Renormalize(identity.identifier.clone());
+        let mutation = Mutation::new(self.tenant.clone(), record.id(), Timestamp::now(), change);
+        let (policies, limits) = (self.policies.clone(), self.directory.limits);
+        self.directory.store.mutate(Mutation { policies, limits, dry_run: self.dry_run, ..mutation }).await.map(drop)
+    }
+
+    fn note(&mut self, record: &Record, identity: &Identity, outcome: Result<(), Error>) -> Result<(), Error> {
+        let outcome = outcome.and_then(|()| self.note_key(record, identity));
+        match outcome {
+            Ok(()) => self.progress.moved += 1,
+            Err(error @ (Error::Unavailable(_) | Error::OutcomeUnknown(_) | Error::Internal(_))) => return Err(error),
+            // Gone since it was read.
+            Err(Error::UserNotFound | Error::NotOwned | Error::UserMerged { .. }) => {}
+            Err(error) => {
+                self.progress.failed += 1;
+                let (user, identifier) = (record.id(), identity.identifier.clone());
+                self.progress.problems.push(Problem { user, identifier, error });
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails where another identity would get the same key.
+    fn note_key(&mut self, record: &Record, identity: &Identity) -> Result<(), Error> {
+        if !self.dry_run {
+            return Ok(());
+        }
+        let key = record.user.key(&renormalize::parse(identity)?);
+        match self.made.insert(key, record.id()) {
+            None => Ok(()),
+            Some(owner) => Err(Error::IdentityTaken { owner, field: "identifier".to_owned() }),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Calls on two users at once, and calls that remove users.
+
+use super::read::parse_user_id;
+use super::{Call, Change, ConflictPolicy, Directory, Error, NotRestored, Preview, Report, User};
+use crate::locality::LocalityId;
+
+impl Directory {
+    /// Makes the secondary user part of the primary. Answers with the primary, and for a dry run with a preview.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserDeleted`], [`Error::UserMerged`],
+    /// [`Error::EtagMismatch`], [`Error::MergeConflict`], [`Error::TooMany`], and those of [`super::Store::mutate`].
+    pub async fn merge(
+        &self,
+        call: Call<'_>,
+        primary: &str,
+        secondary: &str,
+        policy: ConflictPolicy,
+    ) -> Result<(User, Option<Preview>), Error> {
+        let (primary, secondary) = both(primary, secondary)?;
+        let outcome = self.carry_out(call, primary, Change::Merge(secondary, policy)).await?;
+        let preview = match outcome.report.clone() {
+            Report::Preview(preview) => Some(*preview),
+            _ => None,
+        };
+        Ok((outcome.into_user()?, preview))
+    }
+
+    /// Undoes a merge. Answers with the secondary, and with what could not be given back.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserDeleted`], [`Error::UserMerged`],
+    /// [`Error::EtagMismatch`], [`Error::NotMerged`], [`Error::UndoExpired`], and those of [`super::Store::mutate`].
+    pub async fn unmerge(
+        &self,
+        call: Call<'_>,
+        primary: &str,
+        secondary: &str,
+    ) -> Result<(User, Vec<NotRestored>), Error> {
+        let (primary, secondary) = both(primary, secondary)?;
+        let outcome = self.carry_out(call, primary, Change::Unmerge(secondary)).await?;
+        let not_restored = match &outcome.report {
+            Report::NotRestored(what) => what.clone(),
+            _ => Vec::new(),
+        };
+        Ok((outcome.into_user()?, not_restored))
+    }
+
+    /// Removes a user for good, and those that were merged into it. Answers with all their ids.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserMerged`], [`Error::EtagMismatch`], and those of
+    /// [`super::Store::mutate`].
+    pub async fn purge(&self, call: Call<'_>, user_id: &str) -> Result<Vec<LocalityId>, Error> {
+        let id = parse_user_id("user_id", user_id)?;
+        match self.carry_out(call, id, Change::Purge).await?.report {
+            Report::Purged(ids) => Ok(ids),
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+fn both(primary: &str, secondary: &str) -> Result<(LocalityId, LocalityId), Error> {
+    Ok((parse_user_id("primary_user_id", primary)?, parse_user_id("secondary_user_id", secondary)?))
+}

@@ -1,0 +1,93 @@
+//! Tenants in the form in which stores keep them, and the API shows them.
+
+use std::time::Duration;
+
+use prost::Message;
+use prost_types::Duration as ProtoDuration;
+
+use super::super::{Policies, TenantRecord};
+use super::WireError;
+use super::decode::{read_tenant, read_time};
+use super::encode::time_message;
+use crate::identifier::Kind;
+use crate::proto::v1;
+
+/// Encodes what [`decode_tenant`] reads.
+pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
+    message(tenant).encode_to_vec()
+}
+
+/// The tenant that [`encode_tenant`] encoded.
+pub fn decode_tenant(bytes: &[u8]) -> Result<TenantRecord, WireError> {
+    let message = v1::Tenant::decode(bytes).map_err(|error| WireError(error.to_string()))?;
+    Ok(TenantRecord {
+        name: read_tenant(&message.tenant)?,
+        policies: read_policies(message.policies.unwrap_or_default()),
+        create_time: read_time(message.create_time),
+        update_time: read_time(message.update_time),
+    })
+}
+
+/// A tenant as the API's message.
+pub fn tenant_message(tenant: &TenantRecord) -> v1::Tenant {
+    v1::Tenant { etag: tenant.etag(), ..message(tenant) }
+}
+
+fn message(tenant: &TenantRecord) -> v1::Tenant {
+    v1::Tenant {
+        tenant: tenant.name.as_str().to_owned(),
+        policies: Some(policies(&tenant.policies)),
+        create_time: Some(time_message(tenant.create_time)),
+        update_time: Some(time_message(tenant.update_time)),
+        etag: String::new(),
+    }
+}
+
+fn policies(policies: &Policies) -> v1::Policies {
+    let hold = |kind| policies.holds.get(&kind).copied().map(span);
+    v1::Policies {
+        holds: Some(v1::Holds {
+            email: hold(Kind::Email),
+            handle: hold(Kind::Handle),
+            phone: hold(Kind::Phone),
+            social: hold(Kind::Social),
+            url: hold(Kind::Url),
+        }),
+        hide_unverified: policies.hide_unverified,
+        verified_wins: policies.verified_wins,
+        keep_primary_identity: policies.keep_primary,
+        keep_last_identity: policies.keep_last,
+        allow_lookalikes: policies.allow_lookalikes,
+        restore_window: Some(span(policies.restore_window)),
+        undo_window: Some(span(policies.undo_window)),
+    }
+}
+
+fn span(time: Duration) -> ProtoDuration {
+    ProtoDuration { seconds: time.as_secs() as i64, nanos: time.subsec_nanos() as i32 }
+}
+
+fn read_policies(message: v1::Policies) -> Policies {
+    let holds = message.holds.unwrap_or_default();
+    let holds = [
+        (Kind::Email, holds.email),
+        (Kind::Handle, holds.handle),
+        (Kind::Phone, holds.phone),
+        (Kind::Social, holds.social),
+        (Kind::Url, holds.url),
+    ];
+    Policies {
+        holds: holds.into_iter().filter_map(|(kind, time)| Some((kind, read_span(time?)))).collect(),
+        hide_unverified: message.hide_unverified,
+        verified_wins: message.verified_wins,
+        keep_primary: message.keep_primary_identity,
+        keep_last: message.keep_last_identity,
+        allow_lookalikes: message.allow_lookalikes,
+        restore_window: message.restore_window.map(read_span).unwrap_or_default(),
+        undo_window: message.undo_window.map(read_span).unwrap_or_default(),
+    }
+}
+
+fn read_span(message: ProtoDuration) -> Duration {
+    Duration::try_from(message).unwrap_or_default()
+}

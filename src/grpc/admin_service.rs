@@ -1,0 +1,131 @@
+//! AdminService: purging, holds, new rules and tenants.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::{Stream, stream};
+use tonic::{Request, Response, Status};
+
+use super::registry_service::{call, dry};
+use super::status::{reason, status};
+use super::{convert, policies};
+use crate::directory::{
+    Directory, Error, Invalid, Problem, Progress, Renormalization, Tenant, identifier_message, tenant_message,
+};
+use crate::proto::services::admin_service_server::AdminService;
+use crate::proto::v1;
+use v1::renormalize_response::Problem as ProblemMessage;
+
+/// How many tenants a page has where nothing is said, and at most (AIP-158).
+const PAGE: usize = 50;
+const LARGEST_PAGE: usize = 1_000;
+
+pub struct AdminApi(pub Arc<Directory>);
+
+#[tonic::async_trait]
+impl AdminService for AdminApi {
+    async fn purge_user(
+        &self,
+        request: Request<v1::PurgeUserRequest>,
+    ) -> Result<Response<v1::PurgeUserResponse>, Status> {
+        let request = request.into_inner();
+        let call = call("PurgeUser", &request.tenant, &request.etag, &request.request_id)?;
+        let purged = self.0.purge(dry(call, request.validate_only), &request.user_id).await.map_err(status)?;
+        Ok(Response::new(v1::PurgeUserResponse { user_ids: purged.iter().map(ToString::to_string).collect() }))
+    }
+
+    async fn release_hold(
+        &self,
+        request: Request<v1::ReleaseHoldRequest>,
+    ) -> Result<Response<v1::ReleaseHoldResponse>, Status> {
+        let request = request.into_inner();
+        let call = call("ReleaseHold", &request.tenant, "", &request.request_id)?;
+        let raw = convert::raw(request.identifier.as_ref());
+        let identifier = self.0.release_hold(call, raw).await.map_err(status)?;
+        Ok(Response::new(v1::ReleaseHoldResponse { identifier: Some(identifier_message(&identifier)) }))
+    }
+
+    type RenormalizeStream = Pin<Box<dyn Stream<Item = Result<v1::RenormalizeResponse, Status>> + Send>>;
+
+    async fn renormalize(
+        &self,
+        request: Request<v1::RenormalizeRequest>,
+    ) -> Result<Response<Self::RenormalizeStream>, Status> {
+        let request = request.into_inner();
+        let tenant = Tenant::parse(&request.tenant).map_err(status)?;
+        let run = self.0.renormalize(tenant, &request.page_token, request.validate_only).await.map_err(status)?;
+        let steps = stream::try_unfold(Some(run), |run| async move {
+            let Some(run) = run else { return Ok(None) };
+            step(run).await.map(Some).map_err(status)
+        });
+        Ok(Response::new(Box::pin(steps)))
+    }
+
+    async fn get_tenant(
+        &self,
+        request: Request<v1::GetTenantRequest>,
+    ) -> Result<Response<v1::GetTenantResponse>, Status> {
+        let name = Tenant::parse(&request.into_inner().tenant).map_err(status)?;
+        let tenant = self.0.tenant(&name).await.map_err(status)?;
+        Ok(Response::new(v1::GetTenantResponse { tenant: Some(tenant_message(&tenant)) }))
+    }
+
+    async fn update_tenant(
+        &self,
+        request: Request<v1::UpdateTenantRequest>,
+    ) -> Result<Response<v1::UpdateTenantResponse>, Status> {
+        let request = request.into_inner();
+        let call = call("UpdateTenant", &request.tenant, &request.etag, &request.request_id)?;
+        let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
+        let update = policies::update(request.policies.as_ref(), mask).map_err(status)?;
+        let tenant = self.0.set_tenant(dry(call, request.validate_only), update).await.map_err(status)?;
+        Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(tenant_message(&tenant)) }))
+    }
+
+    async fn list_tenants(
+        &self,
+        request: Request<v1::ListTenantsRequest>,
+    ) -> Result<Response<v1::ListTenantsResponse>, Status> {
+        let request = request.into_inner();
+        let size = page_size(request.page_size).map_err(status)?;
+        // One more tells whether there are more.
+        let mut tenants = self.0.tenants(&request.tenant, &request.page_token, size + 1).await.map_err(status)?;
+        let more = tenants.len() > size;
+        tenants.truncate(size);
+        let next_page_token = tenants.last().filter(|_| more).map(|tenant| tenant.name.to_string()).unwrap_or_default();
+        let tenants = tenants.iter().map(tenant_message).collect();
+        Ok(Response::new(v1::ListTenantsResponse { tenants, next_page_token }))
+    }
+}
+
+fn page_size(size: i32) -> Result<usize, Error> {
+    let size =
+        usize::try_from(size).map_err(|_| Error::invalid(Invalid::Field, "page_size", "must not be negative"))?;
+    Ok(if size == 0 { PAGE } else { size.min(LARGEST_PAGE) })
+}
+
+/// One step, and what is left to do after it.
+async fn step(mut run: Renormalization) -> Result<(v1::RenormalizeResponse, Option<Renormalization>), Error> {
+    let progress = run.step().await?;
+    let (message, more) = (progress_message(progress), progress.last.is_some());
+    Ok((message, more.then_some(run)))
+}
+
+fn progress_message(progress: &Progress) -> v1::RenormalizeResponse {
+    v1::RenormalizeResponse {
+        users: progress.users as i64,
+        moved: progress.moved as i64,
+        failed: progress.failed as i64,
+        problems: progress.problems.iter().map(problem_message).collect(),
+        page_token: progress.last.map(|id| id.to_string()).unwrap_or_default(),
+    }
+}
+
+fn problem_message(problem: &Problem) -> ProblemMessage {
+    ProblemMessage {
+        user_id: problem.user.to_string(),
+        identifier: Some(identifier_message(&problem.identifier)),
+        reason: reason(&problem.error).to_owned(),
+        message: problem.error.to_string(),
+    }
+}

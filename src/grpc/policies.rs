@@ -1,0 +1,97 @@
+//! A tenant's policies from messages, by a mask (AIP-134, AIP-161).
+
+use std::time::Duration;
+
+use prost_types::Duration as ProtoDuration;
+
+use crate::directory::{Error, Invalid, PolicyUpdate};
+use crate::identifier::Kind;
+use crate::proto::v1;
+
+/// The update that sets what `mask` names to what `policies` says; without a mask, what `policies` says.
+pub fn update(policies: Option<&v1::Policies>, mask: Option<&[String]>) -> Result<PolicyUpdate, Error> {
+    let empty = v1::Policies::default();
+    let policies = policies.unwrap_or(&empty);
+    let mut update = PolicyUpdate::default();
+    match mask.filter(|paths| !paths.is_empty()) {
+        Some(paths) => paths.iter().try_for_each(|path| set(&mut update, policies, path))?,
+        None => set_present(&mut update, policies)?,
+    }
+    Ok(update)
+}
+
+const SWITCHES: [&str; 5] =
+    ["hide_unverified", "verified_wins", "keep_primary_identity", "keep_last_identity", "allow_lookalikes"];
+
+fn set_present(update: &mut PolicyUpdate, policies: &v1::Policies) -> Result<(), Error> {
+    for switch in SWITCHES {
+        if switch_of(policies, switch) {
+            set(update, policies, switch)?;
+        }
+    }
+    for kind in Kind::ALL {
+        if hold_of(policies, kind).is_some() {
+            set(update, policies, &format!("holds.{kind}"))?;
+        }
+    }
+    if policies.restore_window.is_some() {
+        set(update, policies, "restore_window")?;
+    }
+    if policies.undo_window.is_some() {
+        set(update, policies, "undo_window")?;
+    }
+    Ok(())
+}
+
+fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result<(), Error> {
+    match path {
+        "*" => {
+            let all = ["holds", "restore_window", "undo_window"];
+            all.iter().chain(&SWITCHES).try_for_each(|path| set(update, policies, path))?;
+        }
+        "holds" => Kind::ALL.iter().try_for_each(|kind| set(update, policies, &format!("holds.{kind}")))?,
+        "hide_unverified" => update.hide_unverified = Some(policies.hide_unverified),
+        "verified_wins" => update.verified_wins = Some(policies.verified_wins),
+        "keep_primary_identity" => update.keep_primary = Some(policies.keep_primary_identity),
+        "keep_last_identity" => update.keep_last = Some(policies.keep_last_identity),
+        "allow_lookalikes" => update.allow_lookalikes = Some(policies.allow_lookalikes),
+        "restore_window" => update.restore_window = Some(span(policies.restore_window, path)?),
+        "undo_window" => update.undo_window = Some(span(policies.undo_window, path)?),
+        _ => {
+            let kind = path.strip_prefix("holds.").and_then(|kind| kind.parse::<Kind>().ok());
+            let rule = "a mask may name the policies, holds.KIND, and * for all of them";
+            let kind = kind.ok_or_else(|| Error::invalid(Invalid::UpdateMask, "update_mask", rule))?;
+            update.holds.insert(kind, span(hold_of(policies, kind), path)?);
+        }
+    }
+    Ok(())
+}
+
+fn switch_of(policies: &v1::Policies, name: &str) -> bool {
+    match name {
+        "hide_unverified" => policies.hide_unverified,
+        "verified_wins" => policies.verified_wins,
+        "keep_primary_identity" => policies.keep_primary_identity,
+        "keep_last_identity" => policies.keep_last_identity,
+        _ => policies.allow_lookalikes,
+    }
+}
+
+fn hold_of(policies: &v1::Policies, kind: Kind) -> Option<ProtoDuration> {
+    let holds = policies.holds.as_ref()?;
+    match kind {
+        Kind::Email => holds.email,
+        Kind::Handle => holds.handle,
+        Kind::Phone => holds.phone,
+        Kind::Social => holds.social,
+        Kind::Url => holds.url,
+    }
+}
+
+/// A length of time; none where there is none. Kept to the millisecond, as all times are.
+fn span(message: Option<ProtoDuration>, path: &str) -> Result<Duration, Error> {
+    let Some(message) = message else { return Ok(Duration::ZERO) };
+    let fault = |_| Error::invalid(Invalid::Policy, format!("policies.{path}"), "must be a time, and not negative");
+    let time = Duration::try_from(message).map_err(fault)?;
+    Ok(Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
+}

@@ -1,0 +1,454 @@
+//! Users and what is held, and what each operation makes of them: first as if nobody else were there, then it is looked
+//! for who would have the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::step::{ATTRIBUTES, Action, all, set};
+use super::merges::{self, Merge};
+use crate::directory::{
+    Change, Draft, DraftIdentity, Error, Identity, Mutation, NotRestored, Outcome, Policies, Report, State, Tenant,
+    Timestamp, User,
+};
+use crate::identifier::{Guard, Identifier, IdentityKey, Kind, RULES_VERSION};
+use crate::locality::LocalityId;
+
+#[derive(Clone, Default)]
+pub struct World {
+    pub people: BTreeMap<LocalityId, Person>,
+    pub holds: BTreeMap<IdentityKey, Held>,
+}
+
+#[derive(Clone)]
+pub struct Person {
+    pub user: User,
+    /// Those of its handles that reserve a guard.
+    pub guarded: BTreeSet<Identifier>,
+    /// Whether it was disabled when it was deleted.
+    pub disabled: bool,
+    /// How it became part of another, while that can be undone.
+    pub merge: Option<Box<Merge>>,
+    pub not_restored: Vec<NotRestored>,
+}
+
+/// A key that nobody owns and not everybody can take.
+#[derive(Clone)]
+pub struct Held {
+    pub owner: Option<LocalityId>,
+    pub guard: bool,
+    pub until: Timestamp,
+}
+
+impl Person {
+    /// The keys that it has, and whether each is a guard.
+    fn keys(&self) -> Vec<(IdentityKey, bool)> {
+        let tenant = self.user.tenant.as_str();
+        let own = self.user.identities.iter().map(|i| (IdentityKey::new(tenant, &i.identifier), false));
+        let guards = self.guarded.iter().filter_map(Identifier::guard);
+        own.chain(guards.map(|guard| (IdentityKey::of_guard(tenant, &guard), true))).collect()
+    }
+
+    pub fn due(&self) -> Option<Timestamp> {
+        match self.user.state {
+            State::Deleted { purge_time, .. } => Some(purge_time),
+            _ => self.merge.as_ref().map(|merge| merge.until),
+        }
+    }
+
+    fn give(&mut self, new: &DraftIdentity, at: usize, primary: bool, mutation: &Mutation) {
+        let identity = Identity {
+            identifier: new.identifier.clone(),
+            display: new.display.clone(),
+            rules_version: RULES_VERSION,
+            link_time: mutation.time,
+            verification: new.verification.clone(),
+            primary,
+        };
+        self.user.identities.insert(at, identity);
+        if new.identifier.guard().is_some() && !mutation.policies.allow_lookalikes {
+            self.guarded.insert(new.identifier.clone());
+        }
+    }
+
+    fn drop(&mut self, at: usize) -> Identity {
+        let identity = self.user.identities.remove(at);
+        self.guarded.remove(&identity.identifier);
+        identity
+    }
+
+    /// Where in its list it has this.
+    fn position(&self, wanted: &Identifier) -> Result<usize, Error> {
+        let at = self.user.identities.iter().position(|identity| identity.identifier == *wanted);
+        at.ok_or(Error::NotOwned)
+    }
+}
+
+impl World {
+    /// What the world is after a mutation, and what its caller is told; else the refusals of which each would be right.
+    pub fn after(&self, mutation: &Mutation, action: &Action) -> Result<(World, Outcome), Vec<Error>> {
+        let mut next = self.clone();
+        let (subject, report) = next.act(mutation, action).map_err(|error| vec![error])?;
+        next.settle(self, mutation);
+        let mut refusals = next.excesses(self, mutation);
+        refusals.extend(next.collisions(self, mutation));
+        if !refusals.is_empty() {
+            return Err(refusals);
+        }
+        let shown = if mutation.dry_run { self } else { &next };
+        let user = subject.and_then(|id| shown.people.get(&id)).map(|person| person.user.clone());
+        let report = match report {
+            Report::Preview(mut preview) => {
+                preview.result = next.people[&mutation.user_id].user.clone();
+                Report::Preview(preview)
+            }
+            other => other,
+        };
+        Ok((next, Outcome { user, report }))
+    }
+
+    /// What stands under a key: owner, whether it is a guard, and until when it is held.
+    pub fn claim(&self, key: &IdentityKey, now: i64) -> Option<(Option<LocalityId>, bool, Option<Timestamp>)> {
+        for (id, person) in &self.people {
+            if let Some((_, guard)) = person.keys().into_iter().find(|(own, _)| own == key) {
+                return Some((Some(*id), guard, None));
+            }
+        }
+        let held = self.holds.get(key).filter(|held| held.until.as_millis() > now)?;
+        Some((held.owner, held.guard, Some(held.until)))
+    }
+
+    /// The user with this id, unless its time is over.
+    pub fn present(&self, id: LocalityId, tenant: &Tenant, now: Timestamp) -> Result<&Person, Error> {
+        let person = self.people.get(&id).filter(|person| person.user.tenant == *tenant);
+        let over =
+            |person: &&Person| matches!(person.user.state, State::Deleted { purge_time, .. } if purge_time <= now);
+        person.filter(|person| !over(person)).ok_or(Error::UserNotFound)
+    }
+
+    /// The user with this id, if the mutation can be done to it as it is.
+    pub fn fit(&self, id: LocalityId, mutation: &Mutation) -> Result<Person, Error> {
+        let person = self.present(id, &mutation.tenant, mutation.time)?;
+        let fault = match person.user.state {
+            State::Merged { into } => Some(Error::UserMerged { user: id, into }),
+            State::Deleted { .. } => match mutation.change {
+                Change::Undelete | Change::Purge => None,
+                Change::Delete => Some(Error::UserNotFound),
+                _ => Some(Error::UserDeleted { user: id }),
+            },
+            _ if mutation.change == Change::Undelete => Some(Error::UserNotDeleted),
+            _ => None,
+        };
+        fault.map_or_else(|| Ok(person.clone()), Err)
+    }
+
+    /// Does what the mutation says, and tells whom the answer is about.
+    fn act(&mut self, mutation: &Mutation, action: &Action) -> Result<(Option<LocalityId>, Report), Error> {
+        let id = mutation.user_id;
+        match &mutation.change {
+            Change::Create(draft) => return Ok((Some(id), self.create(mutation, draft))),
+            Change::Release(identifier) => return self.release(mutation, identifier).map(|()| (None, Report::Nothing)),
+            Change::Tend => return Ok(self.tend(mutation)),
+            Change::Merge(other, _) if *other == id => return Err(merges::itself()),
+            _ => {}
+        }
+        let mut person = self.fit(id, mutation)?;
+        if mutation.etag.as_ref().is_some_and(|etag| *etag != person.user.etag()) {
+            return Err(Error::EtagMismatch);
+        }
+        match &mutation.change {
+            Change::Purge => return Ok((Some(id), self.purge(id))),
+            Change::Merge(other, policy) => return Ok((Some(id), merges::merge(self, mutation, *other, *policy)?)),
+            Change::Unmerge(other) => return Ok((Some(*other), merges::unmerge(self, mutation, *other)?)),
+            _ => {}
+        }
+        let mut report = Report::Nothing;
+        if let Change::Link(new) = &mutation.change
+            && person.position(&new.identifier).is_err()
+        {
+            report = self.displace(mutation, std::slice::from_ref(new));
+        }
+        alter(&mut person, mutation, action)?;
+        self.people.insert(id, person);
+        Ok((Some(id), report))
+    }
+
+    fn create(&mut self, mutation: &Mutation, draft: &Draft) -> Report {
+        let user = User {
+            id: mutation.user_id,
+            tenant: mutation.tenant.clone(),
+            display_name: draft.display_name.clone(),
+            identities: Vec::new(),
+            attributes: draft.attributes.clone(),
+            state: State::Active,
+            create_time: mutation.time,
+            update_time: mutation.time,
+        };
+        let mut person =
+            Person { user, guarded: BTreeSet::new(), disabled: false, merge: None, not_restored: Vec::new() };
+        for (at, new) in draft.identities.iter().enumerate() {
+            person.give(new, at, new.primary, mutation);
+        }
+        let report = self.displace(mutation, &draft.identities);
+        self.people.insert(mutation.user_id, person);
+        report
+    }
+
+    /// Takes what is verified from those whose identities are not, where the tenant wants that.
+    fn displace(&mut self, mutation: &Mutation, new: &[DraftIdentity]) -> Report {
+        let mut losers = Vec::new();
+        let wins = |new: &&DraftIdentity| mutation.policies.verified_wins && new.verification.is_some();
+        for new in new.iter().filter(wins) {
+            for (id, person) in self.people.iter_mut().filter(|(_, person)| person.user.tenant == mutation.tenant) {
+                let Ok(at) = person.position(&new.identifier) else { continue };
+                if person.user.identities[at].verification.is_none() {
+                    person.drop(at);
+                    losers.push(*id);
+                }
+            }
+        }
+        losers.sort_unstable();
+        losers.dedup();
+        if losers.is_empty() { Report::Nothing } else { Report::Displaced(losers) }
+    }
+
+    fn release(&mut self, mutation: &Mutation, identifier: &Identifier) -> Result<(), Error> {
+        let tenant = mutation.tenant.as_str();
+        let held = self.holds.remove(&IdentityKey::new(tenant, identifier));
+        let held = held.filter(|held| held.until > mutation.time).ok_or(Error::NotHeld)?;
+        if let Some(guard) = identifier.guard().map(|guard| IdentityKey::of_guard(tenant, &guard)) {
+            let same = |other: &Held| other.guard && (other.owner, other.until) == (held.owner, held.until);
+            if self.holds.get(&guard).is_some_and(same) {
+                self.holds.remove(&guard);
+            }
+        }
+        Ok(())
+    }
+
+    fn tend(&mut self, mutation: &Mutation) -> (Option<LocalityId>, Report) {
+        let id = mutation.user_id;
+        let person = self.people.get_mut(&id).filter(|person| person.user.tenant == mutation.tenant);
+        let Some(person) = person.filter(|person| person.due().is_some_and(|due| due <= mutation.time)) else {
+            return (None, Report::Nothing);
+        };
+        match person.user.state {
+            State::Deleted { .. } => (None, self.purge(id)),
+            _ => {
+                person.merge = None;
+                (Some(id), Report::Nothing)
+            }
+        }
+    }
+
+    /// Removes a user and all who lead to it.
+    fn purge(&mut self, id: LocalityId) -> Report {
+        let gone: Vec<_> =
+            self.people.keys().copied().filter(|other| *other == id || self.leads_to(*other, id)).collect();
+        for id in &gone {
+            self.people.remove(id);
+        }
+        for held in self.holds.values_mut().filter(|held| held.owner == Some(id)) {
+            held.owner = None;
+        }
+        Report::Purged(gone)
+    }
+
+    /// Whether a user is part of another, directly or by way of others.
+    fn leads_to(&self, id: LocalityId, wanted: LocalityId) -> bool {
+        match self.people.get(&id).map(|person| person.user.state) {
+            Some(State::Merged { into }) => into == wanted || self.leads_to(into, wanted),
+            _ => false,
+        }
+    }
+
+    /// What follows from what was done: marks, holds and times.
+    fn settle(&mut self, before: &World, mutation: &Mutation) {
+        for person in self.people.values_mut() {
+            for kind in Kind::ALL {
+                let of_kind = |identity: &&mut Identity| identity.identifier.kind() == kind;
+                let mut same: Vec<_> = person.user.identities.iter_mut().filter(of_kind).collect();
+                if !same.is_empty() && same.iter().all(|identity| !identity.primary) {
+                    same[0].primary = true;
+                }
+            }
+        }
+        let live: BTreeSet<_> = self.people.values().flat_map(Person::keys).map(|(key, _)| key).collect();
+        let gives_up =
+            matches!(mutation.change, Change::Unlink(_) | Change::Replace(..) | Change::Purge | Change::Tend);
+        for (id, person) in before.people.iter().filter(|_| gives_up) {
+            for (key, guard) in person.keys().into_iter().filter(|(key, _)| !live.contains(key)) {
+                if let Some(until) = hold_end(&key, &mutation.policies, mutation.time) {
+                    let owner = Some(*id).filter(|id| self.people.contains_key(id));
+                    self.holds.insert(key, Held { owner, guard, until });
+                }
+            }
+        }
+        self.holds.retain(|key, _| !live.contains(key));
+        for (id, person) in &mut self.people {
+            if before.people.get(id).is_some_and(|before| before.user != person.user) {
+                person.user.update_time = mutation.time.max(before.people[id].user.update_time);
+            }
+        }
+    }
+
+    /// What the mutation's user would have too much of.
+    fn excesses(&self, before: &World, mutation: &Mutation) -> Vec<Error> {
+        let id = mutation.user_id;
+        let identities = |world: &World| world.people.get(&id).map_or(0, |person| person.user.identities.len());
+        let attributes = |world: &World| world.people.get(&id).map_or(0, |person| person.user.attributes.len());
+        let is_held = |held: &&Held| held.owner == Some(id) && held.until > mutation.time;
+        let holds = |world: &World| world.holds.values().filter(is_held).count();
+        let merged = |world: &World| world.people.keys().filter(|other| world.leads_to(**other, id)).count();
+        let excess = |what, limit, count: &dyn Fn(&World) -> usize| {
+            let (had, count) = (count(before), count(self));
+            (count > limit && count > had && self.people.contains_key(&id)).then_some(Error::TooMany {
+                what,
+                limit,
+                count,
+            })
+        };
+        let limits = mutation.limits;
+        let excesses = [
+            excess("identities", limits.identities, &identities),
+            excess("attributes", limits.attributes, &attributes),
+            excess("identifiers held for it", limits.holds, &holds),
+            excess("users merged into it", limits.merged, &merged),
+        ];
+        let about_a_user = !matches!(mutation.change, Change::Release(_));
+        excesses.into_iter().flatten().filter(|_| about_a_user).collect()
+    }
+
+    /// Why keys that were taken could not be: somebody else has them, or they are held.
+    fn collisions(&self, before: &World, mutation: &Mutation) -> Vec<Error> {
+        let claims = |world: &World| -> Vec<(IdentityKey, bool, LocalityId)> {
+            let of = |(id, person): (&LocalityId, &Person)| {
+                let id = *id;
+                person.keys().into_iter().map(move |(key, guard)| (key, guard, id)).collect::<Vec<_>>()
+            };
+            world.people.iter().flat_map(of).collect()
+        };
+        let (had, has) = (claims(before), claims(self));
+        // Two handles of one user can have the same guard.
+        let count =
+            |all: &[_], wanted: &(IdentityKey, bool, LocalityId)| all.iter().filter(|claim| *claim == wanted).count();
+        let is_new = |claim: &(IdentityKey, bool, LocalityId)| count(&has, claim) > count(&had, claim);
+        let mut refusals = Vec::new();
+        for (n, (key, guard, id)) in has.iter().enumerate().filter(|(_, claim)| is_new(claim)) {
+            let field = field(mutation, key);
+            let others = has.iter().enumerate().filter(|(m, (other, ..))| *m != n && other == key);
+            for (_, (_, other_guard, owner)) in others {
+                refusals.push(match *guard || *other_guard {
+                    true => Error::IdentityConfusable { field: field.clone() },
+                    false => Error::IdentityTaken { owner: *owner, field: field.clone() },
+                });
+            }
+            let held = before.holds.get(key).filter(|held| held.until > mutation.time && held.owner != Some(*id));
+            if let Some(held) = held.filter(|_| had.iter().all(|(other, ..)| other != key)) {
+                refusals.push(Error::IdentityHeld { until: held.until, field });
+            }
+        }
+        refusals
+    }
+}
+
+/// The field that names the identifier of a key, or the one that it guards.
+fn field(mutation: &Mutation, key: &IdentityKey) -> String {
+    let tenant = mutation.tenant.as_str();
+    let is = |identifier: &Identifier| {
+        let guard = identifier.guard().map(|guard| IdentityKey::of_guard(tenant, &guard));
+        IdentityKey::new(tenant, identifier) == *key || guard.as_ref() == Some(key)
+    };
+    match &mutation.change {
+        Change::Create(draft) => {
+            let n = draft.identities.iter().position(|new| is(&new.identifier)).unwrap_or_default();
+            format!("user.identities[{n}].identifier")
+        }
+        Change::Replace(..) => "new_identifier".to_owned(),
+        _ => "identifier".to_owned(),
+    }
+}
+
+fn hold_end(key: &IdentityKey, policies: &Policies, now: Timestamp) -> Option<Timestamp> {
+    let word = key.parts().1;
+    let word = if word == Guard::LOOKALIKE { "handle" } else { word };
+    let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == word)?;
+    let time = policies.holds.get(&kind)?;
+    Some(Timestamp::from_millis(now.as_millis() + time.as_millis() as i64))
+}
+
+/// Changes one user.
+fn alter(person: &mut Person, mutation: &Mutation, action: &Action) -> Result<(), Error> {
+    let user = &mut person.user;
+    match (action, &mutation.change) {
+        (Action::Rename(0), _) => user.display_name.clear(),
+        (Action::Rename(name), _) => user.display_name = name.to_string(),
+        (Action::Set(n, value), _) => {
+            user.attributes.remove(ATTRIBUTES[*n]);
+            user.attributes.extend(set(*n, *value));
+        }
+        (Action::SetAll(numbers), _) => user.attributes = all(numbers),
+        (_, Change::Disable) => user.state = State::Disabled,
+        (_, Change::Enable) => user.state = State::Active,
+        (_, Change::Delete) => {
+            person.disabled = user.state == State::Disabled;
+            let delete_time = mutation.time;
+            let window = mutation.policies.restore_window.as_millis() as i64;
+            let purge_time = Timestamp::from_millis(delete_time.as_millis() + window);
+            user.state = State::Deleted { delete_time, purge_time };
+        }
+        (_, Change::Undelete) => user.state = if person.disabled { State::Disabled } else { State::Active },
+        (_, Change::Link(new)) => link(person, new, mutation),
+        (_, Change::Unlink(old)) => unlink(person, old, mutation)?,
+        (_, Change::Verify(name, verification)) => {
+            let at = person.position(name)?;
+            person.user.identities[at].verification = verification.clone();
+        }
+        (_, Change::Replace(old, new)) => replace(person, old, new, mutation)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn link(person: &mut Person, new: &DraftIdentity, mutation: &Mutation) {
+    match person.position(&new.identifier) {
+        Err(_) => person.give(new, person.user.identities.len(), new.primary, mutation),
+        Ok(at) => {
+            let known = &mut person.user.identities[at];
+            if known.verification.is_none() {
+                known.verification = new.verification.clone();
+            }
+        }
+    }
+    if new.primary {
+        for identity in &mut person.user.identities {
+            let same = identity.identifier == new.identifier;
+            identity.primary = same || (identity.primary && identity.identifier.kind() != new.identifier.kind());
+        }
+    }
+}
+
+fn unlink(person: &mut Person, old: &Identifier, mutation: &Mutation) -> Result<(), Error> {
+    let at = person.position(old)?;
+    let identities = &person.user.identities;
+    if mutation.policies.keep_last && identities.len() == 1 {
+        return Err(Error::LastIdentity);
+    }
+    let others = identities.iter().any(|i| i.identifier.kind() == old.kind() && i.identifier != *old);
+    if mutation.policies.keep_primary && identities[at].primary && others {
+        return Err(Error::PrimaryIdentity);
+    }
+    person.drop(at);
+    Ok(())
+}
+
+fn replace(person: &mut Person, old: &Identifier, new: &DraftIdentity, mutation: &Mutation) -> Result<(), Error> {
+    let at = person.position(old)?;
+    if *old == new.identifier {
+        person.user.identities[at].display = new.display.clone();
+        return Ok(());
+    }
+    let primary = person.drop(at).primary && old.kind() == new.identifier.kind();
+    match person.position(&new.identifier) {
+        Ok(own) => person.user.identities[own].primary |= primary,
+        Err(_) => person.give(new, at, primary, mutation),
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! Tenants and their policies: what callers are told.
+
+use polynym::proto::v1;
+use prost_types::{Duration, FieldMask};
+use tonic::{Code, Status};
+
+use crate::support::calls::{Client, email, handle, identity};
+use crate::support::status::{Told, told};
+use crate::{fresh, fresh_with, user};
+
+fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>) -> Told {
+    told(outcome.unwrap_err())
+}
+
+async fn get(client: &mut Client, tenant: &str) -> Result<v1::Tenant, Status> {
+    let request = v1::GetTenantRequest { tenant: tenant.to_owned() };
+    Ok(client.admin.get_tenant(request).await?.into_inner().tenant.unwrap())
+}
+
+async fn make(client: &mut Client, tenant: &str) -> v1::Tenant {
+    let request = v1::UpdateTenantRequest { tenant: tenant.to_owned(), ..Default::default() };
+    client.admin.update_tenant(request).await.unwrap().into_inner().tenant.unwrap()
+}
+
+async fn page(client: &mut Client, request: v1::ListTenantsRequest) -> Result<(Vec<String>, String), Status> {
+    let answer = client.admin.list_tenants(request).await?.into_inner();
+    Ok((answer.tenants.into_iter().map(|tenant| tenant.tenant).collect(), answer.next_page_token))
+}
+
+#[tokio::test]
+async fn the_first_change_makes_a_tenant() {
+    let (_server, mut client) = fresh().await;
+    let missing = Told::new(Code::NotFound, "TENANT_NOT_FOUND");
+    assert_eq!(refused(get(&mut client, "acme").await), missing);
+    // Looking something up makes nothing.
+    assert_eq!(refused(client.resolve(handle("joe")).await), Told::new(Code::NotFound, "IDENTITY_NOT_FOUND"));
+    assert_eq!(refused(get(&mut client, "").await), missing);
+    client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    let tenant = get(&mut client, "").await.unwrap();
+    let policies = tenant.policies.unwrap();
+    let month = Some(Duration { seconds: 30 * 86_400, nanos: 0 });
+    assert_eq!(policies.holds.unwrap(), v1::Holds { handle: month, ..Default::default() });
+    assert_eq!((tenant.tenant.as_str(), policies.restore_window), ("default", month));
+}
+
+#[tokio::test]
+async fn where_only_admins_make_tenants_calls_in_others_fail() {
+    let (_server, mut client) = fresh_with(&["--tenants", "closed"]).await;
+    let missing = Told::new(Code::NotFound, "TENANT_NOT_FOUND");
+    assert_eq!(refused(client.create(user("Joe", vec![handle("joe")])).await), missing);
+    assert_eq!(refused(client.resolve(handle("joe")).await), missing);
+    assert_eq!(refused(client.get("20be0ffc-314a-bd53-7a50-013a65ca76d2").await), missing);
+    assert_eq!(make(&mut client, "").await.tenant, "default");
+    client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+}
+
+#[tokio::test]
+async fn policies_are_changed_by_mask_and_etag() {
+    let (_server, mut client) = fresh().await;
+    let day = Some(Duration { seconds: 86_400, nanos: 0 });
+    let holds = Some(v1::Holds { email: day, ..Default::default() });
+    let policies = v1::Policies { verified_wins: true, holds, ..Default::default() };
+    let first = client.govern(policies).await.unwrap();
+    let set = first.policies.unwrap();
+    assert!(set.verified_wins && set.holds.unwrap().email == day && set.holds.unwrap().handle.is_some(), "{set:?}");
+    let mask = |path: &str| Some(FieldMask { paths: vec![path.to_owned()] });
+    let update = |path: &str| v1::UpdateTenantRequest { update_mask: mask(path), ..Default::default() };
+    let off = client.admin.update_tenant(update("verified_wins")).await.unwrap().into_inner().tenant.unwrap();
+    assert!(!off.policies.unwrap().verified_wins);
+    let stale = v1::UpdateTenantRequest { etag: first.etag, ..update("holds") };
+    assert_eq!(refused(client.admin.update_tenant(stale).await), Told::new(Code::Aborted, "ETAG_MISMATCH"));
+    let dry = v1::UpdateTenantRequest { etag: off.etag.clone(), validate_only: true, ..update("holds") };
+    let dry = client.admin.update_tenant(dry).await.unwrap().into_inner().tenant.unwrap();
+    assert_eq!(dry.policies.unwrap().holds, Some(v1::Holds::default()));
+    assert_eq!(get(&mut client, "").await.unwrap(), off);
+}
+
+#[tokio::test]
+async fn absurd_policies_are_refused_by_name() {
+    let (_server, mut client) = fresh().await;
+    let before = make(&mut client, "").await;
+    let time = |seconds| Some(Duration { seconds, nanos: 0 });
+    let (century, year) = (time(100 * 366 * 86_400), time(367 * 86_400));
+    let absurd = [
+        (v1::Policies { restore_window: century, ..Default::default() }, "policies.restore_window"),
+        (v1::Policies { restore_window: time(-1), ..Default::default() }, "policies.restore_window"),
+        (v1::Policies { undo_window: year, ..Default::default() }, "policies.undo_window"),
+        (
+            v1::Policies { holds: Some(v1::Holds { url: time(i64::MAX), ..Default::default() }), ..Default::default() },
+            "policies.holds.url",
+        ),
+    ];
+    for (policies, field) in absurd {
+        let told = refused(client.govern(policies).await);
+        assert_eq!(told, Told::new(Code::InvalidArgument, "POLICY_INVALID").field(field));
+    }
+    let update_mask = Some(FieldMask { paths: vec!["holds.fax".to_owned()] });
+    let told = refused(client.admin.update_tenant(v1::UpdateTenantRequest { update_mask, ..Default::default() }).await);
+    assert_eq!(told, Told::new(Code::InvalidArgument, "UPDATE_MASK_INVALID").field("update_mask"));
+    assert_eq!(get(&mut client, "").await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn tenants_are_listed_in_pages() {
+    let (_server, mut client) = fresh().await;
+    for name in ["b", "acme-2", "acme", "c"] {
+        make(&mut client, name).await;
+    }
+    let two = v1::ListTenantsRequest { page_size: 2, ..Default::default() };
+    let (names, page_token) = page(&mut client, two.clone()).await.unwrap();
+    assert_eq!(names, ["acme", "acme-2"]);
+    let rest = page(&mut client, v1::ListTenantsRequest { page_token, ..two.clone() }).await.unwrap();
+    assert_eq!(rest, (vec!["b".to_owned(), "c".to_owned()], String::new()));
+    let prefix = v1::ListTenantsRequest { tenant: "acme".to_owned(), ..Default::default() };
+    assert_eq!(page(&mut client, prefix).await.unwrap().0, ["acme", "acme-2"]);
+    let negative = v1::ListTenantsRequest { page_size: -1, ..Default::default() };
+    let told = refused(page(&mut client, negative).await);
+    assert_eq!(told, Told::new(Code::InvalidArgument, "FIELD_INVALID").field("page_size"));
+    let token = v1::ListTenantsRequest { page_token: "No token".to_owned(), ..Default::default() };
+    let told = refused(page(&mut client, token).await);
+    assert_eq!(told, Told::new(Code::InvalidArgument, "PAGE_TOKEN_INVALID").field("page_token"));
+}
+
+#[tokio::test]
+async fn what_is_not_verified_can_be_hidden_and_lost() {
+    let (_server, mut client) = fresh().await;
+    let policies = v1::Policies { hide_unverified: true, verified_wins: true, ..Default::default() };
+    client.govern(policies).await.unwrap();
+    let squatter = client.create(user("Squatter", vec![email("joe@example.com"), handle("squat")])).await.unwrap();
+    let hidden = refused(client.resolve(email("joe@example.com")).await);
+    assert_eq!(hidden, Told::new(Code::NotFound, "IDENTITY_NOT_FOUND"));
+    let mut verified = identity(email("joe@example.com"));
+    verified.verify_time = Some(prost_types::Timestamp { seconds: 1, nanos: 0 });
+    let joe = v1::User { identities: vec![verified], ..Default::default() };
+    let joe = client.create(joe).await.unwrap();
+    assert_eq!(client.resolve(email("joe@example.com")).await.unwrap().user, Some(joe));
+    let left = client.get(&squatter.user_id).await.unwrap();
+    assert_eq!(left.identities.len(), 1, "the loser sees it go");
+    client.verify(&squatter.user_id, handle("squat"), true, "a letter").await.unwrap();
+    client.resolve(handle("squat")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_policy_can_keep_last_and_primary_identities() {
+    let (_server, mut client) = fresh().await;
+    let policies = v1::Policies { keep_last_identity: true, keep_primary_identity: true, ..Default::default() };
+    client.govern(policies).await.unwrap();
+    let joe = user("Joe", vec![email("joe@example.com"), email("joe@example.org")]);
+    let joe = client.create(joe).await.unwrap();
+    let primary = refused(client.unlink(&joe.user_id, email("joe@example.com")).await);
+    assert_eq!(primary, Told::new(Code::FailedPrecondition, "PRIMARY_IDENTITY"));
+    client.unlink(&joe.user_id, email("joe@example.org")).await.unwrap();
+    let last = refused(client.unlink(&joe.user_id, email("joe@example.com")).await);
+    assert_eq!(last, Told::new(Code::FailedPrecondition, "LAST_IDENTITY"));
+}

@@ -1,0 +1,70 @@
+//! What the server forgets by its indexes, and how it finds what is due.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mongodb::bson::{DateTime, doc};
+use polynym::directory::{Change, Mutation, Policies, Store, Timestamp};
+use polynym::identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
+use polynym::store::mongo::Mongo;
+use tokio::time::sleep;
+
+use super::servers::{self, Databases};
+use super::support::users;
+
+const HOUR: i64 = 60 * 60 * 1_000;
+
+fn handle(name: &str) -> Identifier {
+    Identifier::parse(RawIdentifier::Handle(name)).unwrap()
+}
+
+/// Changes user 1 as if so many hours ago, under policies by which handles are held for an hour.
+async fn change(store: &Mongo, hours_ago: i64, change: Change) {
+    let holds = BTreeMap::from([(Kind::Handle, Duration::from_secs(60 * 60))]);
+    let policies = Arc::new(Policies { holds, ..Policies::default() });
+    let time = Timestamp::from_millis(Timestamp::now().as_millis() - hours_ago * HOUR);
+    let mutation = Mutation { policies, time, ..users::mutation(users::id(1), change) };
+    store.mutate(mutation).await.unwrap();
+}
+
+/// The clocks of servers may differ by an hour before a hold could be forgotten that is not over.
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_are_forgotten_some_time_after_their_hold() {
+    let store = Databases::of_set(servers::one_member().await, "").place().mongo().await.unwrap();
+    store.mutate(users::creation(1)).await.unwrap();
+    let names = ["long-over", "just-over", "held", "linked"];
+    for name in names {
+        change(&store, 3, Change::Link(users::identity(handle(name)))).await;
+    }
+    for (name, hours_ago) in names.into_iter().zip([3, 1, 0]) {
+        change(&store, hours_ago, Change::Unlink(handle(name))).await;
+    }
+    let keys = names.map(|name| IdentityKey::new("default", &handle(name)));
+    let since = Instant::now();
+    while store.claims(&keys[..1]).await.unwrap()[0].is_some() {
+        assert!(since.elapsed() < Duration::from_secs(60), "the server has not forgotten it");
+        sleep(Duration::from_millis(100)).await;
+    }
+    let left: Vec<_> = store.claims(&keys).await.unwrap().iter().map(Option::is_some).collect();
+    assert_eq!(left, [false, true, true, true]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_due_is_found_by_an_index() {
+    let place = Databases::of_set(servers::one_member().await, "").place();
+    let store = place.mongo().await.unwrap();
+    for n in 1..=50 {
+        store.mutate(users::creation(n)).await.unwrap();
+    }
+    store.mutate(users::mutation(users::id(7), Change::Delete)).await.unwrap();
+    let due = store.due(Timestamp::MAX, 10).await.unwrap();
+    assert_eq!(due.iter().map(|(_, id)| *id).collect::<Vec<_>>(), [users::id(7)]);
+    let database = servers::one_member().await.members[0].database(place.name().await).await;
+    let find = doc! { "find": "users", "filter": { "d": { "$lte": DateTime::MAX } }, "sort": { "d": 1 } };
+    let command = doc! { "explain": find, "verbosity": "executionStats" };
+    let explained = database.run_command(command).await.unwrap();
+    let counts = explained.get_document("executionStats").unwrap();
+    let counts = ["totalKeysExamined", "totalDocsExamined"].map(|count| counts.get_i32(count).unwrap());
+    assert_eq!(counts, [1, 1], "{explained}");
+}
