@@ -172,7 +172,8 @@ impl Chunk {
     }
 }
 
-async fn patiently<T>(mut attempt: impl AsyncFnMut() -> Result<T, DriverError>) -> Result<T, DriverError> {
+/// Tries again, for a while, what may pass.
+pub async fn patiently<T>(mut attempt: impl AsyncFnMut() -> Result<T, DriverError>) -> Result<T, DriverError> {
     let deadline = Instant::now() + PATIENCE;
     let mut pause = PAUSE;
     loop {

@@ -7,7 +7,7 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
 use mongodb::options::{Acknowledgment, ReadConcern, WriteConcern};
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, patiently};
 use super::connect::connect;
 use super::error::{Fault, OpenError};
 use super::schema::{ID, IDENTITIES, META, RULES, SCHEMA, TENANTS, VERSION};
@@ -81,7 +81,7 @@ async fn make(database: &Database, found: &Found, progress: &(dyn Fn(&str) + Syn
     let made = !found.exists() && create(database, name).await?;
     if !made && !found.is_checked() {
         let command = doc! { "collMod": name, "validator": validator(name), "validationLevel": "moderate" };
-        database.run_command(command).await?;
+        patiently(async || database.run_command(command.clone()).await).await?;
     }
     progress(&match (made, found.is_checked()) {
         (true, _) => format!("{name}: made"),
@@ -96,7 +96,7 @@ async fn make(database: &Database, found: &Found, progress: &(dyn Fn(&str) + Syn
             doc! { "collMod": name, "index": { "keyPattern": index.get("key").cloned(), "expireAfterSeconds": seconds } }
         }
     };
-    database.run_command(command).await?;
+    patiently(async || database.run_command(command.clone()).await).await?;
     progress(&format!("{name}: its index was made"));
     Ok(())
 }
