@@ -7,27 +7,22 @@
 mod reflection;
 #[path = "support/server.rs"]
 mod server;
+#[path = "support/shown.rs"]
+mod shown;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use reflection::{Api, Version};
 use server::Server;
+use shown::{Shown, shown};
 use tempfile::TempDir;
 use tonic::transport::Endpoint;
 
 /// Where the documents say that the server listens.
 const ADDRESS: &str = "127.0.0.1:7171";
-
-/// A command and what is printed below it.
-#[derive(Debug, PartialEq)]
-struct Shown {
-    place: String,
-    command: String,
-    output: String,
-}
 
 /// Newer and older grpcurls ask different versions of reflection.
 #[tokio::test]
@@ -58,7 +53,7 @@ fn every_command_answers_what_is_printed() {
     assert!(!commands.is_empty());
     let mut faults = Vec::new();
     for command in &commands {
-        compare(command, &run(&command.command, server.url.trim_start_matches("http://")), &mut faults);
+        compare(command, &run(&command.command, &server.url), &mut faults);
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
@@ -71,8 +66,9 @@ fn sample() -> (Server, TempDir) {
     (server, folder)
 }
 
+/// What is shown of the made-up users. The walk is through an empty store, and has a test of its own.
 fn all_shown() -> Vec<Shown> {
-    documents().iter().flat_map(|path| shown(path, &read(path))).collect()
+    documents().iter().filter(|path| *path != "docs/walkthrough.md").flat_map(|path| shown(path, &read(path))).collect()
 }
 
 fn is_call(shown: &Shown) -> bool {
@@ -179,35 +175,6 @@ fn documents() -> Vec<String> {
     ["README.md".to_owned()].into_iter().chain(inside).filter(|path| path.ends_with(".md")).collect()
 }
 
-/// The commands in blocks marked `console`: after `$ `, each with what stands between it and the next.
-fn shown(path: &str, text: &str) -> Vec<Shown> {
-    let mut found: Vec<Shown> = Vec::new();
-    let (mut inside, mut goes_on) = (false, false);
-    for (n, line) in text.lines().enumerate() {
-        if line.starts_with("```") {
-            inside = line == "```console";
-        } else if !inside {
-        } else if let Some(command) = line.strip_prefix("$ ") {
-            found.push(Shown {
-                place: format!("{path}:{}", n + 1),
-                command: command.to_owned(),
-                output: String::new(),
-            });
-            goes_on = command.ends_with('\\');
-        } else if let Some(last) = found.last_mut() {
-            if goes_on {
-                last.command = format!("{}{}", last.command.trim_end_matches('\\'), line.trim_start());
-                goes_on = line.ends_with('\\');
-            } else {
-                last.output.push_str(&format!("{line}\n"));
-            }
-        }
-    }
-    found.iter_mut().for_each(|shown| shown.output = shown.output.trim_end().to_owned());
-    found.iter_mut().filter(|shown| !shown.output.is_empty()).for_each(|shown| shown.output.push('\n'));
-    found
-}
-
 fn compare(shown: &Shown, output: &str, faults: &mut Vec<String>) {
     if shown.output != output {
         faults.push(format!("{}: {}\n--- printed\n{}--- answered\n{output}", shown.place, shown.command, shown.output));
@@ -233,14 +200,9 @@ fn shell_words(command: &str) -> Vec<String> {
     words.trim_end_matches('\0').split('\0').map(str::to_owned).collect()
 }
 
-/// What a shell prints for a command of the program, which asks the server at `address`.
-fn run(command: &str, address: &str) -> String {
-    assert!(command.starts_with("polynym "), "{command}: this test runs polynym and grpcurl");
-    let program = PathBuf::from(env!("CARGO_BIN_EXE_polynym"));
-    let folder = program.parent().unwrap().to_str().unwrap();
-    let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", command]).env_clear().env("PATH", folder).env("POLYNYM_SERVER", format!("http://{address}"));
-    let Output { status, stdout, stderr } = shell.output().unwrap();
+/// What a shell prints for a command of the program, which asks the server at `url`.
+fn run(command: &str, url: &str) -> String {
+    let Output { status, stdout, stderr } = shown::run(command, url);
     let stderr = String::from_utf8(stderr).unwrap();
     assert!(status.success() && stderr.is_empty(), "{command}: {status}: {stderr}");
     String::from_utf8(stdout).unwrap()
@@ -248,7 +210,19 @@ fn run(command: &str, address: &str) -> String {
 
 /// The commands of the program that a text names, in code or in an indented line of its own, without the program's name.
 fn named(text: &str) -> Vec<String> {
-    let words = ["serve", "resolve", "user", "identity", "id", "bench", "completions", "store", "tenant", "token"];
+    let words = [
+        "serve",
+        "resolve",
+        "user",
+        "identity",
+        "id",
+        "bench",
+        "completions",
+        "store",
+        "tenant",
+        "renormalize",
+        "token",
+    ];
     let found = text.lines().flat_map(|line| {
         let inline = line.split('`').skip(1).step_by(2);
         let whole = Some(line.trim_start()).filter(|_| !line.contains('`'));

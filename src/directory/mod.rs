@@ -9,6 +9,7 @@ mod displace;
 mod draft;
 mod error;
 mod fingerprint;
+mod follow;
 mod hold;
 mod life;
 mod merge;

@@ -94,29 +94,12 @@ impl Directory {
         Ok(ids.into_iter().map(outcome).collect())
     }
 
-    /// Those of the users that are there and not to be purged by now. Who was merged into another is followed: that takes
-    /// one more read for all of them, and a further one where the other was merged, too.
+    /// Those of the users that are there and not to be purged by now. Who was merged into another is followed.
     async fn get_present(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<Got>>, Error> {
-        let mut users = self.store.get(tenant, ids).await?;
-        for _ in 0..=self.limits.merged {
-            let primary = |user: &Option<WireUser>| match user.as_ref()?.state() {
-                State::Merged { into } => Some(into),
-                _ => None,
-            };
-            let merged: Vec<_> = users.iter().enumerate().filter_map(|(n, user)| Some((n, primary(user)?))).collect();
-            if merged.is_empty() {
-                break;
-            }
-            let primaries: Vec<_> = merged.iter().map(|(_, into)| *into).collect();
-            let primaries = self.store.get(tenant, &primaries).await?;
-            // What the store has left out ends the answer.
-            let rest = merged.get(primaries.len()).map(|(n, _)| *n);
-            merged.into_iter().zip(primaries).for_each(|((n, _), user)| users[n] = user);
-            users.truncate(rest.unwrap_or(usize::MAX));
-        }
+        let followed = self.follow(tenant, ids).await?;
         let now = Timestamp::now();
         let is_gone = |user: &WireUser| matches!(user.state(), State::Deleted { purge_time, .. } if purge_time <= now);
-        let present = users.into_iter().map(|user| user.filter(|user| !is_gone(user)));
+        let present = followed.into_iter().map(|followed| followed.user.filter(|user| !is_gone(user)));
         let got = |(user, id): (Option<WireUser>, &LocalityId)| {
             let user = user?;
             let merged_from = Some(*id).filter(|id| !user.has_id(*id));

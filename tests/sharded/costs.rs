@@ -1,11 +1,18 @@
 //! What a call costs, as the profilers of all shards count it: which statements, on which collection of which shard, and
-//! which shards had to prepare before the commit.
+//! which shards had to prepare before the commit. The table in docs/mongodb.md is what is counted here, word for word.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
-use polynym::directory::{Change, Consistency, Draft, Mutation, Request, Store};
-use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
-use polynym::locality::LocalityId;
+use polynym::directory::{
+    Change, ConflictPolicy, Consistency, Directory, Draft, DraftIdentity, Limits, Mutation, Policies, PolicyUpdate,
+    Request, Store, Tenant, Timestamp, Update, Verification,
+};
+use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier};
+use polynym::locality::{Generator, LocalityId, Mode};
+use polynym::store::conformance::Place;
 use polynym::store::mongo::Mongo;
 
 use super::databases;
@@ -20,20 +27,55 @@ fn id(shard: usize, n: usize) -> LocalityId {
 
 /// The identifier number `n` of those whose claims are on the shard with this number.
 fn identifier(shard: usize, n: usize) -> Identifier {
-    let (email, handle, subject) = (format!("user{n}@example.com"), format!("user{n}"), n.to_string());
+    let (email, subject) = (format!("user{n}@example.com"), n.to_string());
     let social = RawIdentifier::Social { provider: "github", subject: &subject };
-    let raw = [RawIdentifier::Email(&email), RawIdentifier::Handle(&handle), social][shard];
-    Identifier::parse(raw).unwrap()
+    match shard {
+        0 => Identifier::parse(RawIdentifier::Email(&email)).unwrap(),
+        1 => handle(&format!("user{n}")),
+        _ => Identifier::parse(social).unwrap(),
+    }
+}
+
+fn handle(text: &str) -> Identifier {
+    Identifier::parse(RawIdentifier::Handle(text)).unwrap()
 }
 
 fn key(shard: usize, n: usize) -> IdentityKey {
     IdentityKey::new("default", &identifier(shard, n))
 }
 
+/// A mutation where what is given up is free.
+fn mutation(id: LocalityId, change: Change) -> Mutation {
+    Mutation { time: Timestamp::now(), ..users::mutation(id, change) }
+}
+
+/// A mutation under other policies.
+fn under(policies: Policies, mutation: Mutation) -> Mutation {
+    Mutation { policies: Arc::new(policies), ..mutation }
+}
+
+/// The mutation that creates a user with these.
+fn creation_of(id: LocalityId, identities: Vec<DraftIdentity>) -> Mutation {
+    mutation(id, Change::Create(Draft { identities, ..Draft::default() }))
+}
+
 /// The mutation that creates user `n` on a shard, with an identity on each of `claims`.
 fn creation(shard: usize, n: usize, claims: &[usize]) -> Mutation {
-    let identities = claims.iter().map(|claim| users::identity(identifier(*claim, n))).collect();
-    users::mutation(id(shard, n), Change::Create(Draft { identities, ..Draft::default() }))
+    creation_of(id(shard, n), claims.iter().map(|claim| users::identity(identifier(*claim, n))).collect())
+}
+
+/// What a call did.
+struct Cost {
+    statements: Vec<Statement>,
+    /// How many shards prepared before the commit.
+    prepared: usize,
+}
+
+/// A statement that a shard has run, such as `find` on `users`.
+struct Statement {
+    shard: usize,
+    name: String,
+    collection: String,
 }
 
 /// The cluster, and the database whose calls are counted.
@@ -41,43 +83,71 @@ struct Counted {
     cluster: &'static Sharded,
     place: InDatabase,
     store: Mongo,
+    /// The rows of the table so far.
+    rows: Vec<String>,
 }
 
 impl Counted {
     async fn new() -> Self {
         let (cluster, place) = (servers::three_shards().await, databases().await.place());
         let store = place.mongo().await.unwrap();
-        Self { cluster, place, store }
+        Self { cluster, place, store, rows: Vec::new() }
     }
 
-    /// What the shards do for a call: statements, such as `shard0: find users`, and commits that are prepared.
-    async fn resolve(&self, call: &str, keys: &[IdentityKey]) -> Vec<String> {
-        self.cost(call, async {
+    /// What must be so before something is counted.
+    async fn prepare(&self, mutation: Mutation) {
+        self.store.mutate(mutation).await.unwrap();
+    }
+
+    async fn resolve(&mut self, call: &str, keys: &[IdentityKey]) {
+        let cost = self.cost(async {
             let resolved = self.store.resolve(keys, Consistency::Latest).await.unwrap();
             assert_eq!(resolved.found.iter().flatten().count(), keys.len());
-        })
-        .await
+        });
+        let cost = cost.await;
+        self.add(call, &cost, "");
     }
 
-    /// The same for a mutation.
-    async fn mutate(&self, call: &str, mutation: Mutation) -> Vec<String> {
-        self.cost(call, async { drop(self.store.mutate(mutation).await.unwrap()) }).await
+    async fn mutate(&mut self, call: &str, mutation: Mutation) {
+        let cost = self.cost(async { drop(self.store.mutate(mutation).await.unwrap()) }).await;
+        self.add(call, &cost, "by one shard");
     }
 
-    async fn cost(&self, call: &str, work: impl Future<Output = ()>) -> Vec<String> {
+    async fn refuse(&mut self, call: &str, mutation: Mutation) {
+        let cost = self.cost(async { drop(self.store.mutate(mutation).await.unwrap_err()) }).await;
+        self.add(call, &cost, "given up");
+    }
+
+    async fn rehearse(&mut self, call: &str, mutation: Mutation) {
+        let mutation = Mutation { dry_run: true, ..mutation };
+        let cost = self.cost(async { drop(self.store.mutate(mutation).await.unwrap()) }).await;
+        self.add(call, &cost, "of reads alone");
+    }
+
+    /// Adds a row. `alone` is the commit that nobody had to prepare.
+    fn add(&mut self, call: &str, cost: &Cost, alone: &str) {
+        let commit = match cost.prepared {
+            0 => alone.to_owned(),
+            n => format!("in two phases: {} prepare", ["", "one", "both", "all three"][n]),
+        };
+        let [claims, users, tenants] = ["identities", "users", "tenants"].map(|collection| cost.on(collection));
+        assert!(cost.statements.iter().all(|statement| statement.collection != "requests"), "{call}");
+        let row = format!("| {call} | {claims} | {users} | {tenants} | {commit} |");
+        self.rows.push(row.replace("|  |", "| |").replace("|  |", "| |"));
+    }
+
+    /// What the shards do for a call.
+    async fn cost(&self, work: impl Future<Output = ()>) -> Cost {
         self.profile(2).await;
         let before = self.prepared().await;
         work.await;
-        let prepared = self.prepared().await.into_iter().zip(before).map(|(after, before)| after - before);
+        let prepared = self.prepared().await.into_iter().zip(before).filter(|(after, before)| after > before).count();
         self.profile(0).await;
-        let mut cost = Vec::new();
-        for (shard, prepared) in self.cluster.shards.iter().zip(prepared) {
-            let done = self.done(&shard.members[0]).await;
-            let prepared = (0..prepared).map(|_| "prepare".to_owned());
-            cost.extend(done.into_iter().chain(prepared).map(|statement| format!("{}: {statement}", shard.name)));
+        let mut statements = Vec::new();
+        for (n, shard) in self.cluster.shards.iter().enumerate() {
+            statements.extend(self.done(n, &shard.members[0]).await);
         }
-        println!("{call}: {}", cost.join(", "));
-        cost
+        Cost { statements, prepared }
     }
 
     async fn profile(&self, level: i32) {
@@ -88,12 +158,12 @@ impl Counted {
     }
 
     /// The statements in the profile of a shard, which is emptied.
-    async fn done(&self, shard: &Process) -> Vec<String> {
+    async fn done(&self, n: usize, shard: &Process) -> Vec<Statement> {
         let profile = shard.database(self.place.name().await).await.collection::<Document>("system.profile");
         let done = profile.find(doc! {}).sort(doc! { "$natural": 1 }).await.unwrap();
         let done: Vec<Document> = done.try_collect().await.unwrap();
         profile.drop().await.unwrap();
-        done.iter().filter_map(statement).collect()
+        done.iter().filter_map(|done| statement(n, done)).collect()
     }
 
     /// How many transactions each shard has prepared so far.
@@ -107,8 +177,30 @@ impl Counted {
     }
 }
 
-/// A statement of a profile, as `find users`; not what the test itself does.
-fn statement(done: &Document) -> Option<String> {
+impl Cost {
+    /// The statements on a collection, as the table has them: `1 find, 2 updates on each of two`.
+    fn on(&self, collection: &str) -> String {
+        let of = |name: &str| {
+            let mut counts = BTreeMap::new();
+            let statements =
+                self.statements.iter().filter(|other| (&*other.collection, &*other.name) == (collection, name));
+            statements.for_each(|statement| *counts.entry(statement.shard).or_insert(0) += 1);
+            let (total, shards) = (counts.values().sum::<usize>(), counts.len());
+            let text = |count: usize| format!("{count} {name}{}", if count == 1 { "" } else { "s" });
+            let even = counts.values().all(|count| count * shards == total);
+            match shards {
+                0 => None,
+                1 => Some(text(total)),
+                n if even => Some(format!("{} on each of {}", text(total / n), ["", "", "two", "three"][n])),
+                n => Some(format!("{} on {}", text(total), ["", "", "two", "three"][n])),
+            }
+        };
+        ["find", "insert", "insert of 2", "update", "delete"].into_iter().filter_map(of).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A statement of a profile; not what the test itself does. An insert tells how many documents it has.
+fn statement(shard: usize, done: &Document) -> Option<Statement> {
     let (_, collection) = done.get_str("ns").unwrap().split_once('.').unwrap();
     let name = match done.get_str("op").unwrap() {
         "query" => "find",
@@ -116,76 +208,208 @@ fn statement(done: &Document) -> Option<String> {
         "command" if done.get_document("command").unwrap().contains_key("profile") => return None,
         other => other,
     };
-    (collection != "system.profile").then(|| format!("{name} {collection}"))
+    let name = match done.get_i32("ninserted") {
+        Ok(2..) => format!("{name} of {}", done.get_i32("ninserted").unwrap()),
+        _ => name.to_owned(),
+    };
+    let collection = collection.to_owned();
+    (collection != "system.profile").then_some(Statement { shard, name, collection })
+}
+
+/// The table of the document.
+fn table() -> Vec<String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/mongodb.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let part = text.split("\n## What a call costs\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    part.lines().filter(|line| line.starts_with('|')).skip(2).map(str::to_owned).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_goes_to_the_shards_that_own_its_keys_and_to_no_other() {
     let _alone = super::ALONE.write().await;
-    let counted = Counted::new().await;
+    let mut counted = Counted::new().await;
     for n in 0..100 {
-        counted.store.mutate(creation(n % 3, n, &[0, 1, 2])).await.unwrap();
+        counted.prepare(creation(n % 3, n, &[0, 1, 2])).await;
     }
     // The tables of chunks are read when they are needed first.
     let everything: Vec<_> = (0..100).flat_map(|n| [key(0, n), key(1, n), key(2, n)]).collect();
     counted.store.resolve(&everything, Consistency::Latest).await.unwrap();
-    look_ups(&counted).await;
-    mutations(&counted).await;
+    counted.prepare(mutation(id(0, 1_000), Change::SetTenant(PolicyUpdate::default()))).await;
+    where_look_ups_go(&counted).await;
+    what_a_request_adds(&counted).await;
+    look_ups(&mut counted).await;
+    creations(&mut counted).await;
+    links(&mut counted).await;
+    fields_and_states(&mut counted).await;
+    merges(&mut counted).await;
+    ends(&mut counted).await;
+    tenants(&mut counted).await;
+    renormalizing(&mut counted).await;
+    let rows = counted.rows.join("\n");
+    assert_eq!(counted.rows, table(), "what was counted:\n{rows}");
 }
 
-async fn look_ups(counted: &Counted) {
+/// Which shards they are: those that own the keys.
+async fn where_look_ups_go(counted: &Counted) {
     for (n, claim, user) in [(0, 2, 0), (1, 2, 1), (2, 1, 2), (3, 0, 0)] {
-        let cost = counted.resolve("one identifier", &[key(claim, n)]).await;
-        let mut wanted = [format!("shard{claim}: find identities"), format!("shard{user}: find users")];
-        wanted.sort();
-        assert_eq!(cost, wanted);
+        let cost = counted.cost(async {
+            let resolved = counted.store.resolve(&[key(claim, n)], Consistency::Latest).await.unwrap();
+            assert_eq!(resolved.reads, 2);
+        });
+        let cost = cost.await.statements;
+        let mut went: Vec<_> = cost.iter().map(|done| (&*done.name, &*done.collection, done.shard)).collect();
+        went.sort_unstable();
+        assert_eq!(went, [("find", "identities", claim), ("find", "users", user)]);
     }
-    let nobody = [key(1, 1_000)];
-    let free = counted.cost("one identifier that nobody owns", async {
-        let resolved = counted.store.resolve(&nobody, Consistency::Latest).await.unwrap();
-        assert_eq!((resolved.found, resolved.reads), (vec![None], 1));
-    });
-    assert_eq!(free.await, ["shard1: find identities"]);
-
-    let emails_of_one_shard: Vec<_> = (0..100).step_by(3).map(|n| key(0, n)).collect();
-    let cost = counted.resolve("a batch of 34, claims and users on one shard", &emails_of_one_shard).await;
-    assert_eq!(cost, ["shard0: find identities", "shard0: find users"]);
-    let emails: Vec<_> = (0..100).map(|n| key(0, n)).collect();
-    let cost = counted.resolve("a batch of 100, claims on one shard, users on three", &emails).await;
-    assert_eq!(cost, ["shard0: find identities", "shard0: find users", "shard1: find users", "shard2: find users"]);
-    let mixed: Vec<_> = (0..100).map(|n| key(n / 3 % 3, n)).collect();
-    let cost = counted.resolve("a batch of 100, claims and users on three shards", &mixed).await;
-    let all =
-        ["shard0", "shard1", "shard2"].map(|shard| ["identities", "users"].map(|to| format!("{shard}: find {to}")));
-    assert_eq!(cost, all.concat());
 }
 
-async fn mutations(counted: &Counted) {
-    let cost = counted.mutate("a create with one identity, both on one shard", creation(0, 200, &[0])).await;
-    assert_eq!(cost, ["shard0: insert users", "shard0: insert identities"]);
+/// One find before and one update after, on the shard of the request's hash.
+async fn what_a_request_adds(counted: &Counted) {
     let request = Some(Request { key: "request".to_owned(), fingerprint: 1 });
     let named = Mutation { request, ..creation(0, 203, &[0]) };
-    let cost = counted.mutate("the same with a request_id", named).await;
-    let of_requests: Vec<_> = cost.iter().filter_map(|statement| statement.strip_suffix(" requests")).collect();
-    let [find, update] = of_requests[..] else { panic!("{cost:?}") };
-    assert!(find.ends_with(": find") && find.replace("find", "update") == update, "{cost:?}");
+    let cost = counted.cost(async { drop(counted.store.mutate(named).await.unwrap()) }).await;
+    assert_eq!(cost.on("requests"), "1 find, 1 update");
+    assert_eq!((cost.on("users"), cost.on("identities")), ("1 insert".to_owned(), "1 insert".to_owned()));
+}
 
-    let cost = counted.mutate("a create with one identity, on two shards", creation(1, 201, &[0])).await;
-    let two = ["shard0: insert identities", "shard0: prepare", "shard1: insert users", "shard1: prepare"];
-    assert_eq!(cost, two);
-    let cost = counted.mutate("a create with three identities, on three shards", creation(0, 202, &[0, 1, 2])).await;
-    let first = ["shard0: insert users", "shard0: insert identities", "shard0: prepare"];
-    let others =
-        ["shard1", "shard2"].map(|shard| ["insert identities", "prepare"].map(|what| format!("{shard}: {what}")));
-    assert_eq!(cost, [first.map(str::to_owned).to_vec(), others.concat()].concat());
+async fn look_ups(counted: &mut Counted) {
+    counted.resolve("resolve one identifier", &[key(2, 0)]).await;
+    let cost = counted.cost(async {
+        let resolved = counted.store.resolve(&[key(1, 1_000)], Consistency::Latest).await.unwrap();
+        assert_eq!((resolved.found, resolved.reads), (vec![None], 1));
+    });
+    let cost = cost.await;
+    counted.add("resolve one that nobody owns", &cost, "");
+    let emails: Vec<_> = (0..100).map(|n| key(0, n)).collect();
+    counted.resolve("resolve 100, claims on one shard, users on three", &emails).await;
+    let mixed: Vec<_> = (0..100).map(|n| key(n / 3 % 3, n)).collect();
+    counted.resolve("resolve 100, claims and users on three shards", &mixed).await;
+    for (call, count) in [("get one user", 1), ("get 100 users on three shards", 100)] {
+        let ids: Vec<_> = (0..count).map(|n| id(n % 3, n)).collect();
+        let cost = counted.cost(async {
+            let found = counted.store.get(&Tenant::DEFAULT, &ids).await.unwrap();
+            assert_eq!(found.into_iter().flatten().count(), count);
+        });
+        let cost = cost.await;
+        counted.add(call, &cost, "");
+    }
+    for (call, handle) in [("check an identifier", handle("free")), ("check a handle with a guard", handle("ëxo"))] {
+        let guard = handle.guard().map(|guard| IdentityKey::of_guard("default", &guard));
+        let keys: Vec<_> = [IdentityKey::new("default", &handle)].into_iter().chain(guard).collect();
+        let cost = counted.cost(async { drop(counted.store.claims(&keys).await.unwrap()) }).await;
+        counted.add(call, &cost, "");
+    }
+}
 
-    let link = |shard, n, claim| users::mutation(id(shard, n), Change::Link(users::identity(identifier(claim, n))));
-    let cost = counted.mutate("a link, both on one shard", link(1, 201, 1)).await;
-    assert_eq!(cost, ["shard1: find users", "shard1: update users", "shard1: insert identities"]);
-    let cost = counted.mutate("a link, on two shards", link(1, 201, 2)).await;
-    let user = ["shard1: find users", "shard1: update users", "shard1: prepare"];
-    assert_eq!(cost, [&user[..], &["shard2: insert identities", "shard2: prepare"]].concat());
-    let unlink = users::mutation(id(1, 201), Change::Unlink(identifier(2, 201)));
-    let cost = counted.mutate("an unlink, on two shards", unlink).await;
-    assert_eq!(cost, [&user[..], &["shard2: delete identities", "shard2: prepare"]].concat());
+async fn creations(counted: &mut Counted) {
+    counted.mutate("create with one identity, both on one shard", creation(0, 200, &[0])).await;
+    counted.mutate("create with one identity, on two shards", creation(1, 201, &[0])).await;
+    counted.mutate("create with three identities, on three shards", creation(0, 202, &[0, 1, 2])).await;
+    let with = |n, text| creation_of(id(1, n), vec![users::identity(handle(text))]);
+    counted.mutate("create with an ASCII handle, both on one shard", with(210, "scope2")).await;
+    counted.mutate("create with another handle (`ѕсоре`), its guard beside it", with(211, "ѕсоре")).await;
+    counted.mutate("create with another handle (`ëxo`), its guard on another shard", with(212, "ëxo")).await;
+    let verified = |n, claim: usize| DraftIdentity {
+        verification: Some(Verification { time: Timestamp::now(), by: String::new() }),
+        ..users::identity(identifier(claim, n))
+    };
+    let wins = Policies { verified_wins: true, ..Policies::default() };
+    let create = under(wins, creation_of(id(1, 213), vec![verified(201, 0)]));
+    counted.mutate("create with a verified identity that another user loses, all on two shards", create).await;
+}
+
+async fn links(counted: &mut Counted) {
+    let link = |shard, n, claim| mutation(id(shard, n), Change::Link(users::identity(identifier(claim, n))));
+    let unlink = |shard, n, claim| mutation(id(shard, n), Change::Unlink(identifier(claim, n)));
+    let holding = |mutation| under(Policies::default(), mutation);
+    counted.prepare(creation(1, 220, &[])).await;
+    counted.mutate("link, both on one shard", link(1, 220, 1)).await;
+    counted.mutate("link, on two shards", link(1, 220, 2)).await;
+    counted.mutate("unlink without a hold, on two shards", unlink(1, 220, 2)).await;
+    counted.mutate("unlink with a hold, both on one shard", holding(unlink(1, 220, 1))).await;
+    let other = mutation(id(1, 210), Change::Link(users::identity(identifier(1, 220))));
+    counted.refuse("link what is taken or held: refused", other).await;
+    counted.mutate("link what is held for the user itself, both on one shard", link(1, 220, 1)).await;
+    let replace =
+        |old, new| mutation(id(1, 220), Change::Replace(identifier(1, old), users::identity(identifier(1, new))));
+    counted.mutate("replace without a hold, all on one shard", replace(220, 221)).await;
+    counted.mutate("replace with a hold, all on one shard", holding(replace(221, 222))).await;
+    counted
+        .mutate("release a hold, both on one shard", mutation(id(0, 1_000), Change::Release(identifier(1, 221))))
+        .await;
+    let verification = Some(Verification { time: Timestamp::now(), by: String::new() });
+    counted.mutate("verify", mutation(id(1, 220), Change::Verify(identifier(1, 222), verification))).await;
+}
+
+async fn fields_and_states(counted: &mut Counted) {
+    let update = Update::from_mask(None, "User".to_owned(), BTreeMap::new()).unwrap();
+    for (call, change) in [
+        ("update", Change::Update(update)),
+        ("disable", Change::Disable),
+        ("enable", Change::Enable),
+        ("delete", Change::Delete),
+        ("undelete", Change::Undelete),
+    ] {
+        counted.mutate(call, mutation(id(2, 2), change)).await;
+    }
+}
+
+/// Users on two shards, the claims of the secondary on three.
+async fn merges(counted: &mut Counted) {
+    counted.prepare(creation(0, 230, &[0, 1, 2])).await;
+    counted.prepare(creation(1, 231, &[0, 1, 2])).await;
+    let merge = mutation(id(0, 230), Change::Merge(id(1, 231), ConflictPolicy::PrimaryWins));
+    counted.rehearse("preview of the merge below", merge.clone()).await;
+    counted.mutate("merge of users on two shards, the secondary with three identities on three", merge).await;
+    let unmerge = mutation(id(0, 230), Change::Unmerge(id(1, 231)));
+    let directory =
+        Directory::new(counted.place.open().await.unwrap(), Generator::new(Mode::Variable), Limits::default());
+    let secondary = id(1, 231).to_string();
+    // The tenant's policies are read when they are needed first.
+    directory.get(&Tenant::DEFAULT, &secondary).await.unwrap();
+    let cost = counted.cost(async {
+        let got = directory.get(&Tenant::DEFAULT, &secondary).await.unwrap();
+        assert_eq!(got.merged_from, Some(id(1, 231)));
+    });
+    let cost = cost.await;
+    counted.add("get the secondary, which leads to the primary", &cost, "");
+    counted.mutate("unmerge of the same", unmerge).await;
+}
+
+async fn ends(counted: &mut Counted) {
+    let purge = |shard, n| mutation(id(shard, n), Change::Purge);
+    counted.mutate("purge of a user with three identities on three shards, without holds", purge(0, 230)).await;
+    let holds = [Kind::Email, Kind::Handle, Kind::Social].map(|kind| (kind, std::time::Duration::from_secs(3_600)));
+    let holding = Policies { holds: BTreeMap::from(holds), ..Policies::default() };
+    counted.mutate("the same with holds", under(holding, purge(1, 231))).await;
+    let cost = counted.cost(async { drop(counted.store.due(Timestamp::now(), 100).await.unwrap()) }).await;
+    counted.add("look for users whose time is over, each server once a second", &cost, "");
+}
+
+async fn tenants(counted: &mut Counted) {
+    let cost = counted.cost(async { assert!(counted.store.tenant(&Tenant::DEFAULT).await.unwrap().is_some()) }).await;
+    counted.add("get a tenant", &cost, "");
+    let cost = counted.cost(async { assert!(!counted.store.tenants("", "", 100).await.unwrap().is_empty()) }).await;
+    counted.add("list tenants", &cost, "");
+    let update = PolicyUpdate { hide_unverified: Some(true), ..PolicyUpdate::default() };
+    counted.mutate("set policies of a tenant", mutation(id(0, 1_000), Change::SetTenant(update))).await;
+}
+
+async fn renormalizing(counted: &mut Counted) {
+    let cost = counted.cost(async {
+        assert_eq!(counted.store.scan(&Tenant::DEFAULT, None, 100).await.unwrap().len(), 100);
+    });
+    let cost = cost.await;
+    counted.add("read 100 users to renormalize", &cost, "");
+    for (n, typed, call) in [
+        (240, "OLD@example.com", "renormalize an identity whose form changes, both on one shard"),
+        (241, "old@example.org", "renormalize one whose form stays, both on one shard"),
+    ] {
+        let old = Identifier::from_canonical(Kind::Email, typed.to_owned());
+        let draft =
+            DraftIdentity { rules_version: RULES_VERSION - 1, ..DraftIdentity::new(old.clone(), typed.to_owned()) };
+        let user = id(0, n);
+        counted.prepare(creation_of(user, vec![draft])).await;
+        counted.mutate(call, mutation(user, Change::Renormalize(old))).await;
+    }
 }
