@@ -14,6 +14,8 @@ mod calls;
 mod contention;
 #[path = "faults/failover.rs"]
 mod failover;
+#[path = "faults/group.rs"]
+mod group;
 #[path = "faults/history.rs"]
 mod history;
 #[path = "faults/killed.rs"]

@@ -1,5 +1,6 @@
 //! Everything that a database holds, read past the store and held against itself: each claim leads to a user who lists
-//! it, each listed name has its claim, and nothing else is there.
+//! it, each listed name has its claim, each merged user leads to one that is not and has nothing of its own, and nothing
+//! else is there.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::{Document, doc, spec::BinarySubtype};
 use mongodb::options::ReadConcern;
-use polynym::directory::WireUser;
+use polynym::directory::{State as Life, WireUser};
 use polynym::locality::LocalityId;
 use tokio::time::sleep;
 
@@ -21,6 +22,8 @@ pub struct State {
     /// What each user lists.
     pub users: BTreeMap<usize, Names>,
     pub owners: BTreeMap<usize, usize>,
+    /// Who is part of whom, who is part of nobody.
+    pub merged: BTreeMap<usize, usize>,
 }
 
 impl State {
@@ -32,7 +35,11 @@ impl State {
             let decoded = wire.decode().unwrap();
             assert_eq!(id(&user, "_id"), decoded.id, "a user under another's id");
             state.users.insert(number(decoded.id), listed(&decoded));
+            if let Life::Merged { into } = decoded.state {
+                state.merged.insert(number(decoded.id), number(into));
+            }
         }
+        state.follow();
         for claim in all(database, "identities").await {
             let handle = claim.get_str("_id").unwrap().strip_prefix("default,handle,").unwrap();
             state.owners.insert(name(handle), number(id(&claim, "u")));
@@ -47,6 +54,10 @@ impl State {
         for user in users {
             match caller.call(&Call::Get(user), None).await {
                 Told::User(names) => state.users.extend(names.map(|names| (user, names))),
+                Told::Part(into, _) => {
+                    state.users.insert(user, Names::default());
+                    state.merged.insert(user, into);
+                }
                 other => panic!("user {user}: {other:?}"),
             }
         }
@@ -61,7 +72,24 @@ impl State {
         state
     }
 
+    /// Follows each merged user to the one who is part of nobody.
+    fn follow(&mut self) {
+        let into = self.merged.clone();
+        for last in self.merged.values_mut() {
+            let mut steps = 0;
+            while let Some(next) = into.get(last) {
+                *last = *next;
+                steps += 1;
+                assert!(steps <= into.len(), "users are merged in a circle: {into:?}");
+            }
+        }
+    }
+
     fn check(&self) {
+        for (user, into) in &self.merged {
+            assert_eq!(self.users.get(user), Some(&Names::default()), "user {user}, who is part of {into}: {self:?}");
+            assert!(self.users.contains_key(into) && !self.merged.contains_key(into), "user {into} is gone: {self:?}");
+        }
         for (name, owner) in &self.owners {
             let names = self.users.get(owner).unwrap_or_else(|| panic!("name {name} is a claim of nobody: {self:?}"));
             assert!(names.has(*name), "user {owner} does not list name {name}, whose claim says so: {self:?}");
@@ -83,7 +111,11 @@ impl State {
             assert_eq!(caller.call(&Call::Resolve(name), None).await, wanted, "name {name}");
         }
         for (user, names) in &self.users {
-            assert_eq!(caller.call(&Call::Get(*user), None).await, Told::User(Some(*names)), "user {user}");
+            let wanted = match self.merged.get(user) {
+                Some(into) => Told::Part(*into, self.users[into]),
+                None => Told::User(Some(*names)),
+            };
+            assert_eq!(caller.call(&Call::Get(*user), None).await, wanted, "user {user}");
         }
     }
 }

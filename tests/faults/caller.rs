@@ -2,13 +2,17 @@
 //! server.
 
 use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polynym::directory::{Change, Consistency, Draft, Error, Mutation, Request, Store, Tenant, Timestamp, User};
+use polynym::directory::{
+    Change, ConflictPolicy, Consistency, Directory, Draft, Error, Limits, Mutation, Request, State, Store, Tenant,
+    Timestamp, User, WireUser,
+};
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
-use polynym::locality::LocalityId;
+use polynym::locality::{Generator, LocalityId, Mode};
 use polynym::proto::v1;
 use tonic::Status;
 use tonic_types::StatusExt;
@@ -24,6 +28,10 @@ pub enum Call {
     Unlink(usize, usize),
     /// The user, the old name, the new one.
     Replace(usize, usize, usize),
+    /// The user who stays, and the one who becomes part of it.
+    Merge(usize, usize),
+    /// The same two.
+    Unmerge(usize, usize),
     Resolve(usize),
     Get(usize),
 }
@@ -31,7 +39,8 @@ pub enum Call {
 /// What its caller is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// It was done; where the answer shows the user as it was just then, what that lists.
+    /// It was done; where the answer shows the user as it was just then, what that lists: of an undone merge, the one who
+    /// was part of the other.
     Done(Option<Names>),
     /// This user owns the name, and lists these.
     Found(usize, Names),
@@ -39,6 +48,12 @@ pub enum Told {
     Nobody,
     /// What the user lists, if there is such a user.
     User(Option<Names>),
+    /// The user is part of that one, which lists these.
+    Part(usize, Names),
+    /// The first user was merged into the second.
+    Merged(usize, usize),
+    /// The two users are not merged, or not so.
+    NotMerged,
     /// The name belongs to that user.
     Taken(usize, usize),
     NotOwned,
@@ -135,6 +150,14 @@ pub fn number(id: LocalityId) -> usize {
         })
 }
 
+/// A time that no other mutation has: what was linked at another time is another link.
+fn now() -> Timestamp {
+    static LAST: AtomicI64 = AtomicI64::new(0);
+    let clock = Timestamp::now().as_millis();
+    let last = LAST.fetch_update(Relaxed, Relaxed, |last| Some(clock.max(last + 1))).unwrap();
+    Timestamp::from_millis(clock.max(last + 1))
+}
+
 /// What a user lists.
 pub fn listed(user: &User) -> Names {
     user.identities.iter().map(|identity| name(identity.identifier.canonical())).collect()
@@ -157,10 +180,14 @@ impl Direct {
             Call::Link(user, name) => (user, Change::Link(identity(identifier(*name)))),
             Call::Unlink(user, name) => (user, Change::Unlink(identifier(*name))),
             Call::Replace(user, old, new) => (user, Change::Replace(identifier(*old), identity(identifier(*new)))),
+            Call::Merge(primary, secondary) => {
+                (primary, Change::Merge(users::id(*secondary), ConflictPolicy::PrimaryWins))
+            }
+            Call::Unmerge(primary, secondary) => (primary, Change::Unmerge(users::id(*secondary))),
             Call::Resolve(_) | Call::Get(_) => unreachable!("a look-up is no mutation"),
         };
         let request = request.map(|key| Request { key: key.to_owned(), fingerprint: 1 });
-        Mutation { request, time: Timestamp::now(), ..users::mutation(users::id(*user), change) }
+        Mutation { request, time: now(), ..users::mutation(users::id(*user), change) }
     }
 
     async fn resolve(&self, name: usize) -> Result<Told, Error> {
@@ -177,7 +204,20 @@ impl Direct {
 
     async fn get(&self, user: usize) -> Result<Told, Error> {
         let users = self.store.get(&Tenant::DEFAULT, &[users::id(user)]).await?;
-        Ok(Told::User(users[0].as_ref().map(|user| listed(&user.decode().unwrap()))))
+        match &users[0] {
+            Some(found) if matches!(found.state(), State::Merged { .. }) => self.follow(user).await,
+            found => Ok(Told::User(found.as_ref().map(|user| listed(&user.decode().unwrap())))),
+        }
+    }
+
+    /// A user as the API shows it: one that was merged is followed to the other.
+    async fn follow(&self, user: usize) -> Result<Told, Error> {
+        let ids = Generator::builder(Mode::Variable).random_origin().build();
+        let directory = Directory::new(self.store.clone(), ids, Limits::default());
+        let got = directory.get(&Tenant::DEFAULT, &users::id(user).to_string()).await?;
+        let found = WireUser::decode(&got.user).unwrap();
+        let names = listed(&found);
+        Ok(if found.id == users::id(user) { Told::User(Some(names)) } else { Told::Part(number(found.id), names) })
     }
 }
 
@@ -200,6 +240,8 @@ fn refused(call: &Call, error: Error) -> Told {
     match error {
         Error::IdentityTaken { owner, field } => Told::Taken(meant(call, &field), number(owner)),
         Error::NotOwned => Told::NotOwned,
+        Error::UserMerged { user, into } => Told::Merged(number(user), number(into)),
+        Error::NotMerged => Told::NotMerged,
         Error::Unavailable(cause) => Told::Failed(cause.to_string()),
         Error::OutcomeUnknown(cause) => Told::Unknown(cause.to_string()),
         Error::Internal(cause) => panic!("{call:?}: {cause}"),

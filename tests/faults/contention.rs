@@ -82,7 +82,7 @@ async fn swap(time: Duration) {
         to.push(Arc::new(Direct { store, consistency: Consistency::Latest }));
     }
     let pause = Duration::ZERO;
-    let plan = Plan { callers: 16, users: 2, names: 3, gets: true, creates: false, pause };
+    let plan = Plan { callers: 16, users: 2, names: 3, gets: true, creates: false, merges: false, pause };
     let load = Load::start(plan, &to).await;
     sleep(time).await;
     let (ledger, before) = load.stop().await;

@@ -12,13 +12,24 @@ use tokio::time::sleep;
 
 use super::audit::{State, no_transaction};
 use super::caller::{Caller, Direct};
+use super::group::Group;
 use super::load::{Load, Plan};
 use super::place::{LIFETIME, fresh, long, open, prepare, shared, tell, turn};
 
-const PLAN: Plan =
-    Plan { callers: 16, names: 16, users: 6, gets: true, creates: true, pause: Duration::from_millis(1) };
+const PLAN: Plan = Plan {
+    callers: 16,
+    names: 16,
+    users: 6,
+    gets: true,
+    creates: true,
+    merges: false,
+    pause: Duration::from_millis(1),
+};
 
-async fn on_a_set(time: Duration, coalesce: bool) {
+/// Five groups, each with the callers of three.
+const MERGES: Plan = Plan { names: 5 * Group::NAMES, users: 5 * Group::USERS, merges: true, ..PLAN };
+
+async fn on_a_set(plan: Plan, time: Duration, coalesce: bool) {
     let set = shared().await;
     let name = fresh();
     let database = set.members[0].database(&name).await;
@@ -28,39 +39,50 @@ async fn on_a_set(time: Duration, coalesce: bool) {
         let store = open(&set.uri(&name, ""), Options::default(), coalesce).await;
         to.push(Arc::new(Direct { store, consistency }));
     }
-    let load = Load::start(PLAN, &to).await;
+    let load = Load::start(plan, &to).await;
     sleep(time).await;
     let (ledger, before) = load.stop().await;
     no_transaction(&[&set.members[0]], LIFETIME).await;
     let after = State::read(&database).await;
     after.is_found(&*to[0]).await;
     ledger.check(&before, &after);
-    tell(&format!("history on a replica set, look-ups together: {coalesce}: {}", ledger.count()));
+    let what = if plan.merges { "history of merges" } else { "history" };
+    tell(&format!("{what} on a replica set, look-ups together: {coalesce}: {}", ledger.count()));
     let count = ledger.count();
     assert_eq!((count.failed, count.unknown), (0, 0), "{:?}", ledger.reasons());
     database.drop().await.unwrap();
 }
 
-async fn on_the_embedded_store(time: Duration) {
+async fn on_the_embedded_store(plan: Plan, time: Duration) {
     let folder = tempfile::tempdir().unwrap();
     let store: Arc<dyn Store> = Arc::new(Embedded::open(folder.path(), embedded::Options::default()).unwrap());
     let caller: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });
-    let load = Load::start(PLAN, std::slice::from_ref(&caller)).await;
+    let load = Load::start(plan, std::slice::from_ref(&caller)).await;
     sleep(time).await;
     let (ledger, before) = load.stop().await;
-    let after = State::ask(&*caller, ledger.users()).await;
+    let users = ledger.users().into_iter().chain(before.users.keys().copied());
+    let after = State::ask(&*caller, users).await;
     after.is_found(&*caller).await;
     ledger.check(&before, &after);
-    tell(&format!("history on the embedded store: {}", ledger.count()));
+    let what = if plan.merges { "history of merges" } else { "history" };
+    tell(&format!("{what} on the embedded store: {}", ledger.count()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn histories_are_linearizable() {
     let _turn = turn().await;
-    on_the_embedded_store(Duration::from_secs(1)).await;
+    on_the_embedded_store(PLAN, Duration::from_secs(1)).await;
     for coalesce in [true, false] {
-        on_a_set(Duration::from_secs(2), coalesce).await;
+        on_a_set(PLAN, Duration::from_secs(2), coalesce).await;
     }
+}
+
+/// Merges and their undoing, beside links and unlinks on both sides, and look-ups by names and by ids.
+#[tokio::test(flavor = "multi_thread")]
+async fn histories_of_merges_are_linearizable() {
+    let _turn = turn().await;
+    on_the_embedded_store(MERGES, Duration::from_secs(2)).await;
+    on_a_set(MERGES, Duration::from_secs(3), true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,9 +91,22 @@ async fn long_history() {
     let _turn = turn().await;
     let since = Instant::now();
     while since.elapsed() < long() {
-        on_the_embedded_store(Duration::from_secs(3)).await;
+        on_the_embedded_store(PLAN, Duration::from_secs(3)).await;
         for coalesce in [true, false] {
-            on_a_set(Duration::from_secs(10), coalesce).await;
+            on_a_set(PLAN, Duration::from_secs(10), coalesce).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn long_history_of_merges() {
+    let _turn = turn().await;
+    let since = Instant::now();
+    while since.elapsed() < long() {
+        on_the_embedded_store(MERGES, Duration::from_secs(5)).await;
+        for coalesce in [true, false] {
+            on_a_set(MERGES, Duration::from_secs(10), coalesce).await;
         }
     }
 }

@@ -13,7 +13,7 @@ use tonic::{Code, Status};
 use super::audit::{State, no_transaction};
 use super::caller::text;
 use super::place::{LIFETIME, fresh, prepare, shared, tell, turn};
-use crate::calls::{Client, handle, identity};
+use crate::calls::{Client, handle, identity, merging};
 use crate::server::Server;
 use crate::servers::{Proxy, Side};
 
@@ -34,9 +34,11 @@ enum Kind {
     Link,
     Unlink,
     Replace,
+    Merge,
+    Unmerge,
 }
 
-const KINDS: [Kind; 4] = [Kind::Create, Kind::Link, Kind::Unlink, Kind::Replace];
+const KINDS: [Kind; 6] = [Kind::Create, Kind::Link, Kind::Unlink, Kind::Replace, Kind::Merge, Kind::Unmerge];
 
 /// How many kills there were, and what was found after them.
 #[derive(Default)]
@@ -57,11 +59,13 @@ struct Job {
     count: Arc<Count>,
 }
 
-/// A mutation and what it is about: a user who is not there yet, or has one name or none.
+/// A mutation and what it is about: a user who is not there yet, or has one name or none; or two users, of whom each has
+/// brought one of the names.
 #[derive(Clone)]
 struct Mutation {
     kind: Kind,
     user_id: String,
+    other_id: String,
     old: String,
     new: String,
     request_id: String,
@@ -99,6 +103,18 @@ impl Mutation {
                 };
                 registry.replace_identity(request).await?.into_inner().user
             }
+            Kind::Merge => {
+                let request = v1::MergeUsersRequest { request_id, ..merging(&user_id, &self.other_id) };
+                registry.merge_users(request).await?.into_inner().user
+            }
+            Kind::Unmerge => {
+                let (primary_user_id, secondary_user_id) = (user_id, self.other_id.clone());
+                let request =
+                    v1::UnmergeUsersRequest { primary_user_id, secondary_user_id, request_id, ..Default::default() };
+                let answer = registry.unmerge_users(request).await?.into_inner();
+                assert!(answer.not_restored.is_empty(), "{answer:?}");
+                answer.user
+            }
         };
         Ok(user.unwrap())
     }
@@ -114,11 +130,15 @@ impl Mutation {
             (Kind::Link, happened) => (false, happened),
             (Kind::Unlink, happened) => (!happened, false),
             (Kind::Replace, happened) => (!happened, happened),
+            (Kind::Merge | Kind::Unmerge, _) => (true, true),
         }
     }
 
     /// Whether it has happened: as a whole, or not at all.
     async fn has_happened(&self, client: &mut Client) -> bool {
+        if matches!(self.kind, Kind::Merge | Kind::Unmerge) {
+            return self.are_merged(client).await == matches!(self.kind, Kind::Merge);
+        }
         let mut owners = Vec::new();
         for name in [&self.old, &self.new] {
             match client.resolve(handle(name)).await {
@@ -136,6 +156,22 @@ impl Mutation {
             assert_eq!(names, wanted.iter().map(|(name, _)| (*name).clone()).collect::<Vec<_>>());
         }
         found == self.owned(true)
+    }
+
+    /// Whether the two users are one: both names and both ids lead to the one, who lists both names. Else each leads to
+    /// its own user, who lists its own name.
+    async fn are_merged(&self, client: &mut Client) -> bool {
+        let other = client.get(&self.other_id).await.unwrap();
+        let merged = other.user_id == self.user_id;
+        let both = [self.old.clone(), self.new.clone()];
+        for ((name, id), own) in both.iter().zip([&self.user_id, &self.other_id]).zip(both.chunks(1)) {
+            let (owner, listed) = if merged { (&self.user_id, &both[..]) } else { (id, own) };
+            let found = client.resolve(handle(name)).await.unwrap().user.unwrap();
+            let got = client.get(id).await.unwrap();
+            assert_eq!((&found.user_id, &*names(&found)), (owner, listed), "half of a {:?}", self.kind);
+            assert_eq!(got, found, "half of a {:?}", self.kind);
+        }
+        merged
     }
 }
 
@@ -201,14 +237,24 @@ impl Job {
     /// A mutation that can be carried out.
     async fn mutation(&self, client: &mut Client, used: usize) -> Mutation {
         let (old, new) = (text(used), text(used + 1));
-        let with_old = matches!(self.kind, Kind::Unlink | Kind::Replace);
+        let with_old = !matches!(self.kind, Kind::Create | Kind::Link);
         let identities = with_old.then(|| identity(handle(&old))).into_iter().collect();
         let user_id = match self.kind {
             Kind::Create => String::new(),
             _ => client.create(v1::User { identities, ..Default::default() }).await.unwrap().user_id,
         };
+        let other_id = match self.kind {
+            Kind::Merge | Kind::Unmerge => {
+                let identities = vec![identity(handle(&new))];
+                client.create(v1::User { identities, ..Default::default() }).await.unwrap().user_id
+            }
+            _ => String::new(),
+        };
+        if matches!(self.kind, Kind::Unmerge) {
+            client.merge(&user_id, &other_id).await.unwrap();
+        }
         let request_id = if self.with_request { uuid::Uuid::new_v4().to_string() } else { String::new() };
-        Mutation { kind: self.kind, user_id, old, new, request_id }
+        Mutation { kind: self.kind, user_id, other_id, old, new, request_id }
     }
 
     /// After a kill: what is there, and what comes of sending it again.
@@ -227,6 +273,7 @@ impl Job {
             }
             (Err(status), Kind::Create, true) => assert_eq!(status.code(), Code::AlreadyExists),
             (Err(status), Kind::Unlink | Kind::Replace, true) => assert_eq!(status.code(), Code::NotFound),
+            (Err(status), Kind::Merge | Kind::Unmerge, true) => assert_eq!(status.code(), Code::FailedPrecondition),
             other => panic!("{other:?}"),
         }
         self.count.kills.fetch_add(1, Relaxed);
@@ -237,18 +284,20 @@ impl Job {
 }
 
 /// Kills servers that carry out mutations of all kinds, with and without request ids.
-async fn kill_at(moments: impl Fn(bool) -> &'static [Moment]) {
+async fn kill_at(moments: impl Fn(Kind, bool) -> &'static [Moment]) {
     let set = shared().await;
     let count = Arc::new(Count::default());
     let mut jobs = JoinSet::new();
     let mut databases = Vec::new();
-    for (kind, with_request) in KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
+    let jobs_of = KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]);
+    let jobs_of = jobs_of.map(|(kind, with_request)| (kind, with_request, moments(kind, with_request)));
+    for (kind, with_request, moments) in jobs_of.filter(|(_, _, moments)| !moments.is_empty()) {
         let (proxy, name) = (Proxy::start(set.members[0].address()).await, fresh());
         let database = set.members[0].database(&name).await;
         prepare(set, &name).await;
         databases.push(database);
         let uri = format!("mongodb://{}/{name}?directConnection=true", proxy.address());
-        jobs.spawn(Job { kind, with_request, uri, proxy, count: count.clone() }.run(moments(with_request)));
+        jobs.spawn(Job { kind, with_request, uri, proxy, count: count.clone() }.run(moments));
     }
     while let Some(ended) = jobs.join_next().await {
         ended.unwrap();
@@ -271,12 +320,17 @@ async fn kill_at(moments: impl Fn(bool) -> &'static [Moment]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_killed_leaves_all_of_a_mutation_or_nothing() {
     let _turn = turn().await;
-    kill_at(|with_request| if with_request { &[Moment::After] } else { &[Moment::During] }).await;
+    kill_at(|kind, with_request| match (kind, with_request) {
+        (Kind::Unmerge, _) | (Kind::Merge, false) => &[],
+        (_, true) => &[Moment::After],
+        (_, false) => &[Moment::During],
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn long_killed() {
     let _turn = turn().await;
-    kill_at(|_| &[Moment::Before, Moment::During, Moment::After]).await;
+    kill_at(|_, _| &[Moment::Before, Moment::During, Moment::After]).await;
 }

@@ -1,5 +1,5 @@
 //! What all callers did and were told, in order, and whether one store could have told them so: the history of each name
-//! and of each user must be that of calls that happened one after the other. What was acknowledged must show from then
+//! and of each user must be that of calls that happened one after the other; where users are merged, of each [`group`]. What was acknowledged must show from then
 //! on, what failed must never show, and what nobody knows may show as a whole, at any time, or never.
 
 use std::collections::BTreeSet;
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::audit::State;
 use super::caller::{Call, Names, Told};
+use super::group;
 use crate::linear::{Event, Model, check};
 
 /// A call and its answer.
@@ -80,10 +81,10 @@ impl Ledger {
         for Entry { call, told, .. } in self.entries.lock().unwrap().iter() {
             *(if call.is_read() { &mut count.look_ups } else { &mut count.mutations }) += 1;
             match told {
-                Told::Taken(..) | Told::NotOwned => count.refused += 1,
+                Told::Taken(..) | Told::NotOwned | Told::Merged(..) | Told::NotMerged => count.refused += 1,
                 Told::Failed(_) => count.failed += 1,
                 Told::Unknown(_) => count.unknown += 1,
-                Told::Done(_) | Told::Found(..) | Told::Nobody | Told::User(_) => {}
+                Told::Done(_) | Told::Found(..) | Told::Nobody | Told::User(_) | Told::Part(..) => {}
             }
         }
         count
@@ -122,6 +123,9 @@ impl Ledger {
     pub fn check(&self, before: &State, after: &State) {
         let (users, entries) = (self.users(), self.entries.lock().unwrap());
         let now = self.clock.load(SeqCst);
+        if entries.iter().any(|entry| matches!(entry.call, Call::Merge(..))) {
+            return group::check_all(&entries, now, before, after);
+        }
         let last = now..now + 1;
         for name in 0..64 {
             let mut events: Vec<_> = entries.iter().flat_map(|entry| name_events(entry, name)).collect();
@@ -252,7 +256,7 @@ fn changed(listed: Option<Names>, call: &Call) -> Option<Names> {
 fn user_of(call: &Call) -> Option<usize> {
     match call {
         Call::Create(user, _) | Call::Link(user, _) | Call::Unlink(user, _) | Call::Replace(user, ..) => Some(*user),
-        Call::Get(user) => Some(*user),
+        Call::Merge(user, _) | Call::Unmerge(user, _) | Call::Get(user) => Some(*user),
         Call::Resolve(_) => None,
     }
 }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::audit::State;
 use super::caller::{Call, Caller, Told};
+use super::group::Group;
 use super::ledger::Ledger;
 
 /// What callers do.
@@ -24,13 +25,23 @@ pub struct Plan {
     pub gets: bool,
     /// Whether users are created. Those of a server get ids that these tests do not know.
     pub creates: bool,
+    /// Whether users are merged, and merges undone. Then each call stays within a [`Group`].
+    pub merges: bool,
     /// How long a caller waits between two calls.
     pub pause: Duration,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { callers: 12, names: 24, users: 8, gets: false, creates: true, pause: Duration::from_millis(5) }
+        Self {
+            callers: 12,
+            names: 24,
+            users: 8,
+            gets: false,
+            creates: true,
+            merges: false,
+            pause: Duration::from_millis(5),
+        }
     }
 }
 
@@ -109,6 +120,9 @@ async fn call_on(shared: Arc<Shared>, caller: Arc<dyn Caller>) {
 
 impl Shared {
     fn choose(&self, random: &mut Random) -> Call {
+        if self.plan.merges {
+            return self.choose_in_group(random);
+        }
         let (user, name) = (random.below(self.plan.users), random.below(self.plan.names));
         let owner = self.owners[name].load(Relaxed).checked_sub(1);
         match random.below(100) {
@@ -124,6 +138,27 @@ impl Shared {
                 let new = (name + 1 + random.below(self.plan.names - 1)) % self.plan.names;
                 Call::Replace(owner.unwrap_or(user), name, new)
             }
+        }
+    }
+
+    /// Unlike merges, few undoings are of two users who are merged: they are tried more often.
+    fn choose_in_group(&self, random: &mut Random) -> Call {
+        let group = random.below(self.plan.users / Group::USERS);
+        let user = random.below(Group::USERS);
+        let other = group * Group::USERS + (user + 1 + random.below(Group::USERS - 1)) % Group::USERS;
+        let user = group * Group::USERS + user;
+        let name = random.below(Group::NAMES);
+        let new = group * Group::NAMES + (name + 1 + random.below(Group::NAMES - 1)) % Group::NAMES;
+        let name = group * Group::NAMES + name;
+        let owner = self.owners[name].load(Relaxed).checked_sub(1).unwrap_or(user);
+        match random.below(100) {
+            0..20 => Call::Resolve(name),
+            20..35 => Call::Get(user),
+            35..55 => Call::Link(user, name),
+            55..65 => Call::Unlink(owner, name),
+            65..72 => Call::Replace(owner, name, new),
+            72..82 => Call::Merge(user, other),
+            _ => Call::Unmerge(user, other),
         }
     }
 

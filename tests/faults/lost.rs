@@ -128,7 +128,7 @@ impl Stage {
             Call::Create(user, names) => (user, names.clone()),
             Call::Link(user, name) | Call::Unlink(user, name) => (user, vec![*name]),
             Call::Replace(user, old, new) => (user, vec![*old, *new]),
-            Call::Resolve(_) | Call::Get(_) => return,
+            Call::Merge(..) | Call::Unmerge(..) | Call::Resolve(_) | Call::Get(_) => return,
         };
         self.call(&self.truth, &Call::Get(*user), None).await;
         for name in names {

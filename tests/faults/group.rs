@@ -1,0 +1,222 @@
+//! Users who are merged and come apart again, with the names that go back and forth between them: what one store could
+//! have told their callers. Each group of a few users and names has a history of its own, and a short one.
+
+use std::collections::BTreeMap;
+
+use super::audit::State;
+use super::caller::{Call, Names, Told};
+use super::ledger::Entry;
+use crate::linear::{Event, Model, check};
+
+/// The users with the numbers `n * USERS ..` and the names with the numbers `n * NAMES ..`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Group {
+    /// Who owns each name, and which call linked it.
+    owners: BTreeMap<usize, (usize, u64)>,
+    /// Into whom users were merged, and what they owned then.
+    merged: BTreeMap<usize, (usize, BTreeMap<usize, u64>)>,
+}
+
+/// A call and its answer, or what there is in the end.
+#[derive(Clone, Debug)]
+pub enum GroupCall {
+    Told(Call, Told, u64),
+    Is { owners: BTreeMap<usize, usize>, merged: BTreeMap<usize, usize> },
+}
+
+impl Group {
+    pub const USERS: usize = 3;
+    pub const NAMES: usize = 4;
+
+    /// What a group is after a call, and what its caller is told. `link` stands for this call alone.
+    fn apply(&self, call: &Call, link: u64) -> (Self, Told) {
+        let mut after = self.clone();
+        let told = match *call {
+            Call::Resolve(name) => {
+                self.owner(name).map_or(Told::Nobody, |owner| Told::Found(owner, self.listed(owner)))
+            }
+            Call::Get(user) => match self.last(user) {
+                last if last == user => Told::User(Some(self.listed(user))),
+                last => Told::Part(last, self.listed(last)),
+            },
+            Call::Link(user, _) | Call::Unlink(user, _) | Call::Replace(user, ..) => {
+                self.refusal(user).unwrap_or_else(|| after.change(user, call, link))
+            }
+            Call::Merge(primary, secondary) => {
+                let refusal = self.refusal(primary).or_else(|| self.refusal(secondary));
+                refusal.unwrap_or_else(|| after.merge(primary, secondary))
+            }
+            Call::Unmerge(primary, secondary) => {
+                self.refusal(primary).unwrap_or_else(|| after.unmerge(primary, secondary))
+            }
+            Call::Create(..) => unreachable!("nobody creates users here"),
+        };
+        (after, told)
+    }
+
+    fn owner(&self, name: usize) -> Option<usize> {
+        self.owners.get(&name).map(|(owner, _)| *owner)
+    }
+
+    fn listed(&self, user: usize) -> Names {
+        self.owners.iter().filter(|(_, (owner, _))| *owner == user).map(|(name, _)| *name).collect()
+    }
+
+    /// Whom a user is part of in the end.
+    fn last(&self, user: usize) -> usize {
+        self.merged.get(&user).map_or(user, |(into, _)| self.last(*into))
+    }
+
+    /// Why a user cannot be changed.
+    fn refusal(&self, user: usize) -> Option<Told> {
+        self.merged.get(&user).map(|(into, _)| Told::Merged(user, *into))
+    }
+
+    /// What a change of the names of one user leads to.
+    fn change(&mut self, user: usize, call: &Call, link: u64) -> Told {
+        let (old, new) = match *call {
+            Call::Link(_, name) => (None, Some(name)),
+            Call::Unlink(_, name) => (Some(name), None),
+            Call::Replace(_, old, new) => (Some(old), Some(new)),
+            _ => unreachable!("{call:?}"),
+        };
+        if old.is_some_and(|name| self.owner(name) != Some(user)) {
+            return Told::NotOwned;
+        }
+        if let Some((name, owner)) =
+            new.and_then(|name| Some((name, self.owner(name)?))).filter(|(_, own)| *own != user)
+        {
+            return Told::Taken(name, owner);
+        }
+        old.map(|name| self.owners.remove(&name));
+        new.map(|name| self.owners.entry(name).or_insert((user, link)));
+        Told::Done(Some(self.listed(user)))
+    }
+
+    fn merge(&mut self, primary: usize, secondary: usize) -> Told {
+        let mut had = BTreeMap::new();
+        for (name, (owner, link)) in self.owners.iter_mut().filter(|(_, (owner, _))| *owner == secondary) {
+            *owner = primary;
+            had.insert(*name, *link);
+        }
+        self.merged.insert(secondary, (primary, had));
+        Told::Done(Some(self.listed(primary)))
+    }
+
+    /// What the primary has given up since stays given up, also where it has linked it again.
+    fn unmerge(&mut self, primary: usize, secondary: usize) -> Told {
+        let Some((_, had)) = self.merged.get(&secondary).filter(|(into, _)| *into == primary).cloned() else {
+            return Told::NotMerged;
+        };
+        self.merged.remove(&secondary);
+        for (name, link) in had {
+            if self.owners.get(&name) == Some(&(primary, link)) {
+                self.owners.insert(name, (secondary, link));
+            }
+        }
+        Told::Done(Some(self.listed(secondary)))
+    }
+
+    fn is(&self, owners: &BTreeMap<usize, usize>, merged: &BTreeMap<usize, usize>) -> bool {
+        self.owners.iter().map(|(name, (owner, _))| (name, owner)).eq(owners)
+            && self.merged.keys().map(|user| (*user, self.last(*user))).eq(merged.iter().map(|(a, b)| (*a, *b)))
+    }
+}
+
+impl Model for Group {
+    type State = Group;
+    type Call = GroupCall;
+
+    fn step(state: &Group, call: &GroupCall) -> Option<Group> {
+        match call {
+            GroupCall::Is { owners, merged } => state.is(owners, merged).then(|| state.clone()),
+            GroupCall::Told(call, told, link) => {
+                let (after, expected) = state.apply(call, *link);
+                let fits = match told {
+                    Told::Unknown(_) | Told::Done(None) => matches!(expected, Told::Done(_)),
+                    told => *told == expected,
+                };
+                fits.then_some(after)
+            }
+        }
+    }
+
+    fn is_read(call: &GroupCall) -> bool {
+        !matches!(call, GroupCall::Told(_, Told::Done(_) | Told::Unknown(_), _))
+    }
+}
+
+/// The group that a call stays in.
+fn group_of(call: &Call) -> usize {
+    match *call {
+        Call::Resolve(name) => name / Group::NAMES,
+        Call::Create(user, _) | Call::Link(user, _) | Call::Unlink(user, _) | Call::Replace(user, ..) => {
+            user / Group::USERS
+        }
+        Call::Merge(user, _) | Call::Unmerge(user, _) | Call::Get(user) => user / Group::USERS,
+    }
+}
+
+/// Fails unless each group's calls could have come one after the other: from users without names to what is there now.
+pub fn check_all(entries: &[Entry], now: u64, before: &State, after: &State) {
+    assert!(before.owners.is_empty() && before.merged.is_empty(), "{before:?}");
+    for group in 0..after.users.len().div_ceil(Group::USERS) {
+        let of = |entry: &&Entry| group_of(&entry.call) == group && !matches!(entry.told, Told::Failed(_));
+        let event = |entry: &Entry| {
+            let end = if matches!(entry.told, Told::Unknown(_)) { None } else { Some(entry.end) };
+            let call = GroupCall::Told(entry.call.clone(), entry.told.clone(), entry.start);
+            Event { call, start: entry.start, end }
+        };
+        let mut events: Vec<_> = entries.iter().filter(of).map(event).collect();
+        let part = |map: &BTreeMap<usize, usize>, size: usize| {
+            map.iter().filter(|(key, _)| **key / size == group).map(|(key, value)| (*key, *value)).collect()
+        };
+        let call =
+            GroupCall::Is { owners: part(&after.owners, Group::NAMES), merged: part(&after.merged, Group::USERS) };
+        events.push(Event { call, start: now, end: Some(now + 1) });
+        let outcome = check::<Group>(Group::default(), events);
+        outcome.unwrap_or_else(|why| panic!("group {group} has an impossible history: {why}"));
+    }
+}
+
+/// What the model says of calls that come one after the other, and that it does not let everything pass.
+#[test]
+fn groups_are_told_apart() {
+    let [joe, ann, bob] = [0, 1, 2];
+    let names = |names: &[usize]| names.iter().copied().collect::<Names>();
+    let said = [
+        (Call::Link(joe, 0), Told::Done(Some(names(&[0])))),
+        (Call::Link(ann, 1), Told::Done(Some(names(&[1])))),
+        (Call::Merge(joe, ann), Told::Done(Some(names(&[0, 1])))),
+        (Call::Get(ann), Told::Part(joe, names(&[0, 1]))),
+        (Call::Link(ann, 2), Told::Merged(ann, joe)),
+        (Call::Merge(bob, joe), Told::Done(Some(names(&[0, 1])))),
+        (Call::Get(ann), Told::Part(bob, names(&[0, 1]))),
+        (Call::Unmerge(bob, ann), Told::NotMerged),
+        (Call::Unlink(bob, 0), Told::Done(Some(names(&[1])))),
+        (Call::Link(bob, 0), Told::Done(Some(names(&[0, 1])))),
+        (Call::Unmerge(bob, joe), Told::Done(Some(names(&[1])))),
+        (Call::Resolve(0), Told::Found(bob, names(&[0]))),
+        (Call::Unmerge(joe, ann), Told::Done(Some(names(&[1])))),
+        (Call::Get(joe), Told::User(Some(names(&[])))),
+    ];
+    let events = |wrong: Option<(usize, Told)>| {
+        let event = |(n, (call, told)): (usize, &(Call, Told))| {
+            let told = wrong.iter().find(|(at, _)| *at == n).map_or(told, |(_, told)| told).clone();
+            let (n, call) = (n as u64, call.clone());
+            Event { call: GroupCall::Told(call, told, n), start: 2 * n, end: Some(2 * n + 1) }
+        };
+        said.iter().enumerate().map(event).collect::<Vec<_>>()
+    };
+    check::<Group>(Group::default(), events(None)).unwrap();
+    for (n, told) in [
+        (3, Told::Part(joe, names(&[0]))),
+        (3, Told::User(Some(names(&[1])))),
+        (6, Told::Part(joe, names(&[0, 1]))),
+        (7, Told::Done(Some(names(&[1])))),
+        (10, Told::Done(Some(names(&[0, 1])))),
+        (12, Told::NotMerged),
+    ] {
+        assert!(check::<Group>(Group::default(), events(Some((n, told.clone())))).is_err(), "{n}: {told:?}");
+    }
+}
