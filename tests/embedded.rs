@@ -12,6 +12,8 @@ mod calls;
 mod crash;
 #[path = "embedded/damage.rs"]
 mod damage;
+#[path = "embedded/following.rs"]
+mod following;
 #[path = "embedded/foreign.rs"]
 mod foreign;
 #[path = "embedded/groups.rs"]

@@ -174,8 +174,9 @@ pub fn check_all(entries: &[Entry], now: u64, before: &State, after: &State) {
         let call =
             GroupCall::Is { owners: part(&after.owners, Group::NAMES), merged: part(&after.merged, Group::USERS) };
         events.push(Event { call, start: now, end: Some(now + 1) });
+        let history: String = events.iter().map(|event| format!("\n  {event:?}")).collect();
         let outcome = check::<Group>(Group::default(), events);
-        outcome.unwrap_or_else(|why| panic!("group {group} has an impossible history: {why}"));
+        outcome.unwrap_or_else(|why| panic!("group {group} has an impossible history: {why}\nall of it:{history}"));
     }
 }
 

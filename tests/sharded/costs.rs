@@ -115,7 +115,7 @@ impl Counted {
 
     async fn refuse(&mut self, call: &str, mutation: Mutation) {
         let cost = self.cost(async { drop(self.store.mutate(mutation).await.unwrap_err()) }).await;
-        self.add(call, &cost, "given up");
+        self.add(call, &cost, "of reads alone");
     }
 
     async fn rehearse(&mut self, call: &str, mutation: Mutation) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use mongodb::bson::{Bson, RawDocument, RawDocumentBuf};
-use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria, TransactionOptions};
+use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria, TransactionOptions, WriteConcern};
 use mongodb::raw_batch_cursor::RawBatch;
 use mongodb::{ClientSession, Collection};
 
@@ -106,10 +106,17 @@ impl Collections {
         let mut session = self.client.start_session().await?;
         let options = TransactionOptions::builder()
             .read_concern(ReadConcern::snapshot())
+            .write_concern(WriteConcern::majority())
+            .max_commit_time(self.timeout)
             .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary));
         session.start_transaction().with_options(options.build()).await?;
         let pairs = self.pairs(keys, &mut Reads::Snapshot(&mut session)).await;
-        session.abort_transaction().await?;
+        if pairs.is_err() {
+            session.abort_transaction().await?;
+            return pairs;
+        }
+        // A snapshot may be ahead of what a majority has: the commit waits for it.
+        session.commit_transaction().await?;
         pairs
     }
 

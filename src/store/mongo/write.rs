@@ -70,6 +70,11 @@ impl Collections {
         let statements = timeout_at(deadline, statements(&mut transaction, mutation, assume_free));
         let effects = match statements.await.unwrap_or(Err(Failure::Certain(Fault::Late))) {
             Ok(effects) => effects,
+            // What a refusal was read from must be there to stay: committing what has only read waits for that.
+            Err(Failure::Refused(error)) => {
+                commit(transaction, deadline).await?;
+                return Err(Failure::Refused(error));
+            }
             Err(failure) => {
                 transaction.abort().await;
                 return Err(failure);
