@@ -16,6 +16,8 @@ use super::place::{LIFETIME, fresh, long, open, prepare, shared, tell, turn};
 
 /// How many do the same at once.
 const MANY: usize = 200;
+/// How long each may take: 200 transactions on one user come one after the other.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// All calls at once; what each was told, and how long all took.
 async fn at_once(to: &[Arc<dyn Caller>], ledger: &Arc<Ledger>, calls: Vec<Call>) -> (Vec<Told>, Duration) {
@@ -41,7 +43,7 @@ async fn crowd() {
     // Two stores, as two servers have them: neither knows what the other does.
     let mut to: Vec<Arc<dyn Caller>> = Vec::new();
     for _ in 0..2 {
-        let store = open(&set.uri(&name, ""), Options::default(), true).await;
+        let store = open(&set.uri(&name, ""), Options { timeout: PATIENCE }, true).await;
         to.push(Arc::new(Direct { store, consistency: Consistency::Latest }));
     }
     let ledger = Arc::new(Ledger::default());
