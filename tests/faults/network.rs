@@ -92,7 +92,8 @@ async fn a_stalled_network_holds_nobody_for_good() {
     let (ledger, before) = load.stop().await;
     no_transaction(&[&set.members[0]], 3 * LIFETIME).await;
     let after = State::read(&database).await;
-    after.is_found(&*caller).await;
+    let store = open(&set.uri(&name, ""), Options::default(), true).await;
+    after.is_found(&Direct { store, consistency: Consistency::Latest }).await;
     let ((reads, longest_read), (writes, longest)) = (ledger.silence(true, good), ledger.silence(false, good));
     tell(&format!(
         "stalled network for {:?}: look-ups came back after {reads:.1?}, mutations after {writes:.1?}; the longest took \
