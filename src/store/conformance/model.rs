@@ -1,5 +1,5 @@
 //! Random operations against a model: the directory's rules once more, in the plainest way there is, on users in memory.
-//! It uses none of the code that decides in `directory`. What a [`World`] is and what happens in it stands below.
+//! It uses none of the code that decides in `directory`. What a world is and what happens in it stands below.
 
 mod merges;
 mod world;
