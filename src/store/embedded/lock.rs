@@ -5,9 +5,15 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
 
 use redb::DatabaseError;
 use redb::backends::FileBackend;
+
+/// How often a lock is asked for that somebody has, and how long to wait between.
+const TRIES: usize = 10;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Which file something is, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,7 +51,7 @@ impl Locker {
         if self.folder.as_ref().is_some_and(|(held, _)| *held == id) {
             return Ok(true);
         }
-        match folder.try_lock() {
+        match lock(&folder) {
             Ok(()) => self.folder = Some((id, Arc::new(folder))),
             Err(TryLockError::WouldBlock) => return Ok(false),
             Err(TryLockError::Error(error)) => {
@@ -65,4 +71,16 @@ impl Locker {
         self.file = Some((id, backend.clone()));
         Ok(Locks { file: backend, _folder: self.folder.as_ref().map(|(_, folder)| folder.clone()) })
     }
+}
+
+/// A process that starts another shares its files with it until that begins: what was closed here may stay locked for that
+/// moment.
+fn lock(folder: &File) -> Result<(), TryLockError> {
+    for _ in 1..TRIES {
+        match folder.try_lock() {
+            Err(TryLockError::WouldBlock) => sleep(PAUSE),
+            outcome => return outcome,
+        }
+    }
+    folder.try_lock()
 }
