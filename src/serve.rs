@@ -47,7 +47,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         return Ok(());
     };
     let outcome = runtime.block_on(serve(&settings, stop, listener, kept.store(settings.coalesce)));
-    runtime.block_on(kept.finished());
+    runtime.block_on(kept.close());
     // What the runtime still holds must go before the store, and closing the store waits for its writer.
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(kept);
@@ -117,10 +117,11 @@ impl Kept {
         }
     }
 
-    /// Waits for what is under way though its callers have left. The embedded store does that when it is dropped.
-    async fn finished(&self) {
+    /// Waits for what is under way though its callers have left, and parts from the servers. The embedded store does what
+    /// there is to do when it is dropped.
+    async fn close(&self) {
         if let Self::Mongo(store) = self {
-            store.finished().await;
+            store.close().await;
         }
     }
 }

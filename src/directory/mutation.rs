@@ -48,6 +48,11 @@ pub struct Request {
 impl Request {
     /// How long the outcome of a request is remembered, in milliseconds: 24 hours.
     pub const LIFETIME_MILLIS: i64 = 24 * 60 * 60 * 1_000;
+
+    /// Whether a request that was carried out at `time` is forgotten by `now`, though a store may still have it.
+    pub const fn is_over(time: Timestamp, now: Timestamp) -> bool {
+        time.as_millis() + Self::LIFETIME_MILLIS <= now.as_millis()
+    }
 }
 
 /// What a mutation does.

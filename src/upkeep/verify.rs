@@ -25,7 +25,9 @@ pub async fn run(settings: &StoreReport, mend: bool, show_keys: bool) -> Result<
         }
         StoreChoice::Mongo(uri) => {
             let store = mongo::Audit::open(uri.as_str()).await.map_err(|error| other(format!("{uri}: {error}")))?;
-            verify::verify(&store, mend, &mut report).await
+            let outcome = verify::verify(&store, mend, &mut report).await;
+            store.close().await;
+            outcome
         }
         StoreChoice::Temporary => return Err(no_temporary()),
     };

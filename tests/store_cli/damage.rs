@@ -90,7 +90,7 @@ pub async fn what_can_be_settled(broken: &dyn Breakable) {
     ]);
     let output = store(&["verify", "--json", "--show-keys"], &name);
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
-    assert_eq!(found(&output), faults);
+    assert_eq!(found(&output), faults, "{}", err(&output));
 
     let output = store(&["verify"], &name);
     assert_eq!(output.status.code(), Some(1));
@@ -138,10 +138,10 @@ pub async fn what_cannot_be_settled(broken: &dyn Breakable) {
     ];
     let left: Vec<_> = left.iter().map(|(word, n, key)| (*word, *n, key.as_str())).collect();
     let output = store(&["verify", "--mend", "--json", "--show-keys"], &name);
-    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    assert_eq!(output.status.code(), Some(1), "{}{}", out(&output), err(&output));
     let lost = email(8);
     let all = [left.as_slice(), &[("unclaimed", Some(8), lost.as_str())]].concat();
-    assert_eq!(found(&output), expected(&all));
+    assert_eq!(found(&output), expected(&all), "{}", err(&output));
     let output = store(&["verify", "--mend", "--json", "--show-keys"], &name);
     assert_eq!((output.status.code(), found(&output)), (Some(1), expected(&left)));
     assert!(json(&output).iter().take(10).all(|line| line["settled"] == "no"), "{}", out(&output));

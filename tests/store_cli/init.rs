@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
+use mongodb::Database;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document, doc};
-use mongodb::{Client, Database};
 use polynym::directory::{Store, Tenant};
 use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, init};
 use tokio::sync::Notify;
 
 use crate::servers::{self, Sharded};
-use crate::users;
+use crate::{database, users};
 
 const COLLECTIONS: [&str; 4] = ["users", "identities", "requests", "tenants"];
 const KINDS: [&str; 5] = ["email", "handle", "phone", "social", "url"];
@@ -39,7 +39,7 @@ fn id(n: usize) -> Bson {
 }
 
 /// The shard of each chunk of a collection, by the text of its first key.
-async fn chunks(client: &Client, space: &str) -> BTreeMap<String, String> {
+async fn chunks(client: &mongodb::Client, space: &str) -> BTreeMap<String, String> {
     let config = client.database("config");
     let entry = config.collection::<Document>("collections").find_one(doc! { "_id": space }).await.unwrap();
     let entry = entry.unwrap_or_else(|| panic!("{space} is not sharded"));
@@ -211,7 +211,7 @@ async fn a_replica_set_gets_validators_and_an_index() {
     let set = servers::one_member().await;
     let uri = set.uri("init_set", "");
     println!("{}", run(&uri, &[]).await.unwrap().join("\n"));
-    let database = Client::with_uri_str(&uri).await.unwrap().database("init_set");
+    let database = database(&uri).await;
     for wrong in [doc! { "_id": 1 }, doc! { "_id": "default,email,a@b" }] {
         for name in COLLECTIONS {
             assert!(database.collection(name).insert_one(wrong.clone()).await.is_err(), "{name}: {wrong}");
@@ -231,8 +231,7 @@ async fn a_replica_set_gets_validators_and_an_index() {
 
 /// Has `prepare` put something into a database, and checks that `init` refuses it with these words and leaves it alone.
 async fn assert_refused(uri: &str, words: &[&str], prepare: impl AsyncFnOnce(&Database)) {
-    let client = Client::with_uri_str(uri).await.unwrap();
-    let database = client.default_database().unwrap();
+    let database = database(uri).await;
     prepare(&database).await;
     let listed = async || database.run_command(doc! { "listCollections": 1 }).await.unwrap();
     let names = |listed: &Document| listed.get_document("cursor").unwrap().get_array("firstBatch").unwrap().clone();

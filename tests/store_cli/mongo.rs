@@ -4,14 +4,14 @@
 use std::ops::Range;
 
 use mongodb::bson::{Binary, Bson, DateTime, Document, doc, spec::BinarySubtype};
-use mongodb::{Client, Collection, Database};
+use mongodb::{Collection, Database};
 use polynym::directory::{Timestamp, User, WireUser};
 use polynym::locality::LocalityId;
 use polynym::store::mongo::{InitOptions, Mongo, Options, init};
 
 use crate::damage::{self, Breakable};
 use crate::servers;
-use crate::{err, json, out, store};
+use crate::{database, err, json, out, store};
 
 /// A database with a store.
 struct Broken {
@@ -23,7 +23,7 @@ struct Broken {
 impl Broken {
     async fn new(uri: String) -> Self {
         init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
-        let database = Client::with_uri_str(&uri).await.unwrap().default_database().unwrap();
+        let database = database(&uri).await;
         let store = Mongo::open(&uri, Options::default()).await.unwrap();
         Self { uri, database, store }
     }

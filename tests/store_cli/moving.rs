@@ -4,14 +4,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use mongodb::Client;
 use mongodb::bson::{Document, doc};
 use polynym::directory::{Change, Error, Store};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::store::mongo::{Audit, InitOptions, Mongo, Options, init};
 use polynym::store::verify::{Fault, Finding, Observer, Summary, verify};
 
-use crate::{servers, users};
+use crate::{database, servers, users};
 
 const USERS: usize = 24;
 /// Names that the users link and unlink all the time.
@@ -70,8 +69,7 @@ async fn a_store_in_use_is_verified_and_mended() {
     let (stop, moved) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let movers: Vec<_> =
         (0..4).map(|n| tokio::spawn(move_names(store.clone(), stop.clone(), moved.clone(), n))).collect();
-    let claims =
-        Client::with_uri_str(&uri).await.unwrap().default_database().unwrap().collection::<Document>("identities");
+    let claims = database(&uri).await.collection::<Document>("identities");
     let mut mended = 0;
     for round in 0..ROUNDS {
         let (summary, findings) = audit(&uri, false).await;

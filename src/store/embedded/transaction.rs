@@ -132,7 +132,7 @@ impl<'t> Tables<'t> {
         let Some(request) = &mutation.request else { return Ok(None) };
         let Some(record) = self.requests.get(request.key.as_str())? else { return Ok(None) };
         let record = RequestRecord::decode(record.value()).map_err(Fault::damaged)?;
-        if record.time + Request::LIFETIME_MILLIS <= mutation.time.as_millis() {
+        if Request::is_over(Timestamp::from_millis(record.time), mutation.time) {
             return Ok(None);
         }
         if record.fingerprint != request.fingerprint {
@@ -170,7 +170,7 @@ impl<'t> Tables<'t> {
         let Some((time, key)) = oldest.map(|(entry, _)| (entry.value().0, entry.value().1.to_owned())) else {
             return Ok(false);
         };
-        if time + Request::LIFETIME_MILLIS > now {
+        if !Request::is_over(Timestamp::from_millis(time), Timestamp::from_millis(now)) {
             return Ok(false);
         }
         self.request_times.remove((time, key.as_str()))?;

@@ -68,7 +68,7 @@ impl Collections {
     }
 
     /// All documents of a find, as a majority has them.
-    async fn all(
+    pub async fn all(
         &self,
         from: &Collection<RawDocumentBuf>,
         filter: Document,

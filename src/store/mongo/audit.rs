@@ -8,16 +8,17 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use mongodb::Collection;
 use mongodb::bson::{Bson, RawDocument, RawDocumentBuf, doc};
-use mongodb::options::ReadConcern;
-use tokio::time::{Instant, sleep};
+use mongodb::options::{FindOptions, ReadConcern};
+use tokio::time::Instant;
 
 use super::Collections;
-use super::connect::{check_schema, connect};
+use super::connect::{check_schema, connect, disconnect, or_disconnect};
 use super::error::{Fault, OpenError};
+use super::pauses::Pauses;
 use super::schema::{ID, StoredUser, TENANT, by_id, id_value, key_value, read_claim};
 use super::status::count;
 use super::transaction::Transaction;
-use super::write::{LONGEST_PAUSE, PAUSE, commit, jittered};
+use super::write::commit;
 use crate::directory::{Claim, Error, Timestamp};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -40,17 +41,21 @@ impl Audit {
     /// [`OpenError`].
     pub async fn open(uri: &str) -> Result<Self, OpenError> {
         let database = connect(uri).await?;
-        check_schema(&database).await?;
+        or_disconnect(&database, check_schema(&database)).await?;
         Ok(Self { collections: Collections::new(database, super::Options::default().timeout) })
+    }
+
+    /// Ends the sessions on the servers, and closes the connections.
+    pub async fn close(self) {
+        disconnect(&self.collections.database).await;
     }
 
     /// The documents with these ids, by them as text.
     async fn find(&self, from: &Collection<RawDocumentBuf>, ids: Vec<Bson>) -> Result<Vec<RawDocumentBuf>, Fault> {
         let mut found = Vec::with_capacity(ids.len());
         for ids in ids.chunks(BATCH) {
-            let find = from.find(by_id(ids.to_vec())).batch_size(ids.len() as u32 + 1);
-            let cursor = find.read_concern(ReadConcern::majority()).await?;
-            found.extend(cursor.try_collect::<Vec<_>>().await?);
+            let options = FindOptions::builder().batch_size(ids.len() as u32 + 1).build();
+            found.extend(self.collections.all(from, by_id(ids.to_vec()), options).await?);
         }
         Ok(found)
     }
@@ -73,14 +78,9 @@ impl Audit {
     /// Where there is something to write under the suspect's key, writes it, unless users change meanwhile.
     async fn mend_one(&self, suspect: &Suspect) -> Result<bool, Fault> {
         let deadline = Instant::now() + self.collections.timeout;
-        let mut pause = PAUSE;
-        loop {
-            match self.attempt(suspect, deadline).await {
-                Err(fault) if fault.is_transient() && Instant::now() + pause < deadline => sleep(jittered(pause)).await,
-                Err(fault) if fault.is_duplicate() => return Ok(false),
-                outcome => return outcome,
-            }
-            pause = LONGEST_PAUSE.min(pause * 2);
+        match patiently(deadline, || self.attempt(suspect, deadline)).await {
+            Err(fault) if fault.is_duplicate() => Ok(false),
+            outcome => outcome,
         }
     }
 
@@ -170,16 +170,33 @@ impl Audited for Audit {
     }
 
     async fn moment(&self, suspect: &Suspect) -> Result<Moment, Error> {
-        let mut transaction = Transaction::begin(&self.collections).await?;
-        let moment = self.look(&mut transaction, suspect).await;
-        transaction.abort().await;
-        Ok(moment?)
+        let look = || async {
+            let mut transaction = Transaction::begin(&self.collections).await?;
+            let moment = self.look(&mut transaction, suspect).await;
+            transaction.abort().await;
+            moment
+        };
+        Ok(patiently(Instant::now() + self.collections.timeout, look).await?)
     }
 
     async fn mend(&self, suspects: &[Suspect]) -> Result<Vec<bool>, Error> {
         let one = |n: usize| self.mend_one(&suspects[n]);
         let mended = stream::iter(0..suspects.len()).map(one).buffered(AT_ONCE);
         Ok(mended.try_collect().await?)
+    }
+}
+
+/// Tries a transaction again where it met another one or a server that changes.
+async fn patiently<T, F>(deadline: Instant, attempt: impl Fn() -> F) -> Result<T, Fault>
+where
+    F: Future<Output = Result<T, Fault>>,
+{
+    let mut pauses = Pauses::of_transaction(deadline);
+    loop {
+        match attempt().await {
+            Err(fault) if fault.is_transient() && pauses.wait().await => {}
+            outcome => return outcome,
+        }
     }
 }
 

@@ -9,8 +9,9 @@ use mongodb::Database;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
 use mongodb::options::Hint;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
+use super::pauses::Pauses;
 use super::schema::ID;
 
 /// How long a step that is disturbed is tried again, and the pauses between.
@@ -174,14 +175,12 @@ impl Chunk {
 
 /// Tries again, for a while, what may pass.
 pub async fn patiently<T>(mut attempt: impl AsyncFnMut() -> Result<T, DriverError>) -> Result<T, DriverError> {
-    let deadline = Instant::now() + PATIENCE;
-    let mut pause = PAUSE;
+    let mut pauses = Pauses::new(PAUSE, LONGEST_PAUSE, Instant::now() + PATIENCE);
     loop {
         match attempt().await {
-            Err(error) if may_pass(&error) && Instant::now() + pause < deadline => sleep(pause).await,
+            Err(error) if may_pass(&error) && pauses.wait().await => {}
             outcome => return outcome,
         }
-        pause = LONGEST_PAUSE.min(pause * 2);
     }
 }
 

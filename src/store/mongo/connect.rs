@@ -5,6 +5,7 @@ use std::time::Duration;
 use mongodb::bson::{Document, doc};
 use mongodb::options::{ClientOptions, ReadConcern};
 use mongodb::{Client, Database};
+use tokio::time::timeout;
 
 use super::error::OpenError;
 use super::schema::{ID, META, RULES, SCHEMA, VERSION};
@@ -18,6 +19,8 @@ const MAX_CONNECTING: u32 = 8;
 /// How long a server that takes writes is waited for: about as long as a replica set needs to elect one is too long
 /// for a caller, who is told to come again.
 const SELECTION: Duration = Duration::from_secs(5);
+/// How long the servers are given to take note that a client goes.
+const PARTING: Duration = Duration::from_secs(1);
 
 /// Connects to the database that `uri` names and makes sure that it is one with transactions.
 ///
@@ -33,12 +36,32 @@ pub async fn connect(uri: &str) -> Result<Database, OpenError> {
     options.max_connecting.get_or_insert(MAX_CONNECTING);
     options.server_selection_timeout.get_or_insert(SELECTION);
     let database = Client::with_options(options)?.database(&database);
+    or_disconnect(&database, check_topology(&database)).await?;
+    Ok(database)
+}
+
+async fn check_topology(database: &Database) -> Result<(), OpenError> {
     let hello = database.run_command(doc! { "hello": 1 }).await?;
-    if hello.contains_key("setName") || hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid") {
-        Ok(database)
-    } else {
-        Err(OpenError::Standalone)
+    let can = hello.contains_key("setName") || hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid");
+    if can { Ok(()) } else { Err(OpenError::Standalone) }
+}
+
+/// Does something with a database that was connected to, which is left where that fails.
+pub async fn or_disconnect<T>(
+    database: &Database,
+    work: impl Future<Output = Result<T, OpenError>>,
+) -> Result<T, OpenError> {
+    let done = work.await;
+    if done.is_err() {
+        disconnect(database).await;
     }
+    done
+}
+
+/// Ends the sessions on the servers and closes all connections. A client that is only dropped does so in tasks of its
+/// own, which the end of the program may cut off.
+pub async fn disconnect(database: &Database) {
+    let _ = timeout(PARTING, async { database.client().clone().shutdown().await }).await;
 }
 
 /// The driver's own words for what is wrong with a URI carry no password.

@@ -5,10 +5,10 @@
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
-use mongodb::options::{Acknowledgment, ReadConcern, WriteConcern};
+use mongodb::options::{Acknowledgment, WriteConcern};
 
 use super::cluster::{Cluster, patiently};
-use super::connect::connect;
+use super::connect::{check_schema, connect, disconnect};
 use super::error::{Fault, OpenError};
 use super::schema::{ID, IDENTITIES, META, RULES, SCHEMA, TENANTS, VERSION};
 use super::shape::{index, validator};
@@ -43,35 +43,44 @@ impl Default for InitOptions {
 /// another run goes on from there.
 pub async fn init(uri: &str, options: &InitOptions, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
     let database = connect(uri).await?;
-    let cluster = Cluster::of(&database).await?;
-    let found = survey(&database, cluster.as_ref()).await?;
+    let made = make_all(&database, options, progress).await;
+    disconnect(&database).await;
+    made
+}
+
+async fn make_all(
+    database: &Database,
+    options: &InitOptions,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<(), OpenError> {
+    let cluster = Cluster::of(database).await?;
+    let found = survey(database, cluster.as_ref()).await?;
     // Read after what it vouches for: a run that finishes meanwhile has made what was found.
-    let is_store = is_store(&database).await?;
+    let is_store = is_store(database).await?;
     if let Some(what) = obstacle(&found, is_store, cluster.is_some()) {
         return Err(OpenError::Foreign { database: database.name().to_owned(), what });
     }
     for found in &found {
-        make(&database, found, progress).await?;
+        make(database, found, progress).await?;
     }
     if let Some(cluster) = &cluster {
         shard(cluster, &found, options, progress).await?;
     }
-    finish(&database, progress).await
+    finish(database, progress).await
 }
 
 /// Whether a store of the present version was made here.
 async fn is_store(database: &Database) -> Result<bool, OpenError> {
-    let meta = database.collection::<Document>(META);
-    let schema = meta.find_one(doc! { ID: SCHEMA }).read_concern(ReadConcern::majority()).await?;
-    let database = database.name().to_owned();
-    match schema.as_ref().map(|schema| schema.get_i64(RULES)) {
-        Some(Ok(VERSION)) => Ok(true),
-        Some(Ok(found)) => Err(OpenError::Version { database, found }),
-        Some(Err(_)) => Err(OpenError::Foreign { database, what: format!("{META} without a version") }),
-        None if meta.find_one(doc! {}).await?.is_some() => {
-            Err(OpenError::Foreign { database, what: format!("{META} with something else in it") })
+    match check_schema(database).await {
+        Err(OpenError::NotInitialised { database: name }) => {
+            match database.collection::<Document>(META).find_one(doc! {}).await? {
+                None => Ok(false),
+                Some(_) => {
+                    Err(OpenError::Foreign { database: name, what: format!("{META} with something else in it") })
+                }
+            }
         }
-        None => Ok(false),
+        checked => checked.map(|()| true),
     }
 }
 

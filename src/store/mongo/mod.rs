@@ -7,6 +7,7 @@ mod cluster;
 mod connect;
 mod error;
 mod init;
+mod pauses;
 mod read;
 mod schema;
 mod shape;
@@ -81,8 +82,11 @@ impl Mongo {
     /// [`OpenError`], which says what is wrong and what to do.
     pub async fn open(uri: &str, options: Options) -> Result<Self, OpenError> {
         let database = connect::connect(uri).await?;
-        connect::check_schema(&database).await?;
-        connect::check_complete(&database).await?;
+        connect::or_disconnect(&database, async {
+            connect::check_schema(&database).await?;
+            connect::check_complete(&database).await
+        })
+        .await?;
         database.client().warm_connection_pool().await;
         Ok(Self {
             collections: Arc::new(Collections::new(database, options.timeout)),
@@ -90,11 +94,12 @@ impl Mongo {
         })
     }
 
-    /// Waits until what is under way has ended, whether or not its callers are still there; no longer than one operation
-    /// may take.
-    pub async fn finished(&self) {
+    /// Waits until what is under way has ended, whether or not its callers are still there, no longer than one operation
+    /// may take; then ends the sessions on the servers and closes the connections.
+    pub async fn close(&self) {
         let all = self.under_way.acquire_many(UNDER_WAY as u32);
         let _ = tokio::time::timeout(self.collections.timeout, all).await;
+        connect::disconnect(&self.collections.database).await;
     }
 
     /// The right to begin one more operation.

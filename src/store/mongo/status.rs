@@ -8,7 +8,7 @@ use mongodb::error::Error as DriverError;
 use mongodb::{Collection, Database};
 
 use super::cluster::Cluster;
-use super::connect::connect;
+use super::connect::{connect, disconnect};
 use super::error::OpenError;
 use super::schema::{ID, META, RULES, SCHEMA};
 use super::survey::{obstacle, survey};
@@ -61,8 +61,14 @@ pub struct ShardStatus {
 /// [`OpenError`]. A database that is no store, or a part of one, is no error.
 pub async fn status(uri: &str) -> Result<Status, OpenError> {
     let database = connect(uri).await?;
-    let cluster = Cluster::of(&database).await?;
-    let found = survey(&database, cluster.as_ref()).await?;
+    let status = look(&database).await;
+    disconnect(&database).await;
+    status
+}
+
+async fn look(database: &Database) -> Result<Status, OpenError> {
+    let cluster = Cluster::of(database).await?;
+    let found = survey(database, cluster.as_ref()).await?;
     let meta = database.collection::<Document>(META).find_one(doc! { ID: SCHEMA }).await?;
     let schema_version = meta.and_then(|meta| meta.get_i64(RULES).ok());
     let mut missing: Vec<_> = found.iter().flat_map(|found| found.missing(cluster.is_some())).collect();
@@ -72,10 +78,10 @@ pub async fn status(uri: &str) -> Result<Status, OpenError> {
     missing.extend(obstacle(&found, schema_version.is_some(), cluster.is_some()));
     let mut collections = Vec::new();
     for found in found.iter().filter(|found| found.is_readable()) {
-        let shards = shards(&database, cluster.as_ref(), found.name).await?;
+        let shards = shards(database, cluster.as_ref(), found.name).await?;
         collections.push(CollectionStatus { name: found.name.to_owned(), shards });
     }
-    let (topology, server_versions) = servers(&database, cluster.as_ref()).await?;
+    let (topology, server_versions) = servers(database, cluster.as_ref()).await?;
     Ok(Status { database: database.name().to_owned(), topology, server_versions, schema_version, collections, missing })
 }
 

@@ -1,23 +1,20 @@
 //! Mutations: one transaction each, begun again while it meets others, until the time is up; and what becomes of one
 //! whose commit got no answer.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use mongodb::bson::doc;
 use mongodb::options::ReadConcern;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Collections;
 use super::error::Fault;
+use super::pauses::Pauses;
 use super::schema::{ID, StoredRequest, StoredUser, id_value, request_id};
 use super::transaction::Transaction;
-use crate::directory::{Decision, Effects, Error, Mutation, Needs, Outcome, Report, Request, Timestamp, User, View};
+use crate::directory::{Decision, Effects, Error, Mutation, Needs, Outcome, Report, Request, User, View};
 use crate::locality::LocalityId;
 
-/// The first pause before a transaction is begun again, and the longest.
-pub const PAUSE: Duration = Duration::from_millis(2);
-pub const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 /// How long the answer to a commit is waited for at least, once it was sent: so long that it is rarely in doubt.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -42,7 +39,7 @@ impl Collections {
     /// until its time is over.
     pub async fn mutate(&self, mutation: &Mutation) -> Result<Outcome, Error> {
         let deadline = Instant::now() + self.timeout;
-        let mut pause = PAUSE;
+        let mut pauses = Pauses::of_transaction(deadline);
         // What is to be taken is free nearly always: finding out when it is inserted saves reading it before.
         let mut assume_free = true;
         loop {
@@ -57,11 +54,9 @@ impl Collections {
             if fault.is_duplicate() && std::mem::take(&mut assume_free) {
                 continue;
             }
-            if !(fault.is_transient() || fault.is_duplicate()) || Instant::now() + pause > deadline {
+            if !(fault.is_transient() || fault.is_duplicate()) || !pauses.wait().await {
                 return Err(fault.into());
             }
-            sleep(jittered(pause)).await;
-            pause = LONGEST_PAUSE.min(pause * 2);
         }
     }
 
@@ -122,7 +117,9 @@ impl Collections {
         let find = self.requests.find_one(filter).read_concern(ReadConcern::majority()).max_time(self.timeout);
         let record = find.await?.map(|document| StoredRequest::read(&document)).transpose()?;
         let is_ours = |record: &StoredRequest| {
-            record.user == subject && record.fingerprint == request.fingerprint && !is_over(record, mutation.time)
+            record.user == subject
+                && record.fingerprint == request.fingerprint
+                && !Request::is_over(record.time, mutation.time)
         };
         Ok(record.as_ref().is_some_and(is_ours))
     }
@@ -166,34 +163,21 @@ async fn statements(
 async fn repeated(transaction: &mut Transaction<'_>, mutation: &Mutation) -> Result<Option<LocalityId>, Failure> {
     let Some(request) = &mutation.request else { return Ok(None) };
     match transaction.request(request).await? {
-        Some(record) if is_over(&record, mutation.time) => Ok(None),
+        Some(record) if Request::is_over(record.time, mutation.time) => Ok(None),
         Some(record) if record.fingerprint == request.fingerprint => Ok(Some(record.user)),
         Some(_) => Err(Failure::Refused(Error::RequestIdReused)),
         None => Ok(None),
     }
 }
 
-fn is_over(record: &StoredRequest, now: Timestamp) -> bool {
-    record.time.as_millis() + Request::LIFETIME_MILLIS <= now.as_millis()
-}
-
 /// Sends the commit until it gets an answer or the time is up.
 pub async fn commit(mut transaction: Transaction<'_>, deadline: Instant) -> Result<(), Fault> {
     let deadline = deadline.max(Instant::now() + PATIENCE);
-    let mut pause = PAUSE;
+    let mut pauses = Pauses::of_transaction(deadline);
     loop {
         match timeout_at(deadline, transaction.commit()).await.unwrap_or(Err(Fault::Unanswered)) {
-            Err(fault) if fault.is_unknown_commit() && Instant::now() + pause < deadline => {
-                sleep(jittered(pause)).await;
-                pause = LONGEST_PAUSE.min(pause * 2);
-            }
+            Err(fault) if fault.is_unknown_commit() && pauses.wait().await => {}
             outcome => return outcome,
         }
     }
-}
-
-/// A pause between half and all of `pause`, so that those who met once do not meet again.
-pub fn jittered(pause: Duration) -> Duration {
-    let random = RandomState::new().hash_one(0) >> 40;
-    pause.mul_f64(0.5 + random as f64 / (1_u64 << 25) as f64)
 }
