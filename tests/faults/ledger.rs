@@ -90,13 +90,15 @@ impl Ledger {
         count
     }
 
-    /// The longest time in which no look-up (or no mutation) was answered, and the longest that one call took.
+    /// The longest time in which no look-up (or no mutation) was answered while callers made them, and the longest that one
+    /// call took, with all that it was repeated.
     pub fn silence(&self, reads: bool, since: Instant) -> (Duration, Duration) {
         let entries = self.entries.lock().unwrap();
         let of_kind = || entries.iter().filter(|entry| entry.call.is_read() == reads && entry.at >= since);
         let mut answered: Vec<Instant> =
             of_kind().filter(|entry| entry.told.is_answer()).map(|entry| entry.at).collect();
-        answered.insert(0, since);
+        answered.push(since);
+        answered.extend(of_kind().map(|entry| entry.at).max());
         answered.sort_unstable();
         let gap = answered.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or_default();
         (gap, of_kind().map(|entry| entry.took).max().unwrap_or_default())

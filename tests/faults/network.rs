@@ -103,9 +103,10 @@ async fn a_stalled_network_holds_nobody_for_good() {
         ledger.reasons()
     ));
     ledger.check(&before, &after);
-    assert!(longest_read < 3 * timeout, "a look-up of at most {timeout:?} took too long");
-    // A mutation goes on behind a caller who has left: it may take longer than its time, and must end.
-    assert!(longest < Duration::from_secs(240), "a mutation did not end");
+    assert!(
+        longest_read.max(longest) < 5 * timeout,
+        "calls of at most {timeout:?} take too long, though they are repeated"
+    );
     assert!(reads.max(writes) < timeout + Duration::from_secs(2), "calls stay away for too long");
     database.drop().await.unwrap();
 }

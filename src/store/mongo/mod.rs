@@ -6,6 +6,7 @@ mod audit;
 mod cluster;
 mod connect;
 mod error;
+mod gate;
 mod init;
 mod pauses;
 mod read;
@@ -25,6 +26,8 @@ use mongodb::bson::{RawDocumentBuf, doc};
 use mongodb::options::{ReadPreference, SelectionCriteria};
 use mongodb::{Client, Collection, Database};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::{Instant, timeout, timeout_at};
 
 pub use audit::Audit;
 pub use error::OpenError;
@@ -37,9 +40,15 @@ use crate::directory::{
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 use error::Fault;
+use gate::Gate;
 
 /// Operations under way at once: far more than there are connections, and few enough to wait for one in time.
 const UNDER_WAY: usize = 4_096;
+/// How long the answer to a commit is waited for at least, once it was sent: so long that it is rarely in doubt.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long an operation may go on behind a caller who waits no longer: until well after the driver's heartbeat has found
+/// that a server does not answer, and ended whatever waits for it.
+const ABANDONED: Duration = Duration::from_secs(60);
 
 /// How a [`Mongo`] store works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +65,9 @@ impl Default for Options {
 
 /// A store in a database of MongoDB.
 ///
-/// Each mutation runs in a task of its own, to its end, whether or not its caller stays: a transaction that is dropped
-/// half-way stays open on the server. A look-up that is dropped costs no more than its connection; under a
-/// [`Coalesced`](super::coalesce::Coalesced) store none is.
+/// Every operation runs on a task of its own, to its end, whether or not its caller stays: the server keeps a transaction
+/// open that is dropped half-way, and the driver's pool keeps a place in the queue for every operation that was dropped
+/// while it waited for a connection, before those of callers who are there.
 pub struct Mongo {
     collections: Arc<Collections>,
     under_way: Arc<Semaphore>,
@@ -98,8 +107,38 @@ impl Mongo {
     /// may take; then ends the sessions on the servers and closes the connections.
     pub async fn close(&self) {
         let all = self.under_way.acquire_many(UNDER_WAY as u32);
-        let _ = tokio::time::timeout(self.collections.timeout, all).await;
+        let _ = timeout(self.collections.timeout, all).await;
         connect::disconnect(&self.collections.database).await;
+    }
+
+    /// Carries out `work`, which goes on where its caller leaves, or has waited for as long as it may take.
+    async fn run<T, F>(&self, work: impl FnOnce(Arc<Collections>) -> F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        let task = self.spawn(work(self.collections.clone()))?;
+        match timeout(self.collections.timeout, task).await {
+            Ok(ended) => Ok(ended.unwrap_or_else(|_| Err(Fault::Panicked))?),
+            Err(_) => Err(Fault::Late.into()),
+        }
+    }
+
+    fn spawn<T, E>(
+        &self,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<JoinHandle<Result<T, E>>, Fault>
+    where
+        T: Send + 'static,
+        E: From<Fault> + Send + 'static,
+    {
+        let permit = self.permit()?;
+        let longest = ABANDONED.max(4 * self.collections.timeout);
+        Ok(tokio::spawn(async move {
+            let done = timeout(longest, work).await;
+            drop(permit);
+            done.unwrap_or_else(|_| Err(Fault::Unanswered.into()))
+        }))
     }
 
     /// The right to begin one more operation.
@@ -124,9 +163,7 @@ impl Collections {
     /// Whether a server that takes writes answers.
     async fn check(&self) -> Result<(), Fault> {
         let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
-        let ping = self.database.run_command(doc! { "ping": 1 }).selection_criteria(primary);
-        let answer = tokio::time::timeout(self.timeout, async { ping.await }).await;
-        answer.map_err(|_| Fault::Late)??;
+        self.database.run_command(doc! { "ping": 1 }).selection_criteria(primary).await?;
         Ok(())
     }
 }
@@ -134,52 +171,57 @@ impl Collections {
 #[async_trait]
 impl Store for Mongo {
     async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error> {
-        let _permit = self.permit()?;
-        Ok(self.collections.resolve(keys, consistency).await?)
+        let keys = keys.to_vec();
+        self.run(|collections| async move { collections.resolve(&keys, consistency).await }).await
     }
 
     async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
-        let _permit = self.permit()?;
-        Ok(self.collections.get(tenant, ids).await?)
+        let (tenant, ids) = (tenant.clone(), ids.to_vec());
+        self.run(|collections| async move { collections.get(&tenant, &ids).await }).await
     }
 
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
-        let _permit = self.permit()?;
-        Ok(self.collections.claims(keys).await?)
+        let keys = keys.to_vec();
+        self.run(|collections| async move { collections.claims(&keys).await }).await
     }
 
     async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
-        let _permit = self.permit()?;
-        Ok(self.collections.tenant(name).await?)
+        let name = name.clone();
+        self.run(|collections| async move { collections.tenant(&name).await }).await
     }
 
     async fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Error> {
-        let _permit = self.permit()?;
-        Ok(self.collections.tenants(prefix, after, limit).await?)
+        let (prefix, after) = (prefix.to_owned(), after.to_owned());
+        self.run(|collections| async move { collections.tenants(&prefix, &after, limit).await }).await
     }
 
+    /// Has no time limit: where a tenant has few users, the server looks at many of others to find them.
     async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
         let _permit = self.permit()?;
         Ok(self.collections.scan(tenant, after, limit).await?)
     }
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Error> {
-        let _permit = self.permit()?;
-        Ok(self.collections.due(now, limit).await?)
+        self.run(|collections| async move { collections.due(now, limit).await }).await
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        let permit = self.permit()?;
-        let collections = self.collections.clone();
-        let task = tokio::spawn(async move {
-            let outcome = collections.mutate(&mutation).await;
-            drop(permit);
-            outcome
-        });
-        task.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
+        let deadline = Instant::now() + self.collections.timeout;
+        let gate = Arc::new(Gate::default());
+        let (collections, entry) = (self.collections.clone(), gate.clone());
+        let mut task = self.spawn(async move { collections.mutate(&mutation, deadline, &entry).await })?;
+        let ended = match timeout_at(deadline, &mut task).await {
+            Ok(ended) => ended,
+            Err(_) if gate.close() => return Err(Fault::Late.into()),
+            Err(_) => {
+                let settled = timeout(PATIENCE + self.collections.timeout, task).await;
+                settled.map_err(|_| Error::from(Fault::Unanswered))?
+            }
+        };
+        ended.unwrap_or_else(|_: JoinError| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
     }
 
     async fn check(&self) -> Result<(), Error> {
-        Ok(self.collections.check().await?)
+        self.run(|collections| async move { collections.check().await }).await
     }
 }

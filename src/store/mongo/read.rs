@@ -2,7 +2,6 @@
 //! is looked for. Documents are read where they lie in the server's reply.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -40,7 +39,7 @@ enum Reads<'s> {
 
 impl Collections {
     /// The owners of `keys`, in their order.
-    pub async fn resolve(self: &Arc<Self>, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Fault> {
+    pub async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Fault> {
         if consistency != Consistency::Linearizable {
             return self.resolve_together(keys, consistency).await;
         }
@@ -53,11 +52,7 @@ impl Collections {
 
     /// Claim and user are not one snapshot: where they disagree, both are read again, and then in one transaction, which
     /// sees one moment on all shards.
-    async fn resolve_together(
-        self: &Arc<Self>,
-        keys: &[IdentityKey],
-        consistency: Consistency,
-    ) -> Result<Resolved, Fault> {
+    async fn resolve_together(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Fault> {
         let mut plain = self.plain(consistency);
         let (mut pairs, mut reads) = self.pairs(keys, &mut plain).await?;
         for exact in [false, true] {
@@ -66,7 +61,8 @@ impl Collections {
                 break;
             }
             let keys: Vec<IdentityKey> = torn.iter().map(|n| keys[*n].clone()).collect();
-            let (again, more) = if exact { self.snapshot(keys).await? } else { self.pairs(&keys, &mut plain).await? };
+            let (again, more) =
+                if exact { self.one_moment(&keys).await? } else { self.pairs(&keys, &mut plain).await? };
             reads += more;
             torn.into_iter().zip(again).for_each(|(n, pair)| pairs[n] = pair);
         }
@@ -95,13 +91,7 @@ impl Collections {
         Reads::Plain { concern, criteria: SelectionCriteria::ReadPreference(preference), time: self.timeout }
     }
 
-    /// In a task of its own: a transaction must not be dropped half-way.
-    async fn snapshot(self: &Arc<Self>, keys: Vec<IdentityKey>) -> Result<(Vec<Pair>, u32), Fault> {
-        let collections = self.clone();
-        let task = tokio::spawn(async move { collections.one_moment(&keys).await });
-        task.await.unwrap_or(Err(Fault::Panicked))
-    }
-
+    /// What claims and users say of `keys` at one moment on all shards.
     async fn one_moment(&self, keys: &[IdentityKey]) -> Result<(Vec<Pair>, u32), Fault> {
         let mut session = self.client.start_session().await?;
         let options = TransactionOptions::builder()
@@ -184,8 +174,7 @@ impl Reads<'_> {
         let batches = match self {
             Self::Plain { concern, criteria, time } => {
                 let find = find.read_concern(concern.clone()).selection_criteria(criteria.clone()).max_time(*time);
-                let all = async { find.batch().await?.try_collect().await };
-                tokio::time::timeout(*time, all).await.map_err(|_| Fault::Late)??
+                find.batch().await?.try_collect().await?
             }
             Self::Snapshot(session) => {
                 let mut cursor = find.session(&mut **session).batch().await?;

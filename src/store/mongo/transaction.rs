@@ -2,14 +2,12 @@
 //! two transactions that want the same conflict early instead of waiting on each other.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::options::{
     Acknowledgment, ReadConcern, ReadPreference, SelectionCriteria, TransactionOptions, WriteConcern,
 };
 use mongodb::{ClientSession, Collection};
-use tokio::time::timeout;
 
 use super::Collections;
 use super::error::Fault;
@@ -20,9 +18,6 @@ use super::schema::{
 use crate::directory::{ClaimWrite, Effects, Mutation, Needs, Record, Request, TenantRecord, Timestamp, View};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
-
-/// How long a caller waits while a transaction is given up.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 pub struct Transaction<'c> {
     collections: &'c Collections,
@@ -211,9 +206,9 @@ impl<'c> Transaction<'c> {
         Ok(self.session.commit_transaction().await?)
     }
 
-    /// Gives the transaction up. Where that fails or takes long, the server does it in its own time.
+    /// Gives the transaction up. Where that fails, the server does it in its own time.
     pub async fn abort(mut self) {
-        let _ = timeout(PATIENCE, self.session.abort_transaction()).await;
+        let _ = self.session.abort_transaction().await;
     }
 }
 

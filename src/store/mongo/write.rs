@@ -1,22 +1,18 @@
 //! Mutations: one transaction each, begun again while it meets others, until the time is up; and what becomes of one
 //! whose commit got no answer.
 
-use std::time::Duration;
-
 use mongodb::bson::doc;
 use mongodb::options::ReadConcern;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::Instant;
 
-use super::Collections;
 use super::error::Fault;
+use super::gate::Gate;
 use super::pauses::Pauses;
 use super::schema::{ID, StoredRequest, StoredUser, id_value, request_id};
 use super::transaction::Transaction;
+use super::{Collections, PATIENCE};
 use crate::directory::{Decision, Effects, Error, Mutation, Needs, Outcome, Report, Request, User, View};
 use crate::locality::LocalityId;
-
-/// How long the answer to a commit is waited for at least, once it was sent: so long that it is rarely in doubt.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why an attempt at a mutation came to nothing, or may have.
 enum Failure {
@@ -36,14 +32,13 @@ impl From<Fault> for Failure {
 
 impl Collections {
     /// Carries a mutation out. Must be run to its end: a transaction that is dropped half-way stays open on the server
-    /// until its time is over.
-    pub async fn mutate(&self, mutation: &Mutation) -> Result<Outcome, Error> {
-        let deadline = Instant::now() + self.timeout;
+    /// until its time is over. What has not passed the gate by the time it closes is not done.
+    pub async fn mutate(&self, mutation: &Mutation, deadline: Instant, gate: &Gate) -> Result<Outcome, Error> {
         let mut pauses = Pauses::of_transaction(deadline);
         // What is to be taken is free nearly always: finding out when it is inserted saves reading it before.
         let mut assume_free = true;
         loop {
-            let fault = match self.attempt(mutation, assume_free, deadline).await {
+            let fault = match self.attempt(mutation, assume_free, deadline, gate).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(Failure::Refused(error)) => return Err(error),
                 Err(Failure::Unknown(subject, outcome, fault)) => {
@@ -60,26 +55,34 @@ impl Collections {
         }
     }
 
-    async fn attempt(&self, mutation: &Mutation, assume_free: bool, deadline: Instant) -> Result<Outcome, Failure> {
+    async fn attempt(
+        &self,
+        mutation: &Mutation,
+        assume_free: bool,
+        deadline: Instant,
+        gate: &Gate,
+    ) -> Result<Outcome, Failure> {
         let mut transaction = Transaction::begin(self).await?;
-        let statements = timeout_at(deadline, statements(&mut transaction, mutation, assume_free));
-        let effects = match statements.await.unwrap_or(Err(Failure::Certain(Fault::Late))) {
-            Ok(effects) => effects,
+        let effects = match statements(&mut transaction, mutation, assume_free, gate).await {
+            Ok(effects) if gate.pass() => effects,
             // What a refusal was read from must be there to stay: committing what has only read waits for that.
             Err(Failure::Refused(error)) => {
                 commit(transaction, deadline).await?;
                 return Err(Failure::Refused(error));
             }
-            Err(failure) => {
+            outcome => {
                 transaction.abort().await;
-                return Err(failure);
+                return Err(outcome.err().unwrap_or(Failure::Certain(Fault::Late)));
             }
         };
         let subject = effects.subject;
         match commit(transaction, deadline).await {
             Ok(()) => Ok(effects.into_outcome()),
             Err(fault) if fault.is_unknown_commit() => Err(Failure::Unknown(subject, effects.into_outcome(), fault)),
-            Err(fault) => Err(fault.into()),
+            Err(fault) => {
+                gate.back();
+                Err(fault.into())
+            }
         }
     }
 
@@ -97,9 +100,9 @@ impl Collections {
                 None => self.is_done(mutation, subject, &outcome).await,
             }
         };
-        match timeout(self.timeout, happened).await {
-            Ok(Ok(true)) => Ok(outcome),
-            Ok(_) | Err(_) => Err(Error::OutcomeUnknown(fault.into())),
+        match happened.await {
+            Ok(true) => Ok(outcome),
+            Ok(false) | Err(_) => Err(Error::OutcomeUnknown(fault.into())),
         }
     }
 
@@ -137,6 +140,7 @@ async fn statements(
     transaction: &mut Transaction<'_>,
     mutation: &Mutation,
     assume_free: bool,
+    gate: &Gate,
 ) -> Result<Box<Effects>, Failure> {
     let again = repeated(transaction, mutation).await?;
     let mut view = if assume_free { View::assuming_free() } else { View::default() };
@@ -152,6 +156,9 @@ async fn statements(
             Decision::Read(more) => needs = more,
         }
     };
+    if gate.is_closed() {
+        return Err(Fault::Late.into());
+    }
     transaction.write(&effects).await?;
     if let Some(request) = mutation.request.as_ref().filter(|_| again.is_none()) {
         transaction.remember(request, effects.subject, mutation.time).await?;
@@ -175,7 +182,7 @@ pub async fn commit(mut transaction: Transaction<'_>, deadline: Instant) -> Resu
     let deadline = deadline.max(Instant::now() + PATIENCE);
     let mut pauses = Pauses::of_transaction(deadline);
     loop {
-        match timeout_at(deadline, transaction.commit()).await.unwrap_or(Err(Fault::Unanswered)) {
+        match transaction.commit().await {
             Err(fault) if fault.is_unknown_commit() && pauses.wait().await => {}
             outcome => return outcome,
         }
