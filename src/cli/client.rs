@@ -92,6 +92,9 @@ impl Session {
     }
 
     fn failed(&self, status: Status, request_id: Option<&str>) -> Failure {
+        // Here the same time is up as at the server: whoever is first, it is told alike.
+        let is_late = status.code() == Code::Cancelled;
+        let status = if is_late { Status::deadline_exceeded("the --timeout is over") } else { status };
         Failure::Call(Box::new(FailedCall { status, request_id: request_id.map(str::to_owned), json: self.json() }))
     }
 }

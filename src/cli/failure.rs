@@ -108,7 +108,7 @@ fn describe(status: &Status, request_id: Option<&str>) -> String {
     if let Some(advice) = advice {
         lines.push(format!("  what to do: {advice}"));
     }
-    if let Some(id) = request_id.filter(|_| is_open(status.code())) {
+    if let Some(id) = request_id.filter(|_| is_open(status)) {
         lines.push(format!("  it may have happened: sent again with --request-id {id} it happens once at most"));
     }
     lines.join("\n")
@@ -142,9 +142,13 @@ const fn unexplained(code: Code) -> (&'static str, &'static str) {
     }
 }
 
-/// Whether a mutation may have happened although its call failed.
-fn is_open(code: Code) -> bool {
-    matches!(code, Code::Unknown | Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled)
+/// Whether a mutation may have happened although its call failed. Of these reasons, nothing was written.
+fn is_open(status: &Status) -> bool {
+    let details = status.get_error_details();
+    let is_certain =
+        details.error_info().is_some_and(|info| matches!(&*info.reason, "OVERLOADED" | "STORE_UNAVAILABLE"));
+    let is_open = matches!(status.code(), Code::Unknown | Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled);
+    is_open && !is_certain
 }
 
 /// The code's name in gRPC's own spelling: `NOT_FOUND`.
@@ -171,7 +175,9 @@ fn advice(reason: &str) -> Option<&'static str> {
         "USER_DELETED" => "restore it with `polynym user undelete` first",
         "MERGE_CONFLICT" => "see what differs with --dry-run, and choose a side with --conflicts",
         "TENANT_NOT_FOUND" => "make it with `polynym tenant set`",
-        "ETAG_MISMATCH" => "read the user with `polynym user get` and use the etag that it has now",
+        "ETAG_MISMATCH" => {
+            "read it again, with `polynym user get` or `polynym tenant get`, and use the etag that it has now"
+        }
         "REQUEST_ID_REUSED" => "leave --request-id out, or give a new UUID",
         "BATCH_TOO_LARGE" => "ask for fewer at once",
         "OVERLOADED" | "STORE_UNAVAILABLE" => "try again a little later",

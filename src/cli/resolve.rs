@@ -1,6 +1,6 @@
 //! `polynym resolve`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use comfy_table::Table;
 use tonic::Code;
 use tonic_types::Status as RpcStatus;
@@ -12,7 +12,7 @@ use super::output::{self, printable};
 use super::{Failure, view};
 use crate::config::{Client, Flags};
 use crate::proto::v1::batch_resolve_identities_response::{Found, Result as Item, result::Outcome};
-use crate::proto::v1::{BatchResolveIdentitiesRequest, ResolveIdentityRequest, ResolveIdentityResponse};
+use crate::proto::v1::{BatchResolveIdentitiesRequest, Consistency, ResolveIdentityRequest, ResolveIdentityResponse};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -25,6 +25,9 @@ pub struct Resolve {
     /// Who to look for: email:…, handle:…, phone:+…, phone/REGION:…, social:PROVIDER/SUBJECT, url:https://…
     #[arg(required = true, value_name = "IDENTIFIER", value_parser = identifier::parse)]
     identifiers: Vec<Typed>,
+    /// How fresh the answer must be.
+    #[arg(long, value_enum, default_value = "latest")]
+    consistency: Freshness,
     /// Show disabled users, too.
     #[arg(long)]
     show_disabled: bool,
@@ -32,18 +35,42 @@ pub struct Resolve {
     settings: Flags<Client>,
 }
 
-pub async fn run(command: Resolve) -> Result<(), Failure> {
-    let session = Session::open(&command.settings).await?;
-    match command.identifiers.as_slice() {
-        [one] => resolve_one(&session, one, command.show_disabled).await,
-        many => resolve_many(&session, many, command.show_disabled).await,
+#[derive(Clone, Copy, ValueEnum)]
+enum Freshness {
+    /// What a majority has acknowledged; may be stale for the length of a failover.
+    Latest,
+    /// Never stale.
+    Linearizable,
+    /// From the nearest member of the database, which may lag behind.
+    Eventual,
+}
+
+impl From<Freshness> for Consistency {
+    fn from(freshness: Freshness) -> Self {
+        match freshness {
+            Freshness::Latest => Self::Latest,
+            Freshness::Linearizable => Self::Linearizable,
+            Freshness::Eventual => Self::Eventual,
+        }
     }
 }
 
-async fn resolve_one(session: &Session, typed: &Typed, show_disabled: bool) -> Result<(), Failure> {
-    let tenant = session.tenant();
-    let identifier = Some(typed.message.clone());
-    let request = ResolveIdentityRequest { tenant, identifier, show_disabled, ..Default::default() };
+pub async fn run(command: Resolve) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    match command.identifiers.as_slice() {
+        [one] => resolve_one(&session, one, &command).await,
+        many => resolve_many(&session, many, &command).await,
+    }
+}
+
+async fn resolve_one(session: &Session, typed: &Typed, command: &Resolve) -> Result<(), Failure> {
+    let request = ResolveIdentityRequest {
+        tenant: session.tenant(),
+        identifier: Some(typed.message.clone()),
+        consistency: Consistency::from(command.consistency).into(),
+        show_disabled: command.show_disabled,
+        ..Default::default()
+    };
     let found = match session.directory().resolve_identity(session.request(request)).await {
         Err(status) if status.code() == Code::NotFound => Err(rich(&status)),
         answer => {
@@ -54,10 +81,14 @@ async fn resolve_one(session: &Session, typed: &Typed, show_disabled: bool) -> R
     show(session, &[(typed, found)])
 }
 
-async fn resolve_many(session: &Session, typed: &[Typed], show_disabled: bool) -> Result<(), Failure> {
-    let tenant = session.tenant();
-    let identifiers = typed.iter().map(|typed| typed.message.clone()).collect();
-    let request = BatchResolveIdentitiesRequest { tenant, identifiers, show_disabled, ..Default::default() };
+async fn resolve_many(session: &Session, typed: &[Typed], command: &Resolve) -> Result<(), Failure> {
+    let request = BatchResolveIdentitiesRequest {
+        tenant: session.tenant(),
+        identifiers: typed.iter().map(|typed| typed.message.clone()).collect(),
+        consistency: Consistency::from(command.consistency).into(),
+        show_disabled: command.show_disabled,
+        ..Default::default()
+    };
     let answer = session.directory().batch_resolve_identities(session.request(request)).await;
     let results = session.answer(answer)?.results;
     let items: Vec<_> = typed.iter().zip(results.into_iter().map(outcome)).collect();

@@ -22,7 +22,9 @@ It says what it did and what was there already, and can be run again at any time
 const STATUS_EXAMPLES: &str = "\
 Examples:
   polynym store status --store embedded:/var/lib/polynym
-  polynym store status --store mongodb://127.0.0.1:27017/polynym --json";
+  polynym store status --store mongodb://127.0.0.1:27017/polynym --json
+
+Exit status: 0 it can be served; 1 something is missing or in the way, or it could not be read.";
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:

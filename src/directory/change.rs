@@ -61,12 +61,18 @@ fn unlink(mutation: &Mutation, record: &mut Record, identifier: &Identifier) -> 
     if mutation.policies.keep_last && identities.len() == 1 {
         return Err(Error::LastIdentity);
     }
-    let same = identities.iter().filter(|identity| identity.identifier.kind() == identifier.kind()).count();
-    if mutation.policies.keep_primary && identities[n].primary && same > 1 {
-        return Err(Error::PrimaryIdentity);
-    }
+    check_primary(mutation, record, n)?;
     record.take(n);
     Ok(())
+}
+
+/// A primary identity that must stay does so while the user has others of its kind.
+fn check_primary(mutation: &Mutation, record: &Record, n: usize) -> Result<(), Error> {
+    let identities = &record.user.identities;
+    let kind = identities[n].identifier.kind();
+    let same = identities.iter().filter(|identity| identity.identifier.kind() == kind).count();
+    let must_stay = mutation.policies.keep_primary && identities[n].primary && same > 1;
+    if must_stay { Err(Error::PrimaryIdentity) } else { Ok(()) }
 }
 
 /// The new identity takes the old one's place in the list, and its mark where both are of one kind. One that the user has
@@ -76,6 +82,9 @@ fn replace(mutation: &Mutation, record: &mut Record, old: &Identifier, draft: &D
     if *old == draft.identifier {
         record.user.identities[n].display.clone_from(&draft.display);
         return Ok(());
+    }
+    if old.kind() != draft.identifier.kind() {
+        check_primary(mutation, record, n)?;
     }
     let (old, _) = record.take(n);
     let primary = old.primary && old.identifier.kind() == draft.identifier.kind();

@@ -17,7 +17,8 @@ pub async fn run(settings: &StoreReport) -> Result<(), Failure> {
         }
         StoreChoice::Mongo(uri) => {
             let status = mongo::status(uri.as_str()).await.map_err(|error| other(format!("{uri}: {error}")))?;
-            if settings.output.json { output::print_json(&status) } else { show_database(&status) }
+            if settings.output.json { output::print_json(&status) } else { show_database(&status) }?;
+            if status.is_whole() { Ok(()) } else { Err(Failure::Told) }
         }
         StoreChoice::Temporary => Err(no_temporary()),
     }
@@ -41,11 +42,18 @@ fn show_database(status: &mongo::Status) -> Result<(), Failure> {
     for missing in &status.missing {
         table.add_row(["missing", missing]);
     }
+    if let Some(obstacle) = &status.obstacle {
+        table.add_row(["in the way", obstacle]);
+    }
     output::print_table(&table)?;
     if !status.collections.is_empty() {
         output::print_table(&collections(&status.collections))?;
     }
-    if status.missing.is_empty() { Ok(()) } else { output::print("`polynym store init` makes what is missing\n") }
+    match (&status.obstacle, status.missing.is_empty()) {
+        (Some(_), _) => output::print("this program cannot serve it: give another database\n"),
+        (None, false) => output::print("`polynym store init` makes what is missing\n"),
+        (None, true) => Ok(()),
+    }
 }
 
 fn collections(collections: &[CollectionStatus]) -> output::Table {

@@ -59,7 +59,8 @@ async fn leave(time: Duration) {
     let load = Load::resume(plan, &[leaving], before);
     sleep(time).await;
     let (ledger, before) = load.stop().await;
-    let waited = no_transaction(&[&set.members[0]], LIFETIME).await;
+    // What nobody waits for any more goes on for as long as it may take.
+    let waited = no_transaction(&[&set.members[0]], Options::default().timeout + LIFETIME).await;
     let after = State::read(&database).await;
     let answered = all_at_once(&server).await;
     after.is_found(&Remote { client, consistency: v1::Consistency::Latest, deadline: None }).await;

@@ -266,7 +266,7 @@ async fn what_others_made_is_refused() {
     })
     .await;
     assert_refused(&uri("init_newer"), &["schema version 3", "knows version 2"], async |database| {
-        database.collection("meta").insert_one(doc! { "_id": "schema", "v": 3_i64 }).await.unwrap();
+        database.collection("meta").insert_one(doc! { "_id": "schema", "v": 3_i32 }).await.unwrap();
     })
     .await;
     assert_refused(&uri("init_unversioned"), &["meta without a version"], async |database| {
@@ -291,6 +291,20 @@ async fn what_is_sharded_otherwise_is_refused() {
         database.collection("meta").insert_one(doc! { "_id": "schema", "v": 2_i64 }).await.unwrap();
     })
     .await;
+}
+
+/// A router would not find what is written past it.
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_behind_a_router_are_refused() {
+    let cluster = servers::three_shards().await;
+    for server in [&cluster.config, &cluster.shards[0]].map(|set| set.members[0].address()) {
+        let uri = format!("mongodb://{server}/init_past");
+        let [made, opened] = [run(&uri, &[]).await.map(drop), opens(&uri).await.map(drop)];
+        assert!(
+            matches!(made, Err(OpenError::Shard)) && matches!(opened, Err(OpenError::Shard)),
+            "{made:?} {opened:?}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -131,7 +131,9 @@ async fn documents_of_others_are_told_and_left() {
 async fn a_status_tells_what_is_there_and_what_is_missing() {
     let cluster = servers::three_shards().await;
     let uri = cluster.uri("status");
-    let empty = json(&store(&["status", "--json"], &uri)).pop().unwrap();
+    let output = store(&["status", "--json"], &uri);
+    assert_eq!(output.status.code(), Some(1));
+    let empty = json(&output).pop().unwrap();
     let missing = empty["missing"].as_array().unwrap();
     assert_eq!(missing.len(), 5, "{empty}");
     let verify = store(&["verify"], &uri);
@@ -143,7 +145,9 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
     assert!(out(&output).contains("there are now on shard0 23, shard1 20, shard2 20"), "{}", out(&output));
     let broken = Broken::new(uri.clone()).await;
     broken.create(0..60).await;
-    let status = json(&store(&["status", "--json"], &uri)).pop().unwrap();
+    let output = store(&["status", "--json"], &uri);
+    assert!(output.status.success());
+    let status = json(&output).pop().unwrap();
     assert_eq!((&status["topology"], &status["schema_version"]), (&"sharded cluster".into(), &2.into()), "{status}");
     assert_eq!(status["missing"], serde_json::json!([]));
     let counts = status["collections"].as_array().unwrap().iter().map(|collection| {
@@ -163,6 +167,13 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
     println!("{table}");
     assert!(table.contains("the validator of users") && table.contains("the index of requests"), "{table}");
     assert!(table.contains("polynym store init"), "{table}");
+
+    // Whatever type of number a person has written.
+    broken.put("meta", doc! { "_id": "schema", "v": 99_i32 }).await;
+    let output = store(&["status"], &uri);
+    let table = out(&output);
+    assert!(table.contains("schema version 99: this program knows version 2"), "{table}");
+    assert!(output.status.code() == Some(1) && !table.contains("polynym store init"), "{table}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -35,7 +35,8 @@ enum Conflicts {
 pub struct Merge {
     /// The id of the user who stays.
     primary: String,
-    /// The id of the user who becomes part of it.
+    /// The id of the user who becomes part of it. Its identities resolve as the primary's state says: where only this one is
+    /// disabled, they are let in again.
     secondary: String,
     /// Whose name, attribute or mark of a primary identity stays where both have one of their own.
     #[arg(long, value_enum, default_value = "primary")]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Failure;
 use super::ensure::{equal, refused, taken};
-use super::fixture::{Fixture, draft, free, identifier, link, unlink};
+use super::fixture::{Fixture, draft, free, identifier, link, replace, unlink};
 use super::linking::names;
 use crate::directory::{Change, Draft, Error, Mutation, Outcome, Policies, Report, Timestamp, User, Verification};
 
@@ -89,6 +89,8 @@ pub async fn the_mark_of_the_primary_identity_can_be_moved_and_kept(f: Fixture) 
     let user = f.create(&["email:a@example.com", "email:b@example.com", "handle:joe"]).await?;
     let keep = Policies { keep_primary: true, ..free() };
     refused(f.change_under(&keep, &user, unlink("email:a@example.com")?).await, &Error::PrimaryIdentity)?;
+    let other_kind = replace("email:a@example.com", "phone:+14155552671")?;
+    refused(f.change_under(&keep, &user, other_kind).await, &Error::PrimaryIdentity)?;
     f.is_kept(&user).await?;
     let mut marked = draft("email:b@example.com")?;
     marked.primary = true;

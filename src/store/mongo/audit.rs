@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::Collections;
 use super::connect::{check_schema, connect, disconnect, or_disconnect};
 use super::error::{Fault, OpenError};
-use super::pauses::Pauses;
+use super::pauses::while_transient;
 use super::schema::{ID, StoredUser, TENANT, by_id, id_value, key_value, read_claim};
 use super::status::count;
 use super::transaction::Transaction;
@@ -78,7 +78,7 @@ impl Audit {
     /// Where there is something to write under the suspect's key, writes it, unless users change meanwhile.
     async fn mend_one(&self, suspect: &Suspect) -> Result<bool, Fault> {
         let deadline = Instant::now() + self.collections.timeout;
-        match patiently(deadline, || self.attempt(suspect, deadline)).await {
+        match while_transient(deadline, || self.attempt(suspect, deadline)).await {
             Err(fault) if fault.is_duplicate() => Ok(false),
             outcome => outcome,
         }
@@ -176,27 +176,13 @@ impl Audited for Audit {
             transaction.abort().await;
             moment
         };
-        Ok(patiently(Instant::now() + self.collections.timeout, look).await?)
+        Ok(while_transient(Instant::now() + self.collections.timeout, look).await?)
     }
 
     async fn mend(&self, suspects: &[Suspect]) -> Result<Vec<bool>, Error> {
         let one = |n: usize| self.mend_one(&suspects[n]);
         let mended = stream::iter(0..suspects.len()).map(one).buffered(AT_ONCE);
         Ok(mended.try_collect().await?)
-    }
-}
-
-/// Tries a transaction again where it met another one or a server that changes.
-async fn patiently<T, F>(deadline: Instant, attempt: impl Fn() -> F) -> Result<T, Fault>
-where
-    F: Future<Output = Result<T, Fault>>,
-{
-    let mut pauses = Pauses::of_transaction(deadline);
-    loop {
-        match attempt().await {
-            Err(fault) if fault.is_transient() && pauses.wait().await => {}
-            outcome => return outcome,
-        }
     }
 }
 

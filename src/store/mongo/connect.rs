@@ -8,7 +8,7 @@ use mongodb::{Client, Database};
 use tokio::time::timeout;
 
 use super::error::OpenError;
-use super::schema::{ID, META, RULES, SCHEMA, VERSION};
+use super::schema::{ID, META, RULES, SCHEMA, VERSION, number};
 use super::survey::{obstacle, survey};
 
 /// Connections at once: look-ups share them, mutations take one each while they last.
@@ -16,6 +16,8 @@ const MAX_POOL: u32 = 100;
 /// Connections that are kept ready: opening one takes longer than a look-up.
 const MIN_POOL: u32 = 8;
 const MAX_CONNECTING: u32 = 8;
+/// Databases in which nobody else keeps anything.
+const OWN: [&str; 3] = ["admin", "config", "local"];
 /// How long a server that takes writes is waited for: about as long as a replica set needs to elect one is too long
 /// for a caller, who is told to come again.
 const SELECTION: Duration = Duration::from_secs(5);
@@ -30,11 +32,16 @@ pub async fn connect(uri: &str) -> Result<Database, OpenError> {
     let mut options = ClientOptions::parse(uri).await.map_err(|error| uri_fault(&error))?;
     let database = options.default_database.clone();
     let database = database.ok_or_else(|| OpenError::Uri("the URI names no database".to_owned()))?;
+    if OWN.contains(&database.as_str()) {
+        return Err(OpenError::Uri(format!("the database {database} is MongoDB's own")));
+    }
     options.app_name.get_or_insert("polynym".to_owned());
     options.max_pool_size.get_or_insert(MAX_POOL);
     options.min_pool_size.get_or_insert(MIN_POOL.min(options.max_pool_size.unwrap_or(MAX_POOL)));
     options.max_connecting.get_or_insert(MAX_CONNECTING);
     options.server_selection_timeout.get_or_insert(SELECTION);
+    // Everything that is written is written in a transaction, or again until it is there.
+    options.retry_writes = Some(false);
     let database = Client::with_options(options)?.database(&database);
     or_disconnect(&database, check_topology(&database)).await?;
     Ok(database)
@@ -42,8 +49,16 @@ pub async fn connect(uri: &str) -> Result<Database, OpenError> {
 
 async fn check_topology(database: &Database) -> Result<(), OpenError> {
     let hello = database.run_command(doc! { "hello": 1 }).await?;
-    let can = hello.contains_key("setName") || hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid");
-    if can { Ok(()) } else { Err(OpenError::Standalone) }
+    if hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid") {
+        return Ok(());
+    }
+    if !hello.contains_key("setName") {
+        return Err(OpenError::Standalone);
+    }
+    // Who may not ask is let through: users of a cluster are not known to its shards.
+    let state = database.client().database("admin").run_command(doc! { "shardingState": 1 }).await;
+    let is_shard = state.is_ok_and(|state| state.get_bool("enabled").unwrap_or_default());
+    if is_shard || hello.contains_key("configsvr") { Err(OpenError::Shard) } else { Ok(()) }
 }
 
 /// Does something with a database that was connected to, which is left where that fails.
@@ -81,10 +96,10 @@ pub async fn check_schema(database: &Database) -> Result<(), OpenError> {
     let schema = meta.find_one(doc! { ID: SCHEMA }).read_concern(ReadConcern::majority()).await?;
     let name = || database.name().to_owned();
     let schema = schema.ok_or_else(|| OpenError::NotInitialised { database: name() })?;
-    match schema.get_i64(RULES) {
-        Ok(VERSION) => Ok(()),
-        Ok(found) => Err(OpenError::Version { database: name(), found }),
-        Err(_) => Err(OpenError::Foreign { database: name(), what: format!("{META} without a version") }),
+    match schema.get(RULES).and_then(number) {
+        Some(VERSION) => Ok(()),
+        Some(found) => Err(OpenError::Version { database: name(), found }),
+        None => Err(OpenError::Foreign { database: name(), what: format!("{META} without a version") }),
     }
 }
 

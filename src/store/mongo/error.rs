@@ -12,6 +12,14 @@ use super::schema::VERSION;
 use crate::directory::Error;
 
 const DUPLICATE_KEY: i32 = 11_000;
+/// AuthenticationFailed.
+const NOT_AUTHENTICATED: i32 = 18;
+/// Unauthorized.
+const NOT_ALLOWED: i32 = 13;
+/// InvalidNamespace.
+const INVALID_NAME: i32 = 73;
+/// What is told of a connection that was closed because the credentials were not taken.
+const REFUSED: &str = "AuthenticationFailed";
 
 /// A fault below the directory's rules.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +75,8 @@ impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Damaged(_) => Self::Internal(fault.into()),
+            // Trying again does not help: somebody must look.
+            Fault::Driver(Told { sort: Sort::Forbidden, .. }) => Self::Internal(fault.into()),
             Fault::Unanswered => Self::OutcomeUnknown(fault.into()),
             Fault::Driver(_) | Fault::Late | Fault::Crowded | Fault::Panicked => Self::Unavailable(fault.into()),
         }
@@ -85,6 +95,7 @@ pub struct Told {
 enum Sort {
     Transient,
     Duplicate,
+    Forbidden,
     UnknownCommit,
     Other,
 }
@@ -104,6 +115,8 @@ impl fmt::Display for Told {
 fn sort(error: &DriverError) -> Sort {
     if is_duplicate(&error.kind) {
         Sort::Duplicate
+    } else if matches!(&*error.kind, ErrorKind::Command(error) if error.code == NOT_ALLOWED) {
+        Sort::Forbidden
     } else if error.contains_label(TRANSIENT_TRANSACTION_ERROR) {
         Sort::Transient
     } else if error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT) {
@@ -132,14 +145,30 @@ fn text(error: &DriverError) -> String {
             format!("an insert failed with code {}", codes.join(", "))
         }
         ErrorKind::Io(error) => error.to_string(),
-        ErrorKind::ServerSelection { message, .. }
-        | ErrorKind::Authentication { message, .. }
+        ErrorKind::ServerSelection { message, .. } => selection(message),
+        // Which other operation failed, and why, the driver prints as it has it in memory.
+        ErrorKind::ConnectionPoolCleared { message, .. } if message.contains("SCRAM failure") => REFUSED.to_owned(),
+        ErrorKind::ConnectionPoolCleared { .. } => "the connection was lost".to_owned(),
+        ErrorKind::Authentication { message, .. }
         | ErrorKind::DnsResolve { message, .. }
         | ErrorKind::InvalidTlsConfig { message, .. }
-        | ErrorKind::InvalidArgument { message, .. }
-        | ErrorKind::ConnectionPoolCleared { message, .. } => message.clone(),
+        | ErrorKind::InvalidArgument { message, .. } => message.clone(),
         _ => "the driver failed".to_owned(),
     }
+}
+
+/// Why no server was found, for people: the driver prints all that it knows of each.
+fn selection(message: &str) -> String {
+    let none = "no server takes writes";
+    if message.contains("RsGhost") {
+        return format!("{none}: run rs.initiate() on one member of the replica set, once");
+    }
+    if message.contains("Set Name:") && !message.contains("Error:") {
+        return format!("{none}: the set that answers has another name than replicaSet in the URI, or no primary now");
+    }
+    let cause = message.split_once("Kind: ").map_or("", |(_, cause)| cause);
+    let cause = cause.split(", labels").next().unwrap_or_default();
+    if cause.is_empty() { none.to_owned() } else { format!("{none} ({cause})") }
 }
 
 /// Why a store on MongoDB could not be opened. Nothing in it was changed.
@@ -151,9 +180,19 @@ pub enum OpenError {
     /// No server that takes writes answers.
     #[error("cannot reach MongoDB: {0}")]
     Unreachable(String),
-    /// The server does not take the credentials, or they do not allow what is needed.
+    /// The server does not take the credentials.
     #[error("MongoDB does not let us in: {0}; check user, password and authSource in the URI")]
     Refused(String),
+    /// The user of the URI may not do what is needed.
+    #[error(
+        "MongoDB does not let this user do that: {0}; the user needs the role readWrite on the database, and for `store init` on a cluster clusterManager too"
+    )]
+    Forbidden(String),
+    /// A member of a sharded cluster that is no router.
+    #[error(
+        "this mongod is part of a sharded cluster: give the address of its routers, mongos; they would not find what is written past them"
+    )]
+    Shard,
     /// A server without transactions.
     #[error(
         "this mongod is a stand-alone, which has no transactions: start it with --replSet NAME and run rs.initiate(); a replica set of one member is enough"
@@ -201,10 +240,16 @@ impl From<DriverError> for OpenError {
         let text = text(&error);
         match &*error.kind {
             ErrorKind::Authentication { .. } => Self::Refused(text),
-            ErrorKind::Command(error) if matches!(error.code, 13 | 18) => Self::Refused(text),
-            ErrorKind::ServerSelection { .. } | ErrorKind::Io(_) | ErrorKind::DnsResolve { .. } => {
-                Self::Unreachable(text)
+            ErrorKind::Command(error) if error.code == NOT_AUTHENTICATED => Self::Refused(text),
+            ErrorKind::Command(error) if error.code == NOT_ALLOWED => Self::Forbidden(text),
+            ErrorKind::Command(error) if error.code == INVALID_NAME => {
+                Self::Uri("MongoDB takes no such name of a database".to_owned())
             }
+            ErrorKind::ConnectionPoolCleared { .. } if text == REFUSED => Self::Refused(text),
+            ErrorKind::ServerSelection { .. }
+            | ErrorKind::ConnectionPoolCleared { .. }
+            | ErrorKind::Io(_)
+            | ErrorKind::DnsResolve { .. } => Self::Unreachable(text),
             _ => Self::Failed(text),
         }
     }

@@ -2,30 +2,39 @@
 
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 
+use tokio::time::Instant;
+
 const OPEN: u8 = 0;
 const PASSED: u8 = 1;
 const CLOSED: u8 = 2;
 
-#[derive(Default)]
-pub struct Gate(AtomicU8);
+pub struct Gate {
+    stage: AtomicU8,
+    deadline: Instant,
+}
 
 impl Gate {
+    /// Open until `deadline`.
+    pub const fn new(deadline: Instant) -> Self {
+        Self { stage: AtomicU8::new(OPEN), deadline }
+    }
+
     /// Passes, where it is not closed: a commit is sent next.
     pub fn pass(&self) -> bool {
-        self.0.compare_exchange(OPEN, PASSED, SeqCst, SeqCst).is_ok()
+        !self.is_closed() && self.stage.compare_exchange(OPEN, PASSED, SeqCst, SeqCst).is_ok()
     }
 
     /// Comes back: the commit came to nothing.
     pub fn back(&self) {
-        self.0.store(OPEN, SeqCst);
+        self.stage.store(OPEN, SeqCst);
     }
 
     /// Closes it for good, unless a commit has passed: then nobody can tell yet.
     pub fn close(&self) -> bool {
-        self.0.compare_exchange(OPEN, CLOSED, SeqCst, SeqCst).is_ok()
+        self.stage.compare_exchange(OPEN, CLOSED, SeqCst, SeqCst).is_ok()
     }
 
     pub fn is_closed(&self) -> bool {
-        self.0.load(SeqCst) == CLOSED
+        self.stage.load(SeqCst) == CLOSED || Instant::now() >= self.deadline
     }
 }

@@ -207,7 +207,7 @@ impl Store for Mongo {
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
         let deadline = Instant::now() + self.collections.timeout;
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(Gate::new(deadline));
         let (collections, entry) = (self.collections.clone(), gate.clone());
         let mut task = self.spawn(async move { collections.mutate(&mutation, deadline, &entry).await })?;
         let ended = match timeout_at(deadline, &mut task).await {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use super::error::Fault;
+
 pub struct Pauses {
     next: Duration,
     longest: Duration,
@@ -29,6 +31,20 @@ impl Pauses {
         sleep(jittered(self.next)).await;
         self.next = self.longest.min(self.next * 2);
         true
+    }
+}
+
+/// Begins a transaction again while it meets others, or servers that change.
+pub async fn while_transient<T, F>(deadline: Instant, attempt: impl Fn() -> F) -> Result<T, Fault>
+where
+    F: Future<Output = Result<T, Fault>>,
+{
+    let mut pauses = Pauses::of_transaction(deadline);
+    loop {
+        match attempt().await {
+            Err(fault) if fault.is_transient() && pauses.wait().await => {}
+            outcome => return outcome,
+        }
     }
 }
 

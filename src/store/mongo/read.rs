@@ -6,13 +6,17 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use mongodb::bson::{Bson, RawDocument, RawDocumentBuf};
-use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria, TransactionOptions, WriteConcern};
+use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 use mongodb::raw_batch_cursor::RawBatch;
 use mongodb::{ClientSession, Collection};
+use tokio::time::Instant;
 
 use super::Collections;
 use super::error::Fault;
+use super::pauses::while_transient;
 use super::schema::{StoredUser, by_id, id_value, read_claim};
+use super::transaction::Transaction;
+use super::write::commit;
 use crate::directory::{Consistency, Found, Resolved, Tenant, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -93,21 +97,19 @@ impl Collections {
 
     /// What claims and users say of `keys` at one moment on all shards.
     async fn one_moment(&self, keys: &[IdentityKey]) -> Result<(Vec<Pair>, u32), Fault> {
-        let mut session = self.client.start_session().await?;
-        let options = TransactionOptions::builder()
-            .read_concern(ReadConcern::snapshot())
-            .write_concern(WriteConcern::majority())
-            .max_commit_time(self.timeout)
-            .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary));
-        session.start_transaction().with_options(options.build()).await?;
-        let pairs = self.pairs(keys, &mut Reads::Snapshot(&mut session)).await;
-        if pairs.is_err() {
-            session.abort_transaction().await?;
-            return pairs;
-        }
-        // A snapshot may be ahead of what a majority has: the commit waits for it.
-        session.commit_transaction().await?;
-        pairs
+        let deadline = Instant::now() + self.timeout;
+        let look = || async {
+            let mut transaction = Transaction::begin(self).await?;
+            match self.pairs(keys, &mut Reads::Snapshot(transaction.session())).await {
+                // A snapshot may be ahead of what a majority has: the commit waits for it.
+                Ok(pairs) => commit(transaction, deadline).await.map(|()| pairs),
+                Err(fault) => {
+                    transaction.abort().await;
+                    Err(fault)
+                }
+            }
+        };
+        while_transient(deadline, look).await
     }
 
     /// What claims and users say of `keys`, in order, and how many finds that took.

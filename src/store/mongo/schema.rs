@@ -207,3 +207,9 @@ fn read_id(document: &RawDocument, field: &str) -> Result<LocalityId, Fault> {
     let bytes: [u8; 16] = binary.bytes.try_into().map_err(Fault::damaged)?;
     Ok(LocalityId::from(bytes))
 }
+
+/// A whole number in whichever type a server, or a person, has written it.
+pub fn number(value: &Bson) -> Option<i64> {
+    let whole = value.as_i64().or_else(|| value.as_i32().map(i64::from));
+    whole.or_else(|| value.as_f64().map(|number| number as i64))
+}

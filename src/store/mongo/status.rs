@@ -10,7 +10,7 @@ use mongodb::{Collection, Database};
 use super::cluster::Cluster;
 use super::connect::{connect, disconnect};
 use super::error::OpenError;
-use super::schema::{ID, META, RULES, SCHEMA};
+use super::schema::{ID, META, RULES, SCHEMA, VERSION, number};
 use super::survey::{obstacle, survey};
 
 /// What there is in a database.
@@ -28,6 +28,15 @@ pub struct Status {
     pub collections: Vec<CollectionStatus>,
     /// What a store needs and this one does not have, a few words each.
     pub missing: Vec<String>,
+    /// Why it cannot be made a store that this program serves.
+    pub obstacle: Option<String>,
+}
+
+impl Status {
+    /// Whether this program can serve it.
+    pub const fn is_whole(&self) -> bool {
+        self.missing.is_empty() && self.obstacle.is_none()
+    }
 }
 
 /// What there is in a collection.
@@ -70,19 +79,22 @@ async fn look(database: &Database) -> Result<Status, OpenError> {
     let cluster = Cluster::of(database).await?;
     let found = survey(database, cluster.as_ref()).await?;
     let meta = database.collection::<Document>(META).find_one(doc! { ID: SCHEMA }).await?;
-    let schema_version = meta.and_then(|meta| meta.get_i64(RULES).ok());
+    let schema_version = meta.and_then(|meta| meta.get(RULES).and_then(number));
     let mut missing: Vec<_> = found.iter().flat_map(|found| found.missing(cluster.is_some())).collect();
     if schema_version.is_none() {
         missing.push(format!("the document {SCHEMA} of {META}"));
     }
-    missing.extend(obstacle(&found, schema_version.is_some(), cluster.is_some()));
+    let foreign = schema_version.filter(|version| *version != VERSION);
+    let foreign = foreign.map(|version| format!("schema version {version}: this program knows version {VERSION}"));
+    let obstacle = foreign.or_else(|| obstacle(&found, schema_version.is_some(), cluster.is_some()));
     let mut collections = Vec::new();
     for found in found.iter().filter(|found| found.is_readable()) {
         let shards = shards(database, cluster.as_ref(), found.name).await?;
         collections.push(CollectionStatus { name: found.name.to_owned(), shards });
     }
     let (topology, server_versions) = servers(database, cluster.as_ref()).await?;
-    Ok(Status { database: database.name().to_owned(), topology, server_versions, schema_version, collections, missing })
+    let database = database.name().to_owned();
+    Ok(Status { database, topology, server_versions, schema_version, collections, missing, obstacle })
 }
 
 /// The topology, and the versions of the servers.
@@ -124,7 +136,7 @@ async fn stats<T: Send + Sync>(collection: &Collection<T>) -> Result<Vec<Documen
 fn read(stats: &Document) -> ShardStatus {
     let empty = Document::new();
     let storage = stats.get_document("storageStats").unwrap_or(&empty);
-    let bytes = |value: &Bson| number(value).unwrap_or_default();
+    let bytes = |value: &Bson| number(value).unwrap_or_default().max(0) as u64;
     let size = |name| storage.get(name).map(bytes).unwrap_or_default();
     let indexes = storage.get_document("indexSizes").unwrap_or(&empty);
     let shard = stats.get_str("shard").unwrap_or_default();
@@ -135,12 +147,6 @@ fn read(stats: &Document) -> ShardStatus {
         storage_bytes: size("storageSize"),
         index_bytes: indexes.iter().map(|(name, size)| (name.clone(), bytes(size))).collect(),
     }
-}
-
-/// Of whichever type of number the server has for it.
-fn number(value: &Bson) -> Option<u64> {
-    let whole = value.as_i64().or_else(|| value.as_i32().map(i64::from));
-    whole.or_else(|| value.as_f64().map(|number| number as i64)).and_then(|number| number.try_into().ok())
 }
 
 /// About how many documents a collection has.

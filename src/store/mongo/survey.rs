@@ -5,7 +5,7 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::Error as DriverError;
 
 use super::cluster::{Cluster, shard_key};
-use super::schema::{ID, META};
+use super::schema::{ID, META, number};
 use super::shape::{COLLECTIONS, index, validator};
 
 /// What there is under the name of one collection of a store.
@@ -134,8 +134,7 @@ impl Found {
     }
 }
 
-/// After how many seconds the server deletes a document, in whichever type of number it says so.
+/// After how many seconds the server deletes a document.
 fn seconds(index: &Document) -> Option<i64> {
-    let value = index.get("expireAfterSeconds")?;
-    value.as_i64().or_else(|| value.as_i32().map(i64::from)).or_else(|| value.as_f64().map(|seconds| seconds as i64))
+    index.get("expireAfterSeconds").and_then(number)
 }

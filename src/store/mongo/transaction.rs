@@ -42,6 +42,11 @@ impl<'c> Transaction<'c> {
         Ok(Self { collections, session, revisions: HashMap::new(), tenant_revision: None })
     }
 
+    /// For reads of another kind.
+    pub const fn session(&mut self) -> &mut ClientSession {
+        &mut self.session
+    }
+
     /// Adds to the view what the decision needs.
     pub async fn read(&mut self, mutation: &Mutation, needs: Needs, view: &mut View) -> Result<(), Fault> {
         for id in needs.users {

@@ -445,6 +445,12 @@ fn replace(person: &mut Person, old: &Identifier, new: &DraftIdentity, mutation:
         person.user.identities[at].display = new.display.clone();
         return Ok(());
     }
+    let identities = &person.user.identities;
+    let others = identities.iter().any(|i| i.identifier.kind() == old.kind() && i.identifier != *old);
+    let leaves = old.kind() != new.identifier.kind();
+    if mutation.policies.keep_primary && identities[at].primary && others && leaves {
+        return Err(Error::PrimaryIdentity);
+    }
     let primary = person.drop(at).primary && old.kind() == new.identifier.kind();
     match person.position(&new.identifier) {
         Ok(own) => person.user.identities[own].primary |= primary,
