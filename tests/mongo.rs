@@ -11,6 +11,8 @@ mod opening;
 #[path = "support/mongo/mod.rs"]
 mod servers;
 mod support;
+#[path = "mongo/waiting.rs"]
+mod waiting;
 
 use std::sync::Arc;
 

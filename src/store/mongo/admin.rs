@@ -43,8 +43,8 @@ impl Collections {
         found.iter().map(|document| Ok(read_tenant(document)?.0)).collect()
     }
 
-    /// Users of a tenant in the order of their ids. Has no time limit: where a tenant has few users, the server looks at
-    /// many of others to find them.
+    /// Users of a tenant in the order of their ids. The server looks at those of others to find them, for as long as it
+    /// takes.
     pub async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Fault> {
         let mut filter = doc! { TENANT: tenant.as_str() };
         if let Some(after) = after {

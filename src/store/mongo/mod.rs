@@ -49,6 +49,13 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long an operation may go on behind a caller who waits no longer: until well after the driver's heartbeat has found
 /// that a server does not answer, and ended whatever waits for it.
 const ABANDONED: Duration = Duration::from_secs(60);
+/// Walks over users at once. Where a tenant has few users, the server looks at many of others to find them: others must not
+/// wait for connections meanwhile.
+const WALKS: usize = 2;
+/// The same for one step of a walk, whose caller waits for it.
+const WALK: Duration = Duration::from_secs(60 * 60);
+/// How long the answer is waited for that says that the store is there.
+const PROBE: Duration = Duration::from_secs(3);
 
 /// How a [`Mongo`] store works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +78,7 @@ impl Default for Options {
 pub struct Mongo {
     collections: Arc<Collections>,
     under_way: Arc<Semaphore>,
+    walks: Arc<Semaphore>,
 }
 
 /// The collections of one store.
@@ -100,6 +108,7 @@ impl Mongo {
         Ok(Self {
             collections: Arc::new(Collections::new(database, options.timeout)),
             under_way: Arc::new(Semaphore::new(UNDER_WAY)),
+            walks: Arc::new(Semaphore::new(WALKS)),
         })
     }
 
@@ -117,15 +126,21 @@ impl Mongo {
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
-        let task = self.spawn(work(self.collections.clone()))?;
+        let task = self.spawn(self.abandoned(), work(self.collections.clone()))?;
         match timeout(self.collections.timeout, task).await {
             Ok(ended) => Ok(ended.unwrap_or_else(|_| Err(Fault::Panicked))?),
             Err(_) => Err(Fault::Late.into()),
         }
     }
 
+    fn abandoned(&self) -> Duration {
+        ABANDONED.max(4 * self.collections.timeout)
+    }
+
+    /// Begins `work`, which takes no longer than `longest`, whoever waits for it.
     fn spawn<T, E>(
         &self,
+        longest: Duration,
         work: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> Result<JoinHandle<Result<T, E>>, Fault>
     where
@@ -133,7 +148,6 @@ impl Mongo {
         E: From<Fault> + Send + 'static,
     {
         let permit = self.permit()?;
-        let longest = ABANDONED.max(4 * self.collections.timeout);
         Ok(tokio::spawn(async move {
             let done = timeout(longest, work).await;
             drop(permit);
@@ -195,10 +209,15 @@ impl Store for Mongo {
         self.run(|collections| async move { collections.tenants(&prefix, &after, limit).await }).await
     }
 
-    /// Has no time limit: where a tenant has few users, the server looks at many of others to find them.
     async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
-        let _permit = self.permit()?;
-        Ok(self.collections.scan(tenant, after, limit).await?)
+        let turn = self.walks.clone().acquire_owned().await;
+        let (collections, tenant) = (self.collections.clone(), tenant.clone());
+        let walk = self.spawn(WALK, async move {
+            let users = collections.scan(&tenant, after, limit).await;
+            drop(turn);
+            users
+        })?;
+        Ok(walk.await.unwrap_or_else(|_| Err(Fault::Panicked))?)
     }
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Error> {
@@ -209,7 +228,8 @@ impl Store for Mongo {
         let deadline = Instant::now() + self.collections.timeout;
         let gate = Arc::new(Gate::new(deadline));
         let (collections, entry) = (self.collections.clone(), gate.clone());
-        let mut task = self.spawn(async move { collections.mutate(&mutation, deadline, &entry).await })?;
+        let mut task =
+            self.spawn(self.abandoned(), async move { collections.mutate(&mutation, deadline, &entry).await })?;
         let ended = match timeout_at(deadline, &mut task).await {
             Ok(ended) => ended,
             Err(_) if gate.close() => return Err(Fault::Late.into()),
@@ -222,6 +242,7 @@ impl Store for Mongo {
     }
 
     async fn check(&self) -> Result<(), Error> {
-        self.run(|collections| async move { collections.check().await }).await
+        let check = self.run(|collections| async move { collections.check().await });
+        timeout(PROBE, check).await.unwrap_or_else(|_| Err(Fault::Late.into()))
     }
 }

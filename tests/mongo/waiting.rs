@@ -1,0 +1,46 @@
+//! Callers who do not come back for their answers: nobody else may have to wait for what they hold.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use polynym::directory::{Store, Tenant, Timestamp};
+use polynym::store::mongo::{InitOptions, Mongo, Options, init};
+use tokio::time::{sleep, timeout};
+
+use super::servers;
+
+/// More operations than the pool has connections are begun, left alone and dropped; others go on meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_begun_and_left_alone_holds_no_connection() {
+    let uri = servers::one_member().await.uri("waiting", "maxPoolSize=4&minPoolSize=1");
+    init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
+    let store = Mongo::open(&uri, Options { timeout: Duration::from_secs(5) }).await.unwrap();
+    let tenant = Tenant::parse("").unwrap();
+    for _ in 0..3 {
+        let mut left: Vec<Pin<Box<dyn Future<Output = ()> + Send>>> = Vec::new();
+        for n in 0..200 {
+            left.push(match n % 3 {
+                0 => Box::pin(async { drop(store.scan(&tenant, None, 10).await) }),
+                1 => Box::pin(async { drop(store.tenants("", "", 10).await) }),
+                _ => Box::pin(async { drop(store.due(Timestamp::now(), 10).await) }),
+            });
+        }
+        let begin = poll_fn(|context| {
+            left.iter_mut().for_each(|operation| {
+                let _ = operation.as_mut().poll(context);
+            });
+            Poll::Ready(())
+        });
+        begin.await;
+        for _ in 0..20 {
+            sleep(Duration::from_millis(10)).await;
+            let answered = timeout(Duration::from_secs(2), store.check()).await;
+            assert!(matches!(answered, Ok(Ok(()))), "{answered:?}");
+        }
+        drop(left);
+        let answered = timeout(Duration::from_secs(2), store.tenant(&tenant)).await;
+        assert!(matches!(answered, Ok(Ok(None))), "{answered:?}");
+    }
+}
