@@ -30,6 +30,10 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     telemetry::init(json, &settings.log).map_err(|error| Failure::Other(error.to_string()))?;
     let runtime = runtime(settings.threads)?;
     let listener = runtime.block_on(bind(&settings.listen))?;
+    if let Some(address) = settings.metrics_listen {
+        let _runtime = runtime.enter();
+        telemetry::serve_metrics(address).map_err(Failure::Other)?;
+    }
     // Signals count from here on: from here on there is something to tidy up.
     let mut stop = runtime.block_on(async { Stop::new() })?;
     let place = Place::new(&settings.store)?;

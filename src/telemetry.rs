@@ -1,7 +1,16 @@
-//! Logging: where it goes and how it looks. What is logged stands where it happens.
+//! Logging and counting: where it goes and how it looks. What is logged or counted stands where it happens.
 
+use std::net::SocketAddr;
+
+use metrics::{counter, describe_counter, gauge};
+use metrics_exporter_prometheus::PrometheusBuilder;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
+
+/// Counts handlers that panicked.
+pub const PANICS: &str = "polynym_panics_total";
+/// Counts identities that were not verified and went to a user who had them verified.
+pub const DISPLACED: &str = "polynym_displaced_identities_total";
 
 /// Starts logging to standard error: for people, or (`json`) one JSON object a line. `filter` is a level such as
 /// `info`, or levels for parts of the program such as `polynym=debug,warn`. What callers do to their connections is told
@@ -21,6 +30,21 @@ pub fn init(json: bool, filter: &str) -> Result<(), ParseError> {
     // A second start is refused and changes nothing.
     drop(started);
     std::panic::set_hook(Box::new(tell_panic));
+    Ok(())
+}
+
+/// Tells what is counted, as Prometheus text on every path of `address`, as long as the runtime runs in which this is called.
+///
+/// # Errors
+/// Where nobody can listen there, or what is counted goes elsewhere already.
+pub fn serve_metrics(address: SocketAddr) -> Result<(), String> {
+    let started = PrometheusBuilder::new().with_http_listener(address).install();
+    started.map_err(|error| format!("cannot tell metrics on {address}: {error}"))?;
+    describe_counter!(PANICS, "Handlers that panicked");
+    describe_counter!(DISPLACED, "Unverified identities that went to a user who had them verified");
+    // What has never happened is told, too.
+    [PANICS, DISPLACED].iter().for_each(|name| counter!(*name).increment(0));
+    gauge!("polynym_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1);
     Ok(())
 }
 

@@ -8,6 +8,7 @@ mod server;
 mod cli {
     mod bench;
     mod client;
+    mod counting;
     mod life;
     mod offline;
     mod sample;

@@ -50,6 +50,8 @@ pub struct Serve {
     pub drain: Duration,
     /// Threads that handle calls.
     pub threads: usize,
+    /// Where to tell what is counted, if anywhere.
+    pub metrics_listen: Option<SocketAddr>,
     /// The form of the log.
     pub log_format: LogFormat,
     /// What is logged.
@@ -99,6 +101,8 @@ const CONNECTION_AGE: Setting =
     setting("connection-age", "TIME", "1h", "How old a connection may become before its client is told to come again");
 const DRAIN: Setting = setting("drain", "TIME", "10s", "How long calls may take to finish once asked to stop");
 const THREADS: Setting = setting("threads", "N", "", "Threads that handle calls; as many as the machine has cores");
+const METRICS_LISTEN: Setting =
+    setting("metrics-listen", "HOST:PORT", "", "Where to tell what is counted, for Prometheus; nowhere unless given");
 const LOG_FORMAT: Setting = setting("log-format", "text|json", "text", "The form of the log, on standard error");
 const LOG: Setting = setting("log", "FILTER", "info", "What is logged: a level, or polynym=debug,warn and the like");
 
@@ -127,6 +131,7 @@ impl Resolve for Serve {
             &CONNECTION_AGE,
             &DRAIN,
             &THREADS,
+            &METRICS_LISTEN,
             &LOG_FORMAT,
             &LOG,
         ]
@@ -153,6 +158,7 @@ impl Resolve for Serve {
         let connection_age = values.get(&CONNECTION_AGE, parse::positive);
         let drain = values.get(&DRAIN, parse::duration);
         let threads = values.get(&THREADS, threads);
+        let metrics_listen = values.get(&METRICS_LISTEN, metrics_listen);
         let log_format =
             values.get(&LOG_FORMAT, parse::choice(&[("text", LogFormat::Text), ("json", LogFormat::Json)]));
         let log = values.get(&LOG, filter);
@@ -176,10 +182,16 @@ impl Resolve for Serve {
             connection_age: connection_age?,
             drain: drain?,
             threads: threads?,
+            metrics_listen: metrics_listen?,
             log_format: log_format?,
             log: log?,
         })
     }
+}
+
+/// Nobody is named in what is counted: other machines may read it.
+fn metrics_listen(text: &str) -> Result<Option<SocketAddr>, String> {
+    if text.is_empty() { Ok(None) } else { parse::addresses(text).map(|found| found.first().copied()) }
 }
 
 /// What other machines reach needs encryption and credentials, or somebody who says that it does not.

@@ -39,7 +39,6 @@ mod write;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 pub use admin::{Problem, Progress, Renormalization};
 pub use attribute::Value;
@@ -97,15 +96,12 @@ pub struct Directory {
     tenants: Tenants,
     /// Whether only admins make tenants.
     closed: bool,
-    /// How many identities that were not verified went to others that were.
-    displaced: AtomicU64,
 }
 
 impl Directory {
     /// A directory over `store` that gives new users ids from `ids`.
     pub fn new(store: Arc<dyn Store>, ids: Generator, limits: Limits) -> Self {
-        let (tenants, displaced) = (Tenants::default(), AtomicU64::new(0));
-        Self { store, ids, limits, tenants, closed: false, displaced }
+        Self { store, ids, limits, tenants: Tenants::default(), closed: false }
     }
 
     /// The same directory, with tenants that only admins make.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::fingerprint::fingerprint;
 use super::read::{parse, parse_user_id};
@@ -12,6 +11,7 @@ use super::{
 };
 use crate::identifier::{RawIdentifier, flaw, is_mark};
 use crate::locality::LocalityId;
+use crate::telemetry;
 
 const TEXT_CHARS: usize = 256;
 
@@ -177,7 +177,7 @@ impl Directory {
         let mutation = self.mutation(call, user_id, change, policies)?;
         let outcome = self.store.mutate(mutation).await?;
         if let (Report::Displaced(losers), false) = (&outcome.report, dry_run) {
-            self.tell_displaced(user_id, losers);
+            Self::tell_displaced(user_id, losers);
         }
         Ok(outcome)
     }
@@ -196,10 +196,10 @@ impl Directory {
         Ok(Mutation { etag, request, limits, policies, dry_run, ..mutation })
     }
 
-    fn tell_displaced(&self, winner: LocalityId, losers: &[LocalityId]) {
+    fn tell_displaced(winner: LocalityId, losers: &[LocalityId]) {
         for loser in losers {
-            let total = self.displaced.fetch_add(1, Ordering::Relaxed) + 1;
-            tracing::info!(%winner, %loser, total, "a verified identity took the place of one that was not");
+            metrics::counter!(telemetry::DISPLACED).increment(1);
+            tracing::info!(%winner, %loser, "a verified identity took the place of one that was not");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -17,6 +17,7 @@ use super::ledger::{Account, Charge, OpenStream, Total};
 use super::outgoing::Outgoing;
 use super::router::{Router, Target};
 use super::{entry, protocol, status};
+use crate::telemetry;
 
 pub struct Guard {
     router: Router,
@@ -26,20 +27,12 @@ pub struct Guard {
     pub total: Arc<Total>,
     /// The connections that were closed since they speak something else.
     pub strangers: Strangers,
-    panics: AtomicU64,
 }
 
 impl Guard {
     pub fn new(router: Router, max_calls: usize, timeout: Duration) -> Self {
         let places = Places { free: AtomicUsize::new(max_calls) };
-        Self {
-            router,
-            places,
-            timeout,
-            total: Arc::default(),
-            strangers: Strangers::default(),
-            panics: AtomicU64::new(0),
-        }
+        Self { router, places, timeout, total: Arc::default(), strangers: Strangers::default() }
     }
 
     /// Answers a call. A call that is refused costs next to nothing.
@@ -91,17 +84,17 @@ impl Guard {
         match tokio::time::timeout(timeout, AssertUnwindSafe(answer).catch_unwind()).await {
             Ok(Ok(Ok(response))) => protocol::translated(response),
             Ok(Ok(Err(status))) => status.into_http(),
-            Ok(Err(_)) => self.panicked(),
+            Ok(Err(_)) => panicked(),
             Err(_) => protocol::deadline(target.changes()).into_http(),
         }
     }
+}
 
-    /// The panic itself is told by the process's hook; a caller learns nothing of it.
-    fn panicked(&self) -> Response<Body> {
-        let panics = self.panics.fetch_add(1, Ordering::Relaxed) + 1;
-        tracing::error!(panics, "a handler panicked");
-        status::internal().into_http()
-    }
+/// The panic itself is told by the process's hook; a caller learns nothing of it.
+fn panicked() -> Response<Body> {
+    metrics::counter!(telemetry::PANICS).increment(1);
+    tracing::error!("a handler panicked");
+    status::internal().into_http()
 }
 
 /// Places for calls that are worked on. Nobody waits for one.

@@ -39,6 +39,8 @@ pub struct Chunks {
     none: Document,
     /// The version of the database, where the collection is not sharded.
     pub database: Option<Document>,
+    /// When a chunk came to the shard that owns it now, the last time that one did.
+    pub moved: Timestamp,
 }
 
 impl Chunks {
@@ -49,10 +51,12 @@ impl Chunks {
             doc! { "t": created.cloned(), "e": epoch.cloned(), "v": latest }
         };
         let mut owners = Vec::with_capacity(rows.len());
+        let mut moved = NEVER;
         let mut latest: Vec<(usize, Timestamp)> = Vec::new();
         for row in rows {
             let shard = links.find(row.get_str("shard").unwrap_or_default())?;
             owners.push((least(row)?, shard));
+            moved = moved.max(since(row).unwrap_or(NEVER));
             let changed = row.get_timestamp("lastmod").unwrap_or(NEVER);
             match latest.iter_mut().find(|(known, _)| *known == shard) {
                 Some((_, latest)) => *latest = changed.max(*latest),
@@ -60,13 +64,13 @@ impl Chunks {
             }
         }
         let versions = latest.into_iter().map(|(shard, latest)| (shard, version(latest))).collect();
-        Ok(Self { owners, versions, none: version(NEVER), database: None })
+        Ok(Self { owners, versions, none: version(NEVER), database: None, moved })
     }
 
     /// A collection that is not sharded: all of it is on the primary shard of its database.
     pub fn whole(primary: usize, database: Document) -> Self {
         let none = doc! { "t": NEVER, "e": ObjectId::from_bytes([0; 12]), "v": NEVER };
-        Self { owners: vec![(Key::Min, primary)], versions: Vec::new(), none, database: Some(database) }
+        Self { owners: vec![(Key::Min, primary)], versions: Vec::new(), none, database: Some(database), moved: NEVER }
     }
 
     /// The version of this collection for a shard.
@@ -108,6 +112,11 @@ impl Chunks {
 }
 
 const NEVER: Timestamp = Timestamp { time: 0, increment: 0 };
+
+/// Since when a chunk is where it is.
+fn since(row: &Document) -> Option<Timestamp> {
+    row.get_array("history").ok()?.first()?.as_document()?.get_timestamp("validAfter").ok()
+}
 
 fn least(row: &Document) -> Result<Key, Fault> {
     let least = row.get_document("min").ok().and_then(|min| min.get("_id")).unwrap_or(&Bson::Null);

@@ -95,6 +95,13 @@ impl Router {
     ) -> Result<RawDocumentBuf, Fault> {
         let space = format!("{}.{}", command.database, command.body.get_str(command.name)?);
         let chunks = self.chunks(&space, links).await?;
+        // Where a chunk is now, it was not at the moment of the snapshot. Mongos asks the shard that had it then; this one
+        // has the transaction begun again.
+        if transaction.moment.as_ref().is_some_and(|moment| chunks.moved > moment.time) {
+            transaction.abort(links).await;
+            let fault = Fault::own(246, "SnapshotUnavailable", "a chunk has moved since the snapshot");
+            return Err(fault.labelled(TRANSIENT));
+        }
         let outcome = self.rounds(transaction, &Statement::new(command)?, &chunks, links).await;
         if let Err(fault) = outcome {
             transaction.abort(links).await;
