@@ -7,11 +7,6 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
-/// Counts handlers that panicked.
-pub const PANICS: &str = "polynym_panics_total";
-/// Counts identities that were not verified and went to a user who had them verified.
-pub const DISPLACED: &str = "polynym_displaced_identities_total";
-
 /// Starts logging to standard error: for people, or (`json`) one JSON object a line. `filter` is a level such as
 /// `info`, or levels for parts of the program such as `polynym=debug,warn`. What callers do to their connections is told
 /// by the HTTP/2 library, and only where `filter` names it (`h2=warn`). Only the first call counts.
@@ -34,16 +29,17 @@ pub fn init(json: bool, filter: &str) -> Result<(), ParseError> {
 }
 
 /// Tells what is counted, as Prometheus text on every path of `address`, as long as the runtime runs in which this is called.
+/// `counters` are those that are told before anything was counted, by their names and with what they count.
 ///
 /// # Errors
 /// Where nobody can listen there, or what is counted goes elsewhere already.
-pub fn serve_metrics(address: SocketAddr) -> Result<(), String> {
+pub fn serve_metrics(address: SocketAddr, counters: &[(&'static str, &'static str)]) -> Result<(), String> {
     let started = PrometheusBuilder::new().with_http_listener(address).install();
     started.map_err(|error| format!("cannot tell metrics on {address}: {error}"))?;
-    describe_counter!(PANICS, "Handlers that panicked");
-    describe_counter!(DISPLACED, "Unverified identities that went to a user who had them verified");
-    // What has never happened is told, too.
-    [PANICS, DISPLACED].iter().for_each(|name| counter!(*name).increment(0));
+    for (name, what) in counters {
+        describe_counter!(*name, *what);
+        counter!(*name).increment(0);
+    }
     gauge!("polynym_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1);
     Ok(())
 }

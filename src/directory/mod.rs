@@ -60,7 +60,7 @@ pub use view::{Decision, Effects, Needs, Outcome, Report, View};
 pub use wire::{
     Found, WireError, WireUser, identifier_message, identity_message, tenant_message, user_message, value_message,
 };
-pub use write::{Call, RawIdentity};
+pub use write::{Call, DISPLACED, RawIdentity};
 
 use crate::locality::Generator;
 use tenants::Tenants;

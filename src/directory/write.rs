@@ -11,7 +11,6 @@ use super::{
 };
 use crate::identifier::{RawIdentifier, flaw, is_mark};
 use crate::locality::LocalityId;
-use crate::telemetry;
 
 const TEXT_CHARS: usize = 256;
 
@@ -42,6 +41,10 @@ pub struct RawIdentity<'a> {
     /// Whether it shall be the primary identity of its kind.
     pub primary: bool,
 }
+
+/// The counter of identities that lose to verified ones: its name, and what it counts.
+pub const DISPLACED: (&str, &str) =
+    ("polynym_displaced_identities_total", "Unverified identities that went to a user who had them verified");
 
 impl Directory {
     /// Registers a user.
@@ -198,7 +201,7 @@ impl Directory {
 
     fn tell_displaced(winner: LocalityId, losers: &[LocalityId]) {
         for loser in losers {
-            metrics::counter!(telemetry::DISPLACED).increment(1);
+            metrics::counter!(DISPLACED.0).increment(1);
             tracing::info!(%winner, %loser, "a verified identity took the place of one that was not");
         }
     }

@@ -17,7 +17,9 @@ use super::ledger::{Account, Charge, OpenStream, Total};
 use super::outgoing::Outgoing;
 use super::router::{Router, Target};
 use super::{entry, protocol, status};
-use crate::telemetry;
+
+/// The counter of panics: its name, and what it counts.
+pub const PANICS: (&str, &str) = ("polynym_panics_total", "Handlers that panicked");
 
 pub struct Guard {
     router: Router,
@@ -92,7 +94,7 @@ impl Guard {
 
 /// The panic itself is told by the process's hook; a caller learns nothing of it.
 fn panicked() -> Response<Body> {
-    metrics::counter!(telemetry::PANICS).increment(1);
+    metrics::counter!(PANICS.0).increment(1);
     tracing::error!("a handler panicked");
     status::internal().into_http()
 }

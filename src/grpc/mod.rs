@@ -24,6 +24,7 @@ mod status;
 
 use std::time::Duration;
 
+pub use guard::PANICS;
 pub use server::serve;
 
 /// How much the server takes on, and for how long.
