@@ -96,14 +96,10 @@ fn describe(status: &Status, request_id: Option<&str>) -> String {
     for violation in details.bad_request().into_iter().flat_map(|bad| &bad.field_violations) {
         lines.push(format!("  field: {}", printable(&violation.field)));
     }
-    if let Some(owner) = details.error_info().and_then(|info| info.metadata.get("owner")) {
-        lines.push(format!("  owner: {}", printable(owner)));
-    }
-    if let Some(until) = details.error_info().and_then(|info| info.metadata.get("until")) {
-        lines.push(format!("  until: {}", printable(until)));
-    }
-    if let Some(into) = details.error_info().and_then(|info| info.metadata.get("merged_into")) {
-        lines.push(format!("  merged into: {}", printable(into)));
+    for (what, key) in [("user", "user_id"), ("owner", "owner"), ("until", "until"), ("merged into", "merged_into")] {
+        if let Some(value) = details.error_info().and_then(|info| info.metadata.get(key)) {
+            lines.push(format!("  {what}: {}", printable(value)));
+        }
     }
     if let Some(advice) = advice {
         lines.push(format!("  what to do: {advice}"));

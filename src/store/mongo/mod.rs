@@ -49,10 +49,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long an operation may go on behind a caller who waits no longer: until well after the driver's heartbeat has found
 /// that a server does not answer, and ended whatever waits for it.
 const ABANDONED: Duration = Duration::from_secs(60);
-/// Walks over users at once. Where a tenant has few users, the server looks at many of others to find them: others must not
-/// wait for connections meanwhile.
+/// Walks over users at once. Where a tenant has few users, the server looks at many of others to find them: other callers
+/// must not wait for connections meanwhile.
 const WALKS: usize = 2;
-/// The same for one step of a walk, whose caller waits for it.
+/// How long one step of a walk may take.
 const WALK: Duration = Duration::from_secs(60 * 60);
 /// How long the answer is waited for that says that the store is there.
 const PROBE: Duration = Duration::from_secs(3);
