@@ -174,14 +174,11 @@ impl Chunk {
 }
 
 /// Tries again, for a while, what may pass.
-pub async fn patiently<T>(mut attempt: impl AsyncFnMut() -> Result<T, DriverError>) -> Result<T, DriverError> {
-    let mut pauses = Pauses::new(PAUSE, LONGEST_PAUSE, Instant::now() + PATIENCE);
-    loop {
-        match attempt().await {
-            Err(error) if may_pass(&error) && pauses.wait().await => {}
-            outcome => return outcome,
-        }
-    }
+pub async fn patiently<T, F>(attempt: impl Fn() -> F) -> Result<T, DriverError>
+where
+    F: Future<Output = Result<T, DriverError>>,
+{
+    Pauses::new(PAUSE, LONGEST_PAUSE, Instant::now() + PATIENCE).between(attempt, may_pass).await
 }
 
 fn may_pass(error: &DriverError) -> bool {

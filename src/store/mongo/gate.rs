@@ -19,6 +19,11 @@ impl Gate {
         Self { stage: AtomicU8::new(OPEN), deadline }
     }
 
+    /// Until when it is open.
+    pub const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     /// Passes, where it is not closed: a commit is sent next.
     pub fn pass(&self) -> bool {
         !self.is_closed() && self.stage.compare_exchange(OPEN, PASSED, SeqCst, SeqCst).is_ok()
@@ -35,6 +40,6 @@ impl Gate {
     }
 
     pub fn is_closed(&self) -> bool {
-        self.stage.load(SeqCst) == CLOSED || Instant::now() >= self.deadline
+        self.stage.load(SeqCst) == CLOSED || Instant::now() >= self.deadline()
     }
 }

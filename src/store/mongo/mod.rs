@@ -228,8 +228,7 @@ impl Store for Mongo {
         let deadline = Instant::now() + self.collections.timeout;
         let gate = Arc::new(Gate::new(deadline));
         let (collections, entry) = (self.collections.clone(), gate.clone());
-        let mut task =
-            self.spawn(self.abandoned(), async move { collections.mutate(&mutation, deadline, &entry).await })?;
+        let mut task = self.spawn(self.abandoned(), async move { collections.mutate(&mutation, &entry).await })?;
         let ended = match timeout_at(deadline, &mut task).await {
             Ok(ended) => ended,
             Err(_) if gate.close() => return Err(Fault::Late.into()),

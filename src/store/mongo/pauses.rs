@@ -23,6 +23,19 @@ impl Pauses {
         Self::new(Duration::from_millis(2), Duration::from_millis(200), deadline)
     }
 
+    /// Makes attempts until one succeeds, fails with what does not pass, or there is no time for another.
+    pub async fn between<T, E, F>(mut self, attempt: impl Fn() -> F, passes: impl Fn(&E) -> bool) -> Result<T, E>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        loop {
+            match attempt().await {
+                Err(error) if passes(&error) && self.wait().await => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
     /// Waits for the next attempt; says at once where there is no time for one.
     pub async fn wait(&mut self) -> bool {
         if Instant::now() + self.next >= self.deadline {
@@ -39,13 +52,7 @@ pub async fn while_transient<T, F>(deadline: Instant, attempt: impl Fn() -> F) -
 where
     F: Future<Output = Result<T, Fault>>,
 {
-    let mut pauses = Pauses::of_transaction(deadline);
-    loop {
-        match attempt().await {
-            Err(fault) if fault.is_transient() && pauses.wait().await => {}
-            outcome => return outcome,
-        }
-    }
+    Pauses::of_transaction(deadline).between(attempt, Fault::is_transient).await
 }
 
 /// A pause between half and all of `pause`, so that those who met once do not meet again.

@@ -33,12 +33,12 @@ impl From<Fault> for Failure {
 impl Collections {
     /// Carries a mutation out. Must be run to its end: a transaction that is dropped half-way stays open on the server
     /// until its time is over. What has not passed the gate by the time it closes is not done.
-    pub async fn mutate(&self, mutation: &Mutation, deadline: Instant, gate: &Gate) -> Result<Outcome, Error> {
-        let mut pauses = Pauses::of_transaction(deadline);
+    pub async fn mutate(&self, mutation: &Mutation, gate: &Gate) -> Result<Outcome, Error> {
+        let mut pauses = Pauses::of_transaction(gate.deadline());
         // What is to be taken is free nearly always: finding out when it is inserted saves reading it before.
         let mut assume_free = true;
         loop {
-            let fault = match self.attempt(mutation, assume_free, deadline, gate).await {
+            let fault = match self.attempt(mutation, assume_free, gate).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(Failure::Refused(error)) => return Err(error),
                 Err(Failure::Unknown(subject, outcome, fault)) => {
@@ -55,19 +55,13 @@ impl Collections {
         }
     }
 
-    async fn attempt(
-        &self,
-        mutation: &Mutation,
-        assume_free: bool,
-        deadline: Instant,
-        gate: &Gate,
-    ) -> Result<Outcome, Failure> {
+    async fn attempt(&self, mutation: &Mutation, assume_free: bool, gate: &Gate) -> Result<Outcome, Failure> {
         let mut transaction = Transaction::begin(self).await?;
         let effects = match statements(&mut transaction, mutation, assume_free, gate).await {
             Ok(effects) if gate.pass() => effects,
             // What a refusal was read from must be there to stay: committing what has only read waits for that.
             Err(Failure::Refused(error)) => {
-                commit(transaction, deadline).await?;
+                commit(transaction, gate.deadline()).await?;
                 return Err(Failure::Refused(error));
             }
             outcome => {
@@ -76,7 +70,7 @@ impl Collections {
             }
         };
         let subject = effects.subject;
-        match commit(transaction, deadline).await {
+        match commit(transaction, gate.deadline()).await {
             Ok(()) => Ok(effects.into_outcome()),
             Err(fault) if fault.is_unknown_commit() => Err(Failure::Unknown(subject, effects.into_outcome(), fault)),
             Err(fault) => {

@@ -431,12 +431,16 @@ fn unlink(person: &mut Person, old: &Identifier, mutation: &Mutation) -> Result<
     if mutation.policies.keep_last && identities.len() == 1 {
         return Err(Error::LastIdentity);
     }
-    let others = identities.iter().any(|i| i.identifier.kind() == old.kind() && i.identifier != *old);
-    if mutation.policies.keep_primary && identities[at].primary && others {
-        return Err(Error::PrimaryIdentity);
-    }
+    check_primary(person, at, mutation)?;
     person.drop(at);
     Ok(())
+}
+
+fn check_primary(person: &Person, at: usize, mutation: &Mutation) -> Result<(), Error> {
+    let old = &person.user.identities[at];
+    let is_other = |i: &Identity| i.identifier.kind() == old.identifier.kind() && i.identifier != old.identifier;
+    let others = person.user.identities.iter().any(is_other);
+    if mutation.policies.keep_primary && old.primary && others { Err(Error::PrimaryIdentity) } else { Ok(()) }
 }
 
 fn replace(person: &mut Person, old: &Identifier, new: &DraftIdentity, mutation: &Mutation) -> Result<(), Error> {
@@ -445,11 +449,8 @@ fn replace(person: &mut Person, old: &Identifier, new: &DraftIdentity, mutation:
         person.user.identities[at].display = new.display.clone();
         return Ok(());
     }
-    let identities = &person.user.identities;
-    let others = identities.iter().any(|i| i.identifier.kind() == old.kind() && i.identifier != *old);
-    let leaves = old.kind() != new.identifier.kind();
-    if mutation.policies.keep_primary && identities[at].primary && others && leaves {
-        return Err(Error::PrimaryIdentity);
+    if old.kind() != new.identifier.kind() {
+        check_primary(person, at, mutation)?;
     }
     let primary = person.drop(at).primary && old.kind() == new.identifier.kind();
     match person.position(&new.identifier) {
