@@ -20,13 +20,29 @@ pub struct Entry {
     /// Numbers that grow with time, for the order of calls.
     pub start: u64,
     pub end: u64,
-    /// When it was answered, and after how long.
+    /// When it was answered, and after how long; where it was repeated, how long the longest of these took.
     pub at: Instant,
     pub took: Duration,
 }
 
 /// The moment at which a call is sent.
-pub struct Start(u64, Instant);
+pub struct Start {
+    clock: u64,
+    sent: Instant,
+    longest: Duration,
+}
+
+impl Start {
+    /// The call was answered, and is repeated.
+    pub fn repeat(&mut self) {
+        self.longest = self.longest();
+        self.sent = Instant::now();
+    }
+
+    fn longest(&self) -> Duration {
+        self.longest.max(self.sent.elapsed())
+    }
+}
 
 #[derive(Default)]
 pub struct Ledger {
@@ -67,13 +83,13 @@ impl std::fmt::Display for Count {
 
 impl Ledger {
     pub fn start(&self) -> Start {
-        Start(self.clock.fetch_add(1, SeqCst), Instant::now())
+        Start { clock: self.clock.fetch_add(1, SeqCst), sent: Instant::now(), longest: Duration::ZERO }
     }
 
-    pub fn add(&self, call: &Call, told: Told, Start(start, since): &Start) {
+    pub fn add(&self, call: &Call, told: Told, start: &Start) {
         let end = self.clock.fetch_add(1, SeqCst);
-        let (at, took) = (Instant::now(), since.elapsed());
-        self.entries.lock().unwrap().push(Entry { call: call.clone(), told, start: *start, end, at, took });
+        let (start, at, took) = (start.clock, Instant::now(), start.longest());
+        self.entries.lock().unwrap().push(Entry { call: call.clone(), told, start, end, at, took });
     }
 
     pub fn count(&self) -> Count {
@@ -91,7 +107,7 @@ impl Ledger {
     }
 
     /// The longest time in which no look-up (or no mutation) was answered while callers made them, and the longest that one
-    /// call took, with all that it was repeated.
+    /// call took.
     pub fn silence(&self, reads: bool, since: Instant) -> (Duration, Duration) {
         let entries = self.entries.lock().unwrap();
         let of_kind = || entries.iter().filter(|entry| entry.call.is_read() == reads && entry.at >= since);

@@ -164,12 +164,13 @@ impl Shared {
 
     /// Makes a call under a name of its own, again and again while its outcome is not known.
     async fn insist(&self, call: &Call, request: &str, caller: &dyn Caller) {
-        let first = self.ledger.start();
+        let mut first = self.ledger.start();
         let mut told = caller.call(call, Some(request)).await;
         let mut tries = 0;
         while matches!(told, Told::Unknown(_)) && tries < 20 {
             tries += 1;
             sleep(Duration::from_millis(100)).await;
+            first.repeat();
             let again = self.ledger.start();
             match caller.call(call, Some(request)).await {
                 // The answer shows the user as it is now, which may be long after it was done.

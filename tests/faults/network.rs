@@ -103,10 +103,8 @@ async fn a_stalled_network_holds_nobody_for_good() {
         ledger.reasons()
     ));
     ledger.check(&before, &after);
-    assert!(
-        longest_read.max(longest) < 5 * timeout,
-        "calls of at most {timeout:?} take too long, though they are repeated"
-    );
+    // A commit that was sent is waited for by the time limit and a second more.
+    assert!(longest_read.max(longest) < 4 * timeout, "a call of at most {timeout:?} took {longest:?}");
     assert!(reads.max(writes) < timeout + Duration::from_secs(2), "calls stay away for too long");
     database.drop().await.unwrap();
 }
