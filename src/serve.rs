@@ -114,10 +114,10 @@ impl Kept {
 
     /// What the directory asks. Only where a look-up goes to another machine is it worth sharing.
     fn store(&self, coalesce: bool) -> Arc<dyn Store> {
-        let options = if coalesce { coalesce::Options::default() } else { coalesce::Options::ALONE };
         match self {
+            Self::Mongo(store) if coalesce => Arc::new(Coalesced::new(store.clone(), coalesce::Options::default())),
+            Self::Mongo(store) => store.clone(),
             Self::Embedded(store) => store.clone(),
-            Self::Mongo(store) => Arc::new(Coalesced::new(store.clone(), options)),
         }
     }
 

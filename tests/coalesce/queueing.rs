@@ -34,6 +34,19 @@ async fn as_many_calls_are_under_way_as_there_may_be() {
     }
 }
 
+/// Else one large batch after the other would have the store below to itself.
+#[tokio::test]
+async fn what_has_no_room_in_a_call_may_have_one_at_once() {
+    let scene = Scene::new(Options { calls: 8, keys: 4 }).await;
+    let callers: Vec<_> = (0..8).map(|n| scene.latest(&[n, n + 1, n + 2])).collect();
+    settle().await;
+    assert_eq!(scene.gate.asked().len(), 5, "four wait, and four are under way: a fifth call is worth its price");
+    scene.gate.open(8);
+    for (n, caller) in callers.into_iter().enumerate() {
+        are(&answer(caller).await.unwrap(), &[n, n + 1, n + 2]);
+    }
+}
+
 #[tokio::test]
 async fn none_is_taken_for_one() {
     let scene = Scene::new(Options { calls: 0, keys: 0 }).await;

@@ -21,7 +21,7 @@ async fn a_lone_look_up_is_sent_at_once() {
 
 #[tokio::test]
 async fn what_arrives_while_calls_are_under_way_goes_together() {
-    let scene = Scene::new(Options::default()).await;
+    let scene = Scene::new(Options { calls: 2, ..Options::default() }).await;
     let busy = scene.busy(2).await;
     let callers: Vec<_> = (1..11).map(|n| (n, scene.latest(&[n]))).collect();
     settle().await;
@@ -38,6 +38,33 @@ async fn what_arrives_while_calls_are_under_way_goes_together() {
         are(&answer(caller).await.unwrap(), &[0]);
     }
     assert_eq!(scene.gate.asked().len(), 3);
+}
+
+#[tokio::test]
+async fn a_further_call_is_for_as_many_as_are_under_way() {
+    let scene = Scene::new(Options::default()).await;
+    let busy = scene.busy(3).await;
+    let (third, waiting) = ([1, 2, 3], [4, 5]);
+    let mut callers: Vec<_> = third.iter().map(|n| (*n, scene.latest(&[*n]))).collect();
+    settle().await;
+    assert_eq!(scene.gate.asked().len(), 3, "three wait, and four are under way");
+    callers.push((0, scene.latest(&[0])));
+    assert_eq!(scene.gate.asked_for(4).await[3], latest(&[1, 2, 3, 0]));
+    callers.extend(waiting.map(|n| (n, scene.latest(&[n]))));
+    settle().await;
+    // The first two calls have one look-up each, the third has two: four are left of eight.
+    scene.gate.open(3);
+    scene.gate.answered(3).await;
+    settle().await;
+    assert_eq!(scene.gate.asked().len(), 4, "two wait, and four are under way");
+    scene.gate.open(2);
+    for (n, caller) in callers {
+        are(&answer(caller).await.unwrap(), &[n]);
+    }
+    assert_eq!(scene.gate.asked()[4..], [latest(&waiting)]);
+    for caller in busy {
+        are(&answer(caller).await.unwrap(), &[0]);
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Look-ups sent together, for a store where a call costs much and one more key in it costs little. Those that arrive
-//! while calls are under way go out in one call as soon as one of these comes back; nobody waits for company.
+//! while calls are under way go out in one call as soon as they are as many as are under way, or one of these comes back;
+//! no clock is involved.
 //! What keeps them until then is in `queue`, who gets which answer in `batch`.
 
 mod batch;
@@ -21,20 +22,15 @@ use queue::Queue;
 /// How a [`Coalesced`] store works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Calls under way at once of look-ups that could share one; 0 counts as 1.
+    /// The most calls under way at once of look-ups that could share one; 0 counts as 1.
     pub calls: usize,
     /// Keys in one call. A look-up of more has a call to itself.
     pub keys: usize,
 }
 
-impl Options {
-    /// Each look-up has a call to itself, at once.
-    pub const ALONE: Self = Self { calls: usize::MAX, keys: 1 };
-}
-
 impl Default for Options {
     fn default() -> Self {
-        Self { calls: 2, keys: 1_024 }
+        Self { calls: 8, keys: 1_024 }
     }
 }
 

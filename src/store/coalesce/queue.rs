@@ -22,25 +22,22 @@ impl<G: Group> Queue<G> {
     /// Looks `keys` up in a call that may be shared with others of the group.
     pub async fn look_up(self: &Arc<Self>, group: &G, keys: &[G::Key]) -> Answered<G::Found> {
         let (look_up, outcome) = LookUp::new(keys);
-        if let Some(slot) = self.join(group, look_up) {
-            tokio::spawn(slot.run());
+        if self.join(group, look_up) {
+            Slot::open(self.clone(), group.clone());
         }
         // The runtime that the call was on is gone.
         outcome.await.unwrap_or_else(|_| Err(Error::Unavailable("a look-up was given up".into())))
     }
 
-    /// Has a look-up wait. Where there may be one more call, the caller must start that.
-    fn join(self: &Arc<Self>, group: &G, look_up: LookUp<G>) -> Option<Slot<G>> {
+    /// Has a look-up wait; says whether the caller must open a slot for one more call.
+    fn join(&self, group: &G, look_up: LookUp<G>) -> bool {
         let mut lanes = self.lanes();
         if !lanes.contains_key(group) {
             lanes.insert(group.clone(), Lane::default());
         }
-        let lane = lanes.get_mut(group)?;
-        lane.push(look_up);
-        let is_free = lane.under_way < self.options.calls.max(1);
-        is_free.then(|| {
-            lane.under_way += 1;
-            Slot { queue: self.clone(), group: group.clone(), held: true }
+        lanes.get_mut(group).is_some_and(|lane| {
+            lane.push(look_up);
+            lane.opens(self.options.calls)
         })
     }
 
@@ -51,7 +48,11 @@ impl<G: Group> Queue<G> {
 
 /// The look-ups of one group.
 struct Lane<G: Group> {
-    under_way: usize,
+    /// Whether a slot is open: it takes along all that come before it has a thread.
+    is_open: bool,
+    /// Calls under way, and the look-ups in them.
+    calls: usize,
+    sent: usize,
     waiting: VecDeque<LookUp<G>>,
     /// At how many that wait those go whose callers have left.
     tidy_at: usize,
@@ -59,7 +60,7 @@ struct Lane<G: Group> {
 
 impl<G: Group> Default for Lane<G> {
     fn default() -> Self {
-        Self { under_way: 0, waiting: VecDeque::new(), tidy_at: 0 }
+        Self { is_open: false, calls: 0, sent: 0, waiting: VecDeque::new(), tidy_at: 0 }
     }
 }
 
@@ -71,6 +72,14 @@ impl<G: Group> Lane<G> {
             self.tidy_at = 2 * self.waiting.len() + 64;
         }
         self.waiting.push_back(look_up);
+    }
+
+    /// Opens a slot where one more call is worth its price: as many wait as are under way.
+    fn opens(&mut self, most: usize) -> bool {
+        let is_worth = !self.waiting.is_empty() && self.waiting.len() >= self.sent;
+        let opens = is_worth && !self.is_open && self.calls < most.max(1);
+        self.is_open |= opens;
+        opens
     }
 
     /// The look-ups for the next call, of `most` keys together unless one alone has more: those that wait longest.
@@ -90,74 +99,113 @@ impl<G: Group> Lane<G> {
         }
         taken
     }
+
+    /// A slot goes from one stage to another.
+    const fn turn(&mut self, from: Stage, to: Stage) -> Stage {
+        match from {
+            Stage::Open => self.is_open = false,
+            Stage::Sent(look_ups) => {
+                self.calls -= 1;
+                self.sent -= look_ups;
+            }
+            Stage::Over => {}
+        }
+        match to {
+            Stage::Open => self.is_open = true,
+            Stage::Sent(look_ups) => {
+                self.calls += 1;
+                self.sent += look_ups;
+            }
+            Stage::Over => {}
+        }
+        to
+    }
+
+    const fn is_idle(&self) -> bool {
+        !self.is_open && self.calls == 0
+    }
 }
 
 /// The right to have one call of a group under way.
 struct Slot<G: Group> {
     queue: Arc<Queue<G>>,
     group: G,
-    held: bool,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy)]
+enum Stage {
+    /// A call is about to be sent.
+    Open,
+    /// A call with so many look-ups is under way.
+    Sent(usize),
+    Over,
 }
 
 impl<G: Group> Slot<G> {
-    /// Sends what waits until nothing does.
-    async fn run(self) {
-        let mut work = self.next();
-        while let Some((slot, batch)) = work {
-            let outcome = batch.ask(&slot.group, &*slot.queue.inner).await;
+    /// Sends what waits, in a task of its own. The lane must count the slot as open.
+    fn open(queue: Arc<Queue<G>>, group: G) {
+        tokio::spawn(Self { queue, group, stage: Stage::Open }.run());
+    }
+
+    async fn run(mut self) {
+        while let Some(batch) = self.next() {
+            let outcome = batch.ask(&self.group, &*self.queue.inner).await;
             // Before the answers: who has the last one may close the store, which this must not keep open.
-            let slot = slot.unless_idle();
+            let slot = self.reopen();
             batch.answer(outcome);
             // Others have the thread first, among them those who were answered: what they ask at once goes along.
             tokio::task::yield_now().await;
-            work = slot.and_then(Self::next);
+            let Some(slot) = slot else { return };
+            self = slot;
         }
     }
 
-    /// The slot, or its end where nothing waits: the next look-up then starts a call by itself.
-    fn unless_idle(mut self) -> Option<Self> {
-        let is_idle = {
-            let mut lanes = self.queue.lanes();
-            let is_idle = lanes.get(&self.group).is_none_or(|lane| lane.waiting.is_empty());
-            if is_idle {
-                self.held = false;
-                release(&mut lanes, &self.group);
-            }
-            is_idle
-        };
-        (!is_idle).then_some(self)
-    }
-
-    /// The next call, or the end of the slot.
-    fn next(mut self) -> Option<(Self, Batch<G>)> {
-        let look_ups = self.take();
-        (!look_ups.is_empty()).then(|| (self, Batch::new(look_ups)))
-    }
-
-    fn take(&mut self) -> Vec<LookUp<G>> {
+    /// The next call, unless all who waited have left. What has no room in it may be worth another.
+    fn next(&mut self) -> Option<Batch<G>> {
+        let Options { calls, keys } = self.queue.options;
         let mut lanes = self.queue.lanes();
-        let look_ups = lanes.get_mut(&self.group).map(|lane| lane.take(self.queue.options.keys)).unwrap_or_default();
-        if look_ups.is_empty() {
-            self.held = false;
-            release(&mut lanes, &self.group);
+        let lane = lanes.get_mut(&self.group)?;
+        let look_ups = lane.take(keys);
+        let stage = if look_ups.is_empty() { Stage::Over } else { Stage::Sent(look_ups.len()) };
+        self.stage = lane.turn(self.stage, stage);
+        if lane.opens(calls) {
+            Self::open(self.queue.clone(), self.group.clone());
         }
-        look_ups
+        remove_idle(&mut lanes, &self.group);
+        (!look_ups.is_empty()).then(|| Batch::new(look_ups))
+    }
+
+    /// The slot, open again, or its end where one more call is not worth its price now.
+    fn reopen(mut self) -> Option<Self> {
+        let mut lanes = self.queue.lanes();
+        let lane = lanes.get_mut(&self.group)?;
+        self.stage = lane.turn(self.stage, Stage::Over);
+        if lane.opens(self.queue.options.calls) {
+            self.stage = Stage::Open;
+        }
+        remove_idle(&mut lanes, &self.group);
+        drop(lanes);
+        matches!(self.stage, Stage::Open).then_some(self)
     }
 }
 
 /// A runtime that shuts down drops a call half-way. What waits fails unless another call is there to take it along.
 impl<G: Group> Drop for Slot<G> {
     fn drop(&mut self) {
-        let abandoned = self.held.then(|| release(&mut self.queue.lanes(), &self.group));
+        let mut lanes = self.queue.lanes();
+        if let Some(lane) = lanes.get_mut(&self.group) {
+            lane.turn(self.stage, Stage::Over);
+        }
+        let abandoned = remove_idle(&mut lanes, &self.group);
+        drop(lanes);
         drop(abandoned);
     }
 }
 
-/// Gives a slot back, and takes the lane away with the last one.
-fn release<G: Group>(lanes: &mut HashMap<G, Lane<G>>, group: &G) -> Option<Lane<G>> {
-    let lane = lanes.get_mut(group)?;
-    lane.under_way -= 1;
-    if lane.under_way == 0 { lanes.remove(group) } else { None }
+/// Takes a lane away that has no slot.
+fn remove_idle<G: Group>(lanes: &mut HashMap<G, Lane<G>>, group: &G) -> Option<Lane<G>> {
+    if lanes.get(group).is_some_and(Lane::is_idle) { lanes.remove(group) } else { None }
 }
 
 #[cfg(test)]
