@@ -1,5 +1,7 @@
 //! What shares a call, and who gets which answer.
 
+use std::time::Duration;
+
 use polynym::directory::{Change, Consistency, Store, Tenant};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::store::coalesce::Options;
@@ -65,6 +67,28 @@ async fn a_further_call_is_for_as_many_as_are_under_way() {
     for caller in busy {
         are(&answer(caller).await.unwrap(), &[0]);
     }
+}
+
+/// Two look-ups, say, went to a shard that hangs.
+#[tokio::test]
+async fn nobody_waits_for_a_call_that_hangs() {
+    let scene = Scene::new(Options { calls: 3, ..Options::default() }).await;
+    let busy = scene.busy(2).await;
+    let late = scene.latest(&[1]);
+    settle().await;
+    assert_eq!(scene.gate.asked().len(), 2, "one waits, and two are under way");
+    assert_eq!(scene.gate.asked_for(3).await[2], latest(&[1]));
+    // Now as many are under way as may be.
+    let last = scene.latest(&[2]);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(scene.gate.asked().len(), 3);
+    scene.gate.open(1);
+    assert_eq!(scene.gate.asked_for(4).await[3], latest(&[2]));
+    scene.gate.open(3);
+    for (n, caller) in [(1, late), (2, last)] {
+        are(&answer(caller).await.unwrap(), &[n]);
+    }
+    drop(busy);
 }
 
 #[tokio::test]

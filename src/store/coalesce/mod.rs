@@ -1,6 +1,6 @@
 //! Look-ups sent together, for a store where a call costs much and one more key in it costs little. Those that arrive
-//! while calls are under way go out in one call as soon as they are as many as are under way, or one of these comes back;
-//! no clock is involved.
+//! while calls are under way go out in one call as soon as they are as many as are under way, or one of these comes back.
+//! A clock is involved only where a call hangs.
 //! What keeps them until then is in `queue`, who gets which answer in `batch`.
 
 mod batch;

@@ -2,10 +2,17 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::Options;
 use super::batch::{Answered, Batch, Group, LookUp};
 use crate::directory::{Error, Store};
+
+/// How long a look-up waits for others to go with while a call is under way: longer than a call that does not hang.
+const PATIENCE: Duration = Duration::from_millis(100);
+const GIVEN_UP: &str = "a look-up was given up";
 
 pub struct Queue<G: Group> {
     inner: Arc<dyn Store>,
@@ -21,12 +28,18 @@ impl<G: Group> Queue<G> {
 
     /// Looks `keys` up in a call that may be shared with others of the group.
     pub async fn look_up(self: &Arc<Self>, group: &G, keys: &[G::Key]) -> Answered<G::Found> {
-        let (look_up, outcome) = LookUp::new(keys);
-        if self.join(group, look_up) {
-            Slot::open(self.clone(), group.clone());
+        let (look_up, mut outcome) = LookUp::new(keys);
+        let mut opens = self.join(group, look_up);
+        loop {
+            if opens {
+                Slot::open(self.clone(), group.clone());
+            }
+            match timeout(PATIENCE, &mut outcome).await {
+                // The runtime that the call was on is gone.
+                Ok(outcome) => return outcome.unwrap_or_else(|_| Err(Error::Unavailable(GIVEN_UP.into()))),
+                Err(_) => opens = self.hurry(group),
+            }
         }
-        // The runtime that the call was on is gone.
-        outcome.await.unwrap_or_else(|_| Err(Error::Unavailable("a look-up was given up".into())))
     }
 
     /// Has a look-up wait; says whether the caller must open a slot for one more call.
@@ -39,6 +52,11 @@ impl<G: Group> Queue<G> {
             lane.push(look_up);
             lane.opens(self.options.calls)
         })
+    }
+
+    /// Where a call hangs, those who come after it must not wait for it: says whether to open a slot for them.
+    fn hurry(&self, group: &G) -> bool {
+        self.lanes().get_mut(group).is_some_and(|lane| lane.hurries(self.options.calls))
     }
 
     fn lanes(&self) -> MutexGuard<'_, HashMap<G, Lane<G>>> {
@@ -76,8 +94,12 @@ impl<G: Group> Lane<G> {
 
     /// Opens a slot where one more call is worth its price: as many wait as are under way.
     fn opens(&mut self, most: usize) -> bool {
-        let is_worth = !self.waiting.is_empty() && self.waiting.len() >= self.sent;
-        let opens = is_worth && !self.is_open && self.calls < most.max(1);
+        self.waiting.len() >= self.sent && self.hurries(most)
+    }
+
+    /// Opens a slot for whoever waits, however few.
+    fn hurries(&mut self, most: usize) -> bool {
+        let opens = !self.waiting.is_empty() && !self.is_open && self.calls < most.max(1);
         self.is_open |= opens;
         opens
     }
