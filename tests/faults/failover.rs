@@ -27,7 +27,10 @@ enum Blow {
     StepDown,
 }
 
+/// Shorter than it takes to find out that a server hangs.
 const FROZEN: u64 = 5;
+/// Longer than that, and than any call may take.
+const HUNG: u64 = 20;
 
 impl Blow {
     /// Strikes, and waits until the set is whole again.
@@ -104,6 +107,9 @@ impl Stage {
             ledger.reasons()
         ));
         ledger.check(&before, &after);
+        let (most, longest) = (Options::default().timeout, longest_read.max(longest_write));
+        assert!(reads.max(writes) < most, "nothing was answered for {reads:?} and {writes:?}");
+        assert!(longest < 2 * most + Duration::from_secs(2), "a call of at most {most:?} took {longest:?}");
         ledger.count()
     }
 }
@@ -112,7 +118,7 @@ async fn survive_all(time: Option<Duration>) {
     let stage = Stage::new().await;
     let (since, mut count, mut blows) = (Instant::now(), Count::default(), 0);
     loop {
-        for blow in [Blow::Kill, Blow::Freeze(FROZEN), Blow::StepDown] {
+        for blow in [Blow::Kill, Blow::Freeze(FROZEN), Blow::StepDown, Blow::Freeze(HUNG)] {
             count += stage.survive(blow).await;
             blows += 1;
         }

@@ -21,9 +21,11 @@ const OWN: [&str; 3] = ["admin", "config", "local"];
 /// How long a server that takes writes is waited for: about as long as a replica set needs to elect one is too long
 /// for a caller, who is told to come again.
 const SELECTION: Duration = Duration::from_secs(5);
-/// How long a connection may take to be there, and a server to answer the driver's heartbeat: a frozen primary is replaced
-/// by the others in about that time.
+/// How long a connection may take to be there.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How often each server says that it is there. One that has not for this time and [`CONNECT`] has hung: what waits for it
+/// ends, and is tried with the one that was elected meanwhile, before the time of most calls is up.
+const HEARTBEAT: Duration = Duration::from_secs(2);
 /// How long the servers are given to take note that a client goes.
 const PARTING: Duration = Duration::from_secs(1);
 
@@ -44,6 +46,7 @@ pub async fn connect(uri: &str) -> Result<Database, OpenError> {
     options.max_connecting.get_or_insert(MAX_CONNECTING);
     options.server_selection_timeout.get_or_insert(SELECTION);
     options.connect_timeout.get_or_insert(CONNECT);
+    options.heartbeat_freq.get_or_insert(HEARTBEAT);
     // Everything that is written is written in a transaction, or again until it is there.
     options.retry_writes = Some(false);
     let database = Client::with_options(options)?.database(&database);
