@@ -122,9 +122,9 @@ impl<G: Group> Lane<G> {
         taken
     }
 
-    /// A slot goes from one stage to another.
-    const fn turn(&mut self, from: Stage, to: Stage) -> Stage {
-        match from {
+    /// A slot is at this stage no longer.
+    const fn leave(&mut self, stage: Stage) {
+        match stage {
             Stage::Open => self.is_open = false,
             Stage::Sent(look_ups) => {
                 self.calls -= 1;
@@ -132,15 +132,16 @@ impl<G: Group> Lane<G> {
             }
             Stage::Over => {}
         }
-        match to {
-            Stage::Open => self.is_open = true,
-            Stage::Sent(look_ups) => {
-                self.calls += 1;
-                self.sent += look_ups;
-            }
-            Stage::Over => {}
+    }
+
+    /// A slot has taken so many look-ups for its call; the stage at which that leaves it.
+    const fn send(&mut self, look_ups: usize) -> Stage {
+        if look_ups == 0 {
+            return Stage::Over;
         }
-        to
+        self.calls += 1;
+        self.sent += look_ups;
+        Stage::Sent(look_ups)
     }
 
     const fn is_idle(&self) -> bool {
@@ -189,8 +190,8 @@ impl<G: Group> Slot<G> {
         let mut lanes = self.queue.lanes();
         let lane = lanes.get_mut(&self.group)?;
         let look_ups = lane.take(keys);
-        let stage = if look_ups.is_empty() { Stage::Over } else { Stage::Sent(look_ups.len()) };
-        self.stage = lane.turn(self.stage, stage);
+        lane.leave(self.stage);
+        self.stage = lane.send(look_ups.len());
         if lane.opens(calls) {
             Self::open(self.queue.clone(), self.group.clone());
         }
@@ -202,10 +203,8 @@ impl<G: Group> Slot<G> {
     fn reopen(mut self) -> Option<Self> {
         let mut lanes = self.queue.lanes();
         let lane = lanes.get_mut(&self.group)?;
-        self.stage = lane.turn(self.stage, Stage::Over);
-        if lane.opens(self.queue.options.calls) {
-            self.stage = Stage::Open;
-        }
+        lane.leave(self.stage);
+        self.stage = if lane.opens(self.queue.options.calls) { Stage::Open } else { Stage::Over };
         remove_idle(&mut lanes, &self.group);
         drop(lanes);
         matches!(self.stage, Stage::Open).then_some(self)
@@ -217,7 +216,7 @@ impl<G: Group> Drop for Slot<G> {
     fn drop(&mut self) {
         let mut lanes = self.queue.lanes();
         if let Some(lane) = lanes.get_mut(&self.group) {
-            lane.turn(self.stage, Stage::Over);
+            lane.leave(self.stage);
         }
         let abandoned = remove_idle(&mut lanes, &self.group);
         drop(lanes);
