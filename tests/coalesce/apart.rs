@@ -3,12 +3,12 @@
 use polynym::directory::{Consistency, Mutation, Store, Tenant};
 use polynym::store::coalesce::Options;
 
-use super::gate::{Asked, Scene, answer, are, keys, latest, settle, wire};
+use super::gate::{Asked, STEADY, Scene, answer, are, keys, latest, settle, wire};
 use super::support::users;
 
 #[tokio::test]
 async fn linearizable_look_ups_share_nothing_and_wait_for_nobody() {
-    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let busy = scene.busy(1).await;
     let waiting = scene.latest(&[4]);
     let exact = |users: &[usize]| Asked::Owners(Consistency::Linearizable, keys(users));
@@ -26,7 +26,7 @@ async fn linearizable_look_ups_share_nothing_and_wait_for_nobody() {
 
 #[tokio::test]
 async fn eventual_look_ups_share_among_themselves() {
-    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let busy = scene.busy(1).await;
     let first = scene.resolve(&[1], Consistency::Eventual);
     scene.gate.asked_for(2).await;
@@ -49,7 +49,7 @@ async fn eventual_look_ups_share_among_themselves() {
 
 #[tokio::test]
 async fn tenants_are_kept_apart() {
-    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let other = Tenant::parse("other").unwrap();
     scene.store.mutate(Mutation { tenant: other.clone(), ..users::creation(20) }).await.unwrap();
     let strangers = [Tenant::DEFAULT, other.clone(), Tenant::parse("third").unwrap()];

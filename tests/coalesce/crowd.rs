@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use polynym::directory::{Consistency, Error, Store, Tenant};
 use polynym::store::coalesce::Options;
 
-use super::gate::{Fault, Scene, are, keys, wire};
+use super::gate::{Fault, STEADY, Scene, are, keys, wire};
 use super::support::users;
 
 const CALLERS: usize = 64;
@@ -59,7 +59,7 @@ async fn look_up(scene: &Scene, turn: usize) -> Result<(), Error> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn everybody_is_answered_and_nobody_with_what_is_anothers() {
-    let scene = Arc::new(Scene::new(Options { calls: 2, keys: 16 }).await);
+    let scene = Arc::new(Scene::new(Options { calls: 2, keys: 16, ..STEADY }).await);
     for call in (50..1_000_000).step_by(50) {
         scene.gate.spoil(call, [Fault::Away, Fault::Damaged][call / 50 % 2]);
     }

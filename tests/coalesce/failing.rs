@@ -3,7 +3,7 @@
 use polynym::directory::{Error, Resolved};
 use polynym::store::coalesce::Options;
 
-use super::gate::{Caller, Fault, Scene, answer, are, settle};
+use super::gate::{Caller, Fault, STEADY, Scene, answer, are, settle};
 
 /// An error and its causes, as the log tells them.
 fn told(error: &Error) -> String {
@@ -14,7 +14,7 @@ fn told(error: &Error) -> String {
 
 /// Spoils the second of three calls, each with three look-ups, and answers with what the callers of that one are told.
 async fn spoiled(fault: Fault) -> Vec<Error> {
-    let scene = Scene::new(Options { calls: 1, keys: 3 }).await;
+    let scene = Scene::new(Options { calls: 1, keys: 3, ..STEADY }).await;
     scene.gate.spoil(1, fault);
     let callers: Vec<Caller<Result<Resolved, Error>>> = (0..9).map(|n| scene.latest(&[n])).collect();
     settle().await;
@@ -54,7 +54,7 @@ async fn a_call_that_panics_takes_nobody_along() {
 /// A store leaves out what is too much for one answer.
 #[tokio::test]
 async fn what_a_call_leaves_out_is_asked_for_again() {
-    let scene = Scene::new(Options { calls: 1, keys: 3 }).await;
+    let scene = Scene::new(Options { calls: 1, keys: 3, ..STEADY }).await;
     scene.gate.spoil(1, Fault::AnswerMissing);
     let callers: Vec<_> = (0..9).map(|n| scene.latest(&[n])).collect();
     settle().await;
@@ -67,7 +67,7 @@ async fn what_a_call_leaves_out_is_asked_for_again() {
 /// Were the answers dealt out all the same, a user might pass for absent.
 #[tokio::test]
 async fn a_store_that_leaves_out_everything_is_at_fault() {
-    let scene = Scene::new(Options { calls: 1, keys: 3 }).await;
+    let scene = Scene::new(Options { calls: 1, keys: 3, ..STEADY }).await;
     [0, 1].into_iter().for_each(|look_up| scene.gate.spoil(look_up, Fault::AnswerMissing));
     scene.gate.open(2);
     let error = answer(scene.latest(&[1])).await.unwrap_err();
@@ -78,7 +78,7 @@ async fn a_store_that_leaves_out_everything_is_at_fault() {
 fn a_runtime_that_goes_half_way_wedges_nothing() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (first, second) = (runtime(), runtime());
-    let scene = second.block_on(Scene::new(Options { calls: 1, keys: 2 }));
+    let scene = second.block_on(Scene::new(Options { calls: 1, keys: 2, ..STEADY }));
     let asking = first.enter();
     let caller = scene.latest(&[1]);
     drop(asking);

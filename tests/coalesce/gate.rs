@@ -20,6 +20,9 @@ use super::support::users;
 /// The longest that a test waits for something that must happen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Options with which no call counts as one that hangs while the gate is closed.
+pub const STEADY: Options = Options { calls: 8, keys: 1_024, patience: PATIENCE };
+
 /// One look-up of the store below.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {

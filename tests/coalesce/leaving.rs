@@ -2,11 +2,11 @@
 
 use polynym::store::coalesce::Options;
 
-use super::gate::{Scene, answer, are, latest, settle};
+use super::gate::{STEADY, Scene, answer, are, latest, settle};
 
 #[tokio::test]
 async fn a_caller_that_leaves_does_not_stop_its_call() {
-    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let callers: Vec<_> = (0..4).map(|n| scene.latest(&[n])).collect();
     scene.gate.asked_for(1).await;
     callers[0].abort();
@@ -21,7 +21,7 @@ async fn a_caller_that_leaves_does_not_stop_its_call() {
 
 #[tokio::test]
 async fn a_call_that_all_have_left_comes_to_its_end() {
-    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     scene.busy(1).await.iter().for_each(|caller| caller.abort());
     let waiting = scene.latest(&[1]);
     settle().await;
@@ -34,7 +34,7 @@ async fn a_call_that_all_have_left_comes_to_its_end() {
 
 #[tokio::test]
 async fn look_ups_whose_callers_have_left_are_not_sent() {
-    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let busy = scene.busy(1).await;
     let callers: Vec<_> = (0..10).map(|n| scene.latest(&[n])).collect();
     settle().await;
@@ -51,7 +51,7 @@ async fn look_ups_whose_callers_have_left_are_not_sent() {
 /// Where all that wait have left, nothing is sent for them, and the next one finds a slot.
 #[tokio::test]
 async fn a_queue_that_all_have_left_is_over() {
-    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let busy = scene.busy(1).await;
     let waiting = scene.latest(&[1]);
     settle().await;

@@ -2,11 +2,11 @@
 
 use polynym::store::coalesce::Options;
 
-use super::gate::{Scene, answer, are, latest, settle};
+use super::gate::{STEADY, Scene, answer, are, latest, settle};
 
 #[tokio::test]
 async fn a_call_has_so_many_keys_unless_one_look_up_has_more() {
-    let scene = Scene::new(Options { calls: 1, keys: 4 }).await;
+    let scene = Scene::new(Options { calls: 1, keys: 4, ..STEADY }).await;
     let batches: [&[usize]; 7] = [&[1, 2, 3], &[4, 5], &[6, 7], &[8, 9, 10, 11, 12, 13], &[1], &[2, 3, 4], &[5]];
     let callers = batches.map(|batch| scene.latest(batch));
     settle().await;
@@ -21,7 +21,7 @@ async fn a_call_has_so_many_keys_unless_one_look_up_has_more() {
 #[tokio::test]
 async fn as_many_calls_are_under_way_as_there_may_be() {
     for calls in [1, 2, 5] {
-        let scene = Scene::new(Options { calls, ..Options::default() }).await;
+        let scene = Scene::new(Options { calls, ..STEADY }).await;
         let busy = scene.busy(calls).await;
         let more: Vec<_> = (0..20).map(|n| scene.latest(&[n % 10])).collect();
         settle().await;
@@ -37,7 +37,7 @@ async fn as_many_calls_are_under_way_as_there_may_be() {
 /// Else one large batch after the other would have the store below to itself.
 #[tokio::test]
 async fn what_has_no_room_in_a_call_may_have_one_at_once() {
-    let scene = Scene::new(Options { calls: 8, keys: 4 }).await;
+    let scene = Scene::new(Options { calls: 8, keys: 4, ..STEADY }).await;
     let callers: Vec<_> = (0..8).map(|n| scene.latest(&[n, n + 1, n + 2])).collect();
     settle().await;
     assert_eq!(scene.gate.asked().len(), 5, "four wait, and four are under way: a fifth call is worth its price");
@@ -49,7 +49,7 @@ async fn what_has_no_room_in_a_call_may_have_one_at_once() {
 
 #[tokio::test]
 async fn none_is_taken_for_one() {
-    let scene = Scene::new(Options { calls: 0, keys: 0 }).await;
+    let scene = Scene::new(Options { calls: 0, keys: 0, ..STEADY }).await;
     scene.gate.open(2);
     for n in 0..2 {
         are(&answer(scene.latest(&[n])).await.unwrap(), &[n]);
@@ -59,7 +59,7 @@ async fn none_is_taken_for_one() {
 /// More look-ups arrive than calls can take, and all the same each is sent when those before it are.
 #[tokio::test]
 async fn a_steady_stream_starves_nobody() {
-    let scene = Scene::new(Options { calls: 1, keys: 4 }).await;
+    let scene = Scene::new(Options { calls: 1, keys: 4, ..STEADY }).await;
     let busy = scene.busy(1).await;
     let crowd: Vec<_> = (1..9).map(|n| scene.latest(&[n])).collect();
     settle().await;

@@ -6,12 +6,12 @@ use polynym::directory::{Change, Consistency, Store, Tenant};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::store::coalesce::Options;
 
-use super::gate::{Asked, Scene, answer, are, latest, settle, wire};
+use super::gate::{Asked, STEADY, Scene, answer, are, latest, settle, wire};
 use super::support::users;
 
 #[tokio::test]
 async fn a_lone_look_up_is_sent_at_once() {
-    let scene = Scene::new(Options::default()).await;
+    let scene = Scene::new(STEADY).await;
     let caller = scene.latest(&[3]);
     settle().await;
     assert_eq!(scene.gate.asked(), [latest(&[3])], "after no time at all");
@@ -23,7 +23,7 @@ async fn a_lone_look_up_is_sent_at_once() {
 
 #[tokio::test]
 async fn what_arrives_while_calls_are_under_way_goes_together() {
-    let scene = Scene::new(Options { calls: 2, ..Options::default() }).await;
+    let scene = Scene::new(Options { calls: 2, ..STEADY }).await;
     let busy = scene.busy(2).await;
     let callers: Vec<_> = (1..11).map(|n| (n, scene.latest(&[n]))).collect();
     settle().await;
@@ -44,7 +44,7 @@ async fn what_arrives_while_calls_are_under_way_goes_together() {
 
 #[tokio::test]
 async fn a_further_call_is_for_as_many_as_are_under_way() {
-    let scene = Scene::new(Options::default()).await;
+    let scene = Scene::new(STEADY).await;
     let busy = scene.busy(3).await;
     let (third, waiting) = ([1, 2, 3], [4, 5]);
     let mut callers: Vec<_> = third.iter().map(|n| (*n, scene.latest(&[*n]))).collect();
@@ -69,31 +69,29 @@ async fn a_further_call_is_for_as_many_as_are_under_way() {
     }
 }
 
-/// Two look-ups, say, went to a shard that hangs.
+/// Eight look-ups, say, went to a shard that hangs, one after the other.
 #[tokio::test]
-async fn nobody_waits_for_a_call_that_hangs() {
-    let scene = Scene::new(Options { calls: 3, ..Options::default() }).await;
-    let busy = scene.busy(2).await;
-    let late = scene.latest(&[1]);
-    settle().await;
-    assert_eq!(scene.gate.asked().len(), 2, "one waits, and two are under way");
-    assert_eq!(scene.gate.asked_for(3).await[2], latest(&[1]));
-    // Now as many are under way as may be.
-    let last = scene.latest(&[2]);
+async fn nobody_waits_for_a_call_that_hangs_unless_too_many_do() {
+    let scene = Scene::new(Options { calls: 1, patience: Duration::from_millis(50), ..STEADY }).await;
+    let mut callers = Vec::new();
+    for n in 0..9 {
+        callers.push(scene.latest(&[n]));
+        assert_eq!(scene.gate.asked_for(n + 1).await[n], latest(&[n]));
+    }
+    callers.extend([scene.latest(&[9]), scene.latest(&[10])]);
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(scene.gate.asked().len(), 3);
+    assert_eq!(scene.gate.asked().len(), 9, "eight hang, and another is under way");
     scene.gate.open(1);
-    assert_eq!(scene.gate.asked_for(4).await[3], latest(&[2]));
-    scene.gate.open(3);
-    for (n, caller) in [(1, late), (2, last)] {
+    assert_eq!(scene.gate.asked_for(10).await[9], latest(&[9, 10]));
+    scene.gate.open(9);
+    for (n, caller) in callers.into_iter().enumerate() {
         are(&answer(caller).await.unwrap(), &[n]);
     }
-    drop(busy);
 }
 
 #[tokio::test]
 async fn look_ups_that_start_together_need_not_wait_for_a_call_to_share() {
-    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let callers: Vec<_> = (0..5).map(|n| scene.latest(&[n])).collect();
     assert_eq!(scene.gate.asked_for(1).await, [latest(&[0, 1, 2, 3, 4])]);
     scene.gate.open(1);
@@ -104,7 +102,7 @@ async fn look_ups_that_start_together_need_not_wait_for_a_call_to_share() {
 
 #[tokio::test]
 async fn each_caller_has_its_own_answers_in_its_order_and_each_key_is_sent_once() {
-    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let busy = scene.busy(1).await;
     let batches: [&[usize]; 5] = [&[3, 1, 1, 99, 2], &[2], &[5, 3], &[99, 98, 99], &[1]];
     let callers = batches.map(|batch| scene.latest(batch));
@@ -121,7 +119,7 @@ async fn each_caller_has_its_own_answers_in_its_order_and_each_key_is_sent_once(
 
 #[tokio::test]
 async fn users_by_id_go_together_as_well() {
-    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let tenant = Tenant::DEFAULT;
     let batches: [&[usize]; 4] = [&[0], &[7, 99, 7], &[8, 7], &[9]];
     let first = scene.get(&tenant, batches[0]);
@@ -141,7 +139,7 @@ async fn users_by_id_go_together_as_well() {
 /// What is acknowledged before a look-up starts must be seen by it: it cannot share a call that began earlier.
 #[tokio::test]
 async fn a_look_up_does_not_join_a_call_that_is_under_way() {
-    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let early = scene.latest(&[5]);
     scene.gate.asked_for(1).await;
     let handle = Identifier::parse(RawIdentifier::Handle("user5")).unwrap();
@@ -156,7 +154,7 @@ async fn a_look_up_does_not_join_a_call_that_is_under_way() {
 
 #[tokio::test]
 async fn nothing_asked_is_nothing_shared() {
-    let scene = Scene::new(Options { calls: 1, ..Options::default() }).await;
+    let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let busy = scene.busy(1).await;
     let none = scene.resolve(&[], Consistency::Latest);
     let nobody = scene.get(&Tenant::DEFAULT, &[]);

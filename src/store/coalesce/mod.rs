@@ -7,6 +7,7 @@ mod batch;
 mod queue;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -22,15 +23,17 @@ use queue::Queue;
 /// How a [`Coalesced`] store works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The most calls under way at once of look-ups that could share one; 0 counts as 1.
+    /// The most calls under way at once of look-ups that could share one; 0 counts as 1. Calls that hang do not count.
     pub calls: usize,
     /// Keys in one call. A look-up of more has a call to itself.
     pub keys: usize,
+    /// How long a call may be under way before it counts as one that hangs, so that others need not wait for it.
+    pub patience: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { calls: 8, keys: 1_024 }
+        Self { calls: 8, keys: 1_024, patience: Duration::from_millis(100) }
     }
 }
 

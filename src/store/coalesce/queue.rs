@@ -1,8 +1,8 @@
 //! Look-ups that wait for a call of the store below, and the calls that are under way.
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::time::timeout;
 
@@ -10,8 +10,8 @@ use super::Options;
 use super::batch::{Answered, Batch, Group, LookUp};
 use crate::directory::{Error, Store};
 
-/// How long a look-up waits for others to go with while a call is under way: longer than a call that does not hang.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// So many calls of one group that hang may give way to others, and no more: what hangs takes up the store below.
+const HANGING: usize = 8;
 const GIVEN_UP: &str = "a look-up was given up";
 
 pub struct Queue<G: Group> {
@@ -28,18 +28,12 @@ impl<G: Group> Queue<G> {
 
     /// Looks `keys` up in a call that may be shared with others of the group.
     pub async fn look_up(self: &Arc<Self>, group: &G, keys: &[G::Key]) -> Answered<G::Found> {
-        let (look_up, mut outcome) = LookUp::new(keys);
-        let mut opens = self.join(group, look_up);
-        loop {
-            if opens {
-                Slot::open(self.clone(), group.clone());
-            }
-            match timeout(PATIENCE, &mut outcome).await {
-                // The runtime that the call was on is gone.
-                Ok(outcome) => return outcome.unwrap_or_else(|_| Err(Error::Unavailable(GIVEN_UP.into()))),
-                Err(_) => opens = self.hurry(group),
-            }
+        let (look_up, outcome) = LookUp::new(keys);
+        if self.join(group, look_up) {
+            Slot::open(self.clone(), group.clone());
         }
+        // The runtime that the call was on may be gone.
+        outcome.await.unwrap_or_else(|_| Err(Error::Unavailable(GIVEN_UP.into())))
     }
 
     /// Has a look-up wait; says whether the caller must open a slot for one more call.
@@ -54,9 +48,16 @@ impl<G: Group> Queue<G> {
         })
     }
 
-    /// Where a call hangs, those who come after it must not wait for it: says whether to open a slot for them.
-    fn hurry(&self, group: &G) -> bool {
-        self.lanes().get_mut(group).is_some_and(|lane| lane.hurries(self.options.calls))
+    /// Those who come after a call that hangs must not wait for it, unless too many hang. The stage of its slot then.
+    fn give_way(self: &Arc<Self>, group: &G, stage: Stage) -> Stage {
+        let mut lanes = self.lanes();
+        let Some(lane) = lanes.get_mut(group).filter(|lane| lane.hanging < HANGING) else { return stage };
+        lane.leave(stage);
+        lane.hanging += 1;
+        if lane.opens(self.options.calls) {
+            Slot::open(self.clone(), group.clone());
+        }
+        Stage::Hanging
     }
 
     fn lanes(&self) -> MutexGuard<'_, HashMap<G, Lane<G>>> {
@@ -71,6 +72,8 @@ struct Lane<G: Group> {
     /// Calls under way, and the look-ups in them.
     calls: usize,
     sent: usize,
+    /// Further calls under way, for which only those wait whose look-ups are in them.
+    hanging: usize,
     waiting: VecDeque<LookUp<G>>,
     /// At how many that wait those go whose callers have left.
     tidy_at: usize,
@@ -78,7 +81,7 @@ struct Lane<G: Group> {
 
 impl<G: Group> Default for Lane<G> {
     fn default() -> Self {
-        Self { is_open: false, calls: 0, sent: 0, waiting: VecDeque::new(), tidy_at: 0 }
+        Self { is_open: false, calls: 0, sent: 0, hanging: 0, waiting: VecDeque::new(), tidy_at: 0 }
     }
 }
 
@@ -94,12 +97,8 @@ impl<G: Group> Lane<G> {
 
     /// Opens a slot where one more call is worth its price: as many wait as are under way.
     fn opens(&mut self, most: usize) -> bool {
-        self.waiting.len() >= self.sent && self.hurries(most)
-    }
-
-    /// Opens a slot for whoever waits, however few.
-    fn hurries(&mut self, most: usize) -> bool {
-        let opens = !self.waiting.is_empty() && !self.is_open && self.calls < most.max(1);
+        let waiting = self.waiting.len();
+        let opens = waiting > 0 && waiting >= self.sent && !self.is_open && self.calls < most.max(1);
         self.is_open |= opens;
         opens
     }
@@ -130,6 +129,7 @@ impl<G: Group> Lane<G> {
                 self.calls -= 1;
                 self.sent -= look_ups;
             }
+            Stage::Hanging => self.hanging -= 1,
             Stage::Over => {}
         }
     }
@@ -145,7 +145,7 @@ impl<G: Group> Lane<G> {
     }
 
     const fn is_idle(&self) -> bool {
-        !self.is_open && self.calls == 0
+        !self.is_open && self.calls == 0 && self.hanging == 0
     }
 }
 
@@ -162,6 +162,8 @@ enum Stage {
     Open,
     /// A call with so many look-ups is under way.
     Sent(usize),
+    /// A call is under way that has given way to others.
+    Hanging,
     Over,
 }
 
@@ -173,7 +175,7 @@ impl<G: Group> Slot<G> {
 
     async fn run(mut self) {
         while let Some(batch) = self.next() {
-            let outcome = batch.ask(&self.group, &*self.queue.inner).await;
+            let outcome = self.ask(&batch).await;
             // Before the answers: who has the last one may close the store, which this must not keep open.
             let slot = self.reopen();
             batch.answer(outcome);
@@ -184,9 +186,20 @@ impl<G: Group> Slot<G> {
         }
     }
 
+    async fn ask(&mut self, batch: &Batch<G>) -> Answered<G::Found> {
+        let (queue, group) = (&self.queue, &self.group);
+        let mut call = pin!(batch.ask(group, &*queue.inner));
+        loop {
+            match timeout(queue.options.patience, &mut call).await {
+                Ok(outcome) => return outcome,
+                Err(_) => self.stage = queue.give_way(group, self.stage),
+            }
+        }
+    }
+
     /// The next call, unless all who waited have left. What has no room in it may be worth another.
     fn next(&mut self) -> Option<Batch<G>> {
-        let Options { calls, keys } = self.queue.options;
+        let Options { calls, keys, .. } = self.queue.options;
         let mut lanes = self.queue.lanes();
         let lane = lanes.get_mut(&self.group)?;
         let look_ups = lane.take(keys);
