@@ -54,7 +54,9 @@ impl<G: Group> Queue<G> {
         let Some(lane) = lanes.get_mut(group).filter(|lane| lane.hanging < HANGING) else { return stage };
         lane.leave(stage);
         lane.hanging += 1;
-        if lane.opens(self.options.calls) {
+        let opens = lane.opens(self.options.calls);
+        drop(lanes);
+        if opens {
             Slot::open(self.clone(), group.clone());
         }
         Stage::Hanging
@@ -168,7 +170,8 @@ enum Stage {
 }
 
 impl<G: Group> Slot<G> {
-    /// Sends what waits, in a task of its own. The lane must count the slot as open.
+    /// Sends what waits, in a task of its own. The lane must count the slot as open. The lanes must not be locked: a
+    /// runtime that is shutting down drops the slot at once.
     fn open(queue: Arc<Queue<G>>, group: G) {
         tokio::spawn(Self { queue, group, stage: Stage::Open }.run());
     }
@@ -205,10 +208,12 @@ impl<G: Group> Slot<G> {
         let look_ups = lane.take(keys);
         lane.leave(self.stage);
         self.stage = lane.send(look_ups.len());
-        if lane.opens(calls) {
+        let opens = lane.opens(calls);
+        remove_idle(&mut lanes, &self.group);
+        drop(lanes);
+        if opens {
             Self::open(self.queue.clone(), self.group.clone());
         }
-        remove_idle(&mut lanes, &self.group);
         (!look_ups.is_empty()).then(|| Batch::new(look_ups))
     }
 
