@@ -28,8 +28,12 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-/// A store that panics at look-ups, never answers a get, and has lost sight of every mutation.
-struct Faulty;
+/// A store that panics at look-ups, never answers a get, and has lost sight of every mutation. Only whether it is well may
+/// be answered, after a while.
+#[derive(Default)]
+struct Faulty {
+    well_after: Option<Duration>,
+}
 
 #[async_trait]
 impl Store for Faulty {
@@ -69,15 +73,21 @@ impl Store for Faulty {
     }
 
     async fn check(&self) -> Result<(), Error> {
-        Err(Error::Unavailable("down".into()))
+        let after = self.well_after.ok_or_else(|| Error::Unavailable("down".into()))?;
+        tokio::time::sleep(after).await;
+        Ok(())
     }
 }
 
 /// Serves a faulty store; answers the address.
 async fn serve(options: Options) -> String {
+    serve_store(Faulty::default(), options).await
+}
+
+async fn serve_store(store: Faulty, options: Options) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let directory = Directory::new(Arc::new(Faulty), Generator::new(Mode::Variable), Limits::default());
+    let directory = Directory::new(Arc::new(store), Generator::new(Mode::Variable), Limits::default());
     tokio::spawn(grpc::serve(listener, Arc::new(directory), options, std::future::pending()));
     url
 }
@@ -135,14 +145,24 @@ async fn more_calls_than_allowed_are_refused_at_once() {
     assert!(!waiting.is_finished(), "the first call goes on");
 }
 
+async fn health(url: String) -> HealthClient<Channel> {
+    HealthClient::new(Channel::from_shared(url).unwrap().connect().await.unwrap())
+}
+
 #[tokio::test]
 async fn health_says_that_the_store_does_not_answer() {
-    let url = serve(Options::default()).await;
-    let channel = Channel::from_shared(url).unwrap().connect().await.unwrap();
-    let mut health = HealthClient::new(channel);
+    let mut health = health(serve(Options::default()).await).await;
     for service in ["", "polynym.v1.DirectoryService", "polynym.v1.RegistryService"] {
         let request = HealthCheckRequest { service: service.to_owned() };
         let answer = health.check(request).await.unwrap().into_inner();
         assert_eq!(answer.status(), ServingStatus::NotServing);
     }
+}
+
+#[tokio::test]
+async fn a_server_whose_store_is_well_serves_from_its_first_call_on() {
+    let store = Faulty { well_after: Some(Duration::from_millis(100)) };
+    let mut health = health(serve_store(store, Options::default()).await).await;
+    let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
+    assert_eq!(answer.status(), ServingStatus::Serving);
 }

@@ -1,9 +1,9 @@
 //! Health: SERVING while the store answers, and not while the server drains.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::timeout;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
 use tonic_health::ServingStatus;
@@ -18,21 +18,20 @@ use crate::directory::Directory;
 /// How often the store is asked.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// Tells health from now on; a server that does not know its store yet serves nothing.
-pub async fn reporter() -> HealthReporter {
+/// Tells health from now on. A store that answers within a [`PERIOD`] is known from the first call on; until another one
+/// does, the server serves nothing.
+pub async fn reporter(directory: &Directory) -> HealthReporter {
     let reporter = HealthReporter::new();
-    tell(&reporter, ServingStatus::NotServing).await;
+    let status = timeout(PERIOD, ask(directory)).await.unwrap_or(ServingStatus::NotServing);
+    tell(&reporter, status).await;
     reporter
 }
 
 /// Asks the store, again and again, and tells what it says.
-pub async fn watch(reporter: &HealthReporter, directory: &Arc<Directory>) {
+pub async fn watch(reporter: &HealthReporter, directory: &Directory) {
     let mut before = None;
     loop {
-        let status = match directory.check().await {
-            Ok(()) => ServingStatus::Serving,
-            Err(_) => ServingStatus::NotServing,
-        };
+        let status = ask(directory).await;
         if before.replace(status) != Some(status) {
             tracing::info!(?status, "health");
             tell(reporter, status).await;
@@ -47,6 +46,13 @@ pub async fn drain(mut reporter: HealthReporter) {
     tokio::task::yield_now().await;
     for service in SERVICES {
         reporter.clear_service_status(service).await;
+    }
+}
+
+async fn ask(directory: &Directory) -> ServingStatus {
+    match directory.check().await {
+        Ok(()) => ServingStatus::Serving,
+        Err(_) => ServingStatus::NotServing,
     }
 }
 

@@ -24,7 +24,7 @@ pub async fn serve(
     options: Options,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let reporter = health::reporter().await;
+    let reporter = health::reporter(&directory).await;
     let router = Router::new(&directory, &reporter).map_err(io::Error::other)?;
     let guard = Arc::new(Guard::new(router, options.max_calls, options.call_timeout));
     let (drain, draining) = watch::channel(false);

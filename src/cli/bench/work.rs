@@ -17,7 +17,7 @@ const HEALTH: &str = "/grpc.health.v1.Health/Check";
 pub struct Verdict {
     /// Not what was loaded.
     pub wrong: u64,
-    /// Not answered.
+    /// Not answered, or by a server that does not serve.
     pub errors: u64,
 }
 
@@ -108,6 +108,6 @@ pub struct Health(pub Caller);
 impl Work for Health {
     async fn call(&mut self) -> Result<Verdict, Status> {
         let answer: HealthCheckResponse = self.0.unary(HEALTH, HealthCheckRequest::default()).await?;
-        Ok(Verdict::right_if(answer.status() == ServingStatus::Serving))
+        Ok(Verdict { wrong: 0, errors: u64::from(answer.status() != ServingStatus::Serving) })
     }
 }
