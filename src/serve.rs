@@ -187,6 +187,7 @@ fn options(settings: &Serve) -> grpc::Options {
         max_connections: settings.max_connections,
         connection_age: settings.connection_age,
         drain: settings.drain,
+        spread: !matches!(settings.store, StoreChoice::Mongo(_)),
     }
 }
 

@@ -92,13 +92,34 @@ async fn serve_store(store: Faulty, options: Options) -> String {
     url
 }
 
+/// Each test with calls that have tasks of their own, and with calls that stay together on their connection's.
+macro_rules! both_ways {
+    ($($test:ident),* $(,)?) => {
+        mod spread {
+            $(#[tokio::test] async fn $test() { super::$test(true).await; })*
+        }
+        mod together {
+            $(#[tokio::test] async fn $test() { super::$test(false).await; })*
+        }
+    };
+}
+
+both_ways!(
+    a_panic_is_answered_without_detail_and_the_server_goes_on,
+    a_lost_outcome_is_never_called_a_failure,
+    a_store_that_is_away_is_told_with_when_to_try_again,
+    a_call_that_takes_too_long_ends_at_its_deadline,
+    more_calls_than_allowed_are_refused_at_once,
+    health_says_that_the_store_does_not_answer,
+    a_server_whose_store_is_well_serves_from_its_first_call_on,
+);
+
 fn get() -> v1::GetUserRequest {
     v1::GetUserRequest { user_id: "20be0ffc-314a-bd53-7a50-013a65ca76d2".into(), ..Default::default() }
 }
 
-#[tokio::test]
-async fn a_panic_is_answered_without_detail_and_the_server_goes_on() {
-    let mut client = Client::connect(&serve(Options::default()).await).await;
+async fn a_panic_is_answered_without_detail_and_the_server_goes_on(spread: bool) {
+    let mut client = Client::connect(&serve(Options { spread, ..Options::default() }).await).await;
     for _ in 0..3 {
         let status = client.resolve(handle("joe")).await.unwrap_err();
         assert_eq!(status.message(), "internal error");
@@ -106,17 +127,15 @@ async fn a_panic_is_answered_without_detail_and_the_server_goes_on() {
     }
 }
 
-#[tokio::test]
-async fn a_lost_outcome_is_never_called_a_failure() {
-    let mut client = Client::connect(&serve(Options::default()).await).await;
+async fn a_lost_outcome_is_never_called_a_failure(spread: bool) {
+    let mut client = Client::connect(&serve(Options { spread, ..Options::default() }).await).await;
     let status = client.create(v1::User::default()).await.unwrap_err();
     assert!(!status.message().contains("secret"), "{status:?}");
     assert_eq!(told(status), Told::new(Code::Unknown, "OUTCOME_UNKNOWN"));
 }
 
-#[tokio::test]
-async fn a_store_that_is_away_is_told_with_when_to_try_again() {
-    let mut client = Client::connect(&serve(Options::default()).await).await;
+async fn a_store_that_is_away_is_told_with_when_to_try_again(spread: bool) {
+    let mut client = Client::connect(&serve(Options { spread, ..Options::default() }).await).await;
     let consistency = v1::Consistency::Eventual.into();
     let request = v1::ResolveIdentityRequest { identifier: Some(handle("joe")), consistency, ..Default::default() };
     let status = client.directory.resolve_identity(request).await.unwrap_err();
@@ -124,18 +143,16 @@ async fn a_store_that_is_away_is_told_with_when_to_try_again() {
     assert_eq!(told(status), Told { retry: true, ..Told::new(Code::Unavailable, "STORE_UNAVAILABLE") });
 }
 
-#[tokio::test]
-async fn a_call_that_takes_too_long_ends_at_its_deadline() {
-    let options = Options { call_timeout: Duration::from_millis(200), ..Options::default() };
+async fn a_call_that_takes_too_long_ends_at_its_deadline(spread: bool) {
+    let options = Options { call_timeout: Duration::from_millis(200), spread, ..Options::default() };
     let mut client = Client::connect(&serve(options).await).await;
     let status = client.directory.get_user(get()).await.unwrap_err();
     assert!(!status.message().contains("mutation"), "{status:?}");
     assert_eq!(told(status), Told::new(Code::DeadlineExceeded, "DEADLINE"));
 }
 
-#[tokio::test]
-async fn more_calls_than_allowed_are_refused_at_once() {
-    let options = Options { max_calls: 1, call_timeout: Duration::from_secs(5), ..Options::default() };
+async fn more_calls_than_allowed_are_refused_at_once(spread: bool) {
+    let options = Options { max_calls: 1, call_timeout: Duration::from_secs(5), spread, ..Options::default() };
     let client = Client::connect(&serve(options).await).await;
     let (mut first, mut second) = (client.directory.clone(), client.directory);
     let waiting = tokio::spawn(async move { first.get_user(get()).await });
@@ -149,9 +166,8 @@ async fn health(url: String) -> HealthClient<Channel> {
     HealthClient::new(Channel::from_shared(url).unwrap().connect().await.unwrap())
 }
 
-#[tokio::test]
-async fn health_says_that_the_store_does_not_answer() {
-    let mut health = health(serve(Options::default()).await).await;
+async fn health_says_that_the_store_does_not_answer(spread: bool) {
+    let mut health = health(serve(Options { spread, ..Options::default() }).await).await;
     for service in ["", "polynym.v1.DirectoryService", "polynym.v1.RegistryService"] {
         let request = HealthCheckRequest { service: service.to_owned() };
         let answer = health.check(request).await.unwrap().into_inner();
@@ -159,10 +175,9 @@ async fn health_says_that_the_store_does_not_answer() {
     }
 }
 
-#[tokio::test]
-async fn a_server_whose_store_is_well_serves_from_its_first_call_on() {
+async fn a_server_whose_store_is_well_serves_from_its_first_call_on(spread: bool) {
     let store = Faulty { well_after: Some(Duration::from_millis(100)) };
-    let mut health = health(serve_store(store, Options::default()).await).await;
+    let mut health = health(serve_store(store, Options { spread, ..Options::default() }).await).await;
     let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
     assert_eq!(answer.status(), ServingStatus::Serving);
 }

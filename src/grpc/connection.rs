@@ -1,13 +1,12 @@
 //! One connection: HTTP/2 with bounds on all that the other side controls.
 
 use std::convert::Infallible;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -16,6 +15,7 @@ use super::Options;
 use super::gathered::Gathered;
 use super::guard::Guard;
 use super::ledger::Account;
+use super::together::{Begin, Together};
 
 /// Streams that one connection may have open.
 const STREAMS: u32 = 200;
@@ -51,26 +51,28 @@ pub async fn serve(
         let (guard, account) = (guard.clone(), account.clone());
         async move { Ok::<_, Infallible>(guard.call(&account, request).await) }
     });
-    let mut connection = pin!(builder().serve_connection(Gathered::new(stream), service));
+    let begin = Begin::new(options.spread);
+    let connection = builder(begin.clone()).serve_connection(Gathered::new(stream), service);
+    let mut calls = Together::new(connection, begin);
     tokio::select! {
-        _ = &mut connection => return false,
+        _ = &mut calls => return false,
         () = account.stuck(patience(options.call_timeout)) => {
             tracing::info!("a connection is closed: its client does not take its answers");
             return false;
         }
         () = sleep(options.connection_age) => {
-            connection.as_mut().graceful_shutdown();
+            calls.connection.as_mut().graceful_shutdown();
             tokio::select! {
-                _ = &mut connection => return false,
+                _ = &mut calls => return false,
                 () = sleep(options.drain) => return false,
                 () = told(&mut draining) => {}
             }
         }
         () = told(&mut draining) => {}
     }
-    connection.as_mut().graceful_shutdown();
+    calls.connection.as_mut().graceful_shutdown();
     tokio::select! {
-        _ = connection => false,
+        _ = &mut calls => false,
         () = account.idle() => false,
         () = sleep(options.drain) => account.has_calls(),
     }
@@ -86,8 +88,8 @@ fn patience(timeout: Duration) -> Duration {
     timeout + timeout / 2
 }
 
-fn builder() -> http2::Builder<TokioExecutor> {
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+fn builder(begin: Begin) -> http2::Builder<Begin> {
+    let mut builder = http2::Builder::new(begin);
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)

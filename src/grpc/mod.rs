@@ -21,6 +21,7 @@ mod registry_service;
 mod router;
 mod server;
 mod status;
+mod together;
 
 use std::time::Duration;
 
@@ -42,6 +43,9 @@ pub struct Options {
     pub connection_age: Duration,
     /// How long calls under way may take to finish once the server is asked to stop.
     pub drain: Duration,
+    /// Whether the calls of one connection are spread over all threads, as is best where the store works on the caller's
+    /// thread. Else they stay on one, as is best where it waits for servers.
+    pub spread: bool,
 }
 
 impl Default for Options {
@@ -52,6 +56,7 @@ impl Default for Options {
             max_connections: 10_000,
             connection_age: Duration::from_secs(60 * 60),
             drain: Duration::from_secs(10),
+            spread: true,
         }
     }
 }

@@ -12,6 +12,8 @@ use crate::directory::{Error, Store};
 
 /// So many calls of one group that hang may give way to others, and no more: what hangs takes up the store below.
 const HANGING: usize = 8;
+/// So many look-ups are worth a call, however many are under way.
+const CROWD: usize = 16;
 const GIVEN_UP: &str = "a look-up was given up";
 
 pub struct Queue<G: Group> {
@@ -97,10 +99,10 @@ impl<G: Group> Lane<G> {
         self.waiting.push_back(look_up);
     }
 
-    /// Opens a slot where one more call is worth its price: as many wait as are under way.
+    /// Opens a slot where one more call is worth its price: as many wait as are under way, or a crowd.
     fn opens(&mut self, most: usize) -> bool {
         let waiting = self.waiting.len();
-        let opens = waiting > 0 && waiting >= self.sent && !self.is_open && self.calls < most.max(1);
+        let opens = waiting > 0 && waiting >= self.sent.min(CROWD) && !self.is_open && self.calls < most.max(1);
         self.is_open |= opens;
         opens
     }

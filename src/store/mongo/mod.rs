@@ -8,6 +8,7 @@ mod connect;
 mod error;
 mod gate;
 mod init;
+mod outliving;
 mod pauses;
 mod read;
 mod schema;
@@ -41,6 +42,7 @@ use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 use error::Fault;
 use gate::Gate;
+use outliving::Outliving;
 
 /// Operations under way at once: far more than there are connections, and few enough to wait for one in time.
 const UNDER_WAY: usize = 4_096;
@@ -72,9 +74,10 @@ impl Default for Options {
 
 /// A store in a database of MongoDB.
 ///
-/// Every operation runs on a task of its own, to its end, whether or not its caller stays: the server keeps a transaction
-/// open that is dropped half-way, and the driver's pool keeps a place in the queue for every operation that was dropped
-/// while it waited for a connection, before those of callers who are there.
+/// Every operation runs to its end, whether or not its caller stays: the server keeps a transaction open that is dropped
+/// half-way, and the driver's pool keeps a place in the queue for every operation that was dropped while it waited for a
+/// connection, before those of callers who are there. Mutations have tasks of their own; a look-up gets one where its
+/// caller leaves.
 pub struct Mongo {
     collections: Arc<Collections>,
     under_way: Arc<Semaphore>,
@@ -126,11 +129,15 @@ impl Mongo {
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
-        let task = self.spawn(self.abandoned(), work(self.collections.clone()))?;
-        match timeout(self.collections.timeout, task).await {
-            Ok(ended) => Ok(ended.unwrap_or_else(|_| Err(Fault::Panicked))?),
-            Err(_) => Err(Fault::Late.into()),
-        }
+        let permit = self.permit()?;
+        let work = work(self.collections.clone());
+        let work = async move {
+            let done = work.await;
+            drop(permit);
+            done
+        };
+        let done = timeout(self.collections.timeout, Outliving::new(work, self.abandoned())).await;
+        Ok(done.unwrap_or(Err(Fault::Late))?)
     }
 
     fn abandoned(&self) -> Duration {

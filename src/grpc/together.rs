@@ -1,0 +1,83 @@
+//! A connection and its calls.
+//!
+//! The HTTP/2 library wants a task for every call, which hands it to whichever thread is free. That is right for calls that
+//! work. Calls that wait for others are better off on the connection's own task: those that arrive together are taken on
+//! together, nobody is woken on another thread, and answers that are there together leave in one write.
+
+use std::mem::take;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use hyper::rt::Executor;
+
+type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Begins the calls of a connection.
+#[derive(Clone)]
+pub struct Begin {
+    spread: bool,
+    begun: Arc<Mutex<Vec<Call>>>,
+}
+
+impl Begin {
+    /// Whether each call gets a task of its own.
+    pub fn new(spread: bool) -> Self {
+        Self { spread, begun: Arc::default() }
+    }
+
+    fn begun(&self) -> MutexGuard<'_, Vec<Call>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Begin {
+    fn execute(&self, call: F) {
+        if self.spread {
+            tokio::spawn(call);
+        } else {
+            self.begun().push(Box::pin(call));
+        }
+    }
+}
+
+/// A connection, and those of its calls that have no task of their own.
+pub struct Together<C> {
+    /// The connection alone.
+    pub connection: Pin<Box<C>>,
+    begin: Begin,
+    calls: FuturesUnordered<Call>,
+}
+
+impl<C> Together<C> {
+    /// `begin` is the executor of `connection`.
+    pub fn new(connection: C, begin: Begin) -> Self {
+        Self { connection: Box::pin(connection), begin, calls: FuturesUnordered::new() }
+    }
+}
+
+impl<C: Future> Future for Together<C> {
+    type Output = C::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<C::Output> {
+        if let Poll::Ready(ended) = self.connection.as_mut().poll(cx) {
+            return Poll::Ready(ended);
+        }
+        loop {
+            let begun = take(&mut *self.begin.begun());
+            self.calls.extend(begun);
+            if !matches!(self.calls.poll_next_unpin(cx), Poll::Ready(Some(()))) {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+/// A call that was never taken on holds what holds it.
+impl<C> Drop for Together<C> {
+    fn drop(&mut self) {
+        drop(take(&mut *self.begin.begun()));
+    }
+}
