@@ -76,8 +76,8 @@ impl Default for Options {
 ///
 /// Every operation runs to its end, whether or not its caller stays: the server keeps a transaction open that is dropped
 /// half-way, and the driver's pool keeps a place in the queue for every operation that was dropped while it waited for a
-/// connection, before those of callers who are there. Mutations have tasks of their own; a look-up gets one where its
-/// caller leaves.
+/// connection, before those of callers who are there. Each has a task of its own, so that it goes on though its caller does
+/// not; [`resolve`](Store::resolve), which must be fast, gets one where its caller leaves.
 pub struct Mongo {
     collections: Arc<Collections>,
     under_way: Arc<Semaphore>,
@@ -125,6 +125,20 @@ impl Mongo {
 
     /// Carries out `work`, which goes on where its caller leaves, or has waited for as long as it may take.
     async fn run<T, F>(&self, work: impl FnOnce(Arc<Collections>) -> F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        let task = self.spawn(self.abandoned(), work(self.collections.clone()))?;
+        match timeout(self.collections.timeout, task).await {
+            Ok(ended) => Ok(ended.unwrap_or_else(|_| Err(Fault::Panicked))?),
+            Err(_) => Err(Fault::Late.into()),
+        }
+    }
+
+    /// Does the same on the caller's task for as long as it stays: for callers who do nothing else meanwhile. It saves the
+    /// waking of two threads.
+    async fn run_here<T, F>(&self, work: impl FnOnce(Arc<Collections>) -> F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
@@ -193,7 +207,7 @@ impl Collections {
 impl Store for Mongo {
     async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error> {
         let keys = keys.to_vec();
-        self.run(|collections| async move { collections.resolve(&keys, consistency).await }).await
+        self.run_here(|collections| async move { collections.resolve(&keys, consistency).await }).await
     }
 
     async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
