@@ -65,6 +65,9 @@ impl<C: Future> Future for Together<C> {
         if let Poll::Ready(ended) = self.connection.as_mut().poll(cx) {
             return Poll::Ready(ended);
         }
+        if self.begin.spread {
+            return Poll::Pending;
+        }
         loop {
             let begun = take(&mut *self.begin.begun());
             self.calls.extend(begun);
