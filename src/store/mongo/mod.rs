@@ -26,7 +26,7 @@ use async_trait::async_trait;
 use mongodb::bson::{RawDocumentBuf, doc};
 use mongodb::options::{ReadPreference, SelectionCriteria};
 use mongodb::{Client, Collection, Database};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -143,13 +143,7 @@ impl Mongo {
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
-        let permit = self.permit()?;
-        let work = work(self.collections.clone());
-        let work = async move {
-            let done = work.await;
-            drop(permit);
-            done
-        };
+        let work = self.counted(work(self.collections.clone()))?;
         let done = timeout(self.collections.timeout, Outliving::new(work, self.abandoned())).await;
         Ok(done.unwrap_or(Err(Fault::Late))?)
     }
@@ -168,17 +162,18 @@ impl Mongo {
         T: Send + 'static,
         E: From<Fault> + Send + 'static,
     {
-        let permit = self.permit()?;
-        Ok(tokio::spawn(async move {
-            let done = timeout(longest, work).await;
-            drop(permit);
-            done.unwrap_or_else(|_| Err(Fault::Unanswered.into()))
-        }))
+        let work = self.counted(timeout(longest, work))?;
+        Ok(tokio::spawn(async { work.await.unwrap_or_else(|_| Err(Fault::Unanswered.into())) }))
     }
 
-    /// The right to begin one more operation.
-    fn permit(&self) -> Result<OwnedSemaphorePermit, Fault> {
-        self.under_way.clone().try_acquire_owned().map_err(|_| Fault::Crowded)
+    /// `work` as one of the operations under way, until it has ended.
+    fn counted<F: Future>(&self, work: F) -> Result<impl Future<Output = F::Output> + use<F>, Fault> {
+        let permit = self.under_way.clone().try_acquire_owned().map_err(|_| Fault::Crowded)?;
+        Ok(async {
+            let done = work.await;
+            drop(permit);
+            done
+        })
     }
 }
 

@@ -82,12 +82,13 @@ pub struct StoredUser {
 
 impl StoredUser {
     pub fn read(document: &RawDocument) -> Result<Self, Fault> {
-        let wire = document.get_binary(WIRE).map_err(Fault::damaged)?.bytes;
-        let private = document.get(PRIVATE).map_err(Fault::damaged)?.and_then(RawBsonRef::as_binary);
+        let [id, revision, wire, private] = fields(document, [ID, REVISION, WIRE, PRIVATE])?;
+        let wire = needed(WIRE, wire, RawBsonRef::as_binary)?;
+        let private = private.and_then(RawBsonRef::as_binary);
         Ok(Self {
-            id: read_id(document, ID)?,
-            revision: document.get_i64(REVISION).map_err(Fault::damaged)?,
-            wire: WireUser::from_stored(Bytes::copy_from_slice(wire)),
+            id: needed(ID, id, as_id)?,
+            revision: needed(REVISION, revision, RawBsonRef::as_i64)?,
+            wire: WireUser::from_stored(Bytes::copy_from_slice(wire.bytes)),
             private: private.map(|binary| binary.bytes.to_vec()).unwrap_or_default(),
         })
     }
@@ -122,15 +123,17 @@ pub fn tenant_document(tenant: &TenantRecord, revision: i64) -> Document {
 
 /// A tenant as it is kept, and its revision.
 pub fn read_tenant(document: &RawDocument) -> Result<(TenantRecord, i64), Fault> {
-    let policies = document.get_binary(POLICIES).map_err(Fault::damaged)?.bytes;
+    let [policies, revision] = fields(document, [POLICIES, REVISION])?;
+    let policies = needed(POLICIES, policies, RawBsonRef::as_binary)?.bytes;
     let tenant = TenantRecord::decode(policies).map_err(Fault::damaged)?;
-    Ok((tenant, document.get_i64(REVISION).map_err(Fault::damaged)?))
+    Ok((tenant, needed(REVISION, revision, RawBsonRef::as_i64)?))
 }
 
 /// The user that is due, and its tenant.
 pub fn read_due(document: &RawDocument) -> Result<(Tenant, LocalityId), Fault> {
-    let tenant = document.get_str(TENANT).map_err(Fault::damaged)?;
-    Ok((Tenant::parse(tenant).map_err(Fault::damaged)?, read_id(document, ID)?))
+    let [tenant, id] = fields(document, [TENANT, ID])?;
+    let tenant = Tenant::parse(needed(TENANT, tenant, RawBsonRef::as_str)?).map_err(Fault::damaged)?;
+    Ok((tenant, needed(ID, id, as_id)?))
 }
 
 /// An instant as MongoDB's.
@@ -159,14 +162,15 @@ pub fn claim_document(key: &IdentityKey, claim: &Claim) -> Document {
 
 /// The key of a claim, which is all that is read without copying, and the claim.
 pub fn read_claim(document: &RawDocument) -> Result<(&str, Claim), Fault> {
-    let hold = document.get(HOLD).map_err(Fault::damaged)?.and_then(RawBsonRef::as_datetime);
+    let [key, owner, guard, hold, rules] = fields(document, [ID, USER, GUARD, HOLD, RULES])?;
+    let hold = hold.and_then(RawBsonRef::as_datetime);
     let claim = Claim {
-        owner: document.get(USER).map_err(Fault::damaged)?.map(|_| read_id(document, USER)).transpose()?,
-        guard: document.get(GUARD).map_err(Fault::damaged)?.is_some(),
+        owner: owner.map(|owner| needed(USER, Some(owner), as_id)).transpose()?,
+        guard: guard.is_some(),
         hold: hold.map(|until| Timestamp::from_millis(until.timestamp_millis())),
-        rules_version: document.get_i32(RULES).map_err(Fault::damaged)? as u32,
+        rules_version: needed(RULES, rules, RawBsonRef::as_i32)? as u32,
     };
-    Ok((document.get_str(ID).map_err(Fault::damaged)?, claim))
+    Ok((needed(ID, key, RawBsonRef::as_str)?, claim))
 }
 
 /// The id of a request's document: a hash, so that it needs no room for the key, and spreads over all shards.
@@ -193,19 +197,43 @@ pub struct StoredRequest {
 
 impl StoredRequest {
     pub fn read(document: &RawDocument) -> Result<Self, Fault> {
-        let time = document.get_datetime(TIME).map_err(Fault::damaged)?;
+        let [user, fingerprint, time] = fields(document, [USER, FINGERPRINT, TIME])?;
+        let time = needed(TIME, time, RawBsonRef::as_datetime)?;
         Ok(Self {
-            user: read_id(document, USER)?,
-            fingerprint: document.get_i64(FINGERPRINT).map_err(Fault::damaged)? as u64,
+            user: needed(USER, user, as_id)?,
+            fingerprint: needed(FINGERPRINT, fingerprint, RawBsonRef::as_i64)? as u64,
             time: Timestamp::from_millis(time.timestamp_millis()),
         })
     }
 }
 
-fn read_id(document: &RawDocument, field: &str) -> Result<LocalityId, Fault> {
-    let binary = document.get_binary(field).map_err(Fault::damaged)?;
-    let bytes: [u8; 16] = binary.bytes.try_into().map_err(Fault::damaged)?;
-    Ok(LocalityId::from(bytes))
+/// What a document says under these names, found in one pass: look-ups do this for every document that they read.
+fn fields<'d, const N: usize>(
+    document: &'d RawDocument,
+    names: [&str; N],
+) -> Result<[Option<RawBsonRef<'d>>; N], Fault> {
+    let mut found = [None; N];
+    for element in document.iter_elements() {
+        let element = element.map_err(Fault::damaged)?;
+        if let Some(n) = names.iter().position(|name| element.key().as_str() == *name) {
+            found[n] = Some(element.value().map_err(Fault::damaged)?);
+        }
+    }
+    Ok(found)
+}
+
+/// The value of a field that every such document has.
+fn needed<'d, T>(
+    name: &str,
+    value: Option<RawBsonRef<'d>>,
+    read: impl FnOnce(RawBsonRef<'d>) -> Option<T>,
+) -> Result<T, Fault> {
+    value.and_then(read).ok_or_else(|| Fault::damaged(format!("a field {name} is missing, or of another type")))
+}
+
+fn as_id(value: RawBsonRef) -> Option<LocalityId> {
+    let bytes: [u8; 16] = value.as_binary()?.bytes.try_into().ok()?;
+    Some(LocalityId::from(bytes))
 }
 
 /// A whole number in whichever type a server, or a person, has written it.
