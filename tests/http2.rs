@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may give up")]
 
 mod http2 {
+    pub mod place;
     mod protocol;
     pub mod raw;
     mod slow;
@@ -13,6 +14,8 @@ mod http2 {
 mod calls;
 #[path = "support/server.rs"]
 mod server;
+#[path = "support/mongo/mod.rs"]
+mod servers;
 #[path = "support/status.rs"]
 mod status;
 
@@ -20,17 +23,10 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use calls::{Client, handle, identity};
+use http2::place::{Place, in_each_place};
 use http2::raw::{DATA, GOAWAY, HEADERS, PREFACE, RESET, Raw};
 use polynym::proto::v1;
 use server::Server;
-
-use tempfile::TempDir;
-
-fn start(arguments: &[&str]) -> (Server, TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let store = format!("embedded:{}", folder.path().join("store").display());
-    (Server::start(&[&["--store", &store], arguments].concat()), folder)
-}
 
 /// Runs a client's side to its end.
 fn block_on<T>(client: impl Future<Output = T>) -> T {
@@ -53,9 +49,19 @@ fn holds(payload: &[u8], text: &str) -> bool {
     payload.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-#[test]
-fn what_is_not_http2_is_hung_up_on() {
-    let (server, _folder) = start(&[]);
+in_each_place! {
+    what_is_not_http2_is_hung_up_on
+    who_says_nothing_is_hung_up_on
+    a_message_that_never_comes_ends_with_the_deadline
+    more_headers_than_allowed_are_refused
+    a_flood_of_resets_ends_the_connection
+    the_log_tells_of_strangers_and_not_of_resets
+    a_message_that_claims_to_be_huge_is_refused_at_its_first_bytes
+    random_frames_do_no_harm
+}
+
+fn what_is_not_http2_is_hung_up_on(place: &Place) {
+    let server = place.serve(&[]);
     let mut raw = Raw::connect(&server);
     raw.0.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut rest = Vec::new();
@@ -64,9 +70,8 @@ fn what_is_not_http2_is_hung_up_on() {
     serves_others(&server);
 }
 
-#[test]
-fn who_says_nothing_is_hung_up_on() {
-    let (server, _folder) = start(&[]);
+fn who_says_nothing_is_hung_up_on(place: &Place) {
+    let server = place.serve(&[]);
     let mut silent = Raw::connect(&server);
     let mut halting = Raw::connect(&server);
     halting.0.write_all(&PREFACE[..10]).unwrap();
@@ -77,9 +82,8 @@ fn who_says_nothing_is_hung_up_on() {
     assert!((5..14).contains(&start.elapsed().as_secs()), "after ten seconds");
 }
 
-#[test]
-fn a_message_that_never_comes_ends_with_the_deadline() {
-    let (server, _folder) = start(&["--call-timeout", "300ms"]);
+fn a_message_that_never_comes_ends_with_the_deadline(place: &Place) {
+    let server = place.serve(&["--call-timeout", "300ms"]);
     let mut raw = Raw::greeted(&server);
     raw.open(1, &[], false);
     let start = Instant::now();
@@ -89,9 +93,8 @@ fn a_message_that_never_comes_ends_with_the_deadline() {
     serves_others(&server);
 }
 
-#[test]
-fn more_headers_than_allowed_are_refused() {
-    let (server, _folder) = start(&[]);
+fn more_headers_than_allowed_are_refused(place: &Place) {
+    let server = place.serve(&[]);
     let mut raw = Raw::greeted(&server);
     raw.open(1, &[("x-large", &"x".repeat(64 << 10))], true);
     let answer = raw.until(HEADERS);
@@ -99,9 +102,8 @@ fn more_headers_than_allowed_are_refused() {
     serves_others(&server);
 }
 
-#[test]
-fn a_flood_of_resets_ends_the_connection() {
-    let (server, _folder) = start(&[]);
+fn a_flood_of_resets_ends_the_connection(place: &Place) {
+    let server = place.serve(&[]);
     let mut raw = Raw::greeted(&server);
     for n in 0..20_000u32 {
         raw.open(2 * n + 1, &[], false);
@@ -112,12 +114,9 @@ fn a_flood_of_resets_ends_the_connection() {
 }
 
 /// What callers do to their connections is not the operator's business, but for what helps to set a caller up.
-#[test]
-fn the_log_tells_of_strangers_and_not_of_resets() {
-    let folder = tempfile::tempdir().unwrap();
+fn the_log_tells_of_strangers_and_not_of_resets(place: &Place) {
     let log = tempfile::NamedTempFile::new().unwrap();
-    let store = format!("embedded:{}", folder.path().join("store").display());
-    let mut command = server::polynym(&["serve", "--listen", "127.0.0.1:0", "--store", &store]);
+    let mut command = server::polynym(&["serve", "--listen", "127.0.0.1:0", "--store", &place.store]);
     let server = Server::start_with(command.stderr(log.reopen().unwrap()), &[]);
     let mut raw = Raw::greeted(&server);
     for n in 0..2_000u32 {
@@ -137,9 +136,8 @@ fn the_log_tells_of_strangers_and_not_of_resets() {
     assert!(!log.contains("reset"), "{log}");
 }
 
-#[test]
-fn a_message_that_claims_to_be_huge_is_refused_at_its_first_bytes() {
-    let (server, _folder) = start(&[]);
+fn a_message_that_claims_to_be_huge_is_refused_at_its_first_bytes(place: &Place) {
+    let server = place.serve(&[]);
     let mut raw = Raw::greeted(&server);
     raw.open(1, &[], false);
     raw.send(DATA, 0, 1, &[0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3]);
@@ -147,9 +145,8 @@ fn a_message_that_claims_to_be_huge_is_refused_at_its_first_bytes() {
     serves_others(&server);
 }
 
-#[test]
-fn random_frames_do_no_harm() {
-    let (server, _folder) = start(&[]);
+fn random_frames_do_no_harm(place: &Place) {
+    let server = place.serve(&[]);
     let mut random = 0x2545_f491_4f6c_dd1du64;
     for _ in 0..200 {
         let mut raw = Raw::greeted(&server);

@@ -84,3 +84,58 @@ impl<C> Drop for Together<C> {
         drop(take(&mut *self.begin.begun()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::time::Duration;
+
+    use tokio::sync::oneshot;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// A connection that never ends, and what begins its calls.
+    fn connection(spread: bool) -> (Together<impl Future<Output = ()>>, Begin) {
+        let begin = Begin::new(spread);
+        (Together::new(pending(), begin.clone()), begin)
+    }
+
+    #[tokio::test]
+    async fn calls_go_on_with_their_connection_and_may_begin_others() {
+        let (together, begin) = connection(false);
+        let (done, outcome) = oneshot::channel();
+        let others = begin.clone();
+        begin.execute(async move {
+            tokio::task::yield_now().await;
+            others.execute(async { done.send(()).unwrap() });
+        });
+        tokio::select! {
+            () = together => panic!("the connection has ended"),
+            outcome = outcome => outcome.unwrap(),
+        }
+    }
+
+    #[tokio::test]
+    async fn calls_end_with_their_connection() {
+        let (mut together, begin) = connection(false);
+        let (taken_on, waited_for) = oneshot::channel::<()>();
+        begin.execute(async { drop((pending::<()>().await, taken_on)) });
+        assert!(timeout(Duration::ZERO, &mut together).await.is_err());
+        let (never_taken_on, never_begun) = oneshot::channel::<()>();
+        let own = begin.clone();
+        begin.execute(async { drop((own, never_taken_on)) });
+        drop((together, begin));
+        assert!(waited_for.await.is_err());
+        assert!(never_begun.await.is_err());
+    }
+
+    #[tokio::test]
+    async fn calls_that_are_spread_go_on_by_themselves() {
+        let (together, begin) = connection(true);
+        let (done, outcome) = oneshot::channel();
+        begin.execute(async { done.send(()).unwrap() });
+        outcome.await.unwrap();
+        drop(together);
+    }
+}

@@ -13,9 +13,10 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
+use super::place::{Place, in_each_place};
+use crate::block_on;
 use crate::calls::{Client, email, handle, identity};
 use crate::status::{Told, told};
-use crate::{block_on, start};
 
 const RESOLVE: &str = "/polynym.v1.DirectoryService/ResolveIdentity";
 const CREATE: &str = "/polynym.v1.RegistryService/CreateUser";
@@ -79,17 +80,24 @@ impl Http {
 }
 
 /// Runs a test against a server of its own.
-fn with_http<F: Future<Output = ()>>(test: impl FnOnce(Http, Client) -> F) {
-    let (server, _folder) = start(&[]);
+fn with_http<F: Future<Output = ()>>(place: &Place, test: impl FnOnce(Http, Client) -> F) {
+    let server = place.serve(&[]);
     block_on(async {
         let channel = Channel::from_shared(server.url.clone()).unwrap().connect().await.unwrap();
         test(Http(channel), Client::connect(&server.url).await).await;
     });
 }
 
-#[test]
-fn malformed_messages_are_the_callers_fault() {
-    with_http(async |mut http: Http, _| {
+in_each_place! {
+    malformed_messages_are_the_callers_fault
+    what_is_not_served_is_told_with_a_reason
+    deadlines_and_headers_have_a_form_and_a_size
+    only_grpc_is_a_call
+    fields_out_of_range_are_named
+}
+
+fn malformed_messages_are_the_callers_fault(place: &Place) {
+    with_http(place, async |mut http: Http, _| {
         let invalid = || Told::new(Code::InvalidArgument, "MESSAGE_INVALID");
         let whole = joe();
         let two = [&whole[..], &whole].concat();
@@ -116,9 +124,8 @@ fn malformed_messages_are_the_callers_fault() {
     });
 }
 
-#[test]
-fn what_is_not_served_is_told_with_a_reason() {
-    with_http(async |mut http: Http, _| {
+fn what_is_not_served_is_told_with_a_reason(place: &Place) {
+    with_http(place, async |mut http: Http, _| {
         let unknown = |reason| Told::new(Code::Unimplemented, reason);
         for path in ["/polynym.v1.DirectoryService/Nope", "/polynym.v1.RegistryService/", "/grpc.health.v1.Health/Nope"]
         {
@@ -141,9 +148,8 @@ fn what_is_not_served_is_told_with_a_reason() {
     });
 }
 
-#[test]
-fn deadlines_and_headers_have_a_form_and_a_size() {
-    with_http(async |mut http: Http, _| {
+fn deadlines_and_headers_have_a_form_and_a_size(place: &Place) {
+    with_http(place, async |mut http: Http, _| {
         for timeout in ["", "abc", "-1S", "1.5S", "1", "999999999H"] {
             let told = http.refused(RESOLVE, &[("grpc-timeout", timeout)], &joe()).await;
             assert_eq!(told, Told::new(Code::InvalidArgument, "TIMEOUT_INVALID"), "{timeout:?}");
@@ -160,9 +166,8 @@ fn deadlines_and_headers_have_a_form_and_a_size() {
 }
 
 /// What a page in a browser can send to another site without being asked for leave.
-#[test]
-fn only_grpc_is_a_call() {
-    with_http(async |mut http: Http, mut client| {
+fn only_grpc_is_a_call(place: &Place) {
+    with_http(place, async |mut http: Http, mut client| {
         let user = v1::User { identities: vec![identity(handle("mallory"))], ..Default::default() };
         let create = framed(&v1::CreateUserRequest { user: Some(user), ..Default::default() }.encode_to_vec());
         for method in ["GET", "PUT", "OPTIONS", "HEAD"] {
@@ -184,9 +189,8 @@ fn only_grpc_is_a_call() {
     });
 }
 
-#[test]
-fn fields_out_of_range_are_named() {
-    with_http(async |_, mut client: Client| {
+fn fields_out_of_range_are_named(place: &Place) {
+    with_http(place, async |_, mut client: Client| {
         for (seconds, nanos) in [(-1, 0), (0, -1), (1 << 62, 0), (315_576_000_001, 0), (0, 1_000_000_000)] {
             let max_staleness = Some(prost_types::Duration { seconds, nanos });
             let identifier = Some(email("joe@example.com"));

@@ -4,17 +4,23 @@ use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
+use super::place::{Place, in_each_place};
 use super::raw::{DATA, Raw};
 use crate::status::{Told, told};
-use crate::{block_on, serves_others, start};
+use crate::{block_on, serves_others};
 
 async fn health(url: &str) -> HealthClient<Channel> {
     HealthClient::new(Channel::from_shared(url.to_owned()).unwrap().connect().await.unwrap())
 }
 
-#[test]
-fn messages_that_have_only_begun_take_nobodys_place() {
-    let (server, _folder) = start(&["--max-calls", "2"]);
+in_each_place! {
+    messages_that_have_only_begun_take_nobodys_place
+    a_message_in_many_pieces_is_put_together
+    those_who_watch_health_take_nobodys_place
+}
+
+fn messages_that_have_only_begun_take_nobodys_place(place: &Place) {
+    let server = place.serve(&["--max-calls", "2"]);
     let mut slow: Vec<_> = (0..3).map(|_| Raw::greeted(&server)).collect();
     for raw in &mut slow {
         for n in 0..50 {
@@ -26,9 +32,8 @@ fn messages_that_have_only_begun_take_nobodys_place() {
     block_on(async { health(&server.url).await.check(HealthCheckRequest::default()).await.unwrap() });
 }
 
-#[test]
-fn a_message_in_many_pieces_is_put_together() {
-    let (server, _folder) = start(&[]);
+fn a_message_in_many_pieces_is_put_together(place: &Place) {
+    let server = place.serve(&[]);
     let mut raw = Raw::greeted(&server);
     raw.open(1, &[], false);
     let message = [&[0, 0, 0, 0, 6, 0x12, 4, 0x12, 2][..], b"jo"].concat();
@@ -39,9 +44,8 @@ fn a_message_in_many_pieces_is_put_together() {
     raw.until(super::raw::HEADERS).expect("an answer");
 }
 
-#[test]
-fn those_who_watch_health_take_nobodys_place() {
-    let (server, _folder) = start(&["--max-calls", "2"]);
+fn those_who_watch_health_take_nobodys_place(place: &Place) {
+    let server = place.serve(&["--max-calls", "2"]);
     block_on(async {
         let mut watching = Vec::new();
         for _ in 0..4 {

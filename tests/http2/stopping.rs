@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use polynym::proto::v1;
 
+use super::place::{Place, in_each_place};
 use super::raw::{HEADERS, Raw};
 use crate::calls::{handle, identity};
 use crate::server::{Server, polynym};
@@ -11,11 +12,9 @@ use crate::server::{Server, polynym};
 const CREATE: &str = "/polynym.v1.RegistryService/CreateUser";
 
 /// Stops a server once a connection is as `prepare` leaves it; tells how long that took, and what the log says.
-fn stop(drain: &str, prepare: impl FnOnce(&mut Raw)) -> (Duration, String) {
-    let folder = tempfile::tempdir().unwrap();
+fn stop(place: &Place, drain: &str, prepare: impl FnOnce(&mut Raw)) -> (Duration, String) {
     let log = tempfile::NamedTempFile::new().unwrap();
-    let store = format!("embedded:{}", folder.path().join("store").display());
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", &store, "--drain", drain];
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", &place.store, "--drain", drain];
     let mut command = polynym(&arguments);
     let server = Server::start_with(command.stderr(log.reopen().unwrap()), &[]);
     let mut raw = Raw::with_window(&server, 0);
@@ -26,16 +25,20 @@ fn stop(drain: &str, prepare: impl FnOnce(&mut Raw)) -> (Duration, String) {
     (start.elapsed(), std::fs::read_to_string(log.path()).unwrap())
 }
 
-#[test]
-fn a_peer_without_calls_that_never_says_goodbye_is_not_waited_for() {
-    let (took, log) = stop("10s", |_| std::thread::sleep(Duration::from_millis(200)));
+in_each_place! {
+    a_peer_without_calls_that_never_says_goodbye_is_not_waited_for
+    a_peer_that_watches_health_is_not_waited_for
+    a_call_whose_answer_is_not_taken_is_waited_for_and_told
+}
+
+fn a_peer_without_calls_that_never_says_goodbye_is_not_waited_for(place: &Place) {
+    let (took, log) = stop(place, "10s", |_| std::thread::sleep(Duration::from_millis(200)));
     assert!(took < Duration::from_secs(4), "{took:?}");
     assert!(!log.contains("in time"), "{log}");
 }
 
-#[test]
-fn a_peer_that_watches_health_is_not_waited_for() {
-    let (took, log) = stop("10s", |raw| {
+fn a_peer_that_watches_health_is_not_waited_for(place: &Place) {
+    let (took, log) = stop(place, "10s", |raw| {
         raw.ask(1, "/grpc.health.v1.Health/Watch", &tonic_health::pb::HealthCheckRequest::default());
         raw.until(HEADERS).unwrap();
     });
@@ -43,9 +46,8 @@ fn a_peer_that_watches_health_is_not_waited_for() {
     assert!(!log.contains("in time"), "{log}");
 }
 
-#[test]
-fn a_call_whose_answer_is_not_taken_is_waited_for_and_told() {
-    let (took, log) = stop("2s", |raw| {
+fn a_call_whose_answer_is_not_taken_is_waited_for_and_told(place: &Place) {
+    let (took, log) = stop(place, "2s", |raw| {
         let user = v1::User { identities: vec![identity(handle("joe"))], ..Default::default() };
         raw.ask(1, CREATE, &v1::CreateUserRequest { user: Some(user), ..Default::default() });
         raw.until(HEADERS).unwrap();

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use polynym::proto::v1;
 
+use super::place::{Place, in_each_place};
 use super::raw::{END, Frame, HEADERS, Raw};
 use crate::calls::{Client, handle, identity};
-use crate::{block_on, serves_others, start};
+use crate::{block_on, serves_others};
 
 const BATCH: &str = "/polynym.v1.DirectoryService/BatchGetUsers";
 const MEBI: usize = 1 << 20;
@@ -29,8 +30,8 @@ async fn large(url: &str) -> String {
 
 /// Asks for 100 answers of nearly 4 MiB each over a connection with this window, and does not read them until the server
 /// has had enough. Tells what was sent before the connection ended.
-fn ask_and_wait(window: u32) -> Vec<Frame> {
-    let (server, _folder) = start(&["--call-timeout", "3s"]);
+fn ask_and_wait(place: &Place, window: u32) -> Vec<Frame> {
+    let server = place.serve(&["--call-timeout", "3s"]);
     let user_id = block_on(large(&server.url));
     let request = v1::BatchGetUsersRequest { user_ids: vec![user_id; 9], ..Default::default() };
     let before = server.memory();
@@ -55,9 +56,14 @@ fn ask_and_wait(window: u32) -> Vec<Frame> {
     std::iter::from_fn(|| raw.next()).collect()
 }
 
-#[test]
-fn answers_for_which_there_is_no_window() {
-    let frames = ask_and_wait(0);
+in_each_place! {
+    answers_for_which_there_is_no_window
+    answers_that_stay_in_the_socket
+    a_client_that_reads_keeps_its_connection
+}
+
+fn answers_for_which_there_is_no_window(place: &Place) {
+    let frames = ask_and_wait(place, 0);
     let headers = |end: u8| {
         let headers = frames.iter().filter(move |frame| frame.kind == HEADERS && frame.flags & END == end);
         headers.map(|frame| frame.stream).collect::<BTreeSet<_>>()
@@ -68,15 +74,13 @@ fn answers_for_which_there_is_no_window() {
     assert!(begun.intersection(&ended).count() > 0, "others are refused in their place");
 }
 
-#[test]
-fn answers_that_stay_in_the_socket() {
-    let bytes: usize = ask_and_wait(0x7fff_ffff).iter().map(|frame| frame.payload.len()).sum();
+fn answers_that_stay_in_the_socket(place: &Place) {
+    let bytes: usize = ask_and_wait(place, 0x7fff_ffff).iter().map(|frame| frame.payload.len()).sum();
     assert!(bytes < 64 * MEBI, "{} MiB were sent before the connection ended", bytes / MEBI);
 }
 
-#[test]
-fn a_client_that_reads_keeps_its_connection() {
-    let (server, _folder) = start(&["--call-timeout", "500ms"]);
+fn a_client_that_reads_keeps_its_connection(place: &Place) {
+    let server = place.serve(&["--call-timeout", "500ms"]);
     block_on(async {
         let user_id = large(&server.url).await;
         let mut client = Client::connect(&server.url).await;

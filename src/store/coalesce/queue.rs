@@ -184,10 +184,10 @@ impl<G: Group> Slot<G> {
             // Before the answers: who has the last one may close the store, which this must not keep open.
             let slot = self.reopen();
             batch.answer(outcome);
-            // Others have the thread first, among them those who were answered: what they ask at once goes along.
-            tokio::task::yield_now().await;
             let Some(slot) = slot else { return };
             self = slot;
+            // Others have the thread first, among them those who were answered: what they ask at once goes along.
+            tokio::task::yield_now().await;
         }
     }
 
