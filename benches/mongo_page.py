@@ -137,7 +137,7 @@ Each figure is the median of {rounds} rounds in which what is compared took turn
 round. Every answer was checked: none was wrong, none failed.{caution}
 
 - **Behind the server**: {users:,} users of three identities each in a replica set of one member with {cache} GiB of cache,
-  loaded through the API in {load:.0f} s. The client, `polynym bench`, is a process of its own, uses four connections and
+  loaded through the API{load}. The client, `polynym bench`, is a process of its own, uses four connections and
   picks users at random, {duration:g} s for each figure after {warmup:g} s of warming up. *Coalesced* is how the server runs
   unless told otherwise, *two finds* is `serve --coalesce off`, *no-op* is `grpc.health.v1.Health/Check` on the first.
 - **Without a server**: the store in the process of the callers, `cargo bench --bench mongo`, beside what one would do
@@ -247,9 +247,10 @@ def page(options, polynym, data, figures):
         machine=machine,
         cores=machine.split("(")[0].strip("- \n"),
         caution=CAUTION if server_data["quick"] else "",
-        load=server.figures["load"][0],
+        load="".join(f" in {seconds:.0f} s" for seconds in server.figures.get("load", [])),
         **{name: server_data[name] for name in ("users", "rounds", "duration", "warmup", "cache")},
-        **{f"driver_{name}": driver_data[name] for name in ("users", "rounds", "seconds")},
+        **{f"driver_{name}": driver_data[name] for name in ("users", "seconds")},
+        driver_rounds=" to ".join(map(str, sorted({len(rate["per_second"]) for rate in driver_data["rates"]}))),
         goals=pages.goals(goals(server, driver)),
         throughput=by_concurrency(server, [*fields, ("batches of 100", "batch", "identifiers_per_second")]),
         latency=by_concurrency(server, latencies),

@@ -12,9 +12,12 @@ is there.
   wrong or failed answer ends the run. Two servers take turns, one that sends look-ups together and one that does not.
 - driver: `cargo bench --bench mongo`, the store beside what one would do without it, in one process.
 
-TMPDIR says where the databases lie; some 6 GB with 1,000,000 users.
+Loading takes the server a quarter of an hour. --store names a MongoDB that keeps what was loaded, so that the next run
+need not; it is used as it is, and must be a replica set of one member with 4 GiB of cache, as the one that is started
+otherwise. TMPDIR says where the databases lie; some 6 GB with 1,000,000 users.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -45,7 +48,7 @@ class ReplicaSet:
         self.store = ready.split()[1]
 
     def __enter__(self):
-        return self
+        return self.store
 
     def __exit__(self, *_):
         os.killpg(self.process.pid, signal.SIGTERM)
@@ -54,14 +57,18 @@ class ReplicaSet:
 
 def measure_server(options, polynym):
     """Figures of calls to the server."""
-    with tempfile.TemporaryDirectory(prefix="polynym-benchmarks-") as folder, ReplicaSet(options) as mongod:
-        run = Run(options, folder, polynym, mongod.store)
+    mongod = contextlib.nullcontext(options.store) if options.store else ReplicaSet(options)
+    with tempfile.TemporaryDirectory(prefix="polynym-benchmarks-") as folder, mongod as store:
+        run = Run(options, folder, polynym, store)
         subprocess.run([polynym, "store", "init", "--store", run.store], check=True, stdout=sys.stderr)
         with Server(run, "--coalesce", "on") as on, Server(run, "--coalesce", "off") as off:
             load(run, on)
+            # What a write leaves to be done later must not be paid for by the look-ups of the next round.
             for round_number in range(options.rounds):
-                say(f"server, round {round_number + 1}")
-                measure_reads(run, on, off)
+                say(f"server, look-ups, round {round_number + 1}")
+                measure_reads(run, on, off, backwards=round_number % 2)
+            for round_number in range(options.rounds):
+                say(f"server, writes, round {round_number + 1}")
                 measure_writes(run, on)
     return run
 
@@ -70,15 +77,16 @@ def load(run, server):
     say(f"loading {run.options.users:,} users")
     start = time.monotonic()
     run.bench(server, "resolve", 1, duration=1, warmup=0)
-    run.note("load", time.monotonic() - start)
+    if not run.options.store:
+        run.note("load", time.monotonic() - start)
 
 
-def measure_reads(run, on, off):
+def measure_reads(run, on, off, backwards):
+    """Every second round goes backwards: what follows something lighter would always have the worse place."""
+    turns = [(on, "no-op", "health"), (on, "coalesced", "resolve"), (off, "two finds", "resolve"), (on, "batch", "batch")]
     for concurrency in CONCURRENCIES:
-        run.measure(on, "no-op", "health", concurrency)
-        run.measure(on, "coalesced", "resolve", concurrency)
-        run.measure(off, "two finds", "resolve", concurrency)
-        run.measure(on, "batch", "batch", concurrency)
+        for server, name, mode in reversed(turns) if backwards else turns:
+            run.measure(server, name, mode, concurrency)
 
 
 def measure_writes(run, on):
@@ -88,17 +96,36 @@ def measure_writes(run, on):
 
 
 def measure_driver(options, path):
-    """Has the program write figures of what happens below the server."""
+    """Figures of what happens below the server: of all, or of some beside those that are kept of the others."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        run_driver(options, file.name)
+        measured = json.loads(Path(file.name).read_text())
+    if options.comparisons:
+        measured = {**json.loads(path.read_text()), "rates": merged(path, measured["rates"])}
+    path.write_text(json.dumps(measured))
+
+
+def merged(path, rates):
+    """The kept rates, but for those that were measured again."""
+    again = {rate["comparison"] for rate in rates}
+    return [rate for rate in json.loads(path.read_text())["rates"] if rate["comparison"] not in again] + rates
+
+
+def run_driver(options, path):
     command = ["cargo", "bench", "--profile", options.profile, "--bench", "mongo", "--", "--json", path]
     command += ["--users", options.users, "--rounds", options.rounds, "--duration", options.driver_duration]
     command += ["--quick"] if options.quick else []
+    command += ["--only", options.comparisons] if options.comparisons else []
     subprocess.run([str(part) for part in command], cwd=ROOT, check=True, stdout=sys.stderr)
 
 
 def main():
     parser = arguments(__doc__)
     parser.add_argument("--driver-duration", type=float, default=3, help="seconds of one measurement without a server")
+    parser.add_argument("--store", metavar="URI", help="a MongoDB for the server's part, such as mongodb://127.0.0.1/bench")
     parser.add_argument("--only", choices=PARTS, help="measure this part, and take the other from what is kept")
+    some = "of the driver's part only these, with commas: lookup, scatter, writes"
+    parser.add_argument("--comparisons", metavar="NAMES", help=some)
     parser.add_argument("--data", type=Path, default=ROOT / "target" / "benchmarks-mongodb", help="where figures are kept")
     options = parse(parser, quick_users=2_000)
     polynym = build(options.profile)
