@@ -96,27 +96,22 @@ def measure_writes(run, on):
 
 
 def measure_driver(options, path):
-    """Figures of what happens below the server: of all, or of some beside those that are kept of the others."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        run_driver(options, file.name)
-        measured = json.loads(Path(file.name).read_text())
-    if options.comparisons:
-        measured = {**json.loads(path.read_text()), "rates": merged(path, measured["rates"])}
-    path.write_text(json.dumps(measured))
-
-
-def merged(path, rates):
-    """The kept rates, but for those that were measured again."""
-    again = {rate["comparison"] for rate in rates}
-    return [rate for rate in json.loads(path.read_text())["rates"] if rate["comparison"] not in again] + rates
-
-
-def run_driver(options, path):
+    """Has the program write figures of what happens below the server: of all, or of some beside those that are kept."""
+    kept = json.loads(path.read_text()) if options.comparisons else None
     command = ["cargo", "bench", "--profile", options.profile, "--bench", "mongo", "--", "--json", path]
     command += ["--users", options.users, "--rounds", options.rounds, "--duration", options.driver_duration]
     command += ["--quick"] if options.quick else []
     command += ["--only", options.comparisons] if options.comparisons else []
     subprocess.run([str(part) for part in command], cwd=ROOT, check=True, stdout=sys.stderr)
+    if kept:
+        path.write_text(json.dumps(merged(kept, json.loads(path.read_text()))))
+
+
+def merged(kept, measured):
+    """What is kept, with the rates of the comparisons that were measured again in place of theirs."""
+    again = {rate["comparison"] for rate in measured["rates"]}
+    others = [rate for rate in kept["rates"] if rate["comparison"] not in again]
+    return {**kept, "rates": others + measured["rates"]}
 
 
 def main():

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
 
-use crate::server::{Server, polynym};
+use crate::server::Server;
 use crate::{block_on, servers};
 
 /// An empty store.
@@ -24,9 +24,11 @@ impl Place {
     pub fn mongo() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let database = format!("http2_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let store = block_on(servers::one_member()).uri(&database, "");
-        let init = polynym(&["store", "init", "--store", &store]).output().unwrap();
-        assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));
+        let store = block_on(async {
+            let store = servers::one_member().await.uri(&database, "");
+            servers::make(store.clone()).await;
+            store
+        });
         Self { store, _folder: None }
     }
 
