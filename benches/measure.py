@@ -91,7 +91,7 @@ class Run(Measured):
         self.log.seek(0)
         return self.log.read()[-4000:]
 
-    def bench_command(self, server, mode, concurrency, duration=None, warmup=None):
+    def bench_command(self, server, mode, concurrency, duration=None, warmup=None, loaded=True):
         options = self.options
         flags = {
             "--server": server.address,
@@ -101,10 +101,11 @@ class Run(Measured):
             "--users": options.users,
             "--batch": 100,
         }
-        return [self.polynym, "bench", mode, "--json", *(str(part) for flag in flags.items() for part in flag)]
+        flags = [str(part) for flag in flags.items() for part in flag]
+        return [self.polynym, "bench", mode, "--json", *flags, *(["--loaded"] if loaded else [])]
 
-    def bench(self, server, mode, concurrency, **times):
-        command = self.bench_command(server, mode, concurrency, **times)
+    def bench(self, server, mode, concurrency, **more):
+        command = self.bench_command(server, mode, concurrency, **more)
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
         report = json.loads(done.stdout) if done.returncode == 0 else {}
         if not report or report["errors"] or report["wrong"]:

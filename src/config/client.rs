@@ -39,6 +39,8 @@ pub struct Bench {
     pub warmup: Duration,
     /// How many users there shall be.
     pub users: usize,
+    /// Whether to take it that they are there.
+    pub loaded: bool,
     /// How many identifiers one batch has.
     pub batch: usize,
 }
@@ -64,6 +66,12 @@ const USERS: Setting = Setting {
     value: "N",
     default: "10000",
     help: "Users, always the same for the same N; those that are missing are loaded first",
+};
+const LOADED: Setting = Setting {
+    name: "loaded",
+    value: "",
+    default: "false",
+    help: "Take it that the users are there, and do not look first; `link` looks all the same",
 };
 const BATCH: Setting = Setting { name: "batch", value: "N", default: "100", help: "Identifiers in one batch" };
 
@@ -94,7 +102,7 @@ impl Resolve for Output {
 impl Resolve for Bench {
     fn settings() -> Vec<&'static Setting> {
         let mut settings = Client::settings();
-        settings.extend([&CONNECTIONS, &CONCURRENCY, &DURATION, &WARMUP, &USERS, &BATCH]);
+        settings.extend([&CONNECTIONS, &CONCURRENCY, &DURATION, &WARMUP, &USERS, &LOADED, &BATCH]);
         settings
     }
 
@@ -105,6 +113,7 @@ impl Resolve for Bench {
         let duration = values.get(&DURATION, parse::positive);
         let warmup = values.get(&WARMUP, parse::duration);
         let users = values.get(&USERS, parse::count(1..=1_000_000_000));
+        let loaded = values.switch(&LOADED);
         let batch = values.get(&BATCH, parse::count(1..=100_000));
         Some(Self {
             client: client?,
@@ -113,6 +122,7 @@ impl Resolve for Bench {
             duration: duration?,
             warmup: warmup?,
             users: users?,
+            loaded: loaded?,
             batch: batch?,
         })
     }

@@ -57,6 +57,15 @@ fn what_is_loaded_is_the_same_for_all_numbers_and_left_alone() {
 }
 
 #[test]
+fn told_that_users_are_there_it_does_not_load_them() {
+    let (server, _folder) = server();
+    let told = |mode: &str| server.run(&[&["bench", mode, "--loaded", "--users", "20"], &QUICK[..]].concat());
+    assert_fails(&told("resolve"), 1, &["nobody owns"]);
+    assert!(told("link").status.success(), "links are of users whose ids it looks for");
+    assert!(told("resolve").status.success());
+}
+
+#[test]
 fn users_that_are_not_as_they_were_loaded_are_found_out() {
     let (server, _folder) = server();
     bench(&server, "resolve", &["--users", "20"]);

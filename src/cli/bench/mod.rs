@@ -72,22 +72,22 @@ pub async fn run(command: Run) -> Result<(), Failure> {
     // What is no server of this program is better told once than counted.
     let first = timeout(settings.client.timeout, Health(caller(0)).call()).await;
     first.unwrap_or_else(|late| Err(Status::deadline_exceeded(late.to_string())))?;
+    let needs_users = match command.mode {
+        Mode::Health | Mode::Create => false,
+        Mode::Resolve | Mode::Batch => !settings.loaded,
+        Mode::Link => true,
+    };
+    let ids = if needs_users { load::ensure(users, &caller).await? } else { Vec::new() };
     let (tally, measured) = match command.mode {
         Mode::Health => measure(&settings, |n| Health(caller(n))).await,
         Mode::Create => {
             let run = people::new_run();
             measure(&settings, |n| Create::new(caller(n), run + n as u64, step)).await
         }
-        Mode::Resolve => {
-            load::ensure(users, &caller).await?;
-            measure(&settings, |n| Resolve::new(caller(n), users)).await
-        }
-        Mode::Batch => {
-            load::ensure(users, &caller).await?;
-            measure(&settings, |n| Batch::new(caller(n), users, settings.batch)).await
-        }
+        Mode::Resolve => measure(&settings, |n| Resolve::new(caller(n), users)).await,
+        Mode::Batch => measure(&settings, |n| Batch::new(caller(n), users, settings.batch)).await,
         Mode::Link => {
-            let ids = Arc::new(load::ensure(users, &caller).await?);
+            let ids = Arc::new(ids);
             let run = people::new_run();
             measure(&settings, |n| Link::new(caller(n), ids.clone(), run + n as u64, step)).await
         }
