@@ -60,7 +60,7 @@ fn what_is_loaded_is_the_same_for_all_numbers_and_left_alone() {
 fn told_that_users_are_there_it_does_not_load_them() {
     let (server, _folder) = server();
     let told = |mode: &str| server.run(&[&["bench", mode, "--loaded", "--users", "20"], &QUICK[..]].concat());
-    assert_fails(&told("resolve"), 1, &["nobody owns"]);
+    assert_fails(&told("resolve"), 1, &["answers were wrong: the users are not there"]);
     assert!(told("link").status.success(), "links are of users whose ids it looks for");
     assert!(told("resolve").status.success());
 }

@@ -70,10 +70,10 @@ impl Tally {
             eprintln!("{} errors, the first: {}", self.errors, printable(error));
         }
         match (self.wrong, self.errors, self.latencies.len()) {
-            (_, _, 0) => failed("no call succeeded".to_owned()),
+            (0, _, 0) => failed("no call succeeded".to_owned()),
             (0, 0, _) => Ok(()),
             (0, errors, _) => failed(format!("{errors} calls failed")),
-            (wrong, _, _) => failed(format!("{wrong} answers were wrong")),
+            (wrong, ..) => failed(format!("{wrong} answers were wrong: the users are not there as this loads them")),
         }
     }
 }
