@@ -112,6 +112,10 @@ class Run(Measured):
             sys.exit(f"{' '.join(command)} failed: {report}; the server's log:\n{self.read_log()}")
         return report
 
+    def warm(self, server):
+        """Makes sure that all users are there, which reads each of them: what has room in a cache is in it then."""
+        self.bench(server, "resolve", 1, duration=1, warmup=0, loaded=False)
+
     def measure(self, server, name, mode, concurrency):
         report = self.bench(server, mode, concurrency)
         self.calls.setdefault((name, concurrency), []).append(report)

@@ -76,7 +76,7 @@ def measure_server(options, polynym):
 def load(run, server):
     say(f"loading {run.options.users:,} users")
     start = time.monotonic()
-    run.bench(server, "resolve", 1, duration=1, warmup=0, loaded=False)
+    run.warm(server)
     if not run.options.store:
         run.note("load", time.monotonic() - start)
 

@@ -34,18 +34,13 @@ def load(run):
     say(f"loading {run.options.users:,} users")
     start = time.monotonic()
     with Server(run, "--cache", f"{run.options.cache}MiB") as server:
-        warm(run, server)
+        run.warm(server)
     run.note("load", time.monotonic() - start)
-
-
-def warm(run, server):
-    """Makes sure that all users are there, which reads each of them: what has room in the cache is in it then."""
-    run.bench(server, "resolve", 1, duration=1, warmup=0, loaded=False)
 
 
 def measure_reads(run):
     with Server(run, "--cache", f"{run.options.cache}MiB") as server:
-        warm(run, server)
+        run.warm(server)
         for round_number in range(run.options.rounds):
             say(f"reads, round {round_number + 1}")
             for concurrency in CONCURRENCIES:
@@ -58,7 +53,7 @@ def measure_caches(run):
     """Memory and speed with less cache than the store has pages."""
     for cache in (SMALL_CACHE, DEFAULT_CACHE):
         with Server(run, "--cache", f"{cache}MiB") as server:
-            warm(run, server)
+            run.warm(server)
             for _ in range(run.options.rounds):
                 for mode in ("health", "resolve"):
                     run.measure(server, f"{mode}, {cache} MiB", mode, 64)

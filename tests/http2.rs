@@ -115,9 +115,7 @@ fn a_flood_of_resets_ends_the_connection(place: &Place) {
 
 /// What callers do to their connections is not the operator's business, but for what helps to set a caller up.
 fn the_log_tells_of_strangers_and_not_of_resets(place: &Place) {
-    let log = tempfile::NamedTempFile::new().unwrap();
-    let mut command = server::polynym(&["serve", "--listen", "127.0.0.1:0", "--store", &place.store]);
-    let server = Server::start_with(command.stderr(log.reopen().unwrap()), &[]);
+    let (server, log) = place.serve_logged(&[]);
     let mut raw = Raw::greeted(&server);
     for n in 0..2_000u32 {
         raw.open(2 * n + 1, &[], false);

@@ -1,16 +1,15 @@
 //! Where a server keeps its users: the calls of a connection have tasks of their own with the embedded store, and stay on
 //! the connection's with MongoDB.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use tempfile::{NamedTempFile, TempDir};
 
-use tempfile::TempDir;
-
-use crate::server::Server;
-use crate::{block_on, servers};
+use crate::block_on;
+use crate::server::{Server, polynym};
+use crate::servers::{self, Databases};
 
 /// An empty store.
 pub struct Place {
-    pub store: String,
+    store: String,
     _folder: Option<TempDir>,
 }
 
@@ -22,12 +21,9 @@ impl Place {
     }
 
     pub fn mongo() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let database = format!("http2_{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let store = block_on(async {
-            let store = servers::one_member().await.uri(&database, "");
-            servers::make(store.clone()).await;
-            store
+            let databases = Databases::of_set(servers::one_member().await, "");
+            databases.uri(databases.place().name().await)
         });
         Self { store, _folder: None }
     }
@@ -35,6 +31,13 @@ impl Place {
     /// A server there.
     pub fn serve(&self, arguments: &[&str]) -> Server {
         Server::start(&[&["--store", &self.store], arguments].concat())
+    }
+
+    /// A server there that tells as much as it does by itself, and where it tells that.
+    pub fn serve_logged(&self, arguments: &[&str]) -> (Server, NamedTempFile) {
+        let log = NamedTempFile::new().unwrap();
+        let mut command = polynym(&["serve", "--listen", "127.0.0.1:0", "--store", &self.store]);
+        (Server::start_with(command.stderr(log.reopen().unwrap()), arguments), log)
     }
 }
 

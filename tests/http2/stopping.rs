@@ -7,16 +7,12 @@ use polynym::proto::v1;
 use super::place::{Place, in_each_place};
 use super::raw::{HEADERS, Raw};
 use crate::calls::{handle, identity};
-use crate::server::{Server, polynym};
 
 const CREATE: &str = "/polynym.v1.RegistryService/CreateUser";
 
 /// Stops a server once a connection is as `prepare` leaves it; tells how long that took, and what the log says.
 fn stop(place: &Place, drain: &str, prepare: impl FnOnce(&mut Raw)) -> (Duration, String) {
-    let log = tempfile::NamedTempFile::new().unwrap();
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", &place.store, "--drain", drain];
-    let mut command = polynym(&arguments);
-    let server = Server::start_with(command.stderr(log.reopen().unwrap()), &[]);
+    let (server, log) = place.serve_logged(&["--drain", drain]);
     let mut raw = Raw::with_window(&server, 0);
     prepare(&mut raw);
     let start = Instant::now();

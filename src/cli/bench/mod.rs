@@ -72,12 +72,9 @@ pub async fn run(command: Run) -> Result<(), Failure> {
     // What is no server of this program is better told once than counted.
     let first = timeout(settings.client.timeout, Health(caller(0)).call()).await;
     first.unwrap_or_else(|late| Err(Status::deadline_exceeded(late.to_string())))?;
-    let needs_users = match command.mode {
-        Mode::Health | Mode::Create => false,
-        Mode::Resolve | Mode::Batch => !settings.loaded,
-        Mode::Link => true,
-    };
-    let ids = if needs_users { load::ensure(users, &caller).await? } else { Vec::new() };
+    if matches!(command.mode, Mode::Resolve | Mode::Batch) && !settings.loaded {
+        load::ensure(users, &caller).await?;
+    }
     let (tally, measured) = match command.mode {
         Mode::Health => measure(&settings, |n| Health(caller(n))).await,
         Mode::Create => {
@@ -87,7 +84,7 @@ pub async fn run(command: Run) -> Result<(), Failure> {
         Mode::Resolve => measure(&settings, |n| Resolve::new(caller(n), users)).await,
         Mode::Batch => measure(&settings, |n| Batch::new(caller(n), users, settings.batch)).await,
         Mode::Link => {
-            let ids = Arc::new(ids);
+            let ids = Arc::new(load::ensure(users, &caller).await?);
             let run = people::new_run();
             measure(&settings, |n| Link::new(caller(n), ids.clone(), run + n as u64, step)).await
         }
