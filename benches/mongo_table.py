@@ -12,6 +12,7 @@ is there.
   wrong or failed answer ends the run. Two servers take turns, one that sends look-ups together and one that does not.
 - driver: `cargo bench --bench mongo`, the store beside what one would do without it, in one process.
 
+Where the machine's speed varies, many short rounds tell more than few long ones: --only server --rounds 13 --duration 2.
 Loading takes the server a quarter of an hour. --store names a MongoDB that keeps what was loaded, so that the next run
 need not; it is used as it is, and must be a replica set of one member with 4 GiB of cache, as the one that is started
 otherwise. TMPDIR says where the databases lie; some 6 GB with 1,000,000 users.

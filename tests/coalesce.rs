@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
 
+#[path = "coalesce/alone.rs"]
+mod alone;
 #[path = "coalesce/apart.rs"]
 mod apart;
 #[path = "coalesce/crowd.rs"]

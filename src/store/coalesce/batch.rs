@@ -72,30 +72,13 @@ impl<G: Group> Batch<G> {
         Self { keys, places, callers }
     }
 
-    /// Sends the keys, and answers once for each that was asked for. A panic is an error like others: it must not take
-    /// those along who wait for the next call.
+    /// Sends the keys, and answers once for each that was asked for.
     pub async fn ask(&self, group: &G, store: &dyn Store) -> Answered<G::Found> {
-        let outcome = AssertUnwindSafe(self.ask_for_all(group, store)).catch_unwind().await;
-        let mut answers = outcome.unwrap_or_else(|_| Err(Error::Internal("a look-up panicked".into())))?;
+        let mut answers = ask(group, store, &self.keys).await?;
         if self.places.len() > self.keys.len() {
             answers.found = self.places.iter().map(|place| answers.found[*place].clone()).collect();
         }
         Ok(answers)
-    }
-
-    /// A store leaves out what is too much for one answer; here there are many.
-    async fn ask_for_all(&self, group: &G, store: &dyn Store) -> Answered<G::Found> {
-        let mut answers = group.ask(store, &self.keys).await?;
-        while answers.found.len() < self.keys.len() {
-            let rest = group.ask(store, &self.keys[answers.found.len()..]).await?;
-            if rest.found.is_empty() {
-                break;
-            }
-            answers.found.extend(rest.found);
-            answers.reads += rest.reads;
-        }
-        let complete = answers.found.len() == self.keys.len();
-        if complete { Ok(answers) } else { Err(Error::Internal("not as many answers as keys".into())) }
     }
 
     /// Gives each caller its part. Nothing becomes of the parts of those who have left.
@@ -116,6 +99,27 @@ impl<G: Group> Batch<G> {
             let _ = answer.send(Err(failure.clone().into()));
         }
     }
+}
+
+/// Looks all `keys` up. A panic is an error like others: it must not take those along who wait for the next call.
+pub async fn ask<G: Group>(group: &G, store: &dyn Store, keys: &[G::Key]) -> Answered<G::Found> {
+    let outcome = AssertUnwindSafe(ask_for_all(group, store, keys)).catch_unwind().await;
+    outcome.unwrap_or_else(|_| Err(Error::Internal("a look-up panicked".into())))
+}
+
+/// A store leaves out what is too much for one answer; here there are many.
+async fn ask_for_all<G: Group>(group: &G, store: &dyn Store, keys: &[G::Key]) -> Answered<G::Found> {
+    let mut answers = group.ask(store, keys).await?;
+    while answers.found.len() < keys.len() {
+        let rest = group.ask(store, &keys[answers.found.len()..]).await?;
+        if rest.found.is_empty() {
+            break;
+        }
+        answers.found.extend(rest.found);
+        answers.reads += rest.reads;
+    }
+    let complete = answers.found.len() == keys.len();
+    if complete { Ok(answers) } else { Err(Error::Internal("not as many answers as keys".into())) }
 }
 
 /// Drops all but the first of equal keys, and tells for each that was there which of the kept ones it equals.

@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::timeout;
 
 use super::Options;
-use super::batch::{Answered, Batch, Group, LookUp};
+use super::batch::{Answered, Batch, Group, LookUp, ask};
 use crate::directory::{Error, Store};
 
 /// So many calls of one group that hang may give way to others, and no more: what hangs takes up the store below.
@@ -21,21 +22,41 @@ pub struct Queue<G: Group> {
     options: Options,
     /// The groups that have calls under way.
     lanes: Mutex<HashMap<G, Lane<G>>>,
+    /// Whether look-ups have met here since one was last alone from its beginning to its end.
+    meeting: AtomicBool,
 }
 
 impl<G: Group> Queue<G> {
     pub fn new(inner: Arc<dyn Store>, options: Options) -> Self {
-        Self { inner, options, lanes: Mutex::default() }
+        Self { inner, options, lanes: Mutex::default(), meeting: AtomicBool::new(true) }
     }
 
     /// Looks `keys` up in a call that may be shared with others of the group.
     pub async fn look_up(self: &Arc<Self>, group: &G, keys: &[G::Key]) -> Answered<G::Found> {
+        if let Some(slot) = self.alone(group) {
+            return slot.make(keys).await;
+        }
         let (look_up, outcome) = LookUp::new(keys);
         if self.join(group, look_up) {
             Slot::open(self.clone(), group.clone());
         }
         // The runtime that the call was on may be gone.
         outcome.await.unwrap_or_else(|_| Err(Error::Unavailable(GIVEN_UP.into())))
+    }
+
+    /// The slot of a look-up that finds nothing under way, and that nobody is likely to join: its caller makes the call,
+    /// which saves waking others. Where only one call may be under way, those who come meanwhile would wait for it.
+    fn alone(self: &Arc<Self>, group: &G) -> Option<Slot<G>> {
+        let mut lanes = self.lanes();
+        if lanes.contains_key(group) {
+            self.meeting.store(true, Ordering::Relaxed);
+            return None;
+        }
+        if self.meeting.load(Ordering::Relaxed) || self.options.calls < 2 {
+            return None;
+        }
+        let stage = lanes.entry(group.clone()).or_default().send(1);
+        Some(Slot { queue: self.clone(), group: group.clone(), stage })
     }
 
     /// Has a look-up wait; says whether the caller must open a slot for one more call.
@@ -178,6 +199,15 @@ impl<G: Group> Slot<G> {
         tokio::spawn(Self { queue, group, stage: Stage::Open }.run());
     }
 
+    /// Makes the call of a look-up that is alone. There is no clock: a single look-up under way makes nobody wait.
+    async fn make(self, keys: &[G::Key]) -> Answered<G::Found> {
+        let outcome = ask(&self.group, &*self.queue.inner, keys).await;
+        if let Some(slot) = self.reopen() {
+            tokio::spawn(slot.run());
+        }
+        outcome
+    }
+
     async fn run(mut self) {
         while let Some(batch) = self.next() {
             let outcome = self.ask(&batch).await;
@@ -224,7 +254,11 @@ impl<G: Group> Slot<G> {
         let mut lanes = self.queue.lanes();
         let lane = lanes.get_mut(&self.group)?;
         lane.leave(self.stage);
+        let was_alone = matches!(self.stage, Stage::Sent(1));
         self.stage = if lane.opens(self.queue.options.calls) { Stage::Open } else { Stage::Over };
+        if was_alone && lane.is_idle() {
+            self.queue.meeting.store(false, Ordering::Relaxed);
+        }
         remove_idle(&mut lanes, &self.group);
         drop(lanes);
         matches!(self.stage, Stage::Open).then_some(self)
