@@ -8,7 +8,7 @@ use polynym::store::coalesce::Options;
 use super::gate::{Fault, STEADY, Scene, answer, are, keys, latest, settle};
 
 impl Scene {
-    /// A scene in which the last look-up was alone: its users 0 to 15 were asked for one call ago.
+    /// With users 0 to 15, after a first call whose look-up was alone.
     async fn quiet(options: Options) -> Self {
         let scene = Self::new(options).await;
         scene.gate.open(1);

@@ -45,14 +45,14 @@ impl<G: Group> Queue<G> {
     }
 
     /// The slot of a look-up that finds nothing under way, and that nobody is likely to join: its caller makes the call,
-    /// which saves waking others. Where only one call may be under way, those who come meanwhile would wait for it.
+    /// which saves a task. Where only one call may be under way, those who come meanwhile would wait for it.
     fn alone(self: &Arc<Self>, group: &G) -> Option<Slot<G>> {
+        if self.meeting.load(Ordering::Relaxed) || self.options.calls < 2 {
+            return None;
+        }
         let mut lanes = self.lanes();
         if lanes.contains_key(group) {
             self.meeting.store(true, Ordering::Relaxed);
-            return None;
-        }
-        if self.meeting.load(Ordering::Relaxed) || self.options.calls < 2 {
             return None;
         }
         let stage = lanes.entry(group.clone()).or_default().send(1);
