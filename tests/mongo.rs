@@ -4,6 +4,8 @@
 
 #[path = "mongo/forgetting.rs"]
 mod forgetting;
+#[path = "mongo/heartbeat.rs"]
+mod heartbeat;
 #[path = "mongo/losses.rs"]
 mod losses;
 #[path = "mongo/opening.rs"]

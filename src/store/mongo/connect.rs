@@ -16,6 +16,8 @@ const MAX_POOL: u32 = 100;
 /// Connections that are kept ready: opening one takes longer than a look-up.
 const MIN_POOL: u32 = 8;
 const MAX_CONNECTING: u32 = 8;
+/// The `appName` of a connection that is kept apart.
+const APART: &str = "polynym heartbeat";
 /// Databases in which nobody else keeps anything.
 const OWN: [&str; 3] = ["admin", "config", "local"];
 /// How long a server that takes writes is waited for: about as long as a replica set needs to elect one is too long
@@ -34,6 +36,25 @@ const PARTING: Duration = Duration::from_secs(1);
 /// # Errors
 /// [`OpenError`].
 pub async fn connect(uri: &str) -> Result<Database, OpenError> {
+    let (options, name) = options(uri).await?;
+    let database = Client::with_options(options)?.database(&name);
+    or_disconnect(&database, check_topology(&database)).await?;
+    Ok(database)
+}
+
+/// Connects once more to a database that was connected to, by a connection that no other operation can occupy.
+///
+/// # Errors
+/// [`OpenError`].
+pub async fn connect_apart(uri: &str) -> Result<Database, OpenError> {
+    let (mut options, name) = options(uri).await?;
+    options.app_name = Some(APART.to_owned());
+    (options.min_pool_size, options.max_pool_size) = (None, Some(1));
+    Ok(Client::with_options(options)?.database(&name))
+}
+
+/// The options of `uri` with the defaults of a store, and the name of the database.
+async fn options(uri: &str) -> Result<(ClientOptions, String), OpenError> {
     let mut options = ClientOptions::parse(uri).await.map_err(|error| uri_fault(&error))?;
     let database = options.default_database.clone();
     let database = database.ok_or_else(|| OpenError::Uri("the URI names no database".to_owned()))?;
@@ -49,9 +70,7 @@ pub async fn connect(uri: &str) -> Result<Database, OpenError> {
     options.heartbeat_freq.get_or_insert(HEARTBEAT);
     // Everything that is written is written in a transaction, or again until it is there.
     options.retry_writes = Some(false);
-    let database = Client::with_options(options)?.database(&database);
-    or_disconnect(&database, check_topology(&database)).await?;
-    Ok(database)
+    Ok((options, database))
 }
 
 async fn check_topology(database: &Database) -> Result<(), OpenError> {

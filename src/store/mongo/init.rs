@@ -10,7 +10,7 @@ use mongodb::options::{Acknowledgment, WriteConcern};
 use super::cluster::{Cluster, patiently};
 use super::connect::{check_schema, connect, disconnect};
 use super::error::{Fault, OpenError};
-use super::schema::{ID, IDENTITIES, META, RULES, SCHEMA, TENANTS, VERSION};
+use super::schema::{ID, IDENTITIES, META, RULES, SCHEMA, SERVERS, TENANTS, VERSION};
 use super::shape::{index, validator};
 use super::spread::{self, Range};
 use super::survey::{Found, obstacle, survey};
@@ -141,8 +141,8 @@ async fn shard(
         }
         let ranges = match name {
             IDENTITIES => spread::of_claims(&tenants, shards.len()),
-            // They are few, and servers remember them.
-            TENANTS => continue,
+            // There are few of them.
+            TENANTS | SERVERS => continue,
             _ => spread::of_ids(shards.len()),
         };
         place(cluster, name, &ranges, &shards, progress).await?;

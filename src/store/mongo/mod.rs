@@ -7,9 +7,11 @@ mod cluster;
 mod connect;
 mod error;
 mod gate;
+mod heartbeat;
 mod init;
 mod outliving;
 mod pauses;
+mod presence;
 mod read;
 mod schema;
 mod shape;
@@ -32,7 +34,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 pub use audit::Audit;
 pub use error::OpenError;
+pub use heartbeat::Beat;
 pub use init::{InitOptions, init};
+pub use presence::Reading;
 pub use status::{CollectionStatus, ShardStatus, Status, status};
 
 use crate::directory::{
@@ -42,6 +46,7 @@ use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 use error::Fault;
 use gate::Gate;
+use heartbeat::Heartbeat;
 use outliving::Outliving;
 
 /// Operations under way at once: far more than there are connections, and few enough to wait for one in time.
@@ -82,6 +87,7 @@ pub struct Mongo {
     collections: Arc<Collections>,
     under_way: Arc<Semaphore>,
     walks: Arc<Semaphore>,
+    heartbeat: Heartbeat,
 }
 
 /// The collections of one store.
@@ -108,7 +114,9 @@ impl Mongo {
         })
         .await?;
         database.client().warm_connection_pool().await;
+        let heartbeat = connect::or_disconnect(&database, Heartbeat::start(uri)).await?;
         Ok(Self {
+            heartbeat,
             collections: Arc::new(Collections::new(database, options.timeout)),
             under_way: Arc::new(Semaphore::new(UNDER_WAY)),
             walks: Arc::new(Semaphore::new(WALKS)),
@@ -120,7 +128,13 @@ impl Mongo {
     pub async fn close(&self) {
         let all = self.under_way.acquire_many(UNDER_WAY as u32);
         let _ = timeout(self.collections.timeout, all).await;
+        self.heartbeat.stop().await;
         connect::disconnect(&self.collections.database).await;
+    }
+
+    /// The results of the latest heartbeat.
+    pub fn beat(&self) -> Beat {
+        self.heartbeat.latest()
     }
 
     /// Carries out `work`, which goes on where its caller leaves, or has waited for as long as it may take.

@@ -22,6 +22,8 @@ pub const IDENTITIES: &str = "identities";
 pub const REQUESTS: &str = "requests";
 /// Tenants by their names: [`REVISION`], [`POLICIES`].
 pub const TENANTS: &str = "tenants";
+/// The servers that are up, by random ids: [`TIME`], [`SESSIONS`]. Stores of older programs have no such collection.
+pub const SERVERS: &str = "servers";
 /// What the store says of itself: the document [`SCHEMA`] has [`RULES`], the version of the schema.
 pub const META: &str = "meta";
 /// The document of [`META`] without which there is no store.
@@ -51,8 +53,10 @@ pub const GUARD: &str = "g";
 pub const HOLD: &str = "h";
 /// Of a request: a hash of what was asked for.
 pub const FINGERPRINT: &str = "f";
-/// Of a request: when it was carried out.
+/// Of a request: when it was carried out. Of a server: when it last wrote its document, by the database's clock.
 pub const TIME: &str = "t";
+/// Of a server: the ids of the sessions in which it runs transactions.
+pub const SESSIONS: &str = "s";
 
 /// An id as MongoDB's UUID.
 pub fn id_value(id: LocalityId) -> Bson {

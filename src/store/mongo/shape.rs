@@ -4,13 +4,18 @@
 use mongodb::bson::{Document, doc};
 
 use super::schema::{
-    DUE, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, POLICIES, PRIVATE, REQUESTS, REVISION, RULES, TENANT, TENANTS, TIME,
-    USER, USERS, WIRE,
+    DUE, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, POLICIES, PRIVATE, REQUESTS, REVISION, RULES, SERVERS, SESSIONS,
+    TENANT, TENANTS, TIME, USER, USERS, WIRE,
 };
 use crate::directory::Request;
 
 /// The collections of a store, all sharded on `_id`, in the order in which they are made.
-pub const COLLECTIONS: [&str; 4] = [USERS, IDENTITIES, REQUESTS, TENANTS];
+pub const COLLECTIONS: [&str; 5] = [USERS, IDENTITIES, REQUESTS, TENANTS, SERVERS];
+
+/// Whether a store can be without this collection: one that an older program made is.
+pub fn is_optional(collection: &str) -> bool {
+    collection == SERVERS
+}
 
 /// How much longer requests and holds are kept than need be, in seconds: the servers' clocks differ from those that dated
 /// them.
@@ -47,6 +52,14 @@ pub fn validator(collection: &str) -> Document {
                 ID: { "bsonType": "string" },
                 REVISION: { "bsonType": "long" },
                 POLICIES: { "bsonType": "binData" },
+            },
+        ),
+        SERVERS => (
+            vec![ID, TIME],
+            doc! {
+                ID: { "bsonType": "binData" },
+                TIME: { "bsonType": "date" },
+                SESSIONS: { "bsonType": "array", "items": { "bsonType": "binData" } },
             },
         ),
         _ => (

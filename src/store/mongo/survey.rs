@@ -6,7 +6,7 @@ use mongodb::error::Error as DriverError;
 
 use super::cluster::{Cluster, shard_key};
 use super::schema::{ID, META, number};
-use super::shape::{COLLECTIONS, index, validator};
+use super::shape::{COLLECTIONS, index, is_optional, validator};
 
 /// What there is under the name of one collection of a store.
 pub struct Found {
@@ -118,7 +118,7 @@ impl Found {
     pub fn missing(&self, on_cluster: bool) -> Vec<String> {
         let name = self.name;
         if !self.exists() {
-            return vec![format!("collection {name}")];
+            return if is_optional(name) { Vec::new() } else { vec![format!("collection {name}")] };
         }
         let mut missing = Vec::new();
         if !self.is_checked() {
