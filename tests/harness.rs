@@ -6,5 +6,9 @@
 mod cluster;
 #[path = "harness/faults.rs"]
 mod faults;
+#[path = "harness/hashed.rs"]
+mod hashed;
+#[path = "harness/moving.rs"]
+mod moving;
 #[path = "support/mongo/mod.rs"]
 mod servers;

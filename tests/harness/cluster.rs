@@ -1,24 +1,19 @@
 //! The sharded cluster: what drivers see of it, and what its shards do.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
 use futures_util::TryStreamExt;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document, doc};
 use mongodb::error::{ErrorKind, TRANSIENT_TRANSACTION_ERROR, WriteFailure};
 use mongodb::options::{ReadConcern, WriteConcern};
 use mongodb::{Client, ClientSession, Collection, IndexModel};
-use tokio::time::{Instant, sleep};
 
 use super::servers::{self, Sharded};
 
 /// Keys of all three shards, each of another one than those beside it.
-const KEYS: [&str; 9] = ["a1", "h1", "s1", "a2", "h2", "s2", "a3", "h3", "s3"];
+pub const KEYS: [&str; 9] = ["a1", "h1", "s1", "a2", "h2", "s2", "a3", "h3", "s3"];
 
 /// An empty collection in a database of its own, of which each shard has a third.
-async fn spread(cluster: &Sharded, database: &str) -> Collection<Document> {
+pub async fn spread(cluster: &Sharded, database: &str) -> Collection<Document> {
     let client = Client::with_uri_str(cluster.uri(database)).await.unwrap();
     let space = format!("{database}.things");
     cluster.admin(doc! { "shardCollection": &space, "key": { "_id": 1 } }).await.unwrap();
@@ -26,12 +21,12 @@ async fn spread(cluster: &Sharded, database: &str) -> Collection<Document> {
     client.database(database).collection("things")
 }
 
-fn thing(key: &str, n: i32) -> Document {
+pub fn thing(key: &str, n: i32) -> Document {
     doc! { "_id": key, "n": n }
 }
 
 /// A transaction that sees one moment, and ends durably.
-async fn begin(things: &Collection<Document>) -> ClientSession {
+pub async fn begin(things: &Collection<Document>) -> ClientSession {
     let mut session = things.client().start_session().await.unwrap();
     let begin = session.start_transaction().read_concern(ReadConcern::snapshot());
     begin.write_concern(WriteConcern::majority()).await.unwrap();
@@ -39,7 +34,7 @@ async fn begin(things: &Collection<Document>) -> ClientSession {
 }
 
 /// How many things each shard has of its own.
-async fn on_shards(cluster: &Sharded, database: &str) -> Vec<u64> {
+pub async fn on_shards(cluster: &Sharded, database: &str) -> Vec<u64> {
     let mut counts = Vec::new();
     for shard in &cluster.shards {
         let things = shard.members[0].database(database).await.collection::<Document>("things");
@@ -113,7 +108,7 @@ async fn transactions_happen_on_all_shards_or_on_none() {
 }
 
 /// Whether the item with this number has a key that is taken.
-fn is_duplicate(error: &mongodb::error::Error, item: usize) -> bool {
+pub fn is_duplicate(error: &mongodb::error::Error, item: usize) -> bool {
     match &*error.kind {
         ErrorKind::InsertMany(error) => {
             error.write_errors.iter().flatten().any(|error| error.code == 11_000 && error.index == item)
@@ -136,74 +131,6 @@ async fn of_two_transactions_that_write_the_same_one_begins_again() {
     one.commit_transaction().await.unwrap();
     other.abort_transaction().await.unwrap();
     assert_eq!(things.find_one(doc! { "_id": "h1" }).await.unwrap(), Some(thing("h1", 1)));
-}
-
-/// Moves one from a random key to another, in one transaction.
-async fn give(things: &Collection<Document>, from: &str, to: &str) -> mongodb::error::Result<()> {
-    let mut session = begin(things).await;
-    for (key, by) in [(from, -1), (to, 1)] {
-        let raise = doc! { "$inc": { "n": by } };
-        if let Err(error) = things.update_one(doc! { "_id": key }, raise).session(&mut session).await {
-            session.abort_transaction().await?;
-            return Err(error);
-        }
-    }
-    session.commit_transaction().await
-}
-
-/// The sum over all keys at one moment.
-async fn sum(things: &Collection<Document>) -> mongodb::error::Result<i32> {
-    let mut session = begin(things).await;
-    let all = doc! { "_id": { "$in": KEYS.to_vec() } };
-    let mut found = things.find(all).session(&mut session).await?;
-    let found: Vec<Document> = found.stream(&mut session).try_collect().await?;
-    assert_eq!(found.len(), KEYS.len());
-    session.commit_transaction().await?;
-    Ok(found.iter().map(|thing| thing.get_i32("n").unwrap()).sum())
-}
-
-/// What one task did until the end: how often, and how often it had to begin again.
-async fn keep_on(done: Arc<AtomicBool>, things: Collection<Document>, task: usize) -> (u32, u32) {
-    let (mut times, mut again) = (0, 0);
-    while !done.load(Ordering::Relaxed) {
-        let n = times as usize * 7 + task;
-        let outcome = match task {
-            0 => sum(&things).await.map(|sum| assert_eq!(sum, 0, "a snapshot with half of a transaction")),
-            _ => give(&things, KEYS[n % 9], KEYS[(n + 1 + n % 8) % 9]).await,
-        };
-        match outcome {
-            Ok(()) => times += 1,
-            Err(error) if error.contains_label(TRANSIENT_TRANSACTION_ERROR) => again += 1,
-            Err(error) => panic!("{error:?}"),
-        }
-    }
-    (times, again)
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn transactions_and_snapshots_hold_while_chunks_move() {
-    let cluster = servers::three_shards().await;
-    let things = spread(cluster, "moving").await;
-    things.insert_many(KEYS.map(|key| thing(key, 0))).await.unwrap();
-    let done = Arc::new(AtomicBool::new(false));
-    let tasks: Vec<_> = (0..8).map(|task| tokio::spawn(keep_on(done.clone(), things.clone(), task))).collect();
-    let (since, mut moves) = (Instant::now(), 0);
-    while since.elapsed() < Duration::from_secs(6) {
-        let (key, to) = (["b", "j", "t"][moves % 3], &cluster.shards[(moves / 3 + moves % 3 + 1) % 3].name);
-        cluster.move_chunk("moving.things", key.into(), to).await.unwrap();
-        moves += 1;
-        sleep(Duration::from_millis(50)).await;
-    }
-    done.store(true, Ordering::Relaxed);
-    let (mut times, mut again) = (Vec::new(), Vec::new());
-    for task in tasks {
-        let (did, began) = task.await.unwrap();
-        times.push(did);
-        again.push(began);
-    }
-    println!("{moves} moves; transactions {times:?}, begun again {again:?}");
-    assert!(moves > 5 && times.iter().all(|times| *times > 0));
-    assert_eq!(sum(&things).await.unwrap(), 0);
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 
 mod binary;
 mod front;
+mod hashed;
 mod place;
 mod process;
 mod proxy;
@@ -18,6 +19,7 @@ use std::sync::OnceLock;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::OnceCell;
 
+pub use hashed::{Hashed, hash_of};
 pub use place::{Databases, InDatabase, make};
 pub use process::{Process, Signal};
 pub use proxy::{Line, Proxy, Side, Trap, Weather};

@@ -1,10 +1,12 @@
 //! What mongos does for commands that look after the cluster, in the internal commands of the config server and the
 //! shards.
 
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 
 use super::Router;
+use super::chunks::is_hashed;
 use super::fault::Fault;
+use super::hash::hash;
 use super::links::{CONFIG, Links};
 use super::tables::{collection, config};
 
@@ -96,11 +98,9 @@ impl Router {
 
     async fn move_chunk(&self, space: &str, command: &Document, links: &mut Links) -> Result<Document, Fault> {
         let first = |fields: [&str; 2]| fields.into_iter().find_map(|field| command.get(field));
-        let (point, to) = (first(["find", "min"]).and_then(Bson::as_document), first(["to", "toShard"]));
-        let (Some(point), Some(to)) = (point, to) else {
-            return Err(Fault::own(9, "FailedToParse", "a move needs find or min, and to or toShard"));
-        };
-        let (_, chunk) = chunk(space, point, links).await?;
+        let (point, to) = (point_of_move(space, command, links).await?, first(["to", "toShard"]));
+        let to = to.ok_or_else(|| Fault::own(9, "FailedToParse", "a move needs to or toShard"))?;
+        let (_, chunk) = chunk(space, &point, links).await?;
         if chunk.get("shard") == Some(to) {
             return Ok(ok());
         }
@@ -183,6 +183,22 @@ async fn list_databases(command: &Document, links: &mut Links) -> Result<Documen
         }
     }
     Ok(doc! { "databases": databases, "ok": 1.0 })
+}
+
+/// A point of the chunk that a command moves: `find` has a key, the others what chunks begin with.
+async fn point_of_move(space: &str, command: &Document, links: &mut Links) -> Result<Document, Fault> {
+    let bound = command.get_array("bounds").ok().and_then(|bounds| bounds.first());
+    if let Some(start) = bound.or(command.get("min")).and_then(Bson::as_document) {
+        return Ok(start.clone());
+    }
+    let find = command.get_document("find");
+    let find = find.map_err(|_| Fault::own(9, "FailedToParse", "a move needs find, bounds or min"))?;
+    if collection(space, links).await?.is_none_or(|collection| !is_hashed(&collection)) {
+        return Ok(find.clone());
+    }
+    let raw = RawDocumentBuf::try_from(find)?;
+    let hash = raw.get("_id")?.and_then(hash);
+    Ok(doc! { "_id": hash.ok_or_else(|| Fault::own(61, "ShardKeyNotFound", "find needs a key"))? })
 }
 
 /// The row of a collection, and that of the chunk that owns a point of it.

@@ -1,14 +1,18 @@
-//! Which shard owns which keys of one collection that is sharded on `_id`, by ranges of strings and binary values.
+//! Which shard owns which keys of one collection that is sharded on `_id`: by ranges of strings and binary values, or by
+//! ranges of their hashes.
 
 use mongodb::bson::{Bson, Document, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp, doc, oid::ObjectId};
 
 use super::fault::Fault;
+use super::hash::hash;
 use super::links::Links;
 
 /// A key, in MongoDB's order of these types.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     Min,
+    /// A hash of a key.
+    Number(i64),
     Text(String),
     /// Shorter ones come first, then those of a lower subtype.
     Binary(usize, u8, Vec<u8>),
@@ -20,19 +24,31 @@ impl Key {
         match value {
             RawBsonRef::MinKey => Ok(Self::Min),
             RawBsonRef::MaxKey => Ok(Self::Max),
+            RawBsonRef::Int64(number) => Ok(Self::Number(number)),
             RawBsonRef::String(text) => Ok(Self::Text(text.to_owned())),
             RawBsonRef::Binary(binary) => {
                 Ok(Self::Binary(binary.bytes.len(), binary.subtype.into(), binary.bytes.to_vec()))
             }
-            _ => Err(Fault::own(2, "BadValue", "only strings and binary values can be keys here")),
+            _ => Err(no_key()),
         }
     }
+
+    /// The hash of a value, by which the chunks of some collections are ordered.
+    pub fn hashed(value: RawBsonRef<'_>) -> Result<Self, Fault> {
+        hash(value).map(Self::Number).ok_or_else(no_key)
+    }
+}
+
+fn no_key() -> Fault {
+    Fault::own(2, "BadValue", "only strings and binary values can be keys here")
 }
 
 /// The chunks of a collection, and the versions that statements carry so that shards refuse what is old.
 pub struct Chunks {
     /// The least key of each chunk, in order, and the place of the shard that owns it.
     owners: Vec<(Key, usize)>,
+    /// Whether the ranges are of hashes.
+    hashed: bool,
     /// Of each server that owns chunks, by its place.
     versions: Vec<(usize, Document)>,
     /// The version of the collection for a shard that owns none of it.
@@ -64,13 +80,15 @@ impl Chunks {
             }
         }
         let versions = latest.into_iter().map(|(shard, latest)| (shard, version(latest))).collect();
-        Ok(Self { owners, versions, none: version(NEVER), database: None, moved })
+        let hashed = is_hashed(collection);
+        Ok(Self { owners, hashed, versions, none: version(NEVER), database: None, moved })
     }
 
     /// A collection that is not sharded: all of it is on the primary shard of its database.
     pub fn whole(primary: usize, database: Document) -> Self {
         let none = doc! { "t": NEVER, "e": ObjectId::from_bytes([0; 12]), "v": NEVER };
-        Self { owners: vec![(Key::Min, primary)], versions: Vec::new(), none, database: Some(database), moved: NEVER }
+        let owners = vec![(Key::Min, primary)];
+        Self { owners, hashed: false, versions: Vec::new(), none, database: Some(database), moved: NEVER }
     }
 
     /// The version of this collection for a shard.
@@ -105,10 +123,15 @@ impl Chunks {
         if self.owners.len() == 1 {
             return Ok(self.owners[0].1);
         }
-        let key = Key::of(key)?;
+        let key = if self.hashed { Key::hashed(key)? } else { Key::of(key)? };
         let after = self.owners.partition_point(|(least, _)| *least <= key);
         Ok(self.owners[after.saturating_sub(1)].1)
     }
+}
+
+/// Whether the collection of a row of `config.collections` is sharded on hashes of `_id`.
+pub fn is_hashed(collection: &Document) -> bool {
+    collection.get_document("key").and_then(|key| key.get_str("_id")).is_ok_and(|kind| kind == "hashed")
 }
 
 const NEVER: Timestamp = Timestamp { time: 0, increment: 0 };

@@ -1,0 +1,134 @@
+//! Transactions and snapshots on a cluster whose chunks move, sharded by keys and by hashes of keys.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use mongodb::Collection;
+use mongodb::bson::{Document, doc};
+use mongodb::error::TRANSIENT_TRANSACTION_ERROR;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::cluster::{KEYS, begin, spread, thing};
+use super::hashed;
+use super::servers;
+
+/// Moves under which the transactions are held.
+const MOVES: usize = 12;
+/// Tasks that make transactions meanwhile. The first of them reads.
+const TASKS: usize = 8;
+/// Transactions that each task has made in the end.
+const AT_LEAST: u32 = 3;
+/// Where this is up, nothing goes on any more.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Documents whose numbers have the sum 0, and keys of all three shards, each of another one than those beside it.
+struct Things {
+    things: Collection<Document>,
+    keys: Vec<String>,
+    done: AtomicBool,
+    /// Of each task: transactions that it made, and those that it had to begin again.
+    counts: [(AtomicU32, AtomicU32); TASKS],
+}
+
+impl Things {
+    async fn new(things: Collection<Document>, keys: Vec<String>) -> Arc<Self> {
+        things.insert_many(keys.iter().map(|key| thing(key, 0))).await.unwrap();
+        Arc::new(Self { things, keys, done: AtomicBool::default(), counts: Default::default() })
+    }
+
+    /// Moves one from a key to another, in one transaction.
+    async fn give(&self, from: usize, to: usize) -> mongodb::error::Result<()> {
+        let mut session = begin(&self.things).await;
+        for (key, by) in [(from, -1), (to, 1)] {
+            let key = &self.keys[key % self.keys.len()];
+            let update = self.things.update_one(doc! { "_id": key }, doc! { "$inc": { "n": by } });
+            if let Err(error) = update.session(&mut session).await {
+                session.abort_transaction().await?;
+                return Err(error);
+            }
+        }
+        session.commit_transaction().await
+    }
+
+    /// The sum over all keys at one moment.
+    async fn sum(&self) -> mongodb::error::Result<i32> {
+        let mut session = begin(&self.things).await;
+        let all = doc! { "_id": { "$in": &self.keys } };
+        let mut found = self.things.find(all).session(&mut session).await?;
+        let found: Vec<Document> = found.stream(&mut session).try_collect().await?;
+        assert_eq!(found.len(), self.keys.len());
+        session.commit_transaction().await?;
+        Ok(found.iter().map(|thing| thing.get_i32("n").unwrap()).sum())
+    }
+
+    /// What one task does until the end.
+    async fn keep_on(self: Arc<Self>, task: usize) {
+        let (made, again) = &self.counts[task];
+        while !self.done.load(Relaxed) {
+            let n = made.load(Relaxed) as usize * 7 + task;
+            let outcome = match task {
+                0 => self.sum().await.map(|sum| assert_eq!(sum, 0, "a snapshot with half of a transaction")),
+                _ => self.give(n, n + 1 + n % 8).await,
+            };
+            match outcome {
+                Ok(()) => made.fetch_add(1, Relaxed),
+                Err(error) if error.contains_label(TRANSIENT_TRANSACTION_ERROR) => again.fetch_add(1, Relaxed),
+                Err(error) => panic!("{error:?}"),
+            };
+        }
+    }
+
+    fn all_have_worked(&self) -> bool {
+        self.counts.iter().all(|(made, _)| made.load(Relaxed) >= AT_LEAST)
+    }
+}
+
+/// Holds transactions against moves of the chunks that own `points`.
+async fn hold(things: Arc<Things>, space: &str, points: [String; 3]) {
+    let cluster = servers::three_shards().await;
+    let mut tasks = tokio::task::JoinSet::new();
+    (0..TASKS).for_each(|task| drop(tasks.spawn(things.clone().keep_on(task))));
+    let (since, mut moves, mut refused) = (Instant::now(), 0, 0);
+    while moves < MOVES {
+        let to = &cluster.shards[(moves / 3 + moves % 3 + 1) % 3].name;
+        // A transaction may be in the way of a move for too long.
+        match cluster.move_chunk(space, points[moves % 3].as_str().into(), to).await {
+            Ok(()) => moves += 1,
+            Err(error) => {
+                refused += 1;
+                assert!(since.elapsed() < PATIENCE, "{moves} moves, {refused} refused, at last: {error}");
+            }
+        }
+    }
+    while !things.all_have_worked() {
+        assert!(since.elapsed() < 2 * PATIENCE, "a task makes no transaction: {:?}", things.counts);
+        sleep(Duration::from_millis(20)).await;
+        assert!(tasks.try_join_next().is_none(), "a task has ended");
+    }
+    things.done.store(true, Relaxed);
+    timeout(PATIENCE, tasks.join_all()).await.expect("tasks end");
+    println!("{moves} moves, {refused} refused; transactions, and those begun again: {:?}", things.counts);
+    assert_eq!(things.sum().await.unwrap(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transactions_and_snapshots_hold_while_chunks_move() {
+    let things = spread(servers::three_shards().await, "moving").await;
+    let things = Things::new(things, KEYS.map(str::to_owned).into()).await;
+    hold(things, "moving.things", ["b", "j", "t"].map(str::to_owned)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transactions_and_snapshots_hold_while_chunks_of_hashes_move() {
+    let cluster = servers::three_shards().await;
+    let things = hashed::shard(cluster, "moving_hashes").await;
+    let mut of_shards = Vec::new();
+    for shard in 0..3 {
+        of_shards.push(hashed::keys_of(cluster, "moving_hashes", shard, 3).await);
+    }
+    let keys: Vec<String> = (0..9).map(|n| of_shards[n % 3][n / 3].clone()).collect();
+    let points = [0, 1, 2].map(|n| keys[n].clone());
+    hold(Things::new(things, keys).await, "moving_hashes.things", points).await;
+}
