@@ -1,20 +1,13 @@
 //! The program from outside: what its commands print, and with which status they exit.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where something is not as expected")]
-
-#[path = "support/server.rs"]
-mod server;
-
-mod cli {
-    mod bench;
-    mod client;
-    mod counting;
-    mod life;
-    mod offline;
-    mod sample;
-    mod serving;
-    mod strangers;
-}
+mod bench;
+mod client;
+mod counting;
+mod life;
+mod offline;
+mod sample;
+mod serving;
+mod strangers;
 
 use std::process::Output;
 

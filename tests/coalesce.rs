@@ -1,24 +1,13 @@
 //! Look-ups sent together: the conformance suite over the embedded store, and what is particular to sharing.
 
-#![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
-
-#[path = "coalesce/alone.rs"]
 mod alone;
-#[path = "coalesce/apart.rs"]
 mod apart;
-#[path = "coalesce/crowd.rs"]
 mod crowd;
-#[path = "coalesce/failing.rs"]
 mod failing;
-#[path = "coalesce/gate.rs"]
 mod gate;
-#[path = "coalesce/leaving.rs"]
 mod leaving;
-#[path = "coalesce/queueing.rs"]
 mod queueing;
-#[path = "coalesce/sharing.rs"]
 mod sharing;
-mod support;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,6 +18,8 @@ use polynym::store::coalesce::{Coalesced, Options};
 use polynym::store::conformance::{Failure, Place};
 use polynym::store::embedded::{self, Embedded};
 use tempfile::TempDir;
+
+use crate::support;
 
 /// A folder of its own for one store, whose look-ups are sent together.
 struct Folder(TempDir);

@@ -1,22 +1,17 @@
 //! What is left after the server was killed, and after it was asked to stop, in the midst of mutations.
 
-#![allow(clippy::unwrap_used, reason = "a test may give up")]
-
-mod support {
-    pub mod calls;
-    pub mod server;
-}
-
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use polynym::proto::v1;
-use support::calls::{Client, email, handle, identity};
-use support::server::Server;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tonic::Code;
+
+use crate::support;
+use crate::support::calls::{Client, email, handle, identity};
+use crate::support::server::Server;
 
 const CALLERS: u64 = 16;
 const ROUNDS: u64 = 5;

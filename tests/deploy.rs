@@ -1,7 +1,5 @@
 //! What `deploy/` holds, as far as it can be checked without a container engine and a running systemd.
 
-#![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

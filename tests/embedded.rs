@@ -1,26 +1,14 @@
 //! The embedded store: the conformance suite, and what is particular to a store in a folder.
 
-#![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
-
-#[path = "embedded/away.rs"]
 mod away;
-#[path = "embedded/batches.rs"]
 mod batches;
-#[path = "embedded/calls.rs"]
 mod calls;
-#[path = "embedded/crash.rs"]
 mod crash;
-#[path = "embedded/damage.rs"]
 mod damage;
-#[path = "embedded/following.rs"]
 mod following;
-#[path = "embedded/foreign.rs"]
 mod foreign;
-#[path = "embedded/groups.rs"]
 mod groups;
-#[path = "embedded/moved.rs"]
 mod moved;
-mod support;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,6 +18,8 @@ use polynym::directory::Store;
 use polynym::store::conformance::{Failure, Place};
 use polynym::store::embedded::{Embedded, Options};
 use tempfile::TempDir;
+
+use crate::support;
 
 /// The name of a store's file in its folder.
 const FILE: &str = "directory.redb";

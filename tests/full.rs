@@ -1,12 +1,5 @@
 //! A server on a disk that is full: a limit on the size of its files stands in for it, for which nobody needs to be root.
 
-#![allow(clippy::unwrap_used, reason = "a test may give up")]
-
-mod support {
-    pub mod calls;
-    pub mod server;
-}
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
@@ -15,8 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use polynym::proto::v1::{self, attribute_value::Kind};
-use support::calls::{Client, handle, identity};
-use support::server::Server;
 use tempfile::{NamedTempFile, TempDir};
 use tokio::task::JoinSet;
 use tonic::transport::Channel;
@@ -25,6 +16,9 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_types::StatusExt;
+
+use crate::support::calls::{Client, handle, identity};
+use crate::support::server::Server;
 
 /// How large a file may become, in blocks of 512 bytes.
 const BLOCKS: u32 = 4_096;

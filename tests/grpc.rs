@@ -1,27 +1,19 @@
 //! The API as its clients see it: the real binary on a real socket, through the generated client.
 
-#![allow(clippy::unwrap_used, reason = "a test may give up")]
-
-mod api {
-    mod life;
-    mod merging;
-    mod tenants;
-}
-
-mod support {
-    pub mod calls;
-    pub mod server;
-    pub mod status;
-}
+mod life;
+mod merging;
+mod tenants;
 
 use std::collections::BTreeMap;
 
 use polynym::proto::v1;
-use support::calls::{Client, email, handle, identity, phone, social, url};
-use support::server::Server;
-use support::status::{Told, told};
 use tempfile::TempDir;
 use tonic::{Code, Request};
+
+use crate::support;
+use crate::support::calls::{Client, email, handle, identity, phone, social, url};
+use crate::support::server::Server;
+use crate::support::status::{Told, told};
 
 const JOE: &str = "joe.smith@example.com";
 

@@ -1,14 +1,16 @@
 //! The servers that other tests run on: they are what they should be, and nothing of them is left behind.
 
-#![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
-
-#[path = "harness/cluster.rs"]
 mod cluster;
-#[path = "harness/faults.rs"]
 mod faults;
-#[path = "harness/hashed.rs"]
 mod hashed;
-#[path = "harness/moving.rs"]
 mod moving;
-#[path = "support/mongo/mod.rs"]
-mod servers;
+
+use tokio::sync::OnceCell;
+
+use crate::servers::{Layout, Sharded};
+
+/// A cluster of these tests alone: they move what others may not.
+async fn cluster() -> &'static Sharded {
+    static CLUSTER: OnceCell<Sharded> = OnceCell::const_new();
+    CLUSTER.get_or_init(|| Sharded::start(3, Layout::default())).await
+}

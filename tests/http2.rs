@@ -1,32 +1,21 @@
 //! Callers that do not behave: the server bounds what they can take and stays there for the others.
 
-#![allow(clippy::unwrap_used, reason = "a test may give up")]
-
-mod http2 {
-    pub mod place;
-    mod protocol;
-    pub mod raw;
-    mod slow;
-    mod stopping;
-    mod unread;
-}
-#[path = "support/calls.rs"]
-mod calls;
-#[path = "support/server.rs"]
-mod server;
-#[path = "support/mongo/mod.rs"]
-mod servers;
-#[path = "support/status.rs"]
-mod status;
+pub mod place;
+mod protocol;
+pub mod raw;
+mod slow;
+mod stopping;
+mod unread;
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use calls::{Client, handle, identity};
-use http2::place::{Place, in_each_place};
-use http2::raw::{DATA, GOAWAY, HEADERS, PREFACE, RESET, Raw};
 use polynym::proto::v1;
-use server::Server;
+
+use crate::calls::{Client, handle, identity};
+use crate::server::Server;
+use place::{Place, in_each_place};
+use raw::{DATA, GOAWAY, HEADERS, PREFACE, RESET, Raw};
 
 /// Runs a client's side to its end.
 fn block_on<T>(client: impl Future<Output = T>) -> T {

@@ -1,12 +1,5 @@
 //! What callers are told when the store below the API misbehaves in ways that no real one can be made to on demand.
 
-#![allow(clippy::unwrap_used, reason = "a test may give up")]
-
-mod support {
-    pub mod calls;
-    pub mod status;
-}
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,14 +12,15 @@ use polynym::grpc::{self, Options};
 use polynym::identifier::IdentityKey;
 use polynym::locality::{Generator, LocalityId, Mode};
 use polynym::proto::v1;
-use support::calls::{Client, handle};
-use support::status::{Told, told};
 use tokio::net::TcpListener;
 use tonic::Code;
 use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
+
+use crate::support::calls::{Client, handle};
+use crate::support::status::{Told, told};
 
 /// A store that panics at look-ups, never answers a get, and has lost sight of every mutation. Only whether it is well may
 /// be answered, after a while.

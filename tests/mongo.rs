@@ -1,19 +1,9 @@
 //! The store on MongoDB, on replica sets: the conformance suite, and what is particular to this store.
 
-#![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
-
-#[path = "mongo/forgetting.rs"]
 mod forgetting;
-#[path = "mongo/heartbeat.rs"]
 mod heartbeat;
-#[path = "mongo/losses.rs"]
 mod losses;
-#[path = "mongo/opening.rs"]
 mod opening;
-#[path = "support/mongo/mod.rs"]
-mod servers;
-mod support;
-#[path = "mongo/waiting.rs"]
 mod waiting;
 
 use std::sync::Arc;
@@ -22,7 +12,9 @@ use async_trait::async_trait;
 use polynym::directory::Store;
 use polynym::store::coalesce::Coalesced;
 use polynym::store::conformance::{Failure, Place};
-use servers::{Databases, InDatabase};
+
+use crate::servers::{self, Databases, InDatabase};
+use crate::support;
 
 /// Random runs held against the model.
 const RUNS: u32 = 12;

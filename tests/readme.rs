@@ -1,25 +1,17 @@
 //! The front page and the other documents keep their word: each command that they show answers what they print, and
 //! each command that they name is there.
 
-#![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
-
-#[path = "support/reflection.rs"]
-mod reflection;
-#[path = "support/server.rs"]
-mod server;
-#[path = "support/shown.rs"]
-mod shown;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use reflection::{Api, Version};
-use server::Server;
-use shown::{Shown, shown};
 use tempfile::TempDir;
 use tonic::transport::Endpoint;
+
+use crate::reflection::{self, Api, Version};
+use crate::server::{self, Server};
+use crate::shown::{self, Shown, shown};
 
 /// Where the documents say that the server listens.
 const ADDRESS: &str = "127.0.0.1:7171";

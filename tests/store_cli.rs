@@ -1,30 +1,17 @@
 //! The stores from outside: `polynym store init`, `status` and `verify`, on a folder and on real servers.
 
-#![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
-
-#[path = "support/server.rs"]
-mod server;
-#[path = "support/mongo/mod.rs"]
-mod servers;
-#[path = "support/users.rs"]
-mod users;
-
-#[path = "store_cli/damage.rs"]
 mod damage;
-#[path = "store_cli/folder.rs"]
 mod folder;
-#[path = "store_cli/init.rs"]
 mod init;
-#[path = "store_cli/mongo.rs"]
 mod mongo;
-#[path = "store_cli/moving.rs"]
 mod moving;
 
 use std::process::Output;
 
 use mongodb::options::{DatabaseOptions, WriteConcern};
 use mongodb::{Client, Database};
-use server::polynym;
+
+use crate::server::polynym;
 
 /// Runs `polynym store` with `arguments` on `store`.
 fn store(arguments: &[&str], store: &str) -> Output {

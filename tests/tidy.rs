@@ -287,6 +287,19 @@ fn program() -> Vec<Source> {
     all.filter(|source| !source.is_test()).collect()
 }
 
+/// A file of tests that no program names would not run.
+#[test]
+fn every_file_of_tests_is_run() {
+    let (manifest, suite) = (read("Cargo.toml"), read("tests/suite.rs"));
+    let (named, module) = (|name: &str| format!("[[test]]\nname = \"{name}\""), |name: &str| format!("\nmod {name};"));
+    let files = files("tests").into_iter().filter(|path| path.matches('/').count() == 1);
+    let names: Vec<_> =
+        files.filter_map(|path| Some(path.strip_prefix("tests/")?.strip_suffix(".rs")?.to_owned())).collect();
+    let runs = |name: &String| manifest.contains(&named(name)) || suite.contains(&module(name));
+    let faults: Vec<_> = names.iter().filter(|name| !runs(name)).collect();
+    assert!(names.len() > 10 && faults.is_empty(), "neither in tests/suite.rs nor in Cargo.toml: {faults:?}");
+}
+
 /// The Rust files at or under a path.
 fn sources(under: &str) -> Vec<Source> {
     let files = files(under).into_iter().filter(|path| path.ends_with(".rs"));

@@ -2,21 +2,14 @@
 //! printed below it. Ids and etags are other ones, but the same where the page has the same; times are other ones, as many
 //! days apart.
 
-#![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
-
-#[path = "support/server.rs"]
-mod server;
-#[path = "support/mongo/mod.rs"]
-mod servers;
-#[path = "support/shown.rs"]
-mod shown;
-
 use std::collections::{HashMap, HashSet};
 
 use polynym::locality::LocalityId;
 use prost_types::Timestamp;
-use server::{Server, polynym};
-use shown::Shown;
+
+use crate::server::{Server, polynym};
+use crate::servers;
+use crate::shown::{self, Shown};
 
 const PAGE: &str = "docs/walkthrough.md";
 const DAY: i64 = 24 * 60 * 60;

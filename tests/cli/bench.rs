@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::{assert_fails, json};
 use crate::server::{Server, polynym};
-use crate::{assert_fails, json};
 
 const QUICK: [&str; 8] = ["--duration", "1.2", "--warmup", "0.1", "--concurrency", "8", "--connections", "2"];
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json as value};
 
+use super::{assert_fails, err, json, out};
 use crate::server::Server;
-use crate::{assert_fails, err, json, out};
 
 const JOE: [&str; 5] = [
     "email:Joe.Smith@Example.com",

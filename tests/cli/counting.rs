@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
+use super::{err, json};
 use crate::server::{Server, polynym};
-use crate::{err, json};
 
 fn metrics(address: SocketAddr) -> String {
     let mut stream = TcpStream::connect(address).unwrap();

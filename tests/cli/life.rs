@@ -3,8 +3,8 @@
 use serde_json::{Value, json as value};
 
 use super::client::{one, sample, text, user};
+use super::{assert_fails, err, json, out};
 use crate::server::Server;
-use crate::{assert_fails, err, json, out};
 
 /// Creates a user who owns these, and answers with the user's id.
 fn create(server: &Server, name: &str, identities: &[&str]) -> String {

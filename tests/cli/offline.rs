@@ -8,8 +8,8 @@ use std::process::Stdio;
 use clap::{CommandFactory, Parser};
 use polynym::cli::{Arguments, Command};
 
+use super::{assert_fails, err, json, out};
 use crate::server::polynym;
-use crate::{assert_fails, err, json, out};
 
 const EXAMPLE: &str = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use super::{assert_fails, err, json, out};
 use crate::server::{Server, polynym};
-use crate::{assert_fails, err, json, out};
 
 fn entries(folder: &Path) -> usize {
     std::fs::read_dir(folder).unwrap().count()

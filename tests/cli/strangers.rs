@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
+use super::{assert_fails, out};
 use crate::server::polynym;
-use crate::{assert_fails, out};
 
 const COMMANDS: [&[&str]; 3] =
     [&["resolve", "handle:joe"], &["bench", "health"], &["identity", "normalize", "--json", "handle:joe"]];

@@ -42,7 +42,7 @@ fn child() {
 /// Starts the child, kills it after a while, and answers with the users that it was told of.
 fn write_and_be_killed(folder: &Path, after: Duration) -> Vec<usize> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "crash::child", "--nocapture"])
+        .args(["--exact", "embedded::crash::child", "--nocapture"])
         .env(FOLDER, folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

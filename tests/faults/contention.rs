@@ -12,7 +12,7 @@ use super::audit::{State, no_transaction};
 use super::caller::{Call, Caller, Direct, Told};
 use super::ledger::Ledger;
 use super::load::{Load, Plan};
-use super::place::{LIFETIME, fresh, long, open, prepare, shared, tell, turn};
+use super::place::{LIFETIME, OwnSet, fresh, long, open, prepare, tell};
 
 /// How many do the same at once.
 const MANY: usize = 200;
@@ -36,10 +36,10 @@ async fn at_once(to: &[Arc<dyn Caller>], ledger: &Arc<Ledger>, calls: Vec<Call>)
 }
 
 async fn crowd() {
-    let set = shared().await;
+    let set = OwnSet::new().await;
     let name = fresh();
     let database = set.members[0].database(&name).await;
-    prepare(set, &name).await;
+    prepare(&set, &name).await;
     // Two stores, as two servers have them: neither knows what the other does.
     let mut to: Vec<Arc<dyn Caller>> = Vec::new();
     for _ in 0..2 {
@@ -74,10 +74,10 @@ async fn crowd() {
 
 /// Two users and three names, which everybody swaps both ways.
 async fn swap(time: Duration) {
-    let set = shared().await;
+    let set = OwnSet::new().await;
     let name = fresh();
     let database = set.members[0].database(&name).await;
-    prepare(set, &name).await;
+    prepare(&set, &name).await;
     let mut to: Vec<Arc<dyn Caller>> = Vec::new();
     for _ in 0..2 {
         let store = open(&set.uri(&name, ""), Options::default(), true).await;
@@ -101,7 +101,6 @@ async fn swap(time: Duration) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_who_want_the_same_one_has_it() {
-    let _turn = turn().await;
     crowd().await;
     swap(Duration::from_secs(3)).await;
 }
@@ -109,7 +108,6 @@ async fn of_many_who_want_the_same_one_has_it() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn long_contention() {
-    let _turn = turn().await;
     let since = Instant::now();
     while since.elapsed() < long() {
         crowd().await;

@@ -13,7 +13,7 @@ use super::audit::{State, no_transaction};
 use super::caller::{Caller, Direct, Remote};
 use super::ledger::Count;
 use super::load::{Load, Plan};
-use super::place::{LIFETIME, fresh, limit_transactions, long, open, prepare, tell, turn};
+use super::place::{LIFETIME, fresh, limit_transactions, long, open, prepare, tell};
 use crate::calls::Client;
 use crate::server::Server;
 use crate::servers::{Layout, ReplicaSet, Signal};
@@ -136,13 +136,11 @@ async fn survive_all(time: Option<Duration>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_set_without_its_primary_loses_nothing() {
-    let _turn = turn().await;
     survive_all(None).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn long_failover() {
-    let _turn = turn().await;
     survive_all(Some(long())).await;
 }

@@ -14,7 +14,7 @@ use super::audit::{State, no_transaction};
 use super::caller::{Caller, Direct};
 use super::group::Group;
 use super::load::{Load, Plan};
-use super::place::{LIFETIME, fresh, long, open, prepare, shared, tell, turn};
+use super::place::{LIFETIME, OwnSet, fresh, long, open, prepare, tell};
 
 const PLAN: Plan = Plan {
     callers: 16,
@@ -30,10 +30,10 @@ const PLAN: Plan = Plan {
 const MERGES: Plan = Plan { names: 5 * Group::NAMES, users: 5 * Group::USERS, merges: true, ..PLAN };
 
 async fn on_a_set(plan: Plan, time: Duration, coalesce: bool) {
-    let set = shared().await;
+    let set = OwnSet::new().await;
     let name = fresh();
     let database = set.members[0].database(&name).await;
-    prepare(set, &name).await;
+    prepare(&set, &name).await;
     let mut to: Vec<Arc<dyn Caller>> = Vec::new();
     for consistency in [Consistency::Latest, Consistency::Linearizable] {
         let store = open(&set.uri(&name, ""), Options::default(), coalesce).await;
@@ -70,7 +70,6 @@ async fn on_the_embedded_store(plan: Plan, time: Duration) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn histories_are_linearizable() {
-    let _turn = turn().await;
     on_the_embedded_store(PLAN, Duration::from_secs(1)).await;
     for coalesce in [true, false] {
         on_a_set(PLAN, Duration::from_secs(2), coalesce).await;
@@ -80,7 +79,6 @@ async fn histories_are_linearizable() {
 /// Merges and their undoing, beside links and unlinks on both sides, and look-ups by names and by ids.
 #[tokio::test(flavor = "multi_thread")]
 async fn histories_of_merges_are_linearizable() {
-    let _turn = turn().await;
     on_the_embedded_store(MERGES, Duration::from_secs(2)).await;
     on_a_set(MERGES, Duration::from_secs(3), true).await;
 }
@@ -88,7 +86,6 @@ async fn histories_of_merges_are_linearizable() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn long_history() {
-    let _turn = turn().await;
     let since = Instant::now();
     while since.elapsed() < long() {
         on_the_embedded_store(PLAN, Duration::from_secs(3)).await;
@@ -101,7 +98,6 @@ async fn long_history() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn long_history_of_merges() {
-    let _turn = turn().await;
     let since = Instant::now();
     while since.elapsed() < long() {
         on_the_embedded_store(MERGES, Duration::from_secs(5)).await;

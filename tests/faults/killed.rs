@@ -12,7 +12,7 @@ use tonic::{Code, Status};
 
 use super::audit::{State, no_transaction};
 use super::caller::text;
-use super::place::{LIFETIME, fresh, prepare, shared, tell, turn};
+use super::place::{LIFETIME, OwnSet, fresh, prepare, tell};
 use crate::calls::{Client, handle, identity, merging};
 use crate::server::Server;
 use crate::servers::{Proxy, Side};
@@ -285,7 +285,7 @@ impl Job {
 
 /// Kills servers that carry out mutations of all kinds, with and without request ids.
 async fn kill_at(moments: impl Fn(Kind, bool) -> &'static [Moment]) {
-    let set = shared().await;
+    let set = OwnSet::new().await;
     let count = Arc::new(Count::default());
     let mut jobs = JoinSet::new();
     let mut databases = Vec::new();
@@ -294,7 +294,7 @@ async fn kill_at(moments: impl Fn(Kind, bool) -> &'static [Moment]) {
     for (kind, with_request, moments) in jobs_of.filter(|(_, _, moments)| !moments.is_empty()) {
         let (proxy, name) = (Proxy::start(set.members[0].address()).await, fresh());
         let database = set.members[0].database(&name).await;
-        prepare(set, &name).await;
+        prepare(&set, &name).await;
         databases.push(database);
         let uri = format!("mongodb://{}/{name}?directConnection=true", proxy.address());
         jobs.spawn(Job { kind, with_request, uri, proxy, count: count.clone() }.run(moments));
@@ -319,7 +319,6 @@ async fn kill_at(moments: impl Fn(Kind, bool) -> &'static [Moment]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_killed_leaves_all_of_a_mutation_or_nothing() {
-    let _turn = turn().await;
     kill_at(|kind, with_request| match (kind, with_request) {
         (Kind::Unmerge, _) | (Kind::Merge, false) => &[],
         (_, true) => &[Moment::After],
@@ -331,6 +330,5 @@ async fn a_server_that_is_killed_leaves_all_of_a_mutation_or_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn long_killed() {
-    let _turn = turn().await;
     kill_at(|_, _| &[Moment::Before, Moment::During, Moment::After]).await;
 }

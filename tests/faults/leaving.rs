@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use super::audit::{State, no_transaction};
 use super::caller::{Call, Caller, Direct, Remote, Told};
 use super::load::{Load, Plan, Random};
-use super::place::{LIFETIME, fresh, long, open, prepare, shared, tell, turn};
+use super::place::{LIFETIME, OwnSet, fresh, long, open, prepare, tell};
 use crate::calls::Client;
 use crate::server::Server;
 
@@ -42,10 +42,10 @@ impl Caller for Leaving {
 }
 
 async fn leave(time: Duration) {
-    let set = shared().await;
+    let set = OwnSet::new().await;
     let name = fresh();
     let database = set.members[0].database(&name).await;
-    prepare(set, &name).await;
+    prepare(&set, &name).await;
     let uri = set.uri(&name, "");
     let store = open(&uri, Options::default(), false).await;
     let direct: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });
@@ -92,14 +92,12 @@ async fn all_at_once(server: &Server) -> Duration {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_that_leave_leave_nothing_open() {
-    let _turn = turn().await;
     leave(Duration::from_secs(5)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn long_leaving() {
-    let _turn = turn().await;
     let since = Instant::now();
     while since.elapsed() < long() {
         // Each outcome that is not known doubles what the check has to try: many short runs.

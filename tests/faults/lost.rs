@@ -13,8 +13,8 @@ use tokio::time::sleep;
 use super::audit::{State, no_transaction};
 use super::caller::{Call, Caller, Direct, Told};
 use super::ledger::Ledger;
-use super::place::{LIFETIME, fresh, open, prepare, shared, tell, turn};
-use crate::servers::{Process, Proxy, Side};
+use super::place::{LIFETIME, OwnSet, fresh, open, prepare, tell};
+use crate::servers::{Process, Proxy, ReplicaSet, Side};
 
 /// The statements of mutations.
 const STATEMENTS: [&str; 5] = ["find", "insert", "update", "delete", "commitTransaction"];
@@ -56,7 +56,7 @@ impl Fault {
 
 /// A store that is troubled, and a way to see the truth.
 struct Stage {
-    server: &'static Process,
+    set: OwnSet,
     troubled: Arc<dyn Caller>,
     truth: Direct,
     ledger: Ledger,
@@ -65,22 +65,14 @@ struct Stage {
 }
 
 impl Stage {
-    async fn new(uri: impl FnOnce(&str) -> String, timeout: Duration) -> Self {
-        let set = shared().await;
-        let (server, name) = (&set.members[0], fresh());
-        prepare(set, &name).await;
-        let store = open(&uri(&name), Options { timeout }, false).await;
+    async fn new(set: OwnSet, uri: impl FnOnce(&ReplicaSet, &str) -> String, timeout: Duration) -> Self {
+        let name = fresh();
+        prepare(&set, &name).await;
+        let store = open(&uri(&set, &name), Options { timeout }, false).await;
         let healthy = open(&set.uri(&name, ""), Options::default(), false).await;
         let consistency = Consistency::Linearizable;
         let truth = Direct { store: healthy, consistency };
-        Self {
-            server,
-            troubled: Arc::new(Direct { store, consistency }),
-            truth,
-            ledger: Ledger::default(),
-            name,
-            next: 0,
-        }
+        Self { set, troubled: Arc::new(Direct { store, consistency }), truth, ledger: Ledger::default(), name, next: 0 }
     }
 
     /// Calls, and writes down what was told.
@@ -149,8 +141,12 @@ impl Stage {
         }
     }
 
+    fn server(&self) -> &Process {
+        &self.set.members[0]
+    }
+
     async fn fail(&self, point: Document) {
-        self.server.admin(point).await.unwrap();
+        self.server().admin(point).await.unwrap();
     }
 
     async fn heal(&self) {
@@ -159,8 +155,8 @@ impl Stage {
 
     /// Checks everything; answers with what to tell.
     async fn end(self) -> String {
-        no_transaction(&[self.server], 2 * LIFETIME).await;
-        let database = self.server.database(&self.name).await;
+        no_transaction(&[self.server()], 2 * LIFETIME).await;
+        let database = self.server().database(&self.name).await;
         let after = State::read(&database).await;
         self.ledger.check(&State::default(), &after);
         after.is_found(&*self.troubled).await;
@@ -172,8 +168,8 @@ impl Stage {
 /// Each fault once, at each kind of statement, under each kind of mutation: it must pass unnoticed, unless MongoDB says
 /// that it will not have it.
 async fn fail_once(faults: &[Fault]) {
-    let set = shared().await;
-    let mut stage = Stage::new(|name| set.uri(name, "appName=faults"), Options::default().timeout).await;
+    let set = OwnSet::new().await;
+    let mut stage = Stage::new(set, |set, name| set.uri(name, "appName=faults"), Options::default().timeout).await;
     let (mut runs, mut noticed) = (0, 0);
     for fault in faults {
         for statement in STATEMENTS {
@@ -201,9 +197,9 @@ async fn fail_once(faults: &[Fault]) {
 
 /// Faults that last longer than the store tries. When they are over, the caller sends it again: it is done once.
 async fn fail_on(faults: &[Fault], statements: &[&str]) {
-    let set = shared().await;
+    let set = OwnSet::new().await;
     let timeout = Duration::from_secs(1);
-    let mut stage = Stage::new(|name| set.uri(name, "appName=faults"), timeout).await;
+    let mut stage = Stage::new(set, |set, name| set.uri(name, "appName=faults"), timeout).await;
     let (mut runs, mut longest) = (0, Duration::ZERO);
     for (fault, statement) in faults.iter().flat_map(|fault| statements.iter().map(move |name| (fault, *name))) {
         for kind in 0..4 {
@@ -233,11 +229,11 @@ async fn fail_on(faults: &[Fault], statements: &[&str]) {
 
 /// The proxy keeps the nth reply of each mutation, for good or until the store's time is over.
 async fn lose_replies(kinds: &[usize], hold: bool) {
-    let set = shared().await;
+    let set = OwnSet::new().await;
     let proxy = Proxy::start(set.members[0].address()).await;
     let timeout = if hold { Duration::from_secs(2) } else { Options::default().timeout };
-    let uri = |name: &str| format!("mongodb://{}/{name}?directConnection=true", proxy.address());
-    let mut stage = Stage::new(uri, timeout).await;
+    let uri = |_: &ReplicaSet, name: &str| format!("mongodb://{}/{name}?directConnection=true", proxy.address());
+    let mut stage = Stage::new(set, uri, timeout).await;
     let (mut runs, mut longest) = (0, Duration::ZERO);
     for (kind, with_request) in kinds.iter().flat_map(|kind| [(*kind, false), (*kind, true)]) {
         for nth in 1.. {
@@ -276,19 +272,16 @@ async fn lose_replies(kinds: &[usize], hold: bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_fails_once_is_not_noticed() {
-    let _turn = turn().await;
     fail_once(&[Fault::Close, Fault::Code(112)]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_goes_on_failing_is_told_as_it_is() {
-    let _turn = turn().await;
     fail_on(&[Fault::Close], &["insert", "commitTransaction"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_that_are_lost_are_found_out() {
-    let _turn = turn().await;
     lose_replies(&[0, 3], false).await;
     lose_replies(&[1], true).await;
 }
@@ -296,7 +289,6 @@ async fn replies_that_are_lost_are_found_out() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn long_lost() {
-    let _turn = turn().await;
     let codes = CODES.map(Fault::Code);
     fail_once(&[&[Fault::Close, Fault::Block, Fault::Concern(64), Fault::Concern(91)][..], &codes].concat()).await;
     fail_on(&[&[Fault::Close, Fault::Concern(64)][..], &codes].concat(), &["insert", "commitTransaction"]).await;

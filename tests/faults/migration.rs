@@ -13,8 +13,8 @@ use super::audit::{State, no_transaction};
 use super::caller::{Caller, Direct, key};
 use super::ledger::Count;
 use super::load::{Load, Plan, Random};
-use super::place::{LIFETIME, fresh, limit_transactions, long, open, prepare_sharded, tell, turn};
-use crate::servers::{Sharded, three_shards};
+use super::place::{LIFETIME, cluster, fresh, long, open, prepare_sharded, tell};
+use crate::servers::Sharded;
 use crate::users;
 
 /// Splits and moves until it is stopped; counts both.
@@ -53,9 +53,8 @@ impl Mover {
 }
 
 async fn migrate(time: Duration, coalesce: bool) -> (Count, usize, usize) {
-    let cluster = three_shards().await;
+    let (cluster, _turn) = cluster().await;
     let shards: Vec<_> = cluster.shards.iter().map(|shard| &shard.members[0]).collect();
-    limit_transactions(shards.iter().copied()).await;
     let name = fresh();
     prepare_sharded(cluster, &name).await;
     let database = cluster.client().await.database(&name);
@@ -82,7 +81,6 @@ async fn migrate(time: Duration, coalesce: bool) -> (Count, usize, usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn chunks_that_move_hide_nobody() {
-    let _turn = turn().await;
     for coalesce in [true, false] {
         migrate(Duration::from_secs(4), coalesce).await;
     }
@@ -91,7 +89,6 @@ async fn chunks_that_move_hide_nobody() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn long_migration() {
-    let _turn = turn().await;
     let (since, mut all) = (Instant::now(), (Count::default(), 0, 0));
     while since.elapsed() < long() {
         for coalesce in [true, false] {

@@ -12,15 +12,15 @@ use super::audit::{State, no_transaction};
 use super::caller::{Caller, Direct};
 use super::ledger::Count;
 use super::load::{Load, Plan};
-use super::place::{LIFETIME, fresh, long, open, prepare, shared, tell, turn};
+use super::place::{LIFETIME, OwnSet, fresh, long, open, prepare, tell};
 use crate::servers::{Line, Proxy, Weather};
 
 /// A load for some time in bad weather; what there was to do.
 async fn suffer(time: Duration, coalesce: bool) -> Count {
-    let set = shared().await;
+    let set = OwnSet::new().await;
     let (proxy, name) = (Proxy::start(set.members[0].address()).await, fresh());
     let database = set.members[0].database(&name).await;
-    prepare(set, &name).await;
+    prepare(&set, &name).await;
     let uri = format!("mongodb://{}/{name}?directConnection=true", proxy.address());
     let store = open(&uri, Options::default(), coalesce).await;
     let caller: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });
@@ -52,14 +52,12 @@ async fn suffer(time: Duration, coalesce: bool) -> Count {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_network_makes_nothing_wrong() {
-    let _turn = turn().await;
     suffer(Duration::from_secs(8), true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn long_network() {
-    let _turn = turn().await;
     let (since, mut count) = (Instant::now(), Count::default());
     while since.elapsed() < long() {
         for coalesce in [true, false] {
@@ -72,11 +70,10 @@ async fn long_network() {
 /// Nothing gets through, and nothing is refused: no call may wait for ever, nor keep others from their turn.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stalled_network_holds_nobody_for_good() {
-    let _turn = turn().await;
-    let set = shared().await;
+    let set = OwnSet::new().await;
     let (proxy, name) = (Proxy::start(set.members[0].address()).await, fresh());
     let database = set.members[0].database(&name).await;
-    prepare(set, &name).await;
+    prepare(&set, &name).await;
     let uri = format!("mongodb://{}/{name}?directConnection=true", proxy.address());
     let timeout = Duration::from_secs(2);
     let store = open(&uri, Options { timeout }, true).await;

@@ -1,6 +1,7 @@
 //! Databases with an empty store, the servers that they are on, and how long tests run.
 
 use std::io::Write;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -10,10 +11,10 @@ use mongodb::bson::{Bson, doc, spec::BinarySubtype};
 use polynym::directory::Store;
 use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::mongo::{Mongo, Options};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use super::caller::key;
-use crate::servers::{Process, ReplicaSet, Sharded, make, one_member};
+use crate::servers::{Layout, Process, ReplicaSet, Sharded, make};
 use crate::users;
 
 /// For how long servers keep a transaction whose client is gone. MongoDB's own choice is a minute.
@@ -24,10 +25,14 @@ const SECONDS: &str = "POLYNYM_FAULT_SECONDS";
 /// The collections of a store.
 const COLLECTIONS: [&str; 3] = ["users", "identities", "requests"];
 
-/// One test at a time: what is counted on a server is then that test's.
-pub async fn turn() -> MutexGuard<'static, ()> {
+/// The cluster of these tests, for one test at a time: what is counted on a server is then that test's.
+pub async fn cluster() -> (&'static Sharded, MutexGuard<'static, ()>) {
+    static CLUSTER: OnceCell<Sharded> = OnceCell::const_new();
     static TURN: Mutex<()> = Mutex::const_new(());
-    TURN.lock().await
+    let turn = TURN.lock().await;
+    let cluster = CLUSTER.get_or_init(|| Sharded::start(3, Layout::default())).await;
+    limit_transactions(cluster.shards.iter().map(|shard| &shard.members[0])).await;
+    (cluster, turn)
 }
 
 /// For how long a long test runs.
@@ -41,11 +46,39 @@ pub fn fresh() -> String {
     format!("faults{}", COUNT.fetch_add(1, Relaxed))
 }
 
-/// The shared set of one member.
-pub async fn shared() -> &'static ReplicaSet {
-    let set = one_member().await;
-    limit_transactions(&set.members).await;
-    set
+/// The sets of one member that no test has at the moment.
+static IDLE: std::sync::Mutex<Vec<ReplicaSet>> = std::sync::Mutex::new(Vec::new());
+
+/// A set of one member that a test has to itself: what is counted on its server is then that test's.
+pub struct OwnSet(Option<ReplicaSet>);
+
+impl OwnSet {
+    pub async fn new() -> Self {
+        let idle = IDLE.lock().unwrap().pop();
+        let set = match idle {
+            Some(set) => set,
+            None => ReplicaSet::start(Layout::default()).await,
+        };
+        limit_transactions(&set.members).await;
+        Self(Some(set))
+    }
+}
+
+impl Deref for OwnSet {
+    type Target = ReplicaSet;
+
+    fn deref(&self) -> &ReplicaSet {
+        self.0.as_ref().unwrap()
+    }
+}
+
+impl Drop for OwnSet {
+    fn drop(&mut self) {
+        // After a failure, something may still be under way there.
+        if !std::thread::panicking() {
+            IDLE.lock().unwrap().extend(self.0.take());
+        }
+    }
 }
 
 /// Has servers end transactions whose clients are gone within [`LIFETIME`].

@@ -7,7 +7,8 @@ use mongodb::error::{ErrorKind, TRANSIENT_TRANSACTION_ERROR, WriteFailure};
 use mongodb::options::{ReadConcern, WriteConcern};
 use mongodb::{Client, ClientSession, Collection, IndexModel};
 
-use super::servers::{self, Sharded};
+use super::cluster;
+use crate::servers::Sharded;
 
 /// Keys of all three shards, each of another one than those beside it.
 pub const KEYS: [&str; 9] = ["a1", "h1", "s1", "a2", "h2", "s2", "a3", "h3", "s3"];
@@ -45,7 +46,7 @@ pub async fn on_shards(cluster: &Sharded, database: &str) -> Vec<u64> {
 
 #[tokio::test]
 async fn operations_go_where_the_keys_are() {
-    let cluster = servers::three_shards().await;
+    let cluster = cluster().await;
     let things = spread(cluster, "routing").await;
     things.insert_many(KEYS.map(|key| thing(key, 0))).await.unwrap();
     assert_eq!(on_shards(cluster, "routing").await, [3, 3, 3]);
@@ -71,7 +72,7 @@ async fn operations_go_where_the_keys_are() {
 
 #[tokio::test]
 async fn transactions_happen_on_all_shards_or_on_none() {
-    let cluster = servers::three_shards().await;
+    let cluster = cluster().await;
     let things = spread(cluster, "transactions").await;
     let mut session = begin(&things).await;
     things.insert_many(KEYS.map(|key| thing(key, 0))).session(&mut session).await.unwrap();
@@ -121,7 +122,7 @@ pub fn is_duplicate(error: &mongodb::error::Error, item: usize) -> bool {
 
 #[tokio::test]
 async fn of_two_transactions_that_write_the_same_one_begins_again() {
-    let things = spread(servers::three_shards().await, "conflicts").await;
+    let things = spread(cluster().await, "conflicts").await;
     things.insert_one(thing("h1", 0)).await.unwrap();
     let (mut one, mut other) = (begin(&things).await, begin(&things).await);
     let raise = doc! { "$inc": { "n": 1 } };
@@ -135,7 +136,7 @@ async fn of_two_transactions_that_write_the_same_one_begins_again() {
 
 #[tokio::test]
 async fn collections_are_looked_after() {
-    let cluster = servers::three_shards().await;
+    let cluster = cluster().await;
     let things = spread(cluster, "looked_after").await;
     let database = things.client().database("looked_after");
     things.create_index(IndexModel::builder().keys(doc! { "n": 1 }).build()).await.unwrap();

@@ -10,7 +10,7 @@ use mongodb::options::ClientOptions;
 use mongodb::{Client, Collection};
 use tokio::time::timeout;
 
-use super::servers::{self, Layout, Line, ReplicaSet, Side, Signal, Weather};
+use crate::servers::{self, Layout, Line, ReplicaSet, Side, Signal, Weather};
 
 /// Makes a child process start a server and wait.
 const WAIT: &str = "POLYNYM_TEST_WAIT";
@@ -121,7 +121,7 @@ async fn child() {
 /// Starts the child; answers with it and the folder of its server.
 fn start_child() -> (std::process::Child, PathBuf) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "faults::child", "--nocapture"])
+        .args(["--exact", "harness::faults::child", "--nocapture"])
         .env(WAIT, "1")
         .stdout(Stdio::piped())
         .spawn()

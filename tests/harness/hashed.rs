@@ -6,8 +6,9 @@ use mongodb::Client;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document, doc};
 
+use super::cluster;
 use super::cluster::{begin, is_duplicate, on_shards, thing};
-use super::servers::{self, Hashed, Sharded, hash_of};
+use crate::servers::{Hashed, Sharded, hash_of};
 
 /// An empty collection in a database of its own, of which each shard has a third of the hashes.
 pub async fn shard(cluster: &Sharded, database: &str) -> mongodb::Collection<Document> {
@@ -27,7 +28,7 @@ pub async fn keys_of(cluster: &Sharded, database: &str, shard: usize, count: usi
 
 #[tokio::test]
 async fn hashes_are_those_of_the_servers() {
-    let cluster = servers::three_shards().await;
+    let cluster = cluster().await;
     let binary = |subtype, bytes: Vec<u8>| Bson::Binary(Binary { subtype, bytes });
     let texts = ["", "a", "default,email,joe@example.com", "default,handle,ѕсоре", "e\u{301}\u{1f600}"];
     let lengths = [0, 1, 16, 55, 56, 63, 64, 65, 300];
@@ -44,7 +45,7 @@ async fn hashes_are_those_of_the_servers() {
 
 #[tokio::test]
 async fn statements_of_transactions_go_where_the_hashes_are() {
-    let cluster = servers::three_shards().await;
+    let cluster = cluster().await;
     let things = shard(cluster, "hashed").await;
     let mut keys = Vec::new();
     for place in 0..3 {

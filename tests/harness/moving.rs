@@ -10,9 +10,9 @@ use mongodb::bson::{Document, doc};
 use mongodb::error::TRANSIENT_TRANSACTION_ERROR;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::cluster;
 use super::cluster::{KEYS, begin, spread, thing};
 use super::hashed;
-use super::servers;
 
 /// Moves under which the transactions are held.
 const MOVES: usize = 12;
@@ -87,7 +87,7 @@ impl Things {
 
 /// Holds transactions against moves of the chunks that own `points`.
 async fn hold(things: Arc<Things>, space: &str, points: [String; 3]) {
-    let cluster = servers::three_shards().await;
+    let cluster = cluster().await;
     let mut tasks = tokio::task::JoinSet::new();
     (0..TASKS).for_each(|task| drop(tasks.spawn(things.clone().keep_on(task))));
     let (since, mut moves, mut refused) = (Instant::now(), 0, 0);
@@ -115,14 +115,14 @@ async fn hold(things: Arc<Things>, space: &str, points: [String; 3]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_and_snapshots_hold_while_chunks_move() {
-    let things = spread(servers::three_shards().await, "moving").await;
+    let things = spread(cluster().await, "moving").await;
     let things = Things::new(things, KEYS.map(str::to_owned).into()).await;
     hold(things, "moving.things", ["b", "j", "t"].map(str::to_owned)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_and_snapshots_hold_while_chunks_of_hashes_move() {
-    let cluster = servers::three_shards().await;
+    let cluster = cluster().await;
     let things = hashed::shard(cluster, "moving_hashes").await;
     let mut of_shards = Vec::new();
     for shard in 0..3 {

@@ -3,7 +3,7 @@
 
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::block_on;
+use super::block_on;
 use crate::server::{Server, polynym};
 use crate::servers::{self, Databases};
 

@@ -13,8 +13,8 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
+use super::block_on;
 use super::place::{Place, in_each_place};
-use crate::block_on;
 use crate::calls::{Client, email, handle, identity};
 use crate::status::{Told, told};
 

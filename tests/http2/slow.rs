@@ -6,8 +6,8 @@ use tonic_health::pb::health_client::HealthClient;
 
 use super::place::{Place, in_each_place};
 use super::raw::{DATA, Raw};
+use super::{block_on, serves_others};
 use crate::status::{Told, told};
-use crate::{block_on, serves_others};
 
 async fn health(url: &str) -> HealthClient<Channel> {
     HealthClient::new(Channel::from_shared(url.to_owned()).unwrap().connect().await.unwrap())

@@ -7,8 +7,8 @@ use polynym::proto::v1;
 
 use super::place::{Place, in_each_place};
 use super::raw::{END, Frame, HEADERS, Raw};
+use super::{block_on, serves_others};
 use crate::calls::{Client, handle, identity};
-use crate::{block_on, serves_others};
 
 const BATCH: &str = "/polynym.v1.DirectoryService/BatchGetUsers";
 const MEBI: usize = 1 << 20;

@@ -6,8 +6,8 @@ use std::process::Output;
 use polynym::directory::{Store, Timestamp, User};
 use polynym::locality::LocalityId;
 
+use super::{err, json, out, store};
 use crate::users::{self, id};
-use crate::{err, json, out, store};
 
 /// A store that can be damaged behind its back.
 #[async_trait::async_trait]

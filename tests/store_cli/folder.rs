@@ -9,9 +9,9 @@ use polynym::store::embedded::{Embedded, Options};
 use redb::{Database, TableDefinition, WriteTransaction};
 use tempfile::TempDir;
 
-use crate::damage::{self, Breakable};
+use super::damage::{self, Breakable};
+use super::{err, json, out, store};
 use crate::server::Server;
-use crate::{err, json, out, store};
 
 const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
 const IDENTITIES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("identities");

@@ -14,8 +14,9 @@ use polynym::directory::{Store, Tenant};
 use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, init};
 use tokio::sync::Notify;
 
+use super::database;
 use crate::servers::{self, Sharded};
-use crate::{database, users};
+use crate::users;
 
 const COLLECTIONS: [&str; 4] = ["users", "identities", "requests", "tenants"];
 const KINDS: [&str; 5] = ["email", "handle", "phone", "social", "url"];

@@ -9,9 +9,9 @@ use polynym::directory::{Timestamp, User, WireUser};
 use polynym::locality::LocalityId;
 use polynym::store::mongo::{InitOptions, Mongo, Options, init};
 
-use crate::damage::{self, Breakable};
+use super::damage::{self, Breakable};
+use super::{database, err, json, out, store};
 use crate::servers;
-use crate::{database, err, json, out, store};
 
 /// A database with a store.
 struct Broken {

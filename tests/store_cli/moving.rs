@@ -10,7 +10,8 @@ use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::store::mongo::{Audit, InitOptions, Mongo, Options, init};
 use polynym::store::verify::{Fault, Finding, Observer, Summary, verify};
 
-use crate::{database, servers, users};
+use super::database;
+use crate::{servers, users};
 
 const USERS: usize = 24;
 /// Names that the users link and unlink all the time.

@@ -1,6 +1,4 @@
 //! The generated client with the words that tests use.
-// Each test binary uses what it needs of this, and a test may give up.
-#![allow(dead_code, clippy::unwrap_used)]
 
 use polynym::proto::v1::admin_service_client::AdminServiceClient;
 use polynym::proto::v1::directory_service_client::DirectoryServiceClient;

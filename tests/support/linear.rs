@@ -1,7 +1,5 @@
 //! Whether a history of calls could have come from something that does one after the other, each at one moment between
 //! its start and its end: the search of Wing and Gong, with Lowe's memory of where it has been.
-// A test may give up.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::HashSet;
 use std::fmt::Debug;

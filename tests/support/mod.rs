@@ -1,5 +1,12 @@
-//! What the tests of the stores share.
+//! What tests share.
 
+pub mod calls;
+pub mod linear;
+pub mod mongo;
+pub mod reflection;
+pub mod server;
+pub mod shown;
+pub mod status;
 pub mod steps;
 pub mod users;
 

@@ -1,6 +1,4 @@
 //! Runs the program: commands to their end, and servers until they are dropped.
-// Each test binary uses what it needs of this, and a test may give up.
-#![allow(dead_code, clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};

@@ -1,6 +1,4 @@
 //! What documents show: commands, each with what it prints.
-// Each test binary uses what it needs of this, and a test may give up.
-#![allow(dead_code, clippy::unwrap_used)]
 
 use std::path::PathBuf;
 use std::process::{Command, Output};

@@ -1,6 +1,4 @@
 //! What a failed call tells its caller.
-// Each test binary uses what it needs of this, and a test may give up.
-#![allow(dead_code, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,4 @@
 //! Users by number, for tests that write many and look for them later.
-// Each test binary uses what it needs of this.
-#![allow(dead_code)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

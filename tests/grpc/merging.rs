@@ -5,9 +5,9 @@ use std::time::Duration;
 use polynym::proto::v1;
 use tonic::{Code, Status};
 
+use super::{Fresh, fresh, user};
 use crate::support::calls::{Client, email, handle, merging};
 use crate::support::status::{Told, told};
-use crate::{Fresh, fresh, user};
 
 fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>) -> Told {
     told(outcome.unwrap_err())

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use polynym::proto::v1;
 use tonic::{Code, Status};
 
+use super::{fresh, user};
 use crate::support::calls::{Client, email, handle};
 use crate::support::status::{Told, outcome, told};
-use crate::{fresh, user};
 
 fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>) -> Told {
     told(outcome.unwrap_err())

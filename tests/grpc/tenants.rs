@@ -4,9 +4,9 @@ use polynym::proto::v1;
 use prost_types::{Duration, FieldMask};
 use tonic::{Code, Status};
 
+use super::{fresh, fresh_with, user};
 use crate::support::calls::{Client, email, handle, identity};
 use crate::support::status::{Told, told};
-use crate::{fresh, fresh_with, user};
 
 fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>) -> Told {
     told(outcome.unwrap_err())
