@@ -9,6 +9,7 @@ mod following;
 mod foreign;
 mod groups;
 mod moved;
+mod tending;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polynym::directory::{
-    Claim, Consistency, Directory, Error, Limits, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord,
-    Timestamp, WireUser,
+    Claim, Consistency, Directory, DueUser, Error, Limits, Mutation, Outcome, Record, Resolved, Store, Tenant,
+    TenantRecord, Timestamp, WireUser,
 };
 use polynym::grpc::{self, Options};
 use polynym::identifier::IdentityKey;
@@ -58,7 +58,7 @@ impl Store for Faulty {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }
 
-    async fn due(&self, _: Timestamp, _: usize) -> Result<Vec<(Tenant, LocalityId)>, Error> {
+    async fn due(&self, _: Timestamp, _: Option<(Timestamp, LocalityId)>, _: usize) -> Result<Vec<DueUser>, Error> {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }
 

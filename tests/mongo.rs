@@ -4,6 +4,8 @@ mod forgetting;
 mod heartbeat;
 mod losses;
 mod opening;
+mod preference;
+mod tending;
 mod waiting;
 
 use std::sync::Arc;

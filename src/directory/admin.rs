@@ -53,10 +53,11 @@ impl Directory {
         update.check()?;
         let (name, dry_run) = (call.tenant.clone(), call.dry_run);
         let mutation = self.mutation(call, self.ids.next_id(), Change::SetTenant(update), Arc::default())?;
+        let began = Instant::now();
         match self.store.mutate(mutation).await?.report {
             Report::Tenant(tenant) => {
                 if !dry_run {
-                    self.tenants.learn(&name, Some(Arc::new(tenant.policies.clone())), Instant::now());
+                    self.tenants.learn_change(&name, Arc::new(tenant.policies.clone()), began);
                 }
                 Ok(*tenant)
             }
@@ -74,11 +75,12 @@ impl Directory {
             None => {
                 let change = Change::SetTenant(PolicyUpdate::default());
                 let mutation = Mutation::new(name.clone(), self.ids.next_id(), Timestamp::now(), change);
+                let began = Instant::now();
                 let policies = match self.store.mutate(mutation).await?.report {
                     Report::Tenant(tenant) => Arc::new(tenant.policies),
                     _ => Arc::default(),
                 };
-                self.tenants.learn(name, Some(policies.clone()), Instant::now());
+                self.tenants.learn_change(name, policies.clone(), began);
                 Ok(policies)
             }
         }

@@ -1,6 +1,7 @@
 //! What can go wrong, in the cases that a caller can act on.
 
 use std::error::Error as StdError;
+use std::sync::Arc;
 
 use super::Timestamp;
 use crate::locality::LocalityId;
@@ -139,6 +140,40 @@ pub enum Error {
     /// A fault of this program or of the stored data. Nothing was written.
     #[error("internal error")]
     Internal(#[source] Cause),
+}
+
+/// Why one of several things that were asked for together has no answer. Copies share the cause: each may go to another
+/// caller.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ItemError {
+    /// The part of the store that has it does not answer.
+    #[error("the store does not answer")]
+    Unavailable(#[source] SharedCause),
+    /// A fault of this program or of the stored data.
+    #[error("internal error")]
+    Internal(#[source] SharedCause),
+}
+
+/// A private cause of several errors.
+type SharedCause = Arc<dyn StdError + Send + Sync>;
+
+impl From<Error> for ItemError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Unavailable(cause) => Self::Unavailable(cause.into()),
+            Error::Internal(cause) => Self::Internal(cause.into()),
+            other => Self::Internal(Arc::new(other)),
+        }
+    }
+}
+
+impl From<ItemError> for Error {
+    fn from(error: ItemError) -> Self {
+        match error {
+            ItemError::Unavailable(cause) => Self::Unavailable(Box::new(cause)),
+            ItemError::Internal(cause) => Self::Internal(Box::new(cause)),
+        }
+    }
 }
 
 /// Which kind of thing in a request is malformed.

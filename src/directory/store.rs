@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Claim, Error, Found, Mutation, Outcome, Record, Tenant, TenantRecord, Timestamp, WireUser};
+use super::{Claim, Error, Found, ItemError, Mutation, Outcome, Record, Tenant, TenantRecord, Timestamp, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -29,6 +29,24 @@ pub struct Resolved {
     /// How many reads it stands for: one for each claim that was looked for, one for each user that was found. A store that
     /// sends reads to servers counts those, a shared one as one.
     pub reads: u32,
+}
+
+/// A user that is [due](Record::due).
+#[derive(Clone, Debug)]
+pub struct DueUser {
+    /// Since when.
+    pub time: Timestamp,
+    /// The user.
+    pub id: LocalityId,
+    /// Its tenant; an error where what is stored of the user cannot be read.
+    pub tenant: Result<Tenant, ItemError>,
+}
+
+impl DueUser {
+    /// Where the user stands among those that are due.
+    pub const fn place(&self) -> (Timestamp, LocalityId) {
+        (self.time, self.id)
+    }
 }
 
 /// Keeps users, and the claims that give each identity key to one of them.
@@ -76,12 +94,18 @@ pub trait Store: Send + Sync + 'static {
     /// [`Error::Unavailable`] where the store does not answer.
     async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error>;
 
-    /// Users that are [due](Record::due) at `now`, with their tenants, those that have waited longest first, at most
-    /// `limit`.
+    /// Users that are [due](Record::due) at `now`, those that have waited longest first, and by id where they have waited
+    /// equally long: those whose [place](DueUser::place) is after `after`, at most `limit`. None only where there are no
+    /// more.
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Error>;
+    async fn due(
+        &self,
+        now: Timestamp,
+        after: Option<(Timestamp, LocalityId)>,
+        limit: usize,
+    ) -> Result<Vec<DueUser>, Error>;
 
     /// Carries out a mutation: reads what [`Mutation::decide`] asks for until it has decided, and writes the effects. What
     /// was read and what is written belong to one transaction. Where the mutation carries a request that was answered

@@ -1,44 +1,67 @@
 //! What happens without a call: users whose time is over are purged, and what undoes old merges is forgotten.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::{Change, Directory, Error, Mutation, Tenant, Timestamp};
+use futures_util::{StreamExt, stream};
+
+use super::{Change, Directory, DueUser, Error, Mutation, Timestamp};
 use crate::locality::LocalityId;
 
 /// How often the store is asked what is due.
 const PERIOD: Duration = Duration::from_secs(1);
 /// How much is asked for at once.
 const PAGE: usize = 100;
+/// How many users are tended at once. One that hangs must not stop all others.
+const AT_ONCE: usize = 4;
+/// The pause after a user's first failure. Each one after it is twice as long as the one before, up to [`LONGEST_PAUSE`].
+const PAUSE: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
+/// How many users that fail are remembered. Further ones are tried again in each round.
+const MOST_FAILING: usize = 10_000;
 
 impl Directory {
     /// Does what is due, again and again. Every server may: what one has done, is not due for another.
     pub async fn tend(&self) -> Infallible {
+        let mut failing = Failing::default();
         loop {
-            match self.tend_once().await {
-                Ok(PAGE..) => {}
-                Ok(_) => tokio::time::sleep(PERIOD).await,
+            let pause = match self.tend_round(&mut failing).await {
+                Ok(()) => failing.period(),
                 Err(error) => {
-                    tracing::warn!(%error, "what is due could not be done: it will be tried again");
-                    tokio::time::sleep(10 * PERIOD).await;
+                    tracing::warn!(%error, "the store does not say what is due: it is asked again");
+                    10 * PERIOD
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Does all that is due now, a page at a time. A user that fails keeps no other waiting: it is passed over for a while.
+    async fn tend_round(&self, failing: &mut Failing) -> Result<(), Error> {
+        let (now, mut after) = (Timestamp::now(), None);
+        failing.forget_old(Instant::now());
+        loop {
+            let page = self.store.due(now, after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.place());
+            let due = page.into_iter().filter(|user| failing.may_try(user.id, Instant::now()));
+            let tended = due.map(|user| async move { (user.id, self.tend_user(user).await) });
+            let mut tended = stream::iter(tended.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+            while let Some((id, outcome)) = tended.next().await {
+                match outcome {
+                    Ok(()) => failing.remove(id),
+                    Err(error) => {
+                        let pause = failing.add(id, Instant::now());
+                        tracing::warn!(user = %id, %error, ?pause, "what is due was not done: it is tried again");
+                    }
                 }
             }
         }
     }
 
-    /// Does what is due now, a page of it; tells how much that was. What fails for one user keeps no other waiting.
-    async fn tend_once(&self) -> Result<usize, Error> {
-        let due = self.store.due(Timestamp::now(), PAGE).await?;
-        let mut done = Ok(due.len());
-        for (tenant, id) in due {
-            if let Err(error) = self.tend_user(tenant, id).await {
-                done = Err(error);
-            }
-        }
-        done
-    }
-
-    async fn tend_user(&self, tenant: Tenant, id: LocalityId) -> Result<(), Error> {
+    async fn tend_user(&self, user: DueUser) -> Result<(), Error> {
+        let (tenant, id) = (user.tenant?, user.id);
         let policies = self.tenants.policies(&*self.store, &tenant).await?.unwrap_or_default();
         let mutation = Mutation::new(tenant, id, Timestamp::now(), Change::Tend);
         let outcome = self.store.mutate(Mutation { policies, ..mutation }).await?;
@@ -46,5 +69,77 @@ impl Directory {
             tracing::info!(user = %id, users = users.len(), "purged");
         }
         Ok(())
+    }
+}
+
+/// Users about whom something is due that could not be done.
+#[derive(Default)]
+struct Failing(HashMap<LocalityId, Backoff>);
+
+struct Backoff {
+    until: Instant,
+    pause: Duration,
+}
+
+impl Failing {
+    /// How long to wait between two rounds: longer where each has many users to pass over.
+    fn period(&self) -> Duration {
+        PERIOD * (1 + self.0.len() / PAGE) as u32
+    }
+
+    fn may_try(&self, id: LocalityId, now: Instant) -> bool {
+        self.0.get(&id).is_none_or(|backoff| now >= backoff.until)
+    }
+
+    /// Notes that a user has failed. Returns for how long it is passed over.
+    fn add(&mut self, id: LocalityId, now: Instant) -> Duration {
+        let before = self.0.get(&id).map(|backoff| backoff.pause);
+        let pause = before.map_or(PAUSE, |pause| LONGEST_PAUSE.min(2 * pause));
+        if before.is_some() || self.0.len() < MOST_FAILING {
+            self.0.insert(id, Backoff { until: now + pause, pause });
+        }
+        pause
+    }
+
+    fn remove(&mut self, id: LocalityId) {
+        self.0.remove(&id);
+    }
+
+    /// Forgets users that are due no longer: another server may have done it.
+    fn forget_old(&mut self, now: Instant) {
+        self.0.retain(|_, backoff| now < backoff.until + LONGEST_PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(n: usize) -> LocalityId {
+        LocalityId::from((n as u128).to_be_bytes())
+    }
+
+    #[test]
+    fn a_user_that_fails_is_tried_less_and_less_often() {
+        let (mut failing, now) = (Failing::default(), Instant::now());
+        let pauses: Vec<_> = (0..12).map(|_| failing.add(id(1), now).as_secs()).collect();
+        assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 3_600, 3_600, 3_600]);
+        assert!(!failing.may_try(id(1), now + LONGEST_PAUSE / 2) && failing.may_try(id(1), now + LONGEST_PAUSE));
+        assert!(failing.may_try(id(2), now));
+        failing.forget_old(now + 2 * LONGEST_PAUSE);
+        assert_eq!(failing.add(id(1), now).as_secs(), 10);
+        failing.remove(id(1));
+        assert!(failing.may_try(id(1), now));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let (mut failing, now) = (Failing::default(), Instant::now());
+        for n in 0..2 * MOST_FAILING {
+            failing.add(id(n), now);
+        }
+        assert_eq!(failing.0.len(), MOST_FAILING);
+        assert!(failing.may_try(id(MOST_FAILING), now));
+        assert_eq!(failing.period(), 101 * PERIOD);
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polynym::directory::{
-    Claim, Consistency, Error, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord, Timestamp, WireUser,
+    Claim, Consistency, DueUser, Error, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord, Timestamp,
+    WireUser,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::LocalityId;
@@ -133,8 +134,13 @@ impl Store for Gate {
         self.inner.scan(tenant, after, limit).await
     }
 
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Error> {
-        self.inner.due(now, limit).await
+    async fn due(
+        &self,
+        now: Timestamp,
+        after: Option<(Timestamp, LocalityId)>,
+        limit: usize,
+    ) -> Result<Vec<DueUser>, Error> {
+        self.inner.due(now, after, limit).await
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {

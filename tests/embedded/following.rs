@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use polynym::directory::{
-    Change, Claim, ConflictPolicy, Consistency, Directory, Draft, Error, Limits, Mutation, Outcome, Record, Resolved,
-    Store, Tenant, TenantRecord, Timestamp, WireUser,
+    Change, Claim, ConflictPolicy, Consistency, Directory, Draft, DueUser, Error, Limits, Mutation, Outcome, Record,
+    Resolved, Store, Tenant, TenantRecord, Timestamp, WireUser,
 };
 use polynym::identifier::IdentityKey;
 use polynym::locality::{Generator, LocalityId, Mode};
@@ -57,8 +57,13 @@ impl Store for Meanwhile {
         self.inner.scan(tenant, after, limit).await
     }
 
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Error> {
-        self.inner.due(now, limit).await
+    async fn due(
+        &self,
+        now: Timestamp,
+        after: Option<(Timestamp, LocalityId)>,
+        limit: usize,
+    ) -> Result<Vec<DueUser>, Error> {
+        self.inner.due(now, after, limit).await
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {

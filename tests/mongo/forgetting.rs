@@ -58,8 +58,8 @@ async fn who_is_due_is_found_by_an_index() {
         store.mutate(users::creation(n)).await.unwrap();
     }
     store.mutate(users::mutation(users::id(7), Change::Delete)).await.unwrap();
-    let due = store.due(Timestamp::MAX, 10).await.unwrap();
-    assert_eq!(due.iter().map(|(_, id)| *id).collect::<Vec<_>>(), [users::id(7)]);
+    let due = store.due(Timestamp::MAX, None, 10).await.unwrap();
+    assert_eq!(due.iter().map(|user| user.id).collect::<Vec<_>>(), [users::id(7)]);
     let database = servers::one_member().await.members[0].database(place.name().await).await;
     let find = doc! { "find": "users", "filter": { "d": { "$lte": DateTime::MAX } }, "sort": { "d": 1 } };
     let command = doc! { "explain": find, "verbosity": "executionStats" };

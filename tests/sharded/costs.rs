@@ -382,7 +382,7 @@ async fn ends(counted: &mut Counted) {
     let holds = [Kind::Email, Kind::Handle, Kind::Social].map(|kind| (kind, std::time::Duration::from_secs(3_600)));
     let holding = Policies { holds: BTreeMap::from(holds), ..Policies::default() };
     counted.mutate("the same with holds", under(holding, purge(1, 231))).await;
-    let cost = counted.cost(async { drop(counted.store.due(Timestamp::now(), 100).await.unwrap()) }).await;
+    let cost = counted.cost(async { drop(counted.store.due(Timestamp::now(), None, 100).await.unwrap()) }).await;
     counted.add("look for users whose time is over, each server once a second", &cost, "");
 }
 

@@ -8,6 +8,7 @@ pub mod server;
 pub mod shown;
 pub mod status;
 pub mod steps;
+pub mod tending;
 pub mod users;
 
 use std::sync::Arc;

@@ -12,8 +12,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::directory::{
-    Claim, Consistency, Error, Found, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord, Timestamp,
-    WireUser,
+    Claim, Consistency, DueUser, Error, Found, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord,
+    Timestamp, WireUser,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -87,8 +87,13 @@ impl Store for Coalesced {
         self.inner.scan(tenant, after, limit).await
     }
 
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Error> {
-        self.inner.due(now, limit).await
+    async fn due(
+        &self,
+        now: Timestamp,
+        after: Option<(Timestamp, LocalityId)>,
+        limit: usize,
+    ) -> Result<Vec<DueUser>, Error> {
+        self.inner.due(now, after, limit).await
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use super::ensure::equal;
-use crate::directory::{Consistency, Found, Store, Tenant, User, WireUser};
+use crate::directory::{Consistency, Found, Store, Tenant, Timestamp, User, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -29,4 +29,10 @@ fn owner(key: &IdentityKey, found: &Found) -> Result<User, Failure> {
 pub async fn users(store: &dyn Store, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<User>>, Failure> {
     let users = store.get(tenant, ids).await?;
     users.into_iter().map(|user| Ok(user.map(|user| user.decode()).transpose()?)).collect()
+}
+
+/// The first users that are due at `now`, with their tenants.
+pub async fn due(store: &dyn Store, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Failure> {
+    let due = store.due(now, None, limit).await?;
+    due.into_iter().map(|user| Ok((user.tenant?, user.id))).collect()
 }

@@ -168,6 +168,7 @@ fn of_lives() -> Vec<Case> {
         case(states::purge_leaves_nothing_but_what_is_held_for_nobody),
         case(states::purge_needs_no_deletion_and_can_be_sent_again),
         case(states::deleted_users_are_purged_when_their_time_comes),
+        case(states::those_that_are_due_come_in_pages),
         case(states::a_repeated_change_of_state_happens_once),
         case(states::of_many_deletions_one_happens),
         case(holding::what_is_given_up_is_held_for_its_owner),

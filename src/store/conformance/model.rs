@@ -143,7 +143,7 @@ impl Model {
         }
         let due = self.world.people.values().filter(|person| person.due().is_some());
         let due: BTreeSet<_> = due.map(|person| (person.user.tenant.clone(), person.user.id)).collect();
-        let found: BTreeSet<_> = store.due(Timestamp::MAX, ids.len() + 1).await?.into_iter().collect();
+        let found: BTreeSet<_> = decoded::due(store, Timestamp::MAX, ids.len() + 1).await?.into_iter().collect();
         equal(&found, &due, "who is due at some time")
     }
 

@@ -1,11 +1,15 @@
 //! Disabling, deleting, restoring and purging users.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Failure;
+use super::decoded;
 use super::ensure::{ensure, equal, refused, taken};
 use super::fixture::{DAY, Fixture, holding, identifier, link, replace, request, unlink};
-use crate::directory::{Change, Claim, Error, Mutation, Policies, Report, State, Tenant, Timestamp, Update, User};
+use crate::directory::{
+    Change, Claim, DueUser, Error, Mutation, Policies, Report, State, Tenant, Timestamp, Update, User,
+};
 use crate::identifier::RULES_VERSION;
 use crate::locality::LocalityId;
 
@@ -183,18 +187,57 @@ pub async fn deleted_users_are_purged_when_their_time_comes(f: Fixture) -> Resul
     f.change(third, Change::Undelete).await?;
     let due = |user: &User| (Tenant::DEFAULT, user.id);
     let f = f.reopen().await?;
-    equal(&f.store.due(Timestamp::from_millis(times[0].as_millis() - 1), 10).await?, &vec![], "who is due too early")?;
-    equal(&f.store.due(times[0], 10).await?, &vec![due(second)], "who is due first")?;
-    equal(&f.store.due(times[2], 10).await?, &vec![due(second), due(first)], "who is due")?;
-    equal(&f.store.due(times[2], 1).await?, &vec![due(second)], "the first of them")?;
+    equal(
+        &decoded::due(&*f.store, Timestamp::from_millis(times[0].as_millis() - 1), 10).await?,
+        &vec![],
+        "who is due too early",
+    )?;
+    equal(&decoded::due(&*f.store, times[0], 10).await?, &vec![due(second)], "who is due first")?;
+    equal(&decoded::due(&*f.store, times[2], 10).await?, &vec![due(second), due(first)], "who is due")?;
+    equal(&decoded::due(&*f.store, times[2], 1).await?, &vec![due(second)], "the first of them")?;
     equal(&tend(&f, first.id, times[0]).await?, &Report::Nothing, "what is done too early")?;
     f.owns(&f.get(first.id).await?.ok_or("gone too early")?, &["handle:a"]).await?;
     equal(&tend(&f, first.id, times[1]).await?, &Report::Purged(vec![first.id]), "what is done in time")?;
-    equal(&f.store.due(times[2], 10).await?, &vec![due(second)], "who is due after one was purged")?;
+    equal(&decoded::due(&*f.store, times[2], 10).await?, &vec![due(second)], "who is due after one was purged")?;
     equal(&f.get(first.id).await?, &None, "the user who was purged")?;
     equal(&tend(&f, first.id, times[2]).await?, &Report::Nothing, "what is done a second time")?;
     equal(&tend(&f, third.id, times[2]).await?, &Report::Nothing, "what is done about a user who is back")?;
     f.free(&["handle:a"]).await
+}
+
+/// The pages of those that are due at `now`, of `limit` each.
+async fn pages(f: &Fixture, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, LocalityId)>, Failure> {
+    let mut found: Vec<(Timestamp, LocalityId)> = Vec::new();
+    loop {
+        let page = f.store.due(now, found.last().copied(), limit).await?;
+        ensure(page.len() <= limit, "a page is longer than was asked for")?;
+        if page.is_empty() {
+            return Ok(found);
+        }
+        found.extend(page.iter().map(DueUser::place));
+    }
+}
+
+pub async fn those_that_are_due_come_in_pages(f: Fixture) -> Result<(), Failure> {
+    let start = f.now();
+    let mut wanted = Vec::new();
+    for n in 0..16 {
+        let user = f.create(&[&format!("handle:user{n}")]).await?;
+        // Many at the same time, and some before and after them.
+        let time = start.plus(Duration::from_secs([100, 100, 100, 101, 99, 100, 102, 100][n % 8]));
+        let deleted = f.mutate(Mutation { time, ..f.mutation(user.id, Change::Delete) }).await?;
+        let State::Deleted { purge_time, .. } = deleted.state else { return Err("not deleted".into()) };
+        wanted.push((purge_time, user.id));
+    }
+    wanted.sort_unstable();
+    let f = f.reopen().await?;
+    for limit in [1, 2, 3, 5, 16, 20] {
+        equal(&pages(&f, Timestamp::MAX, limit).await?, &wanted, &format!("pages of {limit}"))?;
+    }
+    let (now, _) = wanted[8];
+    let due: Vec<_> = wanted.iter().copied().filter(|(time, _)| *time <= now).collect();
+    equal(&pages(&f, now, 4).await?, &due, "pages of what is due now")?;
+    equal(&f.store.due(now, Some(wanted[15]), 4).await?.len(), &0, "what is due now and comes after what is not")
 }
 
 pub async fn a_repeated_change_of_state_happens_once(f: Fixture) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Failure;
+use super::decoded;
 use super::ensure::{ensure, equal, refused};
 use super::fixture::{DAY, Fixture, draft, holding, identifier, link, request, unlink};
 use super::linking::names;
@@ -129,7 +130,7 @@ pub async fn an_undo_ends_with_its_time(f: Fixture) -> Result<(), Failure> {
     let merged = f.change_under(&policies, &primary, merge(&secondary)).await?;
     let at = |time, change| f.mutate(Mutation { time, ..f.mutation(primary.id, change) });
     refused(at(until, Change::Unmerge(secondary.id)).await, &Error::UndoExpired)?;
-    let due = |time| f.store.due(time, 10);
+    let due = |time| decoded::due(&*f.store, time, 10);
     equal(&due(Timestamp::from_millis(until.as_millis() - 1)).await?, &vec![], "what is due too early")?;
     equal(&due(until).await?, &vec![(secondary.tenant.clone(), secondary.id)], "what is due")?;
     let outcome = f.store.mutate(Mutation { time: until, ..f.mutation(secondary.id, Change::Tend) }).await?;

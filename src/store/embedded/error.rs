@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::directory::Error;
+use crate::directory::{Error, ItemError};
 
 /// A fault below the directory's rules: the disk, the database, or the stored data.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +89,12 @@ impl From<Fault> for Error {
         let is_damage = matches!(fault, Fault::Damaged(_) | Fault::Refused(Trouble::Damaged))
             || fault.trouble() == Some(Trouble::Damaged);
         if is_damage { Self::Internal(fault.into()) } else { Self::Unavailable(fault.into()) }
+    }
+}
+
+impl From<Fault> for ItemError {
+    fn from(fault: Fault) -> Self {
+        Error::from(fault).into()
     }
 }
 

@@ -33,8 +33,8 @@ pub use error::OpenError;
 pub use status::{Status, status};
 
 use crate::directory::{
-    ANSWER_BYTES, Claim, Consistency, Error, Found, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord,
-    Timestamp, WireUser,
+    ANSWER_BYTES, Claim, Consistency, DueUser, Error, Found, Mutation, Outcome, Record, Resolved, Store, Tenant,
+    TenantRecord, Timestamp, WireUser,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -209,8 +209,13 @@ impl Store for Embedded {
         }
     }
 
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Error> {
-        self.on_snapshot(|snapshot| snapshot.due(now, limit))
+    async fn due(
+        &self,
+        now: Timestamp,
+        after: Option<(Timestamp, LocalityId)>,
+        limit: usize,
+    ) -> Result<Vec<DueUser>, Error> {
+        self.on_snapshot(|snapshot| snapshot.due(now, after, limit))
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {

@@ -8,7 +8,7 @@ use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata};
 use super::error::Fault;
 use super::hints::Hints;
 use super::schema::{DUE, IDENTITIES, TENANTS, USERS, decode_claim, decode_user, resolves_to, wire_user};
-use crate::directory::{Claim, Found, Record, Tenant, TenantRecord, Timestamp, WireUser};
+use crate::directory::{Claim, DueUser, Found, ItemError, Record, Tenant, TenantRecord, Timestamp, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -29,6 +29,14 @@ pub struct Scanned {
     pub users: Vec<Record>,
     /// Where to go on; none where there are no more.
     pub last: Option<LocalityId>,
+}
+
+/// Parts the fault of one record, which concerns nobody else, from one of the whole file.
+pub fn own<T>(outcome: Result<T, Fault>) -> Result<Result<T, ItemError>, Fault> {
+    match outcome {
+        Err(fault @ Fault::Damaged(_)) => Ok(Err(fault.into())),
+        outcome => outcome.map(Ok),
+    }
 }
 
 impl Snapshot {
@@ -117,16 +125,33 @@ impl Snapshot {
         Ok(scanned)
     }
 
-    /// Users about whom something is to be done by `now`, with their tenants.
-    pub fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Fault> {
+    /// Users about whom something is to be done by `now`, in the order of their places.
+    pub fn due(
+        &self,
+        now: Timestamp,
+        after: Option<(Timestamp, LocalityId)>,
+        limit: usize,
+    ) -> Result<Vec<DueUser>, Fault> {
         let mut found = Vec::new();
-        for entry in self.due.range(..=(now.as_millis(), &[0xff; 16]))?.take(limit) {
-            let id = LocalityId::from(*entry?.0.value().1);
-            let user = self.user(id)?.ok_or_else(|| Fault::damaged("a user who is due and not there"))?;
-            let tenant = std::str::from_utf8(user.tenant()).map_err(Fault::damaged)?;
-            found.push((Tenant::parse(tenant).map_err(Fault::damaged)?, id));
+        let after = after.map(|(time, id)| (time.as_millis(), *id.as_bytes()));
+        let start = after.as_ref().map_or(Bound::Unbounded, |(time, id)| Bound::Excluded((*time, id)));
+        let end = (now.as_millis(), &[0xff; 16]);
+        if after.is_some_and(|(time, _)| time > now.as_millis()) {
+            return Ok(found);
+        }
+        for entry in self.due.range::<(i64, &[u8; 16])>((start, Bound::Included(end)))?.take(limit) {
+            let entry = entry?;
+            let (time, id) = entry.0.value();
+            let (time, id) = (Timestamp::from_millis(time), LocalityId::from(*id));
+            found.push(DueUser { time, id, tenant: own(self.tenant_of(id))? });
         }
         Ok(found)
+    }
+
+    fn tenant_of(&self, id: LocalityId) -> Result<Tenant, Fault> {
+        let user = self.user(id)?.ok_or_else(|| Fault::damaged("a user who is due and not there"))?;
+        let tenant = std::str::from_utf8(user.tenant()).map_err(Fault::damaged)?;
+        Tenant::parse(tenant).map_err(Fault::damaged)
     }
 
     fn user(&self, id: LocalityId) -> Result<Option<WireUser>, Fault> {

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use futures_util::TryStreamExt;
 use mongodb::Collection;
 use mongodb::bson::{Document, RawDocumentBuf, doc};
-use mongodb::options::{FindOptions, ReadConcern};
+use mongodb::options::{FindOptions, Hint, ReadConcern};
 
 use super::Collections;
 use super::error::Fault;
 use super::schema::{DUE, ID, StoredUser, TENANT, by_id, date, id_value, key_value, read_claim, read_due, read_tenant};
-use crate::directory::{Claim, Record, Tenant, TenantRecord, Timestamp};
+use crate::directory::{Claim, DueUser, Record, Tenant, TenantRecord, Timestamp};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -55,12 +55,50 @@ impl Collections {
         found.iter().map(|document| StoredUser::read(document)?.decode()).collect()
     }
 
-    /// Users about whom something is to be done by `now`, with their tenants.
-    pub async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Fault> {
-        let filter = doc! { DUE: { "$lte": date(now) } };
-        let options = FindOptions::builder().sort(doc! { DUE: 1 }).limit(limit as i64);
-        let options = options.projection(doc! { TENANT: 1 }).max_time(self.timeout).build();
-        self.all(&self.users, filter, options).await?.iter().map(|document| read_due(document)).collect()
+    /// Users about whom something is to be done by `now`, in the order of their places.
+    pub async fn due(
+        &self,
+        now: Timestamp,
+        after: Option<(Timestamp, LocalityId)>,
+        limit: usize,
+    ) -> Result<Vec<DueUser>, Fault> {
+        let (mut found, mut times) = (Vec::new(), doc! { "$lte": date(now) });
+        if let Some((time, id)) = after {
+            found = self.due_at(time, Some(id), limit).await?;
+            times.insert("$gt", date(time));
+        }
+        let room = limit.saturating_sub(found.len());
+        if room == 0 {
+            return Ok(found);
+        }
+        let (mut later, is_full) = self.find_due(doc! { DUE: times }, DUE, room).await?;
+        // The index gives those of one time in any order, so that of the last time others may have been left out.
+        if let Some(last) = later.last().map(|user| user.time).filter(|_| is_full) {
+            later.retain(|user| user.time < last);
+            let rest = self.due_at(last, None, room - later.len()).await?;
+            later.extend(rest);
+        }
+        later.sort_unstable_by_key(DueUser::place);
+        found.extend(later);
+        Ok(found)
+    }
+
+    /// Users about whom something is to be done from `time` on, by their ids: those after `after`.
+    async fn due_at(&self, time: Timestamp, after: Option<LocalityId>, limit: usize) -> Result<Vec<DueUser>, Fault> {
+        let mut filter = doc! { DUE: date(time) };
+        if let Some(after) = after {
+            filter.insert(ID, doc! { "$gt": id_value(after) });
+        }
+        Ok(self.find_due(filter, ID, limit).await?.0)
+    }
+
+    /// Users that are due, in the order of a field, and whether there may be more. Documents whose id is no user's are left
+    /// out.
+    async fn find_due(&self, filter: Document, order: &str, limit: usize) -> Result<(Vec<DueUser>, bool), Fault> {
+        let options = FindOptions::builder().sort(doc! { order: 1 }).limit(limit as i64);
+        let options = options.projection(doc! { TENANT: 1, DUE: 1 }).hint(Hint::Keys(doc! { DUE: 1 }));
+        let found = self.all(&self.users, filter, options.max_time(self.timeout).build()).await?;
+        Ok((found.iter().filter_map(|document| read_due(document).ok()).collect(), found.len() == limit))
     }
 
     fn bounded(&self) -> FindOptions {

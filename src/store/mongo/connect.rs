@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
-use mongodb::options::{ClientOptions, ReadConcern};
+use mongodb::options::{ClientOptions, ReadConcern, ReadPreference, SelectionCriteria};
 use mongodb::{Client, Database};
 use tokio::time::timeout;
 
@@ -68,6 +68,9 @@ async fn options(uri: &str) -> Result<(ClientOptions, String), OpenError> {
     options.server_selection_timeout.get_or_insert(SELECTION);
     options.connect_timeout.get_or_insert(CONNECT);
     options.heartbeat_freq.get_or_insert(HEARTBEAT);
+    // Only reads that say so themselves may be answered by another member, or by what no majority has.
+    options.selection_criteria = Some(SelectionCriteria::ReadPreference(ReadPreference::Primary));
+    options.read_concern = None;
     // Everything that is written is written in a transaction, or again until it is there.
     options.retry_writes = Some(false);
     Ok((options, database))

@@ -9,7 +9,7 @@ use mongodb::error::{
 };
 
 use super::schema::VERSION;
-use crate::directory::Error;
+use crate::directory::{Error, ItemError};
 
 const DUPLICATE_KEY: i32 = 11_000;
 /// AuthenticationFailed.
@@ -80,6 +80,12 @@ impl From<Fault> for Error {
             Fault::Unanswered => Self::OutcomeUnknown(fault.into()),
             Fault::Driver(_) | Fault::Late | Fault::Crowded | Fault::Panicked => Self::Unavailable(fault.into()),
         }
+    }
+}
+
+impl From<Fault> for ItemError {
+    fn from(fault: Fault) -> Self {
+        Error::from(fault).into()
     }
 }
 

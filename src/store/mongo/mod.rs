@@ -40,7 +40,8 @@ pub use presence::Reading;
 pub use status::{CollectionStatus, ShardStatus, Status, status};
 
 use crate::directory::{
-    Claim, Consistency, Error, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord, Timestamp, WireUser,
+    Claim, Consistency, DueUser, Error, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord, Timestamp,
+    WireUser,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -250,8 +251,13 @@ impl Store for Mongo {
         Ok(walk.await.unwrap_or_else(|_| Err(Fault::Panicked))?)
     }
 
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Error> {
-        self.run(|collections| async move { collections.due(now, limit).await }).await
+    async fn due(
+        &self,
+        now: Timestamp,
+        after: Option<(Timestamp, LocalityId)>,
+        limit: usize,
+    ) -> Result<Vec<DueUser>, Error> {
+        self.run(|collections| async move { collections.due(now, after, limit).await }).await
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {

@@ -7,7 +7,7 @@ use mongodb::bson::{Binary, Bson, DateTime, Document, RawBsonRef, RawDocument, d
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::error::Fault;
-use crate::directory::{Claim, Record, Request, Tenant, TenantRecord, Timestamp, WireUser};
+use crate::directory::{Claim, DueUser, ItemError, Record, Request, Tenant, TenantRecord, Timestamp, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -133,11 +133,17 @@ pub fn read_tenant(document: &RawDocument) -> Result<(TenantRecord, i64), Fault>
     Ok((tenant, needed(REVISION, revision, RawBsonRef::as_i64)?))
 }
 
-/// The user that is due, and its tenant.
-pub fn read_due(document: &RawDocument) -> Result<(Tenant, LocalityId), Fault> {
-    let [tenant, id] = fields(document, [TENANT, ID])?;
-    let tenant = Tenant::parse(needed(TENANT, tenant, RawBsonRef::as_str)?).map_err(Fault::damaged)?;
-    Ok((tenant, needed(ID, id, as_id)?))
+/// The user that is due. Without its id there is none.
+pub fn read_due(document: &RawDocument) -> Result<DueUser, Fault> {
+    let [tenant, id, time] = fields(document, [TENANT, ID, DUE])?;
+    let time = needed(DUE, time, RawBsonRef::as_datetime)?;
+    let tenant = needed(TENANT, tenant, RawBsonRef::as_str);
+    let tenant = tenant.and_then(|tenant| Tenant::parse(tenant).map_err(Fault::damaged));
+    Ok(DueUser {
+        time: Timestamp::from_millis(time.timestamp_millis()),
+        id: needed(ID, id, as_id)?,
+        tenant: tenant.map_err(ItemError::from),
+    })
 }
 
 /// An instant as MongoDB's.

@@ -1,0 +1,30 @@
+//! What is due, where what is stored of users is damaged.
+
+use std::sync::Arc;
+
+use redb::{Database, TableDefinition};
+
+use super::{FILE, open};
+use crate::support::tending::{FAILING, LONG_AGO, failing, prepare, user_1_is_purged};
+
+const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
+const DUE: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinition::new("due");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_that_fail_stop_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    prepare(&store).await;
+    drop(store);
+    let transaction = Database::open(folder.path().join(FILE)).unwrap().begin_write().unwrap();
+    for n in 0..FAILING {
+        let id = failing(n);
+        transaction.open_table(DUE).unwrap().insert((LONG_AGO, id.as_bytes()), ()).unwrap();
+        // One of them is not there at all.
+        if n > 0 {
+            transaction.open_table(USERS).unwrap().insert(id.as_bytes(), &b"not a record"[..]).unwrap();
+        }
+    }
+    transaction.commit().unwrap();
+    user_1_is_purged(Arc::new(open(folder.path()).unwrap())).await;
+}

@@ -1,0 +1,87 @@
+//! The URI's read preference: it reaches no read of the store, which needs the newest that a majority has.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mongodb::bson::{Document, doc};
+use polynym::directory::{Call, Change, Directory, Error, Limits, PolicyUpdate, Store, Tenant, Timestamp};
+use polynym::identifier::RawIdentifier;
+use polynym::locality::{Generator, Mode};
+use polynym::store::mongo::{Audit, InitOptions, Mongo, OpenError, Options, init, status};
+use polynym::store::verify::{Finding, Observer, verify};
+
+use crate::servers::{Layout, ReplicaSet};
+use crate::users;
+
+/// A read that the preference reaches goes to one of two secondaries at random: so often it is repeated.
+const TIMES: usize = 12;
+
+struct Silent;
+
+impl Observer for Silent {
+    fn found(&mut self, _: &Finding) {}
+
+    fn at(&mut self, _: &'static str, _: u64, _: u64) {}
+}
+
+/// Three members, one secondary of which applies nothing from now on.
+async fn lagging() -> (ReplicaSet, String) {
+    let set = ReplicaSet::start(Layout { members: 3, ..Layout::default() }).await;
+    let uri = set.uri("preference", "readPreference=secondary");
+    init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
+    let store = Mongo::open(&uri, Options::default()).await.unwrap();
+    store.mutate(users::creation(0)).await.unwrap();
+    store.close().await;
+    let primary = set.primary().await.address();
+    let behind = set.members.iter().find(|member| member.address() != primary).unwrap();
+    let stop = doc! { "configureFailPoint": "rsSyncApplyStop", "mode": "alwaysOn" };
+    behind.admin(stop).await.unwrap();
+    (set, uri)
+}
+
+async fn write(directory: &Directory, store: &dyn Store) {
+    for n in 1..4 {
+        store.mutate(users::creation(n)).await.unwrap();
+    }
+    store.mutate(users::mutation(users::id(1), Change::Delete)).await.unwrap();
+    let call =
+        Call { tenant: Tenant::DEFAULT, etag: "", request_id: "", method: "UpdateTenant", caller: "", dry_run: false };
+    let update = PolicyUpdate { undo_window: Some(Duration::from_secs(77)), ..PolicyUpdate::default() };
+    directory.set_tenant(call, update).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
+    let (set, uri) = lagging().await;
+    let store = Arc::new(Mongo::open(&uri, Options::default()).await.unwrap());
+    let directory = Arc::new(Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default()));
+    write(&directory, &*store).await;
+    for _ in 0..TIMES {
+        let handle = Some(RawIdentifier::Handle("user2"));
+        let (_, refusal) = directory.check_identity(&Tenant::DEFAULT, handle).await.unwrap();
+        assert!(matches!(refusal, Some(Error::IdentityTaken { .. })), "CheckIdentity: {refusal:?}");
+        let tenant = directory.tenant(&Tenant::DEFAULT).await.unwrap();
+        assert_eq!(tenant.policies.undo_window, Duration::from_secs(77), "GetTenant");
+        let tenants = directory.tenants("", "", 10).await.unwrap();
+        assert_eq!(tenants, [tenant], "ListTenants");
+        let mut walk = directory.renormalize(Tenant::DEFAULT, "", true).await.unwrap();
+        assert_eq!(walk.step().await.unwrap().users, 4, "Renormalize");
+        let due = store.due(Timestamp::MAX, None, 10).await.unwrap();
+        assert_eq!(due.len(), 1, "what is due");
+        assert!(users::look_up(&*store, 3).await.unwrap());
+    }
+    for _ in 0..TIMES / 2 {
+        let audit = Audit::open(&uri).await.unwrap();
+        let summary = verify(&audit, false, &mut Silent).await.unwrap();
+        assert_eq!((summary.users, summary.claims, summary.findings), (4, 8, 0), "verify");
+        audit.close().await;
+    }
+    let meta = set.client().await.database("preference").collection::<Document>("meta");
+    meta.update_one(doc! { "_id": "schema" }, doc! { "$inc": { "v": 100 } }).await.unwrap();
+    for _ in 0..TIMES / 2 {
+        let error = Mongo::open(&uri, Options::default()).await.err();
+        assert!(matches!(error, Some(OpenError::Version { .. })), "the check of the version: {error:?}");
+        assert!(status(&uri).await.unwrap().schema_version > Some(100), "status");
+    }
+    store.close().await;
+}
