@@ -2,6 +2,7 @@
 
 mod life;
 mod merging;
+mod resending;
 mod tenants;
 
 use std::collections::BTreeMap;

@@ -41,10 +41,11 @@ pub fn position(user: &User, identifier: &Identifier) -> Result<usize, Error> {
 }
 
 fn link(mutation: &Mutation, record: &mut Record, draft: &DraftIdentity) {
+    let time = mutation.time.after(record.user.update_time);
     let identities = &mut record.user.identities;
     match identities.iter_mut().find(|identity| identity.identifier == draft.identifier) {
         None => {
-            identities.push(draft.identity(mutation.time));
+            identities.push(draft.identity(time));
             record.guard(&draft.identifier, &mutation.policies);
         }
         Some(identity) if identity.verification.is_none() => identity.verification.clone_from(&draft.verification),
@@ -91,7 +92,8 @@ fn replace(mutation: &Mutation, record: &mut Record, old: &Identifier, draft: &D
     match position(&record.user, &draft.identifier) {
         Ok(own) => record.user.identities[own].primary |= primary,
         Err(_) => {
-            record.user.identities.insert(n, Identity { primary, ..draft.identity(mutation.time) });
+            let time = mutation.time.after(record.user.update_time);
+            record.user.identities.insert(n, Identity { primary, ..draft.identity(time) });
             record.guard(&draft.identifier, &mutation.policies);
         }
     }

@@ -125,10 +125,11 @@ impl Mutation {
         decided(self.effects(view).map(|effects| if self.dry_run { self.untouched(view, effects) } else { effects }))
     }
 
-    /// What to answer where this request was carried out before, with the answer about `subject`. Nothing is written.
+    /// What to answer where this request was carried out before, with the answer about `subject`. Nothing is checked
+    /// again, neither the etag nor a rule, and nothing is written.
     ///
     /// # Errors
-    /// [`Error::UserNotFound`] where that user is gone since.
+    /// [`Error::UserNotFound`] or [`Error::TenantNotFound`] where that user or the tenant is gone since.
     pub fn decide_again(&self, subject: LocalityId, view: &View) -> Result<Decision, Error> {
         decided(self.repeated(subject, view))
     }
@@ -138,7 +139,7 @@ impl Mutation {
         let report = match &self.change {
             Change::Release(_) => return Ok(nothing),
             Change::Purge => return Ok(Effects { report: Report::Purged(vec![subject]), ..nothing }),
-            Change::SetTenant(_) => return tenancy::set(self, view, &PolicyUpdate::default()),
+            Change::SetTenant(_) => return tenancy::repeat(subject, view),
             Change::Unmerge(_) => Report::NotRestored(self.present(view, subject)?.private.not_restored.clone()),
             _ => Report::Nothing,
         };

@@ -27,6 +27,11 @@ impl<'v> Transition<'v> {
         Self { before: Some(before), after: Some(after) }
     }
 
+    /// The user as it was and as it is to be, where it is neither new nor removed.
+    fn both(&mut self) -> Option<(&User, &mut User)> {
+        Some((&self.before?.user, &mut self.after.as_mut()?.user))
+    }
+
     fn is_of(&self, id: LocalityId) -> bool {
         self.before.or(self.after.as_ref()).is_some_and(|record| record.id() == id)
     }
@@ -45,11 +50,7 @@ pub fn settle(
         add_changes(mutation, &mut changes, transition)?;
     }
     hold_released(mutation, &mut transitions, &mut changes);
-    for Transition { before, after } in &mut transitions {
-        if let (Some(before), Some(after)) = (before, after) {
-            touch(mutation, &before.user, &mut after.user);
-        }
-    }
+    touch(mutation, &mut transitions);
     if let Some(transition) = transitions.iter().find(|transition| transition.is_of(mutation.user_id)) {
         check_limits(mutation, transition)?;
     }
@@ -73,10 +74,14 @@ fn users(mutation: &Mutation, transitions: Vec<Transition<'_>>) -> Effects {
     effects
 }
 
-/// Notes when the user changed. What answers do not show does not count.
-fn touch(mutation: &Mutation, before: &User, after: &mut User) {
-    if *before != *after && before.etag() != after.etag() {
-        after.update_time = mutation.time.max(before.update_time);
+/// Sets the update time of the users that change visibly: one time for all of them, later than that of any change before.
+fn touch(mutation: &Mutation, transitions: &mut [Transition<'_>]) {
+    let is_visible = |(before, after): &(&User, &mut User)| **before != **after && before.etag() != after.etag();
+    let changed: Vec<(&User, &mut User)> =
+        transitions.iter_mut().filter_map(Transition::both).filter(is_visible).collect();
+    let time = changed.iter().map(|(before, _)| mutation.time.after(before.update_time)).max();
+    for (_, after) in changed {
+        after.update_time = time.unwrap_or(mutation.time);
     }
 }
 

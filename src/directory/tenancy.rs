@@ -4,6 +4,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::view::Stop;
 use super::{Effects, Error, Mutation, Policies, PolicyUpdate, Report, Tenant, Timestamp, View, WireError, wire};
+use crate::locality::LocalityId;
 
 /// What is kept of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,9 +51,15 @@ pub fn set(mutation: &Mutation, view: &View, update: &PolicyUpdate) -> Result<Ef
     let mut after = before.cloned().unwrap_or_else(new);
     update.apply(&mut after.policies);
     if let Some(before) = before.filter(|before| before.policies != after.policies) {
-        after.update_time = now.max(before.update_time);
+        after.update_time = now.after(before.update_time);
     }
     let report = Report::Tenant(Box::new(after.clone()));
     let tenant = Some(after).filter(|after| before != Some(after));
     Ok(Effects { tenant, report, ..Effects::nothing(mutation.user_id) })
+}
+
+/// Answers a change that was carried out before with the tenant as it is now.
+pub fn repeat(subject: LocalityId, view: &View) -> Result<Effects, Stop> {
+    let tenant = view.read_tenant()?.ok_or(Error::TenantNotFound)?;
+    Ok(Effects { report: Report::Tenant(Box::new(tenant.clone())), ..Effects::nothing(subject) })
 }

@@ -29,6 +29,13 @@ impl Timestamp {
         Self(self.0.saturating_add(millis)).min(Self::MAX)
     }
 
+    /// The same instant, or the one just after `other` where that is later: of two changes in one millisecond, or under a
+    /// clock that went back, each has a time of its own, in the order in which they happened.
+    #[must_use]
+    pub fn after(self, other: Self) -> Self {
+        self.max(other.plus(Duration::from_millis(1)))
+    }
+
     /// Milliseconds since the Unix epoch.
     pub const fn as_millis(self) -> i64 {
         self.0

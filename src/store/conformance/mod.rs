@@ -17,6 +17,7 @@ mod reading;
 mod renormalizing;
 mod replacing;
 mod requests;
+mod resending;
 mod states;
 pub mod step;
 mod survival;
@@ -134,6 +135,9 @@ fn of_changes() -> Vec<Case> {
         case(updating::verify_sets_and_clears),
         case(updating::an_etag_is_enforced),
         case(updating::times_never_go_back),
+        case(updating::changes_in_one_millisecond_have_an_order),
+        case(unmerging::what_was_linked_anew_in_the_same_millisecond_stays),
+        case(tenants::changes_of_a_tenant_in_one_millisecond_have_an_order),
         case(verifying::a_verified_identity_takes_the_place_of_another),
         case(verifying::a_verified_identity_takes_no_verified_one),
         case(verifying::a_new_user_takes_from_several),
@@ -147,6 +151,10 @@ fn of_changes() -> Vec<Case> {
         case(requests::forgetting_spares_what_was_sent_again),
         case(requests::a_refused_request_is_not_remembered),
         case(requests::one_request_at_once_many_times_happens_once),
+        case(resending::what_is_sent_again_at_once_happens_once),
+        case(resending::what_is_sent_again_after_a_later_change_happens_once),
+        case(resending::what_is_sent_again_after_a_merge_happens_once),
+        case(resending::what_is_sent_again_after_a_purge_happens_once),
         case(concurrency::one_identifier_goes_to_one_of_many),
         case(concurrency::one_of_many_creates_has_what_they_share),
         case(concurrency::links_of_one_user_all_land),

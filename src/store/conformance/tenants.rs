@@ -1,5 +1,6 @@
 //! Tenants and their policies.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::Failure;
@@ -97,4 +98,19 @@ pub async fn tenants_are_listed_by_name(f: Fixture) -> Result<(), Failure> {
     equal(&f.store.tenants("a", "", 10).await?, &page(0, 3), "those that start with an a")?;
     equal(&f.store.tenants("a", made[0].name.as_str(), 1).await?, &page(1, 2), "the second of those")?;
     equal(&f.store.tenants("x", "", 10).await?, &vec![], "those that start with an x")
+}
+
+pub async fn changes_of_a_tenant_in_one_millisecond_have_an_order(f: Fixture) -> Result<(), Failure> {
+    let time = f.now();
+    let mut tenants = vec![done(&f, Mutation { time, ..set(&f, "acme", PolicyUpdate::default())? }).await?];
+    for on in [true, false, true, false] {
+        let update = PolicyUpdate { verified_wins: Some(on), ..PolicyUpdate::default() };
+        let etag = tenants.last().map(TenantRecord::etag);
+        tenants.push(done(&f, Mutation { time, etag, ..set(&f, "acme", update)? }).await?);
+    }
+    for pair in tenants.windows(2) {
+        ensure(pair[0].update_time < pair[1].update_time, format!("two changes at one time: {pair:?}"))?;
+    }
+    let etags: BTreeSet<_> = tenants.iter().map(TenantRecord::etag).collect();
+    equal(&etags.len(), &tenants.len(), "different etags")
 }

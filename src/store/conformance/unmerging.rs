@@ -201,3 +201,20 @@ pub async fn holds_go_back_with_their_user(f: Fixture) -> Result<(), Failure> {
     f.is_kept(&back).await?;
     f.change(&primary, Change::Link(draft("handle:scope")?)).await.map(drop).map_err(Failure::from)
 }
+
+/// The primary gives up what it got and links it anew, all in one millisecond: that is its own then.
+pub async fn what_was_linked_anew_in_the_same_millisecond_stays(f: Fixture) -> Result<(), Failure> {
+    let time = f.now();
+    let at = |mutation| Mutation { time, ..mutation };
+    let primary = f.mutate(at(f.creation(&["handle:joe"])?)).await?;
+    let secondary = f.mutate(at(f.creation(&["handle:new"])?)).await?;
+    for change in [merge(&secondary), unlink("handle:new")?, link("handle:new")?] {
+        f.mutate(at(f.mutation(primary.id, change))).await?;
+    }
+    let outcome = f.store.mutate(at(f.mutation(primary.id, Change::Unmerge(secondary.id)))).await?;
+    let lost = vec![NotRestored::Identity(identifier("handle:new")?)];
+    equal(&outcome.report, &Report::NotRestored(lost), "what was not restored")?;
+    let now = f.get(primary.id).await?.ok_or("the primary is gone")?;
+    equal(&names(&now), &vec!["handle:joe".to_owned(), "handle:new".to_owned()], "what the primary owns")?;
+    f.is_kept(&now).await
+}

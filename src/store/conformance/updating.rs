@@ -1,6 +1,6 @@
 //! Fields, verification, etags and times.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Failure;
 use super::ensure::{ensure, equal, refused};
@@ -121,7 +121,55 @@ pub async fn times_never_go_back(f: Fixture) -> Result<(), Failure> {
     let early = Timestamp::from_millis(user.create_time.as_millis() - 86_400_000);
     let mutation = Mutation { time: early, ..f.mutation(user.id, link("email:joe@example.com")?) };
     let after = f.mutate(mutation).await?;
-    equal(&after.update_time, &user.update_time, "the time of a change while the clock was behind")?;
+    let next = Timestamp::from_millis(user.update_time.as_millis() + 1);
+    equal(&after.update_time, &next, "the time of a change while the clock was behind")?;
+    equal(&after.identities[1].link_time, &next, "when it was linked")?;
     ensure(after.etag() != user.etag(), "the etag is the same after a change while the clock was behind")?;
     f.is_kept(&after).await
+}
+
+/// Does the changes one after the other, all in one millisecond. Returns the user after each.
+async fn in_one_millisecond(f: &Fixture, user: &User, changes: Vec<Change>) -> Result<Vec<User>, Failure> {
+    let time = f.now();
+    let mut users = Vec::new();
+    for change in changes {
+        let etag = users.last().map(User::etag);
+        users.push(f.mutate(Mutation { time, etag, ..f.mutation(user.id, change) }).await?);
+    }
+    Ok(users)
+}
+
+pub async fn changes_in_one_millisecond_have_an_order(f: Fixture) -> Result<(), Failure> {
+    let user = named(&f).await?;
+    let verified = Verification { time: f.now(), by: String::new() };
+    let handle = identifier("handle:joe")?;
+    let users = in_one_millisecond(
+        &f,
+        &user,
+        vec![
+            update(&["display_name"], "Joseph", &[])?,
+            update(&["display_name"], "Joe", &[])?,
+            update(&["display_name"], "Joseph", &[])?,
+            link("handle:new")?,
+            unlink("handle:new")?,
+            link("handle:new")?,
+            replace("handle:new", "handle:newer")?,
+            replace("handle:newer", "handle:new")?,
+            Change::Verify(handle.clone(), Some(verified.clone())),
+            Change::Verify(handle.clone(), None),
+            Change::Verify(handle, Some(verified)),
+            Change::Disable,
+            Change::Enable,
+            Change::Delete,
+            Change::Undelete,
+            Change::Delete,
+        ],
+    );
+    let users = users.await?;
+    for (n, pair) in users.windows(2).enumerate() {
+        ensure(pair[0].update_time < pair[1].update_time, format!("change {n} is not before the next: {pair:?}"))?;
+    }
+    let etags: BTreeSet<_> = users.iter().map(User::etag).collect();
+    equal(&etags.len(), &users.len(), "different etags")?;
+    f.is_kept(users.last().ok_or("no user")?).await
 }

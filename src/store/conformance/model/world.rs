@@ -54,12 +54,12 @@ impl Person {
         }
     }
 
-    fn give(&mut self, new: &DraftIdentity, at: usize, primary: bool, mutation: &Mutation) {
+    fn give(&mut self, new: &DraftIdentity, at: usize, primary: bool, time: Timestamp, mutation: &Mutation) {
         let identity = Identity {
             identifier: new.identifier.clone(),
             display: new.display.clone(),
             rules_version: RULES_VERSION,
-            link_time: mutation.time,
+            link_time: time,
             verification: new.verification.clone(),
             primary,
         };
@@ -185,7 +185,7 @@ impl World {
         let mut person =
             Person { user, guarded: BTreeSet::new(), disabled: false, merge: None, not_restored: Vec::new() };
         for (at, new) in draft.identities.iter().enumerate() {
-            person.give(new, at, new.primary, mutation);
+            person.give(new, at, new.primary, mutation.time, mutation);
         }
         let report = self.displace(mutation, &draft.identities);
         self.people.insert(mutation.user_id, person);
@@ -282,10 +282,14 @@ impl World {
             }
         }
         self.holds.retain(|key, _| !live.contains(key));
-        for (id, person) in &mut self.people {
-            if before.people.get(id).is_some_and(|before| before.user != person.user) {
-                person.user.update_time = mutation.time.max(before.people[id].user.update_time);
-            }
+        let is_changed =
+            |id: &LocalityId, user: &User| before.people.get(id).is_some_and(|before| before.user != *user);
+        let changed: Vec<_> =
+            self.people.iter().filter(|(id, person)| is_changed(id, &person.user)).map(|(id, _)| *id).collect();
+        let last = changed.iter().map(|id| before.people[id].user.update_time).max();
+        for id in changed {
+            let time = mutation.time.max(last.map_or(mutation.time, just_after));
+            self.people.entry(id).and_modify(|person| person.user.update_time = time);
         }
     }
 
@@ -366,6 +370,10 @@ fn field(mutation: &Mutation, key: &IdentityKey) -> String {
     }
 }
 
+fn just_after(time: Timestamp) -> Timestamp {
+    Timestamp::from_millis(time.as_millis() + 1)
+}
+
 fn hold_end(key: &IdentityKey, policies: &Policies, now: Timestamp) -> Option<Timestamp> {
     let word = key.parts().1;
     let word = if word == Guard::LOOKALIKE { "handle" } else { word };
@@ -408,8 +416,9 @@ fn alter(person: &mut Person, mutation: &Mutation, action: &Action) -> Result<()
 }
 
 fn link(person: &mut Person, new: &DraftIdentity, mutation: &Mutation) {
+    let time = mutation.time.max(just_after(person.user.update_time));
     match person.position(&new.identifier) {
-        Err(_) => person.give(new, person.user.identities.len(), new.primary, mutation),
+        Err(_) => person.give(new, person.user.identities.len(), new.primary, time, mutation),
         Ok(at) => {
             let known = &mut person.user.identities[at];
             if known.verification.is_none() {
@@ -452,10 +461,11 @@ fn replace(person: &mut Person, old: &Identifier, new: &DraftIdentity, mutation:
     if old.kind() != new.identifier.kind() {
         check_primary(person, at, mutation)?;
     }
+    let time = mutation.time.max(just_after(person.user.update_time));
     let primary = person.drop(at).primary && old.kind() == new.identifier.kind();
     match person.position(&new.identifier) {
         Ok(own) => person.user.identities[own].primary |= primary,
-        Err(_) => person.give(new, at, primary, mutation),
+        Err(_) => person.give(new, at, primary, time, mutation),
     }
     Ok(())
 }
