@@ -7,6 +7,7 @@ mod crash;
 mod damage;
 mod following;
 mod foreign;
+mod golden;
 mod groups;
 mod moved;
 mod tending;

@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::read::parse;
 use super::{
     Call, Change, Directory, Error, Identity, Invalid, Mutation, Policies, PolicyUpdate, Record, Report, Tenant,
     TenantRecord, Timestamp, renormalize,
 };
-use crate::identifier::{Identifier, IdentityKey, RULES_VERSION, RawIdentifier};
+use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
 use crate::locality::LocalityId;
 
 /// How many users a step of a [`Renormalization`] looks at.
@@ -21,7 +20,7 @@ impl Directory {
     /// # Errors
     /// [`Error::Invalid`], [`Error::NotHeld`], and those of [`super::Store::mutate`].
     pub async fn release_hold(&self, call: Call<'_>, raw: Option<RawIdentifier<'_>>) -> Result<Identifier, Error> {
-        let identifier = parse("identifier", raw)?;
+        let identifier = self.parse("identifier", raw)?;
         self.carry_out(call, self.ids.next_id(), Change::Release(identifier.clone())).await?;
         Ok(identifier)
     }
@@ -164,7 +163,8 @@ impl Renormalization {
         self.progress.problems.clear();
         let users = self.directory.store.scan(&self.tenant, self.after, USERS_A_STEP).await?;
         for record in &users {
-            let old = record.user.identities.iter().filter(|identity| identity.rules_version != RULES_VERSION);
+            let version = self.directory.rules.version();
+            let old = record.user.identities.iter().filter(|identity| identity.rules_version < version);
             for identity in old {
                 self.note(record, identity, self.move_one(record, identity).await)?;
             }
@@ -178,8 +178,9 @@ impl Renormalization {
     async fn move_one(&self, record: &Record, identity: &Identity) -> Result<(), Error> {
         let change = Change::Renormalize(identity.identifier.clone());
         let mutation = Mutation::new(self.tenant.clone(), record.id(), Timestamp::now(), change);
-        let (policies, limits) = (self.policies.clone(), self.directory.limits);
-        self.directory.store.mutate(Mutation { policies, limits, dry_run: self.dry_run, ..mutation }).await.map(drop)
+        let (policies, limits, rules) = (self.policies.clone(), self.directory.limits, self.directory.rules);
+        let mutation = Mutation { policies, limits, rules, dry_run: self.dry_run, ..mutation };
+        self.directory.store.mutate(mutation).await.map(drop)
     }
 
     fn note(&mut self, record: &Record, identity: &Identity, outcome: Result<(), Error>) -> Result<(), Error> {
@@ -203,7 +204,7 @@ impl Renormalization {
         if !self.dry_run {
             return Ok(());
         }
-        let key = record.user.key(&renormalize::parse(identity)?);
+        let key = record.user.key(&renormalize::parse(identity, self.directory.rules)?);
         match self.made.insert(key, record.id()) {
             None => Ok(()),
             Some(owner) => Err(Error::IdentityTaken { owner, field: "identifier".to_owned() }),

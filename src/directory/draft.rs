@@ -74,7 +74,7 @@ impl Draft {
 }
 
 impl DraftIdentity {
-    /// An identity that nothing is said of but how it was typed, under the present rules.
+    /// An identity that nothing is said of but how it was typed, under the rules of this build.
     pub const fn new(identifier: Identifier, display: String) -> Self {
         Self { identifier, display, verification: None, primary: false, rules_version: RULES_VERSION }
     }

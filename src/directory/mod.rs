@@ -62,6 +62,7 @@ pub use wire::{
 };
 pub use write::{Call, DISPLACED, RawIdentity};
 
+use crate::identifier::Rules;
 use crate::locality::Generator;
 use tenants::Tenants;
 
@@ -96,18 +97,26 @@ pub struct Directory {
     tenants: Tenants,
     /// Whether only admins make tenants.
     closed: bool,
+    /// The rules of normalisation.
+    rules: Rules,
 }
 
 impl Directory {
     /// A directory over `store` that gives new users ids from `ids`.
     pub fn new(store: Arc<dyn Store>, ids: Generator, limits: Limits) -> Self {
-        Self { store, ids, limits, tenants: Tenants::default(), closed: false }
+        Self { store, ids, limits, tenants: Tenants::default(), closed: false, rules: Rules::PRESENT }
     }
 
     /// The same directory, with tenants that only admins make.
     #[must_use]
     pub fn closed(self) -> Self {
         Self { closed: true, ..self }
+    }
+
+    /// The same directory, under other rules of normalisation than those of this build.
+    #[must_use]
+    pub fn under(self, rules: Rules) -> Self {
+        Self { rules, ..self }
     }
 
     /// Whether the store answers.

@@ -9,7 +9,7 @@ use super::{
     Report, State, Tenant, Timestamp, Update, Verification, View, change, displace, hold, merge, purge, renormalize,
     tenancy, unmerge,
 };
-use crate::identifier::{Identifier, IdentityKey};
+use crate::identifier::{Identifier, IdentityKey, Rules};
 use crate::locality::LocalityId;
 
 /// One change, with what must hold for it.
@@ -29,6 +29,8 @@ pub struct Mutation {
     pub limits: Limits,
     /// The tenant's rules.
     pub policies: Arc<Policies>,
+    /// The rules of normalisation to which a renormalisation moves.
+    pub rules: Rules,
     /// Whether nothing is to be written: the answer tells what would happen. Goes without a request.
     pub dry_run: bool,
     /// What to do.
@@ -98,8 +100,8 @@ pub enum Change {
 impl Mutation {
     /// A mutation that asks for nothing but the change, under the default limits and policies.
     pub fn new(tenant: Tenant, user_id: LocalityId, time: Timestamp, change: Change) -> Self {
-        let (limits, policies) = (Limits::default(), Arc::default());
-        Self { tenant, user_id, etag: None, request: None, time, limits, policies, dry_run: false, change }
+        let (limits, policies, rules) = (Limits::default(), Arc::default(), Rules::PRESENT);
+        Self { tenant, user_id, etag: None, request: None, time, limits, policies, rules, dry_run: false, change }
     }
 
     /// What deciding needs in nearly every case. A store that reads this first is seldom asked for more.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{
     ANSWER_BYTES, Claim, Consistency, Directory, Error, Found, Invalid, Policies, State, Tenant, Timestamp, WireUser,
 };
-use crate::identifier::{Identifier, IdentityKey, Normalization, RULES_VERSION, RawIdentifier, Rejection};
+use crate::identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection};
 use crate::locality::LocalityId;
 
 /// A user by its id.
@@ -34,7 +34,7 @@ impl Directory {
         consistency: Consistency,
         show_disabled: bool,
     ) -> Result<(Found, u32), Error> {
-        let identifier = parse("identifier", raw)?;
+        let identifier = self.parse("identifier", raw)?;
         let policies = self.policies(tenant).await?;
         let key = IdentityKey::new(tenant.as_str(), &identifier);
         let resolved = self.store.resolve(&[key], consistency).await?;
@@ -55,7 +55,7 @@ impl Directory {
     ) -> Result<(Vec<Result<Found, Error>>, u32), Error> {
         self.check_batch(raw.len())?;
         let policies = self.policies(tenant).await?;
-        let parse = |(n, raw): (usize, &Option<_>)| parse(format_args!("identifiers[{n}]"), *raw);
+        let parse = |(n, raw): (usize, &Option<_>)| self.parse(format_args!("identifiers[{n}]"), *raw);
         let identifiers: Vec<_> = raw.iter().enumerate().map(parse).collect();
         let good = identifiers.iter().flatten();
         let keys: Vec<_> = good.map(|i| IdentityKey::new(tenant.as_str(), i)).collect();
@@ -132,14 +132,14 @@ impl Directory {
         tenant: &Tenant,
         raw: Option<RawIdentifier<'_>>,
     ) -> Result<(Identifier, Option<Error>), Error> {
-        let identifier = parse("identifier", raw)?;
+        let identifier = self.parse("identifier", raw)?;
         let policies = self.policies(tenant).await?;
         let guard = identifier.guard().filter(|_| !policies.allow_lookalikes);
         let guard = guard.map(|guard| IdentityKey::of_guard(tenant.as_str(), &guard));
         let keys: Vec<_> = std::iter::once(IdentityKey::new(tenant.as_str(), &identifier)).chain(guard).collect();
         let claims = self.store.claims(&keys).await?;
         let now = Timestamp::now();
-        let wanted = |n| Claim { owner: None, guard: n > 0, hold: None, rules_version: RULES_VERSION };
+        let wanted = |n| Claim { owner: None, guard: n > 0, hold: None, rules_version: self.rules.version() };
         let refusal = |(n, claim): (usize, Option<Claim>)| claim?.refusal(&wanted(n), now, || "identifier".to_owned());
         let refusal = claims.into_iter().enumerate().find_map(refusal);
         Ok((identifier, refusal))
@@ -152,6 +152,12 @@ impl Directory {
             None if self.closed => Err(Error::TenantNotFound),
             None => Ok(Arc::default()),
         }
+    }
+
+    /// Parses the identifier that `field` names; `None` where the request has none there.
+    pub(super) fn parse(&self, field: impl fmt::Display, raw: Option<RawIdentifier<'_>>) -> Result<Identifier, Error> {
+        let raw = present(&field, raw)?;
+        self.rules.parse(raw).map_err(|rejection| rejected(field, &rejection))
     }
 
     fn check_batch(&self, count: usize) -> Result<(), Error> {
@@ -170,12 +176,6 @@ fn shown(found: Option<Found>, policies: &Policies, show_disabled: bool) -> Resu
         State::Disabled => Err(Error::UserDisabled),
         State::Deleted { .. } | State::Merged { .. } => Err(Error::IdentityNotFound),
     }
-}
-
-/// Parses the identifier that `field` names; `None` where the request has none there.
-pub(super) fn parse(field: impl fmt::Display, raw: Option<RawIdentifier<'_>>) -> Result<Identifier, Error> {
-    let raw = present(&field, raw)?;
-    Identifier::parse(raw).map_err(|rejection| rejected(field, &rejection))
 }
 
 fn present<'a>(field: impl fmt::Display, raw: Option<RawIdentifier<'a>>) -> Result<RawIdentifier<'a>, Error> {

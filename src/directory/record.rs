@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Claim, Identity, NotRestored, Policies, State, Timestamp, User, Value, WireError, WireUser, wire};
-use crate::identifier::{Guard, Identifier, IdentityKey, RULES_VERSION};
+use crate::identifier::{Guard, Identifier, IdentityKey, Rules};
 use crate::locality::LocalityId;
 
 /// All that is kept of a user.
@@ -125,7 +125,7 @@ impl Record {
 
     /// The key of a guard of the user, and its claim.
     pub(super) fn guard_claim(&self, guarded: &Guarded) -> (IdentityKey, Claim) {
-        let version = self.user.identity(&guarded.handle).map_or(RULES_VERSION, |handle| handle.rules_version);
+        let version = self.user.identity(&guarded.handle).map_or(Rules::UNNAMED, |handle| handle.rules_version);
         (IdentityKey::of_guard(self.user.tenant.as_str(), &guarded.guard), self.claim_of(version, true))
     }
 

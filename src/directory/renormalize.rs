@@ -1,19 +1,19 @@
-//! Moving identities that older rules made to the present ones.
+//! Moving identities that older rules made to later ones.
 
 use super::settle::{Changes, Transition, settle};
 use super::view::Stop;
 use super::{Effects, Error, Identity, Invalid, Mutation, View, change};
-use crate::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier};
+use crate::identifier::{Identifier, Kind, RawIdentifier, Rules};
 
-/// Moves one identity of the mutation's user. Nothing happens where it is of the present rules.
+/// Moves one identity of the mutation's user. Nothing happens where it is of the mutation's rules, or of later ones.
 pub fn renormalize(mutation: &Mutation, view: &View, identifier: &Identifier) -> Result<Effects, Stop> {
     let before = mutation.subject(view)?;
     let n = change::position(&before.user, identifier)?;
     let mut after = before.clone();
     let identity = &mut after.user.identities[n];
-    if identity.rules_version != RULES_VERSION {
-        identity.identifier = parse(identity)?;
-        identity.rules_version = RULES_VERSION;
+    if identity.rules_version < mutation.rules.version() {
+        identity.identifier = parse(identity, mutation.rules)?;
+        identity.rules_version = mutation.rules.version();
         let made = identity.identifier.clone();
         after.unguard(identifier);
         after.guard(&made, &mutation.policies);
@@ -21,9 +21,9 @@ pub fn renormalize(mutation: &Mutation, view: &View, identifier: &Identifier) ->
     settle(mutation, view, vec![Transition::new(before, after)], Changes::new())
 }
 
-/// What the present rules make of an identity: of what was typed, but for what that leaves out, which is a phone number's
-/// region and an account's provider.
-pub fn parse(identity: &Identity) -> Result<Identifier, Error> {
+/// What `rules` make of an identity: of what was typed, but for what that leaves out, which is a phone number's region and
+/// an account's provider.
+pub fn parse(identity: &Identity, rules: Rules) -> Result<Identifier, Error> {
     let (canonical, typed) = (identity.identifier.canonical(), identity.display.as_str());
     let raw = match identity.identifier.kind() {
         Kind::Email => RawIdentifier::Email(typed),
@@ -35,5 +35,5 @@ pub fn parse(identity: &Identity) -> Result<Identifier, Error> {
         }
         Kind::Url => RawIdentifier::Url(typed),
     };
-    Identifier::parse(raw).map_err(|rejection| Error::invalid(Invalid::Identifier, "identifier", rejection.to_string()))
+    rules.parse(raw).map_err(|rejection| Error::invalid(Invalid::Identifier, "identifier", rejection.to_string()))
 }

@@ -76,7 +76,9 @@ impl WireUser {
         wire_fields::first(&self.0, v1_tag::USER_TENANT)
     }
 
-    /// The user. The rules' versions are no part of the wire form: each identity gets the present one.
+    /// The user. The rules' versions are no part of the wire form: each identity gets [`Rules::UNNAMED`].
+    ///
+    /// [`Rules::UNNAMED`]: crate::identifier::Rules::UNNAMED
     ///
     /// # Errors
     /// [`WireError`] where the bytes were not made by [`WireUser::of`].

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::fingerprint::fingerprint;
-use super::read::{parse, parse_user_id};
+use super::read::parse_user_id;
 use super::{
     Change, Directory, Draft, DraftIdentity, Error, Invalid, Mutation, Outcome, Policies, Report, Request, Tenant,
     Timestamp, Update, User, Value, Verification, attribute, draft,
@@ -64,7 +64,7 @@ impl Directory {
         if identities.len() > limit {
             return Err(Error::TooMany { what: "identities", limit, count: identities.len() });
         }
-        let identities = identities.iter().enumerate().map(|(n, raw)| draft_identity(&draft::field(n), raw));
+        let identities = identities.iter().enumerate().map(|(n, raw)| self.draft_identity(&draft::field(n), raw));
         let draft = Draft { display_name, identities: identities.collect::<Result<_, _>>()?, attributes };
         draft.check()?;
         self.mutate(call, self.ids.next_id(), Change::Create(draft)).await
@@ -105,7 +105,7 @@ impl Directory {
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
         let verification = verified.then(|| Verification { time: Timestamp::now(), by: String::new() });
-        let draft = draft_identity("identifier", &RawIdentity { identifier: raw, verification, primary })?;
+        let draft = self.draft_identity("identifier", &RawIdentity { identifier: raw, verification, primary })?;
         self.mutate(call, id, Change::Link(draft)).await
     }
 
@@ -116,7 +116,7 @@ impl Directory {
     /// [`super::Store::mutate`].
     pub async fn unlink(&self, call: Call<'_>, user_id: &str, raw: Option<RawIdentifier<'_>>) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
-        self.mutate(call, id, Change::Unlink(parse("identifier", raw)?)).await
+        self.mutate(call, id, Change::Unlink(self.parse("identifier", raw)?)).await
     }
 
     /// Puts a new identity in the place of an old one, in one step.
@@ -132,9 +132,9 @@ impl Directory {
         new: Option<RawIdentifier<'_>>,
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
-        let old = parse("old_identifier", old)?;
+        let old = self.parse("old_identifier", old)?;
         let new = RawIdentity { identifier: new, verification: None, primary: false };
-        let new = draft_identity("new_identifier", &new)?;
+        let new = self.draft_identity("new_identifier", &new)?;
         self.mutate(call, id, Change::Replace(old, new)).await
     }
 
@@ -151,7 +151,7 @@ impl Directory {
         by: Option<String>,
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
-        let identifier = parse("identifier", raw)?;
+        let identifier = self.parse("identifier", raw)?;
         check_text("verified_by", by.as_deref().unwrap_or_default())?;
         let verification = by.map(|by| Verification { time: Timestamp::now(), by });
         self.mutate(call, id, Change::Verify(identifier, verification)).await
@@ -199,6 +199,16 @@ impl Directory {
         Ok(Mutation { etag, request, limits, policies, dry_run, ..mutation })
     }
 
+    fn draft_identity(&self, field: &str, raw: &RawIdentity<'_>) -> Result<DraftIdentity, Error> {
+        if let Some(verification) = &raw.verification {
+            check_text(&field.replace("identifier", "verified_by"), &verification.by)?;
+        }
+        let display = raw.identifier.map(|raw| raw.typed().chars().filter(is_shown).collect()).unwrap_or_default();
+        let (verification, primary) = (raw.verification.clone(), raw.primary);
+        let identifier = self.parse(field, raw.identifier)?;
+        Ok(DraftIdentity { identifier, display, verification, primary, rules_version: self.rules.version() })
+    }
+
     fn tell_displaced(winner: LocalityId, losers: &[LocalityId]) {
         for loser in losers {
             metrics::counter!(DISPLACED.0).increment(1);
@@ -218,15 +228,6 @@ fn request(call: &Call<'_>, user_id: LocalityId, change: &Change) -> Result<Opti
     let id = parsed.ok_or_else(|| Error::invalid(Invalid::RequestId, "request_id", message))?;
     let key = format!("{},{},{id},{}", call.tenant, call.method, call.caller);
     Ok(Some(Request { key, fingerprint: fingerprint(user_id, call.etag, change) }))
-}
-
-fn draft_identity(field: &str, raw: &RawIdentity<'_>) -> Result<DraftIdentity, Error> {
-    if let Some(verification) = &raw.verification {
-        check_text(&field.replace("identifier", "verified_by"), &verification.by)?;
-    }
-    let display = raw.identifier.map(|raw| raw.typed().chars().filter(is_shown).collect()).unwrap_or_default();
-    let (verification, primary) = (raw.verification.clone(), raw.primary);
-    Ok(DraftIdentity { verification, primary, ..DraftIdentity::new(parse(field, raw.identifier)?, display) })
 }
 
 fn check_text(field: &str, text: &str) -> Result<(), Error> {

@@ -10,7 +10,7 @@ use polynym::directory::{
     Change, ConflictPolicy, Consistency, Directory, Draft, DraftIdentity, Limits, Mutation, Policies, PolicyUpdate,
     Request, Store, Tenant, Timestamp, Update, Verification,
 };
-use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier};
+use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
 use polynym::locality::{Generator, LocalityId, Mode};
 use polynym::store::conformance::Place;
 use polynym::store::mongo::Mongo;
@@ -406,10 +406,10 @@ async fn renormalizing(counted: &mut Counted) {
         (241, "old@example.org", "renormalize one whose form stays, both on one shard"),
     ] {
         let old = Identifier::from_canonical(Kind::Email, typed.to_owned());
-        let draft =
-            DraftIdentity { rules_version: RULES_VERSION - 1, ..DraftIdentity::new(old.clone(), typed.to_owned()) };
+        let draft = DraftIdentity::new(old.clone(), typed.to_owned());
         let user = id(0, n);
         counted.prepare(creation_of(user, vec![draft])).await;
-        counted.mutate(call, mutation(user, Change::Renormalize(old))).await;
+        let rules = Rules::new(RULES_VERSION + 1, Identifier::parse);
+        counted.mutate(call, Mutation { rules, ..mutation(user, Change::Renormalize(old)) }).await;
     }
 }

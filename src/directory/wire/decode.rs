@@ -4,11 +4,11 @@ use prost_types::Timestamp as ProtoTimestamp;
 
 use super::super::{Identity, State, Tenant, Timestamp, User, Value, Verification};
 use super::WireError;
-use crate::identifier::{Identifier, Kind, RULES_VERSION};
+use crate::identifier::{Identifier, Kind, Rules};
 use crate::locality::LocalityId;
 use crate::proto::v1::{self, attribute_value, identifier};
 
-/// The user of a message. The rules' versions are no part of it: each identity gets the present one.
+/// The user of a message. The rules' versions are no part of it: see [`Rules::UNNAMED`].
 pub fn read_user(message: v1::User) -> Result<User, WireError> {
     let state = read_state(&message)?;
     let value = |(name, message)| Some((name, read_value(message)?));
@@ -52,7 +52,7 @@ fn read_identity(message: v1::Identity) -> Result<Identity, WireError> {
     Ok(Identity {
         identifier: identifier.ok_or_else(|| WireError("an identity without identifier".to_owned()))?,
         display: message.display,
-        rules_version: RULES_VERSION,
+        rules_version: Rules::UNNAMED,
         link_time: read_time(message.link_time),
         verification,
         primary: message.primary,

@@ -10,14 +10,14 @@ use super::super::{Identity, NotRestored, Record, Timestamp, Value};
 use super::decode::read_value;
 use super::encode::value_message;
 use super::{WireError, WireUser};
-use crate::identifier::{Guard, Identifier, IdentityKey, Kind, RULES_VERSION};
+use crate::identifier::{Guard, Identifier, IdentityKey, Kind, Rules};
 use crate::locality::LocalityId;
 use crate::proto::v1;
 
 #[derive(Clone, PartialEq, Message)]
 struct PrivateRecord {
-    /// For each identity, in order, the version of the rules that made its canonical form. None where all are of the
-    /// present version.
+    /// For each identity, in order, the version of the rules that made its canonical form. Absent where all are
+    /// [`Rules::UNNAMED`], whatever the version of the program.
     #[prost(uint32, repeated, tag = "1")]
     rules_versions: Vec<u32>,
     #[prost(bool, tag = "2")]
@@ -50,6 +50,7 @@ struct HoldRecord {
     until: i64,
     #[prost(bool, tag = "3")]
     guard: bool,
+    /// Absent from what some other program wrote: [`Rules::UNNAMED`].
     #[prost(uint32, tag = "4")]
     rules_version: u32,
 }
@@ -106,8 +107,8 @@ struct NotRestoredRecord {
 /// Encodes what [`decode_private`] reads.
 pub fn encode_private(record: &Record) -> Vec<u8> {
     let identities = &record.user.identities;
-    let is_old = |identity: &Identity| identity.rules_version != RULES_VERSION;
-    let versions = if identities.iter().any(is_old) { identities.as_slice() } else { &[] };
+    let is_named = |identity: &Identity| identity.rules_version != Rules::UNNAMED;
+    let versions = if identities.iter().any(is_named) { identities.as_slice() } else { &[] };
     let Private { disabled, guards, holds, merged, undo, not_restored } = &record.private;
     let message = PrivateRecord {
         rules_versions: versions.iter().map(|identity| identity.rules_version).collect(),
@@ -178,6 +179,7 @@ impl TryFrom<HoldRecord> for Hold {
     fn try_from(record: HoldRecord) -> Result<Self, WireError> {
         let key = IdentityKey::from_stored(record.key).ok_or_else(|| fault("a key"))?;
         let HoldRecord { until, guard, rules_version, .. } = record;
+        let rules_version = if rules_version == 0 { Rules::UNNAMED } else { rules_version };
         Ok(Self { key, until: Timestamp::from_millis(until), guard, rules_version })
     }
 }

@@ -6,15 +6,20 @@ use super::ensure::{ensure, equal, refused, taken};
 use super::fixture::{Fixture, identifier, tenant};
 use super::linking::names;
 use crate::directory::{Change, Consistency, Draft, DraftIdentity, Error, Invalid, Mutation, Policies, Tenant, User};
-use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION};
+use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, Rules};
 
-/// Rules that kept the case of emails and handles, and thought that digits alone are a handle.
-const OLD: u32 = RULES_VERSION - 1;
+/// Later rules. The older ones, here, kept the case of emails and handles, and thought that digits alone are a handle.
+const LATER: Rules = Rules::new(RULES_VERSION + 1, Identifier::parse);
 
 /// An identity as older rules made it: the canonical form is what was typed.
 fn old(kind: Kind, typed: &str) -> DraftIdentity {
     let identifier = Identifier::from_canonical(kind, typed.to_owned());
-    DraftIdentity { rules_version: OLD, ..DraftIdentity::new(identifier, typed.to_owned()) }
+    DraftIdentity::new(identifier, typed.to_owned())
+}
+
+/// Moves an identity of a user to the later rules.
+async fn moved(f: &Fixture, user: &User, kind: Kind, canonical: &str) -> Result<User, Error> {
+    f.mutate(Mutation { rules: LATER, ..f.mutation(user.id, renormalize(kind, canonical)) }).await
 }
 
 async fn create(f: &Fixture, identities: Vec<DraftIdentity>) -> Result<User, Failure> {
@@ -36,29 +41,29 @@ pub async fn an_old_identity_moves_to_the_present_rules(f: Fixture) -> Result<()
     let user = create(&f, vec![old(Kind::Email, "Joe@EXAMPLE.com"), old(Kind::Handle, "joe")]).await?;
     ensure(resolves(&f, Kind::Email, "Joe@EXAMPLE.com").await?, "the old form does not resolve")?;
     let version = f.claim("handle:joe").await?.map(|claim| claim.rules_version);
-    equal(&version, &Some(OLD), "the version in the claim")?;
+    equal(&version, &Some(RULES_VERSION), "the version in the claim")?;
     let f = f.reopen().await?;
-    let moved = f.change(&user, renormalize(Kind::Email, "Joe@EXAMPLE.com")).await?;
-    equal(&names(&moved), &vec!["email:joe@example.com".to_owned(), "handle:joe".to_owned()], "what the user owns")?;
-    equal(&moved.identities[0].display, &user.identities[0].display, "what was typed")?;
+    let after = moved(&f, &user, Kind::Email, "Joe@EXAMPLE.com").await?;
+    equal(&names(&after), &vec!["email:joe@example.com".to_owned(), "handle:joe".to_owned()], "what the user owns")?;
+    equal(&after.identities[0].display, &user.identities[0].display, "what was typed")?;
     ensure(!resolves(&f, Kind::Email, "Joe@EXAMPLE.com").await?, "the old form resolves")?;
     f.owns(&f.get(user.id).await?.ok_or("gone")?, &["email:joe@example.com"]).await?;
     // Where the form stays, only the version changes, which nobody sees.
-    let etag = moved.etag();
-    let moved = f.change(&user, renormalize(Kind::Handle, "joe")).await?;
-    equal(&moved.etag(), &etag, "the etag")?;
+    let etag = after.etag();
+    let after = moved(&f, &user, Kind::Handle, "joe").await?;
+    equal(&after.etag(), &etag, "the etag")?;
     let version = f.claim("handle:joe").await?.map(|claim| claim.rules_version);
-    equal(&version, &Some(RULES_VERSION), "the version in the claim")?;
-    equal(&f.change(&user, renormalize(Kind::Handle, "joe")).await?, &moved, "what was moved before")
+    equal(&version, &Some(LATER.version()), "the version in the claim")?;
+    equal(&moved(&f, &user, Kind::Handle, "joe").await?, &after, "what was moved before")
 }
 
 pub async fn an_old_identity_that_collides_stays(f: Fixture) -> Result<(), Failure> {
     let owner = f.create(&["email:joe@example.com"]).await?;
     let user = create(&f, vec![old(Kind::Email, "JOE@example.com"), old(Kind::Handle, "12")]).await?;
-    taken(f.change(&user, renormalize(Kind::Email, "JOE@example.com")).await, &owner, "identifier")?;
-    let refusal = f.change(&user, renormalize(Kind::Handle, "12")).await;
+    taken(moved(&f, &user, Kind::Email, "JOE@example.com").await, &owner, "identifier")?;
+    let refusal = moved(&f, &user, Kind::Handle, "12").await;
     ensure(matches!(refusal, Err(Error::Invalid { what: Invalid::Identifier, .. })), format!("{refusal:?}"))?;
-    refused(f.change(&user, renormalize(Kind::Handle, "other")).await, &Error::NotOwned)?;
+    refused(moved(&f, &user, Kind::Handle, "other").await, &Error::NotOwned)?;
     ensure(resolves(&f, Kind::Email, "JOE@example.com").await?, "what collides does not resolve any more")?;
     equal(&f.get(user.id).await?.map(|user| user.identities.len()), &Some(2), "identities")
 }
@@ -66,7 +71,7 @@ pub async fn an_old_identity_that_collides_stays(f: Fixture) -> Result<(), Failu
 pub async fn a_dry_run_moves_nothing(f: Fixture) -> Result<(), Failure> {
     let owner = f.create(&["handle:joe"]).await?;
     let user = create(&f, vec![old(Kind::Handle, "Joe"), old(Kind::Handle, "Eve")]).await?;
-    let dry = |name| Mutation { dry_run: true, ..f.mutation(user.id, renormalize(Kind::Handle, name)) };
+    let dry = |name| Mutation { dry_run: true, rules: LATER, ..f.mutation(user.id, renormalize(Kind::Handle, name)) };
     taken(f.mutate(dry("Joe")).await, &owner, "identifier")?;
     f.mutate(dry("Eve")).await?;
     ensure(resolves(&f, Kind::Handle, "Eve").await?, "a dry run has moved something")?;
@@ -77,7 +82,7 @@ pub async fn moving_gives_a_handle_its_guard(f: Fixture) -> Result<(), Failure> 
     let draft = Draft { identities: vec![old(Kind::Handle, "ѕсоре")], ..Draft::default() };
     let policies = Policies { allow_lookalikes: true, ..super::fixture::free() }.into();
     let user = f.mutate(Mutation { policies, ..f.mutation(f.ids.next_id(), Change::Create(draft)) }).await?;
-    let user = f.change(&user, renormalize(Kind::Handle, "ѕсоре")).await?;
+    let user = moved(&f, &user, Kind::Handle, "ѕсоре").await?;
     let other = f.create(&[]).await?;
     let confusable = Error::IdentityConfusable { field: "identifier".to_owned() };
     refused(f.change(&other, super::fixture::link("handle:scope")?).await, &confusable)?;

@@ -1,0 +1,269 @@
+//! Golden stores: what a store keeps after a fixed list of mutations in which every stored form occurs, with all of its
+//! fields in use. Ids and times are fixed, so the same program always writes the same bytes.
+// Each test binary uses what it needs of this.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use polynym::directory::{
+    Change, ConflictPolicy, Consistency, Directory, Draft, DraftIdentity, Limits, Mutation, Policies, PolicyUpdate,
+    Record, Request, Store, Tenant, Timestamp, Update, Value, Verification,
+};
+use polynym::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
+use polynym::locality::{Generator, Mode};
+use polynym::store::verify::{Audited, Finding, Observer, verify};
+
+use super::users::id;
+
+/// The first of January 2100, in milliseconds: nothing here is over before, whatever the day of the test.
+const TIME: i64 = 4_102_444_800_000;
+/// How long all kinds are held.
+const HELD: Duration = Duration::from_secs(10 * 24 * 60 * 60);
+
+/// The file `name` of the golden files.
+pub fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+/// Compares `text` with a golden file. With `POLYNYM_GOLDEN=write` it writes the file.
+pub fn compare(name: &str, text: &str) {
+    if writes() {
+        std::fs::write(file(name), text).unwrap();
+    }
+    let golden = std::fs::read_to_string(file(name)).unwrap();
+    let mut lines = golden.lines().zip(text.lines());
+    if let Some((was, is)) = lines.find(|(was, is)| was != is) {
+        panic!("a stored form of {name} has changed, from\n{was}\nto\n{is}");
+    }
+    assert_eq!(golden.lines().count(), text.lines().count(), "{name} has another number of lines");
+}
+
+/// Rules of a later version: dots in front of the `@` of an email count no longer.
+pub fn later_rules() -> Rules {
+    fn parse(raw: RawIdentifier<'_>) -> Result<Identifier, Rejection> {
+        let identifier = Identifier::parse(raw)?;
+        match identifier.canonical().split_once('@') {
+            Some((local, domain)) if identifier.kind() == Kind::Email => {
+                let canonical = format!("{}@{domain}", local.replace('.', ""));
+                Ok(Identifier::from_canonical(Kind::Email, canonical))
+            }
+            _ => Ok(identifier),
+        }
+    }
+    Rules::new(RULES_VERSION + 1, parse)
+}
+
+/// Carries out all mutations.
+pub async fn fill(store: &dyn Store) {
+    for (n, mutation) in mutations().into_iter().enumerate() {
+        store.mutate(mutation).await.unwrap_or_else(|error| panic!("mutation {n}: {error:?}"));
+    }
+}
+
+/// All users of a store.
+pub async fn records(store: &dyn Store) -> Vec<Record> {
+    store.scan(&Tenant::DEFAULT, None, 1_000).await.unwrap()
+}
+
+/// Moves the users of a golden store to [`later_rules`]: first all identities are of the first version, but for the one
+/// that was made otherwise, and then none.
+pub async fn moved(store: Arc<dyn Store>) {
+    let versions = |records: &[Record]| -> Vec<u32> {
+        records.iter().flat_map(|record| &record.user.identities).map(|identity| identity.rules_version).collect()
+    };
+    let later = later_rules().version();
+    let before = versions(&records(&*store).await);
+    assert_eq!(before.iter().filter(|version| **version == RULES_VERSION).count(), before.len() - 1);
+    assert_eq!(before.iter().filter(|version| **version == later).count(), 1);
+    let directory = Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
+    let directory = Arc::new(directory.under(later_rules()));
+    for dry_run in [true, false] {
+        let mut moving = directory.renormalize(Tenant::DEFAULT, "", dry_run).await.unwrap();
+        let progress = moving.step().await.unwrap();
+        assert!(progress.last.is_none(), "a step does not see all users");
+        assert_eq!((progress.moved, progress.failed), (before.len() as u64 - 1, 0), "{:?}", progress.problems);
+    }
+    assert!(versions(&records(&*store).await).iter().all(|version| *version == later));
+    for typed in ["Ada.L@Example.com", "adal@example.com"] {
+        let raw = Some(RawIdentifier::Email(typed));
+        let (found, _) = directory.resolve(&Tenant::DEFAULT, raw, Consistency::Latest, true).await.unwrap();
+        assert_eq!(found.user.decode().unwrap().id, id(1), "{typed}");
+    }
+}
+
+/// Verifies a golden store, and mends it: there is nothing to mend.
+pub async fn untouched(store: &impl Audited) {
+    struct None;
+    impl Observer for None {
+        fn at(&mut self, _: &'static str, _: u64, _: u64) {}
+        fn found(&mut self, finding: &Finding) {
+            panic!("{finding:?}");
+        }
+    }
+    let summary = verify(store, true, &mut None).await.unwrap();
+    assert!(summary.users > 5 && summary.is_clean(), "{summary:?}");
+}
+
+/// Whether golden files are to be written.
+pub fn writes() -> bool {
+    std::env::var("POLYNYM_GOLDEN").is_ok_and(|mode| mode == "write")
+}
+
+fn time(n: usize) -> Timestamp {
+    Timestamp::from_millis(TIME + 1_001 * n as i64)
+}
+
+fn identifier(name: &str) -> Identifier {
+    Identifier::parse(RawIdentifier::from_text(name).unwrap()).unwrap()
+}
+
+fn draft(name: &str) -> DraftIdentity {
+    let display = RawIdentifier::from_text(name).unwrap().typed().to_owned();
+    DraftIdentity::new(identifier(name), display)
+}
+
+fn verified(name: &str) -> DraftIdentity {
+    DraftIdentity { verification: verification(), ..draft(name) }
+}
+
+fn verification() -> Option<Verification> {
+    Some(Verification { time: Timestamp::from_millis(TIME - 1), by: "a letter".to_owned() })
+}
+
+fn create(display_name: &str, identities: Vec<DraftIdentity>, attributes: &[(&str, Value)]) -> Change {
+    let attributes = attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    Change::Create(Draft { display_name: display_name.to_owned(), identities, attributes })
+}
+
+fn unlink(name: &str) -> Change {
+    Change::Unlink(identifier(name))
+}
+
+fn set(edits: &[(&str, Value)]) -> Change {
+    let (paths, values): (Vec<_>, BTreeMap<_, _>) =
+        edits.iter().map(|(name, value)| (format!("attributes.{name}"), ((*name).to_owned(), value.clone()))).unzip();
+    Change::Update(Update::from_mask(Some(&paths), String::new(), values).unwrap())
+}
+
+fn text(value: &str) -> Value {
+    Value::String(value.to_owned())
+}
+
+/// What is done, in order: the number of the user whom it is about, and the change.
+fn changes() -> Vec<(usize, Change)> {
+    [tenants(), people(), merges(), ends()].into_iter().flatten().collect()
+}
+
+fn tenants() -> Vec<(usize, Change)> {
+    let all = PolicyUpdate {
+        holds: Kind::ALL.map(|kind| (kind, HELD + Duration::from_millis(5))).into(),
+        hide_unverified: Some(true),
+        verified_wins: Some(true),
+        keep_primary: Some(true),
+        keep_last: Some(true),
+        allow_lookalikes: Some(true),
+        restore_window: Some(HELD),
+        undo_window: Some(HELD),
+    };
+    vec![(100, Change::SetTenant(PolicyUpdate::default())), (101, Change::SetTenant(all))]
+}
+
+/// Users with every kind of identity and of attribute, with guards and holds, and with identities of later rules.
+fn people() -> Vec<(usize, Change)> {
+    let attributes = [
+        ("string", text("text")),
+        ("int", Value::Int(-5)),
+        ("double", Value::Double(0.5)),
+        ("bool", Value::Bool(true)),
+        ("time", Value::Time(Timestamp::from_millis(TIME + 1))),
+        ("list", Value::List(vec!["a".to_owned(), "b".to_owned()])),
+    ];
+    let identities = vec![
+        verified("email:Ada.L@Example.com"),
+        DraftIdentity { primary: true, ..draft("email:ada@example.org") },
+        draft("handle:ѕсоре"),
+        draft("handle:ëxo"),
+        draft("phone:+14155552300"),
+        draft("social:GitHub/583231"),
+        draft("url:https://example.com/~ada/"),
+    ];
+    let later = DraftIdentity { rules_version: RULES_VERSION + 1, ..draft("handle:later") };
+    vec![
+        (1, create("Ada", identities, &attributes)),
+        (1, unlink("handle:ëxo")),
+        (1, unlink("email:ada@example.org")),
+        (2, create("Bob", vec![draft("email:bob@example.com"), later], &[])),
+        (2, unlink("handle:later")),
+        (2, Change::Link(DraftIdentity { rules_version: RULES_VERSION + 1, ..draft("handle:latest") })),
+        (2, Change::Disable),
+    ]
+}
+
+/// A merge that can be undone, and one that was undone when some of it could not be given back.
+fn merges() -> Vec<(usize, Change)> {
+    let name = |name: &str| {
+        let paths = ["display_name".to_owned()];
+        Change::Update(Update::from_mask(Some(&paths), name.to_owned(), BTreeMap::new()).unwrap())
+    };
+    let both = |n: usize, other: usize| {
+        vec![
+            (
+                n,
+                create(
+                    "Cat",
+                    vec![draft(&format!("email:cat{n}@example.com"))],
+                    &[("a", text("old")), ("b", text("x"))],
+                ),
+            ),
+            (
+                other,
+                create(
+                    "Dan",
+                    vec![
+                        draft(&format!("email:d.an{other}@example.com")),
+                        draft(&format!("handle:dän{other}")),
+                        draft(&format!("handle:held{other}")),
+                    ],
+                    &[("a", text("new")), ("c", Value::Int(7))],
+                ),
+            ),
+            (other, unlink(&format!("handle:held{other}"))),
+            (n, Change::Merge(id(other), ConflictPolicy::SecondaryWins)),
+        ]
+    };
+    let undone = vec![
+        (5, unlink("email:d.an6@example.com")),
+        (5, name("Changed")),
+        (5, set(&[("a", text("changed"))])),
+        (5, Change::Unmerge(id(6))),
+    ];
+    [both(3, 4), both(5, 6), undone].concat()
+}
+
+/// A user who was disabled and then deleted, and one who was purged, whose handle is held for nobody.
+fn ends() -> Vec<(usize, Change)> {
+    vec![
+        (7, create("", vec![draft("email:eve@example.com")], &[])),
+        (7, Change::Disable),
+        (7, Change::Delete),
+        (8, create("Fay", vec![draft("handle:fäy")], &[])),
+        (8, Change::Purge),
+    ]
+}
+
+/// The mutations. The first few carry a request, under which they are remembered.
+fn mutations() -> Vec<Mutation> {
+    let holds = BTreeMap::from(Kind::ALL.map(|kind| (kind, HELD)));
+    let policies = Arc::new(Policies { holds, ..Policies::default() });
+    let mutation = |(n, (user, change)): (usize, (usize, Change))| {
+        let tenant = if user == 101 { Tenant::parse("acme").unwrap() } else { Tenant::DEFAULT };
+        let request = Request { key: format!("{tenant},Golden,{},joe", id(n)), fingerprint: n as u64 };
+        let request = (n < 3).then_some(request);
+        let policies = policies.clone();
+        Mutation { policies, request, ..Mutation::new(tenant, id(user), time(n), change) }
+    };
+    changes().into_iter().enumerate().map(mutation).collect()
+}
