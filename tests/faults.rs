@@ -4,6 +4,7 @@
 
 mod audit;
 mod caller;
+mod commits;
 mod contention;
 mod failover;
 mod group;

@@ -23,9 +23,13 @@ const STATEMENTS: [&str; 5] = ["find", "insert", "update", "delete", "commitTran
 /// some that say nothing of what comes next.
 const CODES: [i32; 13] = [91, 112, 11_601, 11_600, 11_602, 10_107, 189, 6, 50, 251, 24, 8, 1];
 
+/// Codes with which a commit that is done is not known to be safe: WriteConcernFailed, a shutdown, Interrupted,
+/// UnknownReplWriteConcern, UnsatisfiableWriteConcern.
+const CONCERNS: [i32; 5] = [64, 91, 11_601, 79, 100];
+
 /// What becomes of a statement.
 #[derive(Clone, Copy, Debug)]
-enum Fault {
+pub enum Fault {
     Close,
     Block,
     Code(i32),
@@ -35,7 +39,7 @@ enum Fault {
 
 impl Fault {
     /// The fail point that makes statements of this store fail so.
-    fn point(self, statement: &str, mode: impl Into<Bson>) -> Document {
+    pub fn point(self, statement: &str, mode: impl Into<Bson>) -> Document {
         let mut data = doc! { "failCommands": [statement], "appName": "faults" };
         data.extend(match self {
             Self::Close => doc! { "closeConnection": true },
@@ -55,17 +59,17 @@ impl Fault {
 }
 
 /// A store that is troubled, and a way to see the truth.
-struct Stage {
+pub struct Stage {
     set: OwnSet,
-    troubled: Arc<dyn Caller>,
-    truth: Direct,
-    ledger: Ledger,
+    pub troubled: Arc<dyn Caller>,
+    pub truth: Direct,
+    pub ledger: Ledger,
     name: String,
     next: usize,
 }
 
 impl Stage {
-    async fn new(set: OwnSet, uri: impl FnOnce(&ReplicaSet, &str) -> String, timeout: Duration) -> Self {
+    pub async fn new(set: OwnSet, uri: impl FnOnce(&ReplicaSet, &str) -> String, timeout: Duration) -> Self {
         let name = fresh();
         prepare(&set, &name).await;
         let store = open(&uri(&set, &name), Options { timeout }, false).await;
@@ -84,7 +88,7 @@ impl Stage {
     }
 
     /// A mutation that can be carried out, and all that it needs.
-    async fn mutation(&mut self, kind: usize) -> Call {
+    pub async fn mutation(&mut self, kind: usize) -> Call {
         let user = self.next;
         self.next += 1;
         let (old, new) = (2 * user % 64, (2 * user + 1) % 64);
@@ -115,7 +119,7 @@ impl Stage {
     }
 
     /// Looks at all that a mutation is about.
-    async fn look(&self, call: &Call) {
+    pub async fn look(&self, call: &Call) {
         let (user, names) = match call {
             Call::Create(user, names) => (user, names.clone()),
             Call::Link(user, name) | Call::Unlink(user, name) => (user, vec![*name]),
@@ -145,16 +149,16 @@ impl Stage {
         &self.set.members[0]
     }
 
-    async fn fail(&self, point: Document) {
+    pub async fn fail(&self, point: Document) {
         self.server().admin(point).await.unwrap();
     }
 
-    async fn heal(&self) {
+    pub async fn heal(&self) {
         self.fail(doc! { "configureFailPoint": "failCommand", "mode": "off" }).await;
     }
 
     /// Checks everything; answers with what to tell.
-    async fn end(self) -> String {
+    pub async fn end(self) -> String {
         no_transaction(&[self.server()], 2 * LIFETIME).await;
         let database = self.server().database(&self.name).await;
         let after = State::read(&database).await;
@@ -272,7 +276,7 @@ async fn lose_replies(kinds: &[usize], hold: bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_fails_once_is_not_noticed() {
-    fail_once(&[Fault::Close, Fault::Code(112)]).await;
+    fail_once(&[Fault::Close, Fault::Code(112), Fault::Concern(11_601), Fault::Concern(79), Fault::Concern(100)]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -290,8 +294,10 @@ async fn replies_that_are_lost_are_found_out() {
 #[ignore = "takes minutes"]
 async fn long_lost() {
     let codes = CODES.map(Fault::Code);
-    fail_once(&[&[Fault::Close, Fault::Block, Fault::Concern(64), Fault::Concern(91)][..], &codes].concat()).await;
-    fail_on(&[&[Fault::Close, Fault::Concern(64)][..], &codes].concat(), &["insert", "commitTransaction"]).await;
+    let concerns = CONCERNS.map(Fault::Concern);
+    fail_once(&[&[Fault::Close, Fault::Block][..], &concerns, &codes].concat()).await;
+    fail_on(&[&[Fault::Close][..], &codes].concat(), &["insert", "commitTransaction"]).await;
+    fail_on(&concerns, &["commitTransaction"]).await;
     fail_on(&[Fault::Close, Fault::Code(112)], &["find", "update", "delete", "abortTransaction"]).await;
     lose_replies(&[0, 1, 2, 3], false).await;
     lose_replies(&[0, 1, 2, 3], true).await;

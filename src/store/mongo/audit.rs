@@ -12,13 +12,13 @@ use mongodb::options::{FindOptions, ReadConcern};
 use tokio::time::Instant;
 
 use super::Collections;
+use super::commit::commit;
 use super::connect::{check_schema, connect, disconnect, or_disconnect};
 use super::error::{Fault, OpenError};
 use super::pauses::while_transient;
 use super::schema::{ID, StoredUser, TENANT, by_id, id_value, key_value, read_claim};
 use super::status::count;
 use super::transaction::Transaction;
-use super::write::commit;
 use crate::directory::{Claim, Error, Timestamp};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;

@@ -36,6 +36,9 @@ pub enum Fault {
     /// Nor did one to a commit: it may have happened or not.
     #[error("MongoDB did not answer a commit in time")]
     Unanswered,
+    /// A commit was answered with an error that does not prove that nothing was written.
+    #[error("MongoDB did not confirm a commit: {0}")]
+    Unconfirmed(Told),
     /// So much is under way already that nothing more is begun.
     #[error("too many operations wait for MongoDB")]
     Crowded,
@@ -47,6 +50,28 @@ pub enum Fault {
 impl Fault {
     pub fn damaged(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::Damaged(cause.into())
+    }
+
+    /// The fault of a commit that was sent. Only the label for it proves that nothing was written, on any attempt:
+    /// an error without it may follow one that was carried out.
+    pub fn of_commit(error: &DriverError) -> Self {
+        let told = Told::new(error);
+        let is_concern = matches!(&*error.kind, ErrorKind::Write(WriteFailure::WriteConcernError(_)));
+        let is_unknown = error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT);
+        if error.contains_label(TRANSIENT_TRANSACTION_ERROR) && !is_unknown && !is_concern {
+            Self::Driver(Told { sort: Sort::Transient, ..told })
+        } else {
+            Self::Unconfirmed(told)
+        }
+    }
+
+    /// The fault of a transaction that has only read: nothing was written, whatever became of its commit.
+    pub fn of_reads(self) -> Self {
+        match self {
+            Self::Unconfirmed(told) if told.sort == Sort::Forbidden => Self::Driver(told),
+            Self::Unconfirmed(told) => Self::Driver(Told { sort: Sort::Transient, ..told }),
+            other => other,
+        }
     }
 
     /// Whether the same transaction can be tried again: nothing of it was written.
@@ -61,7 +86,12 @@ impl Fault {
 
     /// Whether a commit may or may not have happened.
     pub const fn is_unknown_commit(&self) -> bool {
-        matches!(self, Self::Driver(Told { sort: Sort::UnknownCommit, .. }) | Self::Unanswered)
+        matches!(self, Self::Unconfirmed(_) | Self::Unanswered)
+    }
+
+    /// Whether MongoDB asks for such a commit to be sent again until it is answered.
+    pub const fn is_retriable_commit(&self) -> bool {
+        matches!(self, Self::Unconfirmed(Told { sort: Sort::UnknownCommit, .. }))
     }
 }
 
@@ -77,7 +107,7 @@ impl From<Fault> for Error {
             Fault::Damaged(_) => Self::Internal(fault.into()),
             // Trying again does not help: somebody must look.
             Fault::Driver(Told { sort: Sort::Forbidden, .. }) => Self::Internal(fault.into()),
-            Fault::Unanswered => Self::OutcomeUnknown(fault.into()),
+            Fault::Unanswered | Fault::Unconfirmed(_) => Self::OutcomeUnknown(fault.into()),
             Fault::Driver(_) | Fault::Late | Fault::Crowded | Fault::Panicked => Self::Unavailable(fault.into()),
         }
     }

@@ -4,6 +4,7 @@
 mod admin;
 mod audit;
 mod cluster;
+mod commit;
 mod connect;
 mod error;
 mod gate;

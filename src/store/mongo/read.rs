@@ -12,11 +12,11 @@ use mongodb::{ClientSession, Collection};
 use tokio::time::Instant;
 
 use super::Collections;
+use super::commit::confirm;
 use super::error::Fault;
 use super::pauses::while_transient;
 use super::schema::{StoredUser, by_id, id_value, read_claim};
 use super::transaction::Transaction;
-use super::write::commit;
 use crate::directory::{Consistency, Found, Resolved, Tenant, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -102,7 +102,7 @@ impl Collections {
             let mut transaction = Transaction::begin(self).await?;
             match self.pairs(keys, &mut Reads::Snapshot(transaction.session())).await {
                 // A snapshot may be ahead of what a majority has: the commit waits for it.
-                Ok(pairs) => commit(transaction, deadline).await.map(|()| pairs),
+                Ok(pairs) => confirm(transaction, deadline).await.map(|()| pairs),
                 Err(fault) => {
                     transaction.abort().await;
                     Err(fault)

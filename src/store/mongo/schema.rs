@@ -31,7 +31,8 @@ pub const SCHEMA: &str = "schema";
 
 /// The key of every collection, and what it is sharded on.
 pub const ID: &str = "_id";
-/// Of a user or a tenant: a number that every write raises, so that two transactions that change it conflict.
+/// Of a user or a tenant: a number that every write raises, so that two transactions that change it conflict. Each raises
+/// it by a random number of its own.
 pub const REVISION: &str = "r";
 /// Of a user: the name of its tenant.
 pub const TENANT: &str = "t";

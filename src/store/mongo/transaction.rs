@@ -2,6 +2,7 @@
 //! two transactions that want the same conflict early instead of waiting on each other.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::options::{
@@ -26,6 +27,8 @@ pub struct Transaction<'c> {
     revisions: HashMap<LocalityId, i64>,
     /// The revision of the tenant that was read.
     tenant_revision: Option<i64>,
+    /// By how much it raises revisions: at random, so that a revision tells whose transaction has written it.
+    raise: i64,
 }
 
 impl<'c> Transaction<'c> {
@@ -39,7 +42,13 @@ impl<'c> Transaction<'c> {
             .max_commit_time(time);
         let mut session = collections.client.start_session().causal_consistency(false).await?;
         session.start_transaction().with_options(options.build()).await?;
-        Ok(Self { collections, session, revisions: HashMap::new(), tenant_revision: None })
+        let raise = 1 + (RandomState::new().hash_one(0) >> 44) as i64;
+        Ok(Self { collections, session, revisions: HashMap::new(), tenant_revision: None, raise })
+    }
+
+    /// The revision that a user has where this transaction has written it.
+    pub fn written_revision(&self, id: LocalityId) -> i64 {
+        self.revisions.get(&id).copied().unwrap_or_default() + self.raise
     }
 
     /// For reads of another kind.
@@ -145,14 +154,14 @@ impl<'c> Transaction<'c> {
     }
 
     async fn insert_user(&mut self, record: &Record) -> Result<(), Fault> {
-        let document = raw(&user_document(record, 0))?;
+        let document = raw(&user_document(record, self.written_revision(record.id())))?;
         self.collections.users.insert_one(document).session(&mut self.session).await?;
         Ok(())
     }
 
     async fn replace_user(&mut self, record: &Record, revision: i64) -> Result<(), Fault> {
         let filter = doc! { ID: id_value(record.id()), REVISION: revision };
-        let document = raw(&user_document(record, revision + 1))?;
+        let document = raw(&user_document(record, self.written_revision(record.id())))?;
         let replaced = self.collections.users.replace_one(filter, document).session(&mut self.session).await?;
         all_there(replaced.matched_count, 1)
     }
@@ -170,7 +179,7 @@ impl<'c> Transaction<'c> {
             return Ok(());
         };
         let filter = doc! { ID: tenant.name.as_str(), REVISION: revision };
-        let document = raw(&tenant_document(tenant, revision + 1))?;
+        let document = raw(&tenant_document(tenant, revision + self.raise))?;
         let replaced = tenants.replace_one(filter, document).session(&mut self.session).await?;
         all_there(replaced.matched_count, 1)
     }
@@ -208,7 +217,7 @@ impl<'c> Transaction<'c> {
 
     /// Commits, or tries to again: a commit whose reply was lost can be sent a second time.
     pub async fn commit(&mut self) -> Result<(), Fault> {
-        Ok(self.session.commit_transaction().await?)
+        self.session.commit_transaction().await.map_err(|error| Fault::of_commit(&error))
     }
 
     /// Gives the transaction up. Where that fails, the server does it in its own time.

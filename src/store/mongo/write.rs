@@ -1,17 +1,13 @@
 //! Mutations: one transaction each, begun again while it meets others, until the time is up; and what becomes of one
 //! whose commit got no answer.
 
-use mongodb::bson::doc;
-use mongodb::options::ReadConcern;
-use tokio::time::Instant;
-
+use super::Collections;
+use super::commit::{Unconfirmed, commit, confirm};
 use super::error::Fault;
 use super::gate::Gate;
 use super::pauses::Pauses;
-use super::schema::{ID, StoredRequest, StoredUser, id_value, request_id};
 use super::transaction::Transaction;
-use super::{Collections, PATIENCE};
-use crate::directory::{Decision, Effects, Error, Mutation, Needs, Outcome, Report, Request, User, View};
+use crate::directory::{Decision, Effects, Error, Mutation, Needs, Outcome, Request, View};
 use crate::locality::LocalityId;
 
 /// Why an attempt at a mutation came to nothing, or may have.
@@ -20,8 +16,8 @@ enum Failure {
     Refused(Error),
     /// Nothing was written.
     Certain(Fault),
-    /// The commit got no answer: this may be so now or not.
-    Unknown(LocalityId, Outcome, Fault),
+    /// The commit was not confirmed.
+    Unknown(Box<Unconfirmed>),
 }
 
 impl From<Fault> for Failure {
@@ -41,9 +37,7 @@ impl Collections {
             let fault = match self.attempt(mutation, assume_free, gate).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(Failure::Refused(error)) => return Err(error),
-                Err(Failure::Unknown(subject, outcome, fault)) => {
-                    return self.settle(mutation, subject, outcome, fault).await;
-                }
+                Err(Failure::Unknown(unconfirmed)) => return self.recover(mutation, *unconfirmed).await,
                 Err(Failure::Certain(fault)) => fault,
             };
             if fault.is_duplicate() && std::mem::take(&mut assume_free) {
@@ -61,7 +55,7 @@ impl Collections {
             Ok(effects) if gate.pass() => effects,
             // What a refusal was read from must be there to stay: committing what has only read waits for that.
             Err(Failure::Refused(error)) => {
-                commit(transaction, gate.deadline()).await?;
+                confirm(transaction, gate.deadline()).await?;
                 return Err(Failure::Refused(error));
             }
             outcome => {
@@ -69,63 +63,18 @@ impl Collections {
                 return Err(outcome.err().unwrap_or(Failure::Certain(Fault::Late)));
             }
         };
-        let subject = effects.subject;
+        let (subject, revision) = (effects.subject, transaction.written_revision(effects.subject));
         match commit(transaction, gate.deadline()).await {
             Ok(()) => Ok(effects.into_outcome()),
-            Err(fault) if fault.is_unknown_commit() => Err(Failure::Unknown(subject, effects.into_outcome(), fault)),
+            Err(fault) if fault.is_unknown_commit() => {
+                let outcome = effects.into_outcome();
+                Err(Failure::Unknown(Box::new(Unconfirmed { subject, revision, outcome, fault })))
+            }
             Err(fault) => {
                 gate.back();
                 Err(fault.into())
             }
         }
-    }
-
-    /// Looks for what a commit without an answer has left: what was asked for is there, or nobody can tell yet.
-    async fn settle(
-        &self,
-        mutation: &Mutation,
-        subject: LocalityId,
-        outcome: Outcome,
-        fault: Fault,
-    ) -> Result<Outcome, Error> {
-        let happened = async {
-            match &mutation.request {
-                Some(request) => self.is_remembered(mutation, request, subject).await,
-                None => self.is_done(mutation, subject, &outcome).await,
-            }
-        };
-        match happened.await {
-            Ok(true) => Ok(outcome),
-            Ok(false) | Err(_) => Err(Error::OutcomeUnknown(fault.into())),
-        }
-    }
-
-    /// Whether what there is now is what the mutation would have left.
-    async fn is_done(&self, mutation: &Mutation, subject: LocalityId, outcome: &Outcome) -> Result<bool, Fault> {
-        match &outcome.report {
-            Report::Tenant(tenant) => Ok(self.tenant(&mutation.tenant).await?.as_ref() == Some(tenant)),
-            Report::Purged(_) => Ok(self.user(subject).await?.is_none()),
-            _ => Ok(self.user(subject).await?.is_some_and(|user| Some(user) == outcome.user)),
-        }
-    }
-
-    async fn is_remembered(&self, mutation: &Mutation, request: &Request, subject: LocalityId) -> Result<bool, Fault> {
-        let filter = doc! { ID: request_id(request) };
-        let find = self.requests.find_one(filter).read_concern(ReadConcern::majority()).max_time(self.timeout);
-        let record = find.await?.map(|document| StoredRequest::read(&document)).transpose()?;
-        let is_ours = |record: &StoredRequest| {
-            record.user == subject
-                && record.fingerprint == request.fingerprint
-                && !Request::is_over(record.time, mutation.time)
-        };
-        Ok(record.as_ref().is_some_and(is_ours))
-    }
-
-    async fn user(&self, id: LocalityId) -> Result<Option<User>, Fault> {
-        let filter = doc! { ID: id_value(id) };
-        let user = self.users.find_one(filter).read_concern(ReadConcern::majority()).max_time(self.timeout).await?;
-        let record = user.map(|document| StoredUser::read(&document)?.decode()).transpose()?;
-        Ok(record.map(|record| record.user))
     }
 }
 
@@ -168,17 +117,5 @@ async fn repeated(transaction: &mut Transaction<'_>, mutation: &Mutation) -> Res
         Some(record) if record.fingerprint == request.fingerprint => Ok(Some(record.user)),
         Some(_) => Err(Failure::Refused(Error::RequestIdReused)),
         None => Ok(None),
-    }
-}
-
-/// Sends the commit until it gets an answer or the time is up.
-pub async fn commit(mut transaction: Transaction<'_>, deadline: Instant) -> Result<(), Fault> {
-    let deadline = deadline.max(Instant::now() + PATIENCE);
-    let mut pauses = Pauses::of_transaction(deadline);
-    loop {
-        match transaction.commit().await {
-            Err(fault) if fault.is_unknown_commit() && pauses.wait().await => {}
-            outcome => return outcome,
-        }
     }
 }

@@ -61,12 +61,17 @@ impl Transactions {
             Some(known) => Some(known.lock_owned().await).filter(|known| known.number == number),
             None => None,
         }
-        .ok_or_else(unknown)
+        .ok_or_else(|| unknown(command.name))
     }
 }
 
-fn unknown() -> Fault {
-    Fault::own(251, "NoSuchTransaction", "there is no such transaction").labelled(TRANSIENT)
+/// Of a commit, nobody knows here whether it was carried out by way of another router.
+fn unknown(command: &str) -> Fault {
+    if command == "commitTransaction" { absent() } else { absent().labelled(TRANSIENT) }
+}
+
+fn absent() -> Fault {
+    Fault::own(251, "NoSuchTransaction", "there is no such transaction")
 }
 
 impl Router {
@@ -82,7 +87,8 @@ impl Router {
                 transaction.abort(links).await;
                 Ok(rawdoc! { "ok": 1.0 })
             }
-            _ if transaction.state != State::Open => Err(unknown()),
+            // It was ended here: a commit that comes now has carried out nothing.
+            _ if transaction.state != State::Open => Err(absent().labelled(TRANSIENT)),
             _ => self.statement(&mut transaction, command, links).await,
         }
     }

@@ -1,0 +1,144 @@
+//! The end of a transaction: the commit, sent until it is answered, and the search for the outcome of one that was not.
+
+use mongodb::Collection;
+use mongodb::bson::{Bson, RawDocumentBuf, doc};
+use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
+use tokio::time::Instant;
+
+use super::error::Fault;
+use super::pauses::Pauses;
+use super::schema::{ID, StoredRequest, StoredUser, id_value, read_tenant, request_id};
+use super::transaction::Transaction;
+use super::{Collections, PATIENCE};
+use crate::directory::{Decision, Error, Mutation, Needs, Outcome, Report, Request, View};
+use crate::locality::LocalityId;
+
+/// How often a commit is sent again for which MongoDB does not ask. One more answer often settles it.
+const RESENT: usize = 3;
+
+/// Sends the commit until it is answered or the time is up.
+///
+/// # Errors
+/// A transient fault: nothing was written. One that [is unknown](Fault::is_unknown_commit): look for the outcome.
+pub async fn commit(mut transaction: Transaction<'_>, deadline: Instant) -> Result<(), Fault> {
+    let deadline = deadline.max(Instant::now() + PATIENCE);
+    let mut pauses = Pauses::of_transaction(deadline);
+    let mut resent = 0;
+    loop {
+        let Err(fault) = transaction.commit().await else { return Ok(()) };
+        resent += usize::from(!fault.is_retriable_commit());
+        if !fault.is_unknown_commit() || resent > RESENT || !pauses.wait().await {
+            return Err(fault);
+        }
+    }
+}
+
+/// Commits a transaction that has only read: what it has read is then what a majority has.
+///
+/// # Errors
+/// [`Fault`]. Nothing was written.
+pub async fn confirm(transaction: Transaction<'_>, deadline: Instant) -> Result<(), Fault> {
+    commit(transaction, deadline).await.map_err(Fault::of_reads)
+}
+
+/// A mutation whose commit was not confirmed: it may have happened or not.
+pub struct Unconfirmed {
+    /// The user whom the answer is about.
+    pub subject: LocalityId,
+    /// The revision that this user has where it has happened and nothing else since.
+    pub revision: i64,
+    /// The outcome where it has happened.
+    pub outcome: Outcome,
+    /// The fault of the commit.
+    pub fault: Fault,
+}
+
+impl Collections {
+    /// The outcome of a mutation whose commit was not confirmed, with the user as it is now, where the mutation is found
+    /// to have happened.
+    ///
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] where that is not found: the commit may still be under way.
+    pub async fn recover(&self, mutation: &Mutation, unconfirmed: Unconfirmed) -> Result<Outcome, Error> {
+        let found = match &mutation.request {
+            Some(request) => self.found_remembered(mutation, request, &unconfirmed).await,
+            None => self.found_written(mutation, &unconfirmed).await,
+        };
+        found.ok().flatten().ok_or_else(|| Error::OutcomeUnknown(unconfirmed.fault.into()))
+    }
+
+    /// The outcome where what is stored is what the mutation has written.
+    async fn found_written(&self, mutation: &Mutation, of: &Unconfirmed) -> Result<Option<Outcome>, Fault> {
+        let is_written = match &of.outcome.report {
+            Report::Tenant(tenant) => self.tenant(&mutation.tenant).await?.as_ref() == Some(tenant),
+            Report::Purged(_) => self.revision(of.subject).await?.is_none(),
+            _ => self.revision(of.subject).await? == Some(of.revision),
+        };
+        Ok(is_written.then(|| of.outcome.clone()))
+    }
+
+    /// The outcome where the request is remembered. Others may have changed the user since: the answer shows it as it is.
+    async fn found_remembered(
+        &self,
+        mutation: &Mutation,
+        request: &Request,
+        of: &Unconfirmed,
+    ) -> Result<Option<Outcome>, Fault> {
+        if !self.is_remembered(mutation, request, of.subject).await? {
+            return Ok(None);
+        }
+        let outcome = of.outcome.clone();
+        let Some(repeated) = self.repeat(mutation, of.subject).await? else { return Ok(Some(outcome)) };
+        let report = match &outcome.report {
+            Report::Tenant(_) => repeated.report,
+            _ => outcome.report,
+        };
+        Ok(Some(Outcome { user: repeated.user, report }))
+    }
+
+    async fn is_remembered(&self, mutation: &Mutation, request: &Request, subject: LocalityId) -> Result<bool, Fault> {
+        let filter = doc! { ID: request_id(request) };
+        let find = self.requests.find_one(filter).read_concern(ReadConcern::majority()).max_time(self.timeout);
+        let record = find.await?.map(|document| StoredRequest::read(&document)).transpose()?;
+        let is_ours = |record: &StoredRequest| {
+            record.user == subject
+                && record.fingerprint == request.fingerprint
+                && !Request::is_over(record.time, mutation.time)
+        };
+        Ok(record.as_ref().is_some_and(is_ours))
+    }
+
+    /// The answer to a mutation that was carried out before. None where its user is gone since. Its commit may have become
+    /// visible on one shard before another: linearizable reads wait for the rest.
+    async fn repeat(&self, mutation: &Mutation, subject: LocalityId) -> Result<Option<Outcome>, Fault> {
+        let (mut view, mut needs) = (View::default(), Needs::default());
+        loop {
+            for id in needs.users {
+                let user = self.latest(&self.users, id_value(id)).await?;
+                let record = user.map(|user| StoredUser::read(&user)?.decode()).transpose()?;
+                view.add_user(id, record);
+            }
+            if needs.tenant {
+                let tenant = self.latest(&self.tenants, mutation.tenant.as_str().into()).await?;
+                view.set_tenant(tenant.map(|tenant| Ok::<_, Fault>(read_tenant(&tenant)?.0)).transpose()?);
+            }
+            match mutation.decide_again(subject, &view) {
+                Ok(Decision::Done(effects)) => return Ok(Some(effects.into_outcome())),
+                Ok(Decision::Read(more)) => needs = more,
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    async fn latest(&self, from: &Collection<RawDocumentBuf>, id: Bson) -> Result<Option<RawDocumentBuf>, Fault> {
+        let find = from.find_one(doc! { ID: id }).read_concern(ReadConcern::linearizable());
+        let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
+        Ok(find.selection_criteria(primary).max_time(self.timeout).await?)
+    }
+
+    async fn revision(&self, id: LocalityId) -> Result<Option<i64>, Fault> {
+        let user = self.users.find_one(doc! { ID: id_value(id) }).read_concern(ReadConcern::majority());
+        let user = user.max_time(self.timeout).await?;
+        user.map(|document| Ok(StoredUser::read(&document)?.revision)).transpose()
+    }
+}
