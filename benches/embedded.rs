@@ -62,7 +62,7 @@ async fn resolves(store: &Arc<Embedded>, users: u64, time: Duration) -> f64 {
         }
         for key in &keys {
             let found = store.resolve(std::slice::from_ref(key), Consistency::Latest).await.expect("a read");
-            assert!(found.found[0].is_some());
+            assert!(matches!(found.found[0], Ok(Some(_))));
             count += 1;
         }
     }

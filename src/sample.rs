@@ -21,7 +21,7 @@ pub async fn load(store: &dyn Store) -> Result<(usize, usize), Error> {
     let mutations: Vec<_> = mutations()?;
     let ids: Vec<_> = mutations.iter().map(|mutation| mutation.user_id).collect();
     let present = store.get(&Tenant::DEFAULT, &ids).await?;
-    let missing = mutations.into_iter().zip(present).filter(|(_, user)| user.is_none());
+    let missing = mutations.into_iter().zip(present).filter(|(_, user)| !matches!(user, Ok(Some(_))));
     let (mut loaded, mut refused) = (0, 0);
     for (mutation, _) in missing {
         match store.mutate(mutation).await {

@@ -5,6 +5,7 @@ mod apart;
 mod crowd;
 mod failing;
 mod gate;
+mod large;
 mod leaving;
 mod queueing;
 mod sharing;

@@ -10,6 +10,7 @@ mod foreign;
 mod golden;
 mod groups;
 mod moved;
+mod records;
 mod tending;
 
 use std::path::Path;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polynym::directory::{
-    Claim, Consistency, Directory, DueUser, Error, Limits, Mutation, Outcome, Record, Resolved, Store, Tenant,
-    TenantRecord, Timestamp, WireUser,
+    Claim, Consistency, Directory, DueUser, Error, ItemResult, Limits, Mutation, Outcome, Record, Resolved, Store,
+    Tenant, TenantRecord, Timestamp, WireUser,
 };
 use polynym::grpc::{self, Options};
 use polynym::identifier::IdentityKey;
@@ -38,7 +38,7 @@ impl Store for Faulty {
         }
     }
 
-    async fn get(&self, _: &Tenant, _: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
+    async fn get(&self, _: &Tenant, _: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
         std::future::pending().await
     }
 

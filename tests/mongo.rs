@@ -6,6 +6,7 @@ mod heartbeat;
 mod losses;
 mod opening;
 mod preference;
+mod records;
 mod tending;
 mod waiting;
 

@@ -73,7 +73,7 @@ impl Reader for Inside {
 impl Reader for OfStore {
     async fn resolve(&self, key: IdentityKey) -> Result<Bytes> {
         let resolved = self.0.resolve(&[key], Consistency::Latest).await?;
-        let found = resolved.found.into_iter().next().flatten().ok_or("nobody")?;
+        let found = resolved.found.into_iter().next().ok_or("nothing")??.ok_or("nobody")?;
         Ok(found.user.into_bytes())
     }
 }

@@ -1,13 +1,13 @@
 //! Users by their ids, where those that were merged are followed to the one who has their identities. Each step is a read
 //! of its own: an answer is told only where all of its steps were so at one moment.
 
-use super::{Directory, Error, State, Tenant, WireUser};
+use super::{Directory, Error, ItemResult, State, Tenant, WireUser};
 use crate::locality::LocalityId;
 
 /// A user, and those that lead to it.
 pub struct Followed {
     /// The last one; none where there is no such user.
-    pub user: Option<WireUser>,
+    pub user: ItemResult<WireUser>,
     /// Who is merged, with the id under which it was read.
     merged: Vec<(LocalityId, WireUser)>,
     /// The id of the last one.
@@ -15,20 +15,20 @@ pub struct Followed {
 }
 
 impl Followed {
-    const fn new(id: LocalityId, user: Option<WireUser>) -> Self {
+    const fn new(id: LocalityId, user: ItemResult<WireUser>) -> Self {
         Self { user, merged: Vec::new(), id }
     }
 
     fn next(&self) -> Option<LocalityId> {
-        match self.user.as_ref()?.state() {
+        match self.user.as_ref().ok()?.as_ref()?.state() {
             State::Merged { into } => Some(into),
             _ => None,
         }
     }
 
-    fn step(&mut self, id: LocalityId, user: Option<WireUser>) {
-        let merged = std::mem::replace(&mut self.user, user).map(|merged| (self.id, merged));
-        self.merged.extend(merged);
+    fn step(&mut self, id: LocalityId, user: ItemResult<WireUser>) {
+        let merged = std::mem::replace(&mut self.user, user).ok().flatten();
+        self.merged.extend(merged.map(|merged| (self.id, merged)));
         self.id = id;
     }
 }
@@ -40,7 +40,7 @@ impl Directory {
     pub(super) async fn follow(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Followed>, Error> {
         let mut followed = self.steps(tenant, ids).await?;
         loop {
-            let torn = self.torn(tenant, &followed).await?;
+            let torn = self.torn(tenant, &mut followed).await?;
             let again: Vec<_> = torn.iter().map(|n| ids[*n]).collect();
             if again.is_empty() {
                 return Ok(followed);
@@ -71,16 +71,24 @@ impl Directory {
         Ok(followed)
     }
 
-    /// Which of them have a step that is another one now.
-    async fn torn(&self, tenant: &Tenant, followed: &[Followed]) -> Result<Vec<usize>, Error> {
+    /// Which of them have a step that is another one now. Where a step cannot be read any more, nor can its user.
+    async fn torn(&self, tenant: &Tenant, followed: &mut [Followed]) -> Result<Vec<usize>, Error> {
         let steps = || followed.iter().enumerate().flat_map(|(n, user)| user.merged.iter().map(move |step| (n, step)));
         let ids: Vec<_> = steps().map(|(_, (id, _))| *id).collect();
         if ids.is_empty() {
             return Ok(Vec::new());
         }
         let now = self.store.get(tenant, &ids).await?;
-        let other = steps().zip(now).filter(|((_, (_, then)), now)| now.as_ref() != Some(then));
-        let mut torn: Vec<_> = other.map(|((n, _), _)| n).collect();
+        let (mut torn, mut unread) = (Vec::new(), Vec::new());
+        for ((n, (_, then)), now) in steps().zip(now) {
+            match now {
+                Ok(now) if now.as_ref() == Some(then) => {}
+                Ok(_) => torn.push(n),
+                Err(error) => unread.push((n, error)),
+            }
+        }
+        torn.retain(|n| unread.iter().all(|(unread, _)| unread != n));
+        unread.into_iter().for_each(|(n, error)| followed[n].user = Err(error));
         torn.dedup();
         Ok(torn)
     }

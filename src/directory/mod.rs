@@ -50,7 +50,7 @@ pub use mutation::{Change, Mutation, Request};
 pub use policies::{Policies, PolicyUpdate};
 pub use read::Got;
 pub use record::Record;
-pub use store::{ANSWER_BYTES, Consistency, DueUser, Resolved, Store};
+pub use store::{ANSWER_BYTES, Consistency, DueUser, ItemResult, Resolved, Store};
 pub use tenancy::TenantRecord;
 pub use tenant::Tenant;
 pub use timestamp::Timestamp;

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::follow::Followed;
 use super::{
-    ANSWER_BYTES, Claim, Consistency, Directory, Error, Found, Invalid, Policies, State, Tenant, Timestamp, WireUser,
+    ANSWER_BYTES, Claim, Consistency, Directory, Error, Found, Invalid, ItemResult, Policies, State, Tenant, Timestamp,
+    WireUser,
 };
 use crate::identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection};
 use crate::locality::LocalityId;
@@ -38,7 +40,7 @@ impl Directory {
         let policies = self.policies(tenant).await?;
         let key = IdentityKey::new(tenant.as_str(), &identifier);
         let resolved = self.store.resolve(&[key], consistency).await?;
-        let found = resolved.found.into_iter().next().flatten();
+        let found = resolved.found.into_iter().next().ok_or(FULL)??;
         Ok((shown(found, &policies, show_disabled)?, resolved.reads))
     }
 
@@ -62,7 +64,7 @@ impl Directory {
         let resolved = self.store.resolve(&keys, consistency).await?;
         let mut found = resolved.found.into_iter();
         let outcome = |identifier: Result<Identifier, Error>| {
-            identifier.and_then(|_| shown(found.next().ok_or(FULL)?, &policies, show_disabled))
+            identifier.and_then(|_| shown(found.next().ok_or(FULL)??, &policies, show_disabled))
         };
         Ok((identifiers.into_iter().map(outcome).collect(), resolved.reads))
     }
@@ -75,7 +77,7 @@ impl Directory {
         self.policies(tenant).await?;
         let id = parse_user_id("user_id", user_id)?;
         let users = self.get_present(tenant, &[id]).await?;
-        users.into_iter().next().flatten().ok_or(Error::UserNotFound)
+        users.into_iter().next().ok_or(FULL)??.ok_or(Error::UserNotFound)
     }
 
     /// Users by their ids, in their order, each with its own outcome.
@@ -90,22 +92,21 @@ impl Directory {
         let good: Vec<_> = ids.iter().flatten().copied().collect();
         let mut users = self.get_present(tenant, &good).await?.into_iter();
         let outcome =
-            |id: Result<LocalityId, Error>| id.and_then(|_| users.next().ok_or(FULL)?.ok_or(Error::UserNotFound));
+            |id: Result<LocalityId, Error>| id.and_then(|_| users.next().ok_or(FULL)??.ok_or(Error::UserNotFound));
         Ok(ids.into_iter().map(outcome).collect())
     }
 
     /// Those of the users that are there and not to be purged by now. Who was merged into another is followed.
-    async fn get_present(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<Got>>, Error> {
+    async fn get_present(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<Got>>, Error> {
         let followed = self.follow(tenant, ids).await?;
         let now = Timestamp::now();
         let is_gone = |user: &WireUser| matches!(user.state(), State::Deleted { purge_time, .. } if purge_time <= now);
-        let present = followed.into_iter().map(|followed| followed.user.filter(|user| !is_gone(user)));
-        let got = |(user, id): (Option<WireUser>, &LocalityId)| {
-            let user = user?;
+        let got = |(followed, id): (Followed, &LocalityId)| {
+            let Some(user) = followed.user?.filter(|user| !is_gone(user)) else { return Ok(None) };
             let merged_from = Some(*id).filter(|id| !user.has_id(*id));
-            Some(Got { user, merged_from })
+            Ok(Some(Got { user, merged_from }))
         };
-        Ok(present.zip(ids).map(got).collect())
+        Ok(followed.into_iter().zip(ids).map(got).collect())
     }
 
     /// What an identifier becomes, and the key under which a tenant stores it.

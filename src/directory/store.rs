@@ -21,11 +21,15 @@ pub enum Consistency {
 /// How many bytes of users a look-up may find: more than that is too much for one answer.
 pub const ANSWER_BYTES: usize = 4 << 20;
 
+/// What is found of one of several things that were looked for together. An error concerns this one alone: where what is
+/// stored of it cannot be read, or the part of the store that has it does not answer.
+pub type ItemResult<T> = Result<Option<T>, ItemError>;
+
 /// The answer to [`Store::resolve`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Resolved {
     /// For each key, in order, the user who owns it; fewer only where these users have [`ANSWER_BYTES`] already.
-    pub found: Vec<Option<Found>>,
+    pub found: Vec<ItemResult<Found>>,
     /// How many reads it stands for: one for each claim that was looked for, one for each user that was found. A store that
     /// sends reads to servers counts those, a shared one as one.
     pub reads: u32,
@@ -58,17 +62,18 @@ impl DueUser {
 pub trait Store: Send + Sync + 'static {
     /// The owners of `keys`, in their order. An owner always lists the key: a store never answers with a user who does
     /// not own it, and never answers "nobody" for a key that somebody owned throughout the call. Once the users have
-    /// [`ANSWER_BYTES`], it may stop, and leave out the answers to the rest of the keys.
+    /// [`ANSWER_BYTES`], it may stop, and leave out the answers to the rest of the keys; there is one to the first of
+    /// them in any case.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
+    /// [`Error::Unavailable`] where the store does not answer. A fault of one key is the answer to that key.
     async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error>;
 
     /// The users of `tenant` with these ids, in their order. It may stop early, as [`Store::resolve`] may.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer.
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error>;
+    /// [`Error::Unavailable`] where the store does not answer. A fault of one user is the answer to that id.
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error>;
 
     /// What stands under `keys`, in their order: whether or not it resolves, and also where its hold is over.
     ///

@@ -38,22 +38,50 @@ async fn a_call_that_fails_fails_its_own_look_ups_and_each_is_told_why() {
         assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
         assert_eq!(told(&error), "the store does not answer: look-up 1 went wrong");
     }
-    for error in spoiled(Fault::Damaged).await {
-        assert!(matches!(error, Error::Internal(_)), "{error:?}");
-        assert_eq!(told(&error), "internal error: look-up 1 went wrong");
+}
+
+/// Which of the look-ups in a call is at fault, only shows where each is sent without it.
+#[tokio::test]
+async fn a_fault_of_one_look_up_takes_no_other_along() {
+    for fault in [Fault::Damaged, Fault::Panics] {
+        let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
+        let busy = scene.busy(1).await;
+        scene.gate.curse(5, fault);
+        let callers: Vec<_> = (0..16).map(|n| (n, scene.latest(&[n]))).collect();
+        settle().await;
+        scene.gate.open(100);
+        for (n, caller) in callers {
+            match answer(caller).await {
+                Ok(resolved) => are(&resolved, &[n]),
+                Err(error) => assert!(n == 5 && matches!(error, Error::Internal(_)), "{n}: {error:?}"),
+            }
+        }
+        assert_eq!(scene.gate.asked().len(), 1 + 1 + 4 * 2, "the call, and both halves of what fails");
+        assert!(answer(scene.latest(&[5])).await.is_err());
+        drop(busy);
     }
 }
 
+/// As where the store lets nobody in.
 #[tokio::test]
-async fn a_call_that_panics_takes_nobody_along() {
-    for error in spoiled(Fault::Panics).await {
-        assert!(matches!(error, Error::Internal(_)), "{error:?}");
+async fn a_fault_of_all_look_ups_is_not_looked_for_without_end() {
+    let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
+    let busy = scene.busy(1).await;
+    (1..1_000).for_each(|call| scene.gate.spoil(call, Fault::Damaged));
+    let callers: Vec<_> = (0..200).map(|n| scene.latest(&[n])).collect();
+    settle().await;
+    scene.gate.open(1_000);
+    for caller in callers {
+        let error = answer(caller).await.unwrap_err();
+        assert!(told(&error).starts_with("internal error: look-up"), "{}", told(&error));
     }
+    assert!(scene.gate.asked().len() < 50, "{} calls", scene.gate.asked().len());
+    drop(busy);
 }
 
-/// A store leaves out what is too much for one answer.
+/// A store leaves out what is too much for one answer. Here it is one caller's own answer that has no room for more.
 #[tokio::test]
-async fn what_a_call_leaves_out_is_asked_for_again() {
+async fn what_a_call_leaves_out_is_asked_for_again_unless_its_caller_has_enough() {
     let scene = Scene::new(Options { calls: 1, keys: 3, ..STEADY }).await;
     scene.gate.spoil(1, Fault::AnswerMissing);
     let callers: Vec<_> = (0..9).map(|n| scene.latest(&[n])).collect();
@@ -62,6 +90,11 @@ async fn what_a_call_leaves_out_is_asked_for_again() {
     for (n, caller) in callers.into_iter().enumerate() {
         are(&answer(caller).await.unwrap(), &[n]);
     }
+    scene.gate.spoil(4, Fault::AnswerMissing);
+    let caller = scene.latest(&[1, 2, 3]);
+    scene.gate.open(1);
+    are(&answer(caller).await.unwrap(), &[1, 2]);
+    assert_eq!(scene.gate.asked().len(), 5);
 }
 
 /// Were the answers dealt out all the same, a user might pass for absent.

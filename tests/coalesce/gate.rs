@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polynym::directory::{
-    Claim, Consistency, DueUser, Error, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord, Timestamp,
-    WireUser,
+    Claim, Consistency, DueUser, Error, Found, ItemResult, Mutation, Outcome, Record, Resolved, Store, Tenant,
+    TenantRecord, Timestamp, WireUser,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::LocalityId;
@@ -47,6 +47,8 @@ pub struct Gate {
     open: Semaphore,
     /// By the number of the look-up, from 0.
     faults: Mutex<HashMap<usize, Fault>>,
+    /// What fails whenever it is looked up.
+    cursed: Mutex<Option<(IdentityKey, Fault)>>,
 }
 
 impl Gate {
@@ -57,6 +59,11 @@ impl Gate {
 
     pub fn spoil(&self, look_up: usize, fault: Fault) {
         self.faults.lock().unwrap().insert(look_up, fault);
+    }
+
+    /// Has each look-up of a user's handle fail.
+    pub fn curse(&self, user: usize, fault: Fault) {
+        *self.cursed.lock().unwrap() = Some((key(user), fault));
     }
 
     /// Takes back what was not spoiled yet.
@@ -83,13 +90,15 @@ impl Gate {
     }
 
     async fn pass(&self, asked: Asked) -> Result<Option<Fault>, Error> {
+        let is_in = |key: &IdentityKey| matches!(&asked, Asked::Owners(_, keys) if keys.contains(key));
+        let cursed = self.cursed.lock().unwrap().clone().filter(|(key, _)| is_in(key)).map(|(_, fault)| fault);
         let mut number = 0;
         self.asked.send_modify(|all| {
             number = all.len();
             all.push(asked);
         });
         self.open.acquire().await.unwrap().forget();
-        let fault = self.faults.lock().unwrap().remove(&number);
+        let fault = self.faults.lock().unwrap().remove(&number).or(cursed);
         match fault {
             Some(Fault::Away) => Err(Error::Unavailable(format!("look-up {number} went wrong").into())),
             Some(Fault::Damaged) => Err(Error::Internal(format!("look-up {number} went wrong").into())),
@@ -111,7 +120,7 @@ impl Store for Gate {
         Ok(resolved)
     }
 
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
         self.pass(Asked::Users(tenant.clone(), ids.to_vec())).await?;
         let found = self.inner.get(tenant, ids).await?;
         self.answered.send_modify(|answered| *answered += 1);
@@ -168,8 +177,8 @@ impl Scene {
             inner.mutate(users::creation(n)).await.unwrap();
         }
         let (asked, answered) = (watch::Sender::new(Vec::new()), watch::Sender::new(0));
-        let (open, faults) = (Semaphore::new(0), Mutex::default());
-        let gate = Arc::new(Gate { inner, asked, answered, open, faults });
+        let (open, faults, cursed) = (Semaphore::new(0), Mutex::default(), Mutex::default());
+        let gate = Arc::new(Gate { inner, asked, answered, open, faults, cursed });
         let store = Arc::new(Coalesced::new(gate.clone(), options));
         Self { gate, store, _folder: folder }
     }
@@ -186,7 +195,7 @@ impl Scene {
     }
 
     /// Starts a look-up of users by their ids.
-    pub fn get(&self, tenant: &Tenant, users: &[usize]) -> Caller<Result<Vec<Option<WireUser>>, Error>> {
+    pub fn get(&self, tenant: &Tenant, users: &[usize]) -> Caller<Result<Vec<ItemResult<WireUser>>, Error>> {
         let (store, tenant) = (self.store.clone(), tenant.clone());
         let ids: Vec<_> = users.iter().copied().map(users::id).collect();
         tokio::spawn(async move { store.get(&tenant, &ids).await })
@@ -233,8 +242,8 @@ pub fn latest(users: &[usize]) -> Asked {
 
 /// Fails unless these users were found, in this order; those above 15 are nobody.
 pub fn are(resolved: &Resolved, wanted: &[usize]) {
-    let found: Vec<_> = resolved.found.iter().map(|found| found.as_ref().map(|found| found.user.clone())).collect();
-    assert_eq!(found, wire(wanted));
+    let user = |found: &ItemResult<Found>| found.as_ref().unwrap().as_ref().map(|found| found.user.clone());
+    assert_eq!(resolved.found.iter().map(user).collect::<Vec<_>>(), wire(wanted));
 }
 
 /// Users 0 to 15 as they were created, and nobody for others.

@@ -23,7 +23,7 @@ async fn watch(store: Arc<dyn Store>, done: Arc<AtomicBool>) -> usize {
     let mut batches = 0;
     while !done.load(Ordering::Relaxed) {
         let found = store.resolve(&keys, Consistency::Latest).await.unwrap().found;
-        let owned: Vec<_> = (0..NAMES).filter(|n| found[*n].is_some()).collect();
+        let owned: Vec<_> = (0..NAMES).filter(|n| matches!(found[*n], Ok(Some(_)))).collect();
         assert_eq!(owned.len(), 1, "names that a user has at one moment who has one: {owned:?}");
         batches += 1;
     }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use polynym::directory::{
-    Change, Claim, ConflictPolicy, Consistency, Directory, Draft, DueUser, Error, Limits, Mutation, Outcome, Record,
-    Resolved, Store, Tenant, TenantRecord, Timestamp, WireUser,
+    Change, Claim, ConflictPolicy, Consistency, Directory, Draft, DueUser, Error, ItemResult, Limits, Mutation,
+    Outcome, Record, Resolved, Store, Tenant, TenantRecord, Timestamp, WireUser,
 };
 use polynym::identifier::IdentityKey;
 use polynym::locality::{Generator, LocalityId, Mode};
@@ -28,7 +28,7 @@ struct Meanwhile {
 
 #[async_trait]
 impl Store for Meanwhile {
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
         let read = self.reads.fetch_add(1, Relaxed);
         let change = self.changes.lock().unwrap().remove(&read);
         if let Some((user, change)) = change {

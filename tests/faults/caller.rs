@@ -192,19 +192,16 @@ impl Direct {
 
     async fn resolve(&self, name: usize) -> Result<Told, Error> {
         let resolved = self.store.resolve(&[key(name)], self.consistency).await?;
-        Ok(match &resolved.found[..] {
-            [Some(found)] => {
-                let user = found.user.decode().unwrap();
-                Told::Found(number(user.id), listed(&user))
-            }
-            [None] => Told::Nobody,
-            _ => panic!("{} answers to one key", resolved.found.len()),
-        })
+        let [found] = <[_; 1]>::try_from(resolved.found).unwrap_or_else(|all| panic!("{} answers", all.len()));
+        Ok(found?.map_or(Told::Nobody, |found| {
+            let user = found.user.decode().unwrap();
+            Told::Found(number(user.id), listed(&user))
+        }))
     }
 
     async fn get(&self, user: usize) -> Result<Told, Error> {
         let users = self.store.get(&Tenant::DEFAULT, &[users::id(user)]).await?;
-        match &users[0] {
+        match users.into_iter().next().unwrap()? {
             Some(found) if matches!(found.state(), State::Merged { .. }) => self.follow(user).await,
             found => Ok(Told::User(found.as_ref().map(|user| listed(&user.decode().unwrap())))),
         }

@@ -1,6 +1,7 @@
 //! What tests share.
 
 pub mod calls;
+pub mod damaged;
 pub mod golden;
 pub mod linear;
 pub mod mongo;

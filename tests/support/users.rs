@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polynym::directory::{
-    Change, Consistency, Decision, Draft, DraftIdentity, Error, Mutation, Policies, Store, Tenant, Timestamp, User,
-    View, WireUser,
+    Change, Consistency, Decision, Draft, DraftIdentity, Error, ItemResult, Mutation, Policies, Store, Tenant,
+    Timestamp, User, Value, View, WireUser,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::LocalityId;
@@ -46,6 +46,18 @@ pub fn creation(n: usize) -> Mutation {
     mutation(id(n), Change::Create(Draft { display_name: format!("User {n}"), identities, ..Draft::default() }))
 }
 
+/// The mutation that creates user `n` with 400 KiB of attributes.
+pub fn large_creation(n: usize) -> Mutation {
+    let identities = identifiers(n).map(identity).into();
+    let attributes = BTreeMap::from([("notes".to_owned(), Value::List(vec!["x".repeat(4_096); 100]))]);
+    mutation(id(n), Change::Create(Draft { identities, attributes, ..Draft::default() }))
+}
+
+/// The keys of user `n`.
+pub fn keys(n: usize) -> [IdentityKey; 2] {
+    identifiers(n).map(|identifier| IdentityKey::new("default", &identifier))
+}
+
 /// User `n` as it is after its creation.
 pub fn user(n: usize) -> User {
     let Decision::Done(effects) = creation(n).decide(&View::assuming_free()).unwrap() else { panic!() };
@@ -55,16 +67,25 @@ pub fn user(n: usize) -> User {
 /// Looks for user `n` by everything that finds it, and fails if anything else is found: answers whether it is there
 /// altogether, or the error of the first look-up that failed.
 pub async fn look_up(store: &dyn Store, n: usize) -> Result<bool, Error> {
-    let keys = identifiers(n).map(|identifier| IdentityKey::new("default", &identifier));
-    let mut found = Vec::new();
-    for key in keys {
+    let mut found_users = Vec::new();
+    for key in keys(n) {
         let resolved = store.resolve(&[key], Consistency::Latest).await?;
-        found.extend(resolved.found.into_iter().map(|found| found.map(|found| found.user)));
+        for found in resolved.found {
+            found_users.push(found?.map(|found| found.user));
+        }
     }
-    found.extend(store.get(&Tenant::DEFAULT, &[id(n)]).await?);
+    for found in store.get(&Tenant::DEFAULT, &[id(n)]).await? {
+        found_users.push(found?);
+    }
+    let found = found_users;
     let wanted = WireUser::of(&user(n));
     let there = found.iter().flatten().filter(|found| **found == wanted).count();
     assert!(found.iter().flatten().count() == there, "user {n} is another one: {found:?}");
     assert!(there == 0 || there == 3, "user {n} is there in part: {found:?}");
     Ok(there == 3)
+}
+
+/// The answers of a look-up of which none failed.
+pub fn all<T>(items: Vec<ItemResult<T>>) -> Vec<Option<T>> {
+    items.into_iter().map(Result::unwrap).collect()
 }

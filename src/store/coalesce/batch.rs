@@ -1,27 +1,25 @@
-//! Look-ups that share a call: what is sent for them, and who gets what of the answer.
+//! Look-ups that share a call: what is sent for them, who gets what of the answer, and what is sent again.
 
 use std::collections::HashMap;
-use std::error::Error as StdError;
 use std::hash::Hash;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 
 use futures_util::FutureExt;
 use tokio::sync::oneshot::{self, Receiver, Sender};
 
-use crate::directory::{Error, Store};
+use crate::directory::{Error, ItemError, ItemResult, Store};
 
 /// What look-ups that may share a call have in common.
 pub trait Group: Clone + Eq + Hash + Send + Sync + 'static {
     type Key: Clone + Eq + Hash + Send + Sync;
     type Found: Clone + Send;
 
-    /// Looks `keys` up in `store`; as many answers, in their order.
+    /// Looks `keys` up in `store`. Answers to all of them, or to the first of them, in their order.
     fn ask(&self, store: &dyn Store, keys: &[Self::Key]) -> impl Future<Output = Answered<Self::Found>> + Send;
 }
 
 pub struct Answers<F> {
-    pub found: Vec<Option<F>>,
+    pub found: Vec<ItemResult<F>>,
     /// How many reads the call took.
     pub reads: u32,
 }
@@ -72,13 +70,43 @@ impl<G: Group> Batch<G> {
         Self { keys, places, callers }
     }
 
-    /// Sends the keys, and answers once for each that was asked for.
+    /// Sends the keys. Answers to the first of them, at least one.
     pub async fn ask(&self, group: &G, store: &dyn Store) -> Answered<G::Found> {
-        let mut answers = ask(group, store, &self.keys).await?;
-        if self.places.len() > self.keys.len() {
-            answers.found = self.places.iter().map(|place| answers.found[*place].clone()).collect();
+        ask(group, store, &self.keys).await
+    }
+
+    /// Parts what is to be sent again from a batch that has this outcome: the callers for whose answers there was no room,
+    /// or, after a fault that may be the fault of one look-up, all callers in two halves, where `may_halve` allows that.
+    pub fn part(&mut self, outcome: &Answered<G::Found>, may_halve: bool) -> Vec<Self> {
+        match outcome {
+            Ok(answers) if answers.found.len() < self.keys.len() => {
+                Vec::from_iter(self.split_off(self.complete(answers.found.len()).max(1)))
+            }
+            Err(Error::Internal(_)) if may_halve && self.callers.len() > 1 => {
+                let second = self.split_off(self.callers.len() / 2);
+                let first = self.split_off(0);
+                first.into_iter().chain(second).collect()
+            }
+            _ => Vec::new(),
         }
-        Ok(answers)
+    }
+
+    /// How many of the first callers have answers to all their keys where there are answers to so many keys.
+    fn complete(&self, answered: usize) -> usize {
+        let mut places = self.places.iter();
+        let is_complete = |(count, _): &&(usize, _)| places.by_ref().take(*count).all(|place| *place < answered);
+        self.callers.iter().take_while(is_complete).count()
+    }
+
+    /// The callers from number `first` on, as a batch of their own.
+    fn split_off(&mut self, first: usize) -> Option<Self> {
+        let kept = self.callers[..first].iter().map(|(count, _)| count).sum();
+        let callers = self.callers.split_off(first);
+        let mut places = self.places.split_off(kept).into_iter();
+        let key = |place: usize| self.keys[place].clone();
+        let look_up = |(count, answer)| LookUp { keys: places.by_ref().take(count).map(key).collect(), answer };
+        let look_ups: Vec<_> = callers.into_iter().map(look_up).collect();
+        (!look_ups.is_empty()).then(|| Self::new(look_ups))
     }
 
     /// Gives each caller its part. Nothing becomes of the parts of those who have left.
@@ -87,6 +115,11 @@ impl<G: Group> Batch<G> {
             Ok(Answers { found, reads }) => (found, reads),
             Err(error) => return self.fail(error),
         };
+        let is_each_key_once = self.places.last().is_none_or(|last| last + 1 == self.places.len());
+        let found = match is_each_key_once {
+            true => found,
+            false => self.places.iter().map_while(|place| found.get(*place).cloned()).collect(),
+        };
         let mut found = found.into_iter();
         for (count, answer) in self.callers {
             let _ = answer.send(Ok(Answers { found: found.by_ref().take(count).collect(), reads }));
@@ -94,32 +127,22 @@ impl<G: Group> Batch<G> {
     }
 
     fn fail(self, error: Error) {
-        let failure = Failure::from(error);
+        let failure = ItemError::from(error);
         for (_, answer) in self.callers {
             let _ = answer.send(Err(failure.clone().into()));
         }
     }
 }
 
-/// Looks all `keys` up. A panic is an error like others: it must not take those along who wait for the next call.
+/// Looks `keys` up. A panic is an error like others: it must not take those along who wait for the next call.
 pub async fn ask<G: Group>(group: &G, store: &dyn Store, keys: &[G::Key]) -> Answered<G::Found> {
-    let outcome = AssertUnwindSafe(ask_for_all(group, store, keys)).catch_unwind().await;
-    outcome.unwrap_or_else(|_| Err(Error::Internal("a look-up panicked".into())))
-}
-
-/// A store leaves out what is too much for one answer; here there are many.
-async fn ask_for_all<G: Group>(group: &G, store: &dyn Store, keys: &[G::Key]) -> Answered<G::Found> {
-    let mut answers = group.ask(store, keys).await?;
-    while answers.found.len() < keys.len() {
-        let rest = group.ask(store, &keys[answers.found.len()..]).await?;
-        if rest.found.is_empty() {
-            break;
+    let outcome = AssertUnwindSafe(group.ask(store, keys)).catch_unwind().await;
+    match outcome.unwrap_or_else(|_| Err(Error::Internal("a look-up panicked".into()))) {
+        Ok(answers) if !(1..=keys.len()).contains(&answers.found.len()) => {
+            Err(Error::Internal("not as many answers as keys".into()))
         }
-        answers.found.extend(rest.found);
-        answers.reads += rest.reads;
+        outcome => outcome,
     }
-    let complete = answers.found.len() == keys.len();
-    if complete { Ok(answers) } else { Err(Error::Internal("not as many answers as keys".into())) }
 }
 
 /// Drops all but the first of equal keys, and tells for each that was there which of the kept ones it equals.
@@ -137,30 +160,4 @@ fn keep_first<K: Eq + Hash>(keys: &mut Vec<K>) -> Vec<usize> {
         is_first
     });
     places
-}
-
-/// Why a call failed, for each of those who shared it.
-#[derive(Clone)]
-enum Failure {
-    Unavailable(Arc<dyn StdError + Send + Sync>),
-    Internal(Arc<dyn StdError + Send + Sync>),
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Unavailable(cause) => Self::Unavailable(cause.into()),
-            Error::Internal(cause) => Self::Internal(cause.into()),
-            other => Self::Internal(Arc::new(other)),
-        }
-    }
-}
-
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Unavailable(cause) => Self::Unavailable(Box::new(cause)),
-            Failure::Internal(cause) => Self::Internal(Box::new(cause)),
-        }
-    }
 }

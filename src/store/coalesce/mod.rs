@@ -12,8 +12,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::directory::{
-    Claim, Consistency, DueUser, Error, Found, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord,
-    Timestamp, WireUser,
+    Claim, Consistency, DueUser, Error, Found, ItemResult, Mutation, Outcome, Record, Resolved, Store, Tenant,
+    TenantRecord, Timestamp, WireUser,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -64,7 +64,7 @@ impl Store for Coalesced {
         Ok(Resolved { found, reads })
     }
 
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
         if ids.is_empty() {
             return self.inner.get(tenant, ids).await;
         }

@@ -15,6 +15,8 @@ use crate::directory::{Error, Store};
 const HANGING: usize = 8;
 /// So many look-ups are worth a call, however many are under way.
 const CROWD: usize = 16;
+/// So many times the look-ups of a call that failed are halved, to find the one at fault. Where all fail, halving is no use.
+const HALVED: usize = 16;
 const GIVEN_UP: &str = "a look-up was given up";
 
 pub struct Queue<G: Group> {
@@ -209,8 +211,8 @@ impl<G: Group> Slot<G> {
     }
 
     async fn run(mut self) {
-        while let Some(batch) = self.next() {
-            let outcome = self.ask(&batch).await;
+        while let Some(mut batch) = self.next() {
+            let outcome = self.ask_for_all(&mut batch).await;
             // Before the answers: who has the last one may close the store, which this must not keep open.
             let slot = self.reopen();
             batch.answer(outcome);
@@ -218,6 +220,20 @@ impl<G: Group> Slot<G> {
             self = slot;
             // Others have the thread first, among them those who were answered: what they ask at once goes along.
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Makes the call of a batch. Where that leaves callers over, answers the others, and goes on with these until there
+    /// is an outcome for the last of them.
+    async fn ask_for_all(&mut self, batch: &mut Batch<G>) -> Answered<G::Found> {
+        let (mut left, mut halved) = (Vec::new(), 0);
+        loop {
+            let outcome = self.ask(batch).await;
+            let parted = batch.part(&outcome, halved < HALVED);
+            halved += usize::from(outcome.is_err() && !parted.is_empty());
+            left.extend(parted);
+            let Some(next) = left.pop() else { return outcome };
+            std::mem::replace(batch, next).answer(outcome);
         }
     }
 

@@ -14,7 +14,7 @@ pub async fn owners(
 ) -> Result<Vec<Option<User>>, Failure> {
     let found = store.resolve(keys, consistency).await?.found;
     equal(&found.len(), &keys.len(), "the number of answers")?;
-    keys.iter().zip(found).map(|(key, found)| found.map(|found| owner(key, &found)).transpose()).collect()
+    keys.iter().zip(found).map(|(key, found)| found?.map(|found| owner(key, &found)).transpose()).collect()
 }
 
 /// The user, who must be encoded as any user is, with the identity that the key stands for.
@@ -28,7 +28,7 @@ fn owner(key: &IdentityKey, found: &Found) -> Result<User, Failure> {
 /// The users of `tenant` with these ids.
 pub async fn users(store: &dyn Store, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<User>>, Failure> {
     let users = store.get(tenant, ids).await?;
-    users.into_iter().map(|user| Ok(user.map(|user| user.decode()).transpose()?)).collect()
+    users.into_iter().map(|user| Ok(user?.map(|user| user.decode()).transpose()?)).collect()
 }
 
 /// The first users that are due at `now`, with their tenants.

@@ -98,7 +98,7 @@ pub async fn nobody_owns_what_was_never_linked(f: Fixture) -> Result<(), Failure
     f.free(&["email:jo@example.com", "email:joe@example.co", "email:joe@example.comm", "handle:joe"]).await?;
     f.owns(&user, &["email:joe@example.com"]).await?;
     let none = f.store.resolve(&[], Consistency::Latest).await?;
-    equal(&none.found, &Vec::new(), "the answer to no keys")
+    equal(&none.found.len(), &0, "the answers to no keys")
 }
 
 pub async fn unknown_ids_are_absent(f: Fixture) -> Result<(), Failure> {
@@ -107,7 +107,7 @@ pub async fn unknown_ids_are_absent(f: Fixture) -> Result<(), Failure> {
     let (a, b) = (f.create(&[]).await?, f.create(&["handle:b"]).await?);
     let found = decoded::users(&*f.store, &Tenant::DEFAULT, &[b.id, nobody, a.id, b.id]).await?;
     equal(&found, &vec![Some(b.clone()), None, Some(a), Some(b)], "users by id, in order")?;
-    equal(&f.store.get(&Tenant::DEFAULT, &[]).await?, &Vec::new(), "the answer to no ids")
+    equal(&f.store.get(&Tenant::DEFAULT, &[]).await?.len(), &0, "the answers to no ids")
 }
 
 pub async fn extremes_come_back(f: Fixture) -> Result<(), Failure> {

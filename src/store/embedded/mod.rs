@@ -33,14 +33,14 @@ pub use error::OpenError;
 pub use status::{Status, status};
 
 use crate::directory::{
-    ANSWER_BYTES, Claim, Consistency, DueUser, Error, Found, Mutation, Outcome, Record, Resolved, Store, Tenant,
-    TenantRecord, Timestamp, WireUser,
+    ANSWER_BYTES, Claim, Consistency, DueUser, Error, Found, ItemResult, Mutation, Outcome, Record, Resolved, Store,
+    Tenant, TenantRecord, Timestamp, WireUser,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 use error::{Fault, Trouble, chain};
 use open::Opener;
-use read::Snapshot;
+use read::{Snapshot, own};
 use write::{Job, Writer};
 
 /// The snapshot that reads use, while the database is open.
@@ -104,7 +104,7 @@ impl Embedded {
         wanted: &[K],
         look_up: impl Fn(&Snapshot, &K) -> Result<Option<T>, Fault>,
         size: impl Fn(&T) -> usize,
-    ) -> Result<Vec<Option<T>>, Error> {
+    ) -> Result<Vec<ItemResult<T>>, Error> {
         let snapshot = self.published.load();
         let snapshot = snapshot.as_ref().ok_or_else(|| self.closed())?;
         let mut found = Vec::with_capacity(wanted.len());
@@ -114,8 +114,8 @@ impl Embedded {
                 tokio::task::yield_now().await;
             }
             for item in turn {
-                let item = self.guarded(snapshot, || look_up(snapshot, item))?;
-                bytes += item.as_ref().map_or(0, &size);
+                let item = self.guarded(snapshot, || own(look_up(snapshot, item)))?;
+                bytes += item.as_ref().ok().and_then(Option::as_ref).map_or(0, &size);
                 found.push(item);
                 if bytes > ANSWER_BYTES {
                     return Ok(found);
@@ -175,16 +175,17 @@ impl Store for Embedded {
     async fn resolve(&self, keys: &[IdentityKey], _: Consistency) -> Result<Resolved, Error> {
         let size = |found: &Found| found.user.as_bytes().len();
         let found = self.read(keys, |snapshot, key| snapshot.resolve(key), size).await?;
-        let reads = found.len() + found.iter().flatten().count();
+        let reads = found.len() + found.iter().flatten().flatten().count();
         Ok(Resolved { found, reads: reads as u32 })
     }
 
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
         self.read(ids, |snapshot, id| snapshot.get(tenant, *id), |user| user.as_bytes().len()).await
     }
 
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
-        self.read(keys, |snapshot, key| snapshot.claim(key), |_| 0).await
+        let claims = self.read(keys, |snapshot, key| snapshot.claim(key), |_| 0).await?;
+        claims.into_iter().map(|claim| Ok(claim?)).collect()
     }
 
     async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {

@@ -31,9 +31,9 @@ fn creation(n: u32) -> Mutation {
 }
 
 async fn is_there(store: &Embedded, n: u32) -> Result<bool, Error> {
-    let by_id = store.get(&Tenant::DEFAULT, &[id(n)]).await?.remove(0).is_some();
+    let by_id = store.get(&Tenant::DEFAULT, &[id(n)]).await?.remove(0)?.is_some();
     let key = IdentityKey::new("default", &handle(n));
-    let by_name = store.resolve(&[key], Consistency::Latest).await?.found.remove(0).is_some();
+    let by_name = store.resolve(&[key], Consistency::Latest).await?.found.remove(0)?.is_some();
     assert_eq!(by_id, by_name, "user {n} is there in part");
     Ok(by_id)
 }

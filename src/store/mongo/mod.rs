@@ -7,6 +7,7 @@ mod cluster;
 mod commit;
 mod connect;
 mod error;
+mod find;
 mod gate;
 mod heartbeat;
 mod init;
@@ -41,8 +42,8 @@ pub use presence::Reading;
 pub use status::{CollectionStatus, ShardStatus, Status, status};
 
 use crate::directory::{
-    Claim, Consistency, DueUser, Error, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord, Timestamp,
-    WireUser,
+    Claim, Consistency, DueUser, Error, ItemResult, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord,
+    Timestamp, WireUser,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -221,7 +222,7 @@ impl Store for Mongo {
         self.run_here(|collections| async move { collections.resolve(&keys, consistency).await }).await
     }
 
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Error> {
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
         let (tenant, ids) = (tenant.clone(), ids.to_vec());
         self.run(|collections| async move { collections.get(&tenant, &ids).await }).await
     }

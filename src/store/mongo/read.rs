@@ -2,22 +2,22 @@
 //! is looked for. Documents are read where they lie in the server's reply.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::future::ready;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use futures_util::{StreamExt, TryStreamExt, stream};
-use mongodb::bson::{Bson, RawDocument, RawDocumentBuf};
+use futures_util::{StreamExt, stream};
+use mongodb::bson::{Bson, RawDocument};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
-use mongodb::raw_batch_cursor::RawBatch;
-use mongodb::{ClientSession, Collection};
 use tokio::time::Instant;
 
 use super::Collections;
 use super::commit::confirm;
 use super::error::Fault;
+use super::find::{Finds, documents};
 use super::pauses::while_transient;
-use super::schema::{StoredUser, by_id, id_value, read_claim};
+use super::schema::{StoredUser, id_of, id_value, key_of, read_claim};
 use super::transaction::Transaction;
-use crate::directory::{Consistency, Found, Resolved, Tenant, WireUser};
+use crate::directory::{ANSWER_BYTES, Consistency, Found, ItemError, ItemResult, Resolved, Tenant, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -33,12 +33,16 @@ enum Pair {
     Owned(Found),
     /// The user to whom the claim points does not list it: one of the two was read before a commit, the other after.
     Torn,
+    /// One of the two cannot be read.
+    Failed(ItemError),
 }
 
-/// Reads of one kind: how fresh, and from where.
-enum Reads<'s> {
-    Plain { concern: ReadConcern, criteria: SelectionCriteria, time: Duration },
-    Snapshot(&'s mut ClientSession),
+/// A user that is looked for.
+enum Wanted<'r> {
+    /// None was found.
+    Absent,
+    Document(&'r RawDocument),
+    Read(ItemResult<WireUser>),
 }
 
 impl Collections {
@@ -47,11 +51,19 @@ impl Collections {
         if consistency != Consistency::Linearizable {
             return self.resolve_together(keys, consistency).await;
         }
+        let is_full = AtomicBool::new(false);
         let one = |n: usize| self.resolve_together(&keys[n..=n], consistency);
-        let each = stream::iter(0..keys.len()).map(one).buffered(LINEARIZABLE_AT_ONCE);
-        let each: Vec<Resolved> = each.try_collect().await?;
-        let reads = each.iter().map(|resolved| resolved.reads).sum();
-        Ok(Resolved { found: each.into_iter().flat_map(|resolved| resolved.found).collect(), reads })
+        let rest = stream::iter(0..keys.len()).take_while(|_| ready(!is_full.load(Relaxed)));
+        let mut each = std::pin::pin!(rest.map(one).buffered(LINEARIZABLE_AT_ONCE));
+        let (mut all, mut bytes) = (Resolved { found: Vec::with_capacity(keys.len()), reads: 0 }, 0);
+        while let Some(outcome) = each.next().await {
+            let one = outcome.unwrap_or_else(|fault| Resolved { found: vec![Err(fault.into())], reads: 1 });
+            bytes += one.found.iter().flatten().flatten().map(|found| found.user.as_bytes().len()).sum::<usize>();
+            is_full.fetch_or(bytes > ANSWER_BYTES, Relaxed);
+            all.reads += one.reads;
+            all.found.extend(one.found);
+        }
+        Ok(all)
     }
 
     /// Claim and user are not one snapshot: where they disagree, both are read again, and then in one transaction, which
@@ -60,39 +72,49 @@ impl Collections {
         let mut plain = self.plain(consistency);
         let (mut pairs, mut reads) = self.pairs(keys, &mut plain).await?;
         for exact in [false, true] {
-            let torn: Vec<usize> = (0..keys.len()).filter(|n| matches!(pairs[*n], Pair::Torn)).collect();
+            let torn: Vec<usize> = (0..pairs.len()).filter(|n| matches!(pairs[*n], Pair::Torn)).collect();
             if torn.is_empty() {
                 break;
             }
             let keys: Vec<IdentityKey> = torn.iter().map(|n| keys[*n].clone()).collect();
-            let (again, more) =
-                if exact { self.one_moment(&keys).await? } else { self.pairs(&keys, &mut plain).await? };
-            reads += more;
-            torn.into_iter().zip(again).for_each(|(n, pair)| pairs[n] = pair);
+            let again = if exact { self.one_moment(&keys).await } else { self.pairs(&keys, &mut plain).await };
+            match again {
+                Ok((again, more)) => {
+                    reads += more;
+                    // Where there was no room for one of them, there is none for those after it.
+                    pairs.truncate(torn.get(again.len()).copied().unwrap_or(usize::MAX));
+                    torn.into_iter().zip(again).for_each(|(n, pair)| pairs[n] = pair);
+                }
+                Err(fault) => {
+                    let error = ItemError::from(fault);
+                    torn.into_iter().for_each(|n| pairs[n] = Pair::Failed(error.clone()));
+                }
+            }
         }
         let found = pairs.into_iter().map(|pair| match pair {
             Pair::Free => Ok(None),
             Pair::Owned(found) => Ok(Some(found)),
-            Pair::Torn => Err(Fault::damaged("a claim of a user who does not list it")),
+            Pair::Torn => Err(Fault::damaged("a claim of a user who does not list it").into()),
+            Pair::Failed(error) => Err(error),
         });
-        Ok(Resolved { found: found.collect::<Result<_, _>>()?, reads })
+        Ok(Resolved { found: found.collect(), reads })
     }
 
     /// The users of `tenant` with these ids, in their order.
-    pub async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<WireUser>>, Fault> {
+    pub async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Fault> {
         let mut plain = self.plain(Consistency::Latest);
-        let users = self.users(ids.iter().copied(), &mut plain).await?;
-        let user = |id| users.get(id).filter(|user| user.tenant() == tenant.as_str().as_bytes());
-        Ok(ids.iter().map(|id| user(id).cloned()).collect())
+        let (users, _) = self.users(ids.iter().copied().map(Some), &mut plain).await?;
+        let is_own = |user: &WireUser| user.tenant() == tenant.as_str().as_bytes();
+        Ok(users.into_iter().map(|user| Ok(user?.filter(is_own))).collect())
     }
 
-    fn plain(&self, consistency: Consistency) -> Reads<'static> {
+    fn plain(&self, consistency: Consistency) -> Finds<'static> {
         let (concern, preference) = match consistency {
             Consistency::Latest => (ReadConcern::majority(), ReadPreference::Primary),
             Consistency::Linearizable => (ReadConcern::linearizable(), ReadPreference::Primary),
             Consistency::Eventual => (ReadConcern::majority(), ReadPreference::Nearest { options: None }),
         };
-        Reads::Plain { concern, criteria: SelectionCriteria::ReadPreference(preference), time: self.timeout }
+        Finds::Plain { concern, criteria: SelectionCriteria::ReadPreference(preference), time: self.timeout }
     }
 
     /// What claims and users say of `keys` at one moment on all shards.
@@ -100,7 +122,7 @@ impl Collections {
         let deadline = Instant::now() + self.timeout;
         let look = || async {
             let mut transaction = Transaction::begin(self).await?;
-            match self.pairs(keys, &mut Reads::Snapshot(transaction.session())).await {
+            match self.pairs(keys, &mut Finds::Snapshot(transaction.session())).await {
                 // A snapshot may be ahead of what a majority has: the commit waits for it.
                 Ok(pairs) => confirm(transaction, deadline).await.map(|()| pairs),
                 Err(fault) => {
@@ -112,85 +134,116 @@ impl Collections {
         while_transient(deadline, look).await
     }
 
-    /// What claims and users say of `keys`, in order, and how many finds that took.
-    async fn pairs(&self, keys: &[IdentityKey], reads: &mut Reads<'_>) -> Result<(Vec<Pair>, u32), Fault> {
+    /// What claims and users say of `keys`, in order, until the users have [`ANSWER_BYTES`]; and how many finds that took.
+    async fn pairs(&self, keys: &[IdentityKey], finds: &mut Finds<'_>) -> Result<(Vec<Pair>, u32), Fault> {
         if keys.is_empty() {
             return Ok((Vec::new(), 0));
         }
-        let owners = self.owners(keys, reads).await?;
-        if owners.iter().all(Option::is_none) {
+        let owners = self.owners(keys, finds).await?;
+        if owners.iter().all(|owner| matches!(owner, Ok(None))) {
             return Ok((vec![Pair::Free; keys.len()], 1));
         }
-        let users = self.users(owners.iter().flatten().copied(), reads).await?;
-        let pair = |(key, owner): (&IdentityKey, &Option<LocalityId>)| {
-            let Some(owner) = owner else { return Pair::Free };
-            let found = users.get(owner).and_then(|user| Found::new(user.clone(), key));
-            found.map_or(Pair::Torn, Pair::Owned)
+        let ids = owners.iter().map(|owner| owner.as_ref().ok().copied().flatten());
+        let (users, reads) = self.users(ids, finds).await?;
+        type Read<'k> = ((&'k IdentityKey, ItemResult<LocalityId>), ItemResult<WireUser>);
+        let pair = |((key, owner), user): Read<'_>| match (owner, user) {
+            (Err(error), _) | (_, Err(error)) => Pair::Failed(error),
+            (Ok(None), _) => Pair::Free,
+            (Ok(Some(_)), Ok(user)) => user.and_then(|user| Found::new(user, key)).map_or(Pair::Torn, Pair::Owned),
         };
-        Ok((keys.iter().zip(&owners).map(pair).collect(), 2))
+        let pairs = keys.iter().zip(owners).zip(users).map(pair).collect();
+        Ok((pairs, 1 + reads))
     }
 
     /// For each key, in order, the owner that its claim names.
-    async fn owners(&self, keys: &[IdentityKey], reads: &mut Reads<'_>) -> Result<Vec<Option<LocalityId>>, Fault> {
-        let mut owners: HashMap<&str, Option<LocalityId>> = keys.iter().map(|key| (key.as_str(), None)).collect();
+    async fn owners(&self, keys: &[IdentityKey], finds: &mut Finds<'_>) -> Result<Vec<ItemResult<LocalityId>>, Fault> {
+        let mut owners: HashMap<&str, ItemResult<LocalityId>> =
+            keys.iter().map(|key| (key.as_str(), Ok(None))).collect();
         let ids = owners.keys().map(|key| Bson::String((*key).to_owned())).collect();
-        for batch in reads.find(&self.identities, ids).await? {
-            for document in documents(&batch)? {
-                let (key, claim) = read_claim(document?)?;
-                if let Some(owner) = owners.get_mut(key) {
-                    *owner = claim.resolves_to();
+        let reply = finds.find(&self.identities, ids).await?;
+        if !reply.is_whole {
+            return Err(Fault::damaged("more claims than a reply can hold"));
+        }
+        for batch in &reply.batches {
+            for document in documents(batch)? {
+                let document = document?;
+                if let Some(owner) = owners.get_mut(key_of(document)?) {
+                    *owner = read_claim(document).map(|(_, claim)| claim.resolves_to()).map_err(ItemError::from);
                 }
             }
         }
-        Ok(keys.iter().map(|key| owners.get(key.as_str()).copied().flatten()).collect())
+        Ok(keys.iter().map(|key| owners.get(key.as_str()).cloned().unwrap_or(Ok(None))).collect())
     }
 
+    /// The users with these ids, in their order, until they have [`ANSWER_BYTES`]; and how many finds that took. A reply
+    /// that is not whole stands for large users: those that it leaves out are asked for in smaller numbers.
     async fn users(
         &self,
-        ids: impl Iterator<Item = LocalityId>,
-        reads: &mut Reads<'_>,
-    ) -> Result<HashMap<LocalityId, WireUser>, Fault> {
-        let mut ids: Vec<LocalityId> = ids.collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let mut users = HashMap::with_capacity(ids.len());
-        if ids.is_empty() {
-            return Ok(users);
-        }
-        for batch in reads.find(&self.users, ids.into_iter().map(id_value).collect()).await? {
-            for document in documents(&batch)? {
-                let user = StoredUser::read(document?)?;
-                users.insert(user.id, user.wire);
+        ids: impl Iterator<Item = Option<LocalityId>> + Clone + Send,
+        finds: &mut Finds<'_>,
+    ) -> Result<(Vec<ItemResult<WireUser>>, u32), Fault> {
+        let mut users = Vec::with_capacity(ids.size_hint().0);
+        let (mut bytes, mut reads, mut most) = (0, 0, usize::MAX);
+        loop {
+            let rest = ids.clone().skip(users.len());
+            let wanted = first(rest.clone(), most);
+            if wanted.is_empty() {
+                users.extend(rest.map(|_| Ok(None)));
+                return Ok((users, reads));
             }
+            let reply = finds.find(&self.users, wanted.keys().copied().map(id_value).collect()).await?;
+            let mut wanted = wanted;
+            reads += 1;
+            let (mut count, mut size) = (0, 0);
+            for batch in &reply.batches {
+                for document in documents(batch)? {
+                    let document = document?;
+                    (count, size) = (count + 1, size + document.as_bytes().len());
+                    wanted.insert(id_of(document)?, Wanted::Document(document));
+                }
+            }
+            for id in rest {
+                let user = match id.map(|id| wanted.get_mut(&id)) {
+                    None => Ok(None),
+                    Some(Some(Wanted::Absent)) if !reply.is_whole => break,
+                    Some(Some(user)) => user.read(),
+                    Some(None) => break,
+                };
+                bytes += user.as_ref().ok().and_then(Option::as_ref).map_or(0, |user| user.as_bytes().len());
+                users.push(user);
+                if bytes > ANSWER_BYTES {
+                    return Ok((users, reads));
+                }
+            }
+            let mean = size.checked_div(count).unwrap_or(ANSWER_BYTES).max(1);
+            most = if reply.is_whole { usize::MAX } else { (most / 2).max(1) };
+            most = most.min((ANSWER_BYTES - bytes) / mean + 1);
         }
-        Ok(users)
     }
 }
 
-impl Reads<'_> {
-    /// The documents with these ids, in the batches in which they arrive: a reply holds 16 MiB.
-    async fn find(&mut self, from: &Collection<RawDocumentBuf>, ids: Vec<Bson>) -> Result<Vec<RawBatch>, Fault> {
-        // One more than can come, or the server would keep a cursor open to say that this was all.
-        let size = ids.len() as u32 + 1;
-        let find = from.find(by_id(ids)).batch_size(size);
-        let batches = match self {
-            Self::Plain { concern, criteria, time } => {
-                let find = find.read_concern(concern.clone()).selection_criteria(criteria.clone()).max_time(*time);
-                find.batch().await?.try_collect().await?
-            }
-            Self::Snapshot(session) => {
-                let mut cursor = find.session(&mut **session).batch().await?;
-                cursor.stream(session).try_collect().await?
-            }
-        };
-        Ok(batches)
+/// The first of these ids, at most `most`, none of which was found yet.
+fn first<'r>(ids: impl Iterator<Item = Option<LocalityId>>, most: usize) -> HashMap<LocalityId, Wanted<'r>> {
+    let mut wanted = HashMap::with_capacity(ids.size_hint().0.min(most));
+    for id in ids.flatten() {
+        if wanted.len() == most {
+            break;
+        }
+        wanted.insert(id, Wanted::Absent);
     }
+    wanted
 }
 
-fn documents(batch: &RawBatch) -> Result<impl Iterator<Item = Result<&RawDocument, Fault>>, Fault> {
-    let documents = batch.doc_slices()?.into_iter();
-    Ok(documents.map(|value| {
-        let value = value.map_err(Fault::damaged)?;
-        value.as_document().ok_or_else(|| Fault::damaged("a reply with something that is no document"))
-    }))
+impl Wanted<'_> {
+    /// The user. What several keys ask for is read once.
+    fn read(&mut self) -> ItemResult<WireUser> {
+        if let Self::Document(document) = self {
+            let user = StoredUser::read(document).map(|stored| Some(stored.wire));
+            *self = Self::Read(user.map_err(ItemError::from));
+        }
+        match self {
+            Self::Read(user) => user.clone(),
+            Self::Absent | Self::Document(_) => Ok(None),
+        }
+    }
 }

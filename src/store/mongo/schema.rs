@@ -69,6 +69,16 @@ pub fn key_value(key: &IdentityKey) -> Bson {
     Bson::String(key.as_str().to_owned())
 }
 
+/// The key of a claim's document.
+pub fn key_of(document: &RawDocument) -> Result<&str, Fault> {
+    needed(ID, document.get(ID).map_err(Fault::damaged)?, RawBsonRef::as_str)
+}
+
+/// The id of a user's document.
+pub fn id_of(document: &RawDocument) -> Result<LocalityId, Fault> {
+    needed(ID, document.get(ID).map_err(Fault::damaged)?, as_id)
+}
+
 /// The filter for the document with this id, or for those with these.
 pub fn by_id(mut ids: Vec<Bson>) -> Document {
     match ids.len() {

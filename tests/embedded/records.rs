@@ -1,0 +1,35 @@
+//! Single records that cannot be read.
+
+use std::sync::Arc;
+
+use polynym::directory::Store;
+use redb::{Database, TableDefinition};
+
+use super::{FILE, open};
+use crate::support::damaged::{CLAIM, TORN, USER, USERS, fails_alone};
+use crate::users;
+
+const RECORDS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
+const CLAIMS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("identities");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_of_one_record_concerns_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    for n in 0..USERS {
+        store.mutate(users::creation(n)).await.unwrap();
+    }
+    drop(store);
+    let transaction = Database::open(folder.path().join(FILE)).unwrap().begin_write().unwrap();
+    {
+        let mut claims = transaction.open_table(CLAIMS).unwrap();
+        let ([email, _], [_, handle]) = (users::keys(CLAIM), users::keys(TORN));
+        claims.insert(email.as_str().as_bytes(), &b"short"[..]).unwrap();
+        let other = [&users::id(TORN + 1).as_bytes()[..], &[0, 1]].concat();
+        claims.insert(handle.as_str().as_bytes(), &other[..]).unwrap();
+        let mut records = transaction.open_table(RECORDS).unwrap();
+        records.insert(users::id(USER).as_bytes(), &b"not a record"[..]).unwrap();
+    }
+    transaction.commit().unwrap();
+    fails_alone(Arc::new(open(folder.path()).unwrap())).await;
+}
