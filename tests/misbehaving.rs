@@ -13,6 +13,7 @@ use polynym::identifier::IdentityKey;
 use polynym::locality::{Generator, LocalityId, Mode};
 use polynym::proto::v1;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tonic::Code;
 use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
@@ -24,9 +25,16 @@ use crate::support::status::{Told, told};
 
 /// A store that panics at look-ups, never answers a get, and has lost sight of every mutation. Only whether it is well may
 /// be answered, after a while.
-#[derive(Default)]
 struct Faulty {
     well_after: Option<Duration>,
+    /// How many gets have come.
+    gets: Arc<Semaphore>,
+}
+
+impl Default for Faulty {
+    fn default() -> Self {
+        Self { well_after: None, gets: Arc::new(Semaphore::new(0)) }
+    }
 }
 
 #[async_trait]
@@ -39,6 +47,7 @@ impl Store for Faulty {
     }
 
     async fn get(&self, _: &Tenant, _: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+        self.gets.add_permits(1);
         std::future::pending().await
     }
 
@@ -146,11 +155,13 @@ async fn a_call_that_takes_too_long_ends_at_its_deadline(spread: bool) {
 }
 
 async fn more_calls_than_allowed_are_refused_at_once(spread: bool) {
-    let options = Options { max_calls: 1, call_timeout: Duration::from_secs(5), spread, ..Options::default() };
-    let client = Client::connect(&serve(options).await).await;
+    let options = Options { max_calls: 1, call_timeout: Duration::from_secs(60), spread, ..Options::default() };
+    let store = Faulty::default();
+    let gets = store.gets.clone();
+    let client = Client::connect(&serve_store(store, options).await).await;
     let (mut first, mut second) = (client.directory.clone(), client.directory);
     let waiting = tokio::spawn(async move { first.get_user(get()).await });
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    gets.acquire().await.unwrap().forget();
     let status = second.get_user(get()).await.unwrap_err();
     assert_eq!(told(status), Told { retry: true, ..Told::new(Code::ResourceExhausted, "OVERLOADED") });
     assert!(!waiting.is_finished(), "the first call goes on");
@@ -170,7 +181,7 @@ async fn health_says_that_the_store_does_not_answer(spread: bool) {
 }
 
 async fn a_server_whose_store_is_well_serves_from_its_first_call_on(spread: bool) {
-    let store = Faulty { well_after: Some(Duration::from_millis(100)) };
+    let store = Faulty { well_after: Some(Duration::from_millis(100)), ..Faulty::default() };
     let mut health = health(serve_store(store, Options { spread, ..Options::default() }).await).await;
     let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
     assert_eq!(answer.status(), ServingStatus::Serving);

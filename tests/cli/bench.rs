@@ -1,14 +1,70 @@
-//! `polynym bench`, for a second each: that it measures, checks and loads, not how fast.
+//! `polynym bench`, for a moment each: that it measures, checks and loads, not how fast.
 
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::{assert_fails, json};
 use crate::server::{Server, polynym};
 
-const QUICK: [&str; 8] = ["--duration", "1.2", "--warmup", "0.1", "--concurrency", "8", "--connections", "2"];
+const QUICK: [&str; 8] = ["--duration", "0.8", "--warmup", "0.05", "--concurrency", "4", "--connections", "2"];
+
+/// One caller, who leaves something of the machine to others.
+const LIGHT: [&str; 4] = ["--concurrency", "1", "--connections", "1"];
+
+/// How many bytes of answers come when calls are under way, and not only what goes before them.
+const UNDER_WAY: usize = 20_000;
+
+/// A way to a server that counts the bytes of its answers.
+struct Way {
+    url: String,
+    answered: Arc<AtomicUsize>,
+}
+
+impl Way {
+    fn to(server: &Server) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let way = Self { url: format!("http://{}", listener.local_addr().unwrap()), answered: Arc::default() };
+        let (address, answered) = (server.url.trim_start_matches("http://").to_owned(), way.answered.clone());
+        std::thread::spawn(move || {
+            for caller in listener.incoming().map(Result::unwrap) {
+                let Ok(server) = TcpStream::connect(&address) else { continue };
+                pass(caller.try_clone().unwrap(), server.try_clone().unwrap(), Arc::default());
+                pass(server, caller, answered.clone());
+            }
+        });
+        way
+    }
+
+    /// Waits until calls are answered.
+    fn until_under_way(&self) {
+        let since = Instant::now();
+        while self.answered.load(Ordering::Relaxed) < UNDER_WAY {
+            assert!(since.elapsed() < Duration::from_secs(60), "no calls are made");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Passes bytes on until either side ends.
+fn pass(mut from: TcpStream, mut to: TcpStream, count: Arc<AtomicUsize>) {
+    to.set_nodelay(true).unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 16 << 10];
+        while let Ok(length @ 1..) = from.read(&mut buffer) {
+            count.fetch_add(length, Ordering::Relaxed);
+            if to.write_all(&buffer[..length]).is_err() {
+                break;
+            }
+        }
+        let _ = (to.shutdown(Shutdown::Both), from.shutdown(Shutdown::Both));
+    });
+}
 
 fn server() -> (Server, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
@@ -82,10 +138,11 @@ fn a_wrong_answer_is_found_out() {
     bench(&server, "resolve", &["--users", "1"]);
     let found = json(&server.run(&["resolve", "--json", "handle:ada_0"])).remove(0);
     let id = found["user"]["userId"].as_str().unwrap();
-    let arguments = ["bench", "resolve", "--json", "--users", "1", "--duration", "3", "--warmup", "0"];
+    let way = Way::to(&server);
+    let arguments = ["bench", "resolve", "--json", "--users", "1", "--duration", "5", "--warmup", "0"];
     let output = std::thread::scope(|scope| {
-        let measuring = scope.spawn(|| server.run(&arguments));
-        std::thread::sleep(Duration::from_secs(1));
+        let measuring = scope.spawn(|| server.run(&[&arguments[..], &LIGHT, &["--server", &way.url]].concat()));
+        way.until_under_way();
         json(&server.run(&["user", "update", "--json", id, "--name", "somebody else"]));
         measuring.join().unwrap()
     });
@@ -97,9 +154,11 @@ fn a_wrong_answer_is_found_out() {
 #[test]
 fn calls_that_failed_are_a_failure() {
     let (server, _folder) = server();
+    let way = Way::to(&server);
+    let arguments = ["bench", "health", "--json", "--duration", "4", "--warmup", "0"];
     let output = std::thread::scope(|scope| {
-        let measuring = scope.spawn(|| server.run(&["bench", "health", "--json", "--duration", "2", "--warmup", "0"]));
-        std::thread::sleep(Duration::from_secs(1));
+        let measuring = scope.spawn(|| server.run(&[&arguments[..], &LIGHT, &["--server", &way.url]].concat()));
+        way.until_under_way();
         server.signal("KILL");
         measuring.join().unwrap()
     });
@@ -111,9 +170,10 @@ fn calls_that_failed_are_a_failure() {
 #[test]
 fn what_was_measured_before_ctrl_c_is_told() {
     let (server, _folder) = server();
-    let arguments = ["bench", "health", "--json", "--duration", "600", "--warmup", "0", "--server", &server.url];
+    let way = Way::to(&server);
+    let arguments = ["bench", "health", "--json", "--duration", "600", "--warmup", "0", "--server", &way.url];
     let bench = polynym(&arguments).stdout(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(1));
+    way.until_under_way();
     assert!(Command::new("kill").args(["-INT", &bench.id().to_string()]).status().unwrap().success());
     let output = bench.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));

@@ -39,8 +39,8 @@ fn child() {
     callers.into_iter().for_each(|caller| runtime.block_on(caller).unwrap());
 }
 
-/// Starts the child, kills it after a while, and answers with the users that it was told of.
-fn write_and_be_killed(folder: &Path, after: Duration) -> Vec<usize> {
+/// Starts the child, kills it some time after it has told of so many users, and answers with those that it told of.
+fn write_and_be_killed(folder: &Path, count: usize, after: Duration) -> Vec<usize> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "embedded::crash::child", "--nocapture"])
         .env(FOLDER, folder)
@@ -49,10 +49,9 @@ fn write_and_be_killed(folder: &Path, after: Duration) -> Vec<usize> {
         .spawn()
         .unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("opening") {
-        line.clear();
-        assert!(output.read_line(&mut line).unwrap() > 0, "the child ended");
+    let mut text = String::new();
+    while !text.contains("opening") || text.matches("created").count() < count {
+        assert!(output.read_line(&mut text).unwrap() > 0, "the child ended");
     }
     sleep(after);
     child.kill().unwrap();
@@ -60,7 +59,6 @@ fn write_and_be_killed(folder: &Path, after: Duration) -> Vec<usize> {
     let mut errors = String::new();
     child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
     assert!(status.code().is_none(), "the child ended by itself: {errors}");
-    let mut text = String::new();
     output.read_to_string(&mut text).unwrap();
     // The last line may be cut off.
     let complete = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -73,7 +71,8 @@ fn what_was_acknowledged_survives_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let mut acknowledged = Vec::new();
     for kill in 0..KILLS {
-        let told = write_and_be_killed(folder.path(), Duration::from_millis(5 + kill * 37 % 90));
+        let told =
+            write_and_be_killed(folder.path(), kill as usize * 7 % 40, Duration::from_micros(kill * 37 % 90 * 100));
         acknowledged.extend(told);
         let store = open(folder.path()).unwrap();
         for n in &acknowledged {
@@ -84,14 +83,13 @@ fn what_was_acknowledged_survives_a_kill() {
         assert!(there <= acknowledged.len() + KILLS as usize * CALLERS, "more users than were asked for");
     }
     println!("{KILLS} kills, {} users acknowledged, all there", acknowledged.len());
-    assert!(acknowledged.len() > CALLERS, "hardly anything was written");
 }
 
 #[test]
 fn a_kill_while_a_store_is_made_leaves_none_or_a_sound_one() {
     for kill in 0..KILLS {
         let folder = tempfile::tempdir().unwrap();
-        let told = write_and_be_killed(folder.path(), Duration::from_micros(kill * 400));
+        let told = write_and_be_killed(folder.path(), 0, Duration::from_micros(kill * 400));
         let store = open(folder.path()).unwrap_or_else(|error| panic!("kill {kill}: {error}"));
         let runtime = tokio::runtime::Runtime::new().unwrap();
         for n in told {

@@ -1,9 +1,9 @@
 //! A connection that says what it is told to, frame by frame.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::time::Duration;
+use std::net::{SocketAddr, TcpStream};
 
+use super::PATIENCE;
 use crate::server::Server;
 
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -15,6 +15,8 @@ pub const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 /// The flag of a frame that is its side's last one on a stream.
 pub const END: u8 = 1;
+/// The state of a connection in the table of the kernel.
+const ESTABLISHED: &str = "01";
 
 /// A frame from the server.
 pub struct Frame {
@@ -30,7 +32,7 @@ pub struct Raw(pub TcpStream);
 impl Raw {
     pub fn connect(server: &Server) -> Self {
         let stream = TcpStream::connect(server.url.trim_start_matches("http://")).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(15))).unwrap();
+        stream.set_read_timeout(Some(2 * PATIENCE)).unwrap();
         Self(stream)
     }
 
@@ -95,6 +97,17 @@ impl Raw {
     /// Reads frames until one is of `kind`, the connection ends (`None`), or time is over.
     pub fn until(&mut self, kind: u8) -> Option<Vec<u8>> {
         std::iter::from_fn(|| self.next()).find(|frame| frame.kind == kind).map(|frame| frame.payload)
+    }
+
+    /// Whether the server still holds its end, whatever it has sent: what waits to be read keeps its news from this end.
+    pub fn is_held(&self) -> bool {
+        let port = |address: SocketAddr| format!(":{:04X}", address.port());
+        let (ours, theirs) = (port(self.0.local_addr().unwrap()), port(self.0.peer_addr().unwrap()));
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).any(|socket| {
+            let (local, remote, state) = (socket[1], socket[2], socket[3]);
+            local.ends_with(&theirs) && remote.ends_with(&ours) && state == ESTABLISHED
+        })
     }
 
     /// The next frame, or none where the connection ends.

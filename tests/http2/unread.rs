@@ -1,13 +1,14 @@
 //! Clients that ask and do not read: what they are answered is bounded, and they lose their connection.
 
 use std::collections::BTreeSet;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use polynym::proto::v1;
 
 use super::place::{Place, in_each_place};
 use super::raw::{END, Frame, HEADERS, Raw};
-use super::{block_on, serves_others};
+use super::{PATIENCE, block_on, serves_others};
 use crate::calls::{Client, handle, identity};
 
 const BATCH: &str = "/polynym.v1.DirectoryService/BatchGetUsers";
@@ -28,20 +29,18 @@ async fn large(url: &str) -> String {
     user.user_id
 }
 
-/// Asks for 100 answers of nearly 4 MiB each over a connection with this window, and does not read them until the server
-/// has had enough. Tells what was sent before the connection ended.
+/// Asks for 100 answers of nearly 4 MiB each over a connection with this window, and does not read them before the server
+/// has ended it. Tells what was sent before the connection ended.
 fn ask_and_wait(place: &Place, window: u32) -> Vec<Frame> {
-    let server = place.serve(&["--call-timeout", "3s"]);
+    let server = place.serve(&["--call-timeout", "5s"]);
     let user_id = block_on(large(&server.url));
     let request = v1::BatchGetUsersRequest { user_ids: vec![user_id; 9], ..Default::default() };
     let before = server.memory();
     let mut raw = Raw::with_window(&server, window);
-    let start = Instant::now();
     let mut most = 0;
     let mut look = || {
         serves_others(&server);
         most = most.max(server.memory().saturating_sub(before));
-        std::thread::sleep(Duration::from_millis(100));
     };
     for n in 0..100 {
         raw.ask(2 * n + 1, BATCH, &request);
@@ -49,8 +48,11 @@ fn ask_and_wait(place: &Place, window: u32) -> Vec<Frame> {
             look();
         }
     }
-    while start.elapsed() < Duration::from_secs(10) {
+    let start = Instant::now();
+    while raw.is_held() {
+        assert!(start.elapsed() < PATIENCE, "the connection stays");
         look();
+        sleep(Duration::from_millis(100));
     }
     assert!(most < 250 * MEBI, "{} MiB more than before", most / MEBI);
     std::iter::from_fn(|| raw.next()).collect()
@@ -80,14 +82,16 @@ fn answers_that_stay_in_the_socket(place: &Place) {
 }
 
 fn a_client_that_reads_keeps_its_connection(place: &Place) {
-    let server = place.serve(&["--call-timeout", "500ms"]);
+    let time = Duration::from_secs(5);
+    let server = place.serve(&["--call-timeout", "5s"]);
     block_on(async {
         let user_id = large(&server.url).await;
         let mut client = Client::connect(&server.url).await;
         let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(2) {
+        while start.elapsed() < 2 * time {
             let request = v1::BatchGetUsersRequest { user_ids: vec![user_id.clone(); 2], ..Default::default() };
             assert_eq!(client.directory.batch_get_users(request).await.unwrap().into_inner().results.len(), 2);
+            tokio::time::sleep(time / 20).await;
         }
     });
 }

@@ -11,12 +11,15 @@ use tokio::time::{sleep, timeout};
 
 use super::servers;
 
+/// The longest that somebody else may wait.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// More operations than the pool has connections are begun, left alone and dropped; others go on meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_begun_and_left_alone_holds_no_connection() {
     let uri = servers::one_member().await.uri("waiting", "maxPoolSize=4&minPoolSize=1");
     init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
-    let store = Mongo::open(&uri, Options { timeout: Duration::from_secs(5) }).await.unwrap();
+    let store = Mongo::open(&uri, Options { timeout: 2 * PATIENCE }).await.unwrap();
     let tenant = Tenant::parse("").unwrap();
     for _ in 0..3 {
         let mut left: Vec<Pin<Box<dyn Future<Output = ()> + Send>>> = Vec::new();
@@ -36,11 +39,11 @@ async fn what_is_begun_and_left_alone_holds_no_connection() {
         begin.await;
         for _ in 0..20 {
             sleep(Duration::from_millis(10)).await;
-            let answered = timeout(Duration::from_secs(2), store.check()).await;
+            let answered = timeout(PATIENCE, store.check()).await;
             assert!(matches!(answered, Ok(Ok(()))), "{answered:?}");
         }
         drop(left);
-        let answered = timeout(Duration::from_secs(2), store.tenant(&tenant)).await;
+        let answered = timeout(PATIENCE, store.tenant(&tenant)).await;
         assert!(matches!(answered, Ok(Ok(None))), "{answered:?}");
     }
 }

@@ -5,10 +5,13 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 
 use tempfile::TempDir;
 
+/// How long servers and their clients wait for each other where a test says nothing else: a busy machine is no fault.
+const PATIENCE: &str = "60s";
+
 /// The program with `arguments`, and nothing of this process's environment.
 pub fn polynym(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_polynym"));
-    command.args(arguments).env_clear();
+    command.args(arguments).env_clear().env("POLYNYM_TIMEOUT", PATIENCE).env("POLYNYM_CALL_TIMEOUT", PATIENCE);
     command
 }
 

@@ -199,7 +199,7 @@ impl Drop for Watchdog {
 /// A client that does not wait long for a server that is gone.
 pub async fn client(uri: &str) -> Client {
     let mut options = ClientOptions::parse(uri).await.unwrap();
-    options.server_selection_timeout = Some(Duration::from_secs(10));
+    options.server_selection_timeout = Some(START);
     Client::with_options(options).unwrap()
 }
 

@@ -15,7 +15,7 @@ use super::proxy::Proxy;
 use super::{binary, in_background};
 
 /// How long servers may take to agree on a primary.
-const ELECTION: Duration = Duration::from_secs(60);
+const ELECTION: Duration = Duration::from_secs(120);
 
 /// How a replica set is made.
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +144,7 @@ impl ReplicaSet {
 }
 
 async fn hello(member: &Process) -> Document {
-    let answer = timeout(Duration::from_secs(1), member.admin(doc! { "hello": 1 })).await;
+    let answer = timeout(Duration::from_secs(2), member.admin(doc! { "hello": 1 })).await;
     answer.ok().and_then(Result::ok).unwrap_or_default()
 }
 
