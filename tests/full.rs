@@ -23,8 +23,12 @@ use crate::support::server::Server;
 /// How large a file may become, in blocks of 512 bytes.
 const BLOCKS: u32 = 4_096;
 const CALLERS: u64 = 8;
-/// How long the disk stays full.
-const OUTAGE: Duration = Duration::from_secs(4);
+/// How often the server is asked how it is, reads and refuses a create, while the disk is full.
+const CHECKS: u64 = 100;
+const READS: u64 = 200;
+const REFUSALS: u64 = 1_000;
+/// The longest that anything may take.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A server that writes no file larger than [`BLOCKS`].
 struct Limited {
@@ -68,7 +72,7 @@ async fn is_serving(health: &mut HealthClient<Channel>) -> bool {
 async fn until_serving(health: &mut HealthClient<Channel>, wanted: bool) {
     let start = Instant::now();
     while is_serving(health).await != wanted {
-        assert!(start.elapsed() < Duration::from_secs(15), "health does not become {wanted}");
+        assert!(start.elapsed() < PATIENCE, "health does not become {wanted}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -101,8 +105,8 @@ impl Told {
     }
 }
 
-/// Creates users until told to stop.
-async fn create(url: String, caller: u64, stop: Arc<AtomicBool>) -> Told {
+/// Creates users until told to stop; counts those that are refused.
+async fn create(url: String, caller: u64, stop: Arc<AtomicBool>, refusals: Arc<AtomicU64>) -> Told {
     let mut client = Client::connect(&url).await;
     let mut told = Told::default();
     for n in (caller..).step_by(CALLERS as usize) {
@@ -110,6 +114,7 @@ async fn create(url: String, caller: u64, stop: Arc<AtomicBool>) -> Told {
             break;
         }
         told.note(n, client.create(person(n)).await);
+        refusals.fetch_add(u64::from(told.refused.contains(&n)), Ordering::Relaxed);
     }
     told
 }
@@ -132,18 +137,25 @@ async fn reads_go_on_health_is_steady_the_log_is_short_and_nothing_is_left_unsai
     until_serving(&mut health, true).await;
     let first = v1::User { identities: vec![identity(handle("first"))], ..Default::default() };
     let first = client.create(first).await.unwrap();
-    let (stop, reads) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let reader = tokio::spawn(read(url.clone(), first.user_id, stop.clone(), reads.clone()));
+    let (stop, reads, refusals) = (Arc::new(AtomicBool::new(false)), Arc::default(), Arc::default());
+    let reader = tokio::spawn(read(url.clone(), first.user_id, stop.clone(), Arc::clone(&reads)));
     let mut callers = JoinSet::new();
-    (0..CALLERS).for_each(|caller| drop(callers.spawn(create(url.clone(), caller, stop.clone()))));
+    (0..CALLERS)
+        .for_each(|caller| drop(callers.spawn(create(url.clone(), caller, stop.clone(), Arc::clone(&refusals)))));
 
     until_serving(&mut health, false).await;
     let (start, reads_before) = (Instant::now(), reads.load(Ordering::Relaxed));
-    while start.elapsed() < OUTAGE {
+    let has_seen_enough = |checks| {
+        let (reads, refusals) = (reads.load(Ordering::Relaxed) - reads_before, refusals.load(Ordering::Relaxed));
+        assert!(start.elapsed() < PATIENCE, "the server stands still: {reads} reads, {refusals} refusals");
+        checks >= CHECKS && reads >= READS && refusals >= REFUSALS
+    };
+    let mut checks = 0;
+    while !has_seen_enough(checks) {
         assert!(!is_serving(&mut health).await, "health says that a full disk is well");
+        checks += 1;
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert!(reads.load(Ordering::Relaxed) > reads_before + 100, "reads stood still");
     stop.store(true, Ordering::Relaxed);
     let told = callers.join_all().await;
     reader.await.unwrap();
@@ -154,8 +166,8 @@ async fn reads_go_on_health_is_steady_the_log_is_short_and_nothing_is_left_unsai
     let count = |of: fn(&Told) -> usize| told.iter().map(of).sum::<usize>();
     let (done, refused, unknown) = (count(|t| t.done.len()), count(|t| t.refused.len()), count(|t| t.unknown));
     println!("{done} done, {refused} refused, {unknown} unknown, {} lines", log.len());
-    assert!(done > 20 && refused > 1_000 && unknown == 0, "{done} done, {refused} refused, {unknown} unknown");
-    assert!(log.len() < 30, "{} lines in the log, such as {:?}", log.len(), &log[..20]);
+    assert!(done > 20 && unknown == 0, "{done} done, {refused} refused, {unknown} unknown");
+    assert!(log.len() < 30, "{} lines in the log, such as {:?}", log.len(), &log[..20.min(log.len())]);
     for told in &told {
         for n in &told.done {
             client.resolve(handle(&format!("user{n}"))).await.unwrap();

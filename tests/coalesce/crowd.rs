@@ -1,7 +1,7 @@
 //! Many callers at once on several threads, some of whom leave, over a store that fails now and then.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use polynym::directory::{Consistency, Error, Store, Tenant};
 use polynym::store::coalesce::Options;
@@ -10,7 +10,10 @@ use super::gate::{Fault, STEADY, Scene, are, keys, wire};
 use super::support::users;
 
 const CALLERS: usize = 64;
-const TIME: Duration = Duration::from_secs(2);
+/// Look-ups of each.
+const TURNS: usize = 100;
+/// The longest that a look-up may take.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What became of a caller's look-ups.
 #[derive(Clone, Copy, Default)]
@@ -20,16 +23,16 @@ struct Tally {
     left: usize,
 }
 
-/// Asks again and again; leaves some of its look-ups before they are answered.
+/// Asks so many times; leaves some of its look-ups before they are answered.
 async fn ask(scene: Arc<Scene>, caller: usize) -> Tally {
-    let (start, mut tally, mut turn) = (Instant::now(), Tally::default(), caller);
-    while start.elapsed() < TIME {
-        turn += CALLERS + 3;
-        let patience = if turn.is_multiple_of(5) { Duration::from_micros(turn as u64 % 5_000) } else { 10 * TIME };
+    let mut tally = Tally::default();
+    for turn in (1..=TURNS).map(|n| caller + n * (CALLERS + 3)) {
+        let patience = if turn.is_multiple_of(5) { Duration::from_micros(turn as u64 % 5_000) } else { PATIENCE };
         match tokio::time::timeout(patience, look_up(&scene, turn)).await {
             Ok(Ok(())) => tally.answered += 1,
             Ok(Err(Error::Unavailable(_) | Error::Internal(_))) => tally.failed += 1,
             Ok(Err(error)) => panic!("{error:?}"),
+            Err(_) if patience == PATIENCE => panic!("a look-up without an answer"),
             Err(_) => tally.left += 1,
         }
     }

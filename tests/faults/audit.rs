@@ -14,6 +14,7 @@ use polynym::locality::LocalityId;
 use tokio::time::sleep;
 
 use super::caller::{Call, Caller, Names, Told, listed, name, number};
+use super::place::PATIENCE;
 use crate::servers::Process;
 
 /// Who owns what.
@@ -136,7 +137,7 @@ fn id(document: &Document, field: &str) -> LocalityId {
 }
 
 /// Waits until no transaction is open on a server; answers how long that took.
-pub async fn no_transaction(servers: &[&Process], most: Duration) -> Duration {
+pub async fn no_transaction(servers: &[&Process]) -> Duration {
     let since = Instant::now();
     for server in servers {
         loop {
@@ -147,7 +148,11 @@ pub async fn no_transaction(servers: &[&Process], most: Duration) -> Duration {
             }
             let about = doc! { "currentOp": 1, "transaction": { "$exists": true } };
             let waited = since.elapsed();
-            assert!(waited < most, "{open} transactions are open after {waited:?}: {:?}", server.admin(about).await);
+            assert!(
+                waited < PATIENCE,
+                "{open} transactions are open after {waited:?}: {:?}",
+                server.admin(about).await
+            );
             sleep(Duration::from_millis(50)).await;
         }
     }

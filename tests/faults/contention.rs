@@ -6,18 +6,17 @@ use std::time::{Duration, Instant};
 use polynym::directory::Consistency;
 use polynym::store::mongo::Options;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
 
 use super::audit::{State, no_transaction};
 use super::caller::{Call, Caller, Direct, Told};
 use super::ledger::Ledger;
-use super::load::{Load, Plan};
-use super::place::{LIFETIME, OwnSet, fresh, long, open, prepare, tell};
+use super::load::{Length, Load, Plan};
+use super::place::{OwnSet, fresh, long, open, prepare, tell};
 
 /// How many do the same at once.
 const MANY: usize = 200;
 /// How long each may take: 200 transactions on one user come one after the other.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// All calls at once; what each was told, and how long all took.
 async fn at_once(to: &[Arc<dyn Caller>], ledger: &Arc<Ledger>, calls: Vec<Call>) -> (Vec<Told>, Duration) {
@@ -36,7 +35,7 @@ async fn at_once(to: &[Arc<dyn Caller>], ledger: &Arc<Ledger>, calls: Vec<Call>)
 }
 
 async fn crowd() {
-    let set = OwnSet::new().await;
+    let set = OwnSet::that_ends_nothing().await;
     let name = fresh();
     let database = set.members[0].database(&name).await;
     prepare(&set, &name).await;
@@ -61,7 +60,7 @@ async fn crowd() {
     let others: Vec<_> = told.iter().filter(|told| !matches!(told, Told::Done(_))).take(3).collect();
     assert_eq!(done, MANY, "links of one user that were done within {one_user:.1?}; of the others {others:?}");
 
-    no_transaction(&[&set.members[0]], LIFETIME).await;
+    no_transaction(&[&set.members[0]]).await;
     let after = State::read(&database).await;
     after.is_found(&*to[0]).await;
     ledger.check(&State::default(), &after);
@@ -73,25 +72,26 @@ async fn crowd() {
 }
 
 /// Two users and three names, which everybody swaps both ways.
-async fn swap(time: Duration) {
-    let set = OwnSet::new().await;
+async fn swap(length: Length) {
+    let set = OwnSet::that_ends_nothing().await;
     let name = fresh();
     let database = set.members[0].database(&name).await;
     prepare(&set, &name).await;
     let mut to: Vec<Arc<dyn Caller>> = Vec::new();
     for _ in 0..2 {
-        let store = open(&set.uri(&name, ""), Options::default(), true).await;
+        let store = open(&set.uri(&name, ""), Options { timeout: PATIENCE }, true).await;
         to.push(Arc::new(Direct { store, consistency: Consistency::Latest }));
     }
     let pause = Duration::ZERO;
     let plan = Plan { callers: 16, users: 2, names: 3, gets: true, creates: false, merges: false, pause };
     let load = Load::start(plan, &to).await;
-    sleep(time).await;
+    let since = Instant::now();
+    load.go_on(length).await;
     let (ledger, before) = load.stop().await;
-    no_transaction(&[&set.members[0]], LIFETIME).await;
+    no_transaction(&[&set.members[0]]).await;
     let after = State::read(&database).await;
     after.is_found(&*to[1]).await;
-    let (_, longest) = ledger.silence(false, Instant::now() - time);
+    let (_, longest) = ledger.silence(false, since);
     tell(&format!("swaps of three names: {}; the longest mutation took {longest:.1?}", ledger.count()));
     ledger.check(&before, &after);
     let count = ledger.count();
@@ -102,7 +102,7 @@ async fn swap(time: Duration) {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_who_want_the_same_one_has_it() {
     crowd().await;
-    swap(Duration::from_secs(3)).await;
+    swap(Length::Calls(1_000)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,6 +111,6 @@ async fn long_contention() {
     let since = Instant::now();
     while since.elapsed() < long() {
         crowd().await;
-        swap(Duration::from_secs(10)).await;
+        swap(Length::Time(Duration::from_secs(10))).await;
     }
 }

@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 use polynym::directory::{Consistency, Store};
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::mongo::Options;
-use tokio::time::sleep;
 
 use super::audit::{State, no_transaction};
 use super::caller::{Caller, Direct};
 use super::group::Group;
-use super::load::{Load, Plan};
-use super::place::{LIFETIME, OwnSet, fresh, long, open, prepare, tell};
+use super::load::{Length, Load, Plan};
+use super::place::{OwnSet, PATIENCE, fresh, long, open, prepare, tell};
 
 const PLAN: Plan = Plan {
     callers: 16,
@@ -29,20 +28,20 @@ const PLAN: Plan = Plan {
 /// Five groups, each with the callers of three.
 const MERGES: Plan = Plan { names: 5 * Group::NAMES, users: 5 * Group::USERS, merges: true, ..PLAN };
 
-async fn on_a_set(plan: Plan, time: Duration, coalesce: bool) {
-    let set = OwnSet::new().await;
+async fn on_a_set(plan: Plan, length: Length, coalesce: bool) {
+    let set = OwnSet::that_ends_nothing().await;
     let name = fresh();
     let database = set.members[0].database(&name).await;
     prepare(&set, &name).await;
     let mut to: Vec<Arc<dyn Caller>> = Vec::new();
     for consistency in [Consistency::Latest, Consistency::Linearizable] {
-        let store = open(&set.uri(&name, ""), Options::default(), coalesce).await;
+        let store = open(&set.uri(&name, ""), Options { timeout: PATIENCE }, coalesce).await;
         to.push(Arc::new(Direct { store, consistency }));
     }
     let load = Load::start(plan, &to).await;
-    sleep(time).await;
+    load.go_on(length).await;
     let (ledger, before) = load.stop().await;
-    no_transaction(&[&set.members[0]], LIFETIME).await;
+    no_transaction(&[&set.members[0]]).await;
     let after = State::read(&database).await;
     after.is_found(&*to[0]).await;
     ledger.check(&before, &after);
@@ -53,12 +52,12 @@ async fn on_a_set(plan: Plan, time: Duration, coalesce: bool) {
     database.drop().await.unwrap();
 }
 
-async fn on_the_embedded_store(plan: Plan, time: Duration) {
+async fn on_the_embedded_store(plan: Plan, length: Length) {
     let folder = tempfile::tempdir().unwrap();
     let store: Arc<dyn Store> = Arc::new(Embedded::open(folder.path(), embedded::Options::default()).unwrap());
     let caller: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });
     let load = Load::start(plan, std::slice::from_ref(&caller)).await;
-    sleep(time).await;
+    load.go_on(length).await;
     let (ledger, before) = load.stop().await;
     let users = ledger.users().into_iter().chain(before.users.keys().copied());
     let after = State::ask(&*caller, users).await;
@@ -70,17 +69,17 @@ async fn on_the_embedded_store(plan: Plan, time: Duration) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn histories_are_linearizable() {
-    on_the_embedded_store(PLAN, Duration::from_secs(1)).await;
+    on_the_embedded_store(PLAN, Length::Calls(1_500)).await;
     for coalesce in [true, false] {
-        on_a_set(PLAN, Duration::from_secs(2), coalesce).await;
+        on_a_set(PLAN, Length::Calls(1_200), coalesce).await;
     }
 }
 
 /// Merges and their undoing, beside links and unlinks on both sides, and look-ups by names and by ids.
 #[tokio::test(flavor = "multi_thread")]
 async fn histories_of_merges_are_linearizable() {
-    on_the_embedded_store(MERGES, Duration::from_secs(2)).await;
-    on_a_set(MERGES, Duration::from_secs(3), true).await;
+    on_the_embedded_store(MERGES, Length::Calls(3_000)).await;
+    on_a_set(MERGES, Length::Calls(1_500), true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,9 +87,9 @@ async fn histories_of_merges_are_linearizable() {
 async fn long_history() {
     let since = Instant::now();
     while since.elapsed() < long() {
-        on_the_embedded_store(PLAN, Duration::from_secs(3)).await;
+        on_the_embedded_store(PLAN, Length::Time(Duration::from_secs(3))).await;
         for coalesce in [true, false] {
-            on_a_set(PLAN, Duration::from_secs(10), coalesce).await;
+            on_a_set(PLAN, Length::Time(Duration::from_secs(10)), coalesce).await;
         }
     }
 }
@@ -100,9 +99,9 @@ async fn long_history() {
 async fn long_history_of_merges() {
     let since = Instant::now();
     while since.elapsed() < long() {
-        on_the_embedded_store(MERGES, Duration::from_secs(5)).await;
+        on_the_embedded_store(MERGES, Length::Time(Duration::from_secs(5))).await;
         for coalesce in [true, false] {
-            on_a_set(MERGES, Duration::from_secs(10), coalesce).await;
+            on_a_set(MERGES, Length::Time(Duration::from_secs(10)), coalesce).await;
         }
     }
 }

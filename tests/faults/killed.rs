@@ -263,7 +263,8 @@ impl Job {
         let since = Instant::now();
         let again = mutation.send(client).await;
         let waited = since.elapsed();
-        assert!(waited < 3 * LIFETIME, "a transaction was in the way for {waited:?}");
+        // Longer than servers keep it, and well before they would give it up by themselves.
+        assert!(waited < 15 * LIFETIME, "a transaction was in the way for {waited:?}");
         match (again, mutation.kind, happened && !self.with_request) {
             (Ok(user), _, false) | (Ok(user), Kind::Link, true) => {
                 assert!(mutation.has_happened(client).await);
@@ -302,7 +303,7 @@ async fn kill_at(moments: impl Fn(Kind, bool) -> &'static [Moment]) {
     while let Some(ended) = jobs.join_next().await {
         ended.unwrap();
     }
-    no_transaction(&[&set.members[0]], 2 * LIFETIME).await;
+    no_transaction(&[&set.members[0]]).await;
     for database in databases {
         State::read(&database).await;
         database.drop().await.unwrap();

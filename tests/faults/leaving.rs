@@ -9,12 +9,12 @@ use polynym::directory::Consistency;
 use polynym::proto::v1;
 use polynym::store::mongo::Options;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::audit::{State, no_transaction};
 use super::caller::{Call, Caller, Direct, Remote, Told};
-use super::load::{Load, Plan, Random};
-use super::place::{LIFETIME, OwnSet, fresh, long, open, prepare, tell};
+use super::load::{Length, Load, Plan, Random};
+use super::place::{OwnSet, fresh, long, open, prepare, tell};
 use crate::calls::Client;
 use crate::server::Server;
 
@@ -41,7 +41,7 @@ impl Caller for Leaving {
     }
 }
 
-async fn leave(time: Duration) {
+async fn leave(length: Length) {
     let set = OwnSet::new().await;
     let name = fresh();
     let database = set.members[0].database(&name).await;
@@ -57,10 +57,9 @@ async fn leave(time: Duration) {
     client.hold_nothing().await;
     let leaving: Arc<dyn Caller> = Arc::new(Leaving { client: client.clone() });
     let load = Load::resume(plan, &[leaving], before);
-    sleep(time).await;
+    load.go_on(length).await;
     let (ledger, before) = load.stop().await;
-    // What nobody waits for any more goes on for as long as it may take.
-    let waited = no_transaction(&[&set.members[0]], Options::default().timeout + LIFETIME).await;
+    let waited = no_transaction(&[&set.members[0]]).await;
     let after = State::read(&database).await;
     let answered = all_at_once(&server).await;
     after.is_found(&Remote { client, consistency: v1::Consistency::Latest, deadline: None }).await;
@@ -92,7 +91,7 @@ async fn all_at_once(server: &Server) -> Duration {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_that_leave_leave_nothing_open() {
-    leave(Duration::from_secs(5)).await;
+    leave(Length::Calls(1_500)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,6 +100,6 @@ async fn long_leaving() {
     let since = Instant::now();
     while since.elapsed() < long() {
         // Each outcome that is not known doubles what the check has to try: many short runs.
-        leave(Duration::from_secs(5)).await;
+        leave(Length::Time(Duration::from_secs(5))).await;
     }
 }

@@ -92,6 +92,18 @@ impl Ledger {
         self.entries.lock().unwrap().push(Entry { call: call.clone(), told, start, end, at, took });
     }
 
+    /// How many calls have ended.
+    pub fn len(&self) -> usize {
+        self.entries.lock().unwrap().len()
+    }
+
+    /// How many look-ups (or mutations) were answered since an instant.
+    pub fn answered(&self, reads: bool, since: Instant) -> usize {
+        let entries = self.entries.lock().unwrap();
+        let answered = |entry: &&Entry| entry.call.is_read() == reads && entry.told.is_answer() && entry.at >= since;
+        entries.iter().filter(answered).count()
+    }
+
     pub fn count(&self) -> Count {
         let mut count = Count::default();
         for Entry { call, told, .. } in self.entries.lock().unwrap().iter() {

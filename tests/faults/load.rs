@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -13,6 +13,7 @@ use super::audit::State;
 use super::caller::{Call, Caller, Told};
 use super::group::Group;
 use super::ledger::Ledger;
+use super::place::PATIENCE;
 
 /// What callers do.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +44,13 @@ impl Default for Plan {
             pause: Duration::from_millis(5),
         }
     }
+}
+
+/// For how long callers are at work.
+#[derive(Clone, Copy, Debug)]
+pub enum Length {
+    Calls(usize),
+    Time(Duration),
 }
 
 /// Callers at work.
@@ -90,6 +98,37 @@ impl Load {
             callers.spawn(call_on(shared.clone(), caller.clone()));
         }
         Self { ledger, before, stop, callers }
+    }
+
+    /// Lets callers go on for so long.
+    pub async fn go_on(&self, length: Length) {
+        match length {
+            Length::Time(time) => sleep(time).await,
+            Length::Calls(calls) => {
+                let before = self.ledger.len();
+                self.until("calls are made", || self.ledger.len() >= before + calls).await;
+            }
+        }
+    }
+
+    /// Waits until so many look-ups and so many mutations were answered that ended after an instant.
+    pub async fn until_answered(&self, calls: usize, since: Instant) {
+        for reads in [true, false] {
+            self.until("calls are answered", || self.ledger.answered(reads, since) >= calls).await;
+        }
+    }
+
+    async fn until(&self, what: &str, is_so: impl Fn() -> bool) {
+        let since = Instant::now();
+        while !is_so() {
+            assert!(
+                since.elapsed() < 2 * PATIENCE,
+                "hardly any {what}: {}; {:?}",
+                self.ledger.count(),
+                self.ledger.reasons()
+            );
+            sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// Lets callers end what they are at. Answers with what they did, and what was there before them.

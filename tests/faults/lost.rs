@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use super::audit::{State, no_transaction};
 use super::caller::{Call, Caller, Direct, Told};
 use super::ledger::Ledger;
-use super::place::{LIFETIME, OwnSet, fresh, open, prepare, tell};
+use super::place::{OwnSet, PATIENCE, fresh, open, prepare, tell};
 use crate::servers::{Process, Proxy, ReplicaSet, Side};
 
 /// The statements of mutations.
@@ -139,7 +139,7 @@ impl Stage {
         loop {
             match self.troubled.call(call, Some(request)).await {
                 Told::Done(_) => return,
-                told if told.is_answer() || since.elapsed() > Duration::from_secs(15) => panic!("{call:?}: {told:?}"),
+                told if told.is_answer() || since.elapsed() > PATIENCE => panic!("{call:?}: {told:?}"),
                 _ => sleep(Duration::from_millis(100)).await,
             }
         }
@@ -159,7 +159,7 @@ impl Stage {
 
     /// Checks everything; answers with what to tell.
     pub async fn end(self) -> String {
-        no_transaction(&[self.server()], 2 * LIFETIME).await;
+        no_transaction(&[self.server()]).await;
         let database = self.server().database(&self.name).await;
         let after = State::read(&database).await;
         self.ledger.check(&State::default(), &after);
@@ -173,7 +173,7 @@ impl Stage {
 /// that it will not have it.
 async fn fail_once(faults: &[Fault]) {
     let set = OwnSet::new().await;
-    let mut stage = Stage::new(set, |set, name| set.uri(name, "appName=faults"), Options::default().timeout).await;
+    let mut stage = Stage::new(set, |set, name| set.uri(name, "appName=faults"), PATIENCE).await;
     let (mut runs, mut noticed) = (0, 0);
     for fault in faults {
         for statement in STATEMENTS {
@@ -227,7 +227,7 @@ async fn fail_on(faults: &[Fault], statements: &[&str]) {
         }
     }
     let ended = stage.end().await;
-    assert!(longest < 4 * timeout, "a call of at most {timeout:?} took {longest:?}");
+    assert!(longest < PATIENCE / 2, "a call of at most {timeout:?} took {longest:?}");
     tell(&format!("a statement fails again and again: {runs} runs, the longest of {longest:.1?}; {ended}"));
 }
 
@@ -269,7 +269,7 @@ async fn lose_replies(kinds: &[usize], hold: bool) {
         }
     }
     let ended = stage.end().await;
-    assert!(longest < 3 * timeout, "a call of at most {timeout:?} took {longest:?}");
+    assert!(longest < PATIENCE / 2, "a call of at most {timeout:?} took {longest:?}");
     let how = if hold { "never come" } else { "are lost with their connection" };
     tell(&format!("replies that {how}: {runs} runs, the longest of {longest:.1?}; {ended}"));
 }

@@ -13,7 +13,7 @@ use super::audit::{State, no_transaction};
 use super::caller::{Caller, Direct, key};
 use super::ledger::Count;
 use super::load::{Load, Plan, Random};
-use super::place::{LIFETIME, cluster, fresh, long, open, prepare_sharded, tell};
+use super::place::{cluster, fresh, long, open, prepare_sharded, tell};
 use crate::servers::Sharded;
 use crate::users;
 
@@ -66,7 +66,7 @@ async fn migrate(time: Duration, coalesce: bool) -> (Count, usize, usize) {
     mover.work_for(time).await;
     sleep(Duration::from_millis(500)).await;
     let (ledger, before) = load.stop().await;
-    no_transaction(&shards, 3 * LIFETIME).await;
+    no_transaction(&shards).await;
     let after = State::read(&database).await;
     after.is_found(&*caller).await;
     let (count, reasons) = (ledger.count(), ledger.reasons());

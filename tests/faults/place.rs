@@ -19,6 +19,8 @@ use crate::users;
 
 /// For how long servers keep a transaction whose client is gone. MongoDB's own choice is a minute.
 pub const LIFETIME: Duration = Duration::from_secs(2);
+/// The longest that anything may take on a machine with too much to do.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The variable that says for how many seconds each fault is run in the long tests.
 const SECONDS: &str = "POLYNYM_FAULT_SECONDS";
 
@@ -53,13 +55,23 @@ static IDLE: std::sync::Mutex<Vec<ReplicaSet>> = std::sync::Mutex::new(Vec::new(
 pub struct OwnSet(Option<ReplicaSet>);
 
 impl OwnSet {
+    /// A set whose server ends what clients have left behind within [`LIFETIME`].
     pub async fn new() -> Self {
+        Self::with_lifetime(LIFETIME).await
+    }
+
+    /// A set whose server ends nothing within [`PATIENCE`]: what is left behind is found.
+    pub async fn that_ends_nothing() -> Self {
+        Self::with_lifetime(4 * PATIENCE).await
+    }
+
+    async fn with_lifetime(lifetime: Duration) -> Self {
         let idle = IDLE.lock().unwrap().pop();
         let set = match idle {
             Some(set) => set,
             None => ReplicaSet::start(Layout::default()).await,
         };
-        limit_transactions(&set.members).await;
+        set_lifetime(&set.members, lifetime).await;
         Self(Some(set))
     }
 }
@@ -83,9 +95,13 @@ impl Drop for OwnSet {
 
 /// Has servers end transactions whose clients are gone within [`LIFETIME`].
 pub async fn limit_transactions(servers: impl IntoIterator<Item = &Process>) {
+    set_lifetime(servers, LIFETIME).await;
+}
+
+async fn set_lifetime(servers: impl IntoIterator<Item = &Process>, lifetime: Duration) {
     for server in servers {
-        let lifetime = doc! { "setParameter": 1, "transactionLifetimeLimitSeconds": LIFETIME.as_secs() as i32 };
-        server.admin(lifetime).await.unwrap();
+        let seconds = lifetime.as_secs() as i32;
+        server.admin(doc! { "setParameter": 1, "transactionLifetimeLimitSeconds": seconds }).await.unwrap();
     }
 }
 

@@ -128,18 +128,17 @@ async fn kept(client: &mut Client) -> i64 {
 #[tokio::test]
 async fn deleted_users_are_purged_by_the_server_itself() {
     let (_server, mut client) = fresh().await;
-    let second = Some(prost_types::Duration { seconds: 1, nanos: 0 });
-    client.govern(v1::Policies { restore_window: second, ..Default::default() }).await.unwrap();
+    let seconds = Some(prost_types::Duration { seconds: 2, nanos: 0 });
+    client.govern(v1::Policies { restore_window: seconds, ..Default::default() }).await.unwrap();
     let joe = client.create(user("Joe", vec![email("joe@example.com")])).await.unwrap();
     client.create(user("Eve", vec![])).await.unwrap();
-    client.delete(&joe.user_id).await.unwrap();
-    assert_eq!(kept(&mut client).await, 2);
     let started = Instant::now();
+    client.delete(&joe.user_id).await.unwrap();
     while kept(&mut client).await > 1 {
-        assert!(started.elapsed() < Duration::from_secs(30), "the user is still kept");
+        assert!(started.elapsed() < Duration::from_secs(60), "the user is still kept");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    assert!(started.elapsed() >= Duration::from_millis(500), "too early");
+    assert!(started.elapsed() >= Duration::from_secs(2), "too early");
     assert_eq!(refused(client.undelete(&joe.user_id).await), Told::new(Code::NotFound, "USER_NOT_FOUND"));
     client.create(user("Joe II", vec![email("joe@example.com")])).await.unwrap();
 }

@@ -41,7 +41,7 @@ async fn is_there(store: &Embedded, n: u32) -> Result<bool, Error> {
 async fn until_well(store: &Embedded) {
     let start = Instant::now();
     while store.check().await.is_err() {
-        assert!(start.elapsed() < Duration::from_secs(20), "the store does not come back");
+        assert!(start.elapsed() < Duration::from_secs(60), "the store does not come back");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

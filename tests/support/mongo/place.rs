@@ -29,8 +29,7 @@ const REST: Duration = Duration::from_secs(1);
 /// How long an operation may take: many things at once on a busy machine are no reason to fail.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The databases that tests get. On a replica set each gets a new one; on a cluster, where it takes seconds to spread
-/// one over the shards, it gets one back when others are done with it.
+/// The databases that tests get: those that others are done with, or new ones.
 pub struct Databases {
     servers: Servers,
     /// Those that nobody uses, and since when, in that order.
@@ -74,11 +73,9 @@ impl Databases {
 
     /// A database with an empty store.
     async fn take(&self) -> String {
-        if let Servers::Cluster(cluster) = self.servers
-            && let Some((since, name)) = self.rested()
-        {
+        if let Some((since, name)) = self.unused() {
             sleep_until(since + REST).await;
-            wipe(cluster, &name).await;
+            self.wipe(&name).await;
             return name;
         }
         static MADE: AtomicUsize = AtomicUsize::new(0);
@@ -93,16 +90,28 @@ impl Databases {
         name
     }
 
-    /// The database that nobody has used for longest.
-    fn rested(&self) -> Option<(Instant, String)> {
+    /// The database that nobody has used for longest. On a replica set, where a new one is made in a moment, it has
+    /// rested; on a cluster it takes seconds to spread one over the shards.
+    fn unused(&self) -> Option<(Instant, String)> {
         let mut free = self.free.lock().unwrap();
-        if free.is_empty() { None } else { Some(free.remove(0)) }
+        let (since, _) = free.first()?;
+        let will_do = matches!(self.servers, Servers::Cluster(_)) || since.elapsed() >= REST;
+        will_do.then(|| free.remove(0))
+    }
+
+    async fn wipe(&self, name: &str) {
+        let client = match self.servers {
+            Servers::Set(set, _) => set.client().await,
+            Servers::Cluster(cluster) => cluster.client().await,
+        };
+        for collection in COLLECTIONS {
+            let collection = client.database(name).collection::<Document>(collection);
+            collection.delete_many(doc! {}).write_concern(WriteConcern::majority()).await.unwrap();
+        }
     }
 
     fn give_back(&self, name: String) {
-        if let Servers::Cluster(_) = self.servers {
-            self.free.lock().unwrap().push((Instant::now(), name));
-        }
+        self.free.lock().unwrap().push((Instant::now(), name));
     }
 }
 
@@ -111,14 +120,6 @@ pub async fn make(uri: String) {
     let options = InitOptions { spread: false, ..InitOptions::default() };
     let init = move || runtime().block_on(init(&uri, &options, &|_| ()));
     spawn_blocking(init).await.unwrap().unwrap();
-}
-
-async fn wipe(cluster: &Sharded, name: &str) {
-    let database = cluster.client().await.database(name);
-    for collection in COLLECTIONS {
-        let collection = database.collection::<Document>(collection);
-        collection.delete_many(doc! {}).write_concern(WriteConcern::majority()).await.unwrap();
-    }
 }
 
 /// Makes a store with a third of each collection on each shard: emails on the first, handles on the second, the rest on

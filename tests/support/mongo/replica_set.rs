@@ -58,7 +58,7 @@ impl ReplicaSet {
             "enableTestCommands=1",
             "diagnosticDataCollectionEnabled=false",
             "orphanCleanupDelaySecs=1",
-            "ttlMonitorSleepSecs=1",
+            "ttlMonitorSleepSecs=5",
         ];
         let parameters = parameters.iter().flat_map(|parameter| ["--setParameter", parameter]);
         let arguments: Vec<_> =
