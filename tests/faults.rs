@@ -17,3 +17,4 @@ mod lost;
 mod migration;
 mod network;
 mod place;
+mod routers;

@@ -119,10 +119,14 @@ impl Counted {
         self.add(call, &cost, "of reads alone");
     }
 
-    async fn rehearse(&mut self, call: &str, mutation: Mutation) {
-        let mutation = Mutation { dry_run: true, ..mutation };
+    /// A mutation that finds nothing to change.
+    async fn change_nothing(&mut self, call: &str, mutation: Mutation) {
         let cost = self.cost(async { drop(self.store.mutate(mutation).await.unwrap()) }).await;
         self.add(call, &cost, "of reads alone");
+    }
+
+    async fn rehearse(&mut self, call: &str, mutation: Mutation) {
+        self.change_nothing(call, Mutation { dry_run: true, ..mutation }).await;
     }
 
     /// Adds a row. `alone` is the commit that nobody had to prepare.
@@ -352,6 +356,8 @@ async fn fields_and_states(counted: &mut Counted) {
     ] {
         counted.mutate(call, mutation(id(2, 2), change)).await;
     }
+    counted.change_nothing("enable a user who is enabled", mutation(id(2, 2), Change::Enable)).await;
+    counted.refuse("enable a user who is not there: refused", mutation(id(2, 9_999), Change::Enable)).await;
 }
 
 /// Users on two shards, the claims of the secondary on three.

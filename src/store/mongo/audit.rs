@@ -13,8 +13,9 @@ use tokio::time::Instant;
 
 use super::Collections;
 use super::commit::commit;
-use super::connect::{check_schema, connect, disconnect, or_disconnect};
+use super::connect::{check_schema, connect, disconnect, is_routed, or_disconnect};
 use super::error::{Fault, OpenError};
+use super::freshness::Freshness;
 use super::pauses::while_transient;
 use super::schema::{ID, StoredUser, TENANT, by_id, id_value, key_value, read_claim};
 use super::status::count;
@@ -42,7 +43,8 @@ impl Audit {
     pub async fn open(uri: &str) -> Result<Self, OpenError> {
         let database = connect(uri).await?;
         or_disconnect(&database, check_schema(&database)).await?;
-        Ok(Self { collections: Collections::new(database, super::Options::default().timeout) })
+        let is_routed = or_disconnect(&database, is_routed(&database)).await?;
+        Ok(Self { collections: Collections::new(database, super::Options::default().timeout, is_routed) })
     }
 
     /// Ends the sessions on the servers, and closes the connections.
@@ -85,7 +87,7 @@ impl Audit {
     }
 
     async fn attempt(&self, suspect: &Suspect, deadline: Instant) -> Result<bool, Fault> {
-        let mut transaction = Transaction::begin(&self.collections).await?;
+        let mut transaction = Transaction::begin(&self.collections, &Freshness::default()).await?;
         match self.statements(&mut transaction, suspect).await {
             Ok(true) => commit(transaction, deadline).await.map(|()| true),
             outcome => {
@@ -171,7 +173,7 @@ impl Audited for Audit {
 
     async fn moment(&self, suspect: &Suspect) -> Result<Moment, Error> {
         let look = || async {
-            let mut transaction = Transaction::begin(&self.collections).await?;
+            let mut transaction = Transaction::begin(&self.collections, &Freshness::default()).await?;
             let moment = self.look(&mut transaction, suspect).await;
             transaction.abort().await;
             moment

@@ -76,9 +76,21 @@ async fn options(uri: &str) -> Result<(ClientOptions, String), OpenError> {
     Ok((options, database))
 }
 
+/// Whether what answers is a router of a sharded cluster.
+///
+/// # Errors
+/// What the server says.
+pub async fn is_routed(database: &Database) -> Result<bool, OpenError> {
+    Ok(is_router(&database.run_command(doc! { "hello": 1 }).await?))
+}
+
+fn is_router(hello: &Document) -> bool {
+    hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid")
+}
+
 async fn check_topology(database: &Database) -> Result<(), OpenError> {
     let hello = database.run_command(doc! { "hello": 1 }).await?;
-    if hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid") {
+    if is_router(&hello) {
         return Ok(());
     }
     if !hello.contains_key("setName") {

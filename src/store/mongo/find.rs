@@ -3,18 +3,20 @@
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
+use mongodb::Collection;
 use mongodb::bson::{Bson, RawDocument, RawDocumentBuf};
 use mongodb::options::{ReadConcern, SelectionCriteria};
 use mongodb::raw_batch_cursor::RawBatch;
-use mongodb::{ClientSession, Collection};
 
 use super::error::Fault;
+use super::freshness::Key;
 use super::schema::by_id;
+use super::transaction::Transaction;
 
 /// Finds of one kind: how fresh, and from where.
-pub enum Finds<'s> {
+pub enum Finds<'t, 'c> {
     Plain { concern: ReadConcern, criteria: SelectionCriteria, time: Duration },
-    Snapshot(&'s mut ClientSession),
+    Snapshot(&'t mut Transaction<'c>),
 }
 
 /// What was found.
@@ -24,7 +26,14 @@ pub struct Reply {
     pub is_whole: bool,
 }
 
-impl Finds<'_> {
+impl Finds<'_, '_> {
+    /// Takes note of what was found, where that has to be one moment.
+    pub fn note(&mut self, keys: impl Iterator<Item = Key>) {
+        if let Self::Snapshot(transaction) = self {
+            transaction.note(keys);
+        }
+    }
+
     /// The documents with these ids, as many as one reply holds.
     pub async fn find(&mut self, from: &Collection<RawDocumentBuf>, ids: Vec<Bson>) -> Result<Reply, Fault> {
         // One more than can come, or the server would keep a cursor open to say that this was all.
@@ -35,8 +44,9 @@ impl Finds<'_> {
                 let find = find.read_concern(concern.clone()).selection_criteria(criteria.clone()).max_time(*time);
                 find.batch().await?.try_next().await?
             }
-            Self::Snapshot(session) => {
-                let mut cursor = find.session(&mut **session).batch().await?;
+            Self::Snapshot(transaction) => {
+                let session = transaction.session();
+                let mut cursor = find.session(&mut *session).batch().await?;
                 cursor.stream(session).try_next().await?
             }
         };

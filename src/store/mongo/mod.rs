@@ -8,6 +8,7 @@ mod commit;
 mod connect;
 mod error;
 mod find;
+mod freshness;
 mod gate;
 mod heartbeat;
 mod init;
@@ -102,6 +103,8 @@ struct Collections {
     requests: Collection<RawDocumentBuf>,
     tenants: Collection<RawDocumentBuf>,
     timeout: Duration,
+    /// Whether a router stands before the shards.
+    is_routed: bool,
 }
 
 impl Mongo {
@@ -117,10 +120,11 @@ impl Mongo {
         })
         .await?;
         database.client().warm_connection_pool().await;
+        let is_routed = connect::or_disconnect(&database, connect::is_routed(&database)).await?;
         let heartbeat = connect::or_disconnect(&database, Heartbeat::start(uri)).await?;
         Ok(Self {
             heartbeat,
-            collections: Arc::new(Collections::new(database, options.timeout)),
+            collections: Arc::new(Collections::new(database, options.timeout, is_routed)),
             under_way: Arc::new(Semaphore::new(UNDER_WAY)),
             walks: Arc::new(Semaphore::new(WALKS)),
         })
@@ -195,7 +199,7 @@ impl Mongo {
 }
 
 impl Collections {
-    fn new(database: Database, timeout: Duration) -> Self {
+    fn new(database: Database, timeout: Duration, is_routed: bool) -> Self {
         Self {
             client: database.client().clone(),
             users: database.collection(schema::USERS),
@@ -204,6 +208,7 @@ impl Collections {
             tenants: database.collection(schema::TENANTS),
             database,
             timeout,
+            is_routed,
         }
     }
 

@@ -14,7 +14,8 @@ use super::Collections;
 use super::commit::confirm;
 use super::error::Fault;
 use super::find::{Finds, documents};
-use super::pauses::while_transient;
+use super::freshness::{Freshness, Key};
+use super::pauses::Pauses;
 use super::schema::{StoredUser, id_of, id_value, key_of, read_claim};
 use super::transaction::Transaction;
 use crate::directory::{ANSWER_BYTES, Consistency, Found, ItemError, ItemResult, Resolved, Tenant, WireUser};
@@ -108,7 +109,7 @@ impl Collections {
         Ok(users.into_iter().map(|user| Ok(user?.filter(is_own))).collect())
     }
 
-    fn plain(&self, consistency: Consistency) -> Finds<'static> {
+    fn plain(&self, consistency: Consistency) -> Finds<'static, 'static> {
         let (concern, preference) = match consistency {
             Consistency::Latest => (ReadConcern::majority(), ReadPreference::Primary),
             Consistency::Linearizable => (ReadConcern::linearizable(), ReadPreference::Primary),
@@ -117,25 +118,45 @@ impl Collections {
         Finds::Plain { concern, criteria: SelectionCriteria::ReadPreference(preference), time: self.timeout }
     }
 
-    /// What claims and users say of `keys` at one moment on all shards.
+    /// What claims and users say of `keys` at one moment on all shards, which is not before the call.
     async fn one_moment(&self, keys: &[IdentityKey]) -> Result<(Vec<Pair>, u32), Fault> {
         let deadline = Instant::now() + self.timeout;
-        let look = || async {
-            let mut transaction = Transaction::begin(self).await?;
-            match self.pairs(keys, &mut Finds::Snapshot(transaction.session())).await {
-                // A snapshot may be ahead of what a majority has: the commit waits for it.
-                Ok(pairs) => confirm(transaction, deadline).await.map(|()| pairs),
-                Err(fault) => {
-                    transaction.abort().await;
-                    Err(fault)
-                }
+        let (mut pauses, mut freshness) = (Pauses::of_transaction(deadline), Freshness::default());
+        let mut reads = 0;
+        loop {
+            match self.look(keys, &mut freshness, deadline).await {
+                Ok((Some(pairs), more)) => return Ok((pairs, reads + more)),
+                Ok((None, more)) if Instant::now() < deadline => reads += more,
+                Ok((None, _)) => return Err(Fault::Late),
+                Err(fault) if fault.is_transient() && pauses.wait().await => {}
+                Err(fault) => return Err(fault),
             }
-        };
-        while_transient(deadline, look).await
+        }
+    }
+
+    /// Reads at one moment. None where that may be before the call.
+    async fn look(
+        &self,
+        keys: &[IdentityKey],
+        freshness: &mut Freshness,
+        deadline: Instant,
+    ) -> Result<(Option<Vec<Pair>>, u32), Fault> {
+        let mut transaction = Transaction::begin(self, freshness).await?;
+        let pairs = self.pairs(keys, &mut Finds::Snapshot(&mut transaction)).await;
+        let is_fresh = transaction.is_fresh(freshness, |_| false);
+        transaction.teach(freshness);
+        match pairs {
+            // A snapshot may be ahead of what a majority has: the commit waits for it.
+            Ok((pairs, reads)) if is_fresh => confirm(transaction, deadline).await.map(|()| (Some(pairs), reads)),
+            outcome => {
+                transaction.abort().await;
+                outcome.map(|(_, reads)| (None, reads))
+            }
+        }
     }
 
     /// What claims and users say of `keys`, in order, until the users have [`ANSWER_BYTES`]; and how many finds that took.
-    async fn pairs(&self, keys: &[IdentityKey], finds: &mut Finds<'_>) -> Result<(Vec<Pair>, u32), Fault> {
+    async fn pairs(&self, keys: &[IdentityKey], finds: &mut Finds<'_, '_>) -> Result<(Vec<Pair>, u32), Fault> {
         if keys.is_empty() {
             return Ok((Vec::new(), 0));
         }
@@ -156,11 +177,16 @@ impl Collections {
     }
 
     /// For each key, in order, the owner that its claim names.
-    async fn owners(&self, keys: &[IdentityKey], finds: &mut Finds<'_>) -> Result<Vec<ItemResult<LocalityId>>, Fault> {
+    async fn owners(
+        &self,
+        keys: &[IdentityKey],
+        finds: &mut Finds<'_, '_>,
+    ) -> Result<Vec<ItemResult<LocalityId>>, Fault> {
         let mut owners: HashMap<&str, ItemResult<LocalityId>> =
             keys.iter().map(|key| (key.as_str(), Ok(None))).collect();
         let ids = owners.keys().map(|key| Bson::String((*key).to_owned())).collect();
         let reply = finds.find(&self.identities, ids).await?;
+        finds.note(keys.iter().cloned().map(Key::Claim));
         if !reply.is_whole {
             return Err(Fault::damaged("more claims than a reply can hold"));
         }
@@ -180,7 +206,7 @@ impl Collections {
     async fn users(
         &self,
         ids: impl Iterator<Item = Option<LocalityId>> + Clone + Send,
-        finds: &mut Finds<'_>,
+        finds: &mut Finds<'_, '_>,
     ) -> Result<(Vec<ItemResult<WireUser>>, u32), Fault> {
         let mut users = Vec::with_capacity(ids.size_hint().0);
         let (mut bytes, mut reads, mut most) = (0, 0, usize::MAX);
@@ -192,6 +218,7 @@ impl Collections {
                 return Ok((users, reads));
             }
             let reply = finds.find(&self.users, wanted.keys().copied().map(id_value).collect()).await?;
+            finds.note(wanted.keys().copied().map(Key::User));
             let mut wanted = wanted;
             reads += 1;
             let (mut count, mut size) = (0, 0);

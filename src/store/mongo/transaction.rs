@@ -1,10 +1,12 @@
 //! One transaction with the statements of a mutation: users first, then claims by their keys, then the request, so that
 //! two transactions that want the same conflict early instead of waiting on each other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
+use std::iter;
 
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
+use mongodb::error::{Error as DriverError, ErrorKind};
 use mongodb::options::{
     Acknowledgment, ReadConcern, ReadPreference, SelectionCriteria, TransactionOptions, WriteConcern,
 };
@@ -12,6 +14,7 @@ use mongodb::{ClientSession, Collection};
 
 use super::Collections;
 use super::error::Fault;
+use super::freshness::{Freshness, Key};
 use super::schema::{
     ID, IDENTITIES, REVISION, StoredRequest, StoredUser, by_id, claim_document, id_value, key_value, read_claim,
     read_tenant, request_document, request_id, tenant_document, user_document,
@@ -29,10 +32,15 @@ pub struct Transaction<'c> {
     tenant_revision: Option<i64>,
     /// By how much it raises revisions: at random, so that a revision tells whose transaction has written it.
     raise: i64,
+    /// The documents that were read. Behind a router alone: elsewhere a snapshot begins as late as can be.
+    read: HashSet<Key>,
+    /// Claims that were inserted, as far as the shards have answered, if only that one of them is taken.
+    inserted: Vec<Key>,
 }
 
 impl<'c> Transaction<'c> {
-    pub async fn begin(collections: &'c Collections) -> Result<Self, Fault> {
+    /// Begins a transaction on a snapshot that is as fresh as `freshness` says.
+    pub async fn begin(collections: &'c Collections, freshness: &Freshness) -> Result<Self, Fault> {
         let time = collections.timeout;
         let concern = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).w_timeout(time).build();
         let options = TransactionOptions::builder()
@@ -40,10 +48,37 @@ impl<'c> Transaction<'c> {
             .write_concern(concern)
             .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
             .max_commit_time(time);
-        let mut session = collections.client.start_session().causal_consistency(false).await?;
+        let mut session = freshness.session(&collections.client).await?;
         session.start_transaction().with_options(options.build()).await?;
         let raise = 1 + (RandomState::new().hash_one(0) >> 44) as i64;
-        Ok(Self { collections, session, revisions: HashMap::new(), tenant_revision: None, raise })
+        Ok(Self {
+            collections,
+            session,
+            revisions: HashMap::new(),
+            tenant_revision: None,
+            raise,
+            read: HashSet::new(),
+            inserted: Vec::new(),
+        })
+    }
+
+    /// Takes note of documents that are read.
+    pub fn note(&mut self, keys: impl Iterator<Item = Key>) {
+        if self.collections.is_routed {
+            self.read.extend(keys);
+        }
+    }
+
+    /// Whether its snapshot, which is as `freshness` had it, holds the latest of all that it has read and does not write.
+    pub fn is_fresh(&self, freshness: &Freshness, is_written: impl Fn(&Key) -> bool) -> bool {
+        freshness.covers(self.read.iter().filter(|key| !is_written(key)))
+    }
+
+    /// Adds to `freshness` what this transaction has learned.
+    pub fn teach(&mut self, freshness: &mut Freshness) {
+        if self.collections.is_routed {
+            freshness.learn(self.read.drain().chain(self.inserted.drain(..)), &self.session);
+        }
     }
 
     /// The revision that a user has where this transaction has written it.
@@ -63,6 +98,7 @@ impl<'c> Transaction<'c> {
             let stored = document.map(|document| StoredUser::read(&document)).transpose()?;
             self.revisions.extend(stored.as_ref().map(|stored| (id, stored.revision)));
             view.add_user(id, stored.map(|stored| stored.decode()).transpose()?);
+            self.note(iter::once(Key::User(id)));
         }
         self.read_claims(needs.claims, view).await?;
         if needs.tenant {
@@ -71,6 +107,7 @@ impl<'c> Transaction<'c> {
             let stored = document.map(|document| read_tenant(&document)).transpose()?;
             self.tenant_revision = stored.as_ref().map(|(_, revision)| *revision);
             view.set_tenant(stored.map(|(tenant, _)| tenant));
+            self.note(iter::once(Key::Tenant));
         }
         Ok(())
     }
@@ -87,6 +124,7 @@ impl<'c> Transaction<'c> {
             let (key, claim) = read_claim(cursor.current())?;
             claims.insert(key.to_owned(), claim);
         }
+        self.note(keys.iter().cloned().map(Key::Claim));
         for key in keys {
             let claim = claims.remove(key.as_str());
             view.add_claim(key, claim);
@@ -97,6 +135,7 @@ impl<'c> Transaction<'c> {
     /// What is remembered of a request.
     pub async fn request(&mut self, request: &Request) -> Result<Option<StoredRequest>, Fault> {
         let document = self.find_one(&self.collections.requests, doc! { ID: request_id(request) }).await?;
+        self.note(iter::once(Key::Request));
         document.map(|document| StoredRequest::read(&document)).transpose()
     }
 
@@ -140,10 +179,16 @@ impl<'c> Transaction<'c> {
         }
         self.delete_claims(deleted).await?;
         self.update_claims(updated).await?;
-        if !inserted.is_empty() {
-            self.collections.identities.insert_many(inserted).session(&mut self.session).await?;
+        if inserted.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let outcome = self.collections.identities.insert_many(inserted).session(&mut self.session).await;
+        if self.collections.is_routed {
+            let keys = claims.iter().filter(|(_, write)| matches!(write, ClaimWrite::Insert(_)));
+            let answered = outcome.as_ref().map_or_else(inserted_before, |_| claims.len());
+            self.inserted.extend(keys.take(answered).map(|(key, _)| Key::Claim(key.clone())));
+        }
+        Ok(outcome.map(drop)?)
     }
 
     /// Raises the revision of a user: what depends on a user who is only read must not be written beside a change of it.
@@ -228,6 +273,14 @@ impl<'c> Transaction<'c> {
 
 fn raw(document: &Document) -> Result<RawDocumentBuf, Fault> {
     RawDocumentBuf::try_from(document).map_err(Fault::damaged)
+}
+
+/// How many documents of an ordered insert were answered, of which one was not taken.
+fn inserted_before(error: &DriverError) -> usize {
+    match &*error.kind {
+        ErrorKind::InsertMany(error) => error.write_errors.iter().flatten().next().map_or(0, |error| error.index + 1),
+        _ => 0,
+    }
 }
 
 /// What was read in a transaction is there to be written, or the store is damaged.

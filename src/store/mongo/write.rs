@@ -1,9 +1,10 @@
-//! Mutations: one transaction each, begun again while it meets others, until the time is up; and what becomes of one
-//! whose commit got no answer.
+//! Mutations: one transaction each, begun again while it meets others, until the time is up; and again on a later
+//! snapshot, where what it does not write may have been read too early.
 
 use super::Collections;
 use super::commit::{Unconfirmed, commit, confirm};
 use super::error::Fault;
+use super::freshness::{Freshness, Key};
 use super::gate::Gate;
 use super::pauses::Pauses;
 use super::transaction::Transaction;
@@ -14,6 +15,8 @@ use crate::locality::LocalityId;
 enum Failure {
     /// The rules refuse it.
     Refused(Error),
+    /// It was decided on what may have changed before the call.
+    Stale,
     /// Nothing was written.
     Certain(Fault),
     /// The commit was not confirmed.
@@ -26,18 +29,46 @@ impl From<Fault> for Failure {
     }
 }
 
+/// What is to be done.
+struct Decided {
+    effects: Box<Effects>,
+    /// The request under which it is to be remembered.
+    remembered: Option<Request>,
+}
+
+impl Decided {
+    fn writes(&self, key: &Key) -> bool {
+        let effects = &self.effects;
+        match key {
+            Key::User(id) => effects.users.iter().any(|user| user.id() == *id) || effects.removed.contains(id),
+            Key::Claim(key) => effects.claims.iter().any(|(claim, _)| claim == key),
+            Key::Request => self.remembered.is_some(),
+            Key::Tenant => effects.tenant.is_some(),
+        }
+    }
+
+    fn writes_nothing(&self) -> bool {
+        let Effects { users, claims, removed, tenant, .. } = &*self.effects;
+        let changes_nothing = users.is_empty() && claims.is_empty() && removed.is_empty() && tenant.is_none();
+        changes_nothing && self.remembered.is_none()
+    }
+}
+
 impl Collections {
     /// Carries a mutation out. Must be run to its end: a transaction that is dropped half-way stays open on the server
     /// until its time is over. What has not passed the gate by the time it closes is not done.
     pub async fn mutate(&self, mutation: &Mutation, gate: &Gate) -> Result<Outcome, Error> {
         let mut pauses = Pauses::of_transaction(gate.deadline());
+        let mut freshness = Freshness::default();
         // What is to be taken is free nearly always: finding out when it is inserted saves reading it before.
         let mut assume_free = true;
         loop {
-            let fault = match self.attempt(mutation, assume_free, gate).await {
+            let fault = match self.attempt(mutation, assume_free, gate, &mut freshness).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(Failure::Refused(error)) => return Err(error),
                 Err(Failure::Unknown(unconfirmed)) => return self.recover(mutation, *unconfirmed).await,
+                Err(Failure::Stale) if gate.is_closed() => return Err(Fault::Late.into()),
+                Err(Failure::Stale) => continue,
                 Err(Failure::Certain(fault)) => fault,
             };
             if fault.is_duplicate() && std::mem::take(&mut assume_free) {
@@ -49,64 +80,96 @@ impl Collections {
         }
     }
 
-    async fn attempt(&self, mutation: &Mutation, assume_free: bool, gate: &Gate) -> Result<Outcome, Failure> {
-        let mut transaction = Transaction::begin(self).await?;
-        let effects = match statements(&mut transaction, mutation, assume_free, gate).await {
-            Ok(effects) if gate.pass() => effects,
-            // What a refusal was read from must be there to stay: committing what has only read waits for that.
+    async fn attempt(
+        &self,
+        mutation: &Mutation,
+        assume_free: bool,
+        gate: &Gate,
+        freshness: &mut Freshness,
+    ) -> Result<Outcome, Failure> {
+        let mut transaction = Transaction::begin(self, freshness).await?;
+        let decided = decide(&mut transaction, mutation, assume_free).await;
+        let decided = match checked(&transaction, decided, freshness) {
+            Ok(_) if gate.is_closed() => Err(Fault::Late.into()),
+            Ok(decided) => write(&mut transaction, &decided, mutation).await.map(|()| decided),
+            refused => refused,
+        };
+        transaction.teach(freshness);
+        match decided {
+            // What was read must be there to stay: committing what has only read waits for that.
+            Ok(decided) if decided.writes_nothing() => {
+                confirm(transaction, gate.deadline()).await?;
+                Ok(decided.effects.into_outcome())
+            }
             Err(Failure::Refused(error)) => {
                 confirm(transaction, gate.deadline()).await?;
-                return Err(Failure::Refused(error));
+                Err(Failure::Refused(error))
             }
+            Ok(decided) if gate.pass() => commit_writes(transaction, decided.effects, gate).await,
             outcome => {
                 transaction.abort().await;
-                return Err(outcome.err().unwrap_or(Failure::Certain(Fault::Late)));
-            }
-        };
-        let (subject, revision) = (effects.subject, transaction.written_revision(effects.subject));
-        match commit(transaction, gate.deadline()).await {
-            Ok(()) => Ok(effects.into_outcome()),
-            Err(fault) if fault.is_unknown_commit() => {
-                let outcome = effects.into_outcome();
-                Err(Failure::Unknown(Box::new(Unconfirmed { subject, revision, outcome, fault })))
-            }
-            Err(fault) => {
-                gate.back();
-                Err(fault.into())
+                Err(outcome.err().unwrap_or(Failure::Certain(Fault::Late)))
             }
         }
     }
 }
 
-/// All but the commit.
-async fn statements(
-    transaction: &mut Transaction<'_>,
-    mutation: &Mutation,
-    assume_free: bool,
-    gate: &Gate,
-) -> Result<Box<Effects>, Failure> {
+/// Reads what the mutation needs, and decides what is to be done.
+async fn decide(transaction: &mut Transaction<'_>, mutation: &Mutation, assume_free: bool) -> Result<Decided, Failure> {
     let again = repeated(transaction, mutation).await?;
     let mut view = if assume_free { View::assuming_free() } else { View::default() };
     let mut needs = if assume_free || again.is_some() { Needs::default() } else { mutation.needs() };
-    let effects = loop {
+    loop {
         transaction.read(mutation, needs, &mut view).await?;
         let decision = match again {
             Some(subject) => mutation.decide_again(subject, &view),
             None => mutation.decide(&view),
         };
         match decision.map_err(Failure::Refused)? {
-            Decision::Done(effects) => break effects,
+            Decision::Done(effects) => {
+                let remembered = mutation.request.clone().filter(|_| again.is_none());
+                return Ok(Decided { effects, remembered });
+            }
             Decision::Read(more) => needs = more,
         }
+    }
+}
+
+/// The decision, unless it rests on what is not written and may have been read too early.
+fn checked(
+    transaction: &Transaction<'_>,
+    decided: Result<Decided, Failure>,
+    freshness: &Freshness,
+) -> Result<Decided, Failure> {
+    let is_fresh = match &decided {
+        Ok(decided) => transaction.is_fresh(freshness, |key| decided.writes(key)),
+        Err(Failure::Refused(_)) => transaction.is_fresh(freshness, |_| false),
+        Err(_) => true,
     };
-    if gate.is_closed() {
-        return Err(Fault::Late.into());
+    if is_fresh { decided } else { Err(Failure::Stale) }
+}
+
+async fn write(transaction: &mut Transaction<'_>, decided: &Decided, mutation: &Mutation) -> Result<(), Failure> {
+    transaction.write(&decided.effects).await?;
+    if let Some(request) = &decided.remembered {
+        transaction.remember(request, decided.effects.subject, mutation.time).await?;
     }
-    transaction.write(&effects).await?;
-    if let Some(request) = mutation.request.as_ref().filter(|_| again.is_none()) {
-        transaction.remember(request, effects.subject, mutation.time).await?;
+    Ok(())
+}
+
+async fn commit_writes(transaction: Transaction<'_>, effects: Box<Effects>, gate: &Gate) -> Result<Outcome, Failure> {
+    let (subject, revision) = (effects.subject, transaction.written_revision(effects.subject));
+    match commit(transaction, gate.deadline()).await {
+        Ok(()) => Ok(effects.into_outcome()),
+        Err(fault) if fault.is_unknown_commit() => {
+            let outcome = effects.into_outcome();
+            Err(Failure::Unknown(Box::new(Unconfirmed { subject, revision, outcome, fault })))
+        }
+        Err(fault) => {
+            gate.back();
+            Err(fault.into())
+        }
     }
-    Ok(effects)
 }
 
 /// The user whom the answer to this very request was about, if it was carried out before.

@@ -68,6 +68,22 @@ impl Sharded {
         }
     }
 
+    /// Starts one more router, which runs for as long as this process, and answers with its address.
+    pub async fn another_router(&self) -> SocketAddr {
+        match &self.router {
+            Router::Mongos(_) => {
+                let config = ["--configdb".to_owned(), host(&self.config)];
+                let mongos = binary::mongos().unwrap_or_else(|| panic!("there was a mongos"));
+                let started = in_background(async move { Process::start(&mongos, &config).await }).await;
+                Box::leak(Box::new(started)).address()
+            }
+            Router::Front(_) => {
+                let servers = servers(&self.config, &self.shards);
+                in_background(async move { Front::start(servers).await }).await.address()
+            }
+        }
+    }
+
     /// How to reach a database of the cluster.
     pub fn uri(&self, database: &str) -> String {
         self.uri_at(self.address(), database)
@@ -114,8 +130,12 @@ async fn start_front(config: &ReplicaSet, shards: &[ReplicaSet]) -> Front {
         let add = doc! { "_configsvrAddShard": host(shard), "name": &shard.name, "writeConcern": wait };
         config.members[0].admin(add).await.unwrap();
     }
+    Front::start(servers(config, shards)).await
+}
+
+fn servers(config: &ReplicaSet, shards: &[ReplicaSet]) -> Vec<Server> {
     let server = |set: &ReplicaSet| Server { name: set.name.clone(), address: set.host(0) };
-    Front::start([config].into_iter().chain(shards).map(server).collect()).await
+    [config].into_iter().chain(shards).map(server).collect()
 }
 
 async fn start_mongos(binary: &Path, config: &ReplicaSet, shards: &[ReplicaSet]) -> Process {
