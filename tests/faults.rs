@@ -7,6 +7,7 @@ mod caller;
 mod commits;
 mod contention;
 mod failover;
+mod freed;
 mod group;
 mod history;
 mod killed;

@@ -49,7 +49,7 @@ async fn an_open_store_renews_its_document_until_it_is_closed() {
     first.close().await;
     let left = until(&place, |found| found.len() == 1).await;
     assert!(both.iter().any(|one| one.0 == left[0].0), "{left:?}");
-    drop(second);
+    second.close().await;
     until(&place, |found| found.is_empty()).await;
 }
 

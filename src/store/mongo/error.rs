@@ -16,6 +16,8 @@ const DUPLICATE_KEY: i32 = 11_000;
 const NOT_AUTHENTICATED: i32 = 18;
 /// Unauthorized.
 const NOT_ALLOWED: i32 = 13;
+/// Interrupted.
+const INTERRUPTED: i32 = 11_601;
 /// InvalidNamespace.
 const INVALID_NAME: i32 = 73;
 /// What is told of a connection that was closed because the credentials were not taken.
@@ -153,13 +155,18 @@ fn sort(error: &DriverError) -> Sort {
         Sort::Duplicate
     } else if matches!(&*error.kind, ErrorKind::Command(error) if error.code == NOT_ALLOWED) {
         Sort::Forbidden
-    } else if error.contains_label(TRANSIENT_TRANSACTION_ERROR) {
+    } else if error.contains_label(TRANSIENT_TRANSACTION_ERROR) || is_interrupted(&error.kind) {
         Sort::Transient
     } else if error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT) {
         Sort::UnknownCommit
     } else {
         Sort::Other
     }
+}
+
+/// Whether a statement was ended by somebody, with its transaction: other servers do so that have taken this one for dead.
+fn is_interrupted(kind: &ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Command(error) if error.code == INTERRUPTED)
 }
 
 fn is_duplicate(kind: &ErrorKind) -> bool {

@@ -2,6 +2,7 @@
 //! [`Beating::beat`], each of which has a file of its own, and publishes what they found as a [`Beat`]. It has a
 //! connection of its own, so that no load delays it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mongodb::Database;
@@ -10,8 +11,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::connect::{connect_apart, disconnect};
+use super::dead::{self, DeadServers};
 use super::error::{Fault, OpenError};
-use super::presence::{Presence, Reading};
+use super::presence::{Presence, Reading, ServerDocument};
+use super::sessions::Sessions;
+use crate::directory::Timestamp;
 
 /// The time from one beat to the next.
 pub const PERIOD: Duration = Duration::from_secs(2);
@@ -28,15 +32,24 @@ pub struct Beat {
 /// A running heartbeat. It ends with [`Heartbeat::stop`], or where this is dropped.
 pub struct Heartbeat {
     latest: watch::Receiver<Beat>,
-    stop: watch::Sender<bool>,
+    stop: watch::Sender<Option<Parting>>,
     task: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// How a server stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parting {
+    /// Nothing is under way: it needs no document any more.
+    Idle,
+    /// Something may be under way. Its document stays, and others end its sessions.
+    Busy,
 }
 
 /// The state of the task.
 struct Beating {
     database: Database,
-    /// None where the store has no collection for it.
-    presence: Option<Presence>,
+    sessions: Arc<Sessions>,
+    dead: DeadServers,
     latest: watch::Sender<Beat>,
     has_failed: bool,
 }
@@ -46,12 +59,14 @@ impl Heartbeat {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub async fn start(uri: &str) -> Result<Self, OpenError> {
+    pub async fn start(uri: &str, sessions: Arc<Sessions>) -> Result<Self, OpenError> {
         let database = connect_apart(uri).await?;
-        let presence = Presence::of(&database).await?;
+        if let Some(presence) = Presence::of(&database).await? {
+            sessions.begin(presence);
+        }
         let (latest, observed) = watch::channel(Beat::default());
-        let (stop, stopped) = watch::channel(false);
-        let beating = Beating { database, presence, latest, has_failed: false };
+        let (stop, stopped) = watch::channel(None);
+        let beating = Beating { database, sessions, dead: DeadServers::default(), latest, has_failed: false };
         let task = Mutex::new(Some(tokio::spawn(beating.run(stopped))));
         Ok(Self { latest: observed, stop, task })
     }
@@ -61,9 +76,9 @@ impl Heartbeat {
         self.latest.borrow().clone()
     }
 
-    /// Ends the heartbeat: others learn that this server has stopped.
-    pub async fn stop(&self) {
-        self.stop.send_replace(true);
+    /// Ends the heartbeat of a server that stops.
+    pub async fn stop(&self, parting: Parting) {
+        self.stop.send_replace(Some(parting));
         if let Some(task) = self.task.lock().await.take() {
             let _ = task.await;
         }
@@ -72,31 +87,48 @@ impl Heartbeat {
 
 impl Beating {
     /// Beats until it is to stop, or nobody can stop it any more.
-    async fn run(mut self, mut stopped: watch::Receiver<bool>) {
+    async fn run(mut self, mut stopped: watch::Receiver<Option<Parting>>) {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
+        let parting = loop {
             tokio::select! {
                 // What was handed to the driver is not dropped half-way: a beat runs to its end.
                 _ = ticks.tick() => {}
-                _ = stopped.wait_for(|stopped| *stopped) => break,
+                parting = stopped.wait_for(Option::is_some) => break parting.ok().and_then(|parting| *parting),
             }
             let outcome = self.beat().await;
             self.log(outcome);
-        }
-        if let Some(presence) = &self.presence {
-            let _ = timeout(PARTING, presence.end()).await;
+        };
+        if let (Some(presence), Some(Parting::Idle)) = (self.sessions.presence(), parting) {
+            let _ = timeout(PARTING, presence.leave()).await;
         }
         disconnect(&self.database).await;
     }
 
     /// Takes the steps of one beat. A step that fails ends the beat.
     async fn beat(&mut self) -> Result<(), Fault> {
-        if let Some(presence) = &mut self.presence {
-            let reading = presence.renew().await?;
-            self.latest.send_modify(|beat| beat.reading = Some(reading));
+        let sessions = self.sessions.clone();
+        let Some(presence) = sessions.presence() else { return Ok(()) };
+        let before = Timestamp::now();
+        sessions.renew().await?;
+        let after = Timestamp::now();
+        let servers = presence.all().await?;
+        if let Some(time) = presence.time_in(&servers) {
+            let database = Timestamp::from_millis(time.timestamp_millis());
+            self.latest.send_modify(|beat| beat.reading = Some(Reading { before, database, after }));
         }
-        Ok(())
+        self.end_dead(presence, &servers).await
+    }
+
+    /// Ends what dead servers have left.
+    async fn end_dead(&mut self, presence: &Presence, servers: &[ServerDocument]) -> Result<(), Fault> {
+        let mut outcome = Ok(());
+        for (server, age) in self.dead.find(presence, servers) {
+            let (sessions, seconds) = (server.sessions.len(), age.as_secs());
+            tracing::debug!(sessions, seconds, "a server is dead: its sessions are ended");
+            outcome = outcome.and(dead::end(&self.database, presence, &server, age).await);
+        }
+        outcome
     }
 
     /// Logs the first failure of several in a row, and the end of them.

@@ -6,6 +6,7 @@ mod audit;
 mod cluster;
 mod commit;
 mod connect;
+mod dead;
 mod error;
 mod find;
 mod freshness;
@@ -17,6 +18,7 @@ mod pauses;
 mod presence;
 mod read;
 mod schema;
+mod sessions;
 mod shape;
 mod spread;
 mod status;
@@ -50,8 +52,9 @@ use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 use error::Fault;
 use gate::Gate;
-use heartbeat::Heartbeat;
+use heartbeat::{Heartbeat, Parting};
 use outliving::Outliving;
+use sessions::Sessions;
 
 /// Operations under way at once: far more than there are connections, and few enough to wait for one in time.
 const UNDER_WAY: usize = 4_096;
@@ -105,6 +108,7 @@ struct Collections {
     timeout: Duration,
     /// Whether a router stands before the shards.
     is_routed: bool,
+    sessions: Arc<Sessions>,
 }
 
 impl Mongo {
@@ -121,10 +125,11 @@ impl Mongo {
         .await?;
         database.client().warm_connection_pool().await;
         let is_routed = connect::or_disconnect(&database, connect::is_routed(&database)).await?;
-        let heartbeat = connect::or_disconnect(&database, Heartbeat::start(uri)).await?;
+        let collections = Collections::new(database.clone(), options.timeout, is_routed);
+        let heartbeat = Heartbeat::start(uri, collections.sessions.clone());
         Ok(Self {
-            heartbeat,
-            collections: Arc::new(Collections::new(database, options.timeout, is_routed)),
+            heartbeat: connect::or_disconnect(&database, heartbeat).await?,
+            collections: Arc::new(collections),
             under_way: Arc::new(Semaphore::new(UNDER_WAY)),
             walks: Arc::new(Semaphore::new(WALKS)),
         })
@@ -134,8 +139,11 @@ impl Mongo {
     /// may take; then ends the sessions on the servers and closes the connections.
     pub async fn close(&self) {
         let all = self.under_way.acquire_many(UNDER_WAY as u32);
-        let _ = timeout(self.collections.timeout, all).await;
-        self.heartbeat.stop().await;
+        let parting = match timeout(self.collections.timeout, all).await {
+            Ok(_) => Parting::Idle,
+            Err(_) => Parting::Busy,
+        };
+        self.heartbeat.stop(parting).await;
         connect::disconnect(&self.collections.database).await;
     }
 
@@ -209,6 +217,7 @@ impl Collections {
             database,
             timeout,
             is_routed,
+            sessions: Arc::default(),
         }
     }
 

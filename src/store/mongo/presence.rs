@@ -2,19 +2,34 @@
 
 use futures_util::TryStreamExt;
 use mongodb::bson::spec::BinarySubtype;
-use mongodb::bson::{Binary, Bson, Document, Uuid, doc};
+use mongodb::bson::{Binary, Bson, DateTime, Document, Uuid, doc};
 use mongodb::error::Error as DriverError;
 use mongodb::options::{Acknowledgment, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern};
 use mongodb::{Collection, Database};
 
 use super::error::Fault;
-use super::schema::{ID, SERVERS, TIME};
+use super::schema::{ID, SERVERS, SESSIONS, TIME};
 use crate::directory::Timestamp;
 
+/// The id of a session.
+pub type SessionId = [u8; 16];
+
 /// The presence of this server among those of a store.
+#[derive(Clone)]
 pub struct Presence {
     id: Bson,
     servers: Collection<Document>,
+}
+
+/// The document of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerDocument {
+    /// The random id of the server.
+    pub id: Bson,
+    /// When it last wrote this, by the database's clock.
+    pub time: DateTime,
+    /// The ids of its sessions.
+    pub sessions: Vec<Bson>,
 }
 
 /// The database's clock, read between two readings of the local one.
@@ -38,41 +53,79 @@ impl Presence {
         if database.list_collection_names().filter(doc! { "name": SERVERS }).await?.is_empty() {
             return Ok(None);
         }
-        let id = Binary { subtype: BinarySubtype::Uuid, bytes: Uuid::new().bytes().to_vec() };
-        let (id, servers) = (Bson::Binary(id), database.collection(SERVERS));
-        Ok(Some(Self { id, servers }))
+        Ok(Some(Self { id: uuid(Uuid::new().bytes()), servers: database.collection(SERVERS) }))
     }
 
-    /// Writes this server's document with the database's time, and reads that time.
-    pub async fn renew(&mut self) -> Result<Reading, Fault> {
-        let before = Timestamp::now();
+    /// Writes the database's time to this server's document, adds sessions to it and takes others from it. Says whether
+    /// it was there.
+    pub async fn renew(&self, added: &[SessionId], removed: &[SessionId]) -> Result<bool, Fault> {
         // The time is that of the shard which has the document. A pipeline's would be the router's.
-        let renewal = doc! { "$currentDate": { TIME: true } };
-        let update = self.servers.update_one(self.own(), renewal).upsert(true);
-        update.write_concern(majority()).await?;
-        let after = Timestamp::now();
-        let own = self.all().await?.into_iter().find(|server| server.get(ID) == Some(&self.id));
-        let time = own.and_then(|own| own.get_datetime(TIME).ok().copied());
-        let time = time.ok_or_else(|| Fault::damaged("a server's document without its time"))?;
-        Ok(Reading { before, database: Timestamp::from_millis(time.timestamp_millis()), after })
+        let mut change = doc! { "$currentDate": { TIME: true } };
+        if !added.is_empty() {
+            change.insert("$addToSet", doc! { SESSIONS: { "$each": uuids(added) } });
+        } else if !removed.is_empty() {
+            change.insert("$pullAll", doc! { SESSIONS: uuids(removed) });
+        }
+        let renewed = self.servers.update_one(self.own(), change).write_concern(majority()).await?;
+        Ok(renewed.matched_count > 0)
+    }
+
+    /// Writes this server's document anew, with all its sessions.
+    pub async fn enter(&self, sessions: &[SessionId]) -> Result<(), Fault> {
+        let whole = doc! { "$currentDate": { TIME: true }, "$set": { SESSIONS: uuids(sessions) } };
+        self.servers.update_one(self.own(), whole).upsert(true).write_concern(majority()).await?;
+        Ok(())
     }
 
     /// The documents of all servers, as a majority has them.
-    async fn all(&self) -> Result<Vec<Document>, Fault> {
+    pub async fn all(&self) -> Result<Vec<ServerDocument>, Fault> {
         let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
         let find = self.servers.find(doc! {}).read_concern(ReadConcern::majority());
-        Ok(find.selection_criteria(primary).await?.try_collect().await?)
+        let found: Vec<Document> = find.selection_criteria(primary).await?.try_collect().await?;
+        Ok(found.iter().filter_map(ServerDocument::read).collect())
+    }
+
+    /// The database's time among the documents of all servers, which is as of this server's last beat.
+    pub fn time_in(&self, all: &[ServerDocument]) -> Option<DateTime> {
+        all.iter().find(|server| self.is_own(server)).map(|server| server.time)
+    }
+
+    /// Whether a document is this server's.
+    pub fn is_own(&self, server: &ServerDocument) -> bool {
+        server.id == self.id
     }
 
     /// Deletes this server's document: it has stopped.
-    pub async fn end(&self) -> Result<(), Fault> {
+    pub async fn leave(&self) -> Result<(), Fault> {
         self.servers.delete_one(self.own()).write_concern(majority()).await?;
+        Ok(())
+    }
+
+    /// Deletes the document of another server, unless that has renewed it.
+    pub async fn remove(&self, server: &ServerDocument) -> Result<(), Fault> {
+        let as_seen = doc! { ID: server.id.clone(), TIME: server.time };
+        self.servers.delete_one(as_seen).write_concern(majority()).await?;
         Ok(())
     }
 
     fn own(&self) -> Document {
         doc! { ID: self.id.clone() }
     }
+}
+
+impl ServerDocument {
+    fn read(document: &Document) -> Option<Self> {
+        let sessions = document.get_array(SESSIONS).ok().cloned().unwrap_or_default();
+        Some(Self { id: document.get(ID)?.clone(), time: *document.get_datetime(TIME).ok()?, sessions })
+    }
+}
+
+fn uuid(bytes: SessionId) -> Bson {
+    Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: bytes.to_vec() })
+}
+
+fn uuids(ids: &[SessionId]) -> Vec<Bson> {
+    ids.iter().copied().map(uuid).collect()
 }
 
 fn majority() -> WriteConcern {

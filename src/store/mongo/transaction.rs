@@ -49,6 +49,7 @@ impl<'c> Transaction<'c> {
             .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
             .max_commit_time(time);
         let mut session = freshness.session(&collections.client).await?;
+        collections.sessions.list(&session).await;
         session.start_transaction().with_options(options.build()).await?;
         let raise = 1 + (RandomState::new().hash_one(0) >> 44) as i64;
         Ok(Self {

@@ -36,6 +36,7 @@ impl Router {
             "split" => self.split(&argument, &command, links).await,
             "moveChunk" | "moveRange" => self.move_chunk(&argument, &command, links).await,
             "listShards" => Ok(doc! { "shards": config(links, "shards", doc! {}).await?, "ok": 1.0 }),
+            "killSessions" => on_all(&command, links).await,
             "listDatabases" => list_databases(&command, links).await,
             "balancerStart" | "balancerStop" | "balancerStatus" => {
                 let internal = format!("_configsvr{}{}", name[..1].to_uppercase(), &name[1..]);
@@ -168,6 +169,14 @@ fn ok() -> Document {
 
 fn integer(value: &Bson) -> i64 {
     value.as_i64().or(value.as_i32().map(i64::from)).or(value.as_f64().map(|value| value as i64)).unwrap_or_default()
+}
+
+/// Runs a command of the `admin` database on all shards.
+async fn on_all(command: &Document, links: &mut Links) -> Result<Document, Fault> {
+    for shard in links.shards() {
+        links.ask(shard, "admin", command.clone()).await?;
+    }
+    Ok(ok())
 }
 
 /// The databases that any shard has.

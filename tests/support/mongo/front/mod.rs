@@ -44,7 +44,7 @@ const ROUTED: [(&str, &str); 6] = [
 ];
 
 /// What any shard can answer.
-const PASSED: [&str; 14] = [
+const PASSED: [&str; 13] = [
     "ping",
     "buildInfo",
     "buildinfo",
@@ -56,7 +56,6 @@ const PASSED: [&str; 14] = [
     "serverStatus",
     "whatsmyuri",
     "refreshSessions",
-    "killSessions",
     "logout",
     "getCmdLineOpts",
 ];
