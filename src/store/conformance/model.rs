@@ -28,7 +28,7 @@ const DAY: i64 = 86_400_000;
 /// A [`Failure`] that names the step and the difference.
 pub async fn run(place: Arc<dyn Place>, steps: &[Step]) -> Result<(), Failure> {
     let ids = Generator::builder(Mode::Variable).random_origin().build();
-    let mut model = Model { now: Timestamp::now().as_millis(), ..Model::default() };
+    let mut model = Model::at(Timestamp::now());
     let mut store = place.open().await?;
     for (n, step) in steps.iter().enumerate() {
         if let Some(mutation) = model.mutation(step, &ids)? {
@@ -43,8 +43,9 @@ pub async fn run(place: Arc<dyn Place>, steps: &[Step]) -> Result<(), Failure> {
     Ok(())
 }
 
-#[derive(Default)]
-struct Model {
+/// What a store holds after some steps.
+#[derive(Clone, Default)]
+pub struct Model {
     world: World,
     /// All users that ever were, in the order in which they were created, with their first etags.
     known: Vec<(LocalityId, String)>,
@@ -54,8 +55,31 @@ struct Model {
 }
 
 impl Model {
+    /// The model of an empty store, whose clock begins at `now`.
+    pub fn at(now: Timestamp) -> Self {
+        Self { now: now.as_millis(), ..Self::default() }
+    }
+
+    /// When the last mutation happened.
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now)
+    }
+
+    /// The same store later.
+    pub fn later(self, now: Timestamp) -> Self {
+        Self { now: self.now.max(now.as_millis()), ..self }
+    }
+
+    /// Whether both remember the same requests, which [`Self::compare`] does not see.
+    pub fn remembers_like(&self, other: &Self) -> bool {
+        self.requests == other.requests
+    }
+
     /// The mutation that a step stands for, given what is there; none where the store is to be opened again.
-    fn mutation(&mut self, step: &Step, ids: &Generator) -> Result<Option<Mutation>, Failure> {
+    ///
+    /// # Errors
+    /// A [`Failure`] where the step names an identifier that there is not.
+    pub fn mutation(&mut self, step: &Step, ids: &Generator) -> Result<Option<Mutation>, Failure> {
         self.now += step.elapsed;
         let time = Timestamp::from_millis(self.now);
         let known = |n: usize| self.known.get(n % (self.known.len() + 1));
@@ -81,16 +105,21 @@ impl Model {
 
     /// Holds the store's answer against the model's, and takes over what the mutation has done.
     fn judge(&mut self, mutation: &Mutation, step: &Step, found: Result<Outcome, Error>) -> Result<(), Failure> {
+        matches(&found, &self.apply(mutation, step))
+    }
+
+    /// Carries out a mutation. Returns the answer that a store must give, or the refusals of which each would be right.
+    ///
+    /// # Errors
+    /// The refusals.
+    pub fn apply(&mut self, mutation: &Mutation, step: &Step) -> Result<Outcome, Vec<Error>> {
+        self.now = mutation.time.as_millis();
         if let Some(remembered) = self.remembered(mutation) {
-            return matches(&found, &remembered.map_err(|error| vec![error]));
+            return remembered.map_err(|error| vec![error]);
         }
-        let (world, outcome) = match self.world.after(mutation, &step.action) {
-            Ok(after) => after,
-            Err(refusals) => return matches(&found, &Err(refusals)),
-        };
-        matches(&found, &Ok(outcome.clone()))?;
+        let (world, outcome) = self.world.after(mutation, &step.action)?;
         if mutation.dry_run {
-            return Ok(());
+            return Ok(outcome);
         }
         self.world = world;
         let subject = match mutation.change {
@@ -100,10 +129,10 @@ impl Model {
         if let Some(request) = &mutation.request {
             self.requests.insert(request.key.clone(), (request.fingerprint, subject, self.now));
         }
-        if let (Change::Create(_), Some(user)) = (&mutation.change, outcome.user) {
+        if let (Change::Create(_), Some(user)) = (&mutation.change, &outcome.user) {
             self.known.push((user.id, user.etag()));
         }
-        Ok(())
+        Ok(outcome)
     }
 
     /// The answer to a request that was answered before.
@@ -131,7 +160,10 @@ impl Model {
     }
 
     /// Fails unless the store has exactly the users, claims and times that the model has.
-    async fn compare(&self, store: &dyn Store) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the first difference.
+    pub async fn compare(&self, store: &dyn Store) -> Result<(), Failure> {
         let ids: Vec<_> = self.known.iter().map(|(id, _)| *id).collect();
         for name in TENANTS {
             let tenant = tenant(name)?;
@@ -179,7 +211,10 @@ impl Model {
 }
 
 /// Fails unless the outcome is the one that is wanted, or one of the refusals.
-fn matches(found: &Result<Outcome, Error>, wanted: &Result<Outcome, Vec<Error>>) -> Result<(), Failure> {
+///
+/// # Errors
+/// A [`Failure`] with both.
+pub fn matches(found: &Result<Outcome, Error>, wanted: &Result<Outcome, Vec<Error>>) -> Result<(), Failure> {
     let holds = match (found, wanted) {
         (Ok(found), Ok(wanted)) => found == wanted,
         (Err(found), Err(wanted)) => wanted.iter().any(|wanted| format!("{wanted:?}") == format!("{found:?}")),

@@ -1,6 +1,7 @@
 //! The database's file: reads that do not hold up the async threads, and writes that go to the disk only while they may.
 //! An opening changes nothing there until it has succeeded, and after a write that failed nothing is changed any more.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::ops::Bound;
@@ -43,16 +44,35 @@ struct Kept {
     /// That of the file as the database sees it.
     length: u64,
     /// In the order in which they were done: the database counts on it, should the power fail.
-    steps: Vec<Step>,
+    steps: Vec<Step<'static>>,
     /// Why the gate shut itself.
     failure: Option<io::Error>,
 }
 
-#[derive(Debug)]
-enum Step {
+/// One change of the file.
+#[derive(Clone, Debug)]
+enum Step<'s> {
     Resize(u64),
-    Write(u64, Vec<u8>),
+    Write(u64, Cow<'s, [u8]>),
     Sync,
+}
+
+impl Step<'_> {
+    fn apply(&self, file: &File) -> io::Result<()> {
+        match self {
+            Self::Resize(length) => file.set_len(*length),
+            Self::Write(offset, data) => file.write_all_at(data, *offset),
+            Self::Sync => file.sync_data(),
+        }
+    }
+
+    fn into_owned(self) -> Step<'static> {
+        match self {
+            Self::Resize(length) => Step::Resize(length),
+            Self::Write(offset, data) => Step::Write(offset, Cow::Owned(data.into_owned())),
+            Self::Sync => Step::Sync,
+        }
+    }
 }
 
 impl StoreFile {
@@ -64,15 +84,15 @@ impl StoreFile {
     }
 
     /// Does a step, or keeps it back.
-    fn step(&self, step: impl FnOnce(&File) -> io::Result<()>, keep: impl FnOnce(&mut Kept)) -> io::Result<()> {
+    fn step(&self, step: Step<'_>) -> io::Result<()> {
         let mut kept = self.0.lock();
         if self.0.is_open() {
-            match self.0.attempt(step) {
+            match self.0.attempt(&step) {
                 Ok(()) => return Ok(()),
                 Err(error) => self.0.shut(&mut kept, Some(error)),
             }
         }
-        keep(&mut kept);
+        kept.keep(step);
         Ok(())
     }
 }
@@ -82,13 +102,10 @@ impl Gate {
     pub fn open(&self) -> io::Result<()> {
         let mut kept = self.0.lock();
         for step in std::mem::take(&mut kept.steps) {
-            self.0.attempt(|file| match step {
-                Step::Resize(length) => file.set_len(length),
-                Step::Write(offset, data) => file.write_all_at(&data, offset),
-                Step::Sync => file.sync_data(),
-            })?;
+            self.0.attempt(&step)?;
         }
-        self.0.attempt(File::sync_all)?;
+        self.0.attempt(&Step::Sync)?;
+        self.0.file.sync_all()?;
         self.0.is_open.store(true, Ordering::Release);
         Ok(())
     }
@@ -148,13 +165,15 @@ impl Shared {
     }
 
     #[cfg(not(test))]
-    fn attempt(&self, step: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-        step(&self.file)
+    fn attempt(&self, step: &Step<'_>) -> io::Result<()> {
+        step.apply(&self.file)
     }
 
     #[cfg(test)]
-    fn attempt(&self, step: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-        tests::faults::strike(self.id).and_then(|()| step(&self.file))
+    fn attempt(&self, step: &Step<'_>) -> io::Result<()> {
+        tests::faults::strike(self.id)?;
+        tests::disk::record(self.id, step)?;
+        step.apply(&self.file)
     }
 }
 
@@ -165,20 +184,19 @@ impl Kept {
         Self { on_disk: length, length, steps: Vec::new(), failure }
     }
 
-    fn set_len(&mut self, length: u64) {
-        self.length = length;
-        self.steps.push(Step::Resize(length));
-    }
-
-    fn write(&mut self, offset: u64, data: &[u8]) {
-        self.length = self.length.max(offset + data.len() as u64);
-        self.steps.push(Step::Write(offset, data.to_vec()));
+    fn keep(&mut self, step: Step<'_>) {
+        match &step {
+            Step::Resize(length) => self.length = *length,
+            Step::Write(offset, data) => self.length = self.length.max(offset + data.len() as u64),
+            Step::Sync => {}
+        }
+        self.steps.push(step.into_owned());
     }
 
     /// Whether these bytes are not those of the file on disk.
     fn changes(&self, offset: u64, length: usize) -> bool {
         let end = offset + length as u64;
-        let changes = |step: &Step| match step {
+        let changes = |step: &Step<'_>| match step {
             Step::Resize(length) => *length < end,
             Step::Write(at, data) => *at < end && offset < at + data.len() as u64,
             Step::Sync => false,
@@ -254,15 +272,15 @@ impl StorageBackend for StoreFile {
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {
-        self.step(|file| file.set_len(length), |kept| kept.set_len(length))
+        self.step(Step::Resize(length))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.step(File::sync_data, |kept| kept.steps.push(Step::Sync))
+        self.step(Step::Sync)
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.step(|file| file.write_all_at(data, offset), |kept| kept.write(offset, data))
+        self.step(Step::Write(offset, Cow::Borrowed(data)))
     }
 
     /// The locks are not this file's alone.

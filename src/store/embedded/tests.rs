@@ -1,5 +1,7 @@
 //! A disk that fails at each step of a commit in turn: what callers were told is what has happened, and reads go on.
 
+mod power;
+
 use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

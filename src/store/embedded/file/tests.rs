@@ -1,5 +1,6 @@
 //! A staged file against one that is written at once.
 
+pub mod disk;
 pub mod faults;
 
 use std::fs::{self, File};
@@ -47,15 +48,15 @@ fn content(mut file: &File) -> Vec<u8> {
     bytes
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = Step<'static>> {
     prop_oneof![
         (0..LENGTH * 2).prop_map(Step::Resize),
-        (0..LENGTH * 2, vec(100..200u8, 1..40)).prop_map(|(at, data)| Step::Write(at, data)),
+        (0..LENGTH * 2, vec(100..200u8, 1..40)).prop_map(|(at, data)| Step::Write(at, data.into())),
         any::<()>().prop_map(|()| Step::Sync),
     ]
 }
 
-fn apply(step: &Step, staged: &StoreFile, plain: &File) {
+fn apply(step: &Step<'_>, staged: &StoreFile, plain: &File) {
     match step {
         Step::Resize(length) => {
             staged.set_len(*length).unwrap();
