@@ -9,7 +9,6 @@ use polynym::cli::Failure;
 use polynym::cli::output;
 use polynym::cli::store::{Init, Store};
 use polynym::config::StoreChoice;
-use polynym::directory::Tenant;
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::mongo::{self, InitOptions};
 use polynym::telemetry;
@@ -35,14 +34,15 @@ pub fn run(command: Store) -> Result<(), Failure> {
 
 async fn init(command: &Init) -> Result<(), Failure> {
     let settings = command.settings.load()?;
-    let tenants = command.tenants.iter().map(|name| Tenant::parse(name).map_err(other));
-    let tenants = tenants.collect::<Result<_, _>>()?;
+    if !command.tenants.is_empty() {
+        eprintln!("--tenant has no effect any more: identifiers of all tenants are spread over the shards");
+    }
     match &settings.store {
         StoreChoice::Embedded(folder) => init_folder(folder),
         StoreChoice::Mongo(uri) => {
             // Whether anybody reads it does not matter to what is made.
             let say = |line: &str| drop(output::print(&format!("{line}\n")));
-            mongo::init(uri.as_str(), &InitOptions { tenants, spread: !command.no_spread }, &say)
+            mongo::init(uri.as_str(), &InitOptions { spread: !command.no_spread }, &say)
                 .await
                 .map_err(|error| other(format!("{uri}: {error}")))
         }

@@ -3,6 +3,7 @@
 mod damage;
 mod folder;
 mod init;
+mod keys;
 mod mongo;
 mod moving;
 

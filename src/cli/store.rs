@@ -14,7 +14,7 @@ Examples:
 const INIT_EXAMPLES: &str = "\
 Examples:
   polynym store init --store mongodb://127.0.0.1:27017/polynym
-  polynym store init --store mongodb://router1,router2/polynym --tenant acme --tenant globex
+  polynym store init --store mongodb://router1,router2/polynym
   polynym store init --store embedded:/var/lib/polynym
 
 It says what it did and what was there already, and can be run again at any time.";
@@ -51,12 +51,11 @@ pub enum Store {
 /// `polynym store init`.
 #[derive(Args)]
 pub struct Init {
-    /// On a sharded cluster: a tenant whose identifiers are spread over all shards from the first day, as those of the
-    /// tenant `default` are. May be given more than once.
-    #[arg(long = "tenant", value_name = "TENANT")]
+    /// Has no effect any more: identifiers of all tenants are spread.
+    #[arg(long = "tenant", value_name = "TENANT", hide = true)]
     pub tenants: Vec<String>,
-    /// On a sharded cluster: leave it to the balancer to spread the collections over the shards.
-    #[arg(long, conflicts_with = "tenants")]
+    /// On a sharded cluster: leave it to the balancer to spread users and requests over the shards.
+    #[arg(long)]
     pub no_spread: bool,
     /// Which store.
     #[command(flatten)]

@@ -4,7 +4,7 @@ use polynym::cli::Failure;
 use polynym::cli::output;
 use polynym::config::{StoreChoice, StoreReport};
 use polynym::store::embedded;
-use polynym::store::mongo::{self, CollectionStatus};
+use polynym::store::mongo::{self, Advice, CollectionStatus};
 
 use super::{no_temporary, other};
 
@@ -52,17 +52,24 @@ fn show_database(status: &mongo::Status) -> Result<(), Failure> {
     match (&status.obstacle, status.missing.is_empty()) {
         (Some(_), _) => output::print("this program cannot serve it: give another database\n"),
         (None, false) => output::print("`polynym store init` makes what is missing\n"),
-        (None, true) => Ok(()),
+        (None, true) => status.advice.iter().try_for_each(show_advice),
     }
 }
 
+fn show_advice(advice: &Advice) -> Result<(), Failure> {
+    output::print(&format!("{}\n", advice.text))?;
+    advice.command.iter().try_for_each(|command| output::print(&format!("    {command}\n")))
+}
+
 fn collections(collections: &[CollectionStatus]) -> output::Table {
-    let mut table = output::table(["collection", "shard", "chunks", "documents", "documents' size", "indexes' size"]);
+    let mut table =
+        output::table(["collection", "sharded on", "shard", "chunks", "documents", "documents' size", "indexes' size"]);
     for collection in collections {
         for shard in &collection.shards {
             let indexes = shard.index_bytes.iter().map(|(name, bytes)| format!("{name} {}", size(*bytes)));
             table.add_row([
                 collection.name.clone(),
+                collection.shard_key.clone().unwrap_or_default(),
                 shard.shard.clone(),
                 shard.chunks.map(|chunks| chunks.to_string()).unwrap_or_default(),
                 shard.documents.to_string(),

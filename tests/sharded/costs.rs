@@ -2,7 +2,7 @@
 //! which shards had to prepare before the commit. The table in docs/mongodb.md is what is counted here, word for word.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
@@ -16,7 +16,7 @@ use polynym::store::conformance::Place;
 use polynym::store::mongo::Mongo;
 
 use super::support::users;
-use crate::servers::{Databases, InDatabase, Layout, Process, Sharded};
+use crate::servers::{Databases, Hashed, InDatabase, Layout, Process, Sharded};
 
 /// A user's id on the shard with this number.
 fn id(shard: usize, n: usize) -> LocalityId {
@@ -24,19 +24,46 @@ fn id(shard: usize, n: usize) -> LocalityId {
     format!("{first}{n:06x}-0001-b000-0001-000000000000").parse().unwrap()
 }
 
+/// Where the hashes of the identity keys are that these tests make.
+static HASHES: OnceLock<Hashed> = OnceLock::new();
+
+/// Whether a claim is on the shard with this number.
+fn is_on(key: &IdentityKey, shard: usize) -> bool {
+    HASHES.get().unwrap().owner(key.as_str()) == format!("shard{shard}")
+}
+
 /// The identifier number `n` of those whose claims are on the shard with this number.
 fn identifier(shard: usize, n: usize) -> Identifier {
-    let (email, subject) = (format!("user{n}@example.com"), n.to_string());
-    let social = RawIdentifier::Social { provider: "github", subject: &subject };
-    match shard {
-        0 => Identifier::parse(RawIdentifier::Email(&email)).unwrap(),
-        1 => handle(&format!("user{n}")),
-        _ => Identifier::parse(social).unwrap(),
-    }
+    first(
+        |k| {
+            let (email, subject) = (format!("user{n}.{k}@example.com"), format!("{n}{k}"));
+            let raw = match shard {
+                0 => RawIdentifier::Email(&email),
+                1 => return handle(&format!("user{n}_{k}")),
+                _ => RawIdentifier::Social { provider: "github", subject: &subject },
+            };
+            Identifier::parse(raw).unwrap()
+        },
+        |identifier| is_on(&IdentityKey::new("default", identifier), shard),
+    )
+}
+
+/// The first of some identifiers that is as it should be.
+fn first(make: impl Fn(usize) -> Identifier, is_right: impl Fn(&Identifier) -> bool) -> Identifier {
+    (0..).map(make).find(is_right).unwrap()
 }
 
 fn handle(text: &str) -> Identifier {
     Identifier::parse(RawIdentifier::Handle(text)).unwrap()
+}
+
+/// A handle that begins so, on this shard, with its guard there or elsewhere.
+fn guarded(start: &str, shard: usize, beside: bool) -> Identifier {
+    let guard = |handle: &Identifier| IdentityKey::of_guard("default", &handle.guard().expect("a guard"));
+    first(
+        |k| handle(&format!("{start}{k}")),
+        |handle| is_on(&IdentityKey::new("default", handle), shard) && is_on(&guard(handle), shard) == beside,
+    )
 }
 
 fn key(shard: usize, n: usize) -> IdentityKey {
@@ -92,6 +119,8 @@ impl Counted {
         let cluster: &Sharded = Box::leak(Box::new(Sharded::start(3, Layout::default()).await));
         let place = Databases::of_cluster(cluster).place();
         let store = place.mongo().await.unwrap();
+        let hashes = Hashed::read(cluster, &format!("{}.identities", place.name().await)).await;
+        assert!(HASHES.set(hashes).is_ok(), "one database is counted in");
         Self { cluster, place, store, rows: Vec::new() }
     }
 
@@ -297,7 +326,9 @@ async fn look_ups(counted: &mut Counted) {
         let cost = cost.await;
         counted.add(call, &cost, "");
     }
-    for (call, handle) in [("check an identifier", handle("free")), ("check a handle with a guard", handle("ëxo"))] {
+    let plain = first(|k| handle(&format!("free{k}")), |_| true);
+    let other = guarded("ëxo", 1, false);
+    for (call, handle) in [("check an identifier", plain), ("check a handle with a guard", other)] {
         let guard = handle.guard().map(|guard| IdentityKey::of_guard("default", &guard));
         let keys: Vec<_> = [IdentityKey::new("default", &handle)].into_iter().chain(guard).collect();
         let cost = counted.cost(async { drop(counted.store.claims(&keys).await.unwrap()) }).await;
@@ -309,10 +340,11 @@ async fn creations(counted: &mut Counted) {
     counted.mutate("create with one identity, both on one shard", creation(0, 200, &[0])).await;
     counted.mutate("create with one identity, on two shards", creation(1, 201, &[0])).await;
     counted.mutate("create with three identities, on three shards", creation(0, 202, &[0, 1, 2])).await;
-    let with = |n, text| creation_of(id(1, n), vec![users::identity(handle(text))]);
-    counted.mutate("create with an ASCII handle, both on one shard", with(210, "scope2")).await;
-    counted.mutate("create with another handle (`ѕсоре`), its guard beside it", with(211, "ѕсоре")).await;
-    counted.mutate("create with another handle (`ëxo`), its guard on another shard", with(212, "ëxo")).await;
+    let with = |n, handle| creation_of(id(1, n), vec![users::identity(handle)]);
+    counted.mutate("create with an ASCII handle, both on one shard", with(210, identifier(1, 210))).await;
+    let [beside, elsewhere] = [guarded("ѕсоре", 1, true), guarded("ëxo", 1, false)];
+    counted.mutate("create with another handle (as `ѕсоре`), its guard on the same shard", with(211, beside)).await;
+    counted.mutate("create with another handle (as `ëxo`), its guard on another shard", with(212, elsewhere)).await;
     let verified = |n, claim: usize| DraftIdentity {
         verification: Some(Verification { time: Timestamp::now(), by: String::new() }),
         ..users::identity(identifier(claim, n))
@@ -407,12 +439,18 @@ async fn renormalizing(counted: &mut Counted) {
     });
     let cost = cost.await;
     counted.add("read 100 users to renormalize", &cost, "");
-    for (n, typed, call) in [
-        (240, "OLD@example.com", "renormalize an identity whose form changes, both on one shard"),
-        (241, "old@example.org", "renormalize one whose form stays, both on one shard"),
+    let is_on_one = |old: &Identifier| {
+        let new = Identifier::parse(RawIdentifier::Email(old.canonical())).unwrap();
+        [old, &new].into_iter().all(|identifier| is_on(&IdentityKey::new("default", identifier), 0))
+    };
+    for (n, start, call) in [
+        (240, "OLD", "renormalize an identity whose form changes, both on one shard"),
+        (241, "old", "renormalize one whose form stays, both on one shard"),
     ] {
-        let old = Identifier::from_canonical(Kind::Email, typed.to_owned());
-        let draft = DraftIdentity::new(old.clone(), typed.to_owned());
+        let typed = |k| Identifier::from_canonical(Kind::Email, format!("{start}{k}@example.org"));
+        let old = first(typed, is_on_one);
+        let display = old.canonical().to_owned();
+        let draft = DraftIdentity::new(old.clone(), display);
         let user = id(0, n);
         counted.prepare(creation_of(user, vec![draft])).await;
         let rules = Rules::new(RULES_VERSION + 1, Identifier::parse);

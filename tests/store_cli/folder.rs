@@ -180,7 +180,13 @@ fn faults_of_the_settings_are_told_as_everywhere() {
     assert_eq!(output.status.code(), Some(2));
     let text = err(&output);
     assert!(text.contains("2 faults") && text.contains("names no database") && !text.contains("secret"), "{text}");
-    let output = store(&["init", "--tenant", "Acme"], "embedded:anywhere");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(err(&output).contains("tenant"), "{}", err(&output));
+}
+
+/// What scripts of earlier days give is taken, and said to do nothing.
+#[test]
+fn a_tenant_to_spread_is_taken_and_has_no_effect() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = store(&["init", "--tenant", "acme"], &format!("embedded:{}", folder.path().display()));
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(err(&output).contains("--tenant has no effect"), "{}", err(&output));
 }

@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document, doc};
-use polynym::directory::{Store, Tenant};
+use polynym::directory::Store;
 use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, init};
 use tokio::sync::Notify;
 
@@ -19,14 +18,14 @@ use crate::servers::{self, Sharded};
 use crate::users;
 
 const COLLECTIONS: [&str; 4] = ["users", "identities", "requests", "tenants"];
-const KINDS: [&str; 5] = ["email", "handle", "phone", "social", "url"];
+/// A part of a collection on each shard.
+const TWO_EACH: [(&str, usize); 3] = [("shard0", 2), ("shard1", 2), ("shard2", 2)];
+const FOUR_EACH: [(&str, usize); 3] = [("shard0", 4), ("shard1", 4), ("shard2", 4)];
 
 /// Runs `init` and answers with what it said.
-async fn run(uri: &str, tenants: &[&str]) -> Result<Vec<String>, OpenError> {
+async fn run(uri: &str) -> Result<Vec<String>, OpenError> {
     let said = Mutex::new(Vec::new());
-    let tenants = tenants.iter().map(|name| Tenant::parse(name).unwrap()).collect();
-    init(uri, &InitOptions { tenants, ..InitOptions::default() }, &|line| said.lock().unwrap().push(line.to_owned()))
-        .await?;
+    init(uri, &InitOptions::default(), &|line| said.lock().unwrap().push(line.to_owned())).await?;
     Ok(said.into_inner().unwrap())
 }
 
@@ -44,7 +43,12 @@ async fn chunks(client: &mongodb::Client, space: &str) -> BTreeMap<String, Strin
     let config = client.database("config");
     let entry = config.collection::<Document>("collections").find_one(doc! { "_id": space }).await.unwrap();
     let entry = entry.unwrap_or_else(|| panic!("{space} is not sharded"));
-    assert_eq!(entry.get_document("key").unwrap(), &doc! { "_id": 1 });
+    let key = if space.ends_with(".identities") {
+        doc! { "_id": "hashed" }
+    } else {
+        doc! { "_id": 1 }
+    };
+    assert_eq!(entry.get_document("key").unwrap(), &key);
     let own = doc! { "uuid": entry.get("uuid").cloned() };
     let chunks: Vec<Document> =
         config.collection::<Document>("chunks").find(own).await.unwrap().try_collect().await.unwrap();
@@ -54,19 +58,6 @@ async fn chunks(client: &mongodb::Client, space: &str) -> BTreeMap<String, Strin
         (min, chunk.get_str("shard").unwrap().to_owned())
     };
     chunks.iter().map(chunk).collect()
-}
-
-/// Moves the chunk that begins with a key, as soon as the moves that other tests make leave room for it.
-async fn move_chunk(cluster: &Sharded, space: &str, start: Bson, to: &str) {
-    let command = doc! { "moveChunk": space, "find": { "_id": start }, "to": to };
-    for _ in 0..200 {
-        match cluster.admin(command.clone()).await {
-            Ok(_) => return,
-            Err(error) => assert!(error.to_string().contains("ConflictingOperationInProgress"), "{error}"),
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("no chunk of {space} moves to {to}");
 }
 
 /// How many of the chunks each shard has.
@@ -91,20 +82,13 @@ async fn a_cluster_has_chunks_of_everything_on_every_shard() {
     let cluster = servers::three_shards().await;
     let uri = cluster.uri("init_spread");
     assert!(matches!(opens(&uri).await, Err(OpenError::NotInitialised { .. })));
-    let said = run(&uri, &["acme"]).await.unwrap();
+    let said = run(&uri).await.unwrap();
     println!("{}", said.join("\n"));
     let [users, identities, requests] = all_chunks(cluster, "init_spread").await.try_into().unwrap();
     for chunks in [&users, &requests] {
-        assert_eq!(by_shard(chunks.values()), BTreeMap::from([("shard0", 4), ("shard1", 4), ("shard2", 4)]));
+        assert_eq!(by_shard(chunks.values()), BTreeMap::from(FOUR_EACH));
     }
-    for tenant in ["default", "acme"] {
-        for kind in KINDS {
-            let start = format!("{tenant},{kind},");
-            let own = identities.iter().filter(|(min, _)| min.starts_with(&start)).map(|(_, shard)| shard);
-            let expected = BTreeMap::from([("shard0", 2), ("shard1", 2), ("shard2", 2)]);
-            assert_eq!(by_shard(own), expected, "{start}");
-        }
-    }
+    assert_eq!(by_shard(identities.values()), BTreeMap::from(TWO_EACH));
     let store = opens(&uri).await.unwrap();
     for n in 0..100 {
         store.mutate(users::creation(n)).await.unwrap();
@@ -116,52 +100,78 @@ async fn a_cluster_has_chunks_of_everything_on_every_shard() {
 async fn what_is_done_is_not_done_again_and_what_is_in_use_stays_where_it_is() {
     let cluster = servers::three_shards().await;
     let uri = cluster.uri("init_again");
-    run(&uri, &[]).await.unwrap();
+    run(&uri).await.unwrap();
     let store = opens(&uri).await.unwrap();
     for n in 0..20 {
         store.mutate(users::creation(n)).await.unwrap();
     }
-    // All these users have ids and emails in one chunk each. Both go where `init` would not have them; empty ones, too.
+    // All these users have ids in one chunk. It goes where `init` would not have it; an empty one, too.
+    let email = Bson::from("default,email,user0@example.com");
+    let claim_on = cluster.owner("init_again.identities", email.clone()).await;
+    let elsewhere = if claim_on == "shard2" { "shard0" } else { "shard2" };
     let moves = [
         ("init_again.users", Bson::MinKey, "shard2"),
         ("init_again.users", id(0xc000_0000), "shard2"),
-        ("init_again.identities", "default,email,s".into(), "shard2"),
-        ("init_again.identities", "default,url,x".into(), "shard0"),
+        ("init_again.identities", email.clone(), elsewhere),
     ];
     for (space, find, to) in moves {
-        move_chunk(cluster, space, find, to).await;
+        cluster.move_chunk(space, find, to).await.unwrap();
     }
     let before = all_chunks(cluster, "init_again").await;
-    let said = run(&uri, &[]).await.unwrap();
+    let said = run(&uri).await.unwrap();
     println!("{}", said.join("\n"));
     let after = all_chunks(cluster, "init_again").await;
-    let in_use = |chunks: &[BTreeMap<String, String>]| {
-        let user = chunks[0].first_key_value().unwrap().1.clone();
-        let email = chunks[1].range(.."default,email,user0".to_owned()).next_back().unwrap().1.clone();
-        (user, email)
-    };
-    assert_eq!(in_use(&after), in_use(&before), "what is in use was moved");
-    assert_eq!(before.iter().map(BTreeMap::len).sum::<usize>(), after.iter().map(BTreeMap::len).sum::<usize>());
+    assert_eq!(cluster.owner("init_again.users", id(0)).await, "shard2", "what is in use was moved");
+    assert_eq!(cluster.owner("init_again.identities", email).await, elsewhere, "what is in use was moved");
+    assert_eq!((&after[1], &after[2]), (&before[1], &before[2]));
+    assert_eq!(before[0].len(), after[0].len());
     assert!(said.iter().any(|line| line.contains("users: cut at 0 of 11")), "{said:?}");
     for n in 0..20 {
         assert!(users::look_up(&store, n).await.unwrap());
     }
-    let again = run(&uri, &[]).await.unwrap();
-    assert_eq!(again.iter().filter(|line| line.contains(": 0 empty chunks moved")).count(), 3, "{again:?}");
+    let again = run(&uri).await.unwrap();
+    assert_eq!(again.iter().filter(|line| line.contains(": 0 empty chunks moved")).count(), 2, "{again:?}");
     assert_eq!(all_chunks(cluster, "init_again").await, after);
+}
+
+/// A shard that was added while nothing was there yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shard_without_hashes_gets_some() {
+    let cluster = servers::three_shards().await;
+    let (uri, space) = (cluster.uri("init_added"), "init_added.identities");
+    run(&uri).await.unwrap();
+    let hashes = chunks(cluster.client().await, space).await;
+    for (start, _) in hashes.iter().filter(|(_, shard)| *shard != "shard0") {
+        let bound = |hash: i64| doc! { "_id": hash };
+        let start = start.parse().unwrap();
+        let next = hashes.keys().filter_map(|other| other.parse().ok()).filter(|other| *other > start).min();
+        let end = next.map_or(doc! { "_id": Bson::MaxKey }, bound);
+        cluster
+            .carry_out_move(doc! { "moveChunk": space, "bounds": [bound(start), end], "to": "shard0" })
+            .await
+            .unwrap();
+    }
+    let all = chunks(cluster.client().await, space).await;
+    assert_eq!(by_shard(all.values()), BTreeMap::from([("shard0", 6)]));
+    println!("{}", run(&uri).await.unwrap().join("\n"));
+    let spread = chunks(cluster.client().await, space).await;
+    assert_eq!(by_shard(spread.values()), BTreeMap::from([("shard0", 4), ("shard1", 1), ("shard2", 1)]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_at_once_make_one_store() {
     let cluster = servers::three_shards().await;
-    run(&cluster.uri("init_once"), &[]).await.unwrap();
+    run(&cluster.uri("init_once")).await.unwrap();
     for round in 0..2 {
         let database = format!("init_twice{round}");
         let uri = cluster.uri(&database);
-        let (first, second) = tokio::join!(run(&uri, &[]), run(&uri, &[]));
+        let (first, second) = tokio::join!(run(&uri), run(&uri));
         let (first, second) = (first.unwrap(), second.unwrap());
         assert_ne!(first.last(), second.last(), "both made it a store");
-        assert_eq!(all_chunks(cluster, &database).await, all_chunks(cluster, "init_once").await);
+        let [twice, once] = [all_chunks(cluster, &database).await, all_chunks(cluster, "init_once").await];
+        assert_eq!((&twice[0], &twice[2]), (&once[0], &once[2]));
+        // Which hashes a shard gets is MongoDB's choice.
+        assert_eq!(by_shard(twice[1].values()), BTreeMap::from(TWO_EACH));
         opens(&uri).await.unwrap();
     }
 }
@@ -197,10 +207,10 @@ async fn an_interrupted_run_is_finished_by_the_next() {
         let opened = opens(&uri).await;
         // Its last statement may have gone out with the last sentence.
         assert!(matches!(opened, Ok(_) | Err(OpenError::NotInitialised { .. })), "part of a store after {lines} steps");
-        run(&uri, &[]).await.unwrap();
+        run(&uri).await.unwrap();
         let [users, identities, requests] =
             all_chunks(cluster, &format!("init_stopped{lines}")).await.try_into().unwrap();
-        assert_eq!((users.len(), identities.len(), requests.len()), (12, 32, 12), "after {lines} steps");
+        assert_eq!((users.len(), identities.len(), requests.len()), (12, 6, 12), "after {lines} steps");
         opens(&uri).await.unwrap().mutate(users::creation(1)).await.unwrap();
         lines += 4;
     }
@@ -211,7 +221,7 @@ async fn an_interrupted_run_is_finished_by_the_next() {
 async fn a_replica_set_gets_validators_and_an_index() {
     let set = servers::one_member().await;
     let uri = set.uri("init_set", "");
-    println!("{}", run(&uri, &[]).await.unwrap().join("\n"));
+    println!("{}", run(&uri).await.unwrap().join("\n"));
     let database = database(&uri).await;
     for wrong in [doc! { "_id": 1 }, doc! { "_id": "default,email,a@b" }] {
         for name in COLLECTIONS {
@@ -223,7 +233,7 @@ async fn a_replica_set_gets_validators_and_an_index() {
     database.run_command(doc! { "dropIndexes": "requests", "index": "t_1" }).await.unwrap();
     let other = doc! { "key": { "t": 1 }, "name": "t_1", "expireAfterSeconds": 5 };
     database.run_command(doc! { "createIndexes": "requests", "indexes": [other] }).await.unwrap();
-    println!("{}", run(&uri, &[]).await.unwrap().join("\n"));
+    println!("{}", run(&uri).await.unwrap().join("\n"));
     assert!(database.collection("users").insert_one(doc! { "_id": 1 }).await.is_err());
     let indexes = database.run_command(doc! { "listIndexes": "requests" }).await.unwrap().to_string();
     assert!(indexes.contains("90000"), "{indexes}");
@@ -237,7 +247,7 @@ async fn assert_refused(uri: &str, words: &[&str], prepare: impl AsyncFnOnce(&Da
     let listed = async || database.run_command(doc! { "listCollections": 1 }).await.unwrap();
     let names = |listed: &Document| listed.get_document("cursor").unwrap().get_array("firstBatch").unwrap().clone();
     let before = names(&listed().await);
-    let error = run(uri, &[]).await.expect_err("it is refused").to_string();
+    let error = run(uri).await.expect_err("it is refused").to_string();
     println!("{error}");
     words.iter().for_each(|word| assert!(error.contains(word), "no {word:?} in: {error}"));
     assert_eq!(error.lines().count(), 1);
@@ -287,9 +297,10 @@ async fn what_is_sharded_otherwise_is_refused() {
         cluster.admin(doc! { "shardCollection": space, "key": { "_id": "hashed" } }).await.unwrap();
     })
     .await;
-    assert_refused(&cluster.uri("init_unsharded"), &["users holds documents and is not sharded"], async |database| {
-        database.collection("users").insert_one(doc! { "_id": 1 }).await.unwrap();
-        database.collection("meta").insert_one(doc! { "_id": "schema", "v": 2_i64 }).await.unwrap();
+    assert_refused(&cluster.uri("init_otherwise"), &["identities is sharded on", "in place of"], async |database| {
+        let space = format!("{}.identities", database.name());
+        cluster.admin(doc! { "enableSharding": database.name() }).await.unwrap();
+        cluster.admin(doc! { "shardCollection": space, "key": { "u": 1 } }).await.unwrap();
     })
     .await;
 }
@@ -300,7 +311,7 @@ async fn servers_behind_a_router_are_refused() {
     let cluster = servers::three_shards().await;
     for server in [&cluster.config, &cluster.shards[0]].map(|set| set.members[0].address()) {
         let uri = format!("mongodb://{server}/init_past");
-        let [made, opened] = [run(&uri, &[]).await.map(drop), opens(&uri).await.map(drop)];
+        let [made, opened] = [run(&uri).await.map(drop), opens(&uri).await.map(drop)];
         assert!(
             matches!(made, Err(OpenError::Shard)) && matches!(opened, Err(OpenError::Shard)),
             "{made:?} {opened:?}"
@@ -311,6 +322,6 @@ async fn servers_behind_a_router_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stand_alone_is_refused() {
     let process = servers::stand_alone().await;
-    let error = run(&format!("mongodb://{}/init", process.address()), &[]).await.unwrap_err();
+    let error = run(&format!("mongodb://{}/init", process.address())).await.unwrap_err();
     assert!(matches!(error, OpenError::Standalone) && error.to_string().contains("--replSet"), "{error}");
 }

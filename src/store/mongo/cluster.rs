@@ -13,6 +13,8 @@ use tokio::time::Instant;
 
 use super::pauses::Pauses;
 use super::schema::ID;
+use super::shape::shard_key;
+use super::spread::Hashes;
 
 /// How long a step that is disturbed is tried again, and the pauses between.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,11 +26,6 @@ const LATELY: i64 = 5 * 60 * 1_000;
 
 /// Unauthorized, AuthenticationFailed, IllegalOperation, CommandNotFound: trying again changes nothing.
 const FINAL: [i32; 4] = [13, 18, 20, 59];
-
-/// What every collection is sharded on.
-pub fn shard_key() -> Document {
-    doc! { ID: 1 }
-}
 
 /// The cluster that has a store's database.
 pub struct Cluster {
@@ -115,9 +112,19 @@ impl Cluster {
         patiently(|| async { enable().await.map(drop) }).await
     }
 
-    /// Shards `collection`. Says whether that was still to do.
+    /// Makes the index that a collection with documents needs before it is sharded on `key`.
+    pub async fn make_index(&self, collection: &str, key: &Document) -> Result<(), DriverError> {
+        let name: Vec<_> =
+            key.iter().map(|(field, kind)| format!("{field}_{}", kind.as_str().unwrap_or("1"))).collect();
+        let index = doc! { "key": key.clone(), "name": name.join("_") };
+        let command = doc! { "createIndexes": collection, "indexes": [index] };
+        patiently(|| async { self.database.run_command(command.clone()).await.map(drop) }).await
+    }
+
+    /// Shards `collection`. Says whether that was still to do. What is there of it stays in one chunk; where there is
+    /// nothing and the key is a hash, MongoDB makes chunks on all shards.
     pub async fn shard(&self, collection: &str) -> Result<bool, DriverError> {
-        let command = doc! { "shardCollection": self.namespace(collection), "key": shard_key() };
+        let command = doc! { "shardCollection": self.namespace(collection), "key": shard_key(collection) };
         let shard = async || {
             let open = self.key_of(collection).await?.is_none();
             if open {
@@ -143,26 +150,36 @@ impl Cluster {
 
     /// Has the chunk that begins at `start` on `shard`, unless it holds anything. Says whether that was still to do.
     pub async fn place(&self, collection: &str, start: &Bson, shard: &str) -> Result<bool, DriverError> {
-        let command =
-            doc! { "moveChunk": self.namespace(collection), "find": { ID: start.clone() }, "to": shard.to_owned() };
         let place = async || {
             let chunk = self.chunk_at(collection, start).await?.filter(|chunk| chunk.shard != shard);
-            let open = match chunk {
-                Some(chunk) => self.is_empty(collection, chunk).await?,
-                None => false,
-            };
+            let Some(chunk) = chunk else { return Ok(false) };
+            let open = self.is_empty(collection, &chunk).await?;
             if open {
-                self.admin.run_command(command.clone()).await?;
+                let space = self.namespace(collection);
+                let command = doc! { "moveChunk": space, "bounds": [chunk.min, chunk.max], "to": shard };
+                self.admin.run_command(command).await?;
             }
             Ok(open)
         };
         patiently(place).await
     }
 
-    async fn is_empty(&self, collection: &str, chunk: Chunk) -> Result<bool, DriverError> {
+    async fn is_empty(&self, collection: &str, chunk: &Chunk) -> Result<bool, DriverError> {
         let documents = self.database.collection::<Document>(collection);
-        let first = documents.find_one(doc! {}).min(chunk.min).max(chunk.max).hint(Hint::Keys(shard_key()));
+        let key = self.key_of(collection).await?.unwrap_or_else(|| shard_key(collection));
+        let (min, max) = (chunk.min.clone(), chunk.max.clone());
+        let first = documents.find_one(doc! {}).min(min).max(max).hint(Hint::Keys(key));
         Ok(first.projection(doc! { ID: 1 }).await?.is_none())
+    }
+
+    /// The chunks of a collection that is sharded on hashes, with the numbers that the shards have in `shards`.
+    pub async fn hashes(&self, collection: &str, shards: &[String]) -> Result<Vec<Hashes>, DriverError> {
+        let bound = |bound: Document| bound.get(ID).cloned().unwrap_or(Bson::Null);
+        let hashes = |chunk: Chunk| {
+            let shard = shards.iter().position(|shard| *shard == chunk.shard)?;
+            Some(Hashes { start: bound(chunk.min), end: bound(chunk.max), shard })
+        };
+        Ok(self.chunks(collection).await?.into_iter().filter_map(hashes).collect())
     }
 }
 

@@ -152,7 +152,7 @@ pub async fn check_schema(database: &Database) -> Result<(), OpenError> {
 pub async fn check_complete(database: &Database) -> Result<(), OpenError> {
     let found = survey(database, None).await?;
     let name = || database.name().to_owned();
-    if let Some(what) = obstacle(&found, true, false) {
+    if let Some(what) = obstacle(&found, true) {
         return Err(OpenError::Foreign { database: name(), what });
     }
     let missing: Vec<_> = found.iter().flat_map(|found| found.missing(false)).collect();

@@ -11,10 +11,9 @@ use super::cluster::{Cluster, patiently};
 use super::connect::{check_schema, connect, disconnect};
 use super::error::{Fault, OpenError};
 use super::schema::{ID, IDENTITIES, META, RULES, SCHEMA, SERVERS, TENANTS, VERSION};
-use super::shape::{index, validator};
-use super::spread::{self, Range};
+use super::shape::{by_order, index, shard_key, validator};
+use super::spread::{self, Range, Step};
 use super::survey::{Found, obstacle, survey};
-use crate::directory::Tenant;
 
 /// NamespaceExists.
 const EXISTS: i32 = 48;
@@ -22,15 +21,14 @@ const EXISTS: i32 = 48;
 /// What [`init`] is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitOptions {
-    /// The tenants whose claims are spread over all shards at once, beside [`Tenant::DEFAULT`].
-    pub tenants: Vec<Tenant>,
-    /// Whether collections are cut and placed over all shards at once, or left to the balancer.
+    /// Whether users and requests are cut and placed over all shards at once, or left to the balancer. MongoDB itself
+    /// spreads identities.
     pub spread: bool,
 }
 
 impl Default for InitOptions {
     fn default() -> Self {
-        Self { tenants: Vec::new(), spread: true }
+        Self { spread: true }
     }
 }
 
@@ -57,7 +55,7 @@ async fn make_all(
     let found = survey(database, cluster.as_ref()).await?;
     // Read after what it vouches for: a run that finishes meanwhile has made what was found.
     let is_store = is_store(database).await?;
-    if let Some(what) = obstacle(&found, is_store, cluster.is_some()) {
+    if let Some(what) = obstacle(&found, is_store) {
         return Err(OpenError::Foreign { database: database.name().to_owned(), what });
     }
     for found in &found {
@@ -120,7 +118,7 @@ async fn create(database: &Database, name: &str) -> Result<bool, DriverError> {
     }
 }
 
-/// Shards the collections and, where that is wanted, cuts them and gives each shard its ranges.
+/// Shards the collections and, where that is wanted, has a part of each on every shard.
 async fn shard(
     cluster: &Cluster,
     found: &[Found],
@@ -131,23 +129,65 @@ async fn shard(
     if shards.is_empty() {
         return Err(OpenError::Failed("the cluster has no shards: add one with sh.addShard()".to_owned()));
     }
-    let tenants = [options.tenants.as_slice(), &[Tenant::DEFAULT]].concat();
     cluster.enable().await?;
-    for name in found.iter().map(|found| found.name) {
-        let sharded = cluster.shard(name).await?;
-        progress(&format!("{name}: {}", if sharded { "sharded on _id" } else { "was sharded on _id" }));
+    for found in found {
+        let name = found.name;
+        shard_one(cluster, found, progress).await?;
         if !options.spread {
             continue;
         }
-        let ranges = match name {
-            IDENTITIES => spread::of_claims(&tenants, shards.len()),
+        match name {
+            IDENTITIES => hand_out(cluster, found, &shards, progress).await?,
             // There are few of them.
-            TENANTS | SERVERS => continue,
-            _ => spread::of_ids(shards.len()),
-        };
-        place(cluster, name, &ranges, &shards, progress).await?;
+            TENANTS | SERVERS => {}
+            _ => place(cluster, name, &spread::of_ids(shards.len()), &shards, progress).await?,
+        }
     }
     Ok(())
+}
+
+/// Shards a collection. What was made on a replica set lacks the index of a hashed key, and has documents.
+async fn shard_one(cluster: &Cluster, found: &Found, progress: &(dyn Fn(&str) + Sync)) -> Result<(), DriverError> {
+    let (name, key) = (found.name, shard_key(found.name));
+    if found.is_used && found.key.is_none() && key != by_order() {
+        cluster.make_index(name, &key).await?;
+        progress(&format!("{name}: has an index on {key}"));
+    }
+    let made = cluster.shard(name).await?;
+    let key = cluster.key_of(name).await?.unwrap_or(key);
+    progress(&format!("{name}: {} sharded on {key}", if made { "is now" } else { "was" }));
+    Ok(())
+}
+
+/// Sees to it that every shard has some hashes, where nothing is there yet: MongoDB gives some to each shard that is
+/// there when it shards an empty collection. Of what is in use, or was sharded in ranges, the balancer takes care.
+async fn hand_out(
+    cluster: &Cluster,
+    found: &Found,
+    shards: &[String],
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<(), DriverError> {
+    let name = found.name;
+    let is_hashed = cluster.key_of(name).await?.is_some_and(|key| key == shard_key(name));
+    // Another run may be at the same: a step that it has made is no reason to stop.
+    let mut in_vain = 0;
+    while is_hashed && !found.is_used && in_vain < 2 {
+        let Some(step) = spread::next_step(&cluster.hashes(name, shards).await?, shards.len()) else { break };
+        let done = match step {
+            Step::Split(middle) => cluster.split(name, &middle.into()).await?,
+            Step::Move(start, shard) => cluster.place(name, &start, &shards[shard]).await?,
+        };
+        in_vain = if done { 0 } else { in_vain + 1 };
+    }
+    progress(&format!("{name}: there are now chunks on {}", held(cluster, name, shards).await?));
+    Ok(())
+}
+
+/// How many chunks of a collection each shard has, in words.
+async fn held(cluster: &Cluster, name: &str, shards: &[String]) -> Result<String, DriverError> {
+    let chunks = cluster.chunks(name).await?;
+    let count = |shard: &String| format!("{shard} {}", chunks.iter().filter(|chunk| chunk.shard == *shard).count());
+    Ok(shards.iter().map(count).collect::<Vec<_>>().join(", "))
 }
 
 async fn place(
@@ -166,10 +206,8 @@ async fn place(
     for range in [&first].into_iter().chain(ranges) {
         moved += usize::from(cluster.place(name, &range.start, &shards[range.shard]).await?);
     }
-    let chunks = cluster.chunks(name).await?;
-    let count = |shard: &String| format!("{shard} {}", chunks.iter().filter(|chunk| chunk.shard == *shard).count());
-    let held: Vec<_> = shards.iter().map(count).collect();
-    progress(&format!("{name}: {moved} empty chunks moved; there are now on {}", held.join(", ")));
+    let held = held(cluster, name, shards).await?;
+    progress(&format!("{name}: {moved} empty chunks moved; there are now chunks on {held}"));
     Ok(())
 }
 

@@ -42,7 +42,7 @@ pub use error::OpenError;
 pub use heartbeat::Beat;
 pub use init::{InitOptions, init};
 pub use presence::Reading;
-pub use status::{CollectionStatus, ShardStatus, Status, status};
+pub use status::{Advice, CollectionStatus, ShardStatus, Status, status};
 
 use crate::directory::{
     Claim, Consistency, DueUser, Error, ItemResult, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord,

@@ -9,8 +9,29 @@ use super::schema::{
 };
 use crate::directory::Request;
 
-/// The collections of a store, all sharded on `_id`, in the order in which they are made.
+/// The collections of a store, in the order in which they are made.
 pub const COLLECTIONS: [&str; 5] = [USERS, IDENTITIES, REQUESTS, TENANTS, SERVERS];
+
+/// What a collection is sharded on. Ids of users and requests spread by themselves, and are kept in their order. Identity
+/// keys do not: those of one tenant and kind begin alike, so they are spread by their hashes.
+pub fn shard_key(collection: &str) -> Document {
+    if collection == IDENTITIES {
+        doc! { ID: "hashed" }
+    } else {
+        by_order()
+    }
+}
+
+/// Whether a store can have this collection sharded on this. Identities were sharded on the order of their keys by older
+/// programs.
+pub fn is_shard_key(collection: &str, key: &Document) -> bool {
+    *key == shard_key(collection) || (collection == IDENTITIES && *key == by_order())
+}
+
+/// The key of the index that every collection has.
+pub fn by_order() -> Document {
+    doc! { ID: 1 }
+}
 
 /// Whether a store can be without this collection: one that an older program made is.
 pub fn is_optional(collection: &str) -> bool {

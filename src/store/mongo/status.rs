@@ -11,7 +11,8 @@ use super::cluster::Cluster;
 use super::connect::{connect, disconnect};
 use super::error::OpenError;
 use super::schema::{ID, META, RULES, SCHEMA, VERSION, number};
-use super::survey::{obstacle, survey};
+use super::shape::shard_key;
+use super::survey::{Found, obstacle, survey};
 
 /// What there is in a database.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -30,6 +31,18 @@ pub struct Status {
     pub missing: Vec<String>,
     /// Why it cannot be made a store that this program serves.
     pub obstacle: Option<String>,
+    /// What could be better, and how.
+    pub advice: Vec<Advice>,
+}
+
+/// What could be better in a store that can be served as it is.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Advice {
+    /// What it is.
+    pub text: String,
+    /// The command by which an administrator changes it in `mongosh`; none where there is nothing to do now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 impl Status {
@@ -44,6 +57,9 @@ impl Status {
 pub struct CollectionStatus {
     /// Its name.
     pub name: String,
+    /// What it is sharded on; none on a replica set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard_key: Option<String>,
     /// What each shard has of it; on a replica set, one that stands for the set.
     pub shards: Vec<ShardStatus>,
 }
@@ -86,15 +102,60 @@ async fn look(database: &Database) -> Result<Status, OpenError> {
     }
     let foreign = schema_version.filter(|version| *version != VERSION);
     let foreign = foreign.map(|version| format!("schema version {version}: this program knows version {VERSION}"));
-    let obstacle = foreign.or_else(|| obstacle(&found, schema_version.is_some(), cluster.is_some()));
+    let obstacle = foreign.or_else(|| obstacle(&found, schema_version.is_some()));
     let mut collections = Vec::new();
     for found in found.iter().filter(|found| found.is_readable()) {
         let shards = shards(database, cluster.as_ref(), found.name).await?;
-        collections.push(CollectionStatus { name: found.name.to_owned(), shards });
+        let shard_key = found.key.as_ref().map(Document::to_string);
+        collections.push(CollectionStatus { name: found.name.to_owned(), shard_key, shards });
     }
+    let advice = match &cluster {
+        Some(cluster) => advice(database, &found, &collections, cluster.shards().await?.len() as u64),
+        None => Vec::new(),
+    };
     let (topology, server_versions) = servers(database, cluster.as_ref()).await?;
     let database = database.name().to_owned();
-    Ok(Status { database, topology, server_versions, schema_version, collections, missing, obstacle })
+    Ok(Status { database, topology, server_versions, schema_version, collections, missing, obstacle, advice })
+}
+
+/// Chunks that a collection gets on each shard when its key is changed: with fewer, MongoDB's samples make them unequal.
+const CHUNKS: u64 = 30;
+/// Documents that MongoDB wants to sample for each of these chunks.
+const SAMPLES: u64 = 10;
+
+/// What to say of collections that are sharded on another key than this program gives them.
+fn advice(database: &Database, found: &[Found], collections: &[CollectionStatus], shards: u64) -> Vec<Advice> {
+    let is_other = |found: &&Found| found.key.as_ref().is_some_and(|key| *key != shard_key(found.name));
+    let others = found.iter().filter(is_other);
+    let status = |found: &Found| collections.iter().find(|collection| collection.name == found.name);
+    others.filter_map(|found| Some(resharding(database.name(), status(found)?, shards))).collect()
+}
+
+/// How MongoDB itself moves a collection to the key that this program gives it.
+fn resharding(database: &str, collection: &CollectionStatus, shards: u64) -> Advice {
+    let name = &collection.name;
+    let documents: u64 = collection.shards.iter().map(|shard| shard.documents).sum();
+    let key = collection.shard_key.as_deref().unwrap_or_default();
+    let text = format!(
+        "{name} is sharded on {key}: keys that begin alike lie together, so what is new of one tenant and kind comes to \
+         one shard until the balancer has moved it"
+    );
+    // So many that each shard gets the same number.
+    let chunks = (documents / (SAMPLES * shards.max(1))).min(CHUNKS) * shards;
+    if chunks == 0 {
+        let enough = SAMPLES * shards;
+        return Advice { text: format!("{text}. With {enough} documents it can be moved to hashes"), command: None };
+    }
+    let key = shard_key(name).to_string().replace("\"_id\"", "_id");
+    Advice {
+        text: format!(
+            "{text}. MongoDB 5.0 or later moves it to hashes with this command, while servers go on. It takes five \
+             minutes or more, needs room for a copy of the collection, and holds back writes to it for two seconds"
+        ),
+        command: Some(format!(
+            "db.adminCommand({{ reshardCollection: \"{database}.{name}\", key: {key}, numInitialChunks: {chunks} }})"
+        )),
+    }
 }
 
 /// The topology, and the versions of the servers.

@@ -4,9 +4,9 @@ use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::Error as DriverError;
 
-use super::cluster::{Cluster, shard_key};
+use super::cluster::Cluster;
 use super::schema::{ID, META, number};
-use super::shape::{COLLECTIONS, index, is_optional, validator};
+use super::shape::{COLLECTIONS, by_order, index, is_optional, is_shard_key, shard_key, validator};
 
 /// What there is under the name of one collection of a store.
 pub struct Found {
@@ -16,7 +16,7 @@ pub struct Found {
     /// Whether there is a document in it.
     pub is_used: bool,
     /// What it is sharded on.
-    key: Option<Document>,
+    pub key: Option<Document>,
     /// Its indexes but for that of `_id`.
     indexes: Vec<Document>,
 }
@@ -41,9 +41,9 @@ async fn look(database: &Database, cluster: Option<&Cluster>, name: &'static str
     if let Some(cluster) = cluster {
         found.key = cluster.key_of(name).await?;
     }
-    if found.is_plain() && found.key.as_ref().is_none_or(|key| *key == shard_key()) {
+    if found.is_plain() && found.key.as_ref().is_none_or(|key| is_shard_key(name, key)) {
         found.indexes = first_batch(database, doc! { "listIndexes": name }).await?;
-        found.indexes.retain(|index| index.get_document("key").ok() != Some(&shard_key()));
+        found.indexes.retain(|index| index.get_document("key").ok() != Some(&by_order()));
     }
     Ok(found)
 }
@@ -55,12 +55,12 @@ async fn first_batch(database: &Database, command: Document) -> Result<Vec<Docum
 }
 
 /// Why a store cannot be made of what there is, if it cannot. `is_store` says whether a store was made here before.
-pub fn obstacle(found: &[Found], is_store: bool, on_cluster: bool) -> Option<String> {
-    found.iter().find_map(|found| found.obstacle(is_store, on_cluster))
+pub fn obstacle(found: &[Found], is_store: bool) -> Option<String> {
+    found.iter().find_map(|found| found.obstacle(is_store))
 }
 
 impl Found {
-    fn obstacle(&self, is_store: bool, on_cluster: bool) -> Option<String> {
+    fn obstacle(&self, is_store: bool) -> Option<String> {
         let name = self.name;
         if self.exists() && !self.is_plain() {
             return Some(format!("{name} is not an ordinary collection"));
@@ -68,13 +68,8 @@ impl Found {
         if self.is_used && !is_store {
             return Some(format!("{name} holds documents, and nothing in {META} says that this program made it"));
         }
-        match &self.key {
-            Some(key) if *key != shard_key() => Some(format!("{name} is sharded on {key} in place of {}", shard_key())),
-            None if on_cluster && self.is_used => {
-                Some(format!("{name} holds documents and is not sharded, though this is a sharded cluster"))
-            }
-            _ => None,
-        }
+        let key = self.key.as_ref().filter(|key| !is_shard_key(name, key))?;
+        Some(format!("{name} is sharded on {key} in place of {}", shard_key(name)))
     }
 
     /// Whether it is no view, not capped, and compares keys byte by byte, as keys have to be.

@@ -4,17 +4,25 @@
 use std::net::SocketAddr;
 use std::panic::resume_unwind;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use mongodb::Client;
 use mongodb::bson::{Bson, Document, doc};
+use mongodb::error::ErrorKind;
 use tokio::sync::{Mutex, OnceCell};
 use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 
 use super::front::{Front, Server};
+use super::hashed::hash_of;
 use super::process::{Process, client};
 use super::replica_set::{Layout, ReplicaSet};
 use super::{binary, in_background};
+
+/// How long a move waits for others, and how long between two tries.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A sharded cluster. Its servers end when it is dropped.
 pub struct Sharded {
@@ -23,7 +31,7 @@ pub struct Sharded {
     pub shards: Vec<ReplicaSet>,
     router: Router,
     client: OnceCell<Client>,
-    /// A shard takes part in one move at a time.
+    /// Whoever moves a chunk.
     moves: Mutex<()>,
 }
 
@@ -36,11 +44,26 @@ impl Sharded {
     /// Starts a cluster of its own, whose servers are made as the layout says, but for the number of members.
     pub async fn start(shards: usize, layout: Layout) -> Self {
         let layout = Layout { members: 1, ..layout };
+        in_background(
+            async move { Self::start_with(mongod().await, binary::mongos().as_deref(), shards, layout).await },
+        )
+        .await
+    }
+
+    /// Starts a replica set that can become the first shard of a cluster: see [`Sharded::around`].
+    pub async fn first_shard(layout: Layout) -> ReplicaSet {
+        in_background(async move { ReplicaSet::start_as("shard0", layout, mongod().await, &["--shardsvr"]).await })
+            .await
+    }
+
+    /// Makes a cluster of a replica set that is in use, and one more shard.
+    pub async fn around(first: ReplicaSet) -> Self {
         in_background(async move {
-            let mongos = binary::mongos();
-            let find = if mongos.is_some() { binary::mongod } else { binary::mongod_for_front };
-            let mongod = spawn_blocking(find).await.unwrap_or_else(|error| resume_unwind(error.into_panic()));
-            Self::start_with(mongod, mongos.as_deref(), shards, layout).await
+            let (mongod, layout) = (mongod().await, Layout::default());
+            let config = ReplicaSet::start_as("config", layout, mongod, &["--configsvr"]);
+            let other = ReplicaSet::start_as("shard1", layout, mongod, &["--shardsvr"]);
+            let (config, other) = tokio::join!(config, other);
+            Self::of(binary::mongos().as_deref(), config, vec![first, other]).await
         })
         .await
     }
@@ -50,6 +73,10 @@ impl Sharded {
         let config = ReplicaSet::start_as("config", Layout { cache: 0.25, ..layout }, mongod, &["--configsvr"]);
         let shards = join_all(names.iter().map(|name| ReplicaSet::start_as(name, layout, mongod, &["--shardsvr"])));
         let (config, shards) = tokio::join!(config, shards);
+        Self::of(mongos, config, shards).await
+    }
+
+    async fn of(mongos: Option<&Path>, config: ReplicaSet, shards: Vec<ReplicaSet>) -> Self {
         let router = match mongos {
             Some(mongos) => Router::Mongos(start_mongos(mongos, &config, &shards).await),
             None => Router::Front(start_front(&config, &shards).await),
@@ -117,11 +144,46 @@ impl Sharded {
         }
     }
 
-    /// Moves the chunk that owns a key to a shard, when the moves before it are over.
-    pub async fn move_chunk(&self, space: &str, key: Bson, shard: &str) -> mongodb::error::Result<()> {
-        let _alone = self.moves.lock().await;
-        self.admin(doc! { "moveChunk": space, "find": { "_id": key }, "to": shard }).await.map(drop)
+    /// The name of the shard that owns a key.
+    pub async fn owner(&self, space: &str, key: Bson) -> String {
+        let config = self.client().await.database("config");
+        let entry = config.collection::<Document>("collections").find_one(doc! { "_id": space }).await.unwrap();
+        let entry = entry.unwrap_or_else(|| panic!("{space} is not sharded"));
+        let is_hashed = *entry.get_document("key").unwrap() == doc! { "_id": "hashed" };
+        let point = doc! { "_id": if is_hashed { hash_of(key).into() } else { key } };
+        let uuid = entry.get("uuid").cloned();
+        let owns = doc! { "uuid": uuid, "min": { "$lte": &point }, "max": { "$gt": &point } };
+        let chunk = config.collection::<Document>("chunks").find_one(owns).await.unwrap();
+        chunk.expect("a chunk of each key").get_str("shard").unwrap().to_owned()
     }
+
+    /// Moves the chunk that owns a key to a shard.
+    pub async fn move_chunk(&self, space: &str, key: Bson, shard: &str) -> mongodb::error::Result<()> {
+        self.carry_out_move(doc! { "moveChunk": space, "find": { "_id": key }, "to": shard }).await
+    }
+
+    /// Carries out a `moveChunk`, as soon as other moves leave room for it.
+    pub async fn carry_out_move(&self, command: Document) -> mongodb::error::Result<()> {
+        let _alone = self.moves.lock().await;
+        let since = Instant::now();
+        loop {
+            match self.admin(command.clone()).await {
+                Err(error) if is_conflict(&error) && since.elapsed() < PATIENCE => sleep(PAUSE).await,
+                outcome => return outcome.map(drop),
+            }
+        }
+    }
+}
+
+/// ConflictingOperationInProgress: a shard takes part in one move at a time, and a program under test makes some, too.
+fn is_conflict(error: &mongodb::error::Error) -> bool {
+    matches!(&*error.kind, ErrorKind::Command(error) if error.code == 117)
+}
+
+/// The server of a cluster's members.
+async fn mongod() -> &'static Path {
+    let find = if binary::mongos().is_some() { binary::mongod } else { binary::mongod_for_front };
+    spawn_blocking(find).await.unwrap_or_else(|error| resume_unwind(error.into_panic()))
 }
 
 async fn start_front(config: &ReplicaSet, shards: &[ReplicaSet]) -> Front {

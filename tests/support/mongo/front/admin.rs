@@ -33,6 +33,7 @@ impl Router {
                 self.create_database(&argument, command.get("primaryShard"), links).await.map(|()| ok())
             }
             "shardCollection" => self.shard_collection(&argument, &command, links).await,
+            "reshardCollection" => self.reshard(&argument, &command, links).await,
             "split" => self.split(&argument, &command, links).await,
             "moveChunk" | "moveRange" => self.move_chunk(&argument, &command, links).await,
             "listShards" => Ok(doc! { "shards": config(links, "shards", doc! {}).await?, "ok": 1.0 }),
@@ -75,6 +76,18 @@ impl Router {
         links.ask(home.primary, database, create).await?;
         self.tables.forget(space);
         Ok(doc! { "collectionsharded": space, "ok": 1.0 })
+    }
+
+    /// Has MongoDB change the key of a collection.
+    async fn reshard(&self, space: &str, command: &Document, links: &mut Links) -> Result<Document, Fault> {
+        let home = self.home(space.split_once('.').map_or(space, |(database, _)| database), links).await?;
+        let mut reshard = doc! { "_shardsvrReshardCollection": space, "databaseVersion": home.version };
+        let fields = ["key", "numInitialChunks"].into_iter();
+        reshard.extend(fields.filter_map(|field| Some((field.to_owned(), command.get(field)?.clone()))));
+        reshard.insert("writeConcern", majority());
+        let outcome = links.ask(home.primary, "admin", reshard).await;
+        self.tables.forget(space);
+        outcome.map(|_| ok())
     }
 
     async fn split(&self, space: &str, command: &Document, links: &mut Links) -> Result<Document, Fault> {
