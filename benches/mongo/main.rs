@@ -8,6 +8,7 @@ mod bench;
 mod bytes;
 mod calls;
 mod documents;
+mod keys;
 mod locality;
 mod lookup;
 mod people;
@@ -74,6 +75,8 @@ enum Comparison {
     Writes,
     /// Which shards take the writes, by kind of id.
     Locality,
+    /// What identities can be sharded on.
+    Keys,
 }
 
 impl Arguments {
@@ -108,5 +111,6 @@ async fn run(comparison: Comparison, bench: &mut Bench, servers: &mut Servers) -
         Comparison::Scatter => scatter::run(bench, &*servers.cluster().await?, "scatter").await,
         Comparison::Writes => writes::run(bench, servers, "writes").await,
         Comparison::Locality => locality::run(bench, &*servers.cluster().await?, "locality").await,
+        Comparison::Keys => keys::run(bench, servers, "keys").await,
     }
 }

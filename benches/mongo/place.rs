@@ -116,6 +116,15 @@ impl Place {
         Ok(())
     }
 
+    /// Shards a collection on hashes of `_id`, of which MongoDB gives each shard a part.
+    pub async fn hash(&self, database: &str, name: &str) -> Result<()> {
+        let admin = self.client.database("admin");
+        admin.run_command(doc! { "enableSharding": database }).await?;
+        let namespace = format!("{database}.{name}");
+        admin.run_command(doc! { "shardCollection": namespace, "key": { "_id": "hashed" } }).await?;
+        Ok(())
+    }
+
     /// Moves all pieces of a collection to these shards.
     pub async fn confine(&self, database: &str, name: &str, shards: &[String]) -> Result<()> {
         let (config, namespace) = (self.client.database("config"), format!("{database}.{name}"));
@@ -126,7 +135,9 @@ impl Place {
         let elsewhere =
             pieces.iter().filter(|p| !shards.iter().any(|shard| p.get_str("shard").is_ok_and(|at| at == shard)));
         for (piece, shard) in elsewhere.zip(shards.iter().cycle()) {
-            self.move_piece(&namespace, piece.get_document("min")?.clone(), shard).await?;
+            let bounds = [piece.get_document("min")?.clone(), piece.get_document("max")?.clone()];
+            let command = doc! { "moveChunk": &namespace, "bounds": bounds.to_vec(), "to": shard };
+            self.client.database("admin").run_command(command).await?;
         }
         Ok(())
     }

@@ -233,7 +233,8 @@ impl Cost {
     }
 }
 
-/// A statement of a profile; not what the test itself does. An insert tells how many documents it has.
+/// A statement of a profile; not what the test itself does, and not a server's heartbeat, which belongs to no call. An
+/// insert tells how many documents it has.
 fn statement(shard: usize, done: &Document) -> Option<Statement> {
     let (_, collection) = done.get_str("ns").unwrap().split_once('.').unwrap();
     let name = match done.get_str("op").unwrap() {
@@ -247,7 +248,7 @@ fn statement(shard: usize, done: &Document) -> Option<Statement> {
         _ => name.to_owned(),
     };
     let collection = collection.to_owned();
-    (collection != "system.profile").then_some(Statement { shard, name, collection })
+    (!matches!(&*collection, "system.profile" | "servers")).then_some(Statement { shard, name, collection })
 }
 
 /// The table of the document.

@@ -13,8 +13,9 @@ use polynym::store::mongo::{InitOptions, Mongo, Options, init};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use super::{database, err, json, out, store};
 use crate::servers::{self, Hashed, Layout, Sharded};
-use crate::{database, json, out, store, users};
+use crate::users;
 
 /// How long something may take that a machine with much else to do does.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -83,7 +84,7 @@ async fn spread_from_the_first(database: &str, each: usize) {
     let cluster = servers::three_shards().await;
     let uri = cluster.uri(database);
     let output = store(&["init"], &uri);
-    assert!(output.status.success(), "{}", crate::err(&output));
+    assert!(output.status.success(), "{}", err(&output));
     let opened = Arc::new(Mongo::open(&uri, Options::default()).await.unwrap());
     create_all(&opened, each).await;
     for kind in Kind::ALL {
@@ -116,7 +117,7 @@ async fn in_ranges(cluster: &Sharded, database: &str) -> String {
     let (uri, space) = (cluster.uri(database), format!("{database}.identities"));
     cluster.admin(doc! { "enableSharding": database }).await.unwrap();
     cluster.admin(doc! { "shardCollection": &space, "key": { "_id": 1 } }).await.unwrap();
-    init(&uri, &InitOptions::default(), &|_| ()).await.unwrap();
+    init(&uri, &InitOptions { spread: false }, &|_| ()).await.unwrap();
     cluster.spread(&space, &["default,email,user3", "default,handle,"].map(Bson::from)).await;
     uri
 }
@@ -200,7 +201,7 @@ async fn a_replica_set_that_became_a_cluster_is_sharded_where_it_is() {
     assert!(status["missing"].to_string().contains("the sharding of users"), "{status}");
     let output = store(&["init"], &uri);
     println!("{}", out(&output));
-    assert!(output.status.success(), "{}", crate::err(&output));
+    assert!(output.status.success(), "{}", err(&output));
     assert_eq!(indexes(&uri).await.unwrap(), ["_id_", "h_1", "_id_hashed"]);
     let opened = Mongo::open(&uri, Options { timeout: PATIENCE }).await.unwrap();
     for n in 0..40 {

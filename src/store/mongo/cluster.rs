@@ -18,11 +18,16 @@ use super::spread::Hashes;
 
 /// How long a step that is disturbed is tried again, and the pauses between.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a move waits for those of others: a shard takes part in one at a time, and one may take minutes.
+const TURN: Duration = Duration::from_secs(15 * 60);
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// How long ago a router may have reported that is still there, in milliseconds; it does so twice a minute.
 const LATELY: i64 = 5 * 60 * 1_000;
+
+/// ConflictingOperationInProgress.
+const CONFLICT: i32 = 117;
 
 /// Unauthorized, AuthenticationFailed, IllegalOperation, CommandNotFound: trying again changes nothing.
 const FINAL: [i32; 4] = [13, 18, 20, 59];
@@ -161,7 +166,9 @@ impl Cluster {
             }
             Ok(open)
         };
-        patiently(place).await
+        let since = Instant::now();
+        let passes = |error: &DriverError| is_conflict(error) || (may_pass(error) && since.elapsed() < PATIENCE);
+        Pauses::new(PAUSE, LONGEST_PAUSE, since + TURN).between(place, passes).await
     }
 
     async fn is_empty(&self, collection: &str, chunk: &Chunk) -> Result<bool, DriverError> {
@@ -196,6 +203,10 @@ where
     F: Future<Output = Result<T, DriverError>>,
 {
     Pauses::new(PAUSE, LONGEST_PAUSE, Instant::now() + PATIENCE).between(attempt, may_pass).await
+}
+
+fn is_conflict(error: &DriverError) -> bool {
+    matches!(&*error.kind, ErrorKind::Command(error) if error.code == CONFLICT)
 }
 
 fn may_pass(error: &DriverError) -> bool {
