@@ -159,6 +159,7 @@ async fn reads_go_on_health_is_steady_the_log_is_short_and_nothing_is_left_unsai
     stop.store(true, Ordering::Relaxed);
     let told = callers.join_all().await;
     reader.await.unwrap();
+    let outage = start.elapsed();
     let log = limited.log();
     limited.make_room();
     until_serving(&mut health, true).await;
@@ -167,7 +168,9 @@ async fn reads_go_on_health_is_steady_the_log_is_short_and_nothing_is_left_unsai
     let (done, refused, unknown) = (count(|t| t.done.len()), count(|t| t.refused.len()), count(|t| t.unknown));
     println!("{done} done, {refused} refused, {unknown} unknown, {} lines", log.len());
     assert!(done > 20 && unknown == 0, "{done} done, {refused} refused, {unknown} unknown");
-    assert!(log.len() < 30, "{} lines in the log, such as {:?}", log.len(), &log[..20.min(log.len())]);
+    // A few lines a second at most, however many calls were refused.
+    let lines = 30 + 4 * outage.as_secs() as usize;
+    assert!(log.len() < lines, "{} lines in the log, such as {:?}", log.len(), &log[..20.min(log.len())]);
     for told in &told {
         for n in &told.done {
             client.resolve(handle(&format!("user{n}"))).await.unwrap();

@@ -18,7 +18,7 @@ const QUICK: [&str; 8] = ["--duration", "0.8", "--warmup", "0.05", "--concurrenc
 const LIGHT: [&str; 4] = ["--concurrency", "1", "--connections", "1"];
 
 /// How many bytes of answers come when calls are under way, and not only what goes before them.
-const UNDER_WAY: usize = 20_000;
+const UNDER_WAY: usize = 5_000;
 
 /// A way to a server that counts the bytes of its answers.
 struct Way {
@@ -155,7 +155,7 @@ fn a_wrong_answer_is_found_out() {
 fn calls_that_failed_are_a_failure() {
     let (server, _folder) = server();
     let way = Way::to(&server);
-    let arguments = ["bench", "health", "--json", "--duration", "4", "--warmup", "0"];
+    let arguments = ["bench", "health", "--json", "--duration", "8", "--warmup", "0"];
     let output = std::thread::scope(|scope| {
         let measuring = scope.spawn(|| server.run(&[&arguments[..], &LIGHT, &["--server", &way.url]].concat()));
         way.until_under_way();

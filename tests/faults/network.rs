@@ -75,14 +75,16 @@ async fn a_stalled_network_holds_nobody_for_good() {
     let database = set.members[0].database(&name).await;
     prepare(&set, &name).await;
     let uri = format!("mongodb://{}/{name}?directConnection=true", proxy.address());
-    let timeout = Duration::from_secs(2);
+    // So long that a machine that is busy serves all callers in it.
+    let timeout = Duration::from_secs(6);
+    let stall = timeout + Duration::from_secs(1);
     let store = open(&uri, Options { timeout }, true).await;
     let caller: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });
     let plan = Plan { callers: 300, pause: Duration::from_millis(50), ..Plan::default() };
     let load = Load::start(plan, std::slice::from_ref(&caller)).await;
     load.until_answered(100, Instant::now()).await;
     proxy.set_line(Line::Stalled);
-    sleep(3 * timeout).await;
+    sleep(stall).await;
     proxy.set_line(Line::Up);
     let good = Instant::now();
     load.until_answered(300, good).await;
@@ -93,9 +95,8 @@ async fn a_stalled_network_holds_nobody_for_good() {
     after.is_found(&Direct { store, consistency: Consistency::Latest }).await;
     let ((reads, longest_read), (writes, longest)) = (ledger.silence(true, good), ledger.silence(false, good));
     tell(&format!(
-        "stalled network for {:?}: look-ups came back after {reads:.1?}, mutations after {writes:.1?}; the longest took \
-         {longest_read:.1?} and {longest:.1?}; {}; {:?}",
-        3 * timeout,
+        "stalled network for {stall:?}: look-ups came back after {reads:.1?}, mutations after {writes:.1?}; the longest \
+         took {longest_read:.1?} and {longest:.1?}; {}; {:?}",
         ledger.count(),
         ledger.reasons()
     ));

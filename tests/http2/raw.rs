@@ -102,7 +102,9 @@ impl Raw {
     /// Whether the server still holds its end, whatever it has sent: what waits to be read keeps its news from this end.
     pub fn is_held(&self) -> bool {
         let port = |address: SocketAddr| format!(":{:04X}", address.port());
-        let (ours, theirs) = (port(self.0.local_addr().unwrap()), port(self.0.peer_addr().unwrap()));
+        // Where the server has reset the connection, it has no other end any more.
+        let Ok(peer) = self.0.peer_addr() else { return false };
+        let (ours, theirs) = (port(self.0.local_addr().unwrap()), port(peer));
         let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
         table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).any(|socket| {
             let (local, remote, state) = (socket[1], socket[2], socket[3]);

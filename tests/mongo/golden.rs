@@ -22,6 +22,14 @@ fn line(document: &Document) -> String {
     format!("{} {document}\n", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
 }
 
+/// The document with revision 0 in the place of its own: revisions are drawn at random.
+fn with_plain_revision(mut document: Document) -> Document {
+    if document.contains_key("r") {
+        document.insert("r", 0_i64);
+    }
+    document
+}
+
 /// The document of a line.
 fn document(line: &str) -> Document {
     let hex = line.split(' ').next().unwrap();
@@ -48,7 +56,7 @@ async fn dump(database: &Database) -> String {
         let collection = database.collection::<Document>(name);
         let documents = collection.find(doc! {}).sort(doc! { "_id": 1 }).await.unwrap();
         let documents: Vec<_> = documents.try_collect().await.unwrap();
-        text.extend(documents.iter().map(line));
+        text.extend(documents.into_iter().map(with_plain_revision).map(|document| line(&document)));
     }
     text
 }
