@@ -19,7 +19,7 @@ use super::audit::{State, no_transaction};
 use super::caller::{Call, Caller, Direct, Told, identifier, key};
 use super::group::Group;
 use super::load::{Load, Plan};
-use super::place::{LIFETIME, cluster, fresh, open, prepare_sharded, tell};
+use super::place::{cluster, fresh, open, prepare_sharded, tell};
 use crate::servers::Sharded;
 use crate::users;
 
@@ -145,7 +145,7 @@ async fn history(plan: Plan, mutations: usize) {
     }
     let (ledger, before) = load.stop().await;
     let shards: Vec<_> = cluster.shards.iter().map(|shard| &shard.members[0]).collect();
-    no_transaction(&shards, 3 * LIFETIME).await;
+    no_transaction(&shards).await;
     let after = State::read(&database).await;
     after.is_found(&*caller).await;
     let what = if plan.merges { "history of merges" } else { "history" };
