@@ -2,6 +2,7 @@
 //! chunks that move, callers that leave, and many who want the same. After each fault everything is checked: see
 //! [`audit`] and [`ledger`].
 
+mod absent;
 mod audit;
 mod caller;
 mod commits;
@@ -17,5 +18,8 @@ mod load;
 mod lost;
 mod migration;
 mod network;
+mod partition;
+mod phases;
 mod place;
 mod routers;
+mod sharded;

@@ -51,6 +51,10 @@ impl Store for Faulty {
         std::future::pending().await
     }
 
+    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+        self.get(tenant, ids).await
+    }
+
     async fn claims(&self, _: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }

@@ -1,5 +1,5 @@
 //! Users by their ids, where those that were merged are followed to the one who has their identities. Each step is a read
-//! of its own: an answer is told only where all of its steps were so at one moment.
+//! of its own, and the answer is one that sees all of them at one moment.
 
 use super::{Directory, Error, ItemResult, State, Tenant, WireUser};
 use crate::locality::LocalityId;
@@ -8,8 +8,8 @@ use crate::locality::LocalityId;
 pub struct Followed {
     /// The last one; none where there is no such user.
     pub user: ItemResult<WireUser>,
-    /// Who is merged, with the id under which it was read.
-    merged: Vec<(LocalityId, WireUser)>,
+    /// The users on the way there, each merged into the next.
+    merged: Vec<LocalityId>,
     /// The id of the last one.
     id: LocalityId,
 }
@@ -20,27 +20,28 @@ impl Followed {
     }
 
     fn next(&self) -> Option<LocalityId> {
-        match self.user.as_ref().ok()?.as_ref()?.state() {
-            State::Merged { into } => Some(into),
-            _ => None,
-        }
+        into(self.user.as_ref().ok()?.as_ref()?)
     }
 
     fn step(&mut self, id: LocalityId, user: ItemResult<WireUser>) {
-        let merged = std::mem::replace(&mut self.user, user).ok().flatten();
-        self.merged.extend(merged.map(|merged| (self.id, merged)));
-        self.id = id;
+        self.user = user;
+        self.merged.push(std::mem::replace(&mut self.id, id));
+    }
+
+    /// All steps.
+    fn chain(&self) -> Vec<LocalityId> {
+        self.merged.iter().copied().chain([self.id]).collect()
     }
 }
 
 impl Directory {
     /// The users with these ids, in their order; fewer where the store leaves some out. Takes one read for all that are
-    /// not merged; for those that are, one for each step, and one more that finds all steps as they were: then they were so
-    /// when the last user was read. Where somebody was merged or came apart meanwhile, it begins again.
+    /// not merged; for those that are, one for each step, and one more that sees all steps at one moment. Where somebody
+    /// was merged or came apart meanwhile, it begins again.
     pub(super) async fn follow(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Followed>, Error> {
         let mut followed = self.steps(tenant, ids).await?;
         loop {
-            let torn = self.torn(tenant, &mut followed).await?;
+            let torn = self.confirm(tenant, &mut followed).await?;
             let again: Vec<_> = torn.iter().map(|n| ids[*n]).collect();
             if again.is_empty() {
                 return Ok(followed);
@@ -71,25 +72,44 @@ impl Directory {
         Ok(followed)
     }
 
-    /// Which of them have a step that is another one now. Where a step cannot be read any more, nor can its user.
-    async fn torn(&self, tenant: &Tenant, followed: &mut [Followed]) -> Result<Vec<usize>, Error> {
-        let steps = || followed.iter().enumerate().flat_map(|(n, user)| user.merged.iter().map(move |step| (n, step)));
-        let ids: Vec<_> = steps().map(|(_, (id, _))| *id).collect();
+    /// Reads all steps once more, at one moment, and takes over the last users as they are then: parts of one merge may
+    /// become visible one after the other. Returns which of them lead elsewhere by now. Where a step cannot be read any
+    /// more, nor can its user.
+    async fn confirm(&self, tenant: &Tenant, followed: &mut Vec<Followed>) -> Result<Vec<usize>, Error> {
+        let merged = followed.iter().enumerate().filter(|(_, user)| !user.merged.is_empty());
+        let chains: Vec<_> = merged.map(|(n, user)| (n, user.chain())).collect();
+        let ids: Vec<_> = chains.iter().flat_map(|(_, chain)| chain).copied().collect();
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let now = self.store.get(tenant, &ids).await?;
-        let (mut torn, mut unread) = (Vec::new(), Vec::new());
-        for ((n, (_, then)), now) in steps().zip(now) {
-            match now {
-                Ok(now) if now.as_ref() == Some(then) => {}
+        let mut now = self.store.get_snapshot(tenant, &ids).await?.into_iter();
+        let mut torn = Vec::new();
+        for (n, chain) in chains {
+            let users: Vec<_> = now.by_ref().take(chain.len()).collect();
+            if users.len() < chain.len() {
+                followed.truncate(n);
+                break;
+            }
+            match users.into_iter().collect::<Result<Vec<_>, _>>() {
+                Err(error) => followed[n].user = Err(error),
+                Ok(mut users) if is_chain(&chain, &users) => followed[n].user = Ok(users.pop().flatten()),
                 Ok(_) => torn.push(n),
-                Err(error) => unread.push((n, error)),
             }
         }
-        torn.retain(|n| unread.iter().all(|(unread, _)| unread != n));
-        unread.into_iter().for_each(|(n, error)| followed[n].user = Err(error));
-        torn.dedup();
         Ok(torn)
+    }
+}
+
+/// Whether each of these users was merged into the next, and the last one into nobody.
+fn is_chain(ids: &[LocalityId], users: &[Option<WireUser>]) -> bool {
+    let next = ids[1..].iter().map(|id| Some(*id)).chain([None]);
+    users.iter().map(|user| user.as_ref().and_then(into)).eq(next)
+}
+
+/// The user that a user was merged into.
+fn into(user: &WireUser) -> Option<LocalityId> {
+    match user.state() {
+        State::Merged { into } => Some(into),
+        _ => None,
     }
 }

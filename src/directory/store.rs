@@ -75,6 +75,13 @@ pub trait Store: Send + Sync + 'static {
     /// [`Error::Unavailable`] where the store does not answer. A fault of one user is the answer to that id.
     async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error>;
 
+    /// The same users as they all are at one moment. A user that shows to an earlier [`Store::get`] a part of a mutation
+    /// shows all of it here, also where users are on several servers. It may stop early, as [`Store::resolve`] may.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer. A fault of one user is the answer to that id.
+    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error>;
+
     /// What stands under `keys`, in their order: whether or not it resolves, and also where its hold is over.
     ///
     /// # Errors

@@ -127,6 +127,10 @@ impl Store for Gate {
         Ok(found)
     }
 
+    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+        self.inner.get_snapshot(tenant, ids).await
+    }
+
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
         self.inner.claims(keys).await
     }

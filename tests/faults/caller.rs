@@ -115,6 +115,26 @@ impl Told {
 pub trait Caller: Send + Sync {
     /// Makes a call; a mutation under the name `request`, where it has one.
     async fn call(&self, call: &Call, request: Option<&str>) -> Told;
+
+    /// Whether the answer to a look-up may be older than the call: it shows what was acknowledged before the call, or so
+    /// long before it as look-ups [may be stale](super::ledger::Ledger::may_be_stale).
+    fn may_lag(&self, _call: &Call) -> bool {
+        false
+    }
+}
+
+/// A caller whose look-ups may lag, but for linearizable ones. Users are never looked up so by their ids.
+pub struct Lagging(pub Direct);
+
+#[async_trait]
+impl Caller for Lagging {
+    async fn call(&self, call: &Call, request: Option<&str>) -> Told {
+        self.0.call(call, request).await
+    }
+
+    fn may_lag(&self, call: &Call) -> bool {
+        matches!(call, Call::Get(_)) || call.is_read() && self.0.consistency != Consistency::Linearizable
+    }
 }
 
 pub fn identifier(name: usize) -> Identifier {

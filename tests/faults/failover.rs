@@ -1,5 +1,6 @@
 //! A set of three members loses its primary under load: killed, frozen for some seconds, or asked to step down. Callers
-//! go on with the same servers, whose reads are linearizable.
+//! go on with the same servers, whose reads are linearizable. Where users are merged, they are also looked up by their ids,
+//! which may be stale for as long as nobody took the place of a primary that hangs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +11,8 @@ use polynym::store::mongo::Options;
 use tokio::time::sleep;
 
 use super::audit::{State, no_transaction};
-use super::caller::{Caller, Direct, Remote};
+use super::caller::{Caller, Direct, Lagging, Remote};
+use super::group::Group;
 use super::ledger::Count;
 use super::load::{Load, Plan};
 use super::place::{PATIENCE, fresh, limit_transactions, long, open, prepare, tell};
@@ -31,10 +33,20 @@ enum Blow {
 
 /// Shorter than it takes to find out that a server hangs.
 const FROZEN: u64 = 5;
+/// For how long at most look-ups that may lag are stale, where nobody took the place of a primary that hangs.
+const STALE: Duration = Duration::from_secs(30);
 /// How many look-ups, and how many mutations, are answered before and after a blow.
 const SOME: usize = 50;
 
 impl Blow {
+    /// For how long what a primary answers may be old: one that is frozen answers when it wakes up.
+    const fn stale(self) -> Duration {
+        match self {
+            Self::Freeze(_) | Self::Hang => STALE,
+            Self::Kill | Self::StepDown => Duration::ZERO,
+        }
+    }
+
     /// Strikes, and waits until the set is whole again.
     async fn strike(self, set: &ReplicaSet, load: &Load) {
         let primary = set.primary().await;
@@ -64,38 +76,59 @@ impl Blow {
     }
 }
 
-/// A set of three, a server on it, and a store in this process.
+/// What callers do to users one by one, and what they do to groups of them.
+const PLAIN: Plan = Plan { creates: false, ..Plan::DEFAULT };
+const MERGES: Plan = Plan { names: 5 * Group::NAMES, users: 5 * Group::USERS, gets: true, merges: true, ..PLAIN };
+
+/// A set of three, and stores on it: for plain calls, one in this process and one behind a server.
 struct Stage {
     set: ReplicaSet,
     name: String,
-    server: Server,
+    plan: Plan,
+    server: Option<Server>,
     callers: Vec<Arc<dyn Caller>>,
 }
 
 impl Stage {
-    async fn new() -> Self {
+    async fn new(plan: Plan) -> Self {
         let set = ReplicaSet::start(Layout { members: 3, ..Layout::default() }).await;
         limit_transactions(&set.members).await;
         let name = fresh();
         prepare(&set, &name).await;
         let uri = set.uri(&name, "");
-        let store = open(&uri, Options::default(), true).await;
-        let direct: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Linearizable });
-        let server = tokio::task::spawn_blocking(move || Server::start(&["--store", &uri])).await.unwrap();
-        let mut client = Client::connect(&server.url).await;
-        client.hold_nothing().await;
-        let remote = Remote { client, consistency: v1::Consistency::Linearizable, deadline: None };
-        Self { set, name, server, callers: vec![direct, Arc::new(remote)] }
+        let mut callers: Vec<Arc<dyn Caller>> = Vec::new();
+        for coalesce in [true, false] {
+            let store = open(&uri, Options::default(), coalesce).await;
+            callers.push(Arc::new(Lagging(Direct { store, consistency: Consistency::Linearizable })));
+        }
+        let mut server = None;
+        if !plan.merges {
+            let started = tokio::task::spawn_blocking(move || Server::start(&["--store", &uri])).await.unwrap();
+            let mut client = Client::connect(&started.url).await;
+            client.hold_nothing().await;
+            callers[1] = Arc::new(Remote { client, consistency: v1::Consistency::Linearizable, deadline: None });
+            server = Some(started);
+        }
+        Self { set, name, plan, server, callers }
+    }
+
+    /// How the database is before a blow. Groups have a history from their beginning.
+    async fn begin(&self) -> Load {
+        let primary = self.set.primary().await;
+        if self.plan.merges {
+            primary.database(&self.name).await.drop().await.unwrap();
+            prepare(&self.set, &self.name).await;
+        }
+        let before = State::read(&primary.database(&self.name).await).await;
+        match before.users.is_empty() {
+            true => Load::start(self.plan, &self.callers).await,
+            false => Load::resume(self.plan, &self.callers, before),
+        }
     }
 
     /// One blow under load, and what comes of it.
     async fn survive(&self, blow: Blow) -> Count {
-        let plan = Plan { creates: false, ..Plan::default() };
-        let before = State::read(&self.set.primary().await.database(&self.name).await).await;
-        let load = match before.users.is_empty() {
-            true => Load::start(plan, &self.callers).await,
-            false => Load::resume(plan, &self.callers, before),
-        };
+        let load = self.begin().await;
         load.until_answered(SOME, Instant::now()).await;
         let since = Instant::now();
         blow.strike(&self.set, &load).await;
@@ -115,6 +148,7 @@ impl Stage {
             ledger.count(),
             ledger.reasons()
         ));
+        ledger.may_be_stale(blow.stale());
         ledger.check(&before, &after);
         let (most, longest) = (Options::default().timeout, longest_read.max(longest_write));
         assert!(reads.max(writes) < PATIENCE, "nothing was answered for {reads:?} and {writes:?}");
@@ -123,30 +157,46 @@ impl Stage {
     }
 }
 
-async fn survive_all(time: Option<Duration>) {
-    let stage = Stage::new().await;
-    let (since, mut count, mut blows) = (Instant::now(), Count::default(), 0);
+async fn survive_all(plan: Plan, blows: &[Blow], time: Option<Duration>) {
+    let stage = Stage::new(plan).await;
+    let (since, mut count, mut struck) = (Instant::now(), Count::default(), 0);
     loop {
-        for blow in [Blow::Kill, Blow::Freeze(FROZEN), Blow::StepDown, Blow::Hang] {
-            count += stage.survive(blow).await;
-            blows += 1;
+        for blow in blows {
+            count += stage.survive(*blow).await;
+            struck += 1;
         }
         if time.is_none_or(|time| since.elapsed() > time) {
             break;
         }
     }
-    tell(&format!("failover: {blows} blows to the primary of three under {count}; everything was as it was told"));
-    stage.server.signal("TERM");
-    assert!(stage.server.wait().success());
+    let what = if plan.merges { "failover under merges" } else { "failover" };
+    tell(&format!("{what}: {struck} blows to the primary of three under {count}; everything was as it was told"));
+    if let Some(server) = stage.server {
+        server.signal("TERM");
+        assert!(server.wait().success());
+    }
 }
+
+const ALL: [Blow; 4] = [Blow::Kill, Blow::Freeze(FROZEN), Blow::StepDown, Blow::Hang];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_set_without_its_primary_loses_nothing() {
-    survive_all(None).await;
+    survive_all(PLAIN, &ALL, None).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
 async fn long_failover() {
-    survive_all(Some(long())).await;
+    survive_all(PLAIN, &ALL, Some(long())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn merges_survive_the_loss_of_a_primary() {
+    survive_all(MERGES, &ALL[..3], None).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn long_failover_of_merges() {
+    survive_all(MERGES, &ALL, Some(long())).await;
 }

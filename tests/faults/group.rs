@@ -2,10 +2,11 @@
 //! have told their callers. Each group of a few users and names has a history of its own, and a short one.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::audit::State;
 use super::caller::{Call, Names, Told};
-use super::ledger::Entry;
+use super::ledger::{Entry, History};
 use crate::linear::{Event, Model, check};
 
 /// The users with the numbers `n * USERS ..` and the names with the numbers `n * NAMES ..`.
@@ -158,16 +159,16 @@ fn group_of(call: &Call) -> usize {
 }
 
 /// Fails unless each group's calls could have come one after the other: from users without names to what is there now.
-pub fn check_all(entries: &[Entry], now: u64, before: &State, after: &State) {
+pub fn check_all(entries: &[Entry], lag: Duration, now: u64, before: &State, after: &State) {
     assert!(before.owners.is_empty() && before.merged.is_empty(), "{before:?}");
     for group in 0..after.users.len().div_ceil(Group::USERS) {
-        let of = |entry: &&Entry| group_of(&entry.call) == group && !matches!(entry.told, Told::Failed(_));
-        let event = |entry: &Entry| {
+        let of = |entry: &Entry| group_of(&entry.call) == group && !matches!(entry.told, Told::Failed(_));
+        let event = |entry: &Entry, start: u64| {
             let end = if matches!(entry.told, Told::Unknown(_)) { None } else { Some(entry.end) };
             let call = GroupCall::Told(entry.call.clone(), entry.told.clone(), entry.start);
-            Event { call, start: entry.start, end }
+            Some(Event { call, start, end })
         };
-        let mut events: Vec<_> = entries.iter().filter(of).map(event).collect();
+        let mut events: Vec<_> = History::of(entries, lag, of).flat_map(event);
         let part = |map: &BTreeMap<usize, usize>, size: usize| {
             map.iter().filter(|(key, _)| **key / size == group).map(|(key, value)| (*key, *value)).collect()
         };

@@ -23,6 +23,8 @@ pub struct Entry {
     /// When it was answered, and after how long; where it was repeated, how long the longest of these took.
     pub at: Instant,
     pub took: Duration,
+    /// Whether the answer may be older than the call.
+    may_lag: bool,
 }
 
 /// The moment at which a call is sent.
@@ -30,9 +32,15 @@ pub struct Start {
     clock: u64,
     sent: Instant,
     longest: Duration,
+    may_lag: bool,
 }
 
 impl Start {
+    /// The same call, whose answer may be older than the call or not.
+    pub fn that_may_lag(self, may_lag: bool) -> Self {
+        Self { may_lag, ..self }
+    }
+
     /// The call was answered, and is repeated.
     pub fn repeat(&mut self) {
         self.longest = self.longest();
@@ -48,6 +56,8 @@ impl Start {
 pub struct Ledger {
     clock: AtomicU64,
     entries: Mutex<Vec<Entry>>,
+    /// How long after an acknowledgement a look-up that may lag can still answer what was before.
+    lag: Mutex<Duration>,
 }
 
 /// How many calls there were, and how they ended.
@@ -83,25 +93,24 @@ impl std::fmt::Display for Count {
 
 impl Ledger {
     pub fn start(&self) -> Start {
-        Start { clock: self.clock.fetch_add(1, SeqCst), sent: Instant::now(), longest: Duration::ZERO }
+        let clock = self.clock.fetch_add(1, SeqCst);
+        Start { clock, sent: Instant::now(), longest: Duration::ZERO, may_lag: false }
     }
 
     pub fn add(&self, call: &Call, told: Told, start: &Start) {
         let end = self.clock.fetch_add(1, SeqCst);
-        let (start, at, took) = (start.clock, Instant::now(), start.longest());
-        self.entries.lock().unwrap().push(Entry { call: call.clone(), told, start, end, at, took });
+        let (start, at, took, may_lag) = (start.clock, Instant::now(), start.longest(), start.may_lag);
+        self.entries.lock().unwrap().push(Entry { call: call.clone(), told, start, end, at, took, may_lag });
     }
 
-    /// How many calls have ended.
-    pub fn len(&self) -> usize {
-        self.entries.lock().unwrap().len()
+    /// Says how long look-ups that may lag can be stale.
+    pub fn may_be_stale(&self, lag: Duration) {
+        *self.lag.lock().unwrap() = lag;
     }
 
-    /// How many look-ups (or mutations) were answered since an instant.
-    pub fn answered(&self, reads: bool, since: Instant) -> usize {
-        let entries = self.entries.lock().unwrap();
-        let answered = |entry: &&Entry| entry.call.is_read() == reads && entry.told.is_answer() && entry.at >= since;
-        entries.iter().filter(answered).count()
+    /// How many calls since `since` fit.
+    pub fn count_since(&self, since: Instant, fits: impl Fn(&Entry) -> bool) -> usize {
+        self.entries.lock().unwrap().iter().filter(|entry| entry.at >= since && fits(entry)).count()
     }
 
     pub fn count(&self) -> Count {
@@ -152,13 +161,14 @@ impl Ledger {
     /// now.
     pub fn check(&self, before: &State, after: &State) {
         let (users, entries) = (self.users(), self.entries.lock().unwrap());
-        let now = self.clock.load(SeqCst);
+        let (now, lag) = (self.clock.load(SeqCst), *self.lag.lock().unwrap());
         if entries.iter().any(|entry| matches!(entry.call, Call::Merge(..))) {
-            return group::check_all(&entries, now, before, after);
+            return group::check_all(&entries, lag, now, before, after);
         }
         let last = now..now + 1;
         for name in 0..64 {
-            let mut events: Vec<_> = entries.iter().flat_map(|entry| name_events(entry, name)).collect();
+            let history = History::of(&entries, lag, |entry| !name_events(entry, entry.start, name).is_empty());
+            let mut events: Vec<_> = history.flat_map(|entry, start| name_events(entry, start, name));
             let owner = |state: &State| state.owners.get(&name).copied();
             events.push(Event { call: NameCall::Is(owner(after)), start: last.start, end: Some(last.end) });
             let outcome = check::<Name>(owner(before), events);
@@ -166,12 +176,42 @@ impl Ledger {
         }
         assert!(after.users.keys().all(|user| users.contains(user) || before.users.contains_key(user)), "strangers");
         for user in users {
-            let mut events: Vec<_> = entries.iter().filter_map(|entry| user_event(entry, user)).collect();
+            let history = History::of(&entries, lag, |entry| user_event(entry, entry.start, user).is_some());
+            let mut events: Vec<_> = history.flat_map(|entry, start| user_event(entry, start, user));
             let call = UserCall::Is(after.users.get(&user).copied());
             events.push(Event { call, start: last.start, end: Some(last.end) });
             let outcome = check::<User>(before.users.get(&user).copied(), events);
             outcome.unwrap_or_else(|why| panic!("user {user} has an impossible history: {why}"));
         }
+    }
+}
+
+/// The calls that say something of one thing.
+pub struct History<'e> {
+    entries: Vec<&'e Entry>,
+    lag: Duration,
+}
+
+impl<'e> History<'e> {
+    pub fn of(entries: &'e [Entry], lag: Duration, is_part: impl Fn(&Entry) -> bool) -> Self {
+        Self { entries: entries.iter().filter(|entry| is_part(entry)).collect(), lag }
+    }
+
+    /// What the calls say, each with the moment from which on it may have happened.
+    pub fn flat_map<T, I: IntoIterator<Item = T>>(&self, say: impl Fn(&'e Entry, u64) -> I) -> Vec<T> {
+        self.entries.iter().flat_map(|entry| say(entry, self.start(entry))).collect()
+    }
+
+    /// A look-up that may lag sees at least what was acknowledged early enough before it.
+    fn start(&self, entry: &Entry) -> u64 {
+        if !entry.may_lag {
+            return entry.start;
+        }
+        let sent = entry.at - entry.took;
+        let was_done = |other: &&&Entry| {
+            matches!(other.told, Told::Done(_)) && other.end < entry.start && other.at + self.lag <= sent
+        };
+        self.entries.iter().filter(was_done).map(|other| other.end).max().unwrap_or_default()
     }
 }
 
@@ -210,7 +250,7 @@ impl Model for Name {
 }
 
 /// What a call says of a name.
-fn name_events(entry: &Entry, name: usize) -> Vec<Event<NameCall>> {
+fn name_events(entry: &Entry, start: u64, name: usize) -> Vec<Event<NameCall>> {
     use NameCall::{Is, Lacks, Release, Take};
     let end = if matches!(entry.told, Told::Unknown(_)) { None } else { Some(entry.end) };
     let said: Vec<(usize, NameCall)> = match (&entry.call, &entry.told) {
@@ -234,7 +274,7 @@ fn name_events(entry: &Entry, name: usize) -> Vec<Event<NameCall>> {
         other => panic!("no answer to this call: {other:?}"),
     };
     let here = said.into_iter().filter(|(of, _)| *of == name);
-    here.map(|(_, call)| Event { call, start: entry.start, end }).collect()
+    here.map(|(_, call)| Event { call, start, end }).collect()
 }
 
 /// What one user lists, if there is such a user.
@@ -292,7 +332,7 @@ fn user_of(call: &Call) -> Option<usize> {
 }
 
 /// What a call says of a user.
-fn user_event(entry: &Entry, user: usize) -> Option<Event<UserCall>> {
+fn user_event(entry: &Entry, start: u64, user: usize) -> Option<Event<UserCall>> {
     use UserCall::{Did, Has, Is};
     let end = if matches!(entry.told, Told::Unknown(_)) { None } else { Some(entry.end) };
     let of = match entry.told {
@@ -314,5 +354,5 @@ fn user_event(entry: &Entry, user: usize) -> Option<Event<UserCall>> {
         (Call::Create(..), Told::Taken(..)) => Is(None),
         other => panic!("no answer to this call: {other:?}"),
     };
-    Some(Event { call, start: entry.start, end })
+    Some(Event { call, start, end })
 }

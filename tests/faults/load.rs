@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::audit::State;
 use super::caller::{Call, Caller, Told};
 use super::group::Group;
-use super::ledger::Ledger;
+use super::ledger::{Entry, Ledger};
 use super::place::PATIENCE;
 
 /// What callers do.
@@ -32,17 +32,21 @@ pub struct Plan {
     pub pause: Duration,
 }
 
+impl Plan {
+    pub const DEFAULT: Self = Self {
+        callers: 12,
+        names: 24,
+        users: 8,
+        gets: false,
+        creates: true,
+        merges: false,
+        pause: Duration::from_millis(5),
+    };
+}
+
 impl Default for Plan {
     fn default() -> Self {
-        Self {
-            callers: 12,
-            names: 24,
-            users: 8,
-            gets: false,
-            creates: true,
-            merges: false,
-            pause: Duration::from_millis(5),
-        }
+        Self::DEFAULT
     }
 }
 
@@ -104,26 +108,25 @@ impl Load {
     pub async fn go_on(&self, length: Length) {
         match length {
             Length::Time(time) => sleep(time).await,
-            Length::Calls(calls) => {
-                let before = self.ledger.len();
-                self.until("calls are made", || self.ledger.len() >= before + calls).await;
-            }
+            Length::Calls(calls) => self.until_some(calls, Instant::now(), |_| true).await,
         }
     }
 
     /// Waits until so many look-ups and so many mutations were answered that ended after an instant.
     pub async fn until_answered(&self, calls: usize, since: Instant) {
         for reads in [true, false] {
-            self.until("calls are answered", || self.ledger.answered(reads, since) >= calls).await;
+            let is_answered = |entry: &Entry| entry.call.is_read() == reads && entry.told.is_answer();
+            self.until_some(calls, since, is_answered).await;
         }
     }
 
-    async fn until(&self, what: &str, is_so: impl Fn() -> bool) {
-        let since = Instant::now();
-        while !is_so() {
+    /// Waits until so many calls that ended after an instant fit.
+    pub async fn until_some(&self, calls: usize, since: Instant, fits: impl Fn(&Entry) -> bool) {
+        let begun = Instant::now();
+        while self.ledger.count_since(since, &fits) < calls {
             assert!(
-                since.elapsed() < 2 * PATIENCE,
-                "hardly any {what}: {}; {:?}",
+                begun.elapsed() < 2 * PATIENCE,
+                "hardly any calls fit: {}; {:?}",
                 self.ledger.count(),
                 self.ledger.reasons()
             );
@@ -146,7 +149,7 @@ async fn call_on(shared: Arc<Shared>, caller: Arc<dyn Caller>) {
     while !shared.stop.load(Relaxed) {
         let call = shared.choose(&mut random);
         if call.is_read() || random.below(2) == 0 {
-            let start = shared.ledger.start();
+            let start = shared.ledger.start().that_may_lag(caller.may_lag(&call));
             let told = caller.call(&call, None).await;
             shared.learn(&call, &told);
             shared.ledger.add(&call, told, &start);

@@ -13,7 +13,8 @@ use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::mongo::{Mongo, Options};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
-use crate::servers::{Layout, Process, ReplicaSet, Sharded, make};
+use super::caller::key;
+use crate::servers::{Hashed, Layout, Process, ReplicaSet, Sharded, make};
 use crate::users;
 
 /// For how long servers keep a transaction whose client is gone. MongoDB's own choice is a minute.
@@ -118,12 +119,27 @@ pub async fn prepare_sharded(cluster: &Sharded, name: &str) {
 }
 
 /// Where a collection is cut.
-fn points(collection: &str) -> [Bson; 2] {
+pub fn points(collection: &str) -> [Bson; 2] {
     let uuid = |bytes: [u8; 16]| Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: bytes.to_vec() });
     match collection {
         "users" => [2, 5].map(|n| uuid(*users::id(n).as_bytes())),
         _ => [0x55, 0xaa].map(|byte| uuid([byte; 16])),
     }
+}
+
+/// The number of the shard that has a user, where [`points`] cut the users.
+pub fn shard_of_user(user: usize) -> usize {
+    [2, 5].iter().filter(|point| user >= **point).count()
+}
+
+/// The numbers of the shards that have the claims of the first names.
+pub async fn shards_of_names(cluster: &Sharded, store: &str, names: usize) -> Vec<usize> {
+    let hashes = Hashed::read(cluster, &format!("{store}.identities")).await;
+    let shard = |name| {
+        let owner = hashes.owner(key(name).as_str());
+        cluster.shards.iter().position(|shard| shard.name == owner).unwrap()
+    };
+    (0..names).map(shard).collect()
 }
 
 /// Opens the store at `uri`.

@@ -71,6 +71,10 @@ impl Store for Coalesced {
         Ok(self.users.look_up(tenant, ids).await?.found)
     }
 
+    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+        self.inner.get_snapshot(tenant, ids).await
+    }
+
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
         self.inner.claims(keys).await
     }

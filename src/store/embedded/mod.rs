@@ -183,6 +183,10 @@ impl Store for Embedded {
         self.read(ids, |snapshot, id| snapshot.get(tenant, *id), |user| user.as_bytes().len()).await
     }
 
+    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+        self.get(tenant, ids).await
+    }
+
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
         let claims = self.read(keys, |snapshot, key| snapshot.claim(key), |_| 0).await?;
         claims.into_iter().map(|claim| Ok(claim?)).collect()

@@ -13,6 +13,7 @@ mod freshness;
 mod gate;
 mod heartbeat;
 mod init;
+mod moment;
 mod outliving;
 mod pauses;
 mod presence;
@@ -239,6 +240,11 @@ impl Store for Mongo {
     async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
         let (tenant, ids) = (tenant.clone(), ids.to_vec());
         self.run(|collections| async move { collections.get(&tenant, &ids).await }).await
+    }
+
+    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+        let (tenant, ids) = (tenant.clone(), ids.to_vec());
+        self.run(|collections| async move { collections.get_snapshot(&tenant, &ids).await }).await
     }
 
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {

@@ -8,16 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use futures_util::{StreamExt, stream};
 use mongodb::bson::{Bson, RawDocument};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
-use tokio::time::Instant;
 
 use super::Collections;
-use super::commit::confirm;
 use super::error::Fault;
 use super::find::{Finds, documents};
-use super::freshness::{Freshness, Key};
-use super::pauses::Pauses;
+use super::freshness::Key;
+use super::moment::Moment;
 use super::schema::{StoredUser, id_of, id_value, key_of, read_claim};
-use super::transaction::Transaction;
 use crate::directory::{ANSWER_BYTES, Consistency, Found, ItemError, ItemResult, Resolved, Tenant, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -105,8 +102,19 @@ impl Collections {
     pub async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Fault> {
         let mut plain = self.plain(Consistency::Latest);
         let (users, _) = self.users(ids.iter().copied().map(Some), &mut plain).await?;
-        let is_own = |user: &WireUser| user.tenant() == tenant.as_str().as_bytes();
-        Ok(users.into_iter().map(|user| Ok(user?.filter(is_own))).collect())
+        Ok(of_tenant(tenant, users))
+    }
+
+    /// The same users at one moment on all shards, which is not before the call.
+    pub async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Fault> {
+        let mut moment = Moment::new(self);
+        loop {
+            let mut transaction = moment.begin().await?;
+            let users = self.users(ids.iter().copied().map(Some), &mut Finds::Snapshot(&mut transaction)).await;
+            if let Some((users, _)) = moment.end(transaction, users).await? {
+                return Ok(of_tenant(tenant, users));
+            }
+        }
     }
 
     fn plain(&self, consistency: Consistency) -> Finds<'static, 'static> {
@@ -120,37 +128,12 @@ impl Collections {
 
     /// What claims and users say of `keys` at one moment on all shards, which is not before the call.
     async fn one_moment(&self, keys: &[IdentityKey]) -> Result<(Vec<Pair>, u32), Fault> {
-        let deadline = Instant::now() + self.timeout;
-        let (mut pauses, mut freshness) = (Pauses::of_transaction(deadline), Freshness::default());
-        let mut reads = 0;
+        let mut moment = Moment::new(self);
         loop {
-            match self.look(keys, &mut freshness, deadline).await {
-                Ok((Some(pairs), more)) => return Ok((pairs, reads + more)),
-                Ok((None, more)) if Instant::now() < deadline => reads += more,
-                Ok((None, _)) => return Err(Fault::Late),
-                Err(fault) if fault.is_transient() && pauses.wait().await => {}
-                Err(fault) => return Err(fault),
-            }
-        }
-    }
-
-    /// Reads at one moment. None where that may be before the call.
-    async fn look(
-        &self,
-        keys: &[IdentityKey],
-        freshness: &mut Freshness,
-        deadline: Instant,
-    ) -> Result<(Option<Vec<Pair>>, u32), Fault> {
-        let mut transaction = Transaction::begin(self, freshness).await?;
-        let pairs = self.pairs(keys, &mut Finds::Snapshot(&mut transaction)).await;
-        let is_fresh = transaction.is_fresh(freshness, |_| false);
-        transaction.teach(freshness);
-        match pairs {
-            // A snapshot may be ahead of what a majority has: the commit waits for it.
-            Ok((pairs, reads)) if is_fresh => confirm(transaction, deadline).await.map(|()| (Some(pairs), reads)),
-            outcome => {
-                transaction.abort().await;
-                outcome.map(|(_, reads)| (None, reads))
+            let mut transaction = moment.begin().await?;
+            let pairs = self.pairs(keys, &mut Finds::Snapshot(&mut transaction)).await;
+            if let Some(found) = moment.end(transaction, pairs).await? {
+                return Ok(found);
             }
         }
     }
@@ -247,6 +230,12 @@ impl Collections {
             most = most.min((ANSWER_BYTES - bytes) / mean + 1);
         }
     }
+}
+
+/// Those of the users that are of a tenant.
+fn of_tenant(tenant: &Tenant, users: Vec<ItemResult<WireUser>>) -> Vec<ItemResult<WireUser>> {
+    let is_own = |user: &WireUser| user.tenant() == tenant.as_str().as_bytes();
+    users.into_iter().map(|user| Ok(user?.filter(is_own))).collect()
 }
 
 /// The first of these ids, at most `most`, none of which was found yet.

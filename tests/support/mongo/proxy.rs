@@ -1,5 +1,6 @@
-//! A network between a client and a server that can be made bad: slow, with lost messages, cut for a while; or caught at
-//! the n-th message of one kind, so that a test can end the server between any two statements, or lose an answer.
+//! A network between a client and a server that can be made bad: slow, with lost messages, cut for a while or for some of
+//! those who use it; or caught at the n-th message of one kind, so that a test can end the server between any two
+//! statements, or lose an answer.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -52,6 +53,20 @@ pub enum Side {
     Reply,
 }
 
+/// Who uses a connection, as far as its messages tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Whether it is a server of MongoDB.
+    pub is_server: bool,
+    /// The name of the application, empty where there is none.
+    pub application: String,
+    /// The member of the set that sends heartbeats over it, by its host; empty where none does.
+    pub member: String,
+}
+
+/// Which connections are carried.
+type Filter = Option<Arc<dyn Fn(&Origin) -> bool + Send + Sync>>;
+
 /// A proxy to one server. It serves until it is dropped.
 pub struct Proxy {
     address: SocketAddr,
@@ -63,6 +78,7 @@ struct Shared {
     server: SocketAddr,
     weather: Mutex<Weather>,
     line: watch::Sender<Line>,
+    filter: watch::Sender<Filter>,
     traps: Mutex<Vec<Set>>,
 }
 
@@ -102,7 +118,7 @@ impl Proxy {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
             let (weather, line, traps) = (Mutex::default(), watch::Sender::new(Line::Up), Mutex::default());
-            let shared = Arc::new(Shared { server, weather, line, traps });
+            let shared = Arc::new(Shared { server, weather, line, filter: watch::Sender::new(None), traps });
             let tasks = vec![tokio::spawn(accept(shared.clone(), listener)), tokio::spawn(cut(shared.clone()))];
             Self { address, shared, tasks }
         })
@@ -125,6 +141,16 @@ impl Proxy {
     /// Changes the state of all connections.
     pub fn set_line(&self, line: Line) {
         self.shared.line.send_replace(line);
+    }
+
+    /// Carries only the connections of some, and closes all others.
+    pub fn carry_only(&self, filter: impl Fn(&Origin) -> bool + Send + Sync + 'static) {
+        self.shared.filter.send_replace(Some(Arc::new(filter)));
+    }
+
+    /// Carries all connections again.
+    pub fn carry_all(&self) {
+        self.shared.filter.send_replace(None);
     }
 
     /// Waits for a message: the `nth`, from 1, from now on, of this side of commands with this name. Later messages of its
@@ -177,6 +203,13 @@ async fn cut(shared: Arc<Shared>) {
     }
 }
 
+/// What is known of one connection.
+#[derive(Default)]
+struct Connection {
+    commands: Commands,
+    origin: Mutex<Origin>,
+}
+
 /// The commands under way on one connection, by the ids of their messages.
 type Commands = Mutex<HashMap<i32, Command>>;
 
@@ -192,11 +225,23 @@ impl Shared {
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
         let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
-        let commands = Commands::default();
+        let connection = Connection::default();
         tokio::select! {
-            ended = self.carry(Side::Request, from_client, to_server, &commands) => ended,
-            ended = self.carry(Side::Reply, from_server, to_client, &commands) => ended,
+            ended = self.carry(Side::Request, from_client, to_server, &connection) => ended,
+            ended = self.carry(Side::Reply, from_server, to_client, &connection) => ended,
+            () = self.filtered_out(&connection) => Ok(()),
         }
+    }
+
+    /// Waits until a connection is no longer to be carried.
+    async fn filtered_out(&self, connection: &Connection) {
+        let mut filter = self.filter.subscribe();
+        while self.carries(connection) && filter.changed().await.is_ok() {}
+    }
+
+    fn carries(&self, connection: &Connection) -> bool {
+        let filter = self.filter.borrow().clone();
+        filter.is_none_or(|filter| filter(&connection.origin.lock().unwrap()))
     }
 
     /// Carries messages one way until a side closes the connection, or the network does.
@@ -205,11 +250,17 @@ impl Shared {
         side: Side,
         from: OwnedReadHalf,
         mut to: OwnedWriteHalf,
-        commands: &Commands,
+        connection: &Connection,
     ) -> io::Result<()> {
         let mut from = BufReader::new(from);
         let mut line = self.line.subscribe();
         while let Some(message) = Message::read(&mut from).await? {
+            if side == Side::Request {
+                connection.origin.lock().unwrap().learn(&message);
+                if !self.carries(connection) {
+                    return Ok(());
+                }
+            }
             let weather = *self.weather.lock().unwrap();
             if weather.latency > Duration::ZERO {
                 sleep(weather.latency.mul_f64(random())).await;
@@ -217,7 +268,7 @@ impl Shared {
             if random() < weather.loss {
                 return Ok(());
             }
-            if let Some(trap) = self.caught(side, &message, commands) {
+            if let Some(trap) = self.caught(side, &message, &connection.commands) {
                 let _ = trap.caught.send(());
                 if trap.verdict.await.is_err() {
                     return Ok(());
@@ -245,6 +296,23 @@ impl Shared {
         meant.for_each(|trap| trap.left -= 1);
         let closed = traps.iter().position(|trap| trap.left == 0)?;
         Some(traps.remove(closed))
+    }
+}
+
+impl Origin {
+    /// Takes from a request what it tells: a greeting names the application, a heartbeat its member.
+    fn learn(&mut self, message: &Message) {
+        let Ok(body) = message.greeting_or_body() else { return };
+        self.is_server |= matches!(body.get("internalClient"), Ok(Some(_)));
+        let application = body.get_document("client").and_then(|client| client.get_document("application"));
+        if let Ok(name) = application.and_then(|application| application.get_str("name")) {
+            self.application = name.to_owned();
+        }
+        if body.get("replSetHeartbeat").is_ok_and(|command| command.is_some())
+            && let Ok(from) = body.get_str("from")
+        {
+            self.member = from.to_owned();
+        }
     }
 }
 

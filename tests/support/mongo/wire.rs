@@ -89,6 +89,18 @@ impl Message {
         document(&self.0[range])
     }
 
+    /// The document of a command, or that of an old query, in which drivers greet a server.
+    pub fn greeting_or_body(&self) -> io::Result<&RawDocument> {
+        if self.kind() != QUERY {
+            return self.body();
+        }
+        let rest = self.0.get(HEAD + 4..).ok_or_else(malformed)?;
+        let name = rest.iter().position(|byte| *byte == 0).ok_or_else(malformed)?;
+        let start = HEAD + 4 + name + 1 + 8;
+        let length = i32_at(&self.0, start).and_then(|length| usize::try_from(length).ok()).ok_or_else(malformed)?;
+        document(self.0.get(start..start + length).ok_or_else(malformed)?)
+    }
+
     /// The sequences of documents beside it, each with its name.
     pub fn sequences(&self) -> io::Result<Vec<(&str, Vec<&RawDocument>)>> {
         let sequence = |range: Range<usize>| {

@@ -1,0 +1,132 @@
+//! Users on several shards of a cluster: histories of merges, and what shows while one shard has carried out a commit and
+//! another has not.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mongodb::bson::{Bson, doc};
+use polynym::directory::Consistency;
+use polynym::store::mongo::Options;
+use tokio::time::sleep;
+
+use super::audit::{State, no_transaction};
+use super::caller::{Call, Caller, Direct, Lagging, Told};
+use super::group::Group;
+use super::ledger::Count;
+use super::load::{Load, Plan};
+use super::place::{LIFETIME, cluster, fresh, long, open, points, prepare_sharded, tell};
+use crate::servers::Process;
+
+/// Five groups, each with the callers of three. The first two have users on two shards.
+const MERGES: Plan = Plan {
+    callers: 15,
+    names: 5 * Group::NAMES,
+    users: 5 * Group::USERS,
+    gets: true,
+    creates: false,
+    merges: true,
+    pause: Duration::from_millis(2),
+};
+
+/// How long a shard is kept from carrying out a commit: for less than a transaction may wait for that.
+const HELD: Duration = Duration::from_millis(LIFETIME.as_millis() as u64 / 2);
+
+/// Merges and their undoing over three shards, until so many calls were made. Linearizable look-ups fit between the
+/// mutations and each other; the others show at least what was acknowledged.
+async fn merge_on_a_cluster(calls: usize, coalesce: bool) -> Count {
+    let (cluster, _turn) = cluster().await;
+    let name = fresh();
+    prepare_sharded(cluster, &name).await;
+    let mut to: Vec<Arc<dyn Caller>> = Vec::new();
+    for consistency in [Consistency::Linearizable, Consistency::Linearizable, Consistency::Latest] {
+        let store = open(&cluster.uri(&name), Options::default(), coalesce).await;
+        to.push(Arc::new(Lagging(Direct { store, consistency })));
+    }
+    let since = Instant::now();
+    let load = Load::start(MERGES, &to).await;
+    load.until_some(calls, since, |_| true).await;
+    let (ledger, before) = load.stop().await;
+    let shards: Vec<_> = cluster.shards.iter().map(|shard| &shard.members[0]).collect();
+    no_transaction(&shards).await;
+    let database = cluster.client().await.database(&name);
+    let after = State::read(&database).await;
+    after.is_found(&*to[0]).await;
+    let count = ledger.count();
+    tell(&format!("merges on a cluster, look-ups together: {coalesce}: {count}; {:?}", ledger.reasons()));
+    ledger.check(&before, &after);
+    database.drop().await.unwrap();
+    count
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn merges_on_a_cluster_are_linearizable() {
+    merge_on_a_cluster(1_500, true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn long_merges_on_a_cluster() {
+    let (since, mut count) = (Instant::now(), Count::default());
+    while since.elapsed() < long() {
+        for coalesce in [true, false] {
+            count += merge_on_a_cluster(6_000, coalesce).await;
+        }
+    }
+    tell(&format!("merges on a cluster: {count}; every answer was right"));
+}
+
+/// Has a shard wait for [`HELD`] before it carries out the next commit.
+async fn hold_next_commit(shard: &Process) {
+    let data = doc! {
+        "failCommands": ["commitTransaction"],
+        "blockConnection": true,
+        "blockTimeMS": HELD.as_millis() as i64,
+        "failInternalCommands": true,
+    };
+    let point = doc! { "configureFailPoint": "failCommand", "mode": { "times": 1 }, "data": data };
+    shard.admin(point).await.unwrap();
+}
+
+/// The shard of the request coordinates the commit; that of the secondary carries it out first, that of the primary late.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_merge_that_one_shard_has_carried_out_shows_as_a_whole() {
+    let (cluster, _turn) = cluster().await;
+    let name = fresh();
+    prepare_sharded(cluster, &name).await;
+    for start in [vec![Bson::MinKey], points("requests").to_vec()].concat() {
+        cluster.move_chunk(&format!("{name}.requests"), start, "shard2").await.unwrap();
+    }
+    let store = open(&cluster.uri(&name), Options::default(), false).await;
+    let caller = Arc::new(Direct { store, consistency: Consistency::Latest });
+    let (secondary, primary) = (0, 3);
+    for call in [Call::Create(secondary, vec![0]), Call::Create(primary, vec![16])] {
+        assert!(matches!(caller.call(&call, None).await, Told::Done(_)));
+    }
+    hold_next_commit(&cluster.shards[1].members[0]).await;
+    let merge = tokio::spawn({
+        let caller = caller.clone();
+        async move { caller.call(&Call::Merge(primary, secondary), Some("merge")).await }
+    });
+    let (mut before, since) = (0, Instant::now());
+    loop {
+        match caller.call(&Call::Get(secondary), None).await {
+            Told::User(Some(names)) => assert!(names.has(0), "the secondary has lost its name"),
+            Told::Part(into, names) => {
+                assert_eq!(into, primary);
+                assert!(names.has(0) && names.has(16), "the secondary leads to one without its name: {names:?}");
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+        before += 1;
+        assert!(since.elapsed() < Duration::from_secs(60), "the merge does not show");
+        sleep(Duration::from_millis(5)).await;
+    }
+    let shown = since.elapsed();
+    assert!(matches!(merge.await.unwrap(), Told::Done(_)));
+    assert!(since.elapsed() >= HELD, "the commit was not held up");
+    tell(&format!("a merge showed after {shown:.1?} and {before} look-ups, as a whole"));
+    let database = cluster.client().await.database(&name);
+    State::read(&database).await;
+    database.drop().await.unwrap();
+}
