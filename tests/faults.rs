@@ -23,3 +23,4 @@ mod phases;
 mod place;
 mod routers;
 mod sharded;
+mod torn;

@@ -1,0 +1,144 @@
+//! A server goes on over a backup that is no snapshot: users of one moment and identities of another. It finds nobody by
+//! a name that claim and user do not agree on, and `store verify --mend` makes the two agree while it is served.
+
+use std::sync::Arc;
+
+use mongodb::Database;
+use mongodb::bson::{Document, doc};
+use polynym::directory::{Consistency, Error, ItemError, Store};
+use polynym::store::mongo::Options;
+
+use super::audit::{State, all};
+use super::caller::{Call, Caller, Direct, Names, key, listed, number};
+use super::load::{Load, Plan};
+use super::place::{OwnSet, fresh, open, prepare, tell};
+use crate::server::polynym;
+
+const PLAN: Plan = Plan { names: NAMES, users: 16, creates: false, ..Plan::DEFAULT };
+const NAMES: usize = 64;
+/// How many calls there are before the first moment, and as many between the two.
+const CALLS: usize = 600;
+/// A user who is in neither part of the backup.
+const STRANGER: usize = 99;
+
+/// Two moments of a store that was at work, and what has changed from one to the other.
+struct Backup {
+    set: OwnSet,
+    name: String,
+    database: Database,
+    store: Arc<dyn Store>,
+    /// The users and the identities of each moment.
+    moments: [[Vec<Document>; 2]; 2],
+}
+
+const COLLECTIONS: [&str; 2] = ["users", "identities"];
+
+impl Backup {
+    async fn new() -> Self {
+        let set = OwnSet::new().await;
+        let name = fresh();
+        let database = set.members[0].database(&name).await;
+        prepare(&set, &name).await;
+        let store = open(&set.uri(&name, ""), Options::default(), true).await;
+        let caller: Arc<dyn Caller> = Arc::new(Direct { store: store.clone(), consistency: Consistency::Latest });
+        let load = Load::start(PLAN, std::slice::from_ref(&caller)).await;
+        load.until_answered(CALLS / 2, std::time::Instant::now()).await;
+        load.stop().await;
+        let first = documents(&database).await;
+        let before = State::read(&database).await;
+        let load = Load::resume(PLAN, &[caller], before);
+        load.until_answered(CALLS / 2, std::time::Instant::now()).await;
+        load.stop().await;
+        let moments = [first, documents(&database).await];
+        Self { set, name, database, store, moments }
+    }
+
+    /// Puts the users of one moment beside the identities of another.
+    async fn restore(&self, moments: [usize; 2]) -> State {
+        for ((n, name), moment) in COLLECTIONS.iter().enumerate().zip(moments) {
+            let collection = self.database.collection::<Document>(name);
+            collection.delete_many(doc! {}).await.unwrap();
+            collection.insert_many(&self.moments[moment][n]).await.unwrap();
+        }
+        State::read_torn(&self.database).await
+    }
+
+    /// Who is found by each name: of those that claim and user agree on, the user, and of the others nobody.
+    async fn look_up(&self, torn: &State) -> usize {
+        let mut damaged = 0;
+        for name in 0..NAMES {
+            let resolved = self.store.resolve(&[key(name)], Consistency::Latest).await.unwrap();
+            let found = resolved.found.into_iter().next().unwrap();
+            let owner = torn.owners.get(&name);
+            let names = owner.and_then(|owner| torn.users.get(owner)).copied().unwrap_or_default();
+            match (found, owner) {
+                (Ok(None), None) => {}
+                (Ok(Some(found)), Some(owner)) => {
+                    let user = found.user.decode().unwrap();
+                    assert_eq!((number(user.id), listed(&user)), (*owner, names), "name {name}");
+                    assert!(names.has(name), "user {owner}, who does not list name {name}, is found by it");
+                }
+                (Err(ItemError::Internal(_)), Some(_)) if !names.has(name) => damaged += 1,
+                (found, owner) => panic!("name {name}, whose claim is of {owner:?}: {found:?}"),
+            }
+        }
+        damaged
+    }
+
+    /// A stranger asks for each name that has a claim or that nobody lists, and gets only the latter.
+    async fn link(&self, torn: &State) -> Names {
+        let mut linked = Names::default();
+        self.store.mutate(Direct::mutation(&Call::Create(STRANGER, Vec::new()), None)).await.unwrap();
+        for name in 0..NAMES {
+            let is_claimed = torn.owners.contains_key(&name);
+            if !is_claimed && torn.users.values().any(|names| names.has(name)) {
+                continue;
+            }
+            match self.store.mutate(Direct::mutation(&Call::Link(STRANGER, name), None)).await {
+                Ok(_) if !is_claimed => linked = linked.with(name),
+                Err(Error::IdentityTaken { .. } | Error::Internal(_)) if is_claimed => {}
+                Ok(_) => panic!("name {name} has two owners"),
+                Err(error) => panic!("name {name}: {error}"),
+            }
+        }
+        linked
+    }
+
+    async fn mend(&self) {
+        let uri = self.set.uri(&self.name, "");
+        for arguments in [&["verify", "--mend"][..], &["verify"]] {
+            let mut command = polynym(&["store"]);
+            command.args(arguments).args(["--store", &uri]);
+            let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+            assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+        }
+    }
+
+    async fn survive(&self, moments: [usize; 2]) {
+        let torn = self.restore(moments).await;
+        let damaged = self.look_up(&torn).await;
+        assert!(damaged > 0, "the two moments agree on all names: {torn:?}");
+        let linked = self.link(&torn).await;
+        self.mend().await;
+        let whole = State::read(&self.database).await;
+        whole.is_found(&Direct { store: self.store.clone(), consistency: Consistency::Latest }).await;
+        assert_eq!(whole.users.get(&STRANGER), Some(&linked), "what was acknowledged is not there");
+        for (user, names) in &torn.users {
+            assert_eq!(whole.users.get(user), Some(names), "user {user} has changed");
+        }
+        tell(&format!("a torn backup: {damaged} of {NAMES} names led to nobody until they were mended"));
+    }
+}
+
+async fn documents(database: &Database) -> [Vec<Document>; 2] {
+    [all(database, COLLECTIONS[0]).await, all(database, COLLECTIONS[1]).await]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_that_is_no_snapshot_makes_nothing_wrong() {
+    let backup = Backup::new().await;
+    for moments in [[0, 1], [1, 0]] {
+        backup.survive(moments).await;
+    }
+    backup.database.drop().await.unwrap();
+}
