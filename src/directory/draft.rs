@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Error, Identity, Invalid, State, Tenant, Timestamp, User, Value, Verification};
+use super::{Error, Identity, Invalid, State, Tenant, Timestamp, Unknown, User, Value, Verification};
 use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION};
 use crate::locality::LocalityId;
 
@@ -69,6 +69,7 @@ impl Draft {
             state: State::Active,
             create_time: now,
             update_time: now,
+            unknown: Unknown::default(),
         }
     }
 }
@@ -87,6 +88,7 @@ impl DraftIdentity {
             link_time: now,
             verification: self.verification.clone(),
             primary: self.primary,
+            unknown: Unknown::default(),
         }
     }
 }

@@ -117,7 +117,8 @@ impl<'v> Merger<'v> {
         };
         let merged = secondary.private.merged.clone();
         let undo = (until > mutation.time).then(|| Box::new(undo));
-        let private = Private { merged, undo, ..Private::default() };
+        let unknown = secondary.private.unknown.clone();
+        let private = Private { merged, undo, unknown, ..Private::default() };
         let gone = Record { user, private };
         let after = primary.clone();
         Self { primary, secondary, policy, after, gone, moved: Vec::new(), conflicts: Vec::new() }

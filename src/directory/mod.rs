@@ -58,7 +58,8 @@ pub use update::Update;
 pub use user::{Identity, State, User, Verification};
 pub use view::{Decision, Effects, Needs, Outcome, Report, View};
 pub use wire::{
-    Found, WireError, WireUser, identifier_message, identity_message, tenant_message, user_message, value_message,
+    Found, Unknown, WireError, WireUser, identifier_message, identity_message, tenant_message, user_message,
+    value_message,
 };
 pub use write::{Call, DISPLACED, RawIdentity};
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Claim, Identity, NotRestored, Policies, State, Timestamp, User, Value, WireError, WireUser, wire};
+use super::{
+    Claim, Identity, NotRestored, Policies, State, Timestamp, Unknown, User, Value, WireError, WireUser, wire,
+};
 use crate::identifier::{Guard, Identifier, IdentityKey, Rules};
 use crate::locality::LocalityId;
 
@@ -30,6 +32,8 @@ pub struct Private {
     pub undo: Option<Box<Undo>>,
     /// Of a user that came out of a merge: what it did not get back.
     pub not_restored: Vec<NotRestored>,
+    /// Fields that a newer program added.
+    pub unknown: Unknown,
 }
 
 /// A handle with its guard.

@@ -3,7 +3,9 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::view::Stop;
-use super::{Effects, Error, Mutation, Policies, PolicyUpdate, Report, Tenant, Timestamp, View, WireError, wire};
+use super::{
+    Effects, Error, Mutation, Policies, PolicyUpdate, Report, Tenant, Timestamp, Unknown, View, WireError, wire,
+};
 use crate::locality::LocalityId;
 
 /// What is kept of a tenant.
@@ -17,6 +19,8 @@ pub struct TenantRecord {
     pub create_time: Timestamp,
     /// When its policies last changed.
     pub update_time: Timestamp,
+    /// Fields that a newer program added, to the tenant and to its policies.
+    pub unknown: [Unknown; 2],
 }
 
 impl TenantRecord {
@@ -47,7 +51,13 @@ pub fn set(mutation: &Mutation, view: &View, update: &PolicyUpdate) -> Result<Ef
     }
     let now = mutation.time;
     let name = mutation.tenant.clone();
-    let new = || TenantRecord { name, policies: Policies::default(), create_time: now, update_time: now };
+    let new = || TenantRecord {
+        name,
+        policies: Policies::default(),
+        create_time: now,
+        update_time: now,
+        unknown: Default::default(),
+    };
     let mut after = before.cloned().unwrap_or_else(new);
     update.apply(&mut after.policies);
     if let Some(before) = before.filter(|before| before.policies != after.policies) {

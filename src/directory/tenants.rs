@@ -119,7 +119,8 @@ mod tests {
     fn record(undo_window: u64) -> TenantRecord {
         let policies = Policies { undo_window: Duration::from_secs(undo_window), ..Policies::default() };
         let time = Timestamp::from_millis(0);
-        TenantRecord { name: Tenant::DEFAULT, policies, create_time: time, update_time: time }
+        let unknown = Default::default();
+        TenantRecord { name: Tenant::DEFAULT, policies, create_time: time, update_time: time, unknown }
     }
 
     /// What a caller at `now` gets, whose read, if it makes one, returns `told`; and whether it made one.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::{Tenant, Timestamp, Value};
+use super::{Tenant, Timestamp, Unknown, Value};
 use crate::identifier::{Identifier, IdentityKey, Kind};
 use crate::locality::LocalityId;
 
@@ -27,6 +27,8 @@ pub struct User {
     pub create_time: Timestamp,
     /// When anything here last changed.
     pub update_time: Timestamp,
+    /// Fields that a newer program added.
+    pub unknown: Unknown,
 }
 
 /// Where a user stands in its life.
@@ -66,6 +68,8 @@ pub struct Identity {
     pub verification: Option<Verification>,
     /// Whether it is the first choice among the user's identities of its kind.
     pub primary: bool,
+    /// Fields that a newer program added.
+    pub unknown: Unknown,
 }
 
 /// That an identity was verified.

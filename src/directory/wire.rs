@@ -14,10 +14,12 @@ mod decode;
 mod encode;
 mod private;
 mod tenant;
+mod unknown;
 
 pub use encode::{identifier_message, identity_message, user_message, value_message};
 pub use private::{decode_private, encode_private};
 pub use tenant::{decode_tenant, encode_tenant, tenant_message};
+pub use unknown::Unknown;
 
 /// An encoded `polynym.v1.User`.
 #[derive(Clone, PartialEq, Eq)]
@@ -53,7 +55,7 @@ impl Found {
 impl WireUser {
     /// Encodes a user.
     pub fn of(user: &User) -> Self {
-        Self(user_message(user).encode_to_vec().into())
+        Self(encode::encode_user(user).into())
     }
 
     /// Wraps what [`WireUser::of`] made and a store kept.
@@ -84,7 +86,13 @@ impl WireUser {
     /// [`WireError`] where the bytes were not made by [`WireUser::of`].
     pub fn decode(&self) -> Result<User, WireError> {
         let message = v1::User::decode(self.0.clone()).map_err(|error| WireError(error.to_string()))?;
-        decode::read_user(message)
+        let mut user = decode::read_user(message)?;
+        user.unknown = Unknown::after(v1_tag::USER_LAST, &self.0);
+        let identities = unknown::messages(v1_tag::USER_IDENTITIES, &self.0);
+        for (identity, message) in user.identities.iter_mut().zip(identities) {
+            identity.unknown = Unknown::after(v1_tag::IDENTITY_LAST, message);
+        }
+        Ok(user)
     }
 
     /// Where the user stands in its life, read without the rest. What is damaged reads as in use: it was checked when it was
@@ -133,7 +141,8 @@ impl std::fmt::Debug for WireUser {
     }
 }
 
-/// The numbers of the fields that are read without decoding the message (`proto/polynym/v1/types.proto`).
+/// The numbers of the fields that are read without decoding the message, and the last ones that
+/// this program knows (`proto/polynym/v1/types.proto`).
 mod v1_tag {
     pub const USER_ID: u32 = 1;
     pub const USER_TENANT: u32 = 2;
@@ -142,8 +151,10 @@ mod v1_tag {
     pub const USER_DELETE_TIME: u32 = 9;
     pub const USER_PURGE_TIME: u32 = 10;
     pub const USER_MERGED_INTO: u32 = 12;
+    pub const USER_LAST: u32 = 12;
     pub const IDENTITY_IDENTIFIER: u32 = 1;
     pub const IDENTITY_VERIFY_TIME: u32 = 4;
+    pub const IDENTITY_LAST: u32 = 6;
     pub const PHONE_NUMBER: u32 = 1;
     pub const SOCIAL_PROVIDER: u32 = 1;
     pub const SOCIAL_SUBJECT: u32 = 2;

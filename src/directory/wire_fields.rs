@@ -3,6 +3,8 @@
 /// A field of an encoded message.
 pub struct Field<'a> {
     pub tag: u32,
+    /// All of it, with its tag.
+    pub whole: &'a [u8],
     /// The content of a string, bytes or message field; empty for a number.
     pub bytes: &'a [u8],
     /// The value of a field that holds a number of variable length; zero for any other.
@@ -20,6 +22,7 @@ pub fn first(message: &[u8], tag: u32) -> &[u8] {
 }
 
 fn next<'a>(message: &mut &'a [u8]) -> Option<Field<'a>> {
+    let start = *message;
     let key = varint(message)?;
     let mut number = 0;
     let bytes: &[u8] = match key & 7 {
@@ -35,7 +38,8 @@ fn next<'a>(message: &mut &'a [u8]) -> Option<Field<'a>> {
         5 => take(message, 4).map(|_| &[][..])?,
         _ => return None,
     };
-    Some(Field { tag: u32::try_from(key >> 3).ok()?, bytes, number })
+    let whole = &start[..start.len() - message.len()];
+    Some(Field { tag: u32::try_from(key >> 3).ok()?, whole, bytes, number })
 }
 
 fn take<'a>(message: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::{
     Change, Claim, ClaimWrite, Decision, Draft, DraftIdentity, Error, Identity, Invalid, Limits, Mutation, Needs,
-    Record, State, Tenant, Timestamp, User, Value, Verification, View,
+    Record, State, Tenant, Timestamp, Unknown, User, Value, Verification, View,
 };
 use crate::identifier::{Identifier, RULES_VERSION, RawIdentifier};
 use crate::locality::LocalityId;
@@ -98,6 +98,7 @@ fn any_identity() -> impl Strategy<Value = Identity> {
             link_time,
             verification,
             primary,
+            unknown: Unknown::default(),
         },
     )
 }
@@ -136,7 +137,8 @@ fn any_user() -> impl Strategy<Value = User> {
         |(id, tenant, display_name, mut identities, attributes, state, (create_time, update_time))| {
             let mut seen = std::collections::HashSet::new();
             identities.retain(|identity: &Identity| seen.insert(identity.identifier.clone()));
-            User { id: id.into(), tenant, display_name, identities, attributes, state, create_time, update_time }
+            let (id, unknown) = (id.into(), Unknown::default());
+            User { id, tenant, display_name, identities, attributes, state, create_time, update_time, unknown }
         },
     )
 }

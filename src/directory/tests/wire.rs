@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use prost::Message;
 
 use super::super::size::size;
-use super::super::{Found, WireUser, user_message};
+use super::super::{Found, Policies, Record, Tenant, TenantRecord, Timestamp, Unknown, User, WireUser, user_message};
 use super::{any_identifier, any_user, user};
 use crate::identifier::IdentityKey;
 use crate::proto::v1;
@@ -73,5 +73,65 @@ fn only_the_very_identity_is_found() {
     }
     for name in none {
         assert_eq!(Found::new(wire.clone(), &user.key(&super::identifier(name))), None, "{name}");
+    }
+}
+
+/// A field with a number that no program uses.
+const ADDED: &[u8] = b"\xc2\x3e\x04kept";
+
+fn count(bytes: &[u8]) -> usize {
+    bytes.windows(ADDED.len()).filter(|part| *part == ADDED).count()
+}
+
+/// A user with a field of a newer program, and one in each of its identities.
+fn with_added(user: &User) -> WireUser {
+    let mut message = user_message(user);
+    let identities = std::mem::take(&mut message.identities);
+    let mut bytes = message.encode_to_vec();
+    for identity in identities {
+        let inner = [&identity.encode_to_vec(), ADDED].concat();
+        prost::encoding::bytes::encode(5, &inner, &mut bytes);
+    }
+    WireUser::from_stored([&bytes, ADDED].concat().into())
+}
+
+#[test]
+fn fields_of_a_newer_program_stay_with_what_they_belong_to() {
+    let user = user(&["email:joe@example.com", "handle:joe"]);
+    let mut record = Record::decode(&with_added(&user), ADDED).unwrap();
+    let (whole, private) = record.encode();
+    assert_eq!((count(whole.as_bytes()), count(&private)), (3, 1));
+    let (identity, guarded) = record.take(0);
+    assert_eq!(count(record.encode().0.as_bytes()), 2);
+    let mut other = Record::new(User { identities: Vec::new(), unknown: Unknown::default(), ..user.clone() });
+    other.give(identity, guarded);
+    assert_eq!(count(other.encode().0.as_bytes()), 1);
+    let message = v1::User::decode(whole.into_bytes()).unwrap();
+    assert_eq!(message, user_message(&user));
+}
+
+#[test]
+fn fields_of_a_newer_program_stay_with_a_tenant_and_its_policies() {
+    let name = Tenant::DEFAULT;
+    let (policies, now) = (Policies { keep_last: true, ..Policies::default() }, Timestamp::from_millis(1));
+    let tenant = TenantRecord { name, policies, create_time: now, update_time: now, unknown: Default::default() };
+    let mut bytes = tenant.encode();
+    prost::encoding::bytes::encode(2, &ADDED.to_vec(), &mut bytes);
+    bytes.extend(ADDED);
+    let mut read = TenantRecord::decode(&bytes).unwrap();
+    read.policies.keep_primary = true;
+    let again = TenantRecord::decode(&read.encode()).unwrap();
+    assert_eq!(again, read);
+    assert_eq!((again.policies.keep_last, count(&again.encode())), (true, 2));
+    assert_ne!(again.etag(), TenantRecord { unknown: Default::default(), ..again.clone() }.etag());
+}
+
+/// A field that this program knows is never kept as one of a newer program.
+#[test]
+fn the_last_fields_are_those_of_the_messages() {
+    for (message, last) in [("User", 12), ("Identity", 6), ("Tenant", 5), ("Policies", 8)] {
+        let pool = prost_reflect::DescriptorPool::decode(crate::proto::DESCRIPTORS).unwrap();
+        let message = pool.get_message_by_name(&format!("polynym.v1.{message}")).unwrap();
+        assert_eq!(message.fields().map(|field| field.number()).max(), Some(last), "{}", message.name());
     }
 }

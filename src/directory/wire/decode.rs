@@ -3,7 +3,7 @@
 use prost_types::Timestamp as ProtoTimestamp;
 
 use super::super::{Identity, State, Tenant, Timestamp, User, Value, Verification};
-use super::WireError;
+use super::{Unknown, WireError};
 use crate::identifier::{Identifier, Kind, Rules};
 use crate::locality::LocalityId;
 use crate::proto::v1::{self, attribute_value, identifier};
@@ -22,6 +22,7 @@ pub fn read_user(message: v1::User) -> Result<User, WireError> {
         state,
         create_time: read_time(message.create_time),
         update_time: read_time(message.update_time),
+        unknown: Unknown::default(),
     })
 }
 
@@ -56,6 +57,7 @@ fn read_identity(message: v1::Identity) -> Result<Identity, WireError> {
         link_time: read_time(message.link_time),
         verification,
         primary: message.primary,
+        unknown: Unknown::default(),
     })
 }
 

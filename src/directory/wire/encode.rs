@@ -1,10 +1,31 @@
 //! From users to the API's messages.
 
+use prost::Message;
 use prost_types::Timestamp as ProtoTimestamp;
 
 use super::super::{Identity, State, Timestamp, User, Value, Verification};
+use super::unknown::write_message;
+use super::v1_tag;
 use crate::identifier::{Identifier, Kind};
 use crate::proto::v1::{self, attribute_value, identifier};
+
+/// A user as it is kept: the API's message, with the fields that a newer program added.
+pub fn encode_user(user: &User) -> Vec<u8> {
+    let mut message = user_message(user);
+    let mut identities = Vec::new();
+    if user.identities.iter().any(|identity| !identity.unknown.is_empty()) {
+        message.identities.clear();
+        identities.clone_from(&user.identities);
+    }
+    let mut bytes = message.encode_to_vec();
+    for identity in &identities {
+        let mut inner = identity_message(identity).encode_to_vec();
+        identity.unknown.write(&mut inner);
+        write_message(v1_tag::USER_IDENTITIES, &inner, &mut bytes);
+    }
+    user.unknown.write(&mut bytes);
+    bytes
+}
 
 /// A user as the API's message.
 pub fn user_message(user: &User) -> v1::User {

@@ -9,7 +9,7 @@ use super::super::record::{Guarded, Hold, Private, Undo};
 use super::super::{Identity, NotRestored, Record, Timestamp, Value};
 use super::decode::read_value;
 use super::encode::value_message;
-use super::{WireError, WireUser};
+use super::{Unknown, WireError, WireUser};
 use crate::identifier::{Guard, Identifier, IdentityKey, Kind, Rules};
 use crate::locality::LocalityId;
 use crate::proto::v1;
@@ -104,12 +104,15 @@ struct NotRestoredRecord {
     attribute: String,
 }
 
+/// The last field of a private record that this program knows.
+const LAST: u32 = 7;
+
 /// Encodes what [`decode_private`] reads.
 pub fn encode_private(record: &Record) -> Vec<u8> {
     let identities = &record.user.identities;
     let is_named = |identity: &Identity| identity.rules_version != Rules::UNNAMED;
     let versions = if identities.iter().any(is_named) { identities.as_slice() } else { &[] };
-    let Private { disabled, guards, holds, merged, undo, not_restored } = &record.private;
+    let Private { disabled, guards, holds, merged, undo, not_restored, unknown } = &record.private;
     let message = PrivateRecord {
         rules_versions: versions.iter().map(|identity| identity.rules_version).collect(),
         disabled: *disabled,
@@ -119,7 +122,9 @@ pub fn encode_private(record: &Record) -> Vec<u8> {
         undo: undo.as_deref().map(|undo| Box::new(undo.into())),
         not_restored: not_restored.iter().map(NotRestoredRecord::from).collect(),
     };
-    message.encode_to_vec()
+    let mut bytes = message.encode_to_vec();
+    unknown.write(&mut bytes);
+    bytes
 }
 
 /// Adds to a record what [`encode_private`] made of it.
@@ -138,6 +143,7 @@ pub fn decode_private(bytes: &[u8], record: &mut Record) -> Result<(), WireError
         merged: message.merged.iter().map(|id| read_id(id)).collect::<Result<_, _>>()?,
         undo: message.undo.map(|undo| Undo::try_from(*undo).map(Box::new)).transpose()?,
         not_restored: message.not_restored.into_iter().map(NotRestored::try_from).collect::<Result<_, _>>()?,
+        unknown: Unknown::after(LAST, bytes),
     };
     Ok(())
 }

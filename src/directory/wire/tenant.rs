@@ -6,15 +6,31 @@ use prost::Message;
 use prost_types::Duration as ProtoDuration;
 
 use super::super::{Policies, TenantRecord};
-use super::WireError;
 use super::decode::{read_tenant, read_time};
 use super::encode::time_message;
+use super::unknown::write_message;
+use super::{Unknown, WireError};
 use crate::identifier::Kind;
 use crate::proto::v1;
 
+/// The number of a tenant's policies, and the last fields of a tenant and of policies that this
+/// program knows.
+const POLICIES: u32 = 2;
+const LAST: u32 = 5;
+const POLICIES_LAST: u32 = 8;
+
 /// Encodes what [`decode_tenant`] reads.
 pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
-    message(tenant).encode_to_vec()
+    let mut bytes = message(tenant).encode_to_vec();
+    let [unknown, of_policies] = &tenant.unknown;
+    if !of_policies.is_empty() {
+        // The parts of a message that occurs twice are read as one.
+        let mut policies = Vec::new();
+        of_policies.write(&mut policies);
+        write_message(POLICIES, &policies, &mut bytes);
+    }
+    unknown.write(&mut bytes);
+    bytes
 }
 
 /// The tenant that [`encode_tenant`] encoded.
@@ -25,6 +41,7 @@ pub fn decode_tenant(bytes: &[u8]) -> Result<TenantRecord, WireError> {
         policies: read_policies(message.policies.unwrap_or_default()),
         create_time: read_time(message.create_time),
         update_time: read_time(message.update_time),
+        unknown: [Unknown::after(LAST, bytes), Unknown::within(POLICIES, POLICIES_LAST, bytes)],
     })
 }
 

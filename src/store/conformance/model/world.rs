@@ -7,7 +7,7 @@ use super::super::step::{ATTRIBUTES, Action, all, set};
 use super::merges::{self, Merge};
 use crate::directory::{
     Change, Draft, DraftIdentity, Error, Identity, Mutation, NotRestored, Outcome, Policies, Report, State, Tenant,
-    Timestamp, User,
+    Timestamp, Unknown, User,
 };
 use crate::identifier::{Guard, Identifier, IdentityKey, Kind, RULES_VERSION};
 use crate::locality::LocalityId;
@@ -62,6 +62,7 @@ impl Person {
             link_time: time,
             verification: new.verification.clone(),
             primary,
+            unknown: Unknown::default(),
         };
         self.user.identities.insert(at, identity);
         if new.identifier.guard().is_some() && !mutation.policies.allow_lookalikes {
@@ -181,6 +182,7 @@ impl World {
             state: State::Active,
             create_time: mutation.time,
             update_time: mutation.time,
+            unknown: Unknown::default(),
         };
         let mut person =
             Person { user, guarded: BTreeSet::new(), disabled: false, merge: None, not_restored: Vec::new() };
