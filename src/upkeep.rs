@@ -7,7 +7,7 @@ use std::path::Path;
 
 use polynym::cli::Failure;
 use polynym::cli::output;
-use polynym::cli::store::{Init, Store};
+use polynym::cli::store::{Init, Store, Upgrade};
 use polynym::config::StoreChoice;
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::mongo::{self, InitOptions};
@@ -27,6 +27,7 @@ pub fn run(command: Store) -> Result<(), Failure> {
         match command {
             Store::Init(command) => init(&command).await,
             Store::Status(command) => status::run(&command.settings.load()?).await,
+            Store::Upgrade(command) => upgrade(&command).await,
             Store::Verify(command) => verify::run(&command.settings.load()?, command.mend, command.show_keys).await,
         }
     })
@@ -45,6 +46,18 @@ async fn init(command: &Init) -> Result<(), Failure> {
             mongo::init(uri.as_str(), &InitOptions { spread: !command.no_spread }, &say)
                 .await
                 .map_err(|error| other(format!("{uri}: {error}")))
+        }
+        StoreChoice::Temporary => Err(no_temporary()),
+    }
+}
+
+async fn upgrade(command: &Upgrade) -> Result<(), Failure> {
+    // Whether anybody reads it does not matter to what is done.
+    let say = |line: &str| drop(output::print(&format!("{line}\n")));
+    match &command.settings.load()?.store {
+        StoreChoice::Embedded(folder) => embedded::upgrade(folder, &say).map_err(other),
+        StoreChoice::Mongo(uri) => {
+            mongo::upgrade(uri.as_str(), &say).await.map_err(|error| other(format!("{uri}: {error}")))
         }
         StoreChoice::Temporary => Err(no_temporary()),
     }

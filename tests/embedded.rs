@@ -12,6 +12,7 @@ mod groups;
 mod moved;
 mod records;
 mod tending;
+mod versions;
 
 use std::path::Path;
 use std::sync::Arc;

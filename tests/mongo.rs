@@ -8,6 +8,7 @@ mod opening;
 mod preference;
 mod records;
 mod tending;
+mod versions;
 mod waiting;
 
 use std::sync::Arc;

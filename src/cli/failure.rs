@@ -141,8 +141,9 @@ const fn unexplained(code: Code) -> (&'static str, &'static str) {
 /// Whether a mutation may have happened although its call failed. Of these reasons, nothing was written.
 fn is_open(status: &Status) -> bool {
     let details = status.get_error_details();
-    let is_certain =
-        details.error_info().is_some_and(|info| matches!(&*info.reason, "OVERLOADED" | "STORE_UNAVAILABLE"));
+    let is_certain = details
+        .error_info()
+        .is_some_and(|info| matches!(&*info.reason, "OVERLOADED" | "STORE_UNAVAILABLE" | "SERVER_OUTDATED"));
     let is_open = matches!(status.code(), Code::Unknown | Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled);
     is_open && !is_certain
 }
@@ -177,6 +178,7 @@ fn advice(reason: &str) -> Option<&'static str> {
         "REQUEST_ID_REUSED" => "leave --request-id out, or give a new UUID",
         "BATCH_TOO_LARGE" => "ask for fewer at once",
         "OVERLOADED" | "STORE_UNAVAILABLE" => "try again a little later",
+        "SERVER_OUTDATED" => "ask a server of a later version",
         "DEADLINE" => "try again, with a longer --timeout",
         "INTERNAL" => "look into the server's log",
         _ => return None,

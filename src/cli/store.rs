@@ -9,7 +9,8 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   polynym store init --store mongodb://127.0.0.1:27017/polynym
   polynym store status
-  polynym store verify --mend";
+  polynym store verify --mend
+  polynym store upgrade";
 
 const INIT_EXAMPLES: &str = "\
 Examples:
@@ -25,6 +26,14 @@ Examples:
   polynym store status --store mongodb://127.0.0.1:27017/polynym --json
 
 Exit status: 0 it can be served; 1 something is missing or in the way, or it could not be read.";
+
+const UPGRADE_EXAMPLES: &str = "\
+Examples:
+  polynym store upgrade --store embedded:/var/lib/polynym
+  polynym store upgrade --store mongodb://127.0.0.1:27017/polynym
+
+A folder must not be in use. A database may be: servers whose program does not support the new versions stop writing.
+A run that was broken off is finished by the next.";
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:
@@ -43,6 +52,9 @@ pub enum Store {
     /// Show what is where, and what is missing.
     #[command(after_help = STATUS_EXAMPLES)]
     Status(Status),
+    /// Take a store to the newest versions that this program supports.
+    #[command(after_help = UPGRADE_EXAMPLES)]
+    Upgrade(Upgrade),
     /// Find users and claims that do not fit together.
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(Verify),
@@ -68,6 +80,14 @@ pub struct Status {
     /// Which store, and how to print.
     #[command(flatten)]
     pub settings: Flags<StoreReport>,
+}
+
+/// `polynym store upgrade`.
+#[derive(Args)]
+pub struct Upgrade {
+    /// Which store.
+    #[command(flatten)]
+    pub settings: Flags<config::Store>,
 }
 
 /// `polynym store verify`.

@@ -187,7 +187,9 @@ impl Renormalization {
         let outcome = outcome.and_then(|()| self.note_key(record, identity));
         match outcome {
             Ok(()) => self.progress.moved += 1,
-            Err(error @ (Error::Unavailable(_) | Error::OutcomeUnknown(_) | Error::Internal(_))) => return Err(error),
+            Err(
+                error @ (Error::Unavailable(_) | Error::Outdated(_) | Error::OutcomeUnknown(_) | Error::Internal(_)),
+            ) => return Err(error),
             // Gone since it was read.
             Err(Error::UserNotFound | Error::NotOwned | Error::UserMerged { .. }) => {}
             Err(error) => {

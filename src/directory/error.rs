@@ -131,6 +131,9 @@ pub enum Error {
     /// The request id was used before, for another request.
     #[error("this request_id was used for another request: take a new one")]
     RequestIdReused,
+    /// The store has a version that this program does not support. Nothing was written.
+    #[error("this server is too old for its store: {0}")]
+    Outdated(String),
     /// The store is away. Nothing was written.
     #[error("the store does not answer")]
     Unavailable(#[source] Cause),
@@ -161,6 +164,7 @@ impl From<Error> for ItemError {
     fn from(error: Error) -> Self {
         match error {
             Error::Unavailable(cause) => Self::Unavailable(cause.into()),
+            Error::Outdated(_) => Self::Unavailable(Arc::new(error)),
             Error::Internal(cause) => Self::Internal(cause.into()),
             other => Self::Internal(Arc::new(other)),
         }

@@ -45,6 +45,7 @@ pub fn status(error: Error) -> Status {
             log(&UNAVAILABLE, &*cause, &message);
             retry(code, reason, &message)
         }
+        Error::Outdated(_) => retry(code, reason, &message),
         Error::OutcomeUnknown(cause) => {
             log(&OUTCOME_UNKNOWN, &*cause, &message);
             plain(code, reason, &message)
@@ -87,7 +88,7 @@ const fn code(error: &Error) -> Code {
         | Error::UndoExpired => Code::FailedPrecondition,
         Error::EtagMismatch => Code::Aborted,
         Error::TooMany { .. } | Error::AnswerFull { .. } => Code::ResourceExhausted,
-        Error::Unavailable(_) => Code::Unavailable,
+        Error::Unavailable(_) | Error::Outdated(_) => Code::Unavailable,
         Error::OutcomeUnknown(_) => Code::Unknown,
         Error::Internal(_) => Code::Internal,
     }
@@ -119,6 +120,7 @@ pub const fn reason(error: &Error) -> &'static str {
         Error::EtagMismatch => "ETAG_MISMATCH",
         Error::RequestIdReused => "REQUEST_ID_REUSED",
         Error::Unavailable(_) => "STORE_UNAVAILABLE",
+        Error::Outdated(_) => "SERVER_OUTDATED",
         Error::OutcomeUnknown(_) => "OUTCOME_UNKNOWN",
         Error::Internal(_) => "INTERNAL",
     }

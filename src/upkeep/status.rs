@@ -27,11 +27,16 @@ pub async fn run(settings: &StoreReport) -> Result<(), Failure> {
 fn show_folder(status: &embedded::Status) -> Result<(), Failure> {
     let mut table = output::table(["embedded store", &status.folder.display().to_string()]);
     table.add_row(["schema version".to_owned(), status.schema_version.to_string()]);
+    table.add_row(["rules version".to_owned(), status.rules_version.to_string()]);
     table.add_row(["file".to_owned(), size(status.file_bytes)]);
     for (name, count) in [("users", status.users), ("identities", status.identities), ("requests", status.requests)] {
         table.add_row([name.to_owned(), count.to_string()]);
     }
-    output::print_table(&table)
+    output::print_table(&table)?;
+    if status.can_be_upgraded {
+        output::print("`polynym store upgrade` takes it to a newer version\n")?;
+    }
+    Ok(())
 }
 
 fn show_database(status: &mongo::Status) -> Result<(), Failure> {
@@ -39,6 +44,7 @@ fn show_database(status: &mongo::Status) -> Result<(), Failure> {
     table.add_row(["topology", &status.topology]);
     table.add_row(["server version", &status.server_versions.join(", ")]);
     table.add_row(["schema version", &status.schema_version.map_or("none".to_owned(), |version| version.to_string())]);
+    table.add_row(["rules version", &status.rules_version.map_or("none".to_owned(), |version| version.to_string())]);
     for missing in &status.missing {
         table.add_row(["missing", missing]);
     }

@@ -81,16 +81,27 @@ fn another_programs_database_is_foreign() {
 
 #[test]
 fn another_version_is_named() {
-    for version in [0, 1, 2, 3, u64::MAX] {
+    for version in [0, 1, 2, 3, 6, u64::MAX] {
         let error = refused_database(|database| set_schema(database, "schema", version));
-        assert!(matches!(error, OpenError::Version { found, known: 4, .. } if found == version), "{error}");
+        assert!(matches!(error, OpenError::Version { found, .. } if found == version), "{error}");
     }
 }
 
 #[test]
+fn later_rules_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path()).unwrap());
+    set_schema(&Database::open(folder.path().join(FILE)).unwrap(), "rules", 7).unwrap();
+    let error = refused(folder.path());
+    assert!(error.to_string().contains("rules version 7"), "{error}");
+}
+
+#[test]
 fn a_store_without_its_tables_is_damaged() {
-    let error = refused_database(|database| set_schema(database, "schema", 4));
-    assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+    for version in [4, 5] {
+        let error = refused_database(|database| set_schema(database, "schema", version));
+        assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+    }
 }
 
 #[test]

@@ -5,23 +5,50 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use polynym::store::embedded::Audit;
+use polynym::store::embedded::{Audit, upgrade};
 use redb::{Database, Key, ReadableDatabase, ReadableTable, TableDefinition, Value};
 use tempfile::TempDir;
 
 use super::support::golden::{self, compare, fill, moved, records, untouched};
 use super::{FILE, open};
 
-/// A store as the program wrote it that first had this schema, and what its rows are.
-const STORE: &str = "embedded-schema-4.redb";
-const ROWS: &str = "embedded-schema-4.txt";
+/// The golden stores, the oldest first: the version of the schema that each has. A store is as the
+/// program wrote it that first had this schema, beside a file with its rows.
+const VERSIONS: [u64; 2] = [4, 5];
+const NEWEST: u64 = VERSIONS[VERSIONS.len() - 1];
 
-/// A folder with the golden store.
-fn golden_store() -> TempDir {
+fn store_of(version: u64) -> String {
+    format!("embedded-schema-{version}.redb")
+}
+
+fn rows_of(version: u64) -> String {
+    format!("embedded-schema-{version}.txt")
+}
+
+/// A folder with a golden store.
+fn golden_store(version: u64) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    fs::copy(golden::file(STORE), folder.path().join(FILE)).unwrap();
+    fs::copy(golden::file(&store_of(version)), folder.path().join(FILE)).unwrap();
     folder
 }
+
+/// A folder with an empty store of a version.
+pub fn empty_store(version: u64) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path()).unwrap());
+    if version < NEWEST {
+        let transaction = Database::open(folder.path().join(FILE)).unwrap().begin_write().unwrap();
+        {
+            let mut meta = transaction.open_table(META).unwrap();
+            meta.insert("schema", version).unwrap();
+            meta.remove("rules").unwrap();
+        }
+        transaction.commit().unwrap();
+    }
+    folder
+}
+
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
 /// All rows of a store, a line each, as they are stored.
 fn rows(folder: &Path) -> String {
@@ -50,31 +77,48 @@ fn dump<K: Key + 'static, V: Value + 'static>(database: &Database, name: &str, t
 
 #[tokio::test]
 async fn the_stored_forms_are_what_they_were() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).unwrap();
-    fill(&store).await;
-    let filled = records(&store).await;
-    drop(store);
-    compare(ROWS, &rows(folder.path()));
-    if golden::writes() {
-        fs::copy(folder.path().join(FILE), golden::file(STORE)).unwrap();
+    for version in VERSIONS {
+        let folder = empty_store(version);
+        let store = open(folder.path()).unwrap();
+        fill(&store).await;
+        let filled = records(&store).await;
+        drop(store);
+        compare(&rows_of(version), &rows(folder.path()));
+        if golden::writes() && version == NEWEST {
+            fs::copy(folder.path().join(FILE), golden::file(&store_of(version))).unwrap();
+        }
+        let old = golden_store(version);
+        assert_eq!(rows(old.path()), rows(folder.path()));
+        assert_eq!(records(&open(old.path()).unwrap()).await, filled);
     }
-    let old = golden_store();
-    assert_eq!(rows(old.path()), rows(folder.path()));
-    assert_eq!(records(&open(old.path()).unwrap()).await, filled);
 }
 
 #[tokio::test]
 async fn a_store_from_before_is_of_the_first_rules_whatever_the_program() {
-    let folder = golden_store();
-    let store = Arc::new(open(folder.path()).unwrap());
-    moved(store).await;
+    for version in VERSIONS {
+        let folder = golden_store(version);
+        moved(Arc::new(open(folder.path()).unwrap())).await;
+    }
 }
 
 #[tokio::test]
 async fn mending_leaves_a_store_from_before_as_it_is() {
-    let folder = golden_store();
-    let before = rows(folder.path());
-    untouched(&Audit::open(folder.path()).unwrap()).await;
-    assert_eq!(rows(folder.path()), before);
+    for version in VERSIONS {
+        let folder = golden_store(version);
+        let before = rows(folder.path());
+        untouched(&Audit::open(folder.path()).unwrap()).await;
+        assert_eq!(rows(folder.path()), before);
+    }
+}
+
+#[tokio::test]
+async fn every_store_is_taken_to_the_newest_version() {
+    for version in VERSIONS {
+        let folder = golden_store(version);
+        for _ in ["first", "again"] {
+            upgrade(folder.path(), &|line| println!("{line}")).unwrap();
+            compare(&rows_of(NEWEST), &rows(folder.path()));
+        }
+        untouched(&Audit::open(folder.path()).unwrap()).await;
+    }
 }

@@ -5,13 +5,19 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::{Document, RawDocumentBuf, doc};
-use polynym::store::mongo::{Audit, Mongo, Options};
+use polynym::store::mongo::{Audit, Mongo, Options, upgrade};
 
 use super::servers::{self, Databases};
 use super::support::golden::{self, compare, fill, moved, records, untouched};
 
-/// A store as the program wrote it that first had this schema.
-const STORE: &str = "mongodb-schema-2.txt";
+/// The golden stores, the oldest first: the version of the schema that each has. A store is as the
+/// program wrote it that first had this schema.
+pub const VERSIONS: [i64; 2] = [2, 3];
+const NEWEST: i64 = VERSIONS[VERSIONS.len() - 1];
+
+fn store_of(version: i64) -> String {
+    format!("mongodb-schema-{version}.txt")
+}
 
 /// The collections of that store.
 const COLLECTIONS: [&str; 5] = ["meta", "users", "identities", "requests", "tenants"];
@@ -22,10 +28,17 @@ fn line(document: &Document) -> String {
     format!("{} {document}\n", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
 }
 
-/// The document with revision 0 in the place of its own: revisions are drawn at random.
-fn with_plain_revision(mut document: Document) -> Document {
+/// The document with revision 0 in the place of its own: revisions are drawn at random. How often
+/// the epoch was confirmed depends on what was asked, and in which order an upgrade adds fields is
+/// MongoDB's choice.
+fn plain(mut document: Document) -> Document {
     if document.contains_key("r") {
         document.insert("r", 0_i64);
+    }
+    document.remove("c");
+    if let Some(rules) = document.remove("n") {
+        let epoch = document.remove("e");
+        document.extend([("n".to_owned(), rules)].into_iter().chain(epoch.map(|epoch| ("e".to_owned(), epoch))));
     }
     document
 }
@@ -46,25 +59,27 @@ async fn batch(database: &Database, command: Document) -> Vec<Document> {
 }
 
 /// A database as text: of each collection how it was made, then its documents.
-async fn dump(database: &Database) -> String {
+pub async fn dump(database: &Database) -> String {
     let mut text = String::new();
     for name in COLLECTIONS {
         let listed = batch(database, doc! { "listCollections": 1, "filter": { "name": name } }).await;
-        let options = listed[0].get_document("options").unwrap().clone();
+        let mut options = listed[0].get_document("options").unwrap().clone();
+        // A validator that was changed has what is the default in words.
+        options.remove("validationAction");
         let indexes = batch(database, doc! { "listIndexes": name }).await;
         text += &line(&doc! { "collection": name, "options": options, "indexes": indexes });
         let collection = database.collection::<Document>(name);
         let documents = collection.find(doc! {}).sort(doc! { "_id": 1 }).await.unwrap();
         let documents: Vec<_> = documents.try_collect().await.unwrap();
-        text.extend(documents.into_iter().map(with_plain_revision).map(|document| line(&document)));
+        text.extend(documents.into_iter().map(plain).map(|document| line(&document)));
     }
     text
 }
 
 /// Makes a database of what [`dump`] wrote.
-async fn restore(database: &Database, text: &str) {
+async fn restore<'l>(database: &Database, lines: impl Iterator<Item = &'l str>) {
     let mut collection = String::new();
-    for document in text.lines().map(document) {
+    for document in lines.map(document) {
         let Ok(name) = document.get_str("collection") else {
             database.collection(&collection).insert_one(document).await.unwrap();
             continue;
@@ -78,11 +93,28 @@ async fn restore(database: &Database, text: &str) {
     }
 }
 
-/// A database with the golden store, and how to reach it.
-async fn golden_store(name: &str) -> (Database, String) {
-    let set = servers::one_member().await;
+/// Whether a line is of a store in which nothing has happened yet: a collection, or the versions.
+fn is_of_empty(line: &&str) -> bool {
+    let document = document(line);
+    document.contains_key("collection") || document.get_str("_id").is_ok_and(|id| id == "schema")
+}
+
+fn text_of(version: i64) -> String {
+    std::fs::read_to_string(golden::file(&store_of(version))).unwrap()
+}
+
+/// A database with a golden store, and how to reach it.
+pub async fn golden_store(version: i64, name: &str) -> (Database, String) {
+    let (set, name) = (servers::one_member().await, format!("{name}_{version}"));
+    let database = set.client().await.database(&name);
+    restore(&database, text_of(version).lines()).await;
+    (database, set.uri(&name, ""))
+}
+
+/// The database `name` of a set, with an empty store of an older version.
+pub async fn empty_store(set: &servers::ReplicaSet, version: i64, name: &str) -> (Database, String) {
     let database = set.client().await.database(name);
-    restore(&database, &std::fs::read_to_string(golden::file(STORE)).unwrap()).await;
+    restore(&database, text_of(version).lines().filter(is_of_empty)).await;
     (database, set.uri(name, ""))
 }
 
@@ -92,25 +124,62 @@ async fn the_stored_forms_are_what_they_were() {
     let store = place.mongo().await.unwrap();
     fill(&store).await;
     let filled = servers::one_member().await.client().await.database(place.name().await);
-    compare(STORE, &dump(&filled).await);
-    let (database, uri) = golden_store("golden").await;
-    assert_eq!(dump(&database).await, dump(&filled).await);
-    let golden = Mongo::open(&uri, Options::default()).await.unwrap();
-    assert_eq!(records(&golden).await, records(&store).await);
+    compare(&store_of(NEWEST), &dump(&filled).await);
+    let expected = records(&store).await;
+    for version in VERSIONS {
+        let (database, uri) = golden_store(version, "golden").await;
+        let golden = Mongo::open(&uri, Options::default()).await.unwrap();
+        assert_eq!(records(&golden).await, expected);
+        assert!(dump(&database).await == text_of(version), "opening has changed it");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_to_an_older_store_has_its_form() {
+    for version in &VERSIONS[..VERSIONS.len() - 1] {
+        let (database, uri) = empty_store(servers::one_member().await, *version, "golden_older").await;
+        fill(&Mongo::open(&uri, Options::default()).await.unwrap()).await;
+        compare(&store_of(*version), &dump(&database).await);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_from_before_is_of_the_first_rules_whatever_the_program() {
-    let (_, uri) = golden_store("golden_moved").await;
-    moved(Arc::new(Mongo::open(&uri, Options::default()).await.unwrap())).await;
+    for version in VERSIONS {
+        let (_, uri) = golden_store(version, "golden_moved").await;
+        moved(Arc::new(Mongo::open(&uri, Options::default()).await.unwrap())).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mending_leaves_a_store_from_before_as_it_is() {
-    let (database, uri) = golden_store("golden_mended").await;
-    let before = dump(&database).await;
-    let audit = Audit::open(&uri).await.unwrap();
-    untouched(&audit).await;
-    audit.close().await;
-    assert_eq!(dump(&database).await, before);
+    for version in VERSIONS {
+        let (database, uri) = golden_store(version, "golden_mended").await;
+        let before = dump(&database).await;
+        let audit = Audit::open(&uri).await.unwrap();
+        untouched(&audit).await;
+        audit.close().await;
+        assert!(dump(&database).await == before, "mending has changed it");
+    }
+}
+
+/// Users and tenants get their epoch when they are written next.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_store_is_taken_to_the_newest_version() {
+    let newest = text_of(NEWEST);
+    let frame = |text: &str| text.lines().filter(is_of_empty).map(str::to_owned).collect::<Vec<_>>();
+    for version in VERSIONS {
+        let (database, uri) = golden_store(version, "golden_upgraded").await;
+        let before = records(&Mongo::open(&uri, Options::default()).await.unwrap()).await;
+        for _ in ["first", "again"] {
+            upgrade(&uri, &|line| println!("{line}")).await.unwrap();
+            assert_eq!(frame(&dump(&database).await), frame(&newest));
+        }
+        let audit = Audit::open(&uri).await.unwrap();
+        untouched(&audit).await;
+        audit.close().await;
+        let store = Mongo::open(&uri, Options::default()).await.unwrap();
+        assert_eq!(records(&store).await, before);
+        moved(Arc::new(store)).await;
+    }
 }

@@ -18,6 +18,7 @@ fn damaged(n: usize, id: LocalityId) -> Document {
         "t": if n.is_multiple_of(3) { "NOT A TENANT" } else { "default" },
         "w": binary(BinarySubtype::Generic, &[0xff; 9]),
         "d": DateTime::from_millis(LONG_AGO),
+        "e": 1,
     }
 }
 

@@ -276,8 +276,8 @@ async fn what_others_made_is_refused() {
         database.run_command(doc! { "create": "identities", "collation": collation }).await.unwrap();
     })
     .await;
-    assert_refused(&uri("init_newer"), &["schema version 3", "knows version 2"], async |database| {
-        database.collection("meta").insert_one(doc! { "_id": "schema", "v": 3_i32 }).await.unwrap();
+    assert_refused(&uri("init_newer"), &["schema version 4", "versions 2 to 3"], async |database| {
+        database.collection("meta").insert_one(doc! { "_id": "schema", "v": 4_i32 }).await.unwrap();
     })
     .await;
     assert_refused(&uri("init_unversioned"), &["meta without a version"], async |database| {
@@ -285,7 +285,7 @@ async fn what_others_made_is_refused() {
     })
     .await;
     // The server refuses the newer one, too.
-    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 3, .. })));
+    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 4, .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]

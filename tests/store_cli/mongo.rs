@@ -152,7 +152,7 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
     let output = store(&["status", "--json"], &uri);
     assert!(output.status.success());
     let status = json(&output).pop().unwrap();
-    assert_eq!((&status["topology"], &status["schema_version"]), (&"sharded cluster".into(), &2.into()), "{status}");
+    assert_eq!((&status["topology"], &status["schema_version"]), (&"sharded cluster".into(), &3.into()), "{status}");
     assert_eq!(status["missing"], serde_json::json!([]));
     let counts = status["collections"].as_array().unwrap().iter().map(|collection| {
         let shards = collection["shards"].as_array().unwrap();
@@ -184,7 +184,7 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
     broken.put("meta", doc! { "_id": "schema", "v": 99_i32 }).await;
     let output = store(&["status"], &uri);
     let table = out(&output);
-    assert!(table.contains("schema version 99: this program knows version 2"), "{table}");
+    assert!(table.contains("schema version 99 and rules version 1: this program supports schema"), "{table}");
     assert!(output.status.code() == Some(1) && !table.contains("polynym store init"), "{table}");
 }
 

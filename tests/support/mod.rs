@@ -1,5 +1,6 @@
 //! What tests share.
 
+pub mod added;
 pub mod calls;
 pub mod damaged;
 pub mod golden;

@@ -4,7 +4,9 @@ use std::error::Error as StdError;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::schema::{OLDEST, VERSION};
 use crate::directory::{Error, ItemError};
+use crate::identifier::RULES_VERSION;
 
 /// A fault below the directory's rules: the disk, the database, or the stored data.
 #[derive(Debug, thiserror::Error)]
@@ -130,14 +132,18 @@ pub enum OpenError {
         reason: &'static str,
     },
     /// The file is a store of another version of this program.
-    #[error("{} has schema version {found}, this program reads version {known}: use the program that wrote it", path.display())]
+    #[error(
+        "{} has schema version {found} and rules version {rules}, this program supports schema versions {OLDEST} to \
+         {VERSION} and rules versions up to {RULES_VERSION}: use a program that supports both",
+        path.display()
+    )]
     Version {
         /// The store's file.
         path: PathBuf,
-        /// Its version.
+        /// The version of its schema.
         found: u64,
-        /// The version that this program reads.
-        known: u64,
+        /// The version of its rules of normalisation.
+        rules: u32,
     },
     /// The file is a store, but damaged.
     #[error("{} is damaged ({reason}): it was left as it is; restore it from a backup", path.display())]

@@ -15,6 +15,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod transaction;
+mod upgrade;
 mod write;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,6 +32,7 @@ use tokio::sync::oneshot;
 pub use audit::Audit;
 pub use error::OpenError;
 pub use status::{Status, status};
+pub use upgrade::upgrade;
 
 use crate::directory::{
     ANSWER_BYTES, Claim, Consistency, DueUser, Error, Found, ItemResult, Mutation, Outcome, Record, Resolved, Store,

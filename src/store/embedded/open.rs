@@ -11,7 +11,11 @@ use super::error::{Fault, OpenError};
 use super::file::{Gate, StoreFile};
 use super::header;
 use super::lock::{FileId, Locker};
-use super::schema::{DUE, HOLD_TIMES, IDENTITIES, META, REQUEST_TIMES, REQUESTS, TENANTS, USERS, VERSION};
+use super::schema::{
+    DUE, HOLD_TIMES, IDENTITIES, META, META_RULES, META_SCHEMA, OLDEST, REQUEST_TIMES, REQUESTS, TENANTS, USERS,
+    VERSION,
+};
+use crate::identifier::{RULES_VERSION, Rules};
 
 const FILE: &str = "directory.redb";
 /// How the name of a file begins that is to become a store.
@@ -169,9 +173,11 @@ impl Opener {
         if is_new {
             initialise(&database).map_err(fault)?;
         }
-        match version(&database).map_err(fault)? {
-            Some(VERSION) => {}
-            Some(found) => return Err(OpenError::Version { path: self.file.clone(), found, known: VERSION }),
+        match versions(&database).map_err(fault)? {
+            Some(found) if found.are_supported() => {}
+            Some(Versions { schema, rules }) => {
+                return Err(OpenError::Version { path: self.file.clone(), found: schema, rules });
+            }
             None => {
                 let reason = "it is another program's database";
                 return Err(OpenError::Foreign { path: self.file.clone(), reason });
@@ -190,7 +196,11 @@ impl Opener {
 
 fn initialise(database: &Database) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
-    transaction.open_table(META)?.insert("schema", VERSION)?;
+    {
+        let mut meta = transaction.open_table(META)?;
+        meta.insert(META_SCHEMA, VERSION)?;
+        meta.insert(META_RULES, u64::from(RULES_VERSION))?;
+    }
     transaction.open_table(USERS)?;
     transaction.open_table(IDENTITIES)?;
     transaction.open_table(REQUESTS)?;
@@ -201,9 +211,27 @@ fn initialise(database: &Database) -> Result<(), redb::Error> {
     Ok(transaction.commit()?)
 }
 
-fn version(database: &Database) -> Result<Option<u64>, redb::Error> {
+/// The versions of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    pub schema: u64,
+    pub rules: u32,
+}
+
+impl Versions {
+    const fn are_supported(self) -> bool {
+        OLDEST <= self.schema && self.schema <= VERSION && self.rules <= RULES_VERSION
+    }
+}
+
+/// The versions of the store in a database; none where it is no store.
+pub fn versions(database: &Database) -> Result<Option<Versions>, redb::Error> {
     match database.begin_read()?.open_table(META) {
-        Ok(meta) => Ok(meta.get("schema")?.map(|version| version.value())),
+        Ok(meta) => {
+            let rules = meta.get(META_RULES)?.map(|rules| rules.value().try_into().unwrap_or(u32::MAX));
+            let rules = rules.unwrap_or(Rules::UNNAMED);
+            Ok(meta.get(META_SCHEMA)?.map(|schema| Versions { schema: schema.value(), rules }))
+        }
         Err(TableError::TableDoesNotExist(_) | TableError::TableTypeMismatch { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -7,14 +7,22 @@ use redb::TableDefinition;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::Fault;
-use crate::directory::{Claim, Record, Timestamp, WireUser, wire_fields};
+use crate::directory::{Claim, Record, Timestamp, Unknown, WireUser, wire_fields};
 use crate::locality::LocalityId;
 
-/// The version of what this module describes. A store with another one is not opened.
-pub const VERSION: u64 = 4;
+/// The version of what this module describes.
+pub const VERSION: u64 = 5;
+/// The oldest version that this program supports. It has no version of the rules, and no claim has
+/// fields after its own.
+pub const OLDEST: u64 = 4;
 
-/// What the store says of itself: `schema` has [`VERSION`].
+/// The store's versions: of the schema under [`META_SCHEMA`], of the rules of normalisation under
+/// [`META_RULES`].
 pub const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+/// In [`META`]: the version of the schema.
+pub const META_SCHEMA: &str = "schema";
+/// In [`META`]: the version of the rules of normalisation; 1 where it is absent.
+pub const META_RULES: &str = "rules";
 /// User id to [`UserRecord`].
 pub const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
 /// Identity key to claim: unique, being the key. As bytes, which order like text and need no check on every step.
@@ -34,7 +42,8 @@ pub const HOLD_TIMES: TableDefinition<'_, (i64, &[u8]), ()> = TableDefinition::n
 /// The bytes of a claim on an identity that a user owns: 16 of the user's id, then the version of the rules that made the
 /// key. Any other claim has [`FLAGS`] and a time after them. Numbers are big-endian.
 const OWNED: usize = 18;
-/// The bytes of a claim that is a guard, or held, or nobody's: those above, a byte of flags, and until when it is held.
+/// The bytes of a claim that is a guard, or held, or nobody's: those above, a byte of flags, and
+/// until when it is held. After them may come fields that a newer program added.
 const OTHER: usize = 27;
 
 const GUARD: u8 = 1;
@@ -61,7 +70,7 @@ pub fn decode_claim(bytes: &[u8]) -> Result<Claim, Fault> {
     let (version, rest) = rest.split_first_chunk().ok_or_else(fault)?;
     let (flags, hold) = match rest.split_first() {
         None => (0, 0),
-        Some((flags, until)) => (*flags, i64::from_be_bytes(until.try_into().map_err(Fault::damaged)?)),
+        Some((flags, rest)) => (*flags, i64::from_be_bytes(*rest.first_chunk().ok_or_else(fault)?)),
     };
     Ok(Claim {
         owner: (flags & NOBODYS == 0).then(|| LocalityId::from(*owner)),
@@ -71,11 +80,22 @@ pub fn decode_claim(bytes: &[u8]) -> Result<Claim, Fault> {
     })
 }
 
+/// The stored form of a claim in the place of another, with the fields that a newer program added
+/// to that; none where there are no such fields.
+pub fn extended_claim(claim: &Claim, before: &[u8]) -> Option<Vec<u8>> {
+    let added = before.get(OTHER..).filter(|added| !added.is_empty())?;
+    let mut bytes = encode_claim(claim);
+    // All after the owner and the version is zero where it says nothing.
+    bytes.resize(OTHER, 0);
+    bytes.extend(added);
+    Some(bytes)
+}
+
 /// The user to whom the key of a stored claim resolves.
 pub fn resolves_to(bytes: &[u8]) -> Result<Option<LocalityId>, Fault> {
     match bytes.len() {
         OWNED => Ok(bytes.first_chunk().map(|id| LocalityId::from(*id))),
-        OTHER => Ok(None),
+        OTHER.. => Ok(decode_claim(bytes)?.resolves_to()),
         length => Err(Fault::damaged(format!("a claim of {length} bytes"))),
     }
 }
@@ -106,9 +126,29 @@ struct UserRecord {
 /// disk has kept it.
 pub fn encode_user(record: &Record) -> Vec<u8> {
     let (user, private) = record.encode();
+    hashed(UserRecord { user: user.into_bytes(), private: private.into() }.encode_to_vec())
+}
+
+/// The last field of a record that this program knows.
+const USER_RECORD_LAST: u32 = 2;
+
+/// The stored form of a user in the place of another, with the fields that a newer program added to
+/// that; none where there are no such fields.
+pub fn extended_user(record: &Record, before: &[u8]) -> Option<Vec<u8>> {
+    let added = Unknown::after(USER_RECORD_LAST, intact(before).ok()?);
+    if added.is_empty() {
+        return None;
+    }
+    let (user, private) = record.encode();
     let mut bytes = UserRecord { user: user.into_bytes(), private: private.into() }.encode_to_vec();
-    bytes.extend(xxh3_64(&bytes).to_le_bytes());
-    bytes
+    added.write(&mut bytes);
+    Some(hashed(bytes))
+}
+
+/// A record with its hash.
+fn hashed(mut record: Vec<u8>) -> Vec<u8> {
+    record.extend(xxh3_64(&record).to_le_bytes());
+    record
 }
 
 /// The record of a stored form.

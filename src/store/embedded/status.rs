@@ -6,7 +6,7 @@ use redb::{ReadableDatabase, ReadableTableMetadata};
 
 use super::audit::CACHE;
 use super::error::{Fault, OpenError};
-use super::open::Opener;
+use super::open::{Opener, Versions, versions};
 use super::schema::{IDENTITIES, REQUESTS, USERS, VERSION};
 
 /// What there is in the folder of a store.
@@ -16,6 +16,10 @@ pub struct Status {
     pub folder: PathBuf,
     /// The version of what the file holds.
     pub schema_version: u64,
+    /// The version of the rules of normalisation.
+    pub rules_version: u32,
+    /// Whether `store upgrade` takes it to a newer version.
+    pub can_be_upgraded: bool,
     /// The size of the file.
     pub file_bytes: u64,
     /// How many users there are.
@@ -40,5 +44,16 @@ pub fn status(folder: &Path) -> Result<Status, OpenError> {
     };
     let [users, identities, requests] = counts().map_err(|fault| opener.damaged(fault))?;
     let file_bytes = opener.file().metadata().map_err(|error| OpenError::io(opener.file(), error))?.len();
-    Ok(Status { folder: folder.to_owned(), schema_version: VERSION, file_bytes, users, identities, requests })
+    let found = versions(&open.database).map_err(|error| opener.damaged(error))?;
+    let Versions { schema, rules } = found.ok_or_else(|| opener.damaged("it has no version"))?;
+    Ok(Status {
+        folder: folder.to_owned(),
+        schema_version: schema,
+        rules_version: rules,
+        can_be_upgraded: schema < VERSION,
+        file_bytes,
+        users,
+        identities,
+        requests,
+    })
 }

@@ -7,7 +7,7 @@ use redb::{ReadableTable, Table, WriteTransaction};
 use super::error::Fault;
 use super::schema::{
     DUE, HOLD_TIMES, IDENTITIES, REQUEST_TIMES, REQUESTS, RequestRecord, TENANTS, USERS, decode_claim, decode_user,
-    encode_claim, encode_user,
+    encode_claim, encode_user, extended_claim, extended_user,
 };
 use crate::directory::{
     Claim, ClaimWrite, Decision, Effects, Error, Mutation, Needs, Outcome, Record, Request, TenantRecord, Timestamp,
@@ -92,7 +92,7 @@ impl<'t> Tables<'t> {
             }
         }
         for record in &effects.users {
-            self.users.insert(record.id().as_bytes(), encode_user(record).as_slice())?;
+            self.write_user(record)?;
             self.schedule(record.id(), view.user(record.id()).and_then(Record::due), record.due())?;
         }
         for id in &effects.removed {
@@ -105,8 +105,23 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
+    /// Writes a user in the place of what is there, whose fields stay that a newer program added.
+    fn write_user(&mut self, record: &Record) -> Result<(), Fault> {
+        let before = self.users.insert(record.id().as_bytes(), encode_user(record).as_slice())?;
+        let extended = before.and_then(|before| extended_user(record, before.value()));
+        if let Some(extended) = extended {
+            self.users.insert(record.id().as_bytes(), extended.as_slice())?;
+        }
+        Ok(())
+    }
+
+    /// Writes a claim in the place of what is there, whose fields stay that a newer program added.
     fn write_claim(&mut self, key: &[u8], claim: &Claim) -> Result<(), Fault> {
-        self.identities.insert(key, encode_claim(claim).as_slice())?;
+        let before = self.identities.insert(key, encode_claim(claim).as_slice())?;
+        let extended = before.and_then(|before| extended_claim(claim, before.value()));
+        if let Some(extended) = extended {
+            self.identities.insert(key, extended.as_slice())?;
+        }
         if let Some(until) = claim.hold {
             self.hold_times.insert((until.as_millis(), key), ())?;
         }

@@ -32,7 +32,7 @@ impl Collections {
     /// The tenant with this name.
     pub async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Fault> {
         let found = self.all(&self.tenants, doc! { ID: name.as_str() }, self.bounded()).await?;
-        Ok(found.first().map(|document| read_tenant(document)).transpose()?.map(|(tenant, _)| tenant))
+        found.first().map(|document| read_tenant(document)).transpose()
     }
 
     /// Tenants in the order of their names.
@@ -40,7 +40,7 @@ impl Collections {
         let filter = doc! { ID: { "$gt": after, "$gte": prefix, "$lt": format!("{prefix}{}", char::MAX) } };
         let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
         let found = self.all(&self.tenants, filter, options.max_time(self.timeout).build()).await?;
-        found.iter().map(|document| Ok(read_tenant(document)?.0)).collect()
+        found.iter().map(|document| read_tenant(document)).collect()
     }
 
     /// Users of a tenant in the order of their ids. The server looks at those of others to find them, for as long as it

@@ -13,13 +13,14 @@ use tokio::time::Instant;
 
 use super::Collections;
 use super::commit::commit;
-use super::connect::{check_schema, connect, disconnect, is_routed, or_disconnect};
+use super::connect::{connect, disconnect, is_routed, or_disconnect};
 use super::error::{Fault, OpenError};
 use super::freshness::Freshness;
 use super::pauses::while_transient;
 use super::schema::{ID, StoredUser, TENANT, by_id, id_value, key_value, read_claim};
 use super::status::count;
 use super::transaction::Transaction;
+use super::versions::{Fence, Supported, Versions};
 use crate::directory::{Claim, Error, Timestamp};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -42,9 +43,11 @@ impl Audit {
     /// [`OpenError`].
     pub async fn open(uri: &str) -> Result<Self, OpenError> {
         let database = connect(uri).await?;
-        or_disconnect(&database, check_schema(&database)).await?;
+        let versions = Versions::supported_in(&database, Supported::PRESENT);
+        let versions = or_disconnect(&database, versions).await?;
         let is_routed = or_disconnect(&database, is_routed(&database)).await?;
-        Ok(Self { collections: Collections::new(database, super::Options::default().timeout, is_routed) })
+        let fence = Fence::new(Supported::PRESENT, versions);
+        Ok(Self { collections: Collections::new(database, super::Options::default().timeout, is_routed, fence) })
     }
 
     /// Ends the sessions on the servers, and closes the connections.
@@ -87,7 +90,8 @@ impl Audit {
     }
 
     async fn attempt(&self, suspect: &Suspect, deadline: Instant) -> Result<bool, Fault> {
-        let mut transaction = Transaction::begin(&self.collections, &Freshness::default()).await?;
+        let versions = self.collections.fence.versions()?;
+        let mut transaction = Transaction::begin(&self.collections, &Freshness::default()).await?.under(versions.epoch);
         match self.statements(&mut transaction, suspect).await {
             Ok(true) => commit(transaction, deadline).await.map(|()| true),
             outcome => {
@@ -106,6 +110,7 @@ impl Audit {
             }
         }
         transaction.write_claims(&[(suspect.key.clone(), write)]).await?;
+        transaction.confirm_epoch().await?;
         Ok(true)
     }
 

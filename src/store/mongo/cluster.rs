@@ -202,7 +202,15 @@ pub async fn patiently<T, F>(attempt: impl Fn() -> F) -> Result<T, DriverError>
 where
     F: Future<Output = Result<T, DriverError>>,
 {
-    Pauses::new(PAUSE, LONGEST_PAUSE, Instant::now() + PATIENCE).between(attempt, may_pass).await
+    patiently_for(PATIENCE, attempt).await
+}
+
+/// Tries again, for so long, what may pass.
+pub async fn patiently_for<T, F>(time: Duration, attempt: impl Fn() -> F) -> Result<T, DriverError>
+where
+    F: Future<Output = Result<T, DriverError>>,
+{
+    Pauses::new(PAUSE, LONGEST_PAUSE, Instant::now() + time).between(attempt, may_pass).await
 }
 
 fn is_conflict(error: &DriverError) -> bool {

@@ -120,7 +120,7 @@ impl Collections {
             }
             if needs.tenant {
                 let tenant = self.latest(&self.tenants, mutation.tenant.as_str().into()).await?;
-                view.set_tenant(tenant.map(|tenant| Ok::<_, Fault>(read_tenant(&tenant)?.0)).transpose()?);
+                view.set_tenant(tenant.map(|tenant| read_tenant(&tenant)).transpose()?);
             }
             match mutation.decide_again(subject, &view) {
                 Ok(Decision::Done(effects)) => return Ok(Some(effects.into_outcome())),

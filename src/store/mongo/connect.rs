@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
-use mongodb::options::{ClientOptions, ReadConcern, ReadPreference, SelectionCriteria};
+use mongodb::options::{ClientOptions, ReadPreference, SelectionCriteria};
 use mongodb::{Client, Database};
 use tokio::time::timeout;
 
 use super::error::OpenError;
-use super::schema::{ID, META, RULES, SCHEMA, VERSION, number};
 use super::survey::{obstacle, survey};
+use super::versions::Versions;
 
 /// Connections at once: look-ups share them, mutations take one each while they last.
 const MAX_POOL: u32 = 100;
@@ -128,33 +128,17 @@ fn uri_fault(error: &mongodb::error::Error) -> OpenError {
     }
 }
 
-/// Makes sure that there is a store of the version that this program knows.
-///
-/// # Errors
-/// [`OpenError::NotInitialised`], [`OpenError::Version`], or what the server says.
-pub async fn check_schema(database: &Database) -> Result<(), OpenError> {
-    let meta = database.collection::<Document>(META);
-    let schema = meta.find_one(doc! { ID: SCHEMA }).read_concern(ReadConcern::majority()).await?;
-    let name = || database.name().to_owned();
-    let schema = schema.ok_or_else(|| OpenError::NotInitialised { database: name() })?;
-    match schema.get(RULES).and_then(number) {
-        Some(VERSION) => Ok(()),
-        Some(found) => Err(OpenError::Version { database: name(), found }),
-        None => Err(OpenError::Foreign { database: name(), what: format!("{META} without a version") }),
-    }
-}
-
 /// Makes sure that the store has all that it needs, as far as those can see who may only read and write it: how it is
 /// sharded, the cluster tells administrators alone.
 ///
 /// # Errors
 /// [`OpenError::Foreign`], [`OpenError::Incomplete`], or what the server says.
-pub async fn check_complete(database: &Database) -> Result<(), OpenError> {
+pub async fn check_complete(database: &Database, versions: Versions) -> Result<(), OpenError> {
     let found = survey(database, None).await?;
     let name = || database.name().to_owned();
     if let Some(what) = obstacle(&found, true) {
         return Err(OpenError::Foreign { database: name(), what });
     }
-    let missing: Vec<_> = found.iter().flat_map(|found| found.missing(false)).collect();
+    let missing: Vec<_> = found.iter().flat_map(|found| found.missing(false, versions.epoch)).collect();
     if missing.is_empty() { Ok(()) } else { Err(OpenError::Incomplete { database: name(), what: missing.join(", ") }) }
 }

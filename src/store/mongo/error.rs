@@ -8,7 +8,8 @@ use mongodb::error::{
     Error as DriverError, ErrorKind, TRANSIENT_TRANSACTION_ERROR, UNKNOWN_TRANSACTION_COMMIT_RESULT, WriteFailure,
 };
 
-use super::schema::VERSION;
+use super::schema::OLDEST;
+use super::versions::Supported;
 use crate::directory::{Error, ItemError};
 
 const DUPLICATE_KEY: i32 = 11_000;
@@ -18,6 +19,8 @@ const NOT_AUTHENTICATED: i32 = 18;
 const NOT_ALLOWED: i32 = 13;
 /// Interrupted.
 const INTERRUPTED: i32 = 11_601;
+/// DocumentValidationFailure.
+const REFUSED_BY_VALIDATOR: i32 = 121;
 /// InvalidNamespace.
 const INVALID_NAME: i32 = 73;
 /// What is told of a connection that was closed because the credentials were not taken.
@@ -41,6 +44,12 @@ pub enum Fault {
     /// A commit was answered with an error that does not prove that nothing was written.
     #[error("MongoDB did not confirm a commit: {0}")]
     Unconfirmed(Told),
+    /// The store has versions that this program does not support.
+    #[error("the store was upgraded: {0}")]
+    Outdated(String),
+    /// The epoch is another one than that under which the transaction was begun.
+    #[error("the store was upgraded meanwhile")]
+    Fenced,
     /// So much is under way already that nothing more is begun.
     #[error("too many operations wait for MongoDB")]
     Crowded,
@@ -86,6 +95,12 @@ impl Fault {
         matches!(self, Self::Driver(Told { sort: Sort::Duplicate, .. }))
     }
 
+    /// Whether the document is none that the store takes, which may be because the store was
+    /// upgraded.
+    pub const fn is_fenced(&self) -> bool {
+        matches!(self, Self::Fenced | Self::Driver(Told { sort: Sort::Invalid, .. }))
+    }
+
     /// Whether a commit may or may not have happened.
     pub const fn is_unknown_commit(&self) -> bool {
         matches!(self, Self::Unconfirmed(_) | Self::Unanswered)
@@ -107,10 +122,13 @@ impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Damaged(_) => Self::Internal(fault.into()),
+            Fault::Outdated(versions) => Self::Outdated(versions),
             // Trying again does not help: somebody must look.
             Fault::Driver(Told { sort: Sort::Forbidden, .. }) => Self::Internal(fault.into()),
             Fault::Unanswered | Fault::Unconfirmed(_) => Self::OutcomeUnknown(fault.into()),
-            Fault::Driver(_) | Fault::Late | Fault::Crowded | Fault::Panicked => Self::Unavailable(fault.into()),
+            Fault::Driver(_) | Fault::Late | Fault::Crowded | Fault::Panicked | Fault::Fenced => {
+                Self::Unavailable(fault.into())
+            }
         }
     }
 }
@@ -133,6 +151,7 @@ pub struct Told {
 enum Sort {
     Transient,
     Duplicate,
+    Invalid,
     Forbidden,
     UnknownCommit,
     Other,
@@ -151,8 +170,10 @@ impl fmt::Display for Told {
 }
 
 fn sort(error: &DriverError) -> Sort {
-    if is_duplicate(&error.kind) {
+    if has_code(&error.kind, DUPLICATE_KEY) {
         Sort::Duplicate
+    } else if has_code(&error.kind, REFUSED_BY_VALIDATOR) {
+        Sort::Invalid
     } else if matches!(&*error.kind, ErrorKind::Command(error) if error.code == NOT_ALLOWED) {
         Sort::Forbidden
     } else if error.contains_label(TRANSIENT_TRANSACTION_ERROR) || is_interrupted(&error.kind) {
@@ -169,11 +190,11 @@ fn is_interrupted(kind: &ErrorKind) -> bool {
     matches!(kind, ErrorKind::Command(error) if error.code == INTERRUPTED)
 }
 
-fn is_duplicate(kind: &ErrorKind) -> bool {
+fn has_code(kind: &ErrorKind, code: i32) -> bool {
     match kind {
-        ErrorKind::Command(error) => error.code == DUPLICATE_KEY,
-        ErrorKind::Write(WriteFailure::WriteError(error)) => error.code == DUPLICATE_KEY,
-        ErrorKind::InsertMany(error) => error.write_errors.iter().flatten().any(|error| error.code == DUPLICATE_KEY),
+        ErrorKind::Command(error) => error.code == code,
+        ErrorKind::Write(WriteFailure::WriteError(error)) => error.code == code,
+        ErrorKind::InsertMany(error) => error.write_errors.iter().flatten().any(|error| error.code == code),
         _ => false,
     }
 }
@@ -257,13 +278,18 @@ pub enum OpenError {
     },
     /// The store is one of another version of this program.
     #[error(
-        "the store in database {database} has schema version {found}, this program knows version {VERSION}: use the program that made it, or a later one"
+        "the store in database {database} has schema version {found} and rules version {rules}, this program supports schema versions {OLDEST} to {} and rules versions up to {}: use a program that supports both",
+        supported.schema, supported.rules
     )]
     Version {
         /// The database.
         database: String,
-        /// The version of the store.
+        /// The version of its schema.
         found: i64,
+        /// The version of its rules of normalisation.
+        rules: u32,
+        /// The latest versions that the program supports.
+        supported: Supported,
     },
     /// The database holds something else under the names that the store uses.
     #[error("database {database} holds something else ({what}): it was left as it is; give another database")]

@@ -15,6 +15,7 @@ use super::dead::{self, DeadServers};
 use super::error::{Fault, OpenError};
 use super::presence::{Presence, Reading, ServerDocument};
 use super::sessions::Sessions;
+use super::versions::Fence;
 use crate::directory::Timestamp;
 
 /// The time from one beat to the next.
@@ -49,6 +50,7 @@ pub enum Parting {
 struct Beating {
     database: Database,
     sessions: Arc<Sessions>,
+    fence: Arc<Fence>,
     dead: DeadServers,
     latest: watch::Sender<Beat>,
     has_failed: bool,
@@ -59,14 +61,14 @@ impl Heartbeat {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub async fn start(uri: &str, sessions: Arc<Sessions>) -> Result<Self, OpenError> {
+    pub async fn start(uri: &str, sessions: Arc<Sessions>, fence: Arc<Fence>) -> Result<Self, OpenError> {
         let database = connect_apart(uri).await?;
         if let Some(presence) = Presence::of(&database).await? {
             sessions.begin(presence);
         }
         let (latest, observed) = watch::channel(Beat::default());
         let (stop, stopped) = watch::channel(None);
-        let beating = Beating { database, sessions, dead: DeadServers::default(), latest, has_failed: false };
+        let beating = Beating { database, sessions, fence, dead: DeadServers::default(), latest, has_failed: false };
         let task = Mutex::new(Some(tokio::spawn(beating.run(stopped))));
         Ok(Self { latest: observed, stop, task })
     }
@@ -107,6 +109,7 @@ impl Beating {
 
     /// Takes the steps of one beat. A step that fails ends the beat.
     async fn beat(&mut self) -> Result<(), Fault> {
+        self.fence.refresh(&self.database).await?;
         let sessions = self.sessions.clone();
         let Some(presence) = sessions.presence() else { return Ok(()) };
         let before = Timestamp::now();

@@ -2,18 +2,27 @@
 //! it is done, so that it can be run again, after an interruption or beside another run, and changes nothing that is in
 //! use. The last step is the document without which nobody takes the database for a store.
 
+use std::time::Duration;
+
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
 use mongodb::options::{Acknowledgment, WriteConcern};
 
-use super::cluster::{Cluster, patiently};
-use super::connect::{check_schema, connect, disconnect};
+use super::cluster::{Cluster, patiently, patiently_for};
+use super::connect::{connect, disconnect};
 use super::error::{Fault, OpenError};
-use super::schema::{ID, IDENTITIES, META, RULES, SCHEMA, SERVERS, TENANTS, VERSION};
-use super::shape::{by_order, index, shard_key, validator};
+use super::schema::{IDENTITIES, META, SERVERS, TENANTS};
+use super::shape::{by_order, index, level, shard_key, validator};
 use super::spread::{self, Range, Step};
 use super::survey::{Found, obstacle, survey};
+use super::versions::{Supported, Versions};
+
+/// How long a change of a validator waits for transactions in one go, in milliseconds. All others
+/// wait for it meanwhile.
+const TURN: i64 = 500;
+/// For how long it is tried: longer than a transaction lives that nobody ends.
+const LIFETIME: Duration = Duration::from_secs(150);
 
 /// NamespaceExists.
 const EXISTS: i32 = 48;
@@ -54,43 +63,91 @@ async fn make_all(
     let cluster = Cluster::of(database).await?;
     let found = survey(database, cluster.as_ref()).await?;
     // Read after what it vouches for: a run that finishes meanwhile has made what was found.
-    let is_store = is_store(database).await?;
-    if let Some(what) = obstacle(&found, is_store) {
+    let versions = versions(database).await?;
+    if let Some(what) = obstacle(&found, versions.is_some()) {
         return Err(OpenError::Foreign { database: database.name().to_owned(), what });
     }
-    for found in &found {
-        make(database, found, progress).await?;
+    let epoch = versions.unwrap_or(Versions::NEW).epoch;
+    make_found(database, cluster.as_ref(), &found, epoch, options, progress).await?;
+    match versions {
+        None => finish(database, progress).await,
+        Some(versions) => {
+            progress(&format!("database {} was a store of schema version {} before", database.name(), versions.schema));
+            if versions.schema < Versions::NEW.schema {
+                progress("`polynym store upgrade` takes it to the newest version");
+            }
+            Ok(())
+        }
     }
-    if let Some(cluster) = &cluster {
-        shard(cluster, &found, options, progress).await?;
-    }
-    finish(database, progress).await
 }
 
-/// Whether a store of the present version was made here.
-async fn is_store(database: &Database) -> Result<bool, OpenError> {
-    match check_schema(database).await {
+/// Makes what a store of these versions lacks.
+///
+/// # Errors
+/// [`OpenError`]. Where a step fails, another run goes on from there.
+pub async fn complete(
+    database: &Database,
+    versions: Versions,
+    options: &InitOptions,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<(), OpenError> {
+    let cluster = Cluster::of(database).await?;
+    let found = survey(database, cluster.as_ref()).await?;
+    if let Some(what) = obstacle(&found, true) {
+        return Err(OpenError::Foreign { database: database.name().to_owned(), what });
+    }
+    make_found(database, cluster.as_ref(), &found, versions.epoch, options, progress).await
+}
+
+/// Makes what is missing of the collections that were found.
+async fn make_found(
+    database: &Database,
+    cluster: Option<&Cluster>,
+    found: &[Found],
+    epoch: i32,
+    options: &InitOptions,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<(), OpenError> {
+    for found in found {
+        make(database, found, epoch, progress).await?;
+    }
+    match cluster {
+        Some(cluster) => shard(cluster, found, options, progress).await,
+        None => Ok(()),
+    }
+}
+
+/// The versions of the store that was made here; none where there is none.
+async fn versions(database: &Database) -> Result<Option<Versions>, OpenError> {
+    match Versions::supported_in(database, Supported::PRESENT).await {
         Err(OpenError::NotInitialised { database: name }) => {
             match database.collection::<Document>(META).find_one(doc! {}).await? {
-                None => Ok(false),
+                None => Ok(None),
                 Some(_) => {
                     Err(OpenError::Foreign { database: name, what: format!("{META} with something else in it") })
                 }
             }
         }
-        checked => checked.map(|()| true),
+        found => found.map(Some),
     }
 }
 
 /// Makes a collection, its validator and its index.
-async fn make(database: &Database, found: &Found, progress: &(dyn Fn(&str) + Sync)) -> Result<(), DriverError> {
+async fn make(
+    database: &Database,
+    found: &Found,
+    epoch: i32,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<(), DriverError> {
     let name = found.name;
-    let made = !found.exists() && create(database, name).await?;
-    if !made && !found.is_checked() {
-        let command = doc! { "collMod": name, "validator": validator(name), "validationLevel": "moderate" };
-        patiently(async || database.run_command(command.clone()).await).await?;
+    let made = !found.exists() && create(database, name, epoch).await?;
+    let is_checked = found.is_checked(epoch);
+    if !made && !is_checked {
+        let mut command = doc! { "collMod": name, "maxTimeMS": TURN };
+        command.extend(checking(name, epoch));
+        patiently_for(LIFETIME, async || database.run_command(command.clone()).await).await?;
     }
-    progress(&match (made, found.is_checked()) {
+    progress(&match (made, is_checked) {
         (true, _) => format!("{name}: made"),
         (false, true) => format!("{name}: was there"),
         (false, false) => format!("{name}: was there; its validator was set"),
@@ -108,9 +165,15 @@ async fn make(database: &Database, found: &Found, progress: &(dyn Fn(&str) + Syn
     Ok(())
 }
 
+/// The options of a collection under which the server checks what is written.
+fn checking(name: &str, epoch: i32) -> Document {
+    doc! { "validator": validator(name, epoch), "validationLevel": level(name, epoch).unwrap_or("moderate") }
+}
+
 /// Says whether nobody made it first.
-async fn create(database: &Database, name: &str) -> Result<bool, DriverError> {
-    let command = doc! { "create": name, "validator": validator(name), "validationLevel": "moderate" };
+async fn create(database: &Database, name: &str, epoch: i32) -> Result<bool, DriverError> {
+    let mut command = doc! { "create": name };
+    command.extend(checking(name, epoch));
     match database.run_command(command).await {
         Ok(_) => Ok(true),
         Err(error) if matches!(&*error.kind, ErrorKind::Command(error) if error.code == EXISTS) => Ok(false),
@@ -216,10 +279,11 @@ async fn finish(database: &Database, progress: &(dyn Fn(&str) + Sync)) -> Result
     let meta = database.collection::<Document>(META);
     let majority = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
     let name = database.name();
-    match meta.insert_one(doc! { ID: SCHEMA, RULES: VERSION }).write_concern(majority).await {
-        Ok(_) => progress(&format!("database {name} is a store of schema version {VERSION} now")),
+    let version = Versions::NEW.schema;
+    match meta.insert_one(Versions::NEW.document()).write_concern(majority).await {
+        Ok(_) => progress(&format!("database {name} is a store of schema version {version} now")),
         Err(error) if Fault::from(error.clone()).is_duplicate() => {
-            progress(&format!("database {name} was a store of schema version {VERSION} before"));
+            progress(&format!("database {name} was a store of schema version {version} before"));
         }
         Err(error) => return Err(error.into()),
     }

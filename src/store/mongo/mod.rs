@@ -25,6 +25,8 @@ mod spread;
 mod status;
 mod survey;
 mod transaction;
+mod upgrade;
+mod versions;
 mod write;
 
 use std::sync::Arc;
@@ -44,6 +46,8 @@ pub use heartbeat::Beat;
 pub use init::{InitOptions, init};
 pub use presence::Reading;
 pub use status::{Advice, CollectionStatus, ShardStatus, Status, status};
+pub use upgrade::upgrade;
+pub use versions::Supported;
 
 use crate::directory::{
     Claim, Consistency, DueUser, Error, ItemResult, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord,
@@ -56,6 +60,7 @@ use gate::Gate;
 use heartbeat::{Heartbeat, Parting};
 use outliving::Outliving;
 use sessions::Sessions;
+use versions::{Fence, Versions};
 
 /// Operations under way at once: far more than there are connections, and few enough to wait for one in time.
 const UNDER_WAY: usize = 4_096;
@@ -110,6 +115,7 @@ struct Collections {
     /// Whether a router stands before the shards.
     is_routed: bool,
     sessions: Arc<Sessions>,
+    fence: Arc<Fence>,
 }
 
 impl Mongo {
@@ -118,16 +124,26 @@ impl Mongo {
     /// # Errors
     /// [`OpenError`], which says what is wrong and what to do.
     pub async fn open(uri: &str, options: Options) -> Result<Self, OpenError> {
+        Self::open_supporting(uri, options, Supported::PRESENT).await
+    }
+
+    /// Opens it as a program does that supports other versions.
+    ///
+    /// # Errors
+    /// [`OpenError`], which says what is wrong and what to do.
+    pub async fn open_supporting(uri: &str, options: Options, supported: Supported) -> Result<Self, OpenError> {
         let database = connect::connect(uri).await?;
-        connect::or_disconnect(&database, async {
-            connect::check_schema(&database).await?;
-            connect::check_complete(&database).await
+        let versions = connect::or_disconnect(&database, async {
+            let versions = Versions::supported_in(&database, supported).await?;
+            connect::check_complete(&database, versions).await?;
+            Ok(versions)
         })
         .await?;
         database.client().warm_connection_pool().await;
         let is_routed = connect::or_disconnect(&database, connect::is_routed(&database)).await?;
-        let collections = Collections::new(database.clone(), options.timeout, is_routed);
-        let heartbeat = Heartbeat::start(uri, collections.sessions.clone());
+        let fence = Fence::new(supported, versions);
+        let collections = Collections::new(database.clone(), options.timeout, is_routed, fence);
+        let heartbeat = Heartbeat::start(uri, collections.sessions.clone(), collections.fence.clone());
         Ok(Self {
             heartbeat: connect::or_disconnect(&database, heartbeat).await?,
             collections: Arc::new(collections),
@@ -208,7 +224,7 @@ impl Mongo {
 }
 
 impl Collections {
-    fn new(database: Database, timeout: Duration, is_routed: bool) -> Self {
+    fn new(database: Database, timeout: Duration, is_routed: bool, fence: Fence) -> Self {
         Self {
             client: database.client().clone(),
             users: database.collection(schema::USERS),
@@ -219,11 +235,13 @@ impl Collections {
             timeout,
             is_routed,
             sessions: Arc::default(),
+            fence: Arc::new(fence),
         }
     }
 
-    /// Whether a server that takes writes answers.
+    /// Whether a server that takes writes answers, and this program may write.
     async fn check(&self) -> Result<(), Fault> {
+        self.fence.versions()?;
         let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
         self.database.run_command(doc! { "ping": 1 }).selection_criteria(primary).await?;
         Ok(())

@@ -12,19 +12,22 @@ use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
 /// The version of what this module describes.
-pub const VERSION: i64 = 2;
+pub const VERSION: i64 = 3;
+/// The oldest version that this program supports.
+pub const OLDEST: i64 = 2;
 
-/// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`PRIVATE`], [`DUE`].
+/// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`PRIVATE`], [`DUE`], [`EPOCH`].
 pub const USERS: &str = "users";
 /// Claims by their identity keys: [`USER`], [`RULES`], [`GUARD`], [`HOLD`].
 pub const IDENTITIES: &str = "identities";
 /// Requests that were carried out, by a hash of their keys: [`USER`], [`FINGERPRINT`], [`TIME`].
 pub const REQUESTS: &str = "requests";
-/// Tenants by their names: [`REVISION`], [`POLICIES`].
+/// Tenants by their names: [`REVISION`], [`POLICIES`], [`EPOCH`].
 pub const TENANTS: &str = "tenants";
 /// The servers that are up, by random ids: [`TIME`], [`SESSIONS`]. Stores of older programs have no such collection.
 pub const SERVERS: &str = "servers";
-/// What the store says of itself: the document [`SCHEMA`] has [`RULES`], the version of the schema.
+/// The store's versions, in the document [`SCHEMA`]: [`RULES`], [`NORMALISATION`], [`EPOCH`],
+/// [`CONFIRMED`].
 pub const META: &str = "meta";
 /// The document of [`META`] without which there is no store.
 pub const SCHEMA: &str = "schema";
@@ -34,6 +37,13 @@ pub const ID: &str = "_id";
 /// Of a user or a tenant: a number that every write raises, so that two transactions that change it conflict. Each raises
 /// it by a random number of its own.
 pub const REVISION: &str = "r";
+/// Of a user or a tenant: the epoch of the store under which it was written. Of the schema: the
+/// present epoch. A store of schema version 2 has none.
+pub const EPOCH: &str = "e";
+/// Of the schema: the version of the rules of normalisation; 1 where it is absent.
+pub const NORMALISATION: &str = "n";
+/// Of the schema: how often a transaction has confirmed the epoch here that writes it nowhere else.
+pub const CONFIRMED: &str = "c";
 /// Of a user: the name of its tenant.
 pub const TENANT: &str = "t";
 /// Of a user: all that is visible of it, in the form in which answers carry it.
@@ -113,6 +123,51 @@ impl StoredUser {
     }
 }
 
+/// The fields of users and of tenants that this program knows.
+const OF_USER: [&str; 7] = [ID, REVISION, TENANT, WIRE, PRIVATE, DUE, EPOCH];
+const OF_TENANT: [&str; 4] = [ID, REVISION, POLICIES, EPOCH];
+
+/// What a transaction keeps of the document of a user or a tenant that it has read, to write it
+/// again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kept {
+    pub revision: i64,
+    /// The fields that a newer program added.
+    unknown: Document,
+}
+
+impl Kept {
+    pub fn of_user(document: &RawDocument) -> Result<Self, Fault> {
+        Self::read(document, &OF_USER)
+    }
+
+    pub fn of_tenant(document: &RawDocument) -> Result<Self, Fault> {
+        Self::read(document, &OF_TENANT)
+    }
+
+    fn read(document: &RawDocument, known: &[&str]) -> Result<Self, Fault> {
+        let [revision] = fields(document, [REVISION])?;
+        let mut unknown = Document::new();
+        for element in document.iter_elements() {
+            let element = element.map_err(Fault::damaged)?;
+            if !known.contains(&element.key().as_str()) {
+                unknown.insert(element.key().as_str(), Bson::try_from(element).map_err(Fault::damaged)?);
+            }
+        }
+        Ok(Self { revision: needed(REVISION, revision, RawBsonRef::as_i64)?, unknown })
+    }
+}
+
+/// Adds to a document the epoch under which it is written, if there is one, and what was kept of
+/// it.
+pub fn stamped(mut document: Document, epoch: i32, kept: Option<&Kept>) -> Document {
+    if epoch > 0 {
+        document.insert(EPOCH, epoch);
+    }
+    document.extend(kept.into_iter().flat_map(|kept| kept.unknown.clone()));
+    document
+}
+
 /// The document of a user.
 pub fn user_document(record: &Record, revision: i64) -> Document {
     let (wire, private) = record.encode();
@@ -136,12 +191,11 @@ pub fn tenant_document(tenant: &TenantRecord, revision: i64) -> Document {
     doc! { ID: tenant.name.as_str(), REVISION: revision, POLICIES: bytes(tenant.encode()) }
 }
 
-/// A tenant as it is kept, and its revision.
-pub fn read_tenant(document: &RawDocument) -> Result<(TenantRecord, i64), Fault> {
-    let [policies, revision] = fields(document, [POLICIES, REVISION])?;
+/// A tenant as it is kept.
+pub fn read_tenant(document: &RawDocument) -> Result<TenantRecord, Fault> {
+    let [policies] = fields(document, [POLICIES])?;
     let policies = needed(POLICIES, policies, RawBsonRef::as_binary)?.bytes;
-    let tenant = TenantRecord::decode(policies).map_err(Fault::damaged)?;
-    Ok((tenant, needed(REVISION, revision, RawBsonRef::as_i64)?))
+    TenantRecord::decode(policies).map_err(Fault::damaged)
 }
 
 /// The user that is due. Without its id there is none.
@@ -179,6 +233,20 @@ pub fn claim_document(key: &IdentityKey, claim: &Claim) -> Document {
         document.insert(HOLD, date(until));
     }
     document
+}
+
+/// The change that makes the claim of this key what it is to be, and leaves fields alone that a
+/// newer program added.
+pub fn claim_change(key: &IdentityKey, claim: &Claim) -> Document {
+    let mut set = claim_document(key, claim);
+    set.remove(ID);
+    let absent = [USER, GUARD, HOLD].into_iter().filter(|name| !set.contains_key(*name));
+    let unset: Document = absent.map(|name| (name.to_owned(), true.into())).collect();
+    if unset.is_empty() {
+        doc! { "$set": set }
+    } else {
+        doc! { "$set": set, "$unset": unset }
+    }
 }
 
 /// The key of a claim, which is all that is read without copying, and the claim.

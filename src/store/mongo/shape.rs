@@ -4,8 +4,8 @@
 use mongodb::bson::{Document, doc};
 
 use super::schema::{
-    DUE, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, POLICIES, PRIVATE, REQUESTS, REVISION, RULES, SERVERS, SESSIONS,
-    TENANT, TENANTS, TIME, USER, USERS, WIRE,
+    DUE, EPOCH, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, POLICIES, PRIVATE, REQUESTS, REVISION, RULES, SERVERS,
+    SESSIONS, TENANT, TENANTS, TIME, USER, USERS, WIRE,
 };
 use crate::directory::Request;
 
@@ -42,10 +42,22 @@ pub fn is_optional(collection: &str) -> bool {
 /// them.
 const GRACE: i64 = 60 * 60;
 
-/// What the server lets into a collection. It is there to stop other programs' mistakes: fields that a later version adds
-/// pass.
-pub fn validator(collection: &str) -> Document {
-    let (required, properties) = match collection {
+/// Whether documents of a collection have the epoch in which they were written. Nearly every
+/// mutation writes one of these.
+fn has_epoch(collection: &str) -> bool {
+    matches!(collection, USERS | TENANTS)
+}
+
+/// How strictly the server checks a collection; none where it does not matter. Once there are
+/// epochs, a document without one must not pass because it was without one before.
+pub fn level(collection: &str, epoch: i32) -> Option<&'static str> {
+    (epoch > 0 && has_epoch(collection)).then_some("strict")
+}
+
+/// What the server lets into a collection in this epoch. It is there to stop programs of other
+/// versions, and other programs' mistakes: fields that a later version adds pass.
+pub fn validator(collection: &str, epoch: i32) -> Document {
+    let (mut required, mut properties) = match collection {
         USERS => (
             vec![ID, REVISION, TENANT, WIRE],
             doc! {
@@ -93,6 +105,10 @@ pub fn validator(collection: &str) -> Document {
             },
         ),
     };
+    if epoch > 0 && has_epoch(collection) {
+        required.push(EPOCH);
+        properties.insert(EPOCH, doc! { "bsonType": "int", "minimum": epoch });
+    }
     doc! { "$jsonSchema": { "bsonType": "object", "required": required, "properties": properties } }
 }
 

@@ -10,9 +10,10 @@ use mongodb::{Collection, Database};
 use super::cluster::Cluster;
 use super::connect::{connect, disconnect};
 use super::error::OpenError;
-use super::schema::{ID, META, RULES, SCHEMA, VERSION, number};
+use super::schema::{META, SCHEMA, number};
 use super::shape::shard_key;
 use super::survey::{Found, obstacle, survey};
+use super::versions::{Supported, Versions};
 
 /// What there is in a database.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -25,6 +26,8 @@ pub struct Status {
     pub server_versions: Vec<String>,
     /// The version of the schema; none where the database is no store.
     pub schema_version: Option<i64>,
+    /// The version of the rules of normalisation; none where the database is no store.
+    pub rules_version: Option<u32>,
     /// The collections of a store, so far as they are there.
     pub collections: Vec<CollectionStatus>,
     /// What a store needs and this one does not have, a few words each.
@@ -94,28 +97,40 @@ pub async fn status(uri: &str) -> Result<Status, OpenError> {
 async fn look(database: &Database) -> Result<Status, OpenError> {
     let cluster = Cluster::of(database).await?;
     let found = survey(database, cluster.as_ref()).await?;
-    let meta = database.collection::<Document>(META).find_one(doc! { ID: SCHEMA }).await?;
-    let schema_version = meta.and_then(|meta| meta.get(RULES).and_then(number));
-    let mut missing: Vec<_> = found.iter().flat_map(|found| found.missing(cluster.is_some())).collect();
-    if schema_version.is_none() {
+    let versions = Versions::in_database(database).await?;
+    let epoch = versions.unwrap_or(Versions::NEW).epoch;
+    let mut missing: Vec<_> = found.iter().flat_map(|found| found.missing(cluster.is_some(), epoch)).collect();
+    if versions.is_none() {
         missing.push(format!("the document {SCHEMA} of {META}"));
     }
-    let foreign = schema_version.filter(|version| *version != VERSION);
-    let foreign = foreign.map(|version| format!("schema version {version}: this program knows version {VERSION}"));
-    let obstacle = foreign.or_else(|| obstacle(&found, schema_version.is_some()));
+    let foreign = versions.and_then(|versions| versions.obstacle(Supported::PRESENT));
+    let obstacle = foreign.or_else(|| obstacle(&found, versions.is_some()));
     let mut collections = Vec::new();
     for found in found.iter().filter(|found| found.is_readable()) {
         let shards = shards(database, cluster.as_ref(), found.name).await?;
         let shard_key = found.key.as_ref().map(Document::to_string);
         collections.push(CollectionStatus { name: found.name.to_owned(), shard_key, shards });
     }
-    let advice = match &cluster {
+    let mut advice = match &cluster {
         Some(cluster) => advice(database, &found, &collections, cluster.shards().await?.len() as u64),
         None => Vec::new(),
     };
+    advice.extend(versions.and_then(Versions::advice).map(|text| Advice { text, command: None }));
     let (topology, server_versions) = servers(database, cluster.as_ref()).await?;
     let database = database.name().to_owned();
-    Ok(Status { database, topology, server_versions, schema_version, collections, missing, obstacle, advice })
+    let schema_version = versions.map(|versions| versions.schema);
+    let rules_version = versions.map(|versions| versions.rules);
+    Ok(Status {
+        database,
+        topology,
+        server_versions,
+        schema_version,
+        rules_version,
+        collections,
+        missing,
+        obstacle,
+        advice,
+    })
 }
 
 /// Chunks that a collection gets on each shard when its key is changed: with fewer, MongoDB's samples make them unequal.

@@ -5,8 +5,8 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::Error as DriverError;
 
 use super::cluster::Cluster;
-use super::schema::{ID, META, number};
-use super::shape::{COLLECTIONS, by_order, index, is_optional, is_shard_key, shard_key, validator};
+use super::schema::{EPOCH, ID, META, number};
+use super::shape::{COLLECTIONS, by_order, index, is_optional, is_shard_key, level, shard_key, validator};
 
 /// What there is under the name of one collection of a store.
 pub struct Found {
@@ -92,10 +92,13 @@ impl Found {
         self.exists() && self.is_plain()
     }
 
-    /// Whether the server checks what is written to it.
-    pub fn is_checked(&self) -> bool {
-        let own = self.options().and_then(|options| options.get_document("validator").ok());
-        own.is_some_and(|own| *own == validator(self.name))
+    /// Whether the server checks what is written to it in this epoch. It may check more: that of a
+    /// newer program does.
+    pub fn is_checked(&self, epoch: i32) -> bool {
+        let Some(options) = self.options() else { return false };
+        let own = options.get_document("validator").ok();
+        let level = level(self.name, epoch).is_none_or(|level| options.get_str("validationLevel").ok() == Some(level));
+        level && own.is_some_and(|own| checks(own, &validator(self.name, epoch)))
     }
 
     /// Whether it has the index that it needs, as it needs it.
@@ -110,13 +113,13 @@ impl Found {
     }
 
     /// What is missing for the collection to be what a store needs, a sentence each.
-    pub fn missing(&self, on_cluster: bool) -> Vec<String> {
+    pub fn missing(&self, on_cluster: bool, epoch: i32) -> Vec<String> {
         let name = self.name;
         if !self.exists() {
             return if is_optional(name) { Vec::new() } else { vec![format!("collection {name}")] };
         }
         let mut missing = Vec::new();
-        if !self.is_checked() {
+        if !self.is_checked(epoch) {
             missing.push(format!("the validator of {name}"));
         }
         if !self.is_indexed() {
@@ -127,6 +130,27 @@ impl Found {
         }
         missing
     }
+}
+
+/// Whether a validator asks for all that `wanted` asks for, and refuses no field that it does not
+/// know.
+fn checks(own: &Document, wanted: &Document) -> bool {
+    const SCHEMA: &str = "$jsonSchema";
+    let (Ok(own), Ok(wanted)) = (own.get_document(SCHEMA), wanted.get_document(SCHEMA)) else { return false };
+    wanted.iter().all(|(name, wanted)| match (own.get(name), wanted) {
+        (Some(Bson::Array(own)), Bson::Array(wanted)) => wanted.iter().all(|field| own.contains(field)),
+        (Some(Bson::Document(own)), Bson::Document(wanted)) => {
+            wanted.iter().all(|(field, wanted)| own.get(field).is_some_and(|own| is_as_strict(field, own, wanted)))
+        }
+        (own, wanted) => own == Some(wanted),
+    }) && own.keys().all(|name| wanted.contains_key(name))
+}
+
+/// Whether what a validator asks of a field is what is wanted: of the epoch, that one or a later
+/// one.
+fn is_as_strict(field: &str, own: &Bson, wanted: &Bson) -> bool {
+    let least = |of: &Bson| of.as_document().and_then(|of| number(of.get("minimum")?));
+    own == wanted || (field == EPOCH && least(own) >= least(wanted))
 }
 
 /// After how many seconds the server deletes a document.

@@ -16,8 +16,9 @@ use super::Collections;
 use super::error::Fault;
 use super::freshness::{Freshness, Key};
 use super::schema::{
-    ID, IDENTITIES, REVISION, StoredRequest, StoredUser, by_id, claim_document, id_value, key_value, read_claim,
-    read_tenant, request_document, request_id, tenant_document, user_document,
+    CONFIRMED, EPOCH, ID, IDENTITIES, Kept, META, REVISION, SCHEMA, StoredRequest, StoredUser, by_id, claim_change,
+    claim_document, id_value, key_value, read_claim, read_tenant, request_document, request_id, stamped,
+    tenant_document, user_document,
 };
 use crate::directory::{ClaimWrite, Effects, Mutation, Needs, Record, Request, TenantRecord, Timestamp, View};
 use crate::identifier::IdentityKey;
@@ -26,10 +27,16 @@ use crate::locality::LocalityId;
 pub struct Transaction<'c> {
     collections: &'c Collections,
     session: ClientSession,
-    /// The revisions of the users that were read.
-    revisions: HashMap<LocalityId, i64>,
-    /// The revision of the tenant that was read.
-    tenant_revision: Option<i64>,
+    /// What is kept of the documents of the users that were read.
+    users: HashMap<LocalityId, Kept>,
+    /// What is kept of the document of the tenant that was read.
+    tenant: Option<Kept>,
+    /// The epoch under which it writes; 0 where the store has none.
+    epoch: i32,
+    /// Whether it has written what MongoDB takes in any epoch: claims, and deletions.
+    needs_epoch: bool,
+    /// Whether it has written what MongoDB takes only in the present epoch.
+    is_in_epoch: bool,
     /// By how much it raises revisions: at random, so that a revision tells whose transaction has written it.
     raise: i64,
     /// The documents that were read. Behind a router alone: elsewhere a snapshot begins as late as can be.
@@ -55,12 +62,20 @@ impl<'c> Transaction<'c> {
         Ok(Self {
             collections,
             session,
-            revisions: HashMap::new(),
-            tenant_revision: None,
+            users: HashMap::new(),
+            tenant: None,
+            epoch: 0,
+            needs_epoch: false,
+            is_in_epoch: false,
             raise,
             read: HashSet::new(),
             inserted: Vec::new(),
         })
+    }
+
+    /// The same transaction, which writes under this epoch.
+    pub fn under(self, epoch: i32) -> Self {
+        Self { epoch, ..self }
     }
 
     /// Takes note of documents that are read.
@@ -84,7 +99,7 @@ impl<'c> Transaction<'c> {
 
     /// The revision that a user has where this transaction has written it.
     pub fn written_revision(&self, id: LocalityId) -> i64 {
-        self.revisions.get(&id).copied().unwrap_or_default() + self.raise
+        self.users.get(&id).map_or(0, |kept| kept.revision) + self.raise
     }
 
     /// For reads of another kind.
@@ -96,18 +111,19 @@ impl<'c> Transaction<'c> {
     pub async fn read(&mut self, mutation: &Mutation, needs: Needs, view: &mut View) -> Result<(), Fault> {
         for id in needs.users {
             let document = self.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
-            let stored = document.map(|document| StoredUser::read(&document)).transpose()?;
-            self.revisions.extend(stored.as_ref().map(|stored| (id, stored.revision)));
-            view.add_user(id, stored.map(|stored| stored.decode()).transpose()?);
+            if let Some(document) = &document {
+                self.users.insert(id, Kept::of_user(document)?);
+            }
+            let decode = |document: RawDocumentBuf| StoredUser::read(&document)?.decode();
+            view.add_user(id, document.map(decode).transpose()?);
             self.note(iter::once(Key::User(id)));
         }
         self.read_claims(needs.claims, view).await?;
         if needs.tenant {
             let name = mutation.tenant.as_str();
             let document = self.find_one(&self.collections.tenants, doc! { ID: name }).await?;
-            let stored = document.map(|document| read_tenant(&document)).transpose()?;
-            self.tenant_revision = stored.as_ref().map(|(_, revision)| *revision);
-            view.set_tenant(stored.map(|(tenant, _)| tenant));
+            self.tenant = document.as_ref().map(|document| Kept::of_tenant(document)).transpose()?;
+            view.set_tenant(document.map(|document| read_tenant(&document)).transpose()?);
             self.note(iter::once(Key::Tenant));
         }
         Ok(())
@@ -153,10 +169,11 @@ impl<'c> Transaction<'c> {
     /// Writes what a mutation does.
     pub async fn write(&mut self, effects: &Effects) -> Result<(), Fault> {
         for record in &effects.users {
-            match self.revisions.get(&record.id()) {
+            match self.users.get(&record.id()).map(|kept| kept.revision) {
                 None => self.insert_user(record).await?,
-                Some(revision) => self.replace_user(record, *revision).await?,
+                Some(revision) => self.replace_user(record, revision).await?,
             }
+            self.is_in_epoch = true;
         }
         for id in &effects.removed {
             self.delete_user(*id).await?;
@@ -168,13 +185,29 @@ impl<'c> Transaction<'c> {
         }
     }
 
+    /// Makes sure that what was written counts only in the present epoch. Users and tenants see to
+    /// that themselves; where only claims were written, the document of the store's versions does.
+    pub async fn confirm_epoch(&mut self) -> Result<(), Fault> {
+        if self.is_in_epoch || !self.needs_epoch {
+            return Ok(());
+        }
+        let meta = self.collections.database.collection::<Document>(META);
+        // Null stands for none.
+        let epoch = Some(self.epoch).filter(|epoch| *epoch > 0);
+        let present = doc! { ID: SCHEMA, EPOCH: epoch };
+        let confirmed =
+            meta.update_one(present, doc! { "$inc": { CONFIRMED: 1_i64 } }).session(&mut self.session).await?;
+        if confirmed.matched_count == 1 { Ok(()) } else { Err(Fault::Fenced) }
+    }
+
     /// Writes claims, all deletions before all insertions.
     pub async fn write_claims(&mut self, claims: &[(IdentityKey, ClaimWrite)]) -> Result<(), Fault> {
+        self.needs_epoch |= !claims.is_empty();
         let (mut deleted, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
         for (key, write) in claims {
             match write {
                 ClaimWrite::Delete => deleted.push(key_value(key)),
-                ClaimWrite::Update(claim) => updated.push(claim_document(key, claim)),
+                ClaimWrite::Update(claim) => updated.push((key_value(key), claim_change(key, claim))),
                 ClaimWrite::Insert(claim) => inserted.push(raw(&claim_document(key, claim))?),
             }
         }
@@ -194,38 +227,55 @@ impl<'c> Transaction<'c> {
 
     /// Raises the revision of a user: what depends on a user who is only read must not be written beside a change of it.
     pub async fn touch(&mut self, id: LocalityId) -> Result<(), Fault> {
-        let raise = doc! { "$inc": { REVISION: 1_i64 } };
-        let touched = self.collections.users.update_one(doc! { ID: id_value(id) }, raise).session(&mut self.session);
-        all_there(touched.await?.matched_count, 1)
+        let mut change = doc! { "$inc": { REVISION: 1_i64 } };
+        if self.epoch > 0 {
+            change.insert("$set", doc! { EPOCH: self.epoch });
+        }
+        self.update_user(doc! { ID: id_value(id) }, change).await
     }
 
     async fn insert_user(&mut self, record: &Record) -> Result<(), Fault> {
-        let document = raw(&user_document(record, self.written_revision(record.id())))?;
+        let document = user_document(record, self.written_revision(record.id()));
+        let document = raw(&stamped(document, self.epoch, None))?;
         self.collections.users.insert_one(document).session(&mut self.session).await?;
         Ok(())
     }
 
     async fn replace_user(&mut self, record: &Record, revision: i64) -> Result<(), Fault> {
         let filter = doc! { ID: id_value(record.id()), REVISION: revision };
-        let document = raw(&user_document(record, self.written_revision(record.id())))?;
+        let document = user_document(record, self.written_revision(record.id()));
+        let document = raw(&stamped(document, self.epoch, self.users.get(&record.id())))?;
         let replaced = self.collections.users.replace_one(filter, document).session(&mut self.session).await?;
         all_there(replaced.matched_count, 1)
     }
 
     async fn delete_user(&mut self, id: LocalityId) -> Result<(), Fault> {
-        let filter = doc! { ID: id_value(id), REVISION: self.revisions.get(&id).copied() };
+        let filter = doc! { ID: id_value(id), REVISION: self.users.get(&id).map(|kept| kept.revision) };
+        self.needs_epoch = true;
+        // MongoDB does not check what is deleted: an update before says in which epoch that is.
+        if self.epoch > 0 {
+            self.update_user(filter.clone(), doc! { "$set": { EPOCH: self.epoch } }).await?;
+        }
         let deleted = self.collections.users.delete_one(filter).session(&mut self.session).await?;
         all_there(deleted.deleted_count, 1)
     }
 
+    async fn update_user(&mut self, filter: Document, change: Document) -> Result<(), Fault> {
+        let updated = self.collections.users.update_one(filter, change).session(&mut self.session).await?;
+        self.is_in_epoch = true;
+        all_there(updated.matched_count, 1)
+    }
+
     async fn write_tenant(&mut self, tenant: &TenantRecord) -> Result<(), Fault> {
         let tenants = &self.collections.tenants;
-        let Some(revision) = self.tenant_revision else {
-            tenants.insert_one(raw(&tenant_document(tenant, 0))?).session(&mut self.session).await?;
+        let Some(kept) = &self.tenant else {
+            let document = raw(&stamped(tenant_document(tenant, 0), self.epoch, None))?;
+            tenants.insert_one(document).session(&mut self.session).await?;
             return Ok(());
         };
-        let filter = doc! { ID: tenant.name.as_str(), REVISION: revision };
-        let document = raw(&tenant_document(tenant, revision + self.raise))?;
+        let filter = doc! { ID: tenant.name.as_str(), REVISION: kept.revision };
+        let document = tenant_document(tenant, kept.revision + self.raise);
+        let document = raw(&stamped(document, self.epoch, Some(kept)))?;
         let replaced = tenants.replace_one(filter, document).session(&mut self.session).await?;
         all_there(replaced.matched_count, 1)
     }
@@ -240,12 +290,12 @@ impl<'c> Transaction<'c> {
     }
 
     /// Many claims in one statement, each with what it becomes: the driver has no call for that.
-    async fn update_claims(&mut self, claims: Vec<Document>) -> Result<(), Fault> {
+    async fn update_claims(&mut self, claims: Vec<(Bson, Document)>) -> Result<(), Fault> {
         if claims.is_empty() {
             return Ok(());
         }
         let count = claims.len();
-        let update = |claim: Document| doc! { "q": { ID: claim.get(ID).cloned() }, "u": claim };
+        let update = |(key, change): (Bson, Document)| doc! { "q": { ID: key }, "u": change };
         let updates: Vec<Document> = claims.into_iter().map(update).collect();
         let command = doc! { "update": IDENTITIES, "updates": updates };
         let reply = self.collections.database.run_command(command).session(&mut self.session).await?;

@@ -8,6 +8,7 @@ use super::freshness::{Freshness, Key};
 use super::gate::Gate;
 use super::pauses::Pauses;
 use super::transaction::Transaction;
+use super::versions::Versions;
 use crate::directory::{Decision, Effects, Error, Mutation, Needs, Outcome, Request, View};
 use crate::locality::LocalityId;
 
@@ -63,7 +64,8 @@ impl Collections {
         // What is to be taken is free nearly always: finding out when it is inserted saves reading it before.
         let mut assume_free = true;
         loop {
-            let fault = match self.attempt(mutation, assume_free, gate, &mut freshness).await {
+            let versions = self.fence.versions()?;
+            let fault = match self.attempt(mutation, versions, assume_free, gate, &mut freshness).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(Failure::Refused(error)) => return Err(error),
                 Err(Failure::Unknown(unconfirmed)) => return self.recover(mutation, *unconfirmed).await,
@@ -74,20 +76,32 @@ impl Collections {
             if fault.is_duplicate() && std::mem::take(&mut assume_free) {
                 continue;
             }
+            // The versions that were read last are seconds old: the store may have been upgraded
+            // since.
+            if fault.is_fenced() && self.is_upgraded(versions).await? && !gate.is_closed() {
+                continue;
+            }
             if !(fault.is_transient() || fault.is_duplicate()) || !pauses.wait().await {
                 return Err(fault.into());
             }
         }
     }
 
+    /// Whether the store has other versions by now than these.
+    async fn is_upgraded(&self, versions: Versions) -> Result<bool, Fault> {
+        self.fence.refresh(&self.database).await?;
+        Ok(self.fence.versions()? != versions)
+    }
+
     async fn attempt(
         &self,
         mutation: &Mutation,
+        versions: Versions,
         assume_free: bool,
         gate: &Gate,
         freshness: &mut Freshness,
     ) -> Result<Outcome, Failure> {
-        let mut transaction = Transaction::begin(self, freshness).await?;
+        let mut transaction = Transaction::begin(self, freshness).await?.under(versions.epoch);
         let decided = decide(&mut transaction, mutation, assume_free).await;
         let decided = match checked(&transaction, decided, freshness) {
             Ok(_) if gate.is_closed() => Err(Fault::Late.into()),
@@ -151,6 +165,7 @@ fn checked(
 
 async fn write(transaction: &mut Transaction<'_>, decided: &Decided, mutation: &Mutation) -> Result<(), Failure> {
     transaction.write(&decided.effects).await?;
+    transaction.confirm_epoch().await?;
     if let Some(request) = &decided.remembered {
         transaction.remember(request, decided.effects.subject, mutation.time).await?;
     }

@@ -1,0 +1,176 @@
+//! The versions of a store, and those that a program supports. A store has one document with its
+//! versions. A program that supports them writes in their form; another one stops.
+
+use std::sync::{Mutex, PoisonError};
+
+use mongodb::Database;
+use mongodb::bson::{Document, doc};
+use mongodb::error::Error as DriverError;
+use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
+
+use super::error::{Fault, OpenError};
+use super::schema::{EPOCH, ID, META, NORMALISATION, OLDEST, RULES, SCHEMA, VERSION, number};
+use crate::identifier::{RULES_VERSION, Rules};
+
+/// The latest versions that a program supports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Supported {
+    /// Of the schema.
+    pub schema: i64,
+    /// Of the rules of normalisation.
+    pub rules: u32,
+}
+
+impl Supported {
+    /// The versions that this program supports.
+    pub const PRESENT: Self = Self { schema: VERSION, rules: RULES_VERSION };
+
+    /// Whether a store has versions that the program supports.
+    const fn contains(self, versions: Versions) -> bool {
+        OLDEST <= versions.schema && versions.schema <= self.schema && versions.rules <= self.rules
+    }
+}
+
+/// The versions of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// Of the schema.
+    pub schema: i64,
+    /// Of the rules of normalisation.
+    pub rules: u32,
+    /// The epoch, which rises with every other version. MongoDB refuses users and tenants that were
+    /// written under an earlier one. It is 0 in a store of schema version 2, which has none.
+    pub epoch: i32,
+}
+
+impl Versions {
+    /// The versions of a store that this program makes.
+    pub const NEW: Self = Self { schema: VERSION, rules: RULES_VERSION, epoch: 1 };
+
+    /// The versions in a document; none where it has no version.
+    fn of(document: &Document) -> Option<Self> {
+        let field = |name| document.get(name).and_then(number);
+        Some(Self {
+            schema: field(RULES)?,
+            rules: field(NORMALISATION).map_or(Rules::UNNAMED, |rules| rules.try_into().unwrap_or(u32::MAX)),
+            epoch: field(EPOCH).map_or(0, |epoch| epoch.try_into().unwrap_or(i32::MAX)),
+        })
+    }
+
+    /// The document of a store that has these versions.
+    pub fn document(self) -> Document {
+        let mut document = doc! { ID: SCHEMA, RULES: self.schema };
+        if self.epoch > 0 {
+            document.extend(doc! { NORMALISATION: i64::from(self.rules), EPOCH: self.epoch });
+        }
+        document
+    }
+
+    /// The versions in the database; none where it has none.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn in_database(database: &Database) -> Result<Option<Self>, DriverError> {
+        Ok(read(database).await?.as_ref().and_then(Self::of))
+    }
+
+    /// Why a program that supports these versions cannot use the store, if it cannot.
+    pub fn obstacle(self, supported: Supported) -> Option<String> {
+        let Self { schema, rules, .. } = self;
+        let Supported { schema: newest, rules: newest_rules } = supported;
+        (!supported.contains(self)).then(|| {
+            format!(
+                "schema version {schema} and rules version {rules}: this program supports schema versions {OLDEST} to \
+                 {newest} and rules versions up to {newest_rules}"
+            )
+        })
+    }
+
+    /// What to say of a store that could have newer versions.
+    pub fn advice(self) -> Option<String> {
+        let Self { schema, .. } = Self::NEW;
+        (self.schema < schema).then(|| format!("`polynym store upgrade` takes it to schema version {schema}"))
+    }
+
+    /// The versions of the store in `database`, which must be ones that `supported` contains.
+    ///
+    /// # Errors
+    /// [`OpenError::NotInitialised`], [`OpenError::Version`], or what the server says.
+    pub async fn supported_in(database: &Database, supported: Supported) -> Result<Self, OpenError> {
+        let name = || database.name().to_owned();
+        let document = read(database).await?.ok_or_else(|| OpenError::NotInitialised { database: name() })?;
+        let versions = Self::of(&document);
+        let what = || OpenError::Foreign { database: name(), what: format!("{META} without a version") };
+        let versions = versions.ok_or_else(what)?;
+        if supported.contains(versions) {
+            return Ok(versions);
+        }
+        Err(OpenError::Version { database: name(), found: versions.schema, rules: versions.rules, supported })
+    }
+}
+
+async fn read(database: &Database) -> Result<Option<Document>, DriverError> {
+    let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
+    let meta = database.collection::<Document>(META);
+    let find = meta.find_one(doc! { ID: SCHEMA });
+    find.read_concern(ReadConcern::majority()).selection_criteria(primary).await
+}
+
+/// The versions of an open store, as they were read last.
+pub struct Fence {
+    supported: Supported,
+    latest: Mutex<Versions>,
+}
+
+impl Fence {
+    pub const fn new(supported: Supported, versions: Versions) -> Self {
+        Self { supported, latest: Mutex::new(versions) }
+    }
+
+    /// The versions in which this program may write.
+    ///
+    /// # Errors
+    /// [`Fault::Outdated`] where it supports them no longer.
+    pub fn versions(&self) -> Result<Versions, Fault> {
+        let latest = *self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.supported.contains(latest) { Ok(latest) } else { Err(self.outdated(latest)) }
+    }
+
+    /// Reads the versions again. Returns whether they have changed.
+    ///
+    /// # Errors
+    /// [`Fault`]: they could not be read, and stay as they were.
+    pub async fn refresh(&self, database: &Database) -> Result<bool, Fault> {
+        let versions = read(database).await?.as_ref().and_then(Versions::of);
+        let versions = versions.ok_or_else(|| Fault::damaged("a store without its versions"))?;
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *latest, versions);
+        if before != versions {
+            self.log(versions);
+        }
+        Ok(before != versions)
+    }
+
+    fn log(&self, Versions { schema, rules, epoch }: Versions) {
+        if self.supported.contains(Versions { schema, rules, epoch }) {
+            tracing::info!(schema, rules, epoch, "the store has other versions now");
+        } else {
+            let Supported { schema: newest, rules: newest_rules } = self.supported;
+            tracing::error!(
+                schema,
+                rules,
+                newest,
+                newest_rules,
+                "the store was upgraded past this program: it takes no mutations any more"
+            );
+        }
+    }
+
+    fn outdated(&self, versions: Versions) -> Fault {
+        let Supported { schema, rules } = self.supported;
+        Fault::Outdated(format!(
+            "it has schema version {} and rules version {}, this program supports them up to {schema} and {rules}",
+            versions.schema, versions.rules
+        ))
+    }
+}

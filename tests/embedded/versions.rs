@@ -1,0 +1,130 @@
+//! Stores of older and newer programs: older ones are upgraded, and what newer ones add stays.
+
+use std::path::Path;
+use std::time::Duration;
+
+use polynym::directory::{Change, Mutation, Policies, PolicyUpdate, Store};
+use polynym::identifier::Kind;
+use polynym::store::embedded::{Embedded, status};
+use redb::{Database, ReadableDatabase, TableDefinition};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::golden::empty_store;
+use super::{FILE, open};
+use crate::server::polynym;
+use crate::support::added::{FIELD, has_field, with_field};
+use crate::support::users;
+
+const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
+const CLAIMS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("identities");
+const TENANTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("tenants");
+
+/// The version of the older store.
+const OLDER: u64 = 4;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_store_is_served_until_it_is_upgraded() {
+    let folder = empty_store(OLDER);
+    open(folder.path()).unwrap().mutate(users::creation(0)).await.unwrap();
+    let name = format!("embedded:{}", folder.path().display());
+    let run = |command: &str| polynym(&["store", command, "--store", &name]).output().unwrap();
+    assert!(run("init").status.success());
+    let before = status(folder.path()).unwrap();
+    assert_eq!((before.schema_version, before.rules_version, before.can_be_upgraded), (4, 1, true));
+    assert!(String::from_utf8(run("status").stdout).unwrap().contains("polynym store upgrade"));
+    let output = run("upgrade");
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("schema version 4: is taken to 5") && said.ends_with("rules version 1 now\n"), "{said}");
+    assert!(!status(folder.path()).unwrap().can_be_upgraded);
+    let store = open(folder.path()).unwrap();
+    assert!(users::look_up(&store, 0).await.unwrap());
+    let refused = run("upgrade");
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("in use by another process"));
+}
+
+/// Killed at some moment, an upgrade leaves the store in the one version or the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_that_was_killed_is_finished_by_the_next() {
+    for millis in [0, 5, 10, 15, 20, 30, 50] {
+        let folder = empty_store(OLDER);
+        open(folder.path()).unwrap().mutate(users::creation(0)).await.unwrap();
+        let name = format!("embedded:{}", folder.path().display());
+        let mut killed = polynym(&["store", "upgrade", "--store", &name]).spawn().unwrap();
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+        let _ = killed.kill();
+        killed.wait().unwrap();
+        assert!([4, 5].contains(&status(folder.path()).unwrap().schema_version));
+        assert!(polynym(&["store", "upgrade", "--store", &name]).output().unwrap().status.success());
+        assert_eq!(status(folder.path()).unwrap().schema_version, 5);
+        assert!(users::look_up(&open(folder.path()).unwrap(), 0).await.unwrap());
+    }
+}
+
+/// A stored user to whom a newer program has added a field beside each that the store keeps.
+fn with_added(record: &[u8]) -> Vec<u8> {
+    let (record, _) = record.split_last_chunk::<8>().unwrap();
+    let user = record.strip_prefix(b"\x0a").unwrap();
+    let (length, user) = (usize::from(user[0] & 0x7f) | usize::from(user[1]) << 7, &user[2..]);
+    assert_eq!(length, user.len(), "a user of another length, or one with a private part");
+    let user = with_field(user);
+    let head = [0x0a, user.len() as u8 | 0x80, (user.len() >> 7) as u8];
+    let record = [&head[..], &user, b"\x12\x07", FIELD, FIELD].concat();
+    let hash = xxh3_64(&record).to_le_bytes();
+    [record, hash.to_vec()].concat()
+}
+
+fn stored(folder: &Path) -> [Vec<u8>; 3] {
+    let transaction = Database::open(folder.join(FILE)).unwrap().begin_read().unwrap();
+    let user = transaction.open_table(USERS).unwrap().get(users::id(1).as_bytes()).unwrap().unwrap().value().to_vec();
+    let [email, _] = users::keys(1);
+    let claim = transaction.open_table(CLAIMS).unwrap().get(email.as_str().as_bytes()).unwrap().unwrap();
+    let tenant = transaction.open_table(TENANTS).unwrap().get("default").unwrap().unwrap();
+    [user, claim.value().to_vec(), tenant.value().to_vec()]
+}
+
+fn add(folder: &Path) {
+    let [user, claim, tenant] = stored(folder);
+    let transaction = Database::open(folder.join(FILE)).unwrap().begin_write().unwrap();
+    {
+        let mut table = transaction.open_table(USERS).unwrap();
+        table.insert(users::id(1).as_bytes(), with_added(&user).as_slice()).unwrap();
+        // A claim says more than whose it is after 27 bytes.
+        let claim = [&claim[..], &[0; 9], FIELD].concat();
+        let [email, _] = users::keys(1);
+        transaction.open_table(CLAIMS).unwrap().insert(email.as_str().as_bytes(), claim.as_slice()).unwrap();
+        transaction.open_table(TENANTS).unwrap().insert("default", with_field(&tenant).as_slice()).unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+async fn do_all(store: &Embedded) {
+    let found = store.resolve(&users::keys(1), Default::default()).await.unwrap().found;
+    assert!(found.into_iter().all(|found| found.unwrap().is_some()));
+    store.mutate(users::mutation(users::id(1), Change::Disable)).await.unwrap();
+    let change = Change::SetTenant(PolicyUpdate { keep_last: Some(true), ..Default::default() });
+    store.mutate(users::mutation(users::id(9), change)).await.unwrap();
+    // What is given up is held: the claim is changed.
+    let holds = [(Kind::Email, Duration::from_secs(100_000_000))].into();
+    let policies = Policies { holds, ..Default::default() }.into();
+    let unlink = users::mutation(users::id(1), Change::Unlink(users::email(1)));
+    store.mutate(Mutation { policies, ..unlink }).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_newer_program_added_survives() {
+    let folder = empty_store(5);
+    let store = open(folder.path()).unwrap();
+    store.mutate(users::creation(1)).await.unwrap();
+    let change = Change::SetTenant(PolicyUpdate::default());
+    store.mutate(users::mutation(users::id(9), change)).await.unwrap();
+    drop(store);
+    add(folder.path());
+    let store = open(folder.path()).unwrap();
+    do_all(&store).await;
+    drop(store);
+    let [user, claim, tenant] = stored(folder.path());
+    assert_eq!(user.windows(FIELD.len()).filter(|part| *part == FIELD).count(), 3, "{}", user.escape_ascii());
+    assert!(claim.len() == 27 + FIELD.len() && claim[18] != 0 && claim.ends_with(FIELD), "{}", claim.escape_ascii());
+    assert!(has_field(&tenant));
+}

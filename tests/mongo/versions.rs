@@ -1,0 +1,275 @@
+//! Servers of two versions at one store, before and after it is upgraded; and what newer programs
+//! add, which stays.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::TryStreamExt;
+use mongodb::Database;
+use mongodb::bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
+use polynym::directory::{Change, DraftIdentity, Error, Mutation, PolicyUpdate, Store};
+use polynym::identifier::{Identifier, RawIdentifier};
+use polynym::locality::LocalityId;
+use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, Supported, init, upgrade};
+use tokio::sync::Notify;
+
+use super::golden::{dump, empty_store, golden_store};
+use super::servers::{self, Databases, Layout, ReplicaSet};
+use crate::server::{Server, polynym};
+use crate::support::added::{has_field, with_field};
+use crate::support::golden::fill;
+use crate::support::users;
+
+/// The version of the older program.
+const OLDER: i64 = 2;
+
+async fn older(uri: &str) -> Result<Mongo, OpenError> {
+    Mongo::open_supporting(uri, Options::default(), Supported { schema: OLDER, ..Supported::PRESENT }).await
+}
+
+async fn newer(uri: &str) -> Mongo {
+    Mongo::open(uri, Options::default()).await.unwrap()
+}
+
+async fn upgraded(uri: &str) {
+    upgrade(uri, &|line| println!("{line}")).await.unwrap();
+}
+
+fn uuid(id: LocalityId) -> Bson {
+    Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: id.as_bytes().to_vec() })
+}
+
+fn identifier(name: &str) -> Identifier {
+    Identifier::parse(RawIdentifier::from_text(name).unwrap()).unwrap()
+}
+
+/// The epochs of all users; none for those without.
+async fn epochs(database: &Database) -> Vec<Option<i32>> {
+    let found = database.collection::<Document>("users").find(doc! {}).sort(doc! { "_id": 1 }).await.unwrap();
+    let found: Vec<Document> = found.try_collect().await.unwrap();
+    found.iter().map(|user| user.get_i32("e").ok()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_versions_work_together_until_the_upgrade() {
+    let (database, uri) = empty_store(servers::one_member().await, OLDER, "versions_two").await;
+    let (old, new) = (older(&uri).await.unwrap(), newer(&uri).await);
+    old.mutate(users::creation(0)).await.unwrap();
+    new.mutate(users::creation(1)).await.unwrap();
+    for store in [&old, &new] {
+        assert!(users::look_up(store, 0).await.unwrap() && users::look_up(store, 1).await.unwrap());
+    }
+    assert_eq!(epochs(&database).await, [None, None]);
+
+    upgraded(&uri).await;
+    let error = old.mutate(users::creation(2)).await.expect_err("an older program writes");
+    assert!(matches!(&error, Error::Outdated(why) if why.contains("schema version 3")), "{error}");
+    assert!(matches!(old.check().await, Err(Error::Outdated(_))));
+    assert!(users::look_up(&old, 1).await.unwrap());
+    new.mutate(users::creation(3)).await.unwrap();
+    new.check().await.unwrap();
+    assert_eq!(epochs(&database).await, [None, None, Some(1)]);
+    let error = older(&uri).await.err().expect("an older program has opened it");
+    assert!(matches!(error, OpenError::Version { found: 3, .. }), "{error}");
+}
+
+/// A set on which the heartbeats of servers learn nothing from now on.
+async fn deafen(set: &ReplicaSet) {
+    let data = doc! { "failCommands": ["find"], "errorCode": 50, "appName": "polynym heartbeat" };
+    let failing = doc! { "configureFailPoint": "failCommand", "mode": "alwaysOn", "data": data };
+    set.members[0].admin(failing).await.unwrap();
+}
+
+/// A mutation of each kind of documents: users, claims alone, users that go, and tenants.
+fn mutations() -> [Mutation; 5] {
+    let link = DraftIdentity::new(identifier("handle:linked"), "linked".to_owned());
+    [
+        users::creation(200),
+        users::mutation(users::id(1), Change::Link(link)),
+        users::mutation(users::id(7), Change::Purge),
+        users::mutation(users::id(50), Change::Release(identifier("handle:fäy"))),
+        users::mutation(users::id(51), Change::SetTenant(PolicyUpdate { keep_last: Some(true), ..Default::default() })),
+    ]
+}
+
+/// Servers that were frozen during the upgrade, or cannot read the versions, find out by what they
+/// write.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_has_not_heard_of_the_upgrade_finds_out_when_it_writes() {
+    let set = ReplicaSet::start(Layout::default()).await;
+    let (database, uri) = empty_store(&set, OLDER, "versions_deaf").await;
+    fill(&newer(&uri).await).await;
+    let (mut old, mut new) = (Vec::new(), Vec::new());
+    for _ in mutations() {
+        old.push(older(&uri).await.unwrap());
+        new.push(newer(&uri).await);
+    }
+    deafen(&set).await;
+    upgraded(&uri).await;
+    let before = dump(&database).await;
+    for (store, mutation) in old.iter().zip(mutations()) {
+        let error = store.mutate(mutation.clone()).await.expect_err("an older program writes");
+        assert!(matches!(error, Error::Outdated(_)), "{mutation:?}: {error:?}");
+    }
+    assert!(dump(&database).await == before, "an older program has changed it");
+    for (store, mutation) in new.iter().zip(mutations()) {
+        store.mutate(mutation.clone()).await.unwrap_or_else(|error| panic!("{mutation:?}: {error:?}"));
+    }
+    assert!(dump(&database).await.contains("\"e\": 1"));
+}
+
+/// What a program does that has never heard of epochs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_of_an_older_program_comes_to_nothing() {
+    let set = servers::one_member().await;
+    let (database, uri) = empty_store(set, OLDER, "versions_raw").await;
+    newer(&uri).await.mutate(users::creation(1)).await.unwrap();
+    let people = database.collection::<Document>("users");
+    let filter = doc! { "_id": uuid(users::id(1)) };
+    let found = people.find_one(filter.clone()).await.unwrap().unwrap();
+    let mut session = set.client().await.start_session().await.unwrap();
+    session.start_transaction().await.unwrap();
+    // Its snapshot is of before the upgrade, which would wait for it where it had read users.
+    let requests = database.collection::<Document>("requests");
+    requests.find_one(doc! {}).session(&mut session).await.unwrap();
+    upgraded(&uri).await;
+    let changed = Document::from_iter(found.clone().into_iter().chain([("r".to_owned(), 7_i64.into())]));
+    let written = people.replace_one(filter.clone(), changed.clone()).session(&mut session).await;
+    println!("{}", written.expect_err("it is written"));
+    let _ = session.abort_transaction().await;
+    people.replace_one(filter.clone(), changed).await.expect_err("it is written later");
+    assert_eq!(people.find_one(filter).await.unwrap().unwrap(), found);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_frozen_during_the_upgrade_goes_on_in_the_new_version() {
+    let set = servers::one_member().await;
+    let (database, uri) = empty_store(set, OLDER, "versions_frozen").await;
+    let stores = uri.clone();
+    let server = tokio::task::spawn_blocking(move || Server::start(&["--store", &stores])).await.unwrap();
+    let created = server.run(&["user", "create", "--identity", "email:joe@example.com"]);
+    assert!(created.status.success(), "{created:?}");
+    server.signal("STOP");
+    let output = polynym(&["store", "upgrade", "--store", &uri]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8(output.stdout).unwrap().ends_with("schema version 3 and rules version 1 now\n"));
+    server.signal("CONT");
+    let created = server.run(&["user", "create", "--identity", "email:eve@example.com"]);
+    assert!(created.status.success(), "{created:?}");
+    let mut found = epochs(&database).await;
+    found.sort_unstable();
+    assert_eq!(found, [None, Some(1)]);
+}
+
+/// Stops an upgrade after it has said `lines` sentences; false where it has finished before.
+async fn interrupted(uri: &str, lines: usize) -> bool {
+    let (said, enough) = (AtomicUsize::new(0), Notify::new());
+    let count = |_: &str| {
+        if said.fetch_add(1, Ordering::Relaxed) + 1 == lines {
+            enough.notify_one();
+        }
+    };
+    tokio::select! {
+        biased;
+        () = enough.notified() => true,
+        outcome = upgrade(uri, &count) => {
+            outcome.unwrap();
+            false
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_that_was_broken_off_is_finished_by_the_next() {
+    let mut lines = 1;
+    loop {
+        let name = format!("versions_stopped{lines}");
+        let (database, uri) = empty_store(servers::one_member().await, OLDER, &name).await;
+        let new = newer(&uri).await;
+        if !interrupted(&uri, lines).await {
+            break;
+        }
+        new.mutate(users::creation(0)).await.unwrap();
+        upgraded(&uri).await;
+        new.mutate(users::creation(1)).await.unwrap();
+        assert_eq!(epochs(&database).await.last(), Some(&Some(1)), "after {lines} sentences");
+        newer(&uri).await.check().await.unwrap();
+        lines += 3;
+    }
+    assert!(lines > 10, "{lines}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_store_is_made_whole_and_stays_what_it_is() {
+    let (database, uri) = golden_store(OLDER, "versions_init").await;
+    database.run_command(doc! { "collMod": "users", "validator": {} }).await.unwrap();
+    let said = std::sync::Mutex::new(Vec::new());
+    init(&uri, &InitOptions::default(), &|line| said.lock().unwrap().push(line.to_owned())).await.unwrap();
+    let said = said.into_inner().unwrap().join("\n");
+    assert!(said.contains("schema version 2 before") && said.contains("polynym store upgrade"), "{said}");
+    let whole = golden_store(OLDER, "versions_whole").await.0;
+    assert!(dump(&database).await == dump(&whole).await, "it is another store now");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_validator_of_a_newer_program_is_as_good() {
+    let place = Databases::of_set(servers::one_member().await, "").place();
+    place.mongo().await.unwrap().close().await;
+    let database = servers::one_member().await.client().await.database(place.name().await);
+    let listed = database.run_command(doc! { "listCollections": 1, "filter": { "name": "users" } }).await.unwrap();
+    let collection = listed.get_document("cursor").unwrap().get_array("firstBatch").unwrap()[0].as_document().unwrap();
+    let mut validator = collection.get_document("options").unwrap().get_document("validator").unwrap().clone();
+    let schema = validator.get_document_mut("$jsonSchema").unwrap();
+    schema.get_document_mut("properties").unwrap().insert("z", doc! { "bsonType": "string" });
+    let set = async |validator: &Document| {
+        database.run_command(doc! { "collMod": "users", "validator": validator.clone() }).await.unwrap();
+    };
+    set(&validator).await;
+    place.mongo().await.unwrap().close().await;
+    // One that refuses what it does not know is another matter.
+    validator.get_document_mut("$jsonSchema").unwrap().insert("additionalProperties", false);
+    set(&validator).await;
+    assert!(matches!(place.mongo().await.err(), Some(OpenError::Incomplete { .. })));
+    servers::make(place.uri().await).await;
+    place.mongo().await.unwrap().close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_newer_program_added_survives() {
+    let place = Databases::of_set(servers::one_member().await, "").place();
+    let store = place.mongo().await.unwrap();
+    store.mutate(users::creation(1)).await.unwrap();
+    let policies = |keep| Change::SetTenant(PolicyUpdate { keep_last: Some(keep), ..Default::default() });
+    store.mutate(users::mutation(users::id(9), policies(false))).await.unwrap();
+    let database = servers::one_member().await.client().await.database(place.name().await);
+    let [email, _] = users::keys(1);
+    let documents = [
+        ("users", uuid(users::id(1)), "w"),
+        ("tenants", "default".into(), "p"),
+        ("identities", email.as_str().into(), ""),
+    ];
+    let find = async |name: &str, id: &Bson| {
+        database.collection::<Document>(name).find_one(doc! { "_id": id.clone() }).await.unwrap().unwrap()
+    };
+    for (name, id, field) in &documents {
+        let mut set = doc! { "zz": "kept" };
+        if let Ok(message) = find(name, id).await.get_binary_generic(field) {
+            set.insert(*field, Binary { subtype: BinarySubtype::Generic, bytes: with_field(message) });
+        }
+        let collection = database.collection::<Document>(name);
+        let added = collection.update_one(doc! { "_id": id.clone() }, doc! { "$set": set }).await.unwrap();
+        assert_eq!(added.modified_count, 1);
+    }
+    store.mutate(users::mutation(users::id(1), Change::Disable)).await.unwrap();
+    store.mutate(users::mutation(users::id(9), policies(true))).await.unwrap();
+    // What is given up is held: the claim is changed.
+    let unlink = users::mutation(users::id(1), Change::Unlink(users::email(1)));
+    let holds = [(polynym::identifier::Kind::Email, std::time::Duration::from_secs(100_000_000))].into();
+    let policies = polynym::directory::Policies { holds, ..Default::default() }.into();
+    store.mutate(Mutation { policies, ..unlink }).await.unwrap();
+    for (name, id, field) in &documents {
+        let found = find(name, id).await;
+        assert!(found.get_str("zz").is_ok_and(|kept| kept == "kept"), "{found}");
+        assert!(field.is_empty() || has_field(found.get_binary_generic(field).unwrap()), "{found}");
+    }
+    assert!(find("identities", &documents[2].1).await.contains_key("h"), "the claim was changed");
+}
