@@ -13,7 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use polynym::cli::Failure;
 use polynym::config::{Flags, LogFormat, MongoUri, Serve, StoreChoice};
-use polynym::directory::{DISPLACED, Directory, Limits, Store};
+use polynym::directory::{CLOCK_AHEAD, DISPLACED, Directory, Limits, Store};
 use polynym::locality::{Generator, Mode};
 use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::embedded::{self, Embedded};
@@ -32,7 +32,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let listener = runtime.block_on(bind(&settings.listen))?;
     if let Some(address) = settings.metrics_listen {
         let _runtime = runtime.enter();
-        telemetry::serve_metrics(address, &[DISPLACED, grpc::PANICS]).map_err(Failure::Other)?;
+        telemetry::serve_metrics(address, &[DISPLACED, grpc::PANICS], &[CLOCK_AHEAD]).map_err(Failure::Other)?;
     }
     // Signals count from here on: from here on there is something to tidy up.
     let mut stop = runtime.block_on(async { Stop::new() })?;

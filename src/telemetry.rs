@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use metrics::{counter, describe_counter, gauge};
+use metrics::{counter, describe_counter, describe_gauge, gauge};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
@@ -28,14 +28,20 @@ pub fn init(json: bool, filter: &str) -> Result<(), ParseError> {
     Ok(())
 }
 
+/// The name of a metric, and its meaning.
+pub type Metric = (&'static str, &'static str);
+
 /// Tells what is counted, as Prometheus text on every path of `address`, as long as the runtime runs in which this is called.
-/// `counters` are those that are told before anything was counted, by their names and with what they count.
+/// `counters` are those that are told before anything was counted; `gauges` are described.
 ///
 /// # Errors
 /// Where nobody can listen there, or what is counted goes elsewhere already.
-pub fn serve_metrics(address: SocketAddr, counters: &[(&'static str, &'static str)]) -> Result<(), String> {
+pub fn serve_metrics(address: SocketAddr, counters: &[Metric], gauges: &[Metric]) -> Result<(), String> {
     let started = PrometheusBuilder::new().with_http_listener(address).install();
     started.map_err(|error| format!("cannot tell metrics on {address}: {error}"))?;
+    for (name, what) in gauges {
+        describe_gauge!(*name, *what);
+    }
     for (name, what) in counters {
         describe_counter!(*name, *what);
         counter!(*name).increment(0);

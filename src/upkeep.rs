@@ -8,7 +8,7 @@ use std::path::Path;
 use polynym::cli::Failure;
 use polynym::cli::output;
 use polynym::cli::store::{Init, Store, Upgrade};
-use polynym::config::StoreChoice;
+use polynym::config::{self, StoreChoice};
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::mongo::{self, InitOptions};
 use polynym::telemetry;
@@ -28,6 +28,7 @@ pub fn run(command: Store) -> Result<(), Failure> {
             Store::Init(command) => init(&command).await,
             Store::Status(command) => status::run(&command.settings.load()?).await,
             Store::Upgrade(command) => upgrade(&command).await,
+            Store::ConfirmClock(command) => confirm_clock(&command.settings.load()?),
             Store::Verify(command) => verify::run(&command.settings.load()?, command.mend, command.show_keys).await,
         }
     })
@@ -68,6 +69,19 @@ fn init_folder(folder: &Path) -> Result<(), Failure> {
     Embedded::open(folder, embedded::Options::default()).map_err(other)?;
     let what = if was_there { "was a store before" } else { "is a store now" };
     output::print(&format!("{} {what}\n", folder.display()))
+}
+
+fn confirm_clock(settings: &config::Store) -> Result<(), Failure> {
+    match &settings.store {
+        StoreChoice::Embedded(folder) => {
+            embedded::confirm_clock(folder).map_err(other)?;
+            output::print(&format!("{}: this machine's clock is taken for right\n", folder.display()))
+        }
+        StoreChoice::Mongo(_) => {
+            Err(other("servers hold their clocks against the database's: set the one that is wrong"))
+        }
+        StoreChoice::Temporary => Err(no_temporary()),
+    }
 }
 
 fn no_temporary() -> Failure {

@@ -3,6 +3,7 @@
 mod away;
 mod batches;
 mod calls;
+mod clocks;
 mod crash;
 mod damage;
 mod following;

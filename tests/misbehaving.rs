@@ -79,6 +79,10 @@ impl Store for Faulty {
         Err(Error::OutcomeUnknown("reply lost: secret cause".into()))
     }
 
+    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
+        Some(wall)
+    }
+
     async fn check(&self) -> Result<(), Error> {
         let after = self.well_after.ok_or_else(|| Error::Unavailable("down".into()))?;
         tokio::time::sleep(after).await;

@@ -1,5 +1,6 @@
 //! The store on MongoDB, on replica sets: the conformance suite, and what is particular to this store.
 
+mod clocks;
 mod forgetting;
 mod golden;
 mod heartbeat;

@@ -1,5 +1,6 @@
 //! The stores from outside: `polynym store init`, `status` and `verify`, on a folder and on real servers.
 
+mod clock;
 mod damage;
 mod folder;
 mod init;

@@ -35,6 +35,13 @@ Examples:
 A folder must not be in use. A database may be: servers whose program does not support the new versions stop writing.
 A run that was broken off is finished by the next.";
 
+const CONFIRM_EXAMPLES: &str = "\
+Examples:
+  polynym store confirm-clock --store embedded:/var/lib/polynym
+
+A server takes a clock that is behind the last time seen, or more than a day ahead of it, for wrong. Where it is right,
+stop the server, run this, and start the server.";
+
 const VERIFY_EXAMPLES: &str = "\
 Examples:
   polynym store verify --store embedded:/var/lib/polynym
@@ -55,6 +62,9 @@ pub enum Store {
     /// Take a store to the newest versions that this program supports.
     #[command(after_help = UPGRADE_EXAMPLES)]
     Upgrade(Upgrade),
+    /// Confirm that this machine's clock is right, for an embedded store that doubts it.
+    #[command(after_help = CONFIRM_EXAMPLES)]
+    ConfirmClock(ConfirmClock),
     /// Find users and claims that do not fit together.
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(Verify),
@@ -85,6 +95,14 @@ pub struct Status {
 /// `polynym store upgrade`.
 #[derive(Args)]
 pub struct Upgrade {
+    /// Which store.
+    #[command(flatten)]
+    pub settings: Flags<config::Store>,
+}
+
+/// `polynym store confirm-clock`.
+#[derive(Args)]
+pub struct ConfirmClock {
     /// Which store.
     #[command(flatten)]
     pub settings: Flags<config::Store>,

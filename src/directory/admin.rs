@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::{
     Call, Change, Directory, Error, Identity, Invalid, Mutation, Policies, PolicyUpdate, Record, Report, Tenant,
-    TenantRecord, Timestamp, renormalize,
+    TenantRecord, renormalize,
 };
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
 use crate::locality::LocalityId;
@@ -73,7 +73,7 @@ impl Directory {
             None if dry_run => Ok(Arc::default()),
             None => {
                 let change = Change::SetTenant(PolicyUpdate::default());
-                let mutation = Mutation::new(name.clone(), self.ids.next_id(), Timestamp::now(), change);
+                let mutation = Mutation::new(name.clone(), self.ids.next_id(), self.now().time, change);
                 let began = Instant::now();
                 let policies = match self.store.mutate(mutation).await?.report {
                     Report::Tenant(tenant) => Arc::new(tenant.policies),
@@ -177,9 +177,10 @@ impl Renormalization {
 
     async fn move_one(&self, record: &Record, identity: &Identity) -> Result<(), Error> {
         let change = Change::Renormalize(identity.identifier.clone());
-        let mutation = Mutation::new(self.tenant.clone(), record.id(), Timestamp::now(), change);
+        let now = self.directory.now();
+        let mutation = Mutation::new(self.tenant.clone(), record.id(), now.time, change);
         let (policies, limits, rules) = (self.policies.clone(), self.directory.limits, self.directory.rules);
-        let mutation = Mutation { policies, limits, rules, dry_run: self.dry_run, ..mutation };
+        let mutation = Mutation { in_doubt: now.in_doubt, policies, limits, rules, dry_run: self.dry_run, ..mutation };
         self.directory.store.mutate(mutation).await.map(drop)
     }
 

@@ -1,6 +1,6 @@
 //! Claims: what gives an identity key to one user.
 
-use super::{Error, Timestamp};
+use super::{Error, Now, Timestamp};
 use crate::locality::LocalityId;
 
 /// What stands under an identity key.
@@ -28,10 +28,11 @@ impl Claim {
 
     /// Why nobody may put `wanted` in the place of this claim; nothing where its hold is over, or is for the one who
     /// wants it.
-    pub(super) fn refusal(&self, wanted: &Self, now: Timestamp, field: impl FnOnce() -> String) -> Option<Error> {
+    pub(super) fn refusal(&self, wanted: &Self, now: Now, field: impl FnOnce() -> String) -> Option<Error> {
         match (self.hold, self.owner) {
-            (Some(until), _) if until <= now => None,
+            (Some(until), _) if now.is_past(until) => None,
             (Some(_), Some(owner)) if wanted.owner == Some(owner) => None,
+            (Some(until), _) if now.may_be_past(until) => Some(Error::ClockInDoubt),
             (Some(until), _) => Some(Error::IdentityHeld { until, field: field() }),
             (None, Some(owner)) if !self.guard && !wanted.guard => Some(Error::IdentityTaken { owner, field: field() }),
             (None, _) => Some(Error::IdentityConfusable { field: field() }),

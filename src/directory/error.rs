@@ -134,6 +134,9 @@ pub enum Error {
     /// The store has a version that this program does not support. Nothing was written.
     #[error("this server is too old for its store: {0}")]
     Outdated(String),
+    /// A hold is over by one clock, and not by the other. Nothing was written.
+    #[error("the server's clock differs from the store's: whether this identifier is still held is not known")]
+    ClockInDoubt,
     /// The store is away. Nothing was written.
     #[error("the store does not answer")]
     Unavailable(#[source] Cause),

@@ -15,8 +15,9 @@ pub fn held<'v>(
     holds: &[Hold],
 ) -> Result<Vec<(IdentityKey, &'v Claim)>, Stop> {
     let mut claims = view.read_claims(holds.iter().map(|hold| hold.key.clone()).collect())?;
-    claims
-        .retain(|(_, claim)| claim.owner == Some(record.id()) && claim.hold.is_some_and(|until| until > mutation.time));
+    claims.retain(|(_, claim)| {
+        claim.owner == Some(record.id()) && claim.hold.is_some_and(|until| !mutation.is_past(until))
+    });
     Ok(claims)
 }
 
@@ -25,7 +26,7 @@ pub fn release(mutation: &Mutation, view: &View, identifier: &Identifier) -> Res
     let key = mutation.key(identifier);
     let guard = identifier.guard().map(|guard| IdentityKey::of_guard(mutation.tenant.as_str(), &guard));
     let mut claims = view.read_claims(std::iter::once(key.clone()).chain(guard).collect())?;
-    let is_held = |claim: &Claim| claim.hold.is_some_and(|until| until > mutation.time);
+    let is_held = |claim: &Claim| claim.hold.is_some_and(|until| !mutation.is_past(until));
     let held = claims.iter().find(|(other, claim)| *other == key && is_held(claim)).map(|(_, claim)| *claim);
     let Some(held) = held else { return Err(Error::NotHeld.into()) };
     claims.retain(|(other, claim)| {

@@ -66,7 +66,7 @@ pub fn merge(mutation: &Mutation, view: &View, secondary: LocalityId, policy: Co
     let mut merger = Merger::new(mutation, primary, secondary, policy);
     merger.merge();
     let Merger { mut after, gone, conflicts, moved, .. } = merger;
-    after.private.holds.retain(|hold| hold.until > mutation.time);
+    after.private.holds.retain(|hold| !mutation.is_past(hold.until));
     after.private.holds.extend(held.iter().filter_map(|(key, claim)| Hold::of(key, claim)));
     if policy == ConflictPolicy::Fail && !conflicts.is_empty() {
         let fields = conflicts.into_iter().map(|conflict| conflict.field).collect();

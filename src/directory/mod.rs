@@ -5,6 +5,7 @@ mod admin;
 mod attribute;
 mod change;
 mod claim;
+mod clock;
 mod displace;
 mod draft;
 mod error;
@@ -43,6 +44,7 @@ use std::sync::Arc;
 pub use admin::{Problem, Progress, Renormalization};
 pub use attribute::Value;
 pub use claim::{Claim, ClaimWrite};
+pub use clock::{CLOCK_AHEAD, Clock, Now};
 pub use draft::{Draft, DraftIdentity};
 pub use error::{Error, Invalid, ItemError};
 pub use merge::{Conflict, ConflictPolicy, NotRestored, Preview};
@@ -65,6 +67,7 @@ pub use write::{Call, DISPLACED, RawIdentity};
 
 use crate::identifier::Rules;
 use crate::locality::Generator;
+use clock::ClockLog;
 use tenants::Tenants;
 
 /// How much a caller may ask for at once, and how much a user may have.
@@ -100,12 +103,15 @@ pub struct Directory {
     closed: bool,
     /// The rules of normalisation.
     rules: Rules,
+    clock: Clock,
+    clock_log: ClockLog,
 }
 
 impl Directory {
     /// A directory over `store` that gives new users ids from `ids`.
     pub fn new(store: Arc<dyn Store>, ids: Generator, limits: Limits) -> Self {
-        Self { store, ids, limits, tenants: Tenants::default(), closed: false, rules: Rules::PRESENT }
+        let (tenants, clock, clock_log) = (Tenants::default(), Clock::default(), ClockLog::default());
+        Self { store, ids, limits, tenants, closed: false, rules: Rules::PRESENT, clock, clock_log }
     }
 
     /// The same directory, with tenants that only admins make.
@@ -118,6 +124,12 @@ impl Directory {
     #[must_use]
     pub fn under(self, rules: Rules) -> Self {
         Self { rules, ..self }
+    }
+
+    /// The same directory, with another wall clock than the machine's.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
     }
 
     /// Whether the store answers.

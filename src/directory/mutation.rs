@@ -1,11 +1,12 @@
 //! Mutations as pure functions: from what a store has read to what it is to write.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::settle::{Changes, Transition, settle};
 use super::view::Stop;
 use super::{
-    ConflictPolicy, Decision, Draft, DraftIdentity, Effects, Error, Limits, Needs, Policies, PolicyUpdate, Record,
+    ConflictPolicy, Decision, Draft, DraftIdentity, Effects, Error, Limits, Needs, Now, Policies, PolicyUpdate, Record,
     Report, State, Tenant, Timestamp, Update, Verification, View, change, displace, hold, merge, purge, renormalize,
     tenancy, unmerge,
 };
@@ -25,6 +26,8 @@ pub struct Mutation {
     pub request: Option<Request>,
     /// Now.
     pub time: Timestamp,
+    /// Whether that is in doubt, so that nothing counts as over: see [`Now`].
+    pub in_doubt: bool,
     /// What a user may have at most.
     pub limits: Limits,
     /// The tenant's rules.
@@ -37,7 +40,7 @@ pub struct Mutation {
     pub change: Change,
 }
 
-/// The name of a request. A store remembers it with the user for [`Request::LIFETIME_MILLIS`] once the mutation has
+/// The name of a request. A store remembers it with the user for [`Request::LIFETIME`] once the mutation has
 /// happened (AIP-155).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -48,13 +51,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// How long the outcome of a request is remembered, in milliseconds: 24 hours.
-    pub const LIFETIME_MILLIS: i64 = 24 * 60 * 60 * 1_000;
-
-    /// Whether a request that was carried out at `time` is forgotten by `now`, though a store may still have it.
-    pub const fn is_over(time: Timestamp, now: Timestamp) -> bool {
-        time.as_millis() + Self::LIFETIME_MILLIS <= now.as_millis()
-    }
+    /// How long the outcome of a request is remembered: 24 hours.
+    pub const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 }
 
 /// What a mutation does.
@@ -101,7 +99,23 @@ impl Mutation {
     /// A mutation that asks for nothing but the change, under the default limits and policies.
     pub fn new(tenant: Tenant, user_id: LocalityId, time: Timestamp, change: Change) -> Self {
         let (limits, policies, rules) = (Limits::default(), Arc::default(), Rules::PRESENT);
-        Self { tenant, user_id, etag: None, request: None, time, limits, policies, rules, dry_run: false, change }
+        let (in_doubt, dry_run) = (false, false);
+        Self { tenant, user_id, etag: None, request: None, time, in_doubt, limits, policies, rules, dry_run, change }
+    }
+
+    /// The present time of the mutation.
+    pub const fn now(&self) -> Now {
+        Now { in_doubt: self.in_doubt, ..Now::certain(self.time) }
+    }
+
+    /// Whether a deadline is over for certain.
+    pub fn is_past(&self, deadline: Timestamp) -> bool {
+        self.now().is_past(deadline)
+    }
+
+    /// Whether a request that was carried out at `time` is forgotten, though a store may still have it.
+    pub fn forgets(&self, time: Timestamp) -> bool {
+        self.is_past(time.plus(Request::LIFETIME))
     }
 
     /// What deciding needs in nearly every case. A store that reads this first is seldom asked for more.
@@ -216,7 +230,7 @@ impl Mutation {
 
     /// The user of the tenant with this id. One that is to be purged by now counts as gone.
     pub(super) fn present<'v>(&self, view: &'v View, id: LocalityId) -> Result<&'v Record, Stop> {
-        let is_gone = |state| matches!(state, State::Deleted { purge_time, .. } if purge_time <= self.time);
+        let is_gone = |state| matches!(state, State::Deleted { purge_time, .. } if self.is_past(purge_time));
         let record = view.read_user(id)?.filter(|record| record.user.tenant == self.tenant);
         Ok(record.filter(|record| !is_gone(record.user.state)).ok_or(Error::UserNotFound)?)
     }

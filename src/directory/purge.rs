@@ -22,7 +22,7 @@ pub fn purge(mutation: &Mutation, view: &View, record: &Record) -> Result<Effect
 /// Purges a user whose time is over, or forgets how to undo a merge that can be undone no longer.
 pub fn tend(mutation: &Mutation, view: &View) -> Result<Effects, Stop> {
     let is_due = |record: &&Record| {
-        record.user.tenant == mutation.tenant && record.due().is_some_and(|due| due <= mutation.time)
+        record.user.tenant == mutation.tenant && record.due().is_some_and(|due| mutation.is_past(due))
     };
     let Some(before) = view.read_user(mutation.user_id)?.filter(is_due) else {
         return Ok(Effects::nothing(mutation.user_id));

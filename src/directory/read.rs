@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::follow::Followed;
 use super::{
-    ANSWER_BYTES, Claim, Consistency, Directory, Error, Found, Invalid, ItemResult, Policies, State, Tenant, Timestamp,
-    WireUser,
+    ANSWER_BYTES, Claim, Consistency, Directory, Error, Found, Invalid, ItemResult, Policies, State, Tenant, WireUser,
 };
 use crate::identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection};
 use crate::locality::LocalityId;
@@ -99,8 +98,9 @@ impl Directory {
     /// Those of the users that are there and not to be purged by now. Who was merged into another is followed.
     async fn get_present(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<Got>>, Error> {
         let followed = self.follow(tenant, ids).await?;
-        let now = Timestamp::now();
-        let is_gone = |user: &WireUser| matches!(user.state(), State::Deleted { purge_time, .. } if purge_time <= now);
+        let now = self.now();
+        let is_gone =
+            |user: &WireUser| matches!(user.state(), State::Deleted { purge_time, .. } if now.is_past(purge_time));
         let got = |(followed, id): (Followed, &LocalityId)| {
             let Some(user) = followed.user?.filter(|user| !is_gone(user)) else { return Ok(None) };
             let merged_from = Some(*id).filter(|id| !user.has_id(*id));
@@ -139,7 +139,7 @@ impl Directory {
         let guard = guard.map(|guard| IdentityKey::of_guard(tenant.as_str(), &guard));
         let keys: Vec<_> = std::iter::once(IdentityKey::new(tenant.as_str(), &identifier)).chain(guard).collect();
         let claims = self.store.claims(&keys).await?;
-        let now = Timestamp::now();
+        let now = self.now();
         let wanted = |n| Claim { owner: None, guard: n > 0, hold: None, rules_version: self.rules.version() };
         let refusal = |(n, claim): (usize, Option<Claim>)| claim?.refusal(&wanted(n), now, || "identifier".to_owned());
         let refusal = claims.into_iter().enumerate().find_map(refusal);

@@ -91,7 +91,7 @@ fn check_limits(mutation: &Mutation, Transition { before, after }: &Transition<'
         n if n > limit && n > before.map_or(0, count) => Err(Error::TooMany { what, limit, count: n }),
         _ => Ok(()),
     };
-    let holds = |record: &Record| record.private.holds.iter().filter(|hold| hold.until > mutation.time).count();
+    let holds = |record: &Record| record.private.holds.iter().filter(|hold| !mutation.is_past(hold.until)).count();
     check("identities", mutation.limits.identities, &|record| record.user.identities.len())?;
     check("attributes", mutation.limits.attributes, &|record| record.user.attributes.len())?;
     check("identifiers held for it", mutation.limits.holds, &holds)?;
@@ -148,7 +148,7 @@ fn hold_released(mutation: &Mutation, transitions: &mut [Transition<'_>], change
                 let owner = record.as_ref().map(|record| record.id());
                 let held = Claim { hold: Some(mutation.time.plus(time)), owner, ..released.clone() };
                 if let Some(record) = record {
-                    record.private.holds.retain(|hold| hold.until > mutation.time);
+                    record.private.holds.retain(|hold| !mutation.is_past(hold.until));
                     record.private.holds.extend(Hold::of(key, &held));
                 }
                 *after = Some(held);
@@ -174,7 +174,7 @@ fn writes(mutation: &Mutation, view: &View, changes: Changes) -> Result<Vec<(Ide
             (Some(_), Some(after)) => ClaimWrite::Update(after),
             (None, Some(after)) => match view.claim(&key, mutation.dry_run) {
                 Seen::Absent => ClaimWrite::Insert(after),
-                Seen::There(claim) => match claim.refusal(&after, mutation.time, || mutation.field_of(&key)) {
+                Seen::There(claim) => match claim.refusal(&after, mutation.now(), || mutation.field_of(&key)) {
                     Some(refusal) => return Err(refusal.into()),
                     None => ClaimWrite::Update(after),
                 },

@@ -128,6 +128,11 @@ pub trait Store: Send + Sync + 'static {
     /// [`Error::OutcomeUnknown`] where that cannot be told.
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error>;
 
+    /// The present time by another clock than this machine's wall clock, whose time is `wall`; none
+    /// while it is not known. A store that has no such clock of its own learns the time from `wall`, and
+    /// goes on from there by the monotonic clock.
+    fn time(&self, wall: Timestamp) -> Option<Timestamp>;
+
     /// Whether the store can answer reads and accept mutations now.
     ///
     /// # Errors

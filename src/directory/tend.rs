@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
 
-use super::{Change, Directory, DueUser, Error, Mutation, Timestamp};
+use super::{Change, Directory, DueUser, Error, Mutation};
 use crate::locality::LocalityId;
 
 /// How often the store is asked what is due.
@@ -37,12 +37,15 @@ impl Directory {
         }
     }
 
-    /// Does all that is due now, a page at a time. A user that fails keeps no other waiting: it is passed over for a while.
+    /// Does all that is due now, or nothing while the time is in doubt: a page at a time. A user that fails keeps no other waiting: it is passed over for a while.
     async fn tend_round(&self, failing: &mut Failing) -> Result<(), Error> {
-        let (now, mut after) = (Timestamp::now(), None);
+        let (now, mut after) = (self.gauged_now(), None);
         failing.forget_old(Instant::now());
+        if now.in_doubt {
+            return Ok(());
+        }
         loop {
-            let page = self.store.due(now, after, PAGE).await?;
+            let page = self.store.due(now.time, after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.place());
             let due = page.into_iter().filter(|user| failing.may_try(user.id, Instant::now()));
@@ -63,8 +66,10 @@ impl Directory {
     async fn tend_user(&self, user: DueUser) -> Result<(), Error> {
         let (tenant, id) = (user.tenant?, user.id);
         let policies = self.tenants.policies(&*self.store, &tenant).await?.unwrap_or_default();
-        let mutation = Mutation::new(tenant, id, Timestamp::now(), Change::Tend);
-        let outcome = self.store.mutate(Mutation { policies, ..mutation }).await?;
+        let now = self.now();
+        let mutation = Mutation::new(tenant, id, now.time, Change::Tend);
+        let mutation = Mutation { in_doubt: now.in_doubt, policies, ..mutation };
+        let outcome = self.store.mutate(mutation).await?;
         if let super::Report::Purged(users) = outcome.report {
             tracing::info!(user = %id, users = users.len(), "purged");
         }

@@ -36,6 +36,11 @@ impl Timestamp {
         self.max(other.plus(Duration::from_millis(1)))
     }
 
+    /// Milliseconds from `other` to this instant; negative where this one is earlier.
+    pub const fn millis_after(self, other: Self) -> i64 {
+        self.0.saturating_sub(other.0)
+    }
+
     /// Milliseconds since the Unix epoch.
     pub const fn as_millis(self) -> i64 {
         self.0

@@ -13,7 +13,7 @@ pub fn unmerge(mutation: &Mutation, view: &View, secondary: LocalityId) -> Resul
     if merged.user.state != (State::Merged { into: primary.id() }) {
         return Err(Error::NotMerged.into());
     }
-    let undo = merged.private.undo.as_deref().filter(|undo| undo.until > mutation.time);
+    let undo = merged.private.undo.as_deref().filter(|undo| !mutation.is_past(undo.until));
     let undo = undo.ok_or(Error::UndoExpired)?;
     let (mut after, mut restored) = (primary.clone(), undo.before.clone());
     let mut not_restored = Vec::new();

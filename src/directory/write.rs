@@ -7,7 +7,7 @@ use super::fingerprint::fingerprint;
 use super::read::parse_user_id;
 use super::{
     Change, Directory, Draft, DraftIdentity, Error, Invalid, Mutation, Outcome, Policies, Report, Request, Tenant,
-    Timestamp, Update, User, Value, Verification, attribute, draft,
+    Update, User, Value, Verification, attribute, draft,
 };
 use crate::identifier::{RawIdentifier, flaw, is_mark};
 use crate::locality::LocalityId;
@@ -104,7 +104,7 @@ impl Directory {
         primary: bool,
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
-        let verification = verified.then(|| Verification { time: Timestamp::now(), by: String::new() });
+        let verification = verified.then(|| Verification { time: self.now().time, by: String::new() });
         let draft = self.draft_identity("identifier", &RawIdentity { identifier: raw, verification, primary })?;
         self.mutate(call, id, Change::Link(draft)).await
     }
@@ -153,7 +153,7 @@ impl Directory {
         let id = parse_user_id("user_id", user_id)?;
         let identifier = self.parse("identifier", raw)?;
         check_text("verified_by", by.as_deref().unwrap_or_default())?;
-        let verification = by.map(|by| Verification { time: Timestamp::now(), by });
+        let verification = by.map(|by| Verification { time: self.now().time, by });
         self.mutate(call, id, Change::Verify(identifier, verification)).await
     }
 
@@ -195,8 +195,9 @@ impl Directory {
         let request = request(&call, user_id, &change)?.filter(|_| !call.dry_run);
         let etag = Some(call.etag).filter(|etag| !etag.is_empty()).map(str::to_owned);
         let (limits, dry_run) = (self.limits, call.dry_run);
-        let mutation = Mutation::new(call.tenant, user_id, Timestamp::now(), change);
-        Ok(Mutation { etag, request, limits, policies, dry_run, ..mutation })
+        let now = self.now();
+        let mutation = Mutation::new(call.tenant, user_id, now.time, change);
+        Ok(Mutation { in_doubt: now.in_doubt, etag, request, limits, policies, dry_run, ..mutation })
     }
 
     fn draft_identity(&self, field: &str, raw: &RawIdentity<'_>) -> Result<DraftIdentity, Error> {

@@ -41,6 +41,7 @@ pub fn status(error: Error) -> Status {
             detailed(code, &message, info(reason, metadata))
         }
         Error::MergeConflict { fields } => detailed(code, &message, info(reason, [("fields", fields.join(","))])),
+        Error::ClockInDoubt => retry(code, reason, &message),
         Error::Unavailable(cause) => {
             log(&UNAVAILABLE, &*cause, &message);
             retry(code, reason, &message)
@@ -88,7 +89,7 @@ const fn code(error: &Error) -> Code {
         | Error::UndoExpired => Code::FailedPrecondition,
         Error::EtagMismatch => Code::Aborted,
         Error::TooMany { .. } | Error::AnswerFull { .. } => Code::ResourceExhausted,
-        Error::Unavailable(_) | Error::Outdated(_) => Code::Unavailable,
+        Error::Unavailable(_) | Error::ClockInDoubt | Error::Outdated(_) => Code::Unavailable,
         Error::OutcomeUnknown(_) => Code::Unknown,
         Error::Internal(_) => Code::Internal,
     }
@@ -119,6 +120,7 @@ pub const fn reason(error: &Error) -> &'static str {
         Error::UndoExpired => "UNDO_EXPIRED",
         Error::EtagMismatch => "ETAG_MISMATCH",
         Error::RequestIdReused => "REQUEST_ID_REUSED",
+        Error::ClockInDoubt => "CLOCK_IN_DOUBT",
         Error::Unavailable(_) => "STORE_UNAVAILABLE",
         Error::Outdated(_) => "SERVER_OUTDATED",
         Error::OutcomeUnknown(_) => "OUTCOME_UNKNOWN",

@@ -32,11 +32,24 @@ fn show_folder(status: &embedded::Status) -> Result<(), Failure> {
     for (name, count) in [("users", status.users), ("identities", status.identities), ("requests", status.requests)] {
         table.add_row([name.to_owned(), count.to_string()]);
     }
+    if let Some(ahead) = status.ahead_of_last_seen {
+        table.add_row(["clock", &clock(ahead)]);
+    }
     output::print_table(&table)?;
     if status.can_be_upgraded {
         output::print("`polynym store upgrade` takes it to a newer version\n")?;
     }
     Ok(())
+}
+
+/// What a server that starts now makes of this machine's clock.
+fn clock(ahead: i64) -> String {
+    let days = ahead.unsigned_abs() as f64 / 86_400.0;
+    match ahead {
+        ..-60 => format!("in doubt: {days:.1} days behind the last time seen"),
+        86_401.. => format!("in doubt: {days:.1} days ahead of the last time seen"),
+        _ => "agrees with the last time seen".to_owned(),
+    }
 }
 
 fn show_database(status: &mongo::Status) -> Result<(), Failure> {
@@ -45,6 +58,12 @@ fn show_database(status: &mongo::Status) -> Result<(), Failure> {
     table.add_row(["server version", &status.server_versions.join(", ")]);
     table.add_row(["schema version", &status.schema_version.map_or("none".to_owned(), |version| version.to_string())]);
     table.add_row(["rules version", &status.rules_version.map_or("none".to_owned(), |version| version.to_string())]);
+    for ahead in &status.clocks_ahead {
+        let direction = if *ahead < 0 { "behind" } else { "ahead of" };
+        let hours = ahead.unsigned_abs() as f64 / 3_600.0;
+        let text = format!("a server's is {hours:.1} h {direction} the database's: it is in doubt");
+        table.add_row(["clock", &text]);
+    }
     for missing in &status.missing {
         table.add_row(["missing", missing]);
     }

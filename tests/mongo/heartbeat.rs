@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Bson, DateTime, Document, doc};
-use polynym::directory::Store;
+use polynym::directory::{Store, Timestamp};
 use tokio::time::{sleep, timeout};
 
 use super::servers::{self, Databases, InDatabase};
@@ -74,6 +74,9 @@ async fn nothing_is_created_in_a_store_of_an_older_program() {
     // A beat comes at once, and again two seconds later.
     sleep(Duration::from_millis(2_500)).await;
     assert!(users::look_up(&store, 0).await.unwrap());
+    let now = Timestamp::now();
+    let time = store.time(now).expect("the server itself is asked for its time");
+    assert!(now.millis_after(time).abs() < 60_000, "{time:?}");
     let names = database.list_collection_names().await.unwrap();
     assert!(!names.iter().any(|name| name == "servers"), "{names:?}");
     store.close().await;

@@ -2,6 +2,7 @@
 
 pub mod added;
 pub mod calls;
+pub mod clocks;
 pub mod damaged;
 pub mod golden;
 pub mod linear;

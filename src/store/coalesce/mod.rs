@@ -104,6 +104,10 @@ impl Store for Coalesced {
         self.inner.mutate(mutation).await
     }
 
+    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
+        self.inner.time(wall)
+    }
+
     async fn check(&self) -> Result<(), Error> {
         self.inner.check().await
     }

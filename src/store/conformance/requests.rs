@@ -70,7 +70,7 @@ pub async fn a_request_is_remembered_for_a_day(f: Fixture) -> Result<(), Failure
     };
     at(0, link("handle:new")?).await?;
     let user = f.change(&user, unlink("handle:new")?).await?;
-    let day = Request::LIFETIME_MILLIS;
+    let day = Request::LIFETIME.as_millis() as i64;
     equal(&at(day - 1, link("handle:new")?).await?, &user, "the answer within a day")?;
     f.free(&["handle:new"]).await?;
     let again = at(day, link("handle:new")?).await?;

@@ -6,6 +6,7 @@ mod error;
 mod file;
 mod header;
 mod hints;
+mod last_seen;
 mod lock;
 mod open;
 mod outage;
@@ -23,7 +24,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
@@ -31,7 +32,7 @@ use tokio::sync::oneshot;
 
 pub use audit::Audit;
 pub use error::OpenError;
-pub use status::{Status, status};
+pub use status::{Status, confirm_clock, status};
 pub use upgrade::upgrade;
 
 use crate::directory::{
@@ -41,6 +42,7 @@ use crate::directory::{
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 use error::{Fault, Trouble, chain};
+use last_seen::LastSeen;
 use open::Opener;
 use read::{Snapshot, own};
 use write::{Job, Writer};
@@ -76,6 +78,7 @@ impl Default for Options {
 pub struct Embedded {
     published: Arc<Published>,
     trouble: Arc<Troubled>,
+    last_seen: Arc<LastSeen>,
     jobs: Option<Sender<Job>>,
     writer: Option<JoinHandle<()>>,
 }
@@ -90,14 +93,17 @@ impl Embedded {
         let open = opener.open()?;
         let snapshot = Snapshot::new(&open.database, None, opener.hint_bytes());
         let snapshot = snapshot.map_err(|fault| opener.damaged(chain(&fault)))?;
+        let last_seen = last_seen::read(&open.database).map_err(|fault| opener.damaged(chain(&fault)))?;
+        let last_seen = Arc::new(LastSeen::new(last_seen, Instant::now()));
         let (published, trouble) = (Arc::new(Published::from_pointee(snapshot)), Arc::new(Troubled::empty()));
         let group_limit = options.group_limit.max(1);
-        let writer = Writer::new(opener, open, published.clone(), trouble.clone(), group_limit);
+        let shared = (published.clone(), trouble.clone(), last_seen.clone());
+        let writer = Writer::new(opener, open, shared, group_limit);
         let (jobs, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new().name("polynym-writer".to_owned());
         let thread = thread.spawn(move || writer.run(&receiver));
         let thread = thread.map_err(|error| OpenError::io(folder, error))?;
-        Ok(Self { published, trouble, jobs: Some(jobs), writer: Some(thread) })
+        Ok(Self { published, trouble, last_seen, jobs: Some(jobs), writer: Some(thread) })
     }
 
     /// Looks each of `wanted` up in what is on disk now, until what is found is too much for an answer.
@@ -229,6 +235,15 @@ impl Store for Embedded {
         let (answer, outcome) = oneshot::channel();
         self.send(Job::Mutate(Box::new(mutation), answer))?;
         outcome.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
+    }
+
+    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
+        let (time, is_to_be_kept) = self.last_seen.look(wall, Instant::now());
+        if is_to_be_kept {
+            // Where nothing can be written, the log says so already.
+            let _ = self.send(Job::KeepTime);
+        }
+        Some(time)
     }
 
     async fn check(&self) -> Result<(), Error> {

@@ -17,12 +17,14 @@ pub const VERSION: u64 = 5;
 pub const OLDEST: u64 = 4;
 
 /// The store's versions: of the schema under [`META_SCHEMA`], of the rules of normalisation under
-/// [`META_RULES`].
+/// [`META_RULES`]; and the last time seen under [`LAST_SEEN`].
 pub const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// In [`META`]: the version of the schema.
 pub const META_SCHEMA: &str = "schema";
 /// In [`META`]: the version of the rules of normalisation; 1 where it is absent.
 pub const META_RULES: &str = "rules";
+/// In [`META`]: the last time that was seen, once there was one, in milliseconds.
+pub const LAST_SEEN: &str = "last_seen";
 /// User id to [`UserRecord`].
 pub const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
 /// Identity key to claim: unique, being the key. As bytes, which order like text and need no check on every step.

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use redb::{ReadableDatabase, ReadableTableMetadata};
 
 use super::audit::CACHE;
-use super::error::{Fault, OpenError};
+use super::error::{Fault, OpenError, chain};
+use super::last_seen;
 use super::open::{Opener, Versions, versions};
 use super::schema::{IDENTITIES, REQUESTS, USERS, VERSION};
+use crate::directory::Timestamp;
 
 /// What there is in the folder of a store.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -28,6 +30,9 @@ pub struct Status {
     pub identities: u64,
     /// How many requests are remembered.
     pub requests: u64,
+    /// Seconds by which this machine's clock is ahead of the last time that a server has seen; none
+    /// where no server has.
+    pub ahead_of_last_seen: Option<i64>,
 }
 
 /// Looks into the store in `folder`, which must be there and not in use. Blocks.
@@ -37,6 +42,9 @@ pub struct Status {
 pub fn status(folder: &Path) -> Result<Status, OpenError> {
     let mut opener = Opener::new(folder, CACHE);
     let open = opener.open_existing()?;
+    let wall = Timestamp::now();
+    let last_seen = last_seen::read(&open.database).map_err(|fault| opener.damaged(fault))?;
+    let ahead_of_last_seen = last_seen.map(|time| wall.millis_after(time) / 1_000);
     let counts = || -> Result<[u64; 3], Fault> {
         let transaction = open.database.begin_read()?;
         let (users, identities) = (transaction.open_table(USERS)?, transaction.open_table(IDENTITIES)?);
@@ -55,5 +63,22 @@ pub fn status(folder: &Path) -> Result<Status, OpenError> {
         users,
         identities,
         requests,
+        ahead_of_last_seen,
     })
+}
+
+/// Confirms that this machine's clock is right: the store in `folder`, which must be there and not in
+/// use, takes its time for the last time seen. Blocks.
+///
+/// # Errors
+/// [`OpenError`].
+pub fn confirm_clock(folder: &Path) -> Result<(), OpenError> {
+    let mut opener = Opener::new(folder, CACHE);
+    let open = opener.open_existing()?;
+    let write = || {
+        let transaction = open.database.begin_write()?;
+        last_seen::write(&transaction, Timestamp::now())?;
+        open.commit(transaction)
+    };
+    write().map_err(|fault| opener.damaged(chain(&fault)))
 }

@@ -147,7 +147,7 @@ impl<'t> Tables<'t> {
         let Some(request) = &mutation.request else { return Ok(None) };
         let Some(record) = self.requests.get(request.key.as_str())? else { return Ok(None) };
         let record = RequestRecord::decode(record.value()).map_err(Fault::damaged)?;
-        if Request::is_over(Timestamp::from_millis(record.time), mutation.time) {
+        if mutation.forgets(Timestamp::from_millis(record.time)) {
             return Ok(None);
         }
         if record.fingerprint != request.fingerprint {
@@ -167,9 +167,10 @@ impl<'t> Tables<'t> {
     }
 
     /// Forgets requests whose time is over, and claims whose hold is: a few for each mutation, so that forgetting keeps up
-    /// and never takes long.
+    /// and never takes long. Nothing is forgotten by a time that is in doubt.
     pub fn sweep(&mut self, mutations: &[Mutation]) -> Result<(), Fault> {
-        let Some(now) = mutations.iter().map(|mutation| mutation.time.as_millis()).max() else { return Ok(()) };
+        let certain = mutations.iter().filter(|mutation| !mutation.in_doubt);
+        let Some(now) = certain.map(|mutation| mutation.time.as_millis()).max() else { return Ok(()) };
         for _ in 0..mutations.len() * 2 {
             let request = self.forget_request(now)?;
             if !self.forget_hold(now)? && !request {
@@ -185,7 +186,7 @@ impl<'t> Tables<'t> {
         let Some((time, key)) = oldest.map(|(entry, _)| (entry.value().0, entry.value().1.to_owned())) else {
             return Ok(false);
         };
-        if !Request::is_over(Timestamp::from_millis(time), Timestamp::from_millis(now)) {
+        if Timestamp::from_millis(time).plus(Request::LIFETIME).as_millis() > now {
             return Ok(false);
         }
         self.request_times.remove((time, key.as_str()))?;

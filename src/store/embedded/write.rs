@@ -11,6 +11,7 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 
 use super::error::{Fault, Trouble, chain};
+use super::last_seen::{self, LastSeen};
 use super::lock::FileId;
 use super::open::{Open, Opener};
 use super::outage::Outage;
@@ -24,6 +25,8 @@ pub enum Job {
     Mutate(Box<Mutation>, oneshot::Sender<Answer>),
     /// Say whether mutations are taken.
     Check(oneshot::Sender<Result<(), Fault>>),
+    /// Write the last time seen.
+    KeepTime,
     /// A read has failed, and with it the snapshot that was published.
     Unreadable(Trouble, String),
 }
@@ -35,6 +38,7 @@ pub struct Writer {
     opener: Opener,
     published: Arc<Published>,
     trouble: Arc<Troubled>,
+    last_seen: Arc<LastSeen>,
     /// How many mutations may share one sync.
     group_limit: usize,
     /// What reads go to, and mutations too while there is no outage.
@@ -50,12 +54,11 @@ impl Writer {
     pub fn new(
         opener: Opener,
         open: Open,
-        published: Arc<Published>,
-        trouble: Arc<Troubled>,
+        (published, trouble, last_seen): (Arc<Published>, Arc<Troubled>, Arc<LastSeen>),
         group_limit: usize,
     ) -> Self {
-        let opened = Instant::now();
-        Self { opener, published, trouble, group_limit, open: Some(open), outage: None, opened, damaged: None }
+        let (open, opened) = (Some(open), Instant::now());
+        Self { opener, published, trouble, last_seen, group_limit, open, outage: None, opened, damaged: None }
     }
 
     /// Works until every sender of `jobs` is gone.
@@ -68,7 +71,10 @@ impl Writer {
             match job {
                 Ok(job) => self.work(job, jobs),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return self.published.store(None),
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.keep_time();
+                    return self.published.store(None);
+                }
             }
             if self.outage.as_ref().is_some_and(|outage| outage.wait().is_zero()) {
                 self.mend();
@@ -80,7 +86,7 @@ impl Writer {
     fn work(&mut self, first: Job, jobs: &Receiver<Job>) {
         let mut mutations = Vec::new();
         let mut answers: Answers = Vec::new();
-        let mut checks = Vec::new();
+        let (mut checks, mut keeps_time) = (Vec::new(), false);
         for job in std::iter::once(first).chain(jobs.try_iter().take(self.group_limit - 1)) {
             match job {
                 Job::Mutate(mutation, answer) => {
@@ -88,6 +94,7 @@ impl Writer {
                     answers.push(answer);
                 }
                 Job::Check(answer) => checks.push(answer),
+                Job::KeepTime => keeps_time = true,
                 Job::Unreadable(trouble, cause) => self.cannot_read(trouble, &cause),
             }
         }
@@ -95,8 +102,26 @@ impl Writer {
         for check in checks {
             let _ = check.send(self.refusal().map_or(Ok(()), |trouble| Err(Fault::Refused(trouble))));
         }
+        if keeps_time {
+            self.keep_time();
+        }
         if !mutations.is_empty() {
             self.mutate(&mutations, answers);
+        }
+    }
+
+    /// Writes the last time seen, where it is certain.
+    fn keep_time(&mut self) {
+        let Some(open) = self.open.as_ref().filter(|_| self.outage.is_none()) else { return };
+        let Some(time) = self.last_seen.to_keep(Instant::now()) else { return };
+        let write = || {
+            let mut transaction = open.database.begin_write()?;
+            transaction.set_quick_repair(true);
+            last_seen::write(&transaction, time)?;
+            open.commit(transaction)
+        };
+        if let Err(fault) = catch_unwind(AssertUnwindSafe(write)).unwrap_or(Err(Fault::Panicked)) {
+            self.suffer(fault.trouble_of_commit(), &chain(&fault));
         }
     }
 

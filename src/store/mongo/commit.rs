@@ -101,9 +101,7 @@ impl Collections {
         let find = self.requests.find_one(filter).read_concern(ReadConcern::majority()).max_time(self.timeout);
         let record = find.await?.map(|document| StoredRequest::read(&document)).transpose()?;
         let is_ours = |record: &StoredRequest| {
-            record.user == subject
-                && record.fingerprint == request.fingerprint
-                && !Request::is_over(record.time, mutation.time)
+            record.user == subject && record.fingerprint == request.fingerprint && !mutation.forgets(record.time)
         };
         Ok(record.as_ref().is_some_and(is_ours))
     }

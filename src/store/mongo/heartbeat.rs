@@ -3,9 +3,11 @@
 //! connection of its own, so that no load delays it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use mongodb::Database;
+use mongodb::bson::{DateTime, doc};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -16,12 +18,14 @@ use super::error::{Fault, OpenError};
 use super::presence::{Presence, Reading, ServerDocument};
 use super::sessions::Sessions;
 use super::versions::Fence;
-use crate::directory::Timestamp;
+use crate::directory::{Now, Timestamp};
 
 /// The time from one beat to the next.
 pub const PERIOD: Duration = Duration::from_secs(2);
 /// The longest that a server that stops waits for its document to be deleted.
 const PARTING: Duration = Duration::from_secs(1);
+/// The longest round trip by which the database's time is read.
+const PROMPT: Duration = Duration::from_secs(10);
 
 /// The results of the latest beat. A step that failed or was left out keeps its earlier result.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +37,7 @@ pub struct Beat {
 /// A running heartbeat. It ends with [`Heartbeat::stop`], or where this is dropped.
 pub struct Heartbeat {
     latest: watch::Receiver<Beat>,
+    ahead: Arc<AtomicI64>,
     stop: watch::Sender<Option<Parting>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -53,6 +58,8 @@ struct Beating {
     fence: Arc<Fence>,
     dead: DeadServers,
     latest: watch::Sender<Beat>,
+    /// Seconds by which the wall clock is ahead of the database's; zero where the two agree.
+    ahead: Arc<AtomicI64>,
     has_failed: bool,
 }
 
@@ -68,9 +75,24 @@ impl Heartbeat {
         }
         let (latest, observed) = watch::channel(Beat::default());
         let (stop, stopped) = watch::channel(None);
-        let beating = Beating { database, sessions, fence, dead: DeadServers::default(), latest, has_failed: false };
+        let (dead, ahead) = (DeadServers::default(), Arc::<AtomicI64>::default());
+        let beating = Beating { database, sessions, fence, dead, latest, ahead: ahead.clone(), has_failed: false };
         let task = Mutex::new(Some(tokio::spawn(beating.run(stopped))));
-        Ok(Self { latest: observed, stop, task })
+        Ok(Self { latest: observed, ahead, stop, task })
+    }
+
+    /// Waits for the first reading of the database's time, no longer than to the second beat.
+    pub async fn first_reading(&self) {
+        let mut latest = self.latest.clone();
+        let _ = timeout(PERIOD, latest.wait_for(|beat| beat.reading.is_some())).await;
+    }
+
+    /// The database's time, once it was read. Notes how far the wall clock is from it.
+    pub fn time(&self, wall: Timestamp) -> Option<Timestamp> {
+        let time = self.latest.borrow().reading.map(|reading| reading.present())?;
+        let now = Now::compare(wall, Some(time));
+        self.ahead.store(if now.in_doubt { wall.millis_after(time) / 1_000 } else { 0 }, Relaxed);
+        Some(time)
     }
 
     /// The results of the latest beat.
@@ -111,16 +133,43 @@ impl Beating {
     async fn beat(&mut self) -> Result<(), Fault> {
         self.fence.refresh(&self.database).await?;
         let sessions = self.sessions.clone();
-        let Some(presence) = sessions.presence() else { return Ok(()) };
-        let before = Timestamp::now();
+        let start = (Timestamp::now(), Instant::now());
+        let Some(presence) = sessions.presence() else { return self.ask_time(start).await };
         sessions.renew().await?;
-        let after = Timestamp::now();
+        let end = (Timestamp::now(), Instant::now());
         let servers = presence.all().await?;
         if let Some(time) = presence.time_in(&servers) {
-            let database = Timestamp::from_millis(time.timestamp_millis());
-            self.latest.send_modify(|beat| beat.reading = Some(Reading { before, database, after }));
+            self.learn_time(start, time, end);
         }
+        self.note_clock(presence, &servers).await?;
         self.end_dead(presence, &servers).await
+    }
+
+    /// Asks the server for its time: in a store that has no documents of servers.
+    async fn ask_time(&self, start: (Timestamp, Instant)) -> Result<(), Fault> {
+        let hello = self.database.run_command(doc! { "hello": 1 }).await?;
+        let end = (Timestamp::now(), Instant::now());
+        if let Ok(time) = hello.get_datetime("localTime") {
+            self.learn_time(start, *time, end);
+        }
+        Ok(())
+    }
+
+    /// Publishes the database's time between two local ones, unless they are too far apart.
+    fn learn_time(&self, (before, sent): (Timestamp, Instant), time: DateTime, (after, at): (Timestamp, Instant)) {
+        let database = Timestamp::from_millis(time.timestamp_millis());
+        if at - sent < PROMPT {
+            self.latest.send_modify(|beat| beat.reading = Some(Reading { before, database, after, at }));
+        }
+    }
+
+    /// Writes how far the wall clock is ahead, where this server's document says something else.
+    async fn note_clock(&self, presence: &Presence, servers: &[ServerDocument]) -> Result<(), Fault> {
+        let ahead = self.ahead.load(Relaxed);
+        match presence.own_in(servers) {
+            Some(own) if own.ahead != ahead => presence.note_clock(ahead).await,
+            _ => Ok(()),
+        }
     }
 
     /// Ends what dead servers have left.

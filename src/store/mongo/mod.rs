@@ -144,8 +144,10 @@ impl Mongo {
         let fence = Fence::new(supported, versions);
         let collections = Collections::new(database.clone(), options.timeout, is_routed, fence);
         let heartbeat = Heartbeat::start(uri, collections.sessions.clone(), collections.fence.clone());
+        let heartbeat = connect::or_disconnect(&database, heartbeat).await?;
+        heartbeat.first_reading().await;
         Ok(Self {
-            heartbeat: connect::or_disconnect(&database, heartbeat).await?,
+            heartbeat,
             collections: Arc::new(collections),
             under_way: Arc::new(Semaphore::new(UNDER_WAY)),
             walks: Arc::new(Semaphore::new(WALKS)),
@@ -314,6 +316,10 @@ impl Store for Mongo {
             }
         };
         ended.unwrap_or_else(|_: JoinError| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
+    }
+
+    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
+        self.heartbeat.time(wall)
     }
 
     async fn check(&self) -> Result<(), Error> {

@@ -1,5 +1,7 @@
 //! The documents of the servers that are up: each server writes its own with every beat, and reads those of the others.
 
+use std::time::Instant;
+
 use futures_util::TryStreamExt;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, DateTime, Document, Uuid, doc};
@@ -8,7 +10,7 @@ use mongodb::options::{Acknowledgment, ReadConcern, ReadPreference, SelectionCri
 use mongodb::{Collection, Database};
 
 use super::error::Fault;
-use super::schema::{ID, SERVERS, SESSIONS, TIME};
+use super::schema::{AHEAD, ID, SERVERS, SESSIONS, TIME, number};
 use crate::directory::Timestamp;
 
 /// The id of a session.
@@ -30,6 +32,8 @@ pub struct ServerDocument {
     pub time: DateTime,
     /// The ids of its sessions.
     pub sessions: Vec<Bson>,
+    /// Seconds by which its own clock is ahead of the database's; zero where the two agree.
+    pub ahead: i64,
 }
 
 /// The database's clock, read between two readings of the local one.
@@ -41,6 +45,15 @@ pub struct Reading {
     pub database: Timestamp,
     /// The local time after.
     pub after: Timestamp,
+    /// The same moment by the monotonic clock.
+    pub at: Instant,
+}
+
+impl Reading {
+    /// The database's time now.
+    pub fn present(&self) -> Timestamp {
+        self.database.plus(self.at.elapsed())
+    }
 }
 
 impl Presence {
@@ -85,14 +98,25 @@ impl Presence {
         Ok(found.iter().filter_map(ServerDocument::read).collect())
     }
 
+    /// This server's document among those of all servers.
+    pub fn own_in<'s>(&self, all: &'s [ServerDocument]) -> Option<&'s ServerDocument> {
+        all.iter().find(|server| self.is_own(server))
+    }
+
     /// The database's time among the documents of all servers, which is as of this server's last beat.
     pub fn time_in(&self, all: &[ServerDocument]) -> Option<DateTime> {
-        all.iter().find(|server| self.is_own(server)).map(|server| server.time)
+        self.own_in(all).map(|server| server.time)
     }
 
     /// Whether a document is this server's.
     pub fn is_own(&self, server: &ServerDocument) -> bool {
         server.id == self.id
+    }
+
+    /// Notes in this server's document by how many seconds its clock is ahead.
+    pub async fn note_clock(&self, ahead: i64) -> Result<(), Fault> {
+        self.servers.update_one(self.own(), doc! { "$set": { AHEAD: ahead } }).await?;
+        Ok(())
     }
 
     /// Deletes this server's document: it has stopped.
@@ -116,7 +140,8 @@ impl Presence {
 impl ServerDocument {
     fn read(document: &Document) -> Option<Self> {
         let sessions = document.get_array(SESSIONS).ok().cloned().unwrap_or_default();
-        Some(Self { id: document.get(ID)?.clone(), time: *document.get_datetime(TIME).ok()?, sessions })
+        let ahead = document.get(AHEAD).and_then(number).unwrap_or_default();
+        Some(Self { id: document.get(ID)?.clone(), time: *document.get_datetime(TIME).ok()?, sessions, ahead })
     }
 }
 

@@ -24,7 +24,7 @@ pub const IDENTITIES: &str = "identities";
 pub const REQUESTS: &str = "requests";
 /// Tenants by their names: [`REVISION`], [`POLICIES`], [`EPOCH`].
 pub const TENANTS: &str = "tenants";
-/// The servers that are up, by random ids: [`TIME`], [`SESSIONS`]. Stores of older programs have no such collection.
+/// The servers that are up, by random ids: [`TIME`], [`SESSIONS`], [`AHEAD`]. Stores of older programs have no such collection.
 pub const SERVERS: &str = "servers";
 /// The store's versions, in the document [`SCHEMA`]: [`RULES`], [`NORMALISATION`], [`EPOCH`],
 /// [`CONFIRMED`].
@@ -68,6 +68,8 @@ pub const FINGERPRINT: &str = "f";
 pub const TIME: &str = "t";
 /// Of a server: the ids of the sessions in which it runs transactions.
 pub const SESSIONS: &str = "s";
+/// Of a server: by how many seconds its clock is ahead of the database's, where the two do not agree.
+pub const AHEAD: &str = "c";
 
 /// An id as MongoDB's UUID.
 pub fn id_value(id: LocalityId) -> Bson {

@@ -115,7 +115,7 @@ pub fn validator(collection: &str, epoch: i32) -> Document {
 /// The index of a collection beside that of `_id`. Those of users and claims have an entry only for what is due or held,
 /// which costs the others nothing.
 pub fn index(collection: &str) -> Option<Document> {
-    let seconds = Request::LIFETIME_MILLIS / 1_000 + GRACE;
+    let seconds = Request::LIFETIME.as_secs() as i64 + GRACE;
     match collection {
         USERS => Some(doc! { "key": { DUE: 1 }, "name": "d_1", "sparse": true }),
         IDENTITIES => Some(doc! { "key": { HOLD: 1 }, "name": "h_1", "sparse": true, "expireAfterSeconds": GRACE }),

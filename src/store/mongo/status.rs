@@ -10,7 +10,7 @@ use mongodb::{Collection, Database};
 use super::cluster::Cluster;
 use super::connect::{connect, disconnect};
 use super::error::OpenError;
-use super::schema::{META, SCHEMA, number};
+use super::schema::{AHEAD, META, SCHEMA, SERVERS, number};
 use super::shape::shard_key;
 use super::survey::{Found, obstacle, survey};
 use super::versions::{Supported, Versions};
@@ -34,6 +34,8 @@ pub struct Status {
     pub missing: Vec<String>,
     /// Why it cannot be made a store that this program serves.
     pub obstacle: Option<String>,
+    /// Of each server whose clock does not agree with the database's: by how many seconds it is ahead.
+    pub clocks_ahead: Vec<i64>,
     /// What could be better, and how.
     pub advice: Vec<Advice>,
 }
@@ -117,6 +119,7 @@ async fn look(database: &Database) -> Result<Status, OpenError> {
     };
     advice.extend(versions.and_then(Versions::advice).map(|text| Advice { text, command: None }));
     let (topology, server_versions) = servers(database, cluster.as_ref()).await?;
+    let clocks_ahead = clocks_ahead(database).await?;
     let database = database.name().to_owned();
     let schema_version = versions.map(|versions| versions.schema);
     let rules_version = versions.map(|versions| versions.rules);
@@ -129,6 +132,7 @@ async fn look(database: &Database) -> Result<Status, OpenError> {
         collections,
         missing,
         obstacle,
+        clocks_ahead,
         advice,
     })
 }
@@ -186,6 +190,14 @@ async fn servers(database: &Database, cluster: Option<&Cluster>) -> Result<(Stri
         None => format!("replica set {}", hello.get_str("setName").unwrap_or_default()),
     };
     Ok((topology, versions.into_iter().collect()))
+}
+
+/// By how many seconds the clocks of servers are ahead, of those that do not agree with the database's.
+async fn clocks_ahead(database: &Database) -> Result<Vec<i64>, DriverError> {
+    let servers = database.collection::<Document>(SERVERS);
+    let differing = servers.find(doc! { AHEAD: { "$nin": [0_i64, Bson::Null] } });
+    let servers: Vec<Document> = differing.await?.try_collect().await?;
+    Ok(servers.iter().filter_map(|server| server.get(AHEAD).and_then(number)).collect())
 }
 
 async fn shards(database: &Database, cluster: Option<&Cluster>, name: &str) -> Result<Vec<ShardStatus>, DriverError> {

@@ -191,7 +191,7 @@ async fn commit_writes(transaction: Transaction<'_>, effects: Box<Effects>, gate
 async fn repeated(transaction: &mut Transaction<'_>, mutation: &Mutation) -> Result<Option<LocalityId>, Failure> {
     let Some(request) = &mutation.request else { return Ok(None) };
     match transaction.request(request).await? {
-        Some(record) if Request::is_over(record.time, mutation.time) => Ok(None),
+        Some(record) if mutation.forgets(record.time) => Ok(None),
         Some(record) if record.fingerprint == request.fingerprint => Ok(Some(record.user)),
         Some(_) => Err(Failure::Refused(Error::RequestIdReused)),
         None => Ok(None),

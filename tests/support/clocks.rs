@@ -1,0 +1,177 @@
+//! A server whose clock jumps: nothing that cannot be undone happens by it, and all else goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polynym::directory::{Clock, Directory, Limits, Store};
+use polynym::grpc::{self, Options};
+use polynym::locality::{Generator, Mode};
+use polynym::proto::v1;
+use tokio::net::TcpListener;
+use tokio::time::sleep;
+use tonic::{Code, Status};
+
+use super::calls::{Client, email, handle, identity};
+use super::status::{Told, told};
+
+/// In milliseconds.
+pub const DAY: i64 = 24 * 60 * 60 * 1_000;
+/// Longer than identifiers are held and users are kept by the usual policies.
+pub const LONG: i64 = 31 * DAY;
+/// More than two rounds of tending.
+const ROUNDS: Duration = Duration::from_millis(2_500);
+
+/// Callers at once, and what each does, while the clock jumps.
+const CALLERS: usize = 4;
+const STEPS: usize = 36;
+const JUMPS: [i64; 8] = [LONG, 0, -LONG, 0, 400 * DAY, -DAY, 2 * DAY, 0];
+
+/// A server in this process, its clock, and a client.
+pub struct Scene {
+    pub clock: Clock,
+    pub client: Client,
+}
+
+impl Scene {
+    /// Serves the store.
+    pub async fn new(store: Arc<dyn Store>) -> Self {
+        Self::at(store, 0).await
+    }
+
+    /// Serves the store, by a clock that is so far ahead from the start.
+    pub async fn at(store: Arc<dyn Store>, ahead: i64) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let clock = Clock::default();
+        clock.set_ahead(ahead);
+        let directory = Directory::new(store, Generator::new(Mode::Variable), Limits::default());
+        let directory = Arc::new(directory.with_clock(clock.clone()));
+        let tended = directory.clone();
+        tokio::spawn(async move { tended.tend().await });
+        tokio::spawn(grpc::serve(listener, directory, Options::default(), std::future::pending()));
+        Self { clock, client: Client::connect(&url).await }
+    }
+
+    /// Creates a user with one identity.
+    pub async fn create(&mut self, identifier: v1::Identifier) -> String {
+        let user = v1::User { identities: vec![identity(identifier)], ..Default::default() };
+        self.client.create(user).await.unwrap().user_id
+    }
+
+    /// Fails unless the user's handle is held for it.
+    async fn is_held(&mut self, name: &str, other: &str) {
+        let held = told(self.client.link(other, handle(name)).await.unwrap_err());
+        assert_eq!((held.code, held.reason.as_str()), (Code::FailedPrecondition, "IDENTITY_HELD"), "{name}");
+    }
+
+    /// Waits until a user is purged whose time is over by all clocks.
+    async fn tending_goes_on(&mut self) {
+        let restore_window = Some(prost_types::Duration { seconds: 1, nanos: 0 });
+        self.client.govern(v1::Policies { restore_window, ..Default::default() }).await.unwrap();
+        let zed = self.create(email("zed@example.com")).await;
+        self.client.delete(&zed).await.unwrap();
+        for _ in 0..1_000 {
+            let user = v1::User { identities: vec![identity(email("zed@example.com"))], ..Default::default() };
+            if self.client.create(user).await.is_ok() {
+                return;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        panic!("the user is not purged");
+    }
+}
+
+/// Creates user `n`, under a request id that is the same each time.
+async fn requested(client: &mut Client, n: usize) -> Result<String, Status> {
+    let names = [handle(&format!("user{n}")), handle(&format!("old{n}"))];
+    let user = v1::User { identities: names.map(identity).into(), ..Default::default() };
+    let request_id = format!("00000000-0000-4000-8000-{n:012}");
+    let request = v1::CreateUserRequest { user: Some(user), request_id, ..Default::default() };
+    Ok(client.registry.create_user(request).await?.into_inner().user.unwrap().user_id)
+}
+
+/// The clock goes ahead by more than every deadline.
+pub async fn ahead(store: Arc<dyn Store>) {
+    let mut s = Scene::new(store).await;
+    let (joe, ann, bob) = (s.create(handle("joe")).await, s.create(handle("ann")).await, s.create(handle("bob")).await);
+    s.client.delete(&joe).await.unwrap();
+    s.client.link(&ann, handle("anna")).await.unwrap();
+    s.client.unlink(&ann, handle("anna")).await.unwrap();
+    let first = requested(&mut s.client, 1).await.unwrap();
+    s.clock.set_ahead(LONG);
+    let refused = told(s.client.link(&bob, handle("anna")).await.unwrap_err());
+    assert_eq!(refused, Told { retry: true, ..Told::new(Code::Unavailable, "CLOCK_IN_DOUBT") });
+    assert_eq!(requested(&mut s.client, 1).await.unwrap(), first);
+    let second = requested(&mut s.client, 2).await.unwrap();
+    assert_eq!(requested(&mut s.client, 2).await.unwrap(), second);
+    assert_eq!(s.client.resolve(handle("ann")).await.unwrap().user.unwrap().user_id, ann);
+    assert_eq!(s.client.get(&joe).await.unwrap().state(), v1::State::Deleted);
+    s.client.disable(&ann).await.unwrap();
+    sleep(ROUNDS).await;
+    s.clock.set_ahead(0);
+    s.is_held("anna", &bob).await;
+    assert_eq!(requested(&mut s.client, 1).await.unwrap(), first);
+    assert_eq!(requested(&mut s.client, 2).await.unwrap(), second);
+    s.tending_goes_on().await;
+    s.client.undelete(&joe).await.unwrap();
+    s.client.link(&ann, handle("anna")).await.unwrap();
+}
+
+/// The clock goes behind: what is promised for a time is kept for that time.
+pub async fn behind(store: Arc<dyn Store>) {
+    let mut s = Scene::new(store).await;
+    let (joe, bob) = (s.create(handle("joe")).await, s.create(handle("bob")).await);
+    s.clock.set_ahead(-LONG);
+    let ann = s.create(handle("anna")).await;
+    s.client.unlink(&ann, handle("anna")).await.unwrap();
+    s.client.delete(&joe).await.unwrap();
+    let first = requested(&mut s.client, 1).await.unwrap();
+    assert_eq!(requested(&mut s.client, 1).await.unwrap(), first);
+    s.clock.set_ahead(0);
+    assert_eq!(requested(&mut s.client, 1).await.unwrap(), first);
+    s.is_held("anna", &bob).await;
+    s.tending_goes_on().await;
+    s.client.undelete(&joe).await.unwrap();
+    s.client.link(&ann, handle("anna")).await.unwrap();
+}
+
+/// The clock jumps back and forth while callers change users.
+pub async fn jumping(store: Arc<dyn Store>) {
+    let mut s = Scene::new(store).await;
+    let bob = s.create(handle("bob")).await;
+    let callers = (0..CALLERS).map(|caller| tokio::spawn(work(s.clock.clone(), s.client.clone(), caller)));
+    let callers: Vec<_> = callers.collect();
+    let mut users = Vec::new();
+    for caller in callers {
+        users.extend(caller.await.unwrap());
+    }
+    s.clock.set_ahead(0);
+    assert_eq!(users.len(), CALLERS * STEPS);
+    s.tending_goes_on().await;
+    for (n, id) in users {
+        assert_eq!(requested(&mut s.client, n).await.unwrap(), id, "user {n} is sent again");
+        s.is_held(&format!("old{n}"), &bob).await;
+        if n.is_multiple_of(2) {
+            s.client.undelete(&id).await.unwrap();
+        }
+        assert_eq!(s.client.resolve(handle(&format!("user{n}"))).await.unwrap().user.unwrap().user_id, id);
+    }
+}
+
+/// Creates users, has each give a handle up, and deletes every second one. No call fails.
+async fn work(clock: Clock, mut client: Client, caller: usize) -> Vec<(usize, String)> {
+    let mut users = Vec::new();
+    for step in 0..STEPS {
+        clock.set_ahead(JUMPS[(step + caller) % JUMPS.len()]);
+        let n = caller * STEPS + step;
+        let id = requested(&mut client, n).await.unwrap();
+        assert_eq!(requested(&mut client, n).await.unwrap(), id);
+        client.unlink(&id, handle(&format!("old{n}"))).await.unwrap();
+        assert_eq!(client.resolve(handle(&format!("user{n}"))).await.unwrap().user.unwrap().user_id, id);
+        if n.is_multiple_of(2) {
+            client.delete(&id).await.unwrap();
+        }
+        users.push((n, id));
+    }
+    users
+}
