@@ -162,6 +162,8 @@ impl Watchdog {
             .arg(binary)
             .args(arguments)
             .args(["--bind_ip", "127.0.0.1", "--nounixsocket", "--port", &port.to_string()])
+            // A proxy reads what servers send each other.
+            .args(["--networkMessageCompressors", "disabled"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
