@@ -1,15 +1,18 @@
 //! `polynym serve`: picks the store, runs the server until it is told to stop, and leaves nothing half done.
 
+use std::future::pending;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 
 use polynym::cli::Failure;
 use polynym::config::{Flags, LogFormat, MongoUri, Serve, StoreChoice};
@@ -19,6 +22,13 @@ use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::mongo::{self, Mongo};
 use polynym::{grpc, identifier, sample, telemetry};
+
+/// How long the disk may take to finish what is under way once the server has stopped.
+const CLOSING: Duration = Duration::from_secs(10);
+const DISK_HANGS: &str = "the disk has not finished what was under way within 10 s: mutations that were not answered may \
+     have happened or not, and everything that was answered is there; see to the disk and start the server again";
+const WRITER_ENDED: &str = "the embedded store's writer has ended by a fault of this program, which the log tells; what was \
+     answered is on the disk: start the server again";
 
 /// Runs a server until SIGTERM or Ctrl-C.
 ///
@@ -35,9 +45,9 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         telemetry::serve_metrics(address, &[DISPLACED, grpc::PANICS], &[CLOCK_AHEAD]).map_err(Failure::Other)?;
     }
     // Signals count from here on: from here on there is something to tidy up.
-    let mut stop = runtime.block_on(async { Stop::new() })?;
+    let stop = Stop::new()?;
     let place = Place::new(&settings.store)?;
-    stop.temporary = place.temporary().map(Path::to_owned);
+    stop.remove_at_once(place.temporary());
     let opened = runtime.block_on(async {
         tokio::select! {
             kept = Kept::open(&place, &settings) => kept.map(Some),
@@ -50,13 +60,31 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         tracing::info!("stopped before the store was open");
         return Ok(());
     };
-    let outcome = runtime.block_on(serve(&settings, stop, listener, kept.store(settings.coalesce)));
+    let outcome = runtime.block_on(async {
+        tokio::select! {
+            outcome = serve(&settings, stop, listener, kept.store(settings.coalesce)) => outcome,
+            () = kept.writer_ended() => Err(Failure::Other(WRITER_ENDED.to_owned())),
+        }
+    });
     runtime.block_on(kept.close());
     // What the runtime still holds must go before the store, and closing the store waits for its writer.
     runtime.shutdown_timeout(Duration::from_secs(1));
-    drop(kept);
+    close(kept)?;
     tracing::info!("stopped");
     outcome
+}
+
+/// Waits until the store is closed, but not for a disk that hangs.
+fn close(kept: Kept) -> Result<(), Failure> {
+    let (closing, closed) = mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        drop(kept);
+        drop(closing);
+    });
+    match closed.recv_timeout(CLOSING) {
+        Err(RecvTimeoutError::Timeout) => Err(Failure::Other(DISK_HANGS.to_owned())),
+        _ => Ok(()),
+    }
 }
 
 /// Where the store is; a temporary folder goes with it.
@@ -121,6 +149,14 @@ impl Kept {
         }
     }
 
+    /// Returns where the store can take no mutations any more.
+    async fn writer_ended(&self) {
+        match self {
+            Self::Embedded(store) => store.writer_ended().await,
+            Self::Mongo(_) => pending().await,
+        }
+    }
+
     /// Waits for what is under way though its callers have left, and parts from the servers. The embedded store does what
     /// there is to do when it is dropped.
     async fn close(&self) {
@@ -150,7 +186,7 @@ async fn serve(settings: &Serve, stop: Stop, listener: TcpListener, store: Arc<d
     let directory = Directory::new(store, Generator::new(Mode::Variable), limits(settings));
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
     let served = tokio::select! {
-        served = grpc::serve(listener, directory.clone(), options(settings), stop.requested()) => served,
+        served = grpc::serve(listener, directory.clone(), options(settings), async move { stop.signalled().await }) => served,
         never = directory.tend() => match never {},
     };
     served.map_err(|error| Failure::Other(format!("the server failed: {error}")))
@@ -225,42 +261,65 @@ fn suggestions(address: SocketAddr) -> String {
     )
 }
 
-/// The signals that ask the server to stop.
+/// The signals that ask the server to stop. A thread of their own waits for them, so that the second one ends the program
+/// whatever else hangs.
 struct Stop {
-    interrupt: Signal,
-    terminate: Signal,
+    asked: watch::Receiver<bool>,
     /// A folder that must not outlive the program.
-    temporary: Option<PathBuf>,
+    temporary: Arc<OnceLock<PathBuf>>,
 }
 
 impl Stop {
     fn new() -> Result<Self, Failure> {
-        let listen = |kind| signal(kind).map_err(|error| Failure::Other(format!("cannot wait for signals: {error}")));
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-            temporary: None,
-        })
+        let fault = |error| Failure::Other(format!("cannot wait for signals: {error}"));
+        let (ask, asked) = watch::channel(false);
+        let temporary = Arc::new(OnceLock::new());
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(fault)?;
+        let mut signals = Signals::new(&runtime).map_err(fault)?;
+        let folder = temporary.clone();
+        let wait = async move {
+            signals.next().await;
+            tracing::info!("stopping: calls under way may finish; a second signal stops at once");
+            ask.send_replace(true);
+            signals.next().await;
+            if let Some(folder) = folder.get() {
+                let _ = std::fs::remove_dir_all(folder);
+            }
+            std::process::exit(130);
+        };
+        let thread = std::thread::Builder::new().name("polynym-signals".to_owned());
+        thread.spawn(move || runtime.block_on(wait)).map_err(fault)?;
+        Ok(Self { asked, temporary })
+    }
+
+    fn remove_at_once(&self, folder: Option<&Path>) {
+        if let Some(folder) = folder {
+            let _ = self.temporary.set(folder.to_owned());
+        }
     }
 
     /// Returns at the first signal.
-    async fn signalled(&mut self) {
+    async fn signalled(&self) {
+        // The thread that asks never ends.
+        let _ = self.asked.clone().wait_for(|asked| *asked).await;
+    }
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new(runtime: &Runtime) -> std::io::Result<Self> {
+        let _runtime = runtime.enter();
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
-    }
-
-    /// Returns at the first signal. A Ctrl-C after it ends the program at once.
-    async fn requested(mut self) {
-        self.signalled().await;
-        tracing::info!("stopping: calls under way may finish; Ctrl-C stops at once");
-        tokio::spawn(async move {
-            self.interrupt.recv().await;
-            if let Some(folder) = self.temporary {
-                let _ = std::fs::remove_dir_all(folder);
-            }
-            std::process::exit(130);
-        });
     }
 }

@@ -92,11 +92,22 @@ impl Session {
     }
 
     fn failed(&self, status: Status, request_id: Option<&str>) -> Failure {
-        // Here the same time is up as at the server: whoever is first, it is told alike.
-        let is_late = status.code() == Code::Cancelled;
-        let status = if is_late { Status::deadline_exceeded("the --timeout is over") } else { status };
+        let status = match status.code() {
+            Code::Cancelled if was_hung_up(&status) => {
+                Status::unknown("the connection was closed before the call was sent")
+            }
+            // Here the same time is up as at the server: whoever is first, it is told alike.
+            Code::Cancelled => Status::deadline_exceeded("the --timeout is over"),
+            _ => status,
+        };
         Failure::Call(Box::new(FailedCall { status, request_id: request_id.map(str::to_owned), json: self.json() }))
     }
+}
+
+/// Whether the connection was closed before it took the call.
+fn was_hung_up(status: &Status) -> bool {
+    let causes = successors(status.source(), |&cause| cause.source());
+    causes.filter_map(|cause| cause.downcast_ref::<hyper::Error>()).any(hyper::Error::is_canceled)
 }
 
 /// Connects to the server. The connection sets no limit to the time that a call takes.

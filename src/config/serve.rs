@@ -95,7 +95,8 @@ const TENANTS: Setting =
 const MAX_USER_SIZE: Setting =
     setting("max-user-size", "SIZE", "512KiB", "Bytes of one user, all in all; at most 2MiB");
 const CALL_TIMEOUT: Setting = setting("call-timeout", "TIME", "10s", "The longest that a call may take");
-const MAX_CALLS: Setting = setting("max-calls", "N", "1024", "Calls under way at once; more are refused");
+const MAX_CALLS: Setting =
+    setting("max-calls", "N", "1024", "Look-ups under way at once, and as many mutations; more are refused");
 const MAX_CONNECTIONS: Setting = setting("max-connections", "N", "10000", "Connections at once; more have to wait");
 const CONNECTION_AGE: Setting =
     setting("connection-age", "TIME", "1h", "How old a connection may become before its client is told to come again");

@@ -189,7 +189,11 @@ impl Renormalization {
         match outcome {
             Ok(()) => self.progress.moved += 1,
             Err(
-                error @ (Error::Unavailable(_) | Error::Outdated(_) | Error::OutcomeUnknown(_) | Error::Internal(_)),
+                error @ (Error::Overloaded
+                | Error::Unavailable(_)
+                | Error::Outdated(_)
+                | Error::OutcomeUnknown(_)
+                | Error::Internal(_)),
             ) => return Err(error),
             // Gone since it was read.
             Err(Error::UserNotFound | Error::NotOwned | Error::UserMerged { .. }) => {}

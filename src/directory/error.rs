@@ -137,6 +137,9 @@ pub enum Error {
     /// A hold is over by one clock, and not by the other. Nothing was written.
     #[error("the server's clock differs from the store's: whether this identifier is still held is not known")]
     ClockInDoubt,
+    /// Too many mutations wait to be written. Nothing was written.
+    #[error("too many mutations wait to be written: try again a little later")]
+    Overloaded,
     /// The store is away. Nothing was written.
     #[error("the store does not answer")]
     Unavailable(#[source] Cause),

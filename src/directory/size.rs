@@ -1,6 +1,8 @@
 //! How large a user is: what it takes on the wire, on the disk and in answers, counted without encoding it.
 
-use super::{Identity, User, Value};
+use std::collections::BTreeMap;
+
+use super::{Change, DraftIdentity, Identity, Mutation, User, Value};
 
 /// What a user takes beside its name, identities and attributes: id, tenant, times, etag.
 const USER: usize = 256;
@@ -14,8 +16,30 @@ const ITEM: usize = 4;
 /// The size in bytes, no less than that of the encoded user.
 pub fn size(user: &User) -> usize {
     let identities: usize = user.identities.iter().map(identity).sum();
-    let attributes: usize = user.attributes.iter().map(|(name, of)| ATTRIBUTE + name.len() + value(of)).sum();
-    USER + user.display_name.len() + identities + attributes
+    USER + user.display_name.len() + identities + attributes(&user.attributes)
+}
+
+impl Mutation {
+    /// The size in bytes of what a caller gave for the change.
+    pub fn bytes(&self) -> usize {
+        match &self.change {
+            Change::Create(draft) => {
+                let identities: usize = draft.identities.iter().map(draft_identity).sum();
+                draft.display_name.len() + identities + attributes(&draft.attributes)
+            }
+            Change::Update(update) => update.bytes(),
+            Change::Link(draft) | Change::Replace(_, draft) => draft_identity(draft),
+            _ => 0,
+        }
+    }
+}
+
+fn draft_identity(draft: &DraftIdentity) -> usize {
+    IDENTITY + draft.identifier.canonical().len() + draft.display.len()
+}
+
+pub fn attributes(attributes: &BTreeMap<String, Value>) -> usize {
+    attributes.iter().map(|(name, of)| ATTRIBUTE + name.len() + value(of)).sum()
 }
 
 fn identity(identity: &Identity) -> usize {
@@ -23,7 +47,7 @@ fn identity(identity: &Identity) -> usize {
     IDENTITY + identity.identifier.canonical().len() + identity.display.len() + by
 }
 
-fn value(value: &Value) -> usize {
+pub fn value(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
         Value::List(items) => items.iter().map(|item| ITEM + item.len()).sum(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::size::{attributes, value};
 use super::{Error, Invalid, User, Value, attribute};
 
 /// New values for some of a user's fields.
@@ -52,6 +53,13 @@ impl Update {
             }
         }
         Ok(())
+    }
+
+    /// The size in bytes of what a caller gave.
+    pub(super) fn bytes(&self) -> usize {
+        let edits = self.edits.iter().map(|(name, to)| name.len() + to.as_ref().map_or(0, value));
+        let attributes = self.attributes.as_ref().map_or(0, attributes);
+        self.display_name.as_ref().map_or(0, String::len) + attributes + edits.sum::<usize>()
     }
 
     pub(super) fn apply(&self, user: &mut User) {

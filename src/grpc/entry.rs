@@ -62,9 +62,13 @@ fn is_grpc(content_type: &[u8]) -> bool {
 }
 
 fn header_bytes<B>(request: &Request<B>) -> usize {
-    let size = |(name, value): (&http::HeaderName, &HeaderValue)| name.as_str().len() + value.len() + HEADER_EXTRA;
     let path = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
-    path + request.headers().iter().map(size).sum::<usize>()
+    path + size(request.headers())
+}
+
+/// The size of headers in bytes, as HTTP/2 counts them.
+pub fn size(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + HEADER_EXTRA).sum()
 }
 
 struct Malformed;

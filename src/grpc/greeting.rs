@@ -8,6 +8,9 @@ use tokio::net::TcpStream;
 /// The first bytes of every HTTP/2 connection (RFC 9113, section 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// The longest pause between two looks at a connection whose preface comes in parts.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
 /// How many connections spoke something else.
 #[derive(Default)]
 pub struct Strangers(AtomicU64);
@@ -16,6 +19,7 @@ impl Strangers {
     /// Waits for the preface, without taking it.
     pub async fn is_http2(&self, stream: &TcpStream) -> bool {
         let mut start = [0; PREFACE.len()];
+        let mut pause = Duration::from_millis(20);
         loop {
             match stream.peek(&mut start).await {
                 Ok(length) if length > 0 && start[..length] == PREFACE[..length] => {
@@ -23,7 +27,8 @@ impl Strangers {
                         return true;
                     }
                     // What has come stays readable: without a pause this would spin.
-                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    tokio::time::sleep(pause).await;
+                    pause = (2 * pause).min(LONGEST_PAUSE);
                 }
                 Ok(length) if length > 0 => {
                     self.tell(&start[..length]);

@@ -23,7 +23,8 @@ pub const PANICS: (&str, &str) = ("polynym_panics_total", "Handlers that panicke
 
 pub struct Guard {
     router: Router,
-    places: Places,
+    look_ups: Places,
+    changes: Places,
     timeout: Duration,
     /// What all connections have held.
     pub total: Arc<Total>,
@@ -33,8 +34,15 @@ pub struct Guard {
 
 impl Guard {
     pub fn new(router: Router, max_calls: usize, timeout: Duration) -> Self {
-        let places = Places { free: AtomicUsize::new(max_calls) };
-        Self { router, places, timeout, total: Arc::default(), strangers: Strangers::default() }
+        let places = || Places { free: AtomicUsize::new(max_calls) };
+        Self {
+            router,
+            look_ups: places(),
+            changes: places(),
+            timeout,
+            total: Arc::default(),
+            strangers: Strangers::default(),
+        }
     }
 
     /// Answers a call. A call that is refused costs next to nothing.
@@ -51,9 +59,9 @@ impl Guard {
         let answer = async {
             let request = incoming::whole(request, target.message_bytes(), &mut charge).await?;
             // Who is slow to send a message must not take the place of those who have sent theirs.
-            let _place = match target.counts() {
-                true => Some(self.places.take().ok_or_else(protocol::overloaded)?),
-                false => None,
+            let _place = match self.places(target) {
+                Some(places) => Some(places.take().ok_or_else(protocol::overloaded)?),
+                None => None,
             };
             Ok(self.router.call(target, request).await)
         };
@@ -74,6 +82,16 @@ impl Guard {
         };
         let answer = async { Ok(self.router.call(target, request.map(Received::Open)).await) };
         Outgoing::stream(self.bounded(target, timeout, answer).await, stream)
+    }
+
+    /// The places of which a call takes one. While a disk hangs, mutations take all of theirs, and look-ups go on. Health
+    /// takes none: it must be told under any load.
+    const fn places(&self, target: Target) -> Option<&Places> {
+        match target {
+            Target::Directory => Some(&self.look_ups),
+            Target::Registry | Target::Admin => Some(&self.changes),
+            _ => None,
+        }
     }
 
     /// The answer within its time, whatever happens.

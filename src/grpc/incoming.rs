@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use tonic::Status;
 
 use super::ledger::Charge;
-use super::protocol;
+use super::{entry, protocol};
 
 /// What stands before a message: a flag and the message's length (gRPC over HTTP/2, "Length-Prefixed-Message").
 const PREFIX: usize = 5;
@@ -54,8 +54,10 @@ pub async fn whole(request: Request<Incoming>, limit: usize, charge: &mut Charge
 
 /// Nearly every message comes in one frame, which is passed on as it is.
 async fn message(mut body: Incoming, headers: &HeaderMap, limit: usize, charge: &mut Charge) -> Result<Bytes, Status> {
+    hold(charge, entry::size(headers))?;
     let first = next(&mut body).await?.unwrap_or_default();
-    if !is_complete(&first, headers, limit)? {
+    is_complete(&first, headers, limit)?;
+    if !body.is_end_stream() {
         hold(charge, first.len())?;
     }
     let Some(mut more) = next(&mut body).await? else { return complete(first, headers, limit) };

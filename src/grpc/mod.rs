@@ -34,8 +34,8 @@ pub struct Options {
     /// The longest that a call may take; a shorter `grpc-timeout` of the caller counts. A connection whose client has not
     /// taken an answer long after that is closed.
     pub call_timeout: Duration,
-    /// Calls worked on at once; more are refused at once with OVERLOADED. A call counts once its message is there, and
-    /// health does not count.
+    /// Look-ups worked on at once, and as many mutations; more are refused at once with OVERLOADED. A call counts once its
+    /// message is there, and health does not count.
     pub max_calls: usize,
     /// Connections at once; more wait to be accepted.
     pub max_connections: usize,

@@ -78,11 +78,6 @@ impl Target {
         matches!(self, Self::Renormalize | Self::Watch | Self::Reflection | Self::ReflectionAlpha)
     }
 
-    /// Whether the call is one of those of which only so many are worked on: health must be told under any load.
-    pub const fn counts(self) -> bool {
-        matches!(self, Self::Directory | Self::Registry | Self::Admin)
-    }
-
     /// Whether the call may change something.
     pub const fn changes(self) -> bool {
         matches!(self, Self::Registry | Self::Admin)

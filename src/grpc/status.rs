@@ -12,6 +12,9 @@ use crate::directory::{Error, Invalid};
 
 const DOMAIN: &str = "polynym";
 
+/// The bytes of names that a status lists. They are in its message and its details: clients refuse headers over 8 KiB.
+const NAMES_BYTES: usize = 1_536;
+
 /// When to try again where the server or its store is short of something.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -40,8 +43,15 @@ pub fn status(error: Error) -> Status {
             let metadata = [("user_id", user.to_string()), ("merged_into", into.to_string())];
             detailed(code, &message, info(reason, metadata))
         }
-        Error::MergeConflict { fields } => detailed(code, &message, info(reason, [("fields", fields.join(","))])),
         Error::ClockInDoubt => retry(code, reason, &message),
+        Error::MergeConflict { fields } => {
+            let (fields, left) = first(&fields, NAMES_BYTES);
+            let more = if left > 0 { format!(" and {left} more") } else { String::new() };
+            let message = format!("both users have values of their own for {}{more}", fields.join(", "));
+            let more = (left > 0).then(|| ("more", left.to_string()));
+            detailed(code, &message, info(reason, [("fields", fields.join(","))].into_iter().chain(more)))
+        }
+        Error::Overloaded => retry(code, reason, &message),
         Error::Unavailable(cause) => {
             log(&UNAVAILABLE, &*cause, &message);
             retry(code, reason, &message)
@@ -88,7 +98,7 @@ const fn code(error: &Error) -> Code {
         | Error::NotMerged
         | Error::UndoExpired => Code::FailedPrecondition,
         Error::EtagMismatch => Code::Aborted,
-        Error::TooMany { .. } | Error::AnswerFull { .. } => Code::ResourceExhausted,
+        Error::TooMany { .. } | Error::AnswerFull { .. } | Error::Overloaded => Code::ResourceExhausted,
         Error::Unavailable(_) | Error::ClockInDoubt | Error::Outdated(_) => Code::Unavailable,
         Error::OutcomeUnknown(_) => Code::Unknown,
         Error::Internal(_) => Code::Internal,
@@ -121,6 +131,7 @@ pub const fn reason(error: &Error) -> &'static str {
         Error::EtagMismatch => "ETAG_MISMATCH",
         Error::RequestIdReused => "REQUEST_ID_REUSED",
         Error::ClockInDoubt => "CLOCK_IN_DOUBT",
+        Error::Overloaded => "OVERLOADED",
         Error::Unavailable(_) => "STORE_UNAVAILABLE",
         Error::Outdated(_) => "SERVER_OUTDATED",
         Error::OutcomeUnknown(_) => "OUTCOME_UNKNOWN",
@@ -181,9 +192,20 @@ fn violation(reason: &str, field: &str, message: &str) -> Status {
     Status::with_error_details(Code::InvalidArgument, format!("{field}: {message}"), details)
 }
 
-fn info<const N: usize>(reason: &str, metadata: [(&str, String); N]) -> ErrorDetails {
+fn info<'n>(reason: &str, metadata: impl IntoIterator<Item = (&'n str, String)>) -> ErrorDetails {
     let metadata: HashMap<_, _> = metadata.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     ErrorDetails::with_error_info(reason, DOMAIN, metadata)
+}
+
+/// Those of `names` that have room in so many bytes, and how many are left.
+fn first(names: &[String], bytes: usize) -> (&[String], usize) {
+    let mut taken = 0;
+    let fits = |name: &&String| {
+        taken += name.len() + 2;
+        taken <= bytes
+    };
+    let count = names.iter().take_while(fits).count();
+    (&names[..count], names.len() - count)
 }
 
 /// What has been told of calls that failed in the same way.

@@ -74,6 +74,27 @@ async fn bad_merges_are_refused_and_change_nothing() {
     assert_eq!(client.get(&joseph.user_id).await.unwrap(), deleted);
 }
 
+/// gRPC libraries take 8 KiB of headers unless they are told otherwise: a longer status would be told as another fault.
+#[tokio::test]
+async fn a_conflict_in_many_fields_fits_into_a_status() {
+    let (_server, mut client, joe, joseph) = two().await;
+    for (mut user, text) in [(joe.clone(), "here"), (joseph.clone(), "there")] {
+        let value = v1::AttributeValue { kind: Some(v1::attribute_value::Kind::StringValue(text.to_owned())) };
+        user.attributes = (0..200).map(|n| (format!("{:x<60}.{n:03}", "a"), value.clone())).collect();
+        user.etag.clear();
+        client.update(user, &["attributes"]).await.unwrap();
+    }
+    let policy = v1::ConflictPolicy::Fail.into();
+    let request = v1::MergeUsersRequest { conflict_policy: policy, ..merging(&joe.user_id, &joseph.user_id) };
+    let status = client.registry.merge_users(request).await.unwrap_err();
+    let headers = status.clone().into_http::<tonic::body::Body>().headers().clone();
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum();
+    assert!(bytes < 8 << 10, "{bytes} bytes");
+    let told = told(status);
+    let listed = told.metadata["fields"].split(',').count();
+    assert_eq!(told.metadata["more"].parse::<usize>().unwrap() + listed, 202, "{told:?}");
+}
+
 #[tokio::test]
 async fn an_undone_merge_tells_what_it_could_not_give_back() {
     let (_server, mut client, joe, joseph) = two().await;

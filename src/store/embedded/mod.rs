@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot, watch};
 
 pub use audit::Audit;
 pub use error::OpenError;
@@ -45,7 +45,7 @@ use error::{Fault, Trouble, chain};
 use last_seen::LastSeen;
 use open::Opener;
 use read::{Snapshot, own};
-use write::{Job, Writer};
+use write::{Job, Waiting, Writer};
 
 /// The snapshot that reads use, while the database is open.
 type Published = ArcSwapOption<Snapshot>;
@@ -58,6 +58,10 @@ const TURN: usize = 64;
 
 /// How long the writer may take until it counts as stuck: far longer than a disk that works ever needs for a group.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The bytes of mutations that may wait for the writer; more are refused.
+const QUEUE_BYTES: usize = 64 << 20;
+/// The bytes that each counts at least, so that their number has a bound too.
+const LEAST_BYTES: usize = 4 << 10;
 
 /// How an [`Embedded`] store works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +84,11 @@ pub struct Embedded {
     trouble: Arc<Troubled>,
     last_seen: Arc<LastSeen>,
     jobs: Option<Sender<Job>>,
+    /// The bytes that mutations may still take while they wait for the writer.
+    queue: Arc<Semaphore>,
     writer: Option<JoinHandle<()>>,
+    /// Closed once the writer has ended.
+    alive: watch::Receiver<()>,
 }
 
 impl Embedded {
@@ -101,9 +109,21 @@ impl Embedded {
         let writer = Writer::new(opener, open, shared, group_limit);
         let (jobs, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new().name("polynym-writer".to_owned());
-        let thread = thread.spawn(move || writer.run(&receiver));
+        let (is_alive, alive) = watch::channel(());
+        let thread = thread.spawn(move || {
+            let _is_alive = is_alive;
+            writer.run(&receiver);
+        });
         let thread = thread.map_err(|error| OpenError::io(folder, error))?;
-        Ok(Self { published, trouble, last_seen, jobs: Some(jobs), writer: Some(thread) })
+        let queue = Arc::new(Semaphore::new(QUEUE_BYTES));
+        Ok(Self { published, trouble, last_seen, jobs: Some(jobs), queue, writer: Some(thread), alive })
+    }
+
+    /// Returns once the writer has ended, as it does before the store is closed only by a fault of this program. The store
+    /// takes no mutations then.
+    pub async fn writer_ended(&self) {
+        let mut alive = self.alive.clone();
+        while alive.changed().await.is_ok() {}
     }
 
     /// Looks each of `wanted` up in what is on disk now, until what is found is too much for an answer.
@@ -232,8 +252,10 @@ impl Store for Embedded {
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        let bytes = mutation.bytes().clamp(LEAST_BYTES, QUEUE_BYTES);
+        let room = self.queue.clone().try_acquire_many_owned(bytes as u32).map_err(|_| Error::Overloaded)?;
         let (answer, outcome) = oneshot::channel();
-        self.send(Job::Mutate(Box::new(mutation), answer))?;
+        self.send(Job::Mutate(Box::new(Waiting { mutation, answer, room })))?;
         outcome.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
     }
 

@@ -1,5 +1,6 @@
 //! A disk that fails at each step of a commit in turn: what callers were told is what has happened, and reads go on.
 
+mod hanging;
 mod power;
 
 use std::fs;

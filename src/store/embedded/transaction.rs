@@ -1,6 +1,8 @@
 //! The tables inside one write transaction, and how a mutation changes them. A mutation is decided before its first
 //! write, so that one that is refused leaves nothing behind for the others of its group.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use prost::Message;
 use redb::{ReadableTable, Table, WriteTransaction};
 
@@ -49,11 +51,11 @@ impl<'t> Tables<'t> {
         let mut needs = if again.is_some() { Needs::default() } else { mutation.needs() };
         let effects = loop {
             self.read(mutation, needs, &mut view)?;
-            let decision = match again {
+            let rules = || match again {
                 Some(subject) => mutation.decide_again(subject, &view),
                 None => mutation.decide(&view),
             };
-            match decision {
+            match decide(rules) {
                 Ok(Decision::Done(effects)) => break effects,
                 Ok(Decision::Read(more)) => needs = more,
                 Err(refused) => return Ok(Err(refused)),
@@ -212,5 +214,21 @@ impl<'t> Tables<'t> {
             self.identities.remove(key.as_slice())?;
         }
         Ok(true)
+    }
+}
+
+/// Applies the rules. Where they panic, nothing is written yet, and the fault is this mutation's alone.
+fn decide(rules: impl FnOnce() -> Result<Decision, Error>) -> Result<Decision, Error> {
+    catch_unwind(AssertUnwindSafe(rules)).unwrap_or_else(|_| Err(Error::Internal("the rules panicked".into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_that_panic_are_a_fault_of_their_mutation() {
+        assert!(matches!(decide(|| panic!("as asked")), Err(Error::Internal(_))));
+        assert!(matches!(decide(|| Err(Error::NotOwned)), Err(Error::NotOwned)));
     }
 }

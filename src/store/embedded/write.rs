@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
 
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::error::{Fault, Trouble, chain};
 use super::last_seen::{self, LastSeen};
@@ -22,13 +22,24 @@ use crate::directory::{Error, Mutation, Outcome};
 /// What the writer is asked to do.
 pub enum Job {
     /// Apply a mutation and answer.
-    Mutate(Box<Mutation>, oneshot::Sender<Answer>),
+    Mutate(Box<Waiting>),
     /// Say whether mutations are taken.
     Check(oneshot::Sender<Result<(), Fault>>),
     /// Write the last time seen.
     KeepTime,
     /// A read has failed, and with it the snapshot that was published.
     Unreadable(Trouble, String),
+    /// End by a fault.
+    #[cfg(test)]
+    Panic,
+}
+
+/// A mutation that waits for its turn.
+pub struct Waiting {
+    pub mutation: Mutation,
+    pub answer: oneshot::Sender<Answer>,
+    /// Its part of the queue, until it is answered.
+    pub room: OwnedSemaphorePermit,
 }
 
 type Answer = Result<Outcome, Error>;
@@ -86,16 +97,22 @@ impl Writer {
     fn work(&mut self, first: Job, jobs: &Receiver<Job>) {
         let mut mutations = Vec::new();
         let mut answers: Answers = Vec::new();
+        let mut rooms = Vec::new();
         let (mut checks, mut keeps_time) = (Vec::new(), false);
         for job in std::iter::once(first).chain(jobs.try_iter().take(self.group_limit - 1)) {
             match job {
-                Job::Mutate(mutation, answer) => {
-                    mutations.push(*mutation);
-                    answers.push(answer);
+                // Its caller has left, and nothing has begun.
+                Job::Mutate(waiting) if waiting.answer.is_closed() => {}
+                Job::Mutate(waiting) => {
+                    mutations.push(waiting.mutation);
+                    answers.push(waiting.answer);
+                    rooms.push(waiting.room);
                 }
                 Job::Check(answer) => checks.push(answer),
                 Job::KeepTime => keeps_time = true,
                 Job::Unreadable(trouble, cause) => self.cannot_read(trouble, &cause),
+                #[cfg(test)]
+                Job::Panic => panic!("as asked"),
             }
         }
         self.look();

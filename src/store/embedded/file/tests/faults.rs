@@ -1,47 +1,65 @@
-//! Disks that fail: which steps of which file, counted from now.
+//! Disks that fail or hang: which steps of which file, counted from now.
 
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::FileId;
 
-/// How many steps were taken, and which of them fail.
-type Steps = (u64, Range<u64>);
-
-static FAULTS: LazyLock<Mutex<HashMap<FileId, Steps>>> = LazyLock::new(Mutex::default);
-
-fn faults() -> MutexGuard<'static, HashMap<FileId, Steps>> {
-    FAULTS.lock().unwrap_or_else(PoisonError::into_inner)
+/// What befalls the steps of a file.
+struct Plan {
+    taken: u64,
+    failing: Range<u64>,
+    hangs: bool,
 }
 
-/// A disk that fails until this is dropped.
+static PLANS: LazyLock<Mutex<HashMap<FileId, Plan>>> = LazyLock::new(Mutex::default);
+static CHANGED: Condvar = Condvar::new();
+
+fn plans() -> MutexGuard<'static, HashMap<FileId, Plan>> {
+    PLANS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A disk that fails, or hangs, until this is dropped.
 pub struct Failing(FileId);
 
 impl Failing {
     /// Has the steps of a file fail whose numbers, from 0, are in `steps`.
     pub fn new(id: FileId, steps: Range<u64>) -> Self {
-        faults().insert(id, (0, steps));
+        plans().insert(id, Plan { taken: 0, failing: steps, hangs: false });
+        Self(id)
+    }
+
+    /// Has every step of a file wait until this is dropped.
+    pub fn hanging(id: FileId) -> Self {
+        plans().insert(id, Plan { taken: 0, failing: 0..0, hangs: true });
         Self(id)
     }
 
     /// How many steps were taken.
     pub fn taken(&self) -> u64 {
-        faults()[&self.0].0
+        plans()[&self.0].taken
     }
 }
 
 impl Drop for Failing {
     fn drop(&mut self) {
-        faults().remove(&self.0);
+        plans().remove(&self.0);
+        CHANGED.notify_all();
     }
 }
 
 /// Takes the next step of a file: an error if it is to fail.
 pub fn strike(id: FileId) -> io::Result<()> {
-    let mut faults = faults();
-    let Some((taken, failing)) = faults.get_mut(&id) else { return Ok(()) };
-    *taken += 1;
-    if failing.contains(&(*taken - 1)) { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    let mut plans = plans();
+    let Some(plan) = plans.get_mut(&id) else { return Ok(()) };
+    plan.taken += 1;
+    if plan.failing.contains(&(plan.taken - 1)) {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    while plans.get(&id).is_some_and(|plan| plan.hangs) {
+        plans = CHANGED.wait(plans).unwrap_or_else(PoisonError::into_inner);
+    }
+    Ok(())
 }

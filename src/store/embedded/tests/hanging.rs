@@ -1,0 +1,84 @@
+//! A disk that hangs: mutations wait, but only so many, and look-ups go on.
+
+use std::fs;
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures_util::poll;
+
+use super::super::file::tests::faults::Failing;
+use super::super::lock::FileId;
+use super::super::write::Job;
+use super::super::{Embedded, LEAST_BYTES, Options, QUEUE_BYTES};
+use super::{creation, is_there, until_well};
+use crate::directory::{Change, Error, Mutation, Outcome, Store, Value};
+
+type Call<'s> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 's>>;
+
+fn large_creation(n: u32) -> Mutation {
+    let mut mutation = creation(n);
+    if let Change::Create(draft) = &mut mutation.change {
+        draft.attributes = (0..32).map(|n| (format!("a{n}"), Value::String("x".repeat(4_000)))).collect();
+    }
+    mutation
+}
+
+/// As many mutations as have room in the queue, each of which waits.
+async fn fill(store: &Embedded, mutation: impl Fn(u32) -> Mutation) -> Vec<Call<'_>> {
+    let mut waiting = Vec::new();
+    loop {
+        let mut call: Call<'_> = Box::pin(store.mutate(mutation(2 + waiting.len() as u32)));
+        match poll!(&mut call) {
+            std::task::Poll::Pending => waiting.push(call),
+            std::task::Poll::Ready(Err(Error::Overloaded)) => return waiting,
+            std::task::Poll::Ready(outcome) => panic!("{outcome:?}"),
+        }
+    }
+}
+
+async fn fill_and_leave(mutation: impl Fn(u32) -> Mutation) -> usize {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Embedded::open(folder.path(), Options::default()).unwrap();
+    store.mutate(creation(0)).await.unwrap();
+    let file = FileId::of(&fs::metadata(folder.path().join("directory.redb")).unwrap());
+    let hanging = Failing::hanging(file);
+    let mut begun: Call<'_> = Box::pin(store.mutate(creation(1)));
+    while hanging.taken() == 0 {
+        assert!(poll!(&mut begun).is_pending());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let waiting = fill(&store, mutation).await;
+    let count = waiting.len();
+    assert!(is_there(&store, 0).await.unwrap(), "a look-up finds nobody while the disk hangs");
+    drop(waiting);
+    drop(hanging);
+    begun.await.unwrap();
+    until_well(&store).await;
+    store.mutate(creation(1_000_000)).await.unwrap();
+    for n in [1, 1_000_000] {
+        assert!(is_there(&store, n).await.unwrap(), "user {n} is lost");
+    }
+    for n in (0..count as u32).step_by(97) {
+        assert!(!is_there(&store, 2 + n).await.unwrap(), "user {n} was created when nobody waited for it any more");
+    }
+    count
+}
+
+#[tokio::test]
+async fn mutations_wait_up_to_a_bound_and_those_whose_callers_left_are_not_carried_out() {
+    let small = fill_and_leave(creation).await;
+    assert!((1_000..=QUEUE_BYTES / LEAST_BYTES).contains(&small), "{small} waited");
+    let large = fill_and_leave(large_creation).await;
+    assert!((100..=QUEUE_BYTES / (32 * 4_000)).contains(&large), "{large} waited");
+}
+
+#[tokio::test]
+async fn a_writer_that_ends_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Embedded::open(folder.path(), Options::default()).unwrap();
+    store.mutate(creation(0)).await.unwrap();
+    store.send(Job::Panic).unwrap();
+    store.writer_ended().await;
+    assert!(matches!(store.mutate(creation(1)).await, Err(Error::Unavailable(_))));
+    assert!(is_there(&store, 0).await.unwrap());
+}
