@@ -143,7 +143,10 @@ impl Kept {
     /// What the directory asks. Only where a look-up goes to another machine is it worth sharing.
     fn store(&self, coalesce: bool) -> Arc<dyn Store> {
         match self {
-            Self::Mongo(store) if coalesce => Arc::new(Coalesced::new(store.clone(), coalesce::Options::default())),
+            Self::Mongo(store) if coalesce => {
+                let coalesced = Coalesced::new(store.clone(), coalesce::Options::default());
+                Arc::new(coalesced.with_hasty(store.hasty()))
+            }
             Self::Mongo(store) => store.clone(),
             Self::Embedded(store) => store.clone(),
         }

@@ -4,11 +4,13 @@
 
 mod absent;
 mod audit;
+mod away;
 mod caller;
 mod commits;
 mod contention;
 mod failover;
 mod freed;
+mod frozen;
 mod group;
 mod history;
 mod killed;

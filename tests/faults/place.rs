@@ -145,7 +145,11 @@ pub async fn shards_of_names(cluster: &Sharded, store: &str, names: usize) -> Ve
 /// Opens the store at `uri`.
 pub async fn open(uri: &str, options: Options, coalesce: bool) -> Arc<dyn Store> {
     let store = Arc::new(Mongo::open(uri, options).await.unwrap_or_else(|error| panic!("{error}")));
-    if coalesce { Arc::new(Coalesced::new(store, coalesce::Options::default())) } else { store }
+    if !coalesce {
+        return store;
+    }
+    let coalesced = Coalesced::new(store.clone(), coalesce::Options::default());
+    Arc::new(coalesced.with_hasty(store.hasty()))
 }
 
 /// Tells what was run, also where a test passes.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use tokio::sync::oneshot::{self, Receiver, Sender};
@@ -26,10 +27,13 @@ pub struct Answers<F> {
 
 pub type Answered<F> = Result<Answers<F>, Error>;
 
+/// Where a caller waits.
+type Waiting<G> = Sender<Answered<<G as Group>::Found>>;
+
 /// What one caller looks for.
 pub struct LookUp<G: Group> {
     keys: Vec<G::Key>,
-    answer: Sender<Answered<G::Found>>,
+    answer: Waiting<G>,
 }
 
 impl<G: Group> LookUp<G> {
@@ -51,11 +55,11 @@ impl<G: Group> LookUp<G> {
 /// Look-ups on their way.
 pub struct Batch<G: Group> {
     /// The keys to send, each once.
-    keys: Vec<G::Key>,
+    keys: Arc<[G::Key]>,
     /// For each key that was asked for, which of `keys` it is: the first caller's keys first.
     places: Vec<usize>,
-    /// How many keys each caller asked for, and where it waits.
-    callers: Vec<(usize, Sender<Answered<G::Found>>)>,
+    /// How many keys each caller asked for, and where it waits, unless it has its answer.
+    callers: Vec<(usize, Option<Waiting<G>>)>,
 }
 
 impl<G: Group> Batch<G> {
@@ -63,16 +67,42 @@ impl<G: Group> Batch<G> {
         let mut keys = Vec::with_capacity(look_ups.iter().map(LookUp::size).sum());
         let mut callers = Vec::with_capacity(look_ups.len());
         for mut look_up in look_ups {
-            callers.push((look_up.size(), look_up.answer));
+            callers.push((look_up.size(), Some(look_up.answer)));
             keys.append(&mut look_up.keys);
         }
         let places = keep_first(&mut keys);
-        Self { keys, places, callers }
+        Self { keys: keys.into(), places, callers }
     }
 
-    /// Sends the keys. Answers to the first of them, at least one.
-    pub async fn ask(&self, group: &G, store: &dyn Store) -> Answered<G::Found> {
-        ask(group, store, &self.keys).await
+    /// The keys to send.
+    pub fn keys(&self) -> Arc<[G::Key]> {
+        self.keys.clone()
+    }
+
+    /// Whether several callers share it.
+    pub const fn is_shared(&self) -> bool {
+        self.callers.len() > 1
+    }
+
+    /// The callers who wait still, by their numbers, and the keys of each.
+    pub fn of_each(&self) -> Vec<(usize, Vec<G::Key>)> {
+        let mut places = self.places.iter();
+        let own = |(count, _): &(usize, _)| places.by_ref().take(*count).map(|n| self.keys[*n].clone()).collect();
+        let each: Vec<Vec<_>> = self.callers.iter().map(own).collect();
+        let waits = |n: &usize| self.callers[*n].1.as_ref().is_some_and(|answer| !answer.is_closed());
+        each.into_iter().enumerate().filter(|(n, _)| waits(n)).collect()
+    }
+
+    /// Gives one caller its answer before the others.
+    pub fn answer_one(&mut self, caller: usize, answers: Answers<G::Found>) {
+        if let Some(answer) = self.callers[caller].1.take() {
+            let _ = answer.send(Ok(answers));
+        }
+    }
+
+    /// Whether nobody waits any more.
+    pub fn is_over(&self) -> bool {
+        self.callers.iter().all(|(_, answer)| answer.as_ref().is_none_or(Sender::is_closed))
     }
 
     /// Parts what is to be sent again from a batch that has this outcome: the callers for whose answers there was no room,
@@ -104,8 +134,11 @@ impl<G: Group> Batch<G> {
         let callers = self.callers.split_off(first);
         let mut places = self.places.split_off(kept).into_iter();
         let key = |place: usize| self.keys[place].clone();
-        let look_up = |(count, answer)| LookUp { keys: places.by_ref().take(count).map(key).collect(), answer };
-        let look_ups: Vec<_> = callers.into_iter().map(look_up).collect();
+        let look_up = |(count, answer): (usize, Option<_>)| {
+            let keys = places.by_ref().take(count).map(key).collect();
+            answer.map(|answer| LookUp { keys, answer })
+        };
+        let look_ups: Vec<_> = callers.into_iter().filter_map(look_up).collect();
         (!look_ups.is_empty()).then(|| Self::new(look_ups))
     }
 
@@ -122,13 +155,14 @@ impl<G: Group> Batch<G> {
         };
         let mut found = found.into_iter();
         for (count, answer) in self.callers {
-            let _ = answer.send(Ok(Answers { found: found.by_ref().take(count).collect(), reads }));
+            let found = found.by_ref().take(count).collect();
+            answer.map(|answer| answer.send(Ok(Answers { found, reads })));
         }
     }
 
     fn fail(self, error: Error) {
         let failure = ItemError::from(error);
-        for (_, answer) in self.callers {
+        for answer in self.callers.into_iter().filter_map(|(_, answer)| answer) {
             let _ = answer.send(Err(failure.clone().into()));
         }
     }

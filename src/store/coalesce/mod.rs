@@ -1,9 +1,11 @@
 //! Look-ups sent together, for a store where a call costs much and one more key in it costs little. Those that arrive
 //! while calls are under way go out in one call as soon as they are as many as are under way, or one of these comes back.
 //! A clock is involved only where a call hangs.
-//! What keeps them until then is in `queue`, who gets which answer in `batch`.
+//! What keeps them until then is in `queue`, who gets which answer in `batch`, and what becomes of those of a call that
+//! hangs in `late`.
 
 mod batch;
+mod late;
 mod queue;
 
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use crate::directory::{
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 use batch::{Answered, Answers, Group};
+use late::Late;
 use queue::Queue;
 
 /// How a [`Coalesced`] store works.
@@ -41,6 +44,7 @@ impl Default for Options {
 /// that each is as fresh as it would be alone, and runs on however many of its callers leave.
 pub struct Coalesced {
     inner: Arc<dyn Store>,
+    options: Options,
     owners: Arc<Queue<Consistency>>,
     users: Arc<Queue<Tenant>>,
 }
@@ -50,7 +54,20 @@ impl Coalesced {
     pub fn new(inner: Arc<dyn Store>, options: Options) -> Self {
         let owners = Arc::new(Queue::new(inner.clone(), options));
         let users = Arc::new(Queue::new(inner.clone(), options));
-        Self { inner, owners, users }
+        Self { inner, options, owners, users }
+    }
+
+    /// The same where `hasty` is given for a store on several servers, of which one may hang: the store by calls that fail
+    /// early. Where a shared call is late, each of its look-ups is then tried on its own, until it is answered.
+    #[must_use]
+    pub fn with_hasty(self, hasty: Option<Arc<dyn Store>>) -> Self {
+        let Some(hasty) = hasty else { return self };
+        let (owners, users) = (self.queue(&hasty), self.queue(&hasty));
+        Self { owners, users, ..self }
+    }
+
+    fn queue<G: Group>(&self, hasty: &Arc<dyn Store>) -> Arc<Queue<G>> {
+        Arc::new(Queue::new(self.inner.clone(), self.options).with_late(Late::new(hasty.clone())))
     }
 }
 

@@ -5,10 +5,13 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::time::timeout;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::{Instant, sleep};
 
 use super::Options;
 use super::batch::{Answered, Batch, Group, LookUp, ask};
+use super::late::{Late, Usual};
 use crate::directory::{Error, Store};
 
 /// So many calls of one group that hang may give way to others, and no more: what hangs takes up the store below.
@@ -21,6 +24,8 @@ const GIVEN_UP: &str = "a look-up was given up";
 
 pub struct Queue<G: Group> {
     inner: Arc<dyn Store>,
+    late: Option<Late>,
+    usual: Usual,
     options: Options,
     /// The groups that have calls under way.
     lanes: Mutex<HashMap<G, Lane<G>>>,
@@ -30,7 +35,14 @@ pub struct Queue<G: Group> {
 
 impl<G: Group> Queue<G> {
     pub fn new(inner: Arc<dyn Store>, options: Options) -> Self {
-        Self { inner, options, lanes: Mutex::default(), meeting: AtomicBool::new(true) }
+        let (late, usual, lanes) = Default::default();
+        Self { inner, late, usual, options, lanes, meeting: AtomicBool::new(true) }
+    }
+
+    /// The same queue, whose calls give up early, and whose late look-ups are then dealt with.
+    pub fn with_late(mut self, late: Late) -> Self {
+        self.late = Some(late);
+        self
     }
 
     /// Looks `keys` up in a call that may be shared with others of the group.
@@ -39,9 +51,7 @@ impl<G: Group> Queue<G> {
             return slot.make(keys).await;
         }
         let (look_up, outcome) = LookUp::new(keys);
-        if self.join(group, look_up) {
-            Slot::open(self.clone(), group.clone());
-        }
+        self.send(group, look_up);
         // The runtime that the call was on may be gone.
         outcome.await.unwrap_or_else(|_| Err(Error::Unavailable(GIVEN_UP.into())))
     }
@@ -58,7 +68,14 @@ impl<G: Group> Queue<G> {
             return None;
         }
         let stage = lanes.entry(group.clone()).or_default().send(1);
-        Some(Slot { queue: self.clone(), group: group.clone(), stage })
+        Some(Slot { queue: self.clone(), group: group.clone(), stage, is_late: false })
+    }
+
+    /// Has a look-up go along with the next call.
+    pub fn send(self: &Arc<Self>, group: &G, look_up: LookUp<G>) {
+        if self.join(group, look_up) {
+            Slot::open(self.clone(), group.clone());
+        }
     }
 
     /// Has a look-up wait; says whether the caller must open a slot for one more call.
@@ -85,6 +102,18 @@ impl<G: Group> Queue<G> {
             Slot::open(self.clone(), group.clone());
         }
         Stage::Hanging
+    }
+
+    /// What becomes of late look-ups, unless calls usually take so long that a hasty one would often fail.
+    fn late(&self) -> Option<&Late> {
+        let patience = self.options.patience;
+        self.late.as_ref().filter(|_| self.usual.late(patience) <= 2 * patience)
+    }
+
+    async fn insist(&self, group: &G, batch: Batch<G>) {
+        if let Some(late) = &self.late {
+            late.insist_for_all(group, batch).await;
+        }
     }
 
     fn lanes(&self) -> MutexGuard<'_, HashMap<G, Lane<G>>> {
@@ -181,6 +210,8 @@ struct Slot<G: Group> {
     queue: Arc<Queue<G>>,
     group: G,
     stage: Stage,
+    /// Whether its call has taken too long.
+    is_late: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -198,7 +229,7 @@ impl<G: Group> Slot<G> {
     /// Sends what waits, in a task of its own. The lane must count the slot as open. The lanes must not be locked: a
     /// runtime that is shutting down drops the slot at once.
     fn open(queue: Arc<Queue<G>>, group: G) {
-        tokio::spawn(Self { queue, group, stage: Stage::Open }.run());
+        tokio::spawn(Self { queue, group, stage: Stage::Open, is_late: false }.run());
     }
 
     /// Makes the call of a look-up that is alone. There is no clock: a single look-up under way makes nobody wait.
@@ -229,6 +260,11 @@ impl<G: Group> Slot<G> {
         let (mut left, mut halved) = (Vec::new(), 0);
         loop {
             let outcome = self.ask(batch).await;
+            if self.is_late && matches!(outcome, Err(Error::Unavailable(_))) && self.queue.late.is_some() {
+                let (queue, group) = (self.queue.clone(), self.group.clone());
+                let batch = std::mem::replace(batch, Batch::new(Vec::new()));
+                tokio::spawn(async move { queue.insist(&group, batch).await });
+            }
             let parted = batch.part(&outcome, halved < HALVED);
             halved += usize::from(outcome.is_err() && !parted.is_empty());
             left.extend(parted);
@@ -237,13 +273,36 @@ impl<G: Group> Slot<G> {
         }
     }
 
-    async fn ask(&mut self, batch: &Batch<G>) -> Answered<G::Found> {
-        let (queue, group) = (&self.queue, &self.group);
-        let mut call = pin!(batch.ask(group, &*queue.inner));
+    /// Makes a call. When it is late it gives way, and each of its look-ups is tried on its own beside it.
+    async fn ask(&mut self, batch: &mut Batch<G>) -> Answered<G::Found> {
+        let (queue, group, keys, since) = (&self.queue, &self.group, batch.keys(), Instant::now());
+        let late = queue.late();
+        let mut call = pin!(ask(group, late.map_or(&*queue.inner, |late| &*late.hasty), &keys));
+        let patience = queue.usual.late(queue.options.patience);
+        let mut timer = pin!(sleep(patience));
+        let mut tries = FuturesUnordered::new();
+        self.is_late = false;
         loop {
-            match timeout(queue.options.patience, &mut call).await {
-                Ok(outcome) => return outcome,
-                Err(_) => self.stage = queue.give_way(group, self.stage),
+            tokio::select! {
+                outcome = &mut call => {
+                    queue.usual.learn(since.elapsed(), &outcome);
+                    return outcome;
+                }
+                () = &mut timer => {
+                    self.stage = queue.give_way(group, self.stage);
+                    timer.as_mut().reset(Instant::now() + patience);
+                    if let (Some(late), false, true) = (late, self.is_late, batch.is_shared()) {
+                        let each = batch.of_each().into_iter();
+                        tries.extend(each.map(|(n, keys)| async move { (n, late.insist(group, &keys).await) }));
+                    }
+                    self.is_late = true;
+                }
+                Some((n, answers)) = tries.next() => {
+                    batch.answer_one(n, answers);
+                    if batch.is_over() {
+                        return Err(Error::Unavailable(GIVEN_UP.into()));
+                    }
+                }
             }
         }
     }

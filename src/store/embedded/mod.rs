@@ -111,7 +111,8 @@ impl Embedded {
         let thread = std::thread::Builder::new().name("polynym-writer".to_owned());
         let (is_alive, alive) = watch::channel(());
         let thread = thread.spawn(move || {
-            let _is_alive = is_alive;
+            // Dropped in reverse order: once it is known that the writer has ended, nothing can be sent to it.
+            let (_is_alive, receiver) = (is_alive, receiver);
             writer.run(&receiver);
         });
         let thread = thread.map_err(|error| OpenError::io(folder, error))?;

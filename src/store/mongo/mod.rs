@@ -17,6 +17,7 @@ mod moment;
 mod outliving;
 mod pauses;
 mod presence;
+mod reach;
 mod read;
 mod schema;
 mod sessions;
@@ -33,8 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use mongodb::bson::{RawDocumentBuf, doc};
-use mongodb::options::{ReadPreference, SelectionCriteria};
+use mongodb::bson::RawDocumentBuf;
 use mongodb::{Client, Collection, Database};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinHandle};
@@ -45,6 +45,7 @@ pub use error::OpenError;
 pub use heartbeat::Beat;
 pub use init::{InitOptions, init};
 pub use presence::Reading;
+pub use reach::PARTLY_AWAY;
 pub use status::{Advice, CollectionStatus, ShardStatus, Status, status};
 pub use upgrade::upgrade;
 pub use versions::Supported;
@@ -59,6 +60,7 @@ use error::Fault;
 use gate::Gate;
 use heartbeat::{Heartbeat, Parting};
 use outliving::Outliving;
+use reach::Reach;
 use sessions::Sessions;
 use versions::{Fence, Versions};
 
@@ -69,6 +71,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long an operation may go on behind a caller who waits no longer: until well after the driver's heartbeat has found
 /// that a server does not answer, and ended whatever waits for it.
 const ABANDONED: Duration = Duration::from_secs(60);
+/// How long a look-up may take that has something else to try.
+const HASTE: Duration = Duration::from_millis(500);
 /// Walks over users at once. Where a tenant has few users, the server looks at many of others to find them: other callers
 /// must not wait for connections meanwhile.
 const WALKS: usize = 2;
@@ -100,10 +104,11 @@ pub struct Mongo {
     collections: Arc<Collections>,
     under_way: Arc<Semaphore>,
     walks: Arc<Semaphore>,
-    heartbeat: Heartbeat,
+    heartbeat: Arc<Heartbeat>,
 }
 
 /// The collections of one store.
+#[derive(Clone)]
 struct Collections {
     client: Client,
     database: Database,
@@ -116,6 +121,7 @@ struct Collections {
     is_routed: bool,
     sessions: Arc<Sessions>,
     fence: Arc<Fence>,
+    reach: Arc<Reach>,
 }
 
 impl Mongo {
@@ -147,7 +153,7 @@ impl Mongo {
         let heartbeat = connect::or_disconnect(&database, heartbeat).await?;
         heartbeat.first_reading().await;
         Ok(Self {
-            heartbeat,
+            heartbeat: Arc::new(heartbeat),
             collections: Arc::new(collections),
             under_way: Arc::new(Semaphore::new(UNDER_WAY)),
             walks: Arc::new(Semaphore::new(WALKS)),
@@ -169,6 +175,19 @@ impl Mongo {
     /// The results of the latest heartbeat.
     pub fn beat(&self) -> Beat {
         self.heartbeat.latest()
+    }
+
+    /// On a cluster: the same store, whose look-ups fail after half a second.
+    pub fn hasty(&self) -> Option<Arc<dyn Store>> {
+        let collections = Collections { timeout: HASTE.min(self.collections.timeout), ..(*self.collections).clone() };
+        self.collections.is_routed.then(|| {
+            Arc::new(Self {
+                collections: Arc::new(collections),
+                heartbeat: self.heartbeat.clone(),
+                under_way: self.under_way.clone(),
+                walks: self.walks.clone(),
+            }) as Arc<dyn Store>
+        })
     }
 
     /// Carries out `work`, which goes on where its caller leaves, or has waited for as long as it may take.
@@ -238,15 +257,8 @@ impl Collections {
             is_routed,
             sessions: Arc::default(),
             fence: Arc::new(fence),
+            reach: Arc::default(),
         }
-    }
-
-    /// Whether a server that takes writes answers, and this program may write.
-    async fn check(&self) -> Result<(), Fault> {
-        self.fence.versions()?;
-        let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
-        self.database.run_command(doc! { "ping": 1 }).selection_criteria(primary).await?;
-        Ok(())
     }
 }
 

@@ -82,7 +82,13 @@ impl ReplicaSet {
         if is_config {
             config.insert("configsvr", true);
         }
-        self.members[0].admin(doc! { "replSetInitiate": config }).await.unwrap();
+        // Members on a machine with too much to do may not answer each other in time.
+        for left in (0..5).rev() {
+            match self.members[0].admin(doc! { "replSetInitiate": &config }).await {
+                Ok(_) => break,
+                Err(error) => assert!(left > 0, "{error}"),
+            }
+        }
         self.whole().await;
     }
 
