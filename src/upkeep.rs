@@ -56,7 +56,7 @@ async fn upgrade(command: &Upgrade) -> Result<(), Failure> {
     // Whether anybody reads it does not matter to what is done.
     let say = |line: &str| drop(output::print(&format!("{line}\n")));
     match &command.settings.load()?.store {
-        StoreChoice::Embedded(folder) => embedded::upgrade(folder, &say).map_err(other),
+        StoreChoice::Embedded(folder) => embedded::upgrade(folder, &say).await.map_err(other),
         StoreChoice::Mongo(uri) => {
             mongo::upgrade(uri.as_str(), &say).await.map_err(|error| other(format!("{uri}: {error}")))
         }

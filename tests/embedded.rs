@@ -50,6 +50,18 @@ impl Place for Folder {
     }
 }
 
+/// The database of a store that is not open. A process that starts another shares its files with it
+/// until that begins: the file may stay locked for that moment.
+fn database(folder: &Path) -> redb::Database {
+    for _ in 0..100 {
+        match redb::Database::open(folder.join(FILE)) {
+            Err(redb::DatabaseError::DatabaseAlreadyOpen) => std::thread::sleep(std::time::Duration::from_millis(20)),
+            database => return database.unwrap(),
+        }
+    }
+    panic!("the store is open");
+}
+
 /// Opens a store with a small cache, so that reads go to the file.
 fn open(folder: &Path) -> Result<Embedded, polynym::store::embedded::OpenError> {
     Embedded::open(folder, Options { cache_bytes: 1 << 20, ..Options::default() })

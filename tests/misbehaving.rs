@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use polynym::directory::{
     Claim, Consistency, Directory, DueUser, Error, ItemResult, Limits, Mutation, Outcome, Record, Resolved, Store,
-    Tenant, TenantRecord, Timestamp, WireUser,
+    StoredRules, Tenant, TenantRecord, Timestamp, WireUser,
 };
 use polynym::grpc::{self, Options};
 use polynym::identifier::IdentityKey;
@@ -39,6 +39,10 @@ impl Default for Faulty {
 
 #[async_trait]
 impl Store for Faulty {
+    async fn rules(&self, _: Consistency) -> Result<StoredRules, Error> {
+        Ok(StoredRules::new(1))
+    }
+
     async fn resolve(&self, _: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error> {
         match consistency {
             Consistency::Eventual => Err(Error::Unavailable("cut off: secret cause".into())),

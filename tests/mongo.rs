@@ -8,6 +8,7 @@ mod losses;
 mod opening;
 mod preference;
 mod records;
+mod rules;
 mod tending;
 mod versions;
 mod waiting;

@@ -141,7 +141,7 @@ const fn unexplained(code: Code) -> (&'static str, &'static str) {
 /// Whether a mutation may have happened although its call failed. Of these reasons, nothing was written.
 fn is_open(status: &Status) -> bool {
     let details = status.get_error_details();
-    let certain = ["OVERLOADED", "STORE_UNAVAILABLE", "SERVER_OUTDATED", "CLOCK_IN_DOUBT"];
+    let certain = ["OVERLOADED", "STORE_UNAVAILABLE", "SERVER_OUTDATED", "RULES_CHANGING", "CLOCK_IN_DOUBT"];
     let is_certain = details.error_info().is_some_and(|info| certain.contains(&&*info.reason));
     let is_open = matches!(status.code(), Code::Unknown | Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled);
     is_open && !is_certain
@@ -176,7 +176,7 @@ fn advice(reason: &str) -> Option<&'static str> {
         }
         "REQUEST_ID_REUSED" => "leave --request-id out, or give a new UUID",
         "BATCH_TOO_LARGE" => "ask for fewer at once",
-        "OVERLOADED" | "STORE_UNAVAILABLE" => "try again a little later",
+        "OVERLOADED" | "STORE_UNAVAILABLE" | "RULES_CHANGING" => "try again a little later",
         "SERVER_OUTDATED" => "ask a server of a later version",
         "CLOCK_IN_DOUBT" => "have the clocks of the server and of its store set right",
         "DEADLINE" => "try again, with a longer --timeout",

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{
-    Call, Change, Directory, Error, Identity, Invalid, Mutation, Policies, PolicyUpdate, Record, Report, Tenant,
-    TenantRecord, renormalize,
+    Call, Change, Consistency, Directory, Error, Identity, Invalid, Mutation, Policies, PolicyUpdate, Record, Report,
+    StoredRules, Tenant, TenantRecord, read::parse, renormalize,
 };
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
 use crate::locality::LocalityId;
@@ -20,8 +20,9 @@ impl Directory {
     /// # Errors
     /// [`Error::Invalid`], [`Error::NotHeld`], and those of [`super::Store::mutate`].
     pub async fn release_hold(&self, call: Call<'_>, raw: Option<RawIdentifier<'_>>) -> Result<Identifier, Error> {
-        let identifier = self.parse("identifier", raw)?;
-        self.carry_out(call, self.ids.next_id(), Change::Release(identifier.clone())).await?;
+        let rules = self.rules_to_change().await?;
+        let identifier = parse(rules, "identifier", raw)?;
+        self.carry_out_under(rules, call, self.ids.next_id(), Change::Release(identifier.clone())).await?;
         Ok(identifier)
     }
 
@@ -96,6 +97,7 @@ impl Directory {
         token: &str,
         dry_run: bool,
     ) -> Result<Renormalization, Error> {
+        self.check_move(dry_run).await?;
         let policies = self.policies(&tenant).await?;
         let after = Some(token).filter(|token| !token.is_empty()).map(|token| token.parse().map_err(|_| token_fault()));
         let directory = self.clone();
@@ -109,6 +111,13 @@ impl Directory {
             made,
             progress: Progress::default(),
         })
+    }
+
+    /// Identities are moved by the rules that the store has, or gets now. A dry run is by the
+    /// latest.
+    async fn check_move(&self, dry_run: bool) -> Result<(), Error> {
+        let StoredRules { version, next } = self.store.rules(Consistency::Latest).await?;
+        if dry_run || next.unwrap_or(version) == self.rules.version() { Ok(()) } else { Err(Error::RulesChanging) }
     }
 }
 
@@ -154,12 +163,19 @@ pub struct Problem {
     pub error: Error,
 }
 
+/// Names the user and the kind alone: identifiers are personal data.
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "user {}: its {} cannot be moved: {}", self.user, self.identifier.kind(), self.error)
+    }
+}
+
 impl Renormalization {
     /// Looks at the next users.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::OutcomeUnknown`] and [`Error::Internal`], after which another one can go on.
-    pub async fn step(&mut self) -> Result<&Progress, Error> {
+    pub async fn step(&mut self) -> Result<&mut Progress, Error> {
         self.progress.problems.clear();
         let users = self.directory.store.scan(&self.tenant, self.after, USERS_A_STEP).await?;
         for record in &users {
@@ -172,7 +188,7 @@ impl Renormalization {
         self.after = users.last().map(Record::id).or(self.after);
         self.progress.users += users.len() as u64;
         self.progress.last = self.after.filter(|_| users.len() == USERS_A_STEP);
-        Ok(&self.progress)
+        Ok(&mut self.progress)
     }
 
     async fn move_one(&self, record: &Record, identity: &Identity) -> Result<(), Error> {

@@ -140,6 +140,10 @@ pub enum Error {
     /// Too many mutations wait to be written. Nothing was written.
     #[error("too many mutations wait to be written: try again a little later")]
     Overloaded,
+    /// Identities are being moved to other rules of normalisation, or were meanwhile. Nothing was
+    /// written.
+    #[error("the rules of normalisation are being changed: try again")]
+    RulesChanging,
     /// The store is away. Nothing was written.
     #[error("the store does not answer")]
     Unavailable(#[source] Cause),

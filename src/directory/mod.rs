@@ -14,6 +14,7 @@ mod follow;
 mod hold;
 mod life;
 mod merge;
+mod moving;
 mod mutation;
 mod policies;
 mod purge;
@@ -48,6 +49,7 @@ pub use clock::{CLOCK_AHEAD, Clock, Now};
 pub use draft::{Draft, DraftIdentity};
 pub use error::{Error, Invalid, ItemError};
 pub use merge::{Conflict, ConflictPolicy, NotRestored, Preview};
+pub use moving::{StoredRules, move_all};
 pub use mutation::{Change, Mutation, Request};
 pub use policies::{Policies, PolicyUpdate};
 pub use read::Got;
@@ -101,7 +103,7 @@ pub struct Directory {
     tenants: Tenants,
     /// Whether only admins make tenants.
     closed: bool,
-    /// The rules of normalisation.
+    /// The latest rules of normalisation. It knows those of this build, too.
     rules: Rules,
     clock: Clock,
     clock_log: ClockLog,
@@ -120,7 +122,7 @@ impl Directory {
         Self { closed: true, ..self }
     }
 
-    /// The same directory, under other rules of normalisation than those of this build.
+    /// The same directory, which knows later rules of normalisation than those of this build.
     #[must_use]
     pub fn under(self, rules: Rules) -> Self {
         Self { rules, ..self }
@@ -130,6 +132,26 @@ impl Directory {
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
+    }
+
+    /// The rules by which the store's identifiers are normalised, and those to which it is moved
+    /// now, if it is.
+    async fn stored_rules(&self, consistency: Consistency) -> Result<(Rules, Option<Rules>), Error> {
+        let StoredRules { version, next } = self.store.rules(consistency).await?;
+        Ok((self.rules_of(version)?, next.map(|next| self.rules_of(next)).transpose()?))
+    }
+
+    /// The rules by which a mutation may name identifiers.
+    async fn rules_to_change(&self) -> Result<Rules, Error> {
+        match self.stored_rules(Consistency::Latest).await? {
+            (rules, None) => Ok(rules),
+            (_, Some(_)) => Err(Error::RulesChanging),
+        }
+    }
+
+    fn rules_of(&self, version: u32) -> Result<Rules, Error> {
+        let known = [Rules::PRESENT, self.rules].into_iter().find(|rules| rules.version() == version);
+        known.ok_or_else(|| Error::Outdated(format!("it has rules version {version}")))
     }
 
     /// Whether the store answers.

@@ -7,7 +7,7 @@ use super::follow::Followed;
 use super::{
     ANSWER_BYTES, Claim, Consistency, Directory, Error, Found, Invalid, ItemResult, Policies, State, Tenant, WireUser,
 };
-use crate::identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection};
+use crate::identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection, Rules};
 use crate::locality::LocalityId;
 
 /// A user by its id.
@@ -35,12 +35,9 @@ impl Directory {
         consistency: Consistency,
         show_disabled: bool,
     ) -> Result<(Found, u32), Error> {
-        let identifier = self.parse("identifier", raw)?;
-        let policies = self.policies(tenant).await?;
-        let key = IdentityKey::new(tenant.as_str(), &identifier);
-        let resolved = self.store.resolve(&[key], consistency).await?;
-        let found = resolved.found.into_iter().next().ok_or(FULL)??;
-        Ok((shown(found, &policies, show_disabled)?, resolved.reads))
+        let mut looked_up = self.look_up(tenant, &[raw], consistency, |_| "identifier".to_owned()).await?;
+        let found = looked_up.found.pop().ok_or(FULL)??;
+        Ok((shown(found, &looked_up.policies, show_disabled)?, looked_up.reads))
     }
 
     /// The owners of many identifiers, in their order, each with its own outcome, and how many reads it took.
@@ -55,17 +52,10 @@ impl Directory {
         show_disabled: bool,
     ) -> Result<(Vec<Result<Found, Error>>, u32), Error> {
         self.check_batch(raw.len())?;
-        let policies = self.policies(tenant).await?;
-        let parse = |(n, raw): (usize, &Option<_>)| self.parse(format_args!("identifiers[{n}]"), *raw);
-        let identifiers: Vec<_> = raw.iter().enumerate().map(parse).collect();
-        let good = identifiers.iter().flatten();
-        let keys: Vec<_> = good.map(|i| IdentityKey::new(tenant.as_str(), i)).collect();
-        let resolved = self.store.resolve(&keys, consistency).await?;
-        let mut found = resolved.found.into_iter();
-        let outcome = |identifier: Result<Identifier, Error>| {
-            identifier.and_then(|_| shown(found.next().ok_or(FULL)??, &policies, show_disabled))
-        };
-        Ok((identifiers.into_iter().map(outcome).collect(), resolved.reads))
+        let LookedUp { policies, found, reads } =
+            self.look_up(tenant, raw, consistency, |n| format!("identifiers[{n}]")).await?;
+        let shown = |found: Result<Option<Found>, Error>| shown(found?, &policies, show_disabled);
+        Ok((found.into_iter().map(shown).collect(), reads))
     }
 
     /// A user by id.
@@ -133,17 +123,72 @@ impl Directory {
         tenant: &Tenant,
         raw: Option<RawIdentifier<'_>>,
     ) -> Result<(Identifier, Option<Error>), Error> {
-        let identifier = self.parse("identifier", raw)?;
+        let (rules, next) = self.stored_rules(Consistency::Latest).await?;
+        let identifier = parse(rules, "identifier", raw)?;
+        if next.is_some() {
+            return Ok((identifier, Some(Error::RulesChanging)));
+        }
         let policies = self.policies(tenant).await?;
         let guard = identifier.guard().filter(|_| !policies.allow_lookalikes);
         let guard = guard.map(|guard| IdentityKey::of_guard(tenant.as_str(), &guard));
         let keys: Vec<_> = std::iter::once(IdentityKey::new(tenant.as_str(), &identifier)).chain(guard).collect();
         let claims = self.store.claims(&keys).await?;
         let now = self.now();
-        let wanted = |n| Claim { owner: None, guard: n > 0, hold: None, rules_version: self.rules.version() };
+        let wanted = |n| Claim { owner: None, guard: n > 0, hold: None, rules_version: rules.version() };
         let refusal = |(n, claim): (usize, Option<Claim>)| claim?.refusal(&wanted(n), now, || "identifier".to_owned());
         let refusal = claims.into_iter().enumerate().find_map(refusal);
         Ok((identifier, refusal))
+    }
+
+    /// The owners of identifiers, each by itself. `field` names them.
+    async fn look_up(
+        &self,
+        tenant: &Tenant,
+        raw: &[Option<RawIdentifier<'_>>],
+        consistency: Consistency,
+        field: impl Fn(usize) -> String,
+    ) -> Result<LookedUp, Error> {
+        loop {
+            let stored = self.stored_rules(consistency).await?;
+            let name = |(n, raw): (usize, &Option<_>)| Name::new(stored, || field(n), *raw);
+            let names: Vec<_> = raw.iter().enumerate().map(name).collect();
+            let is_any = names.iter().any(Result::is_ok);
+            let policies = if is_any { self.policies(tenant).await? } else { Arc::default() };
+            let (found, reads) = self.owners(tenant, names, consistency).await?;
+            // An identity may have been moved before it was looked for, by a name that was not
+            // known then.
+            let is_missed = found.iter().any(|found| matches!(found, Ok(None)));
+            if !is_missed || self.stored_rules(consistency).await? == stored {
+                return Ok(LookedUp { policies, found, reads });
+            }
+        }
+    }
+
+    /// The owners of names, and how many reads it took. While identities are moved to other rules,
+    /// one that nobody owns by the present ones may be owned by the next, which may be visible
+    /// later on one shard than on another.
+    async fn owners(
+        &self,
+        tenant: &Tenant,
+        names: Vec<Result<Name, Error>>,
+        consistency: Consistency,
+    ) -> Result<(Vec<Result<Option<Found>, Error>>, u32), Error> {
+        let key = |identifier: &Identifier| IdentityKey::new(tenant.as_str(), identifier);
+        let keys: Vec<_> = names.iter().flatten().map(|name| key(&name.present)).collect();
+        let next: Vec<_> =
+            names.iter().map(|name| name.as_ref().ok().and_then(|name| name.next.as_ref().map(key))).collect();
+        let resolved = self.store.resolve(&keys, consistency).await?;
+        let (mut found, mut reads) = (resolved.found.into_iter(), resolved.reads);
+        let outcome = |name: Result<Name, Error>| name.and_then(|_| Ok(found.next().ok_or(FULL)??));
+        let mut outcomes: Vec<_> = names.into_iter().map(outcome).collect();
+        for (outcome, next) in outcomes.iter_mut().zip(next) {
+            if let (Ok(None), Some(key)) = (&outcome, next) {
+                let resolved = self.store.resolve(&[key], Consistency::Linearizable).await?;
+                reads += resolved.reads;
+                *outcome = resolved.found.into_iter().next().unwrap_or(Ok(None)).map_err(Error::from);
+            }
+        }
+        Ok((outcomes, reads))
     }
 
     /// The rules of a tenant.
@@ -155,15 +200,36 @@ impl Directory {
         }
     }
 
-    /// Parses the identifier that `field` names; `None` where the request has none there.
-    pub(super) fn parse(&self, field: impl fmt::Display, raw: Option<RawIdentifier<'_>>) -> Result<Identifier, Error> {
-        let raw = present(&field, raw)?;
-        self.rules.parse(raw).map_err(|rejection| rejected(field, &rejection))
-    }
-
     fn check_batch(&self, count: usize) -> Result<(), Error> {
         let limit = self.limits.batch;
         if count > limit { Err(Error::BatchTooLarge { limit, count }) } else { Ok(()) }
+    }
+}
+
+/// The findings of a look-up.
+struct LookedUp {
+    policies: Arc<Policies>,
+    found: Vec<Result<Option<Found>, Error>>,
+    reads: u32,
+}
+
+/// An identifier that is looked for.
+struct Name {
+    /// By the rules that the store has.
+    present: Identifier,
+    /// By those to which it is moved, where that is another one.
+    next: Option<Identifier>,
+}
+
+impl Name {
+    fn new(
+        (present, next): (Rules, Option<Rules>),
+        field: impl Fn() -> String,
+        raw: Option<RawIdentifier<'_>>,
+    ) -> Result<Self, Error> {
+        let present = parse(present, fmt::from_fn(|f| f.write_str(&field())), raw)?;
+        let next = next.zip(raw).and_then(|(rules, raw)| rules.parse(raw).ok());
+        Ok(Self { next: next.filter(|next| *next != present), present })
     }
 }
 
@@ -177,6 +243,17 @@ fn shown(found: Option<Found>, policies: &Policies, show_disabled: bool) -> Resu
         State::Disabled => Err(Error::UserDisabled),
         State::Deleted { .. } | State::Merged { .. } => Err(Error::IdentityNotFound),
     }
+}
+
+/// Parses the identifier that `field` names, by these rules; `None` where the request has none
+/// there.
+pub(super) fn parse(
+    rules: Rules,
+    field: impl fmt::Display,
+    raw: Option<RawIdentifier<'_>>,
+) -> Result<Identifier, Error> {
+    let raw = present(&field, raw)?;
+    rules.parse(raw).map_err(|rejection| rejected(field, &rejection))
 }
 
 fn present<'a>(field: impl fmt::Display, raw: Option<RawIdentifier<'a>>) -> Result<RawIdentifier<'a>, Error> {

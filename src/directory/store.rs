@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
-use super::{Claim, Error, Found, ItemError, Mutation, Outcome, Record, Tenant, TenantRecord, Timestamp, WireUser};
+use super::{
+    Claim, Error, Found, ItemError, Mutation, Outcome, Record, StoredRules, Tenant, TenantRecord, Timestamp, WireUser,
+};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -60,6 +62,14 @@ impl DueUser {
 /// leaves nothing behind. The conformance suite is this contract as code.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
+    /// The rules of normalisation that the store has, as they were not long ago: before identities
+    /// are moved, each server has read that they will be. Only where look-ups may be
+    /// [`Consistency::Eventual`] can that be older.
+    ///
+    /// # Errors
+    /// [`Error::Outdated`] where this program does not support them; [`Error::Unavailable`].
+    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error>;
+
     /// The owners of `keys`, in their order. An owner always lists the key: a store never answers with a user who does
     /// not own it, and never answers "nobody" for a key that somebody owned throughout the call. Once the users have
     /// [`ANSWER_BYTES`], it may stop, and leave out the answers to the rest of the keys; there is one to the first of

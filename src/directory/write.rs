@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::fingerprint::fingerprint;
-use super::read::parse_user_id;
+use super::read::{parse, parse_user_id};
 use super::{
     Change, Directory, Draft, DraftIdentity, Error, Invalid, Mutation, Outcome, Policies, Report, Request, Tenant,
     Update, User, Value, Verification, attribute, draft,
 };
-use crate::identifier::{RawIdentifier, flaw, is_mark};
+use crate::identifier::{RawIdentifier, Rules, flaw, is_mark};
 use crate::locality::LocalityId;
 
 const TEXT_CHARS: usize = 256;
@@ -64,10 +64,11 @@ impl Directory {
         if identities.len() > limit {
             return Err(Error::TooMany { what: "identities", limit, count: identities.len() });
         }
-        let identities = identities.iter().enumerate().map(|(n, raw)| self.draft_identity(&draft::field(n), raw));
+        let rules = self.rules_to_change().await?;
+        let identities = identities.iter().enumerate().map(|(n, raw)| draft_identity(rules, &draft::field(n), raw));
         let draft = Draft { display_name, identities: identities.collect::<Result<_, _>>()?, attributes };
         draft.check()?;
-        self.mutate(call, self.ids.next_id(), Change::Create(draft)).await
+        self.mutate_under(rules, call, self.ids.next_id(), Change::Create(draft)).await
     }
 
     /// Sets a user's display name and attributes, those that `mask` names.
@@ -105,8 +106,9 @@ impl Directory {
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
         let verification = verified.then(|| Verification { time: self.now().time, by: String::new() });
-        let draft = self.draft_identity("identifier", &RawIdentity { identifier: raw, verification, primary })?;
-        self.mutate(call, id, Change::Link(draft)).await
+        let rules = self.rules_to_change().await?;
+        let draft = draft_identity(rules, "identifier", &RawIdentity { identifier: raw, verification, primary })?;
+        self.mutate_under(rules, call, id, Change::Link(draft)).await
     }
 
     /// Takes an identity from a user.
@@ -116,7 +118,8 @@ impl Directory {
     /// [`super::Store::mutate`].
     pub async fn unlink(&self, call: Call<'_>, user_id: &str, raw: Option<RawIdentifier<'_>>) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
-        self.mutate(call, id, Change::Unlink(self.parse("identifier", raw)?)).await
+        let rules = self.rules_to_change().await?;
+        self.mutate_under(rules, call, id, Change::Unlink(parse(rules, "identifier", raw)?)).await
     }
 
     /// Puts a new identity in the place of an old one, in one step.
@@ -132,10 +135,11 @@ impl Directory {
         new: Option<RawIdentifier<'_>>,
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
-        let old = self.parse("old_identifier", old)?;
+        let rules = self.rules_to_change().await?;
+        let old = parse(rules, "old_identifier", old)?;
         let new = RawIdentity { identifier: new, verification: None, primary: false };
-        let new = self.draft_identity("new_identifier", &new)?;
-        self.mutate(call, id, Change::Replace(old, new)).await
+        let new = draft_identity(rules, "new_identifier", &new)?;
+        self.mutate_under(rules, call, id, Change::Replace(old, new)).await
     }
 
     /// Says that an identity is verified, and by whom, or (`None`) that it is not.
@@ -151,10 +155,11 @@ impl Directory {
         by: Option<String>,
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
-        let identifier = self.parse("identifier", raw)?;
+        let rules = self.rules_to_change().await?;
+        let identifier = parse(rules, "identifier", raw)?;
         check_text("verified_by", by.as_deref().unwrap_or_default())?;
         let verification = by.map(|by| Verification { time: self.now().time, by });
-        self.mutate(call, id, Change::Verify(identifier, verification)).await
+        self.mutate_under(rules, call, id, Change::Verify(identifier, verification)).await
     }
 
     /// Carries out a change that says all by itself: of the user's state, for one.
@@ -169,15 +174,36 @@ impl Directory {
         self.carry_out(call, user_id, change).await?.into_user()
     }
 
+    async fn mutate_under(
+        &self,
+        rules: Rules,
+        call: Call<'_>,
+        user_id: LocalityId,
+        change: Change,
+    ) -> Result<User, Error> {
+        self.carry_out_under(rules, call, user_id, change).await?.into_user()
+    }
+
     pub(super) async fn carry_out(
         &self,
         call: Call<'_>,
         user_id: LocalityId,
         change: Change,
     ) -> Result<Outcome, Error> {
+        self.carry_out_under(Rules::PRESENT, call, user_id, change).await
+    }
+
+    /// Carries out a change whose identifiers were normalised by these rules.
+    pub(super) async fn carry_out_under(
+        &self,
+        rules: Rules,
+        call: Call<'_>,
+        user_id: LocalityId,
+        change: Change,
+    ) -> Result<Outcome, Error> {
         let dry_run = call.dry_run;
         let policies = self.policies_to_change(&call.tenant, dry_run).await?;
-        let mutation = self.mutation(call, user_id, change, policies)?;
+        let mutation = Mutation { rules, ..self.mutation(call, user_id, change, policies)? };
         let outcome = self.store.mutate(mutation).await?;
         if let (Report::Displaced(losers), false) = (&outcome.report, dry_run) {
             Self::tell_displaced(user_id, losers);
@@ -200,22 +226,22 @@ impl Directory {
         Ok(Mutation { in_doubt: now.in_doubt, etag, request, limits, policies, dry_run, ..mutation })
     }
 
-    fn draft_identity(&self, field: &str, raw: &RawIdentity<'_>) -> Result<DraftIdentity, Error> {
-        if let Some(verification) = &raw.verification {
-            check_text(&field.replace("identifier", "verified_by"), &verification.by)?;
-        }
-        let display = raw.identifier.map(|raw| raw.typed().chars().filter(is_shown).collect()).unwrap_or_default();
-        let (verification, primary) = (raw.verification.clone(), raw.primary);
-        let identifier = self.parse(field, raw.identifier)?;
-        Ok(DraftIdentity { identifier, display, verification, primary, rules_version: self.rules.version() })
-    }
-
     fn tell_displaced(winner: LocalityId, losers: &[LocalityId]) {
         for loser in losers {
             metrics::counter!(DISPLACED.0).increment(1);
             tracing::info!(%winner, %loser, "a verified identity took the place of one that was not");
         }
     }
+}
+
+fn draft_identity(rules: Rules, field: &str, raw: &RawIdentity<'_>) -> Result<DraftIdentity, Error> {
+    if let Some(verification) = &raw.verification {
+        check_text(&field.replace("identifier", "verified_by"), &verification.by)?;
+    }
+    let display = raw.identifier.map(|raw| raw.typed().chars().filter(is_shown).collect()).unwrap_or_default();
+    let (verification, primary) = (raw.verification.clone(), raw.primary);
+    let identifier = parse(rules, field, raw.identifier)?;
+    Ok(DraftIdentity { identifier, display, verification, primary, rules_version: rules.version() })
 }
 
 /// The request's name: any spelling of the UUID is the same id. The caller comes last, being the only free text.

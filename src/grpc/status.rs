@@ -56,7 +56,7 @@ pub fn status(error: Error) -> Status {
             log(&UNAVAILABLE, &*cause, &message);
             retry(code, reason, &message)
         }
-        Error::Outdated(_) => retry(code, reason, &message),
+        Error::Outdated(_) | Error::RulesChanging => retry(code, reason, &message),
         Error::OutcomeUnknown(cause) => {
             log(&OUTCOME_UNKNOWN, &*cause, &message);
             plain(code, reason, &message)
@@ -99,7 +99,7 @@ const fn code(error: &Error) -> Code {
         | Error::UndoExpired => Code::FailedPrecondition,
         Error::EtagMismatch => Code::Aborted,
         Error::TooMany { .. } | Error::AnswerFull { .. } | Error::Overloaded => Code::ResourceExhausted,
-        Error::Unavailable(_) | Error::ClockInDoubt | Error::Outdated(_) => Code::Unavailable,
+        Error::Unavailable(_) | Error::ClockInDoubt | Error::Outdated(_) | Error::RulesChanging => Code::Unavailable,
         Error::OutcomeUnknown(_) => Code::Unknown,
         Error::Internal(_) => Code::Internal,
     }
@@ -134,6 +134,7 @@ pub const fn reason(error: &Error) -> &'static str {
         Error::Overloaded => "OVERLOADED",
         Error::Unavailable(_) => "STORE_UNAVAILABLE",
         Error::Outdated(_) => "SERVER_OUTDATED",
+        Error::RulesChanging => "RULES_CHANGING",
         Error::OutcomeUnknown(_) => "OUTCOME_UNKNOWN",
         Error::Internal(_) => "INTERNAL",
     }

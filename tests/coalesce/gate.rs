@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polynym::directory::{
-    Claim, Consistency, DueUser, Error, Found, ItemResult, Mutation, Outcome, Record, Resolved, Store, Tenant,
-    TenantRecord, Timestamp, WireUser,
+    Claim, Consistency, DueUser, Error, Found, ItemResult, Mutation, Outcome, Record, Resolved, Store, StoredRules,
+    Tenant, TenantRecord, Timestamp, WireUser,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::LocalityId;
@@ -110,6 +110,10 @@ impl Gate {
 
 #[async_trait]
 impl Store for Gate {
+    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
+        self.inner.rules(consistency).await
+    }
+
     async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error> {
         let fault = self.pass(Asked::Owners(consistency, keys.to_vec())).await?;
         let mut resolved = self.inner.resolve(keys, consistency).await?;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use polynym::directory::{
     Change, Claim, ConflictPolicy, Consistency, Directory, Draft, DueUser, Error, ItemResult, Limits, Mutation,
-    Outcome, Record, Resolved, Store, Tenant, TenantRecord, Timestamp, WireUser,
+    Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp, WireUser,
 };
 use polynym::identifier::IdentityKey;
 use polynym::locality::{Generator, LocalityId, Mode};
@@ -40,6 +40,10 @@ impl Meanwhile {
 
 #[async_trait]
 impl Store for Meanwhile {
+    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
+        self.inner.rules(consistency).await
+    }
+
     async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
         self.change().await?;
         self.inner.get(tenant, ids).await

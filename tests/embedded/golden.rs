@@ -5,12 +5,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use polynym::store::embedded::{Audit, upgrade};
+use polynym::store::embedded::{Audit, Embedded, Options, upgrade, upgrade_to};
 use redb::{Database, Key, ReadableDatabase, ReadableTable, TableDefinition, Value};
 use tempfile::TempDir;
 
-use super::support::golden::{self, compare, fill, moved, records, untouched};
-use super::{FILE, open};
+use super::support::golden::{self, compare, fill, later_rules, moved, of_the_first_rules, records, untouched};
+use super::{FILE, database, open};
 
 /// The golden stores, the oldest first: the version of the schema that each has. A store is as the
 /// program wrote it that first had this schema, beside a file with its rows.
@@ -37,7 +37,7 @@ pub fn empty_store(version: u64) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     drop(open(folder.path()).unwrap());
     if version < NEWEST {
-        let transaction = Database::open(folder.path().join(FILE)).unwrap().begin_write().unwrap();
+        let transaction = database(folder.path()).begin_write().unwrap();
         {
             let mut meta = transaction.open_table(META).unwrap();
             meta.insert("schema", version).unwrap();
@@ -52,7 +52,7 @@ const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
 /// All rows of a store, a line each, as they are stored.
 fn rows(folder: &Path) -> String {
-    let database = Database::open(folder.join(FILE)).unwrap();
+    let database = database(folder);
     let mut text = String::new();
     dump::<&str, u64>(&database, "meta", &mut text);
     dump::<&str, &[u8]>(&database, "tenants", &mut text);
@@ -97,7 +97,14 @@ async fn the_stored_forms_are_what_they_were() {
 async fn a_store_from_before_is_of_the_first_rules_whatever_the_program() {
     for version in VERSIONS {
         let folder = golden_store(version);
-        moved(Arc::new(open(folder.path()).unwrap())).await;
+        of_the_first_rules(&open(folder.path()).unwrap()).await;
+        for _ in ["first", "again"] {
+            upgrade_to(folder.path(), later_rules(), &|line| println!("{line}")).await.unwrap();
+        }
+        let rules = later_rules().version();
+        untouched(&Audit::open_supporting(folder.path(), rules).unwrap()).await;
+        assert!(open(folder.path()).is_err(), "a program without these rules has opened it");
+        moved(Arc::new(Embedded::open_supporting(folder.path(), Options::default(), rules).unwrap())).await;
     }
 }
 
@@ -116,7 +123,7 @@ async fn every_store_is_taken_to_the_newest_version() {
     for version in VERSIONS {
         let folder = golden_store(version);
         for _ in ["first", "again"] {
-            upgrade(folder.path(), &|line| println!("{line}")).unwrap();
+            upgrade(folder.path(), &|line| println!("{line}")).await.unwrap();
             compare(&rows_of(NEWEST), &rows(folder.path()));
         }
         untouched(&Audit::open(folder.path()).unwrap()).await;

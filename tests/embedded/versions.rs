@@ -3,16 +3,17 @@
 use std::path::Path;
 use std::time::Duration;
 
-use polynym::directory::{Change, Mutation, Policies, PolicyUpdate, Store};
-use polynym::identifier::Kind;
-use polynym::store::embedded::{Embedded, status};
-use redb::{Database, ReadableDatabase, TableDefinition};
+use polynym::directory::{Change, Draft, Mutation, Policies, PolicyUpdate, Store};
+use polynym::identifier::{Identifier, Kind, RawIdentifier};
+use polynym::store::embedded::{Embedded, OpenError, Options, status, upgrade_to};
+use redb::{ReadableDatabase, TableDefinition};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::golden::empty_store;
-use super::{FILE, open};
+use super::{database, open};
 use crate::server::polynym;
 use crate::support::added::{FIELD, has_field, with_field};
+use crate::support::golden::{later_rules, records};
 use crate::support::users;
 
 const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
@@ -75,7 +76,7 @@ fn with_added(record: &[u8]) -> Vec<u8> {
 }
 
 fn stored(folder: &Path) -> [Vec<u8>; 3] {
-    let transaction = Database::open(folder.join(FILE)).unwrap().begin_read().unwrap();
+    let transaction = database(folder).begin_read().unwrap();
     let user = transaction.open_table(USERS).unwrap().get(users::id(1).as_bytes()).unwrap().unwrap().value().to_vec();
     let [email, _] = users::keys(1);
     let claim = transaction.open_table(CLAIMS).unwrap().get(email.as_str().as_bytes()).unwrap().unwrap();
@@ -85,7 +86,7 @@ fn stored(folder: &Path) -> [Vec<u8>; 3] {
 
 fn add(folder: &Path) {
     let [user, claim, tenant] = stored(folder);
-    let transaction = Database::open(folder.join(FILE)).unwrap().begin_write().unwrap();
+    let transaction = database(folder).begin_write().unwrap();
     {
         let mut table = transaction.open_table(USERS).unwrap();
         table.insert(users::id(1).as_bytes(), with_added(&user).as_slice()).unwrap();
@@ -104,7 +105,7 @@ async fn do_all(store: &Embedded) {
     store.mutate(users::mutation(users::id(1), Change::Disable)).await.unwrap();
     let change = Change::SetTenant(PolicyUpdate { keep_last: Some(true), ..Default::default() });
     store.mutate(users::mutation(users::id(9), change)).await.unwrap();
-    // What is given up is held: the claim is changed.
+    // An identity that is given up is held: its claim is changed.
     let holds = [(Kind::Email, Duration::from_secs(100_000_000))].into();
     let policies = Policies { holds, ..Default::default() }.into();
     let unlink = users::mutation(users::id(1), Change::Unlink(users::email(1)));
@@ -127,4 +128,39 @@ async fn what_a_newer_program_added_survives() {
     assert_eq!(user.windows(FIELD.len()).filter(|part| *part == FIELD).count(), 3, "{}", user.escape_ascii());
     assert!(claim.len() == 27 + FIELD.len() && claim[18] != 0 && claim.ends_with(FIELD), "{}", claim.escape_ascii());
     assert!(has_field(&tenant));
+}
+
+fn creation(n: usize, email: &str) -> Mutation {
+    let identifier = Identifier::parse(RawIdentifier::Email(email)).unwrap();
+    let identities = vec![users::identity(identifier)];
+    users::mutation(users::id(n), Change::Create(Draft { identities, ..Draft::default() }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn identities_that_would_collide_under_later_rules_stay_what_they_are() {
+    let folder = empty_store(OLDER);
+    let store = open(folder.path()).unwrap();
+    store.mutate(creation(1, "ada.l@example.com")).await.unwrap();
+    store.mutate(creation(2, "adal@example.com")).await.unwrap();
+    let before = records(&store).await;
+    drop(store);
+    let upgrade = async || upgrade_to(folder.path(), later_rules(), &|line| println!("{line}")).await;
+    let error = upgrade().await.unwrap_err();
+    assert!(matches!(error, OpenError::Unmovable { count: 1, .. }), "{error}");
+    let store = open(folder.path()).unwrap();
+    assert_eq!(records(&store).await, before);
+    let second = Identifier::parse(RawIdentifier::Email("adal@example.com")).unwrap();
+    store.mutate(users::mutation(users::id(2), Change::Unlink(second))).await.unwrap();
+    drop(store);
+    upgrade().await.unwrap();
+    assert_eq!(status_of_later(folder.path()).await, [2, 2]);
+}
+
+/// The versions of the rules of a store's identities, and of a server that opens it.
+async fn status_of_later(folder: &Path) -> [u32; 2] {
+    let later = later_rules().version();
+    let store = Embedded::open_supporting(folder, Options::default(), later).unwrap();
+    let records = records(&store).await;
+    let found = records.iter().flat_map(|record| &record.user.identities).map(|identity| identity.rules_version);
+    [found.min().unwrap(), store.rules(Default::default()).await.unwrap().version]
 }

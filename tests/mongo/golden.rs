@@ -5,10 +5,10 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::{Document, RawDocumentBuf, doc};
-use polynym::store::mongo::{Audit, Mongo, Options, upgrade};
+use polynym::store::mongo::{Audit, Mongo, Options, Supported, upgrade, upgrade_to};
 
 use super::servers::{self, Databases};
-use super::support::golden::{self, compare, fill, moved, records, untouched};
+use super::support::golden::{self, compare, fill, later_rules, moved, of_the_first_rules, records, untouched};
 
 /// The golden stores, the oldest first: the version of the schema that each has. A store is as the
 /// program wrote it that first had this schema.
@@ -147,7 +147,13 @@ async fn what_is_written_to_an_older_store_has_its_form() {
 async fn a_store_from_before_is_of_the_first_rules_whatever_the_program() {
     for version in VERSIONS {
         let (_, uri) = golden_store(version, "golden_moved").await;
-        moved(Arc::new(Mongo::open(&uri, Options::default()).await.unwrap())).await;
+        of_the_first_rules(&Mongo::open(&uri, Options::default()).await.unwrap()).await;
+        upgrade_to(&uri, later_rules(), &|line| println!("{line}")).await.unwrap();
+        let supported = Supported { rules: later_rules().version(), ..Supported::PRESENT };
+        let audit = Audit::open_supporting(&uri, supported).await.unwrap();
+        untouched(&audit).await;
+        audit.close().await;
+        moved(Arc::new(Mongo::open_supporting(&uri, Options::default(), supported).await.unwrap())).await;
     }
 }
 
@@ -180,6 +186,5 @@ async fn every_store_is_taken_to_the_newest_version() {
         audit.close().await;
         let store = Mongo::open(&uri, Options::default()).await.unwrap();
         assert_eq!(records(&store).await, before);
-        moved(Arc::new(store)).await;
     }
 }

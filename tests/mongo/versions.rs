@@ -117,7 +117,7 @@ async fn a_server_that_has_not_heard_of_the_upgrade_finds_out_when_it_writes() {
     assert!(dump(&database).await.contains("\"e\": 1"));
 }
 
-/// What a program does that has never heard of epochs.
+/// A program that has never heard of epochs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_of_an_older_program_comes_to_nothing() {
     let set = servers::one_member().await;
@@ -189,6 +189,7 @@ async fn an_upgrade_that_was_broken_off_is_finished_by_the_next() {
             break;
         }
         new.mutate(users::creation(0)).await.unwrap();
+        newer(&uri).await.check().await.unwrap();
         upgraded(&uri).await;
         new.mutate(users::creation(1)).await.unwrap();
         assert_eq!(epochs(&database).await.last(), Some(&Some(1)), "after {lines} sentences");
@@ -261,7 +262,7 @@ async fn what_a_newer_program_added_survives() {
     }
     store.mutate(users::mutation(users::id(1), Change::Disable)).await.unwrap();
     store.mutate(users::mutation(users::id(9), policies(true))).await.unwrap();
-    // What is given up is held: the claim is changed.
+    // An identity that is given up is held: its claim is changed.
     let unlink = users::mutation(users::id(1), Change::Unlink(users::email(1)));
     let holds = [(polynym::identifier::Kind::Email, std::time::Duration::from_secs(100_000_000))].into();
     let policies = polynym::directory::Policies { holds, ..Default::default() }.into();

@@ -14,8 +14,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::directory::{
-    Claim, Consistency, DueUser, Error, Found, ItemResult, Mutation, Outcome, Record, Resolved, Store, Tenant,
-    TenantRecord, Timestamp, WireUser,
+    Claim, Consistency, DueUser, Error, Found, ItemResult, Mutation, Outcome, Record, Resolved, Store, StoredRules,
+    Tenant, TenantRecord, Timestamp, WireUser,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -73,6 +73,10 @@ impl Coalesced {
 
 #[async_trait]
 impl Store for Coalesced {
+    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
+        self.inner.rules(consistency).await
+    }
+
     async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error> {
         if keys.is_empty() || consistency == Consistency::Linearizable {
             return self.inner.resolve(keys, consistency).await;

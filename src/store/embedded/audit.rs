@@ -13,7 +13,7 @@ use super::error::{Fault, OpenError};
 use super::open::{Open, Opener};
 use super::schema::{HOLD_TIMES, IDENTITIES, USERS, decode_claim, decode_user, encode_claim};
 use crate::directory::{Claim, ClaimWrite, Error, Timestamp};
-use crate::identifier::IdentityKey;
+use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::LocalityId;
 use crate::store::verify::{Audited, ClaimRow, Listing, Moment, Stood, Suspect, UserRow, remedy};
 
@@ -31,7 +31,15 @@ impl Audit {
     /// # Errors
     /// [`OpenError`].
     pub fn open(folder: &Path) -> Result<Self, OpenError> {
-        let mut opener = Opener::new(folder, CACHE);
+        Self::open_supporting(folder, RULES_VERSION)
+    }
+
+    /// Opens it as a program does that supports later rules of normalisation. Blocks.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open_supporting(folder: &Path, rules: u32) -> Result<Self, OpenError> {
+        let mut opener = Opener::new(folder, CACHE).supporting(rules);
         let mut open = opener.open_existing()?;
         // The database panics where a page that it trusts makes no sense.
         let checked = catch_unwind(AssertUnwindSafe(|| open.database.check_integrity()));

@@ -145,6 +145,14 @@ pub enum OpenError {
         /// The version of its rules of normalisation.
         rules: u32,
     },
+    /// Identities cannot be moved to later rules of normalisation.
+    #[error("{count} identities in {} cannot be moved to the new rules: unlink or replace them, then run it again", folder.display())]
+    Unmovable {
+        /// The folder.
+        folder: PathBuf,
+        /// How many.
+        count: usize,
+    },
     /// The file is a store, but damaged.
     #[error("{} is damaged ({reason}): it was left as it is; restore it from a backup", path.display())]
     Damaged {

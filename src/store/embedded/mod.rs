@@ -33,17 +33,17 @@ use tokio::sync::{Semaphore, oneshot, watch};
 pub use audit::Audit;
 pub use error::OpenError;
 pub use status::{Status, confirm_clock, status};
-pub use upgrade::upgrade;
+pub use upgrade::{upgrade, upgrade_to};
 
 use crate::directory::{
     ANSWER_BYTES, Claim, Consistency, DueUser, Error, Found, ItemResult, Mutation, Outcome, Record, Resolved, Store,
-    Tenant, TenantRecord, Timestamp, WireUser,
+    StoredRules, Tenant, TenantRecord, Timestamp, WireUser,
 };
-use crate::identifier::IdentityKey;
+use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::LocalityId;
 use error::{Fault, Trouble, chain};
 use last_seen::LastSeen;
-use open::Opener;
+use open::{Opener, versions};
 use read::{Snapshot, own};
 use write::{Job, Waiting, Writer};
 
@@ -89,6 +89,8 @@ pub struct Embedded {
     writer: Option<JoinHandle<()>>,
     /// Closed once the writer has ended.
     alive: watch::Receiver<()>,
+    /// Nobody changes them while the store is open.
+    rules: StoredRules,
 }
 
 impl Embedded {
@@ -97,8 +99,18 @@ impl Embedded {
     /// # Errors
     /// [`OpenError`]; what was in the folder is then as it was.
     pub fn open(folder: &Path, options: Options) -> Result<Self, OpenError> {
-        let mut opener = Opener::new(folder, options.cache_bytes);
+        Self::open_supporting(folder, options, RULES_VERSION)
+    }
+
+    /// Opens it as a program does that supports later rules of normalisation. Blocks on the disk.
+    ///
+    /// # Errors
+    /// [`OpenError`]; what was in the folder is then as it was.
+    pub fn open_supporting(folder: &Path, options: Options, rules: u32) -> Result<Self, OpenError> {
+        let mut opener = Opener::new(folder, options.cache_bytes).supporting(rules);
         let open = opener.open()?;
+        let versions = versions(&open.database).map_err(|error| opener.damaged(error))?;
+        let rules = versions.map_or(StoredRules::new(RULES_VERSION), |versions| versions.rules);
         let snapshot = Snapshot::new(&open.database, None, opener.hint_bytes());
         let snapshot = snapshot.map_err(|fault| opener.damaged(chain(&fault)))?;
         let last_seen = last_seen::read(&open.database).map_err(|fault| opener.damaged(chain(&fault)))?;
@@ -117,7 +129,7 @@ impl Embedded {
         });
         let thread = thread.map_err(|error| OpenError::io(folder, error))?;
         let queue = Arc::new(Semaphore::new(QUEUE_BYTES));
-        Ok(Self { published, trouble, last_seen, jobs: Some(jobs), queue, writer: Some(thread), alive })
+        Ok(Self { published, trouble, last_seen, jobs: Some(jobs), queue, writer: Some(thread), alive, rules })
     }
 
     /// Returns once the writer has ended, as it does before the store is closed only by a fault of this program. The store
@@ -201,6 +213,10 @@ impl Drop for Embedded {
 
 #[async_trait]
 impl Store for Embedded {
+    async fn rules(&self, _: Consistency) -> Result<StoredRules, Error> {
+        Ok(self.rules)
+    }
+
     async fn resolve(&self, keys: &[IdentityKey], _: Consistency) -> Result<Resolved, Error> {
         let size = |found: &Found| found.user.as_bytes().len();
         let found = self.read(keys, |snapshot, key| snapshot.resolve(key), size).await?;
@@ -253,6 +269,7 @@ impl Store for Embedded {
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        self.rules.check(&mutation)?;
         let bytes = mutation.bytes().clamp(LEAST_BYTES, QUEUE_BYTES);
         let room = self.queue.clone().try_acquire_many_owned(bytes as u32).map_err(|_| Error::Overloaded)?;
         let (answer, outcome) = oneshot::channel();

@@ -12,9 +12,10 @@ use super::file::{Gate, StoreFile};
 use super::header;
 use super::lock::{FileId, Locker};
 use super::schema::{
-    DUE, HOLD_TIMES, IDENTITIES, META, META_RULES, META_SCHEMA, OLDEST, REQUEST_TIMES, REQUESTS, TENANTS, USERS,
-    VERSION,
+    DUE, HOLD_TIMES, IDENTITIES, META, META_MOVING, META_RULES, META_SCHEMA, OLDEST, REQUEST_TIMES, REQUESTS, TENANTS,
+    USERS, VERSION,
 };
+use crate::directory::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
 
 const FILE: &str = "directory.redb";
@@ -28,6 +29,8 @@ pub struct Opener {
     folder: PathBuf,
     file: PathBuf,
     cache_bytes: usize,
+    /// The latest rules of normalisation that the program supports.
+    rules: u32,
     locker: Locker,
 }
 
@@ -49,7 +52,12 @@ impl Open {
 impl Opener {
     pub fn new(folder: &Path, cache_bytes: usize) -> Self {
         let locker = Locker::default();
-        Self { folder: folder.to_owned(), file: folder.join(FILE), cache_bytes, locker }
+        Self { folder: folder.to_owned(), file: folder.join(FILE), cache_bytes, rules: RULES_VERSION, locker }
+    }
+
+    /// The same for a program that supports later rules of normalisation.
+    pub fn supporting(self, rules: u32) -> Self {
+        Self { rules, ..self }
     }
 
     /// The part of the cache that guesses may take: an eighth, with which a look-up that needs no claim is worth more
@@ -174,9 +182,10 @@ impl Opener {
             initialise(&database).map_err(fault)?;
         }
         match versions(&database).map_err(fault)? {
-            Some(found) if found.are_supported() => {}
-            Some(Versions { schema, rules }) => {
-                return Err(OpenError::Version { path: self.file.clone(), found: schema, rules });
+            Some(found) if found.are_supported(self.rules) => {}
+            Some(found) => {
+                let (found, rules) = (found.schema, found.latest_rules());
+                return Err(OpenError::Version { path: self.file.clone(), found, rules });
             }
             None => {
                 let reason = "it is another program's database";
@@ -215,12 +224,17 @@ fn initialise(database: &Database) -> Result<(), redb::Error> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
     pub schema: u64,
-    pub rules: u32,
+    pub rules: StoredRules,
 }
 
 impl Versions {
-    const fn are_supported(self) -> bool {
-        OLDEST <= self.schema && self.schema <= VERSION && self.rules <= RULES_VERSION
+    fn are_supported(self, rules: u32) -> bool {
+        (OLDEST..=VERSION).contains(&self.schema) && self.latest_rules() <= rules
+    }
+
+    /// The latest rules of which there are identities.
+    fn latest_rules(self) -> u32 {
+        self.rules.next.unwrap_or(self.rules.version)
     }
 }
 
@@ -228,8 +242,10 @@ impl Versions {
 pub fn versions(database: &Database) -> Result<Option<Versions>, redb::Error> {
     match database.begin_read()?.open_table(META) {
         Ok(meta) => {
-            let rules = meta.get(META_RULES)?.map(|rules| rules.value().try_into().unwrap_or(u32::MAX));
-            let rules = rules.unwrap_or(Rules::UNNAMED);
+            let of = |name| -> Result<Option<u32>, redb::Error> {
+                Ok(meta.get(name)?.map(|rules| rules.value().try_into().unwrap_or(u32::MAX)))
+            };
+            let rules = StoredRules { version: of(META_RULES)?.unwrap_or(Rules::UNNAMED), next: of(META_MOVING)? };
             Ok(meta.get(META_SCHEMA)?.map(|schema| Versions { schema: schema.value(), rules }))
         }
         Err(TableError::TableDoesNotExist(_) | TableError::TableTypeMismatch { .. }) => Ok(None),

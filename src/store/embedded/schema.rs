@@ -25,6 +25,9 @@ pub const META_SCHEMA: &str = "schema";
 pub const META_RULES: &str = "rules";
 /// In [`META`]: the last time that was seen, once there was one, in milliseconds.
 pub const LAST_SEEN: &str = "last_seen";
+/// In [`META`]: the version of the rules to which identities are being moved; absent while they are
+/// not.
+pub const META_MOVING: &str = "moving";
 /// User id to [`UserRecord`].
 pub const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
 /// Identity key to claim: unique, being the key. As bytes, which order like text and need no check on every step.

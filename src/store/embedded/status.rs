@@ -57,7 +57,7 @@ pub fn status(folder: &Path) -> Result<Status, OpenError> {
     Ok(Status {
         folder: folder.to_owned(),
         schema_version: schema,
-        rules_version: rules,
+        rules_version: rules.version,
         can_be_upgraded: schema < VERSION,
         file_bytes,
         users,

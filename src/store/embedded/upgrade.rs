@@ -1,39 +1,100 @@
-//! `store upgrade` on a folder that no server has open: one transaction takes the store to the
-//! newest versions, or none.
+//! `store upgrade` on a folder that no server has open. One transaction takes the store to the
+//! newest schema. Identities are moved to later rules one by one: until all are, no server opens
+//! the store that does not know both rules.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::audit::CACHE;
 use super::error::{Fault, OpenError};
-use super::open::{Open, Opener, versions};
-use super::schema::{META, META_RULES, META_SCHEMA, VERSION};
+use super::open::{Open, Opener, Versions, versions};
+use super::schema::{META, META_MOVING, META_RULES, META_SCHEMA, VERSION};
+use super::{Embedded, Options};
+use crate::directory::{StoredRules, move_all};
+use crate::identifier::Rules;
 
 /// Takes the store in `folder`, which must be there and not in use, to the versions of this
 /// program, and tells `progress` of each step in a sentence. Blocks.
 ///
 /// # Errors
-/// [`OpenError`]; the store is then as it was.
-pub fn upgrade(folder: &Path, progress: &dyn Fn(&str)) -> Result<(), OpenError> {
-    let mut opener = Opener::new(folder, CACHE);
-    let open = opener.open_existing()?;
-    let fault = |fault: Fault| opener.damaged(fault);
-    let found = versions(&open.database).map_err(|error| fault(error.into()))?;
-    if let Some(found) = found.filter(|found| found.schema < VERSION) {
+/// [`OpenError`]. Another run goes on from there.
+pub async fn upgrade(folder: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
+    upgrade_to(folder, Rules::PRESENT, progress).await
+}
+
+/// Takes it to the newest schema and to these rules of normalisation. Blocks.
+///
+/// # Errors
+/// [`OpenError`]. Another run goes on from there.
+pub async fn upgrade_to(folder: &Path, rules: Rules, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
+    let mut found = written(folder, rules, |_| None)?;
+    if found.schema < VERSION {
         progress(&format!("schema version {}: is taken to {VERSION}", found.schema));
-        raise(&open, found.rules).map_err(fault)?;
+        found = written(folder, rules, |found| Some(Versions { schema: VERSION, ..found }))?;
     }
-    let rules = found.map_or_else(Default::default, |found| found.rules);
-    let folder = folder.display();
+    if found.rules.version < rules.version() {
+        move_to(folder, rules, found.rules.next.is_none(), progress).await?;
+        found = written(folder, rules, |_| None)?;
+    }
+    let (folder, rules) = (folder.display(), found.rules.version);
     progress(&format!("{folder} is a store of schema version {VERSION} and rules version {rules} now"));
     Ok(())
 }
 
-fn raise(open: &Open, rules: u32) -> Result<(), Fault> {
+/// Moves all identities to these rules. Nothing is changed where some cannot be.
+async fn move_to(folder: &Path, rules: Rules, is_new: bool, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
+    if is_new {
+        run_over(folder, rules, true, progress).await?;
+        let moving = |found: StoredRules| StoredRules { next: Some(rules.version()), ..found };
+        written(folder, rules, |found| Some(Versions { rules: moving(found.rules), ..found }))?;
+    }
+    run_over(folder, rules, false, progress).await?;
+    let moved = StoredRules::new(rules.version());
+    written(folder, rules, |found| Some(Versions { rules: moved, ..found }))?;
+    Ok(())
+}
+
+async fn run_over(
+    folder: &Path,
+    rules: Rules,
+    dry_run: bool,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<(), OpenError> {
+    let store = Embedded::open_supporting(folder, Options::default(), rules.version())?;
+    let what = if dry_run { "can be moved" } else { "were moved" };
+    let say = |users, moved| progress(&format!("{users} users, {moved} identities {what}"));
+    let problems = move_all(Arc::new(store), rules, dry_run, &say).await;
+    let problems = problems.map_err(|error| OpenError::damaged(folder, error))?;
+    for problem in &problems {
+        progress(&problem.to_string());
+    }
+    match problems.len() {
+        0 => Ok(()),
+        count => Err(OpenError::Unmovable { folder: folder.to_owned(), count }),
+    }
+}
+
+/// The versions of the store, which are changed first where they are to be.
+fn written(folder: &Path, rules: Rules, change: impl Fn(Versions) -> Option<Versions>) -> Result<Versions, OpenError> {
+    let mut opener = Opener::new(folder, CACHE).supporting(rules.version());
+    let open = opener.open_existing()?;
+    let found = versions(&open.database).map_err(|error| opener.damaged(error))?;
+    let found = found.ok_or_else(|| opener.damaged("it has no version"))?;
+    let Some(changed) = change(found) else { return Ok(found) };
+    write(&open, changed).map_err(|fault| opener.damaged(fault))?;
+    Ok(changed)
+}
+
+fn write(open: &Open, versions: Versions) -> Result<(), Fault> {
     let transaction = open.database.begin_write()?;
     {
         let mut meta = transaction.open_table(META)?;
-        meta.insert(META_SCHEMA, VERSION)?;
-        meta.insert(META_RULES, u64::from(rules))?;
+        meta.insert(META_SCHEMA, versions.schema)?;
+        meta.insert(META_RULES, u64::from(versions.rules.version))?;
+        match versions.rules.next {
+            Some(next) => drop(meta.insert(META_MOVING, u64::from(next))?),
+            None => drop(meta.remove(META_MOVING)?),
+        }
     }
     open.commit(transaction)
 }

@@ -42,11 +42,19 @@ impl Audit {
     /// # Errors
     /// [`OpenError`].
     pub async fn open(uri: &str) -> Result<Self, OpenError> {
+        Self::open_supporting(uri, Supported::PRESENT).await
+    }
+
+    /// Opens it as a program does that supports other versions.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn open_supporting(uri: &str, supported: Supported) -> Result<Self, OpenError> {
         let database = connect(uri).await?;
-        let versions = Versions::supported_in(&database, Supported::PRESENT);
+        let versions = Versions::supported_in(&database, supported);
         let versions = or_disconnect(&database, versions).await?;
         let is_routed = or_disconnect(&database, is_routed(&database)).await?;
-        let fence = Fence::new(Supported::PRESENT, versions);
+        let fence = Fence::new(supported, versions);
         Ok(Self { collections: Collections::new(database, super::Options::default().timeout, is_routed, fence) })
     }
 

@@ -299,6 +299,16 @@ pub enum OpenError {
         /// What is in the way.
         what: String,
     },
+    /// Identities cannot be moved to later rules of normalisation.
+    #[error(
+        "{count} identities in database {database} cannot be moved to the new rules: unlink or replace them, then run it again"
+    )]
+    Unmovable {
+        /// The database.
+        database: String,
+        /// How many.
+        count: usize,
+    },
     /// Another operation failed.
     #[error("MongoDB: {0}")]
     Failed(String),

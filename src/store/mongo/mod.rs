@@ -47,12 +47,12 @@ pub use init::{InitOptions, init};
 pub use presence::Reading;
 pub use reach::PARTLY_AWAY;
 pub use status::{Advice, CollectionStatus, ShardStatus, Status, status};
-pub use upgrade::upgrade;
+pub use upgrade::{upgrade, upgrade_to};
 pub use versions::Supported;
 
 use crate::directory::{
-    Claim, Consistency, DueUser, Error, ItemResult, Mutation, Outcome, Record, Resolved, Store, Tenant, TenantRecord,
-    Timestamp, WireUser,
+    Claim, Consistency, DueUser, Error, ItemResult, Mutation, Outcome, Record, Resolved, Store, StoredRules, Tenant,
+    TenantRecord, Timestamp, WireUser,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -141,7 +141,7 @@ impl Mongo {
         let database = connect::connect(uri).await?;
         let versions = connect::or_disconnect(&database, async {
             let versions = Versions::supported_in(&database, supported).await?;
-            connect::check_complete(&database, versions).await?;
+            connect::check_complete(&database).await?;
             Ok(versions)
         })
         .await?;
@@ -264,6 +264,10 @@ impl Collections {
 
 #[async_trait]
 impl Store for Mongo {
+    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
+        Ok(self.collections.fence.rules(&self.collections.database, consistency).await?)
+    }
+
     async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error> {
         let keys = keys.to_vec();
         self.run_here(|collections| async move { collections.resolve(&keys, consistency).await }).await

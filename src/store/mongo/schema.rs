@@ -42,6 +42,9 @@ pub const REVISION: &str = "r";
 pub const EPOCH: &str = "e";
 /// Of the schema: the version of the rules of normalisation; 1 where it is absent.
 pub const NORMALISATION: &str = "n";
+/// Of the schema: the version of the rules to which identities are being moved; absent while they
+/// are not.
+pub const MOVING: &str = "m";
 /// Of the schema: how often a transaction has confirmed the epoch here that writes it nowhere else.
 pub const CONFIRMED: &str = "c";
 /// Of a user: the name of its tenant.
@@ -129,7 +132,7 @@ impl StoredUser {
 const OF_USER: [&str; 7] = [ID, REVISION, TENANT, WIRE, PRIVATE, DUE, EPOCH];
 const OF_TENANT: [&str; 4] = [ID, REVISION, POLICIES, EPOCH];
 
-/// What a transaction keeps of the document of a user or a tenant that it has read, to write it
+/// The part that a transaction keeps of the document of a user or a tenant that it has read, to write it
 /// again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kept {

@@ -27,9 +27,9 @@ use crate::locality::LocalityId;
 pub struct Transaction<'c> {
     collections: &'c Collections,
     session: ClientSession,
-    /// What is kept of the documents of the users that were read.
+    /// The kept parts of the documents of the users that were read.
     users: HashMap<LocalityId, Kept>,
-    /// What is kept of the document of the tenant that was read.
+    /// The kept part of the document of the tenant that was read.
     tenant: Option<Kept>,
     /// The epoch under which it writes; 0 where the store has none.
     epoch: i32,

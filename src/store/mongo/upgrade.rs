@@ -1,17 +1,29 @@
 //! `store upgrade`: takes a store to the newest versions, while servers go on. First its document
-//! of versions is changed: programs that support the new versions write in them from when they have
-//! read it. Then the validators are, and MongoDB refuses what others still write. Each step can be
-//! taken again, so an upgrade that was broken off is finished by the next.
+//! of versions is changed: programs that support the new versions use them from when they have read
+//! it. Then the validators are, and MongoDB refuses what others still write. Identities are moved
+//! to later rules in between. Each step can be taken again, so an upgrade that was broken off is
+//! finished by the next.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use mongodb::Database;
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::{Acknowledgment, WriteConcern};
+use tokio::time::sleep;
 
 use super::connect::{connect, disconnect};
 use super::error::OpenError;
 use super::init::{InitOptions, complete};
-use super::schema::META;
-use super::versions::{Supported, Versions};
+use super::schema::{META, MOVING};
+use super::versions::{LEASE, Supported, Versions};
+use super::{Mongo, Options};
+use crate::directory::move_all;
+use crate::identifier::Rules;
+
+/// How long identities are left alone after servers could read that they will be moved: by then
+/// each server has read it, or reads it before it answers.
+const ANNOUNCED: Duration = LEASE.saturating_add(Duration::from_secs(1));
 
 /// Takes the store in the database that `uri` names to the versions of this program, and tells
 /// `progress` of each step in a sentence.
@@ -19,36 +31,113 @@ use super::versions::{Supported, Versions};
 /// # Errors
 /// [`OpenError`]. Where a step fails, another run goes on from there.
 pub async fn upgrade(uri: &str, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
+    upgrade_to(uri, Rules::PRESENT, progress).await
+}
+
+/// Takes it to the newest schema and to these rules of normalisation.
+///
+/// # Errors
+/// [`OpenError`]. Where a step fails, another run goes on from there.
+pub async fn upgrade_to(uri: &str, rules: Rules, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
     let database = connect(uri).await?;
-    let upgraded = upgrade_in(&database, progress).await;
+    let supported = Supported { rules: rules.version(), ..Supported::PRESENT };
+    let upgrade = Upgrade { uri, database: &database, supported, rules, progress };
+    let upgraded = upgrade.run().await;
     disconnect(&database).await;
     upgraded
 }
 
-async fn upgrade_in(database: &Database, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
-    let options = InitOptions { spread: false };
-    let newest = Supported::PRESENT;
-    let mut versions = Versions::supported_in(database, newest).await?;
-    // What the store lacks in its old versions is made first: servers that support the new ones
-    // rely on it.
-    complete(database, versions, &options, progress).await?;
-    if versions.schema < newest.schema {
-        let next = Versions { schema: newest.schema, epoch: versions.epoch + 1, ..versions };
-        raise(database, versions, next).await?;
-        // Another run may have been faster.
-        versions = Versions::supported_in(database, newest).await?;
-        progress(&format!("schema version {}: programs that support it use it from now on", versions.schema));
-        complete(database, versions, &options, progress).await?;
-    }
-    let (name, Versions { schema, rules, .. }) = (database.name(), versions);
-    progress(&format!("database {name} is a store of schema version {schema} and rules version {rules} now"));
-    Ok(())
+struct Upgrade<'u> {
+    uri: &'u str,
+    database: &'u Database,
+    supported: Supported,
+    rules: Rules,
+    progress: &'u (dyn Fn(&str) + Sync),
 }
 
-/// Changes the versions, where they are still `from`.
-async fn raise(database: &Database, from: Versions, to: Versions) -> Result<(), OpenError> {
-    let majority = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
-    let meta = database.collection::<Document>(META);
-    meta.update_one(from.document(), doc! { "$set": to.document() }).write_concern(majority).await?;
-    Ok(())
+impl Upgrade<'_> {
+    async fn run(&self) -> Result<(), OpenError> {
+        let newest = self.supported.schema;
+        // The store gets all that it lacks in its old versions first: servers that support the new ones
+        // rely on it.
+        let mut versions = self.complete().await?;
+        if versions.schema < newest {
+            self.raise(versions, Versions { schema: newest, ..versions }).await?;
+            (self.progress)(&format!("schema version {newest}: programs that support it use it from now on"));
+            versions = self.complete().await?;
+        }
+        if versions.rules < self.rules.version() {
+            versions = self.move_identities(versions).await?;
+        }
+        let (name, Versions { schema, rules, .. }) = (self.database.name(), versions);
+        (self.progress)(&format!(
+            "database {name} is a store of schema version {schema} and rules version {rules} now"
+        ));
+        Ok(())
+    }
+
+    /// Moves all identities to the new rules. Nothing is changed where some cannot be.
+    async fn move_identities(&self, mut versions: Versions) -> Result<Versions, OpenError> {
+        let store = Mongo::open_supporting(self.uri, Options::default(), self.supported).await?;
+        let store = Arc::new(store);
+        let moved = async {
+            if versions.moving.is_none() {
+                self.run_over(&store, true).await?;
+                let moving = Some(self.rules.version());
+                self.raise(versions, Versions { moving, ..versions }).await?;
+                (self.progress)("identities are being moved: nothing names identifiers meanwhile");
+            }
+            versions = self.complete().await?;
+            sleep(ANNOUNCED).await;
+            // Identities may have come since the first look that cannot be moved beside others.
+            // From here on none comes.
+            if let Err(error) = self.run_over(&store, true).await {
+                self.raise(versions, Versions { moving: None, ..versions }).await?;
+                self.complete().await?;
+                return Err(error);
+            }
+            self.run_over(&store, false).await?;
+            self.raise(versions, Versions { rules: self.rules.version(), moving: None, ..versions }).await?;
+            self.complete().await
+        };
+        let moved = moved.await;
+        store.close().await;
+        moved
+    }
+
+    async fn run_over(&self, store: &Arc<Mongo>, dry_run: bool) -> Result<(), OpenError> {
+        let what = if dry_run { "can be moved" } else { "were moved" };
+        let say = |users, moved| (self.progress)(&format!("{users} users, {moved} identities {what}"));
+        let problems = move_all(store.clone(), self.rules, dry_run, &say).await;
+        let problems = problems.map_err(|error| OpenError::Failed(error.to_string()))?;
+        for problem in &problems {
+            (self.progress)(&problem.to_string());
+        }
+        match problems.len() {
+            0 => Ok(()),
+            count => Err(OpenError::Unmovable { database: self.database.name().to_owned(), count }),
+        }
+    }
+
+    /// Makes what the store lacks in its versions, which are the outcome.
+    async fn complete(&self) -> Result<Versions, OpenError> {
+        let versions = Versions::supported_in(self.database, self.supported).await?;
+        complete(self.database, versions, &InitOptions { spread: false }, self.progress).await?;
+        Ok(versions)
+    }
+
+    /// Changes the versions, where they are still `from`. The epoch rises with them.
+    async fn raise(&self, from: Versions, to: Versions) -> Result<(), OpenError> {
+        let to = Versions { epoch: from.epoch + 1, ..to };
+        let mut unchanged = from.document();
+        unchanged.entry(MOVING.to_owned()).or_insert(Bson::Null);
+        let mut change = doc! { "$set": to.document() };
+        if to.moving.is_none() {
+            change.insert("$unset", doc! { MOVING: true });
+        }
+        let majority = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
+        let meta = self.database.collection::<Document>(META);
+        meta.update_one(unchanged, change).write_concern(majority).await?;
+        Ok(())
+    }
 }

@@ -2,15 +2,22 @@
 //! versions. A program that supports them writes in their form; another one stops.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
 use mongodb::error::Error as DriverError;
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
+use tokio::time::Instant;
 
 use super::error::{Fault, OpenError};
-use super::schema::{EPOCH, ID, META, NORMALISATION, OLDEST, RULES, SCHEMA, VERSION, number};
+use super::schema::{EPOCH, ID, META, MOVING, NORMALISATION, OLDEST, RULES, SCHEMA, VERSION, number};
+use crate::directory::{Consistency, StoredRules};
 use crate::identifier::{RULES_VERSION, Rules};
+
+/// For how long look-ups rely on the rules that were read last. Three heartbeats read them
+/// meanwhile.
+pub const LEASE: Duration = Duration::from_secs(6);
 
 /// The latest versions that a program supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +34,11 @@ impl Supported {
 
     /// Whether a store has versions that the program supports.
     const fn contains(self, versions: Versions) -> bool {
-        OLDEST <= versions.schema && versions.schema <= self.schema && versions.rules <= self.rules
+        OLDEST <= versions.schema && versions.schema <= self.schema && self.contains_rules(versions)
+    }
+
+    const fn contains_rules(self, versions: Versions) -> bool {
+        versions.latest_rules() <= self.rules
     }
 }
 
@@ -38,6 +49,8 @@ pub struct Versions {
     pub schema: i64,
     /// Of the rules of normalisation.
     pub rules: u32,
+    /// Of the rules to which identities are being moved, while they are.
+    pub moving: Option<u32>,
     /// The epoch, which rises with every other version. MongoDB refuses users and tenants that were
     /// written under an earlier one. It is 0 in a store of schema version 2, which has none.
     pub epoch: i32,
@@ -45,14 +58,16 @@ pub struct Versions {
 
 impl Versions {
     /// The versions of a store that this program makes.
-    pub const NEW: Self = Self { schema: VERSION, rules: RULES_VERSION, epoch: 1 };
+    pub const NEW: Self = Self { schema: VERSION, rules: RULES_VERSION, moving: None, epoch: 1 };
 
     /// The versions in a document; none where it has no version.
     fn of(document: &Document) -> Option<Self> {
         let field = |name| document.get(name).and_then(number);
+        let rules = |rules: i64| rules.try_into().unwrap_or(u32::MAX);
         Some(Self {
             schema: field(RULES)?,
-            rules: field(NORMALISATION).map_or(Rules::UNNAMED, |rules| rules.try_into().unwrap_or(u32::MAX)),
+            rules: field(NORMALISATION).map_or(Rules::UNNAMED, rules),
+            moving: field(MOVING).map(rules),
             epoch: field(EPOCH).map_or(0, |epoch| epoch.try_into().unwrap_or(i32::MAX)),
         })
     }
@@ -63,20 +78,34 @@ impl Versions {
         if self.epoch > 0 {
             document.extend(doc! { NORMALISATION: i64::from(self.rules), EPOCH: self.epoch });
         }
+        document.extend(self.moving.map(|rules| (MOVING.to_owned(), i64::from(rules).into())));
         document
+    }
+
+    /// The latest rules of which there are identities.
+    const fn latest_rules(self) -> u32 {
+        match self.moving {
+            Some(rules) => rules,
+            None => self.rules,
+        }
+    }
+
+    /// The rules of normalisation.
+    pub const fn stored_rules(self) -> StoredRules {
+        StoredRules { version: self.rules, next: self.moving }
     }
 
     /// The versions in the database; none where it has none.
     ///
     /// # Errors
-    /// What the server says.
+    /// The server's own.
     pub async fn in_database(database: &Database) -> Result<Option<Self>, DriverError> {
         Ok(read(database).await?.as_ref().and_then(Self::of))
     }
 
     /// Why a program that supports these versions cannot use the store, if it cannot.
     pub fn obstacle(self, supported: Supported) -> Option<String> {
-        let Self { schema, rules, .. } = self;
+        let (schema, rules) = (self.schema, self.latest_rules());
         let Supported { schema: newest, rules: newest_rules } = supported;
         (!supported.contains(self)).then(|| {
             format!(
@@ -86,7 +115,7 @@ impl Versions {
         })
     }
 
-    /// What to say of a store that could have newer versions.
+    /// The advice for a store that could have newer versions.
     pub fn advice(self) -> Option<String> {
         let Self { schema, .. } = Self::NEW;
         (self.schema < schema).then(|| format!("`polynym store upgrade` takes it to schema version {schema}"))
@@ -105,7 +134,8 @@ impl Versions {
         if supported.contains(versions) {
             return Ok(versions);
         }
-        Err(OpenError::Version { database: name(), found: versions.schema, rules: versions.rules, supported })
+        let (found, rules) = (versions.schema, versions.latest_rules());
+        Err(OpenError::Version { database: name(), found, rules, supported })
     }
 }
 
@@ -119,12 +149,14 @@ async fn read(database: &Database) -> Result<Option<Document>, DriverError> {
 /// The versions of an open store, as they were read last.
 pub struct Fence {
     supported: Supported,
-    latest: Mutex<Versions>,
+    /// The versions, and when they were asked for.
+    latest: Mutex<(Versions, Instant)>,
 }
 
 impl Fence {
-    pub const fn new(supported: Supported, versions: Versions) -> Self {
-        Self { supported, latest: Mutex::new(versions) }
+    /// With versions that were just read.
+    pub fn new(supported: Supported, versions: Versions) -> Self {
+        Self { supported, latest: Mutex::new((versions, Instant::now())) }
     }
 
     /// The versions in which this program may write.
@@ -132,7 +164,7 @@ impl Fence {
     /// # Errors
     /// [`Fault::Outdated`] where it supports them no longer.
     pub fn versions(&self) -> Result<Versions, Fault> {
-        let latest = *self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let (latest, _) = self.latest();
         if self.supported.contains(latest) { Ok(latest) } else { Err(self.outdated(latest)) }
     }
 
@@ -141,18 +173,42 @@ impl Fence {
     /// # Errors
     /// [`Fault`]: they could not be read, and stay as they were.
     pub async fn refresh(&self, database: &Database) -> Result<bool, Fault> {
+        let asked = Instant::now();
         let versions = read(database).await?.as_ref().and_then(Versions::of);
         let versions = versions.ok_or_else(|| Fault::damaged("a store without its versions"))?;
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *latest, versions);
+        if asked < latest.1 {
+            return Ok(false);
+        }
+        let (before, _) = std::mem::replace(&mut *latest, (versions, asked));
         if before != versions {
             self.log(versions);
         }
         Ok(before != versions)
     }
 
-    fn log(&self, Versions { schema, rules, epoch }: Versions) {
-        if self.supported.contains(Versions { schema, rules, epoch }) {
+    /// The rules of normalisation, which are read again where that was long ago.
+    ///
+    /// # Errors
+    /// [`Fault::Outdated`] where this program does not support them; what else reading them says.
+    pub async fn rules(&self, database: &Database, consistency: Consistency) -> Result<StoredRules, Fault> {
+        if self.latest().1.elapsed() > LEASE {
+            match self.refresh(database).await {
+                Err(fault) if consistency != Consistency::Eventual => return Err(fault),
+                _ => {}
+            }
+        }
+        let (latest, _) = self.latest();
+        if self.supported.contains_rules(latest) { Ok(latest.stored_rules()) } else { Err(self.outdated(latest)) }
+    }
+
+    fn latest(&self) -> (Versions, Instant) {
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn log(&self, versions: Versions) {
+        let (schema, rules, epoch) = (versions.schema, versions.latest_rules(), versions.epoch);
+        if self.supported.contains(versions) {
             tracing::info!(schema, rules, epoch, "the store has other versions now");
         } else {
             let Supported { schema: newest, rules: newest_rules } = self.supported;
@@ -170,7 +226,8 @@ impl Fence {
         let Supported { schema, rules } = self.supported;
         Fault::Outdated(format!(
             "it has schema version {} and rules version {}, this program supports them up to {schema} and {rules}",
-            versions.schema, versions.rules
+            versions.schema,
+            versions.latest_rules()
         ))
     }
 }

@@ -65,6 +65,7 @@ impl Collections {
         let mut assume_free = true;
         loop {
             let versions = self.fence.versions()?;
+            versions.stored_rules().check(mutation)?;
             let fault = match self.attempt(mutation, versions, assume_free, gate, &mut freshness).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(Failure::Refused(error)) => return Err(error),

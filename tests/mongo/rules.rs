@@ -1,0 +1,257 @@
+//! A store that gets later rules of normalisation, while servers of both versions are at work.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use polynym::directory::{Call, Consistency, Directory, Error, Limits, RawIdentity, Tenant, Value};
+use polynym::identifier::RawIdentifier;
+use polynym::locality::{Generator, LocalityId, Mode};
+use polynym::store::mongo::{Audit, Mongo, OpenError, Options, Supported, upgrade_to};
+use polynym::store::verify::{Finding, Observer, verify};
+
+use super::servers::{self, Databases, InDatabase};
+use crate::support::golden::{later_rules, records};
+
+/// Users that are there from the first.
+const USERS: usize = 40;
+
+fn supported() -> Supported {
+    Supported { rules: later_rules().version(), ..Supported::PRESENT }
+}
+
+/// A server.
+struct Server {
+    directory: Directory,
+    store: Arc<Mongo>,
+}
+
+impl Server {
+    async fn older(place: &InDatabase) -> Self {
+        let store = Arc::new(place.mongo().await.unwrap());
+        Self { directory: directory(store.clone()), store }
+    }
+
+    async fn newer(place: &InDatabase) -> Self {
+        let store = Mongo::open_supporting(&place.uri().await, Options::default(), supported()).await;
+        let store = Arc::new(store.unwrap());
+        Self { directory: directory(store.clone()).under(later_rules()), store }
+    }
+
+    async fn resolve(&self, email: &str) -> Result<LocalityId, Error> {
+        let raw = Some(RawIdentifier::Email(email));
+        let found = self.directory.resolve(&Tenant::DEFAULT, raw, Consistency::Latest, true).await;
+        found.map(|(found, _)| found.user.decode().unwrap().id)
+    }
+
+    async fn create(&self, email: &str) -> Result<LocalityId, Error> {
+        let identifier = Some(RawIdentifier::Email(email));
+        let identities = [RawIdentity { identifier, verification: None, primary: false }];
+        let attributes: BTreeMap<String, Value> = BTreeMap::new();
+        let created = self.directory.create(call("Create"), String::new(), &identities, attributes);
+        created.await.map(|user| user.id)
+    }
+
+    async fn unlink(&self, user: LocalityId, email: &str) -> Result<(), Error> {
+        let raw = Some(RawIdentifier::Email(email));
+        self.directory.unlink(call("Unlink"), &user.to_string(), raw).await.map(drop)
+    }
+}
+
+fn directory(store: Arc<Mongo>) -> Directory {
+    Directory::new(store, Generator::new(Mode::Variable), Limits::default())
+}
+
+fn call(method: &'static str) -> Call<'static> {
+    let tenant = Tenant::DEFAULT;
+    Call { tenant, etag: "", request_id: "", method, caller: "", dry_run: false }
+}
+
+/// Whether an error says to try again, or to ask another server.
+fn is_passing(error: &Error) -> bool {
+    matches!(error, Error::Outdated(_) | Error::RulesChanging | Error::Unavailable(_))
+}
+
+async fn assert_clean(place: &InDatabase) {
+    struct Silent;
+    impl Observer for Silent {
+        fn at(&mut self, _: &'static str, _: u64, _: u64) {}
+        fn found(&mut self, finding: &Finding) {
+            panic!("{finding:?}");
+        }
+    }
+    let audit = Audit::open_supporting(&place.uri().await, supported()).await.unwrap();
+    assert!(verify(&audit, false, &mut Silent).await.unwrap().is_clean());
+    audit.close().await;
+}
+
+async fn bumped(place: &InDatabase) -> Result<(), OpenError> {
+    upgrade_to(&place.uri().await, later_rules(), &|line| println!("{line}")).await
+}
+
+/// Two spellings of an email that are one under the later rules.
+fn spellings(n: usize) -> [String; 2] {
+    [format!("user.{n}.x@example.com"), format!("user{n}x@example.com")]
+}
+
+/// Looks for users again and again: each is found, as long as the server answers. Returns how often
+/// it did, once it is to stop.
+async fn look_up(server: Arc<Server>, ids: Arc<Vec<LocalityId>>, is_over: Arc<AtomicBool>) -> usize {
+    let mut answered = 0;
+    while !is_over.load(Relaxed) {
+        for (n, id) in ids.iter().enumerate() {
+            let [typed, _] = spellings(n);
+            match server.resolve(&typed).await {
+                Ok(found) => assert_eq!(found, *id, "{typed} leads to another user"),
+                Err(error) => assert!(is_passing(&error), "{typed}: {error:?}"),
+            }
+            answered += 1;
+        }
+    }
+    answered
+}
+
+/// Creates users whose emails others want, too, in the same spelling. Returns those who got it.
+async fn register(server: Arc<Server>, next: Arc<AtomicUsize>, is_over: Arc<AtomicBool>) -> Vec<(usize, LocalityId)> {
+    let mut won = Vec::new();
+    while !is_over.load(Relaxed) {
+        // Each number is drawn twice, by whichever server.
+        let n = next.fetch_add(1, Relaxed) / 2;
+        match server.create(&spellings(n)[0]).await {
+            Ok(id) => won.push((n, id)),
+            Err(Error::IdentityTaken { .. }) => {}
+            Err(error) => assert!(is_passing(&error), "{error:?}"),
+        }
+        tokio::task::yield_now().await;
+    }
+    won
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_identifier_is_owned_once_while_servers_of_both_versions_are_at_work() {
+    let place = Databases::of_set(servers::one_member().await, "").place();
+    let old = Arc::new(Server::older(&place).await);
+    let new = [Arc::new(Server::newer(&place).await), Arc::new(Server::newer(&place).await)];
+    let mut ids = Vec::new();
+    for n in 0..USERS {
+        ids.push(old.create(&spellings(n)[0]).await.unwrap());
+    }
+    let (ids, is_over) = (Arc::new(ids), Arc::new(AtomicBool::new(false)));
+    let next = Arc::new(AtomicUsize::new(2 * USERS));
+    let (mut readers, mut writers) = (Vec::new(), Vec::new());
+    for server in [&old, &new[0], &new[1]] {
+        readers.push(tokio::spawn(look_up(server.clone(), ids.clone(), is_over.clone())));
+        writers.push(tokio::spawn(register(server.clone(), next.clone(), is_over.clone())));
+    }
+    bumped(&place).await.unwrap();
+    is_over.store(true, Relaxed);
+    for reader in readers {
+        assert!(reader.await.unwrap() >= USERS);
+    }
+    let mut owners: BTreeMap<usize, LocalityId> = ids.iter().copied().enumerate().collect();
+    for writer in writers {
+        for (n, id) in writer.await.unwrap() {
+            assert!(owners.insert(n, id).is_none(), "two users got {}", spellings(n)[0]);
+        }
+    }
+    println!("{} users", owners.len());
+
+    assert_clean(&place).await;
+    for record in records(&*new[0].store).await {
+        assert!(record.user.identities.iter().all(|identity| identity.rules_version == 2));
+    }
+    for (n, id) in &owners {
+        for spelling in spellings(*n) {
+            assert_eq!(new[n % 2].resolve(&spelling).await.unwrap(), *id, "{spelling}");
+        }
+    }
+    let taken = new[0].create(&spellings(0)[1]).await.unwrap_err();
+    assert!(matches!(taken, Error::IdentityTaken { .. }), "{taken:?}");
+    let [read, written] = [old.resolve(&spellings(0)[0]).await, old.create("new@example.com").await];
+    for refused in [read.unwrap_err(), written.unwrap_err()] {
+        assert!(matches!(&refused, Error::Outdated(why) if why.contains("rules version 2")), "{refused:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_whose_identities_would_collide_stays_as_it_is() {
+    let place = Databases::of_set(servers::one_member().await, "").place();
+    let (old, new) = (Server::older(&place).await, Server::newer(&place).await);
+    let [first, second] = spellings(1);
+    let one = old.create(&first).await.unwrap();
+    let other = new.create(&second).await.unwrap();
+    let error = bumped(&place).await.unwrap_err();
+    assert!(matches!(error, OpenError::Unmovable { count: 1, .. }), "{error}");
+    assert_eq!(old.resolve(&first).await.unwrap(), one);
+    assert_eq!(new.resolve(&second).await.unwrap(), other);
+    old.create("another@example.com").await.unwrap();
+    old.unlink(other, &second).await.unwrap();
+    bumped(&place).await.unwrap();
+    assert_eq!(new.resolve(&second).await.unwrap(), one);
+    assert_clean(&place).await;
+}
+
+/// Identities that come between the first look at all of them and the announcement.
+#[tokio::test(flavor = "multi_thread")]
+async fn identities_that_collide_at_the_last_moment_stop_the_move_before_it_begins() {
+    let place = Databases::of_set(servers::one_member().await, "").place();
+    let (old, new) = (Arc::new(Server::older(&place).await), Server::newer(&place).await);
+    let [first, second] = spellings(1);
+    let one = old.create(&first).await.unwrap();
+    let is_late = AtomicBool::new(true);
+    let register = |line: &str| {
+        println!("{line}");
+        if line.contains("can be moved") && is_late.swap(false, Relaxed) {
+            let created = async { old.create(&second).await.unwrap() };
+            tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(created));
+        }
+    };
+    let error = upgrade_to(&place.uri().await, later_rules(), &register).await.unwrap_err();
+    assert!(matches!(error, OpenError::Unmovable { .. }), "{error}");
+    // Both are what they were, and the older program goes on.
+    let again = Server::older(&place).await;
+    assert_eq!(again.resolve(&first).await.unwrap(), one);
+    let other = again.resolve(&second).await.unwrap();
+    again.unlink(other, &second).await.unwrap();
+    bumped(&place).await.unwrap();
+    assert_eq!(new.resolve(&second).await.unwrap(), one);
+}
+
+/// Stops a run when it has said this.
+async fn interrupted(place: &InDatabase, at: &str) {
+    let enough = tokio::sync::Notify::new();
+    let stop = |line: &str| {
+        if line.contains(at) {
+            enough.notify_one();
+        }
+    };
+    let uri = place.uri().await;
+    tokio::select! {
+        biased;
+        () = enough.notified() => {}
+        outcome = upgrade_to(&uri, later_rules(), &stop) => panic!("it has ended: {outcome:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_move_that_was_broken_off_is_finished_by_the_next() {
+    let place = Databases::of_set(servers::one_member().await, "").place();
+    let (old, new) = (Server::older(&place).await, Server::newer(&place).await);
+    let mut ids = Vec::new();
+    for n in 0..3 {
+        ids.push(old.create(&spellings(n)[0]).await.unwrap());
+    }
+    for at in ["being moved", "were moved"] {
+        interrupted(&place, at).await;
+        for (n, id) in ids.iter().enumerate() {
+            assert_eq!(Server::newer(&place).await.resolve(&spellings(n)[0]).await.unwrap(), *id, "{at}");
+        }
+        let refused = Server::newer(&place).await.create("new@example.com").await.unwrap_err();
+        assert!(matches!(refused, Error::RulesChanging), "{refused:?}");
+    }
+    bumped(&place).await.unwrap();
+    assert_clean(&place).await;
+    for (n, id) in ids.iter().enumerate() {
+        assert_eq!(new.resolve(&spellings(n)[1]).await.unwrap(), *id);
+    }
+}
