@@ -37,20 +37,14 @@ impl Place for Together {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn conformance_with_retryable_writes() {
-    let databases = Databases::of_set(servers::one_member().await, "retryWrites=true");
-    support::conformance(|| Arc::new(databases.place())).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn conformance_without_retryable_writes_and_with_look_ups_together() {
+async fn conformance_with_look_ups_together() {
     let databases = Databases::of_set(servers::one_member().await, "retryWrites=false");
     support::conformance(|| Arc::new(Together(databases.place()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn conformance_on_three_members() {
-    let databases = Databases::of_set(servers::three_members().await, "");
+    let databases = Databases::of_set(servers::three_members().await, "retryWrites=true");
     support::conformance(|| Arc::new(databases.place())).await;
 }
 
