@@ -72,7 +72,9 @@ async fn resolves(store: &Arc<Embedded>, users: u64, time: Duration) -> f64 {
 fn open(folder: &Path, group_limit: usize) -> Arc<Embedded> {
     let start = Instant::now();
     let cache_bytes = setting("CACHE_MIB", 1_024) << 20;
-    let store = Embedded::open(folder, Options { group_limit, cache_bytes: cache_bytes as usize }).expect("a store");
+    let store =
+        Embedded::open(folder, Options { group_limit, cache_bytes: cache_bytes as usize, ..Options::default() })
+            .expect("a store");
     println!("open                           {:>12.1} ms", start.elapsed().as_secs_f64() * 1e3);
     Arc::new(store)
 }

@@ -24,7 +24,7 @@ class Server:
     """`polynym serve` on a store, with the time it took to listen and to answer a first look-up, in seconds."""
 
     def __init__(self, run, *flags, known=False):
-        command = [run.polynym, "serve", "--listen", "127.0.0.1:0", "--store", run.store, *flags]
+        command = [run.polynym, "serve", "--listen", "127.0.0.1:0", "--create", "--store", run.store, *flags]
         start = time.monotonic()
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=run.log, text=True)
         line = self.process.stdout.readline()

@@ -133,7 +133,8 @@ impl Kept {
             }
         };
         let group_limit = if settings.group_commit { embedded::Options::default().group_limit } else { 1 };
-        let options = embedded::Options { cache_bytes: settings.cache_bytes, group_limit };
+        let create = settings.create || settings.sample;
+        let options = embedded::Options { cache_bytes: settings.cache_bytes, group_limit, create };
         let folder = folder.to_owned();
         let opened = tokio::task::spawn_blocking(move || Embedded::open(&folder, options)).await;
         let opened = opened.map_err(|error| Failure::Other(format!("the store cannot be opened: {error}")))?;
@@ -228,6 +229,7 @@ fn options(settings: &Serve) -> grpc::Options {
         max_calls: settings.max_calls,
         max_connections: settings.max_connections,
         connection_age: settings.connection_age,
+        connection_idle: settings.connection_idle,
         drain: settings.drain,
         spread: !matches!(settings.store, StoreChoice::Mongo(_)),
     }

@@ -16,6 +16,8 @@ pub struct Serve {
     pub listen: Vec<SocketAddr>,
     /// Where the users are kept.
     pub store: StoreChoice,
+    /// Whether a store is made where there is none.
+    pub create: bool,
     /// Whether made-up users shall be there.
     pub sample: bool,
     /// Memory for the embedded store's pages, in bytes.
@@ -46,6 +48,8 @@ pub struct Serve {
     pub max_connections: usize,
     /// How old a connection may become.
     pub connection_age: Duration,
+    /// How long a connection may be without calls.
+    pub connection_idle: Duration,
     /// How long calls may take to finish after the server was asked to stop.
     pub drain: Duration,
     /// Threads that handle calls.
@@ -72,6 +76,8 @@ const fn setting(name: &'static str, value: &'static str, default: &'static str,
 }
 
 const LISTEN: Setting = setting("listen", "HOST:PORT", "127.0.0.1:7171", "Where to listen; port 0 takes a free one");
+const CREATE: Setting =
+    setting("create", "", "false", "Make an empty embedded store where there is none; --sample does so, too");
 const SAMPLE: Setting =
     setting("sample", "", "false", "Load a few dozen made-up users; without --store, into a folder that goes at exit");
 const INSECURE: Setting =
@@ -100,6 +106,8 @@ const MAX_CALLS: Setting =
 const MAX_CONNECTIONS: Setting = setting("max-connections", "N", "10000", "Connections at once; more have to wait");
 const CONNECTION_AGE: Setting =
     setting("connection-age", "TIME", "1h", "How old a connection may become before its client is told to come again");
+const CONNECTION_IDLE: Setting =
+    setting("connection-idle", "TIME", "5m", "How long a connection may be without calls before it is told the same");
 const DRAIN: Setting = setting("drain", "TIME", "10s", "How long calls may take to finish once asked to stop");
 const THREADS: Setting = setting("threads", "N", "", "Threads that handle calls; as many as the machine has cores");
 const METRICS_LISTEN: Setting =
@@ -114,6 +122,7 @@ impl Resolve for Serve {
         vec![
             &LISTEN,
             &STORE,
+            &CREATE,
             &SAMPLE,
             &INSECURE,
             &CACHE,
@@ -130,6 +139,7 @@ impl Resolve for Serve {
             &MAX_CALLS,
             &MAX_CONNECTIONS,
             &CONNECTION_AGE,
+            &CONNECTION_IDLE,
             &DRAIN,
             &THREADS,
             &METRICS_LISTEN,
@@ -141,6 +151,7 @@ impl Resolve for Serve {
     /// Each value is read before the first missing one ends it, so that no fault hides another.
     fn resolve(values: &mut Values<'_>) -> Option<Self> {
         let listen = listen(values);
+        let create = values.switch(&CREATE);
         let sample = values.switch(&SAMPLE);
         let store = store(values, sample.unwrap_or_default());
         let cache_bytes = values.get(&CACHE, parse::cache_size);
@@ -157,6 +168,7 @@ impl Resolve for Serve {
         let max_calls = values.get(&MAX_CALLS, parse::count(1..=MANY));
         let max_connections = values.get(&MAX_CONNECTIONS, parse::count(1..=MANY));
         let connection_age = values.get(&CONNECTION_AGE, parse::positive);
+        let connection_idle = values.get(&CONNECTION_IDLE, parse::positive);
         let drain = values.get(&DRAIN, parse::duration);
         let threads = values.get(&THREADS, threads);
         let metrics_listen = values.get(&METRICS_LISTEN, metrics_listen);
@@ -166,6 +178,7 @@ impl Resolve for Serve {
         Some(Self {
             listen: listen?,
             store: store?,
+            create: create?,
             sample: sample?,
             cache_bytes: cache_bytes?,
             group_commit: group_commit?,
@@ -181,6 +194,7 @@ impl Resolve for Serve {
             max_calls: max_calls?,
             max_connections: max_connections?,
             connection_age: connection_age?,
+            connection_idle: connection_idle?,
             drain: drain?,
             threads: threads?,
             metrics_listen: metrics_listen?,

@@ -26,12 +26,20 @@ pub(super) fn choose(process_id: Option<u16>, node: Option<u32>, random: bool) -
     Origin::new(process_id.unwrap_or(own_process_id), node.unwrap_or(own_node))
 }
 
-/// The last 16 bits of the process id and the node from a MAC, where both are worth something:
-/// process 1 is the only process of a container, and every container has one.
+/// How Linux names the first namespace of process ids (`PROC_PID_INIT_INO` in its `proc_ns.h`).
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+
+/// The last 16 bits of the process id and the node from a MAC, where both are worth something: in a
+/// container process ids begin again, and with the host's network its MAC is not its own either.
 fn machine() -> Option<(u16, u32)> {
-    let process_id = process::id();
+    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
     let node = node_of_interfaces(Path::new("/sys/class/net"))?;
-    (process_id != 1).then_some((process_id as u16, node))
+    counts_process_ids(&namespace).then_some((process::id() as u16, node))
+}
+
+/// Whether process ids of this namespace are those of the machine.
+pub(super) fn counts_process_ids(namespace: &Path) -> bool {
+    namespace == Path::new(FIRST_NAMESPACE)
 }
 
 /// The node of the first interface, by name, that has a usable MAC. `folder` has a folder for each

@@ -53,6 +53,7 @@ fn defaults_of_the_configuration_are_those_of_the_parts() {
     assert_eq!((serve.call_timeout, serve.drain), (options.call_timeout, options.drain));
     assert_eq!((serve.max_calls, serve.max_connections), (options.max_calls, options.max_connections));
     assert_eq!(serve.connection_age, options.connection_age);
+    assert_eq!(serve.connection_idle, options.connection_idle);
     let limits = polynym::directory::Limits::default();
     let configured = (serve.max_batch, serve.max_identities, serve.max_attributes, serve.max_user_bytes);
     assert_eq!(configured, (limits.batch, limits.identities, limits.attributes, limits.bytes));

@@ -1,5 +1,6 @@
 //! How a server starts and stops.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::{assert_fails, err, json, out};
@@ -53,6 +54,32 @@ fn users_outlive_the_server_and_a_sample_changes_none_of_them() {
     assert!(server.wait().success());
     let server = Server::start(&["--sample", "--store", &store]);
     assert_eq!(json(&server.run(&["user", "get", "--json", id])), [changed]);
+}
+
+#[test]
+fn a_store_is_made_only_where_that_is_asked() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("mount/store");
+    let store = format!("embedded:{}", folder.display());
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--store", &store];
+    let output = polynym(&serve).output().unwrap();
+    assert_fails(&output, 1, &["has no store", "mounted"]);
+    assert!(!folder.parent().unwrap().exists());
+    let told = err(&output);
+    let commands: Vec<_> = told.lines().filter_map(|line| line.trim().strip_prefix("polynym ")).collect();
+    let [init, create] = commands[..] else { panic!("{told}") };
+
+    let created =
+        Server::start_with(polynym(&create.split(' ').collect::<Vec<_>>()).args(["--listen", "127.0.0.1:0"]), &[]);
+    let of_owner = |folder: &Path| std::fs::metadata(folder).unwrap().permissions().mode() & 0o777 == 0o700;
+    assert!(of_owner(&folder) && of_owner(folder.parent().unwrap()));
+    created.signal("TERM");
+    assert!(created.wait().success());
+    std::fs::remove_dir_all(&folder).unwrap();
+
+    assert!(polynym(&init.split(' ').collect::<Vec<_>>()).status().unwrap().success());
+    let mut plain = polynym(&serve);
+    let _served = Server::start_with(plain.env_remove("POLYNYM_CREATE"), &[]);
 }
 
 #[test]

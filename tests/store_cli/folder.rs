@@ -133,7 +133,8 @@ fn a_status_counts_what_is_there() {
     let name = format!("embedded:{}", folder.path().join("new").display());
     let output = store(&["status"], &name);
     assert_eq!(output.status.code(), Some(1));
-    assert!(err(&output).contains("has no store") && err(&output).lines().count() == 1, "{}", err(&output));
+    let told = err(&output);
+    assert!(told.contains("has no store") && told.contains("polynym store init"), "{told}");
     assert!(!folder.path().join("new").exists(), "looking has made a folder");
 
     let output = store(&["init"], &name);

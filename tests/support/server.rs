@@ -31,13 +31,13 @@ impl Server {
         Self::start_with(&mut polynym(&["serve", "--listen", "127.0.0.1:0", "--log", "error"]), arguments)
     }
 
-    /// Adds `arguments` to `command`, which runs a server.
+    /// Adds `arguments` to `command`, which runs a server. It makes its store where there is none.
     pub fn start_with(command: &mut Command, arguments: &[&str]) -> Self {
         let temporary = tempfile::tempdir().unwrap();
         if !command.get_envs().any(|(name, _)| name == "TMPDIR") {
             command.env("TMPDIR", temporary.path());
         }
-        let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.args(arguments).env("POLYNYM_CREATE", "true").stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();

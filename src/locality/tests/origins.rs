@@ -1,8 +1,9 @@
 //! Process and node: the MACs that count, and what is drawn.
 
 use std::fs;
+use std::path::Path;
 
-use crate::locality::origin::{node_of_interfaces, node_of_mac};
+use crate::locality::origin::{counts_process_ids, node_of_interfaces, node_of_mac};
 use crate::locality::{Generator, Mode};
 
 #[test]
@@ -49,6 +50,12 @@ fn the_first_usable_interface_by_name_counts() {
     fs::remove_dir_all(&folder).unwrap();
     assert_eq!(found, Some(0xd00_0001));
     assert_eq!(node_of_interfaces(&folder), None);
+}
+
+#[test]
+fn process_ids_count_outside_containers_alone() {
+    assert!(counts_process_ids(Path::new("pid:[4026531836]")));
+    assert!(!counts_process_ids(Path::new("pid:[4026532281]")));
 }
 
 #[test]

@@ -112,7 +112,12 @@ pub enum OpenError {
         error: io::Error,
     },
     /// There is no store in the folder.
-    #[error("{} has no store: `polynym serve` or `polynym store init` makes one", folder.display())]
+    #[error(
+        "{0} has no store. If it should have one, see whether its disk is mounted. A new one is made by\n  \
+         polynym store init --store embedded:{0}\n  \
+         polynym serve --create --store embedded:{0}",
+        folder.display()
+    )]
     Missing {
         /// The folder.
         folder: PathBuf,

@@ -70,11 +70,13 @@ pub struct Options {
     pub cache_bytes: usize,
     /// How many mutations may share one sync; 1 syncs each on its own.
     pub group_limit: usize,
+    /// Whether a folder that is empty or not there becomes an empty store.
+    pub create: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cache_bytes: 1 << 30, group_limit: 1_024 }
+        Self { cache_bytes: 1 << 30, group_limit: 1_024, create: true }
     }
 }
 
@@ -94,7 +96,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Opens the store in `folder`; a folder that is empty or not there becomes an empty store. Blocks on the disk.
+    /// Opens the store in `folder`, or makes it where `options` permit. Blocks on the disk.
     ///
     /// # Errors
     /// [`OpenError`]; what was in the folder is then as it was.
@@ -108,7 +110,7 @@ impl Embedded {
     /// [`OpenError`]; what was in the folder is then as it was.
     pub fn open_supporting(folder: &Path, options: Options, rules: u32) -> Result<Self, OpenError> {
         let mut opener = Opener::new(folder, options.cache_bytes).supporting(rules);
-        let open = opener.open()?;
+        let open = if options.create { opener.open_or_make() } else { opener.open_existing() }?;
         let versions = versions(&open.database).map_err(|error| opener.damaged(error))?;
         let rules = versions.map_or(StoredRules::new(RULES_VERSION), |versions| versions.rules);
         let snapshot = Snapshot::new(&open.database, None, opener.hint_bytes());

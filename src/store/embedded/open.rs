@@ -1,9 +1,10 @@
 //! Opening a folder as a store: making one that is new, and telling what is wrong with one that cannot be used.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 
 use redb::{Database, ReadableDatabase, StorageError, TableError, WriteTransaction};
 
@@ -82,8 +83,8 @@ impl Opener {
     }
 
     /// Opens the database, or makes it where there is none.
-    pub fn open(&mut self) -> Result<Open, OpenError> {
-        fs::create_dir_all(&self.folder).map_err(|error| OpenError::io(&self.folder, error))?;
+    pub fn open_or_make(&mut self) -> Result<Open, OpenError> {
+        make_folder(&self.folder).map_err(|error| OpenError::io(&self.folder, error))?;
         let open = if self.is_there() { self.reopen() } else { self.make() }?;
         self.sync_folder()?;
         Ok(open)
@@ -198,9 +199,21 @@ impl Opener {
 
     /// Makes the file's entry in its folder durable.
     fn sync_folder(&self) -> Result<(), OpenError> {
-        let sync = || File::open(&self.folder)?.sync_all();
-        sync().map_err(|error| OpenError::io(&self.folder, error))
+        sync(&self.folder).map_err(|error| OpenError::io(&self.folder, error))
     }
+}
+
+/// Makes a folder and those that are missing above it, durably and for this user alone.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let folder = path::absolute(folder)?;
+    let missing: Vec<_> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    missing.iter().filter_map(|made| made.parent()).try_for_each(sync)
+}
+
+/// Makes the entries of a folder durable.
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
 }
 
 fn initialise(database: &Database) -> Result<(), redb::Error> {

@@ -89,7 +89,7 @@ impl Machine {
             let when = if self.random.below(2) == 0 { self.moment(OPENING) } else { When::Never };
             let disk = Disk::new(file, self.image.clone(), when);
             let group_limit = [1, 5, BATCH][self.random.below(3)];
-            match Embedded::open(folder.path(), Options { cache_bytes: 1 << 20, group_limit }) {
+            match Embedded::open(folder.path(), Options { cache_bytes: 1 << 20, group_limit, create: true }) {
                 Ok(store) => {
                     let groups = 1 + BATCH / group_limit;
                     disk.fail_at(self.moment((groups * WRITING.0, groups * WRITING.1)));
