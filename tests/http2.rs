@@ -1,5 +1,6 @@
 //! Callers that do not behave: the server bounds what they can take and stays there for the others.
 
+mod idle;
 pub mod place;
 mod protocol;
 pub mod raw;

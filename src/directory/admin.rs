@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::runs::Run;
 use super::{
     Call, Change, Consistency, Directory, Error, Identity, Invalid, Mutation, Policies, PolicyUpdate, Record, Report,
     StoredRules, Tenant, TenantRecord, read::parse, renormalize,
@@ -98,6 +99,7 @@ impl Directory {
         dry_run: bool,
     ) -> Result<Renormalization, Error> {
         self.check_move(dry_run).await?;
+        let run = self.renormalizations.begin(&tenant)?;
         let policies = self.policies(&tenant).await?;
         let after = Some(token).filter(|token| !token.is_empty()).map(|token| token.parse().map_err(|_| token_fault()));
         let directory = self.clone();
@@ -110,6 +112,7 @@ impl Directory {
             dry_run,
             made,
             progress: Progress::default(),
+            _run: run,
         })
     }
 
@@ -135,6 +138,7 @@ pub struct Renormalization {
     /// The keys that identities would get, and who they are of: in a dry run nobody has them yet.
     made: HashMap<IdentityKey, LocalityId>,
     progress: Progress,
+    _run: Run,
 }
 
 /// How far a [`Renormalization`] is.

@@ -112,6 +112,9 @@ pub enum Error {
     /// The time in which a merge can be undone is over.
     #[error("the time in which this merge could be undone is over")]
     UndoExpired,
+    /// The tenant's identities are being renormalised by another call.
+    #[error("another Renormalize of this tenant is under way: wait for its end, or end that call")]
+    RenormalizeRunning,
     /// There is no such tenant, and calls do not make one.
     #[error("there is no such tenant")]
     TenantNotFound,

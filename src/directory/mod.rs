@@ -21,6 +21,7 @@ mod purge;
 mod read;
 mod record;
 mod renormalize;
+mod runs;
 mod settle;
 mod size;
 mod store;
@@ -70,6 +71,7 @@ pub use write::{Call, DISPLACED, RawIdentity};
 use crate::identifier::Rules;
 use crate::locality::Generator;
 use clock::ClockLog;
+use runs::Runs;
 use tenants::Tenants;
 
 /// How much a caller may ask for at once, and how much a user may have.
@@ -107,13 +109,24 @@ pub struct Directory {
     rules: Rules,
     clock: Clock,
     clock_log: ClockLog,
+    renormalizations: Runs,
 }
 
 impl Directory {
     /// A directory over `store` that gives new users ids from `ids`.
     pub fn new(store: Arc<dyn Store>, ids: Generator, limits: Limits) -> Self {
         let (tenants, clock, clock_log) = (Tenants::default(), Clock::default(), ClockLog::default());
-        Self { store, ids, limits, tenants, closed: false, rules: Rules::PRESENT, clock, clock_log }
+        Self {
+            store,
+            ids,
+            limits,
+            tenants,
+            closed: false,
+            rules: Rules::PRESENT,
+            clock,
+            clock_log,
+            renormalizations: Runs::default(),
+        }
     }
 
     /// The same directory, with tenants that only admins make.

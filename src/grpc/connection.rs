@@ -60,7 +60,8 @@ pub async fn serve(
             tracing::info!("a connection is closed: its client does not take its answers");
             return false;
         }
-        () = sleep(options.connection_age) => {
+        () = told(&mut draining) => {}
+        () = ended(&account, options) => {
             calls.connection.as_mut().graceful_shutdown();
             tokio::select! {
                 _ = &mut calls => return false,
@@ -68,13 +69,20 @@ pub async fn serve(
                 () = told(&mut draining) => {}
             }
         }
-        () = told(&mut draining) => {}
     }
     calls.connection.as_mut().graceful_shutdown();
     tokio::select! {
         _ = &mut calls => false,
         () = account.idle() => false,
         () = sleep(options.drain) => account.has_calls(),
+    }
+}
+
+/// Waits until the connection is too old, or had no calls for too long.
+async fn ended(account: &Account, options: Options) {
+    tokio::select! {
+        () = sleep(options.connection_age) => {}
+        () = account.unused(options.connection_idle) => {}
     }
 }
 

@@ -80,7 +80,8 @@ impl Guard {
         let Some(stream) = OpenStream::new(account) else {
             return Outgoing::call(protocol::too_many_streams().into_http(), Charge::call(account));
         };
-        let answer = async { Ok(self.router.call(target, request.map(Received::Open)).await) };
+        let answer =
+            async { Ok(self.router.call(target, request.map(|body| Received::open(body, self.timeout))).await) };
         Outgoing::stream(self.bounded(target, timeout, answer).await, stream)
     }
 

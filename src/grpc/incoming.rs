@@ -4,11 +4,13 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request};
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
+use tokio::time::{Instant, Sleep, sleep};
 use tonic::Status;
 
 use super::ledger::Charge;
@@ -22,7 +24,32 @@ pub enum Received {
     /// All of it.
     Whole(Bytes),
     /// As it comes.
-    Open(Incoming),
+    Open(Questions),
+}
+
+/// The messages of a stream, which ends where the next one does not come in time.
+pub struct Questions {
+    body: Incoming,
+    patience: Duration,
+    idle: Pin<Box<Sleep>>,
+}
+
+impl Received {
+    /// The body of a stream, as it comes, while each message comes within `patience`.
+    pub fn open(body: Incoming, patience: Duration) -> Self {
+        Self::Open(Questions { body, patience, idle: Box::pin(sleep(patience)) })
+    }
+}
+
+impl Questions {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if polled.is_ready() {
+            self.idle.as_mut().reset(Instant::now() + self.patience);
+            return polled;
+        }
+        self.idle.as_mut().poll(cx).map(|()| None)
+    }
 }
 
 impl Body for Received {
@@ -33,14 +60,14 @@ impl Body for Received {
         match &mut *self {
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Self::Open(body) => Pin::new(body).poll_frame(cx),
+            Self::Open(questions) => questions.poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_empty(),
-            Self::Open(body) => body.is_end_stream(),
+            Self::Open(questions) => questions.body.is_end_stream(),
         }
     }
 }

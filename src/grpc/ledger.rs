@@ -2,7 +2,7 @@
 //! Nothing waits here and nothing locks. What is over a bound is refused, and the connection finds out by asking.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::sleep;
@@ -13,15 +13,20 @@ const SHARE: usize = 256 << 10;
 const MOST: usize = 64 << 20;
 /// Bytes beyond their shares that all connections together may have held.
 const TOTAL: isize = 512 << 20;
-/// Streams that stay open, as those do that watch health, on one connection.
+/// Streams that stay open, as those do that watch health, on one connection and on all.
 const STREAMS: usize = 8;
+const ALL_STREAMS: usize = 1_024;
 /// How long a connection must be without calls to be idle, in steps of `STEP`: what was answered last is on its way then.
 const QUIET: u32 = 10;
 const STEP: Duration = Duration::from_millis(50);
 
-/// The bytes beyond their shares that all connections have held.
+/// What all connections have under way.
 #[derive(Default)]
-pub struct Total(AtomicIsize);
+pub struct Total {
+    /// The bytes beyond their shares that they have held.
+    bytes: AtomicIsize,
+    streams: AtomicUsize,
+}
 
 /// What one connection has under way.
 pub struct Account {
@@ -31,12 +36,14 @@ pub struct Account {
     calls: [AtomicUsize; 2],
     era: AtomicUsize,
     streams: AtomicUsize,
+    /// Whether a call or a stream began since this was last looked at.
+    used: AtomicBool,
 }
 
 impl Account {
     pub fn new(total: Arc<Total>) -> Self {
-        let (bytes, calls, era, streams) = Default::default();
-        Self { total, bytes, calls, era, streams }
+        let (bytes, calls, era, streams, used) = Default::default();
+        Self { total, bytes, calls, era, streams, used }
     }
 
     /// Whether calls are under way; streams that stay open are none.
@@ -50,6 +57,18 @@ impl Account {
         while quiet < QUIET {
             sleep(STEP).await;
             quiet = if self.has_calls() { 0 } else { quiet + 1 };
+        }
+    }
+
+    /// Returns once nothing was under way for `least`, though not before twice that time.
+    pub async fn unused(&self, least: Duration) {
+        loop {
+            self.used.store(false, Ordering::Relaxed);
+            sleep(least).await;
+            let is_open = self.has_calls() || self.streams.load(Ordering::Relaxed) > 0;
+            if !is_open && !self.used.load(Ordering::Relaxed) {
+                return;
+            }
         }
     }
 
@@ -68,7 +87,7 @@ impl Account {
     fn hold(&self, bytes: usize) -> bool {
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let more = surplus(before + bytes) - surplus(before);
-        let total = if more > 0 { self.total.0.fetch_add(more, Ordering::Relaxed) + more } else { 0 };
+        let total = if more > 0 { self.total.bytes.fetch_add(more, Ordering::Relaxed) + more } else { 0 };
         let fits = before + bytes <= MOST && total <= TOTAL;
         if !fits {
             self.release(bytes);
@@ -80,7 +99,7 @@ impl Account {
         let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         let less = surplus(before) - surplus(before - bytes);
         if less > 0 {
-            self.total.0.fetch_sub(less, Ordering::Relaxed);
+            self.total.bytes.fetch_sub(less, Ordering::Relaxed);
         }
     }
 }
@@ -102,6 +121,7 @@ impl Charge {
     pub fn call(account: &Arc<Account>) -> Self {
         let era = account.era.load(Ordering::Relaxed) % 2;
         account.calls[era].fetch_add(1, Ordering::Relaxed);
+        account.used.store(true, Ordering::Relaxed);
         Self { account: account.clone(), bytes: 0, era: Some(era) }
     }
 
@@ -144,18 +164,27 @@ impl OpenStream {
     /// One more stream, if there may be one.
     pub fn new(account: &Arc<Account>) -> Option<Self> {
         let stream = Self(account.clone());
-        (account.streams.fetch_add(1, Ordering::Relaxed) < STREAMS).then_some(stream)
+        account.used.store(true, Ordering::Relaxed);
+        let own = account.streams.fetch_add(1, Ordering::Relaxed);
+        let all = account.total.streams.fetch_add(1, Ordering::Relaxed);
+        (own < STREAMS && all < ALL_STREAMS).then_some(stream)
     }
 
     /// A message on the stream, which is no call of its own.
     pub fn message(&self) -> Charge {
         Charge { account: self.0.clone(), bytes: 0, era: None }
     }
+
+    /// The time until the client takes more of the stream, which counts like a call: it must not last.
+    pub fn pause(&self) -> Charge {
+        Charge::call(&self.0)
+    }
 }
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
         self.0.streams.fetch_sub(1, Ordering::Relaxed);
+        self.0.total.streams.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -178,7 +207,7 @@ mod tests {
         charges[0].release(MOST / 16);
         assert!(charges[16].replace(MOST / 16));
         charges.clear();
-        assert_eq!((account.bytes.load(Ordering::Relaxed), total.0.load(Ordering::Relaxed)), (0, 0));
+        assert_eq!((account.bytes.load(Ordering::Relaxed), total.bytes.load(Ordering::Relaxed)), (0, 0));
         assert!(!account.has_calls());
     }
 
@@ -202,6 +231,36 @@ mod tests {
         assert!(OpenStream::new(&account).is_none());
         open.pop();
         assert!(OpenStream::new(&account).is_some());
+    }
+
+    #[test]
+    fn all_connections_together_have_a_bound_of_streams() {
+        let total = Arc::new(Total::default());
+        let accounts: Vec<_> = (0..ALL_STREAMS).map(|_| account(&total)).collect();
+        let mut open: Vec<_> = accounts.iter().flat_map(OpenStream::new).collect();
+        assert_eq!(open.len(), ALL_STREAMS);
+        assert!(OpenStream::new(&accounts[0]).is_none());
+        open.pop();
+        assert!(OpenStream::new(&accounts[0]).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_connection_counts_as_unused_once_nothing_was_under_way_for_a_while() {
+        let account = account(&Arc::default());
+        let limit = Duration::from_millis(200);
+        let unused = || tokio::time::timeout(3 * limit, account.unused(limit));
+        let stream = OpenStream::new(&account);
+        assert!(unused().await.is_err(), "a stream is open");
+        drop(stream);
+        let calls = async {
+            for _ in 0..40 {
+                drop(Charge::call(&account));
+                sleep(limit / 10).await;
+            }
+        };
+        let (outcome, ()) = tokio::join!(unused(), calls);
+        assert!(outcome.is_err(), "calls came again and again");
+        assert!(unused().await.is_ok());
     }
 
     #[tokio::test]

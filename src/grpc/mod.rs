@@ -41,6 +41,8 @@ pub struct Options {
     pub max_connections: usize,
     /// After this long a connection is told to finish and come again, so that callers spread over new servers.
     pub connection_age: Duration,
+    /// After this long without calls a connection is told to come again when it has some.
+    pub connection_idle: Duration,
     /// How long calls under way may take to finish once the server is asked to stop.
     pub drain: Duration,
     /// Whether the calls of one connection are spread over all threads, as is best where the store works on the caller's
@@ -55,6 +57,7 @@ impl Default for Options {
             max_calls: 1_024,
             max_connections: 10_000,
             connection_age: Duration::from_secs(60 * 60),
+            connection_idle: Duration::from_secs(5 * 60),
             drain: Duration::from_secs(10),
             spread: true,
         }

@@ -22,7 +22,8 @@ pub struct Outgoing {
 enum Payer {
     /// A call has one message, which takes the call along.
     Call(Option<Charge>),
-    Stream(OpenStream),
+    /// A stream is charged while it waits for its client to take more.
+    Stream(OpenStream, Option<Charge>),
 }
 
 impl Outgoing {
@@ -33,14 +34,20 @@ impl Outgoing {
 
     /// The answer to a call that opened a stream.
     pub fn stream(response: Response<Body>, stream: OpenStream) -> Response<Self> {
-        response.map(|body| Self { body, payer: Payer::Stream(stream) })
+        response.map(|body| {
+            let pause = Some(stream.pause());
+            Self { body, payer: Payer::Stream(stream, pause) }
+        })
     }
 
     /// The message to send; in its place the end, with a status, where the server would have to hold too much.
     fn piece(&mut self, bytes: Bytes) -> Frame<Piece> {
         let charge = match &mut self.payer {
             Payer::Call(charge) => charge.take(),
-            Payer::Stream(stream) => Some(stream.message()),
+            Payer::Stream(stream, pause) => {
+                *pause = Some(stream.pause());
+                Some(stream.message())
+            }
         };
         let mut piece = Piece { bytes, charge };
         let size = piece.bytes.len();
@@ -60,6 +67,9 @@ impl HttpBody for Outgoing {
     type Error = Status;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Piece>, Status>>> {
+        if let Payer::Stream(_, pause) = &mut self.payer {
+            *pause = None;
+        }
         let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)?) else { return Poll::Ready(None) };
         Poll::Ready(Some(Ok(match frame.into_data() {
             Ok(bytes) => self.piece(bytes),

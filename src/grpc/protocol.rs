@@ -24,7 +24,7 @@ pub fn unread() -> Status {
 
 /// The status for one more stream on a connection that has enough of them.
 pub fn too_many_streams() -> Status {
-    retry(Code::ResourceExhausted, "OVERLOADED", "too many streams are open on this connection")
+    retry(Code::ResourceExhausted, "OVERLOADED", "too many streams are open: close one, or try again later")
 }
 
 /// The status for a call whose time is over.

@@ -71,6 +71,7 @@ pub fn status(error: Error) -> Status {
         | Error::NotHeld
         | Error::TenantNotFound
         | Error::EtagMismatch
+        | Error::RenormalizeRunning
         | Error::UserDisabled
         | Error::UserNotDeleted
         | Error::LastIdentity
@@ -97,7 +98,7 @@ const fn code(error: &Error) -> Code {
         | Error::MergeConflict { .. }
         | Error::NotMerged
         | Error::UndoExpired => Code::FailedPrecondition,
-        Error::EtagMismatch => Code::Aborted,
+        Error::EtagMismatch | Error::RenormalizeRunning => Code::Aborted,
         Error::TooMany { .. } | Error::AnswerFull { .. } | Error::Overloaded => Code::ResourceExhausted,
         Error::Unavailable(_) | Error::ClockInDoubt | Error::Outdated(_) | Error::RulesChanging => Code::Unavailable,
         Error::OutcomeUnknown(_) => Code::Unknown,
@@ -127,6 +128,7 @@ pub const fn reason(error: &Error) -> &'static str {
         Error::PrimaryIdentity => "PRIMARY_IDENTITY",
         Error::MergeConflict { .. } => "MERGE_CONFLICT",
         Error::NotMerged => "NOT_MERGED",
+        Error::RenormalizeRunning => "RENORMALIZE_RUNNING",
         Error::UndoExpired => "UNDO_EXPIRED",
         Error::EtagMismatch => "ETAG_MISMATCH",
         Error::RequestIdReused => "REQUEST_ID_REUSED",

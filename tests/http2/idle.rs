@@ -1,0 +1,85 @@
+//! Connections and streams whose clients ask for nothing: none of them lasts.
+
+use polynym::proto::v1;
+use tonic::Code;
+use tonic::transport::Channel;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+
+use super::place::Place;
+use super::raw::{GOAWAY, HEADERS, Raw};
+use super::{PATIENCE, block_on, serves_others};
+use crate::calls::{Client, handle, identity};
+use crate::status::{Told, told};
+
+const PING: u8 = 6;
+const ACK: u8 = 1;
+const RENORMALIZE: &str = "/polynym.v1.AdminService/Renormalize";
+
+#[test]
+fn a_connection_that_only_answers_pings_is_let_go() {
+    let place = Place::embedded();
+    let server = place.serve(&["--connection-idle", "500ms"]);
+    let mut raw = Raw::greeted(&server);
+    let mut kinds = Vec::new();
+    while let Some(frame) = raw.next() {
+        if (frame.kind, frame.flags) == (PING, 0) {
+            raw.send(PING, ACK, 0, &frame.payload);
+        }
+        kinds.push(frame.kind);
+    }
+    assert!(kinds.contains(&GOAWAY), "{kinds:?}");
+    serves_others(&server);
+}
+
+#[test]
+fn a_stream_whose_client_asks_nothing_more_ends() {
+    let place = Place::embedded();
+    let server = place.serve(&["--call-timeout", "1s"]);
+    block_on(async {
+        let channel = Channel::from_shared(server.url.clone()).unwrap().connect().await.unwrap();
+        let message_request = Some(MessageRequest::ListServices(String::new()));
+        let question = ServerReflectionRequest { host: String::new(), message_request };
+        let (ask, questions) = tokio::sync::mpsc::channel(1);
+        ask.send(question).await.unwrap();
+        let questions = tokio_stream::wrappers::ReceiverStream::new(questions);
+        let mut answers =
+            ServerReflectionClient::new(channel).server_reflection_info(questions).await.unwrap().into_inner();
+        assert!(answers.message().await.unwrap().is_some());
+        let end = tokio::time::timeout(PATIENCE, answers.message()).await;
+        assert!(matches!(end, Ok(Ok(None))), "{end:?}");
+        drop(ask);
+    });
+}
+
+#[test]
+fn a_tenant_is_renormalised_by_one_call_and_not_held_by_one_that_is_not_read() {
+    let place = Place::embedded();
+    let server = place.serve(&["--call-timeout", "2s"]);
+    // More than one answer tells of.
+    block_on(async {
+        let mut client = Client::connect(&server.url).await;
+        for n in 0..150 {
+            let identities = vec![identity(handle(&format!("user{n}")))];
+            client.create(v1::User { identities, ..Default::default() }).await.unwrap();
+        }
+    });
+    let mut unread = Raw::with_window(&server, 0);
+    unread.ask(1, RENORMALIZE, &v1::RenormalizeRequest::default());
+    unread.until(HEADERS).expect("the stream begins");
+
+    let running = Told { retry: false, ..Told::new(Code::Aborted, "RENORMALIZE_RUNNING") };
+    let mut refused = 0;
+    block_on(async {
+        let mut client = Client::connect(&server.url).await;
+        let start = std::time::Instant::now();
+        while let Err(status) = client.admin.renormalize(v1::RenormalizeRequest::default()).await {
+            assert_eq!(told(status), running);
+            refused += 1;
+            assert!(start.elapsed() < PATIENCE, "the stream stays");
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    });
+    assert!(refused > 0);
+}
