@@ -3,7 +3,9 @@
 
 mod people;
 
-use crate::directory::{Change, Draft, DraftIdentity, Error, Mutation, Store, Tenant, Timestamp, Value, Verification};
+use crate::directory::{
+    Change, Draft, DraftIdentity, Error, Mutation, PolicyUpdate, Store, Tenant, Timestamp, Value, Verification,
+};
 use crate::identifier::{Identifier, Kind, RawIdentifier};
 use crate::locality::{Generator, LocalityId, Mode};
 use people::{PEOPLE, Person};
@@ -12,7 +14,7 @@ use people::{PEOPLE, Person};
 const START: i64 = 1_767_603_600_000;
 const HOUR: i64 = 3_600_000;
 
-/// Loads those of the made-up users that are not in `store`; tells how many were loaded, and how many could not be
+/// Makes the default tenant where it is not there, and loads those of the made-up users that are not in `store`; tells how many were loaded, and how many could not be
 /// because somebody else has one of their identifiers.
 ///
 /// # Errors
@@ -22,6 +24,10 @@ pub async fn load(store: &dyn Store) -> Result<(usize, usize), Error> {
     let ids: Vec<_> = mutations.iter().map(|mutation| mutation.user_id).collect();
     let present = store.get(&Tenant::DEFAULT, &ids).await?;
     let missing = mutations.into_iter().zip(present).filter(|(_, user)| !matches!(user, Ok(Some(_))));
+    if store.tenant(&Tenant::DEFAULT).await?.is_none() {
+        let (change, time) = (Change::SetTenant(PolicyUpdate::default()), Timestamp::from_millis(START));
+        store.mutate(Mutation::new(Tenant::DEFAULT, LocalityId::from([0; 16]), time, change)).await?;
+    }
     let (mut loaded, mut refused) = (0, 0);
     for (mutation, _) in missing {
         match store.mutate(mutation).await {

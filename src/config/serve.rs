@@ -36,7 +36,7 @@ pub struct Serve {
     pub max_holds: usize,
     /// Users that were merged into one.
     pub max_merged: usize,
-    /// Whether only admins make tenants.
+    /// Whether only admins make tenants other than the default one.
     pub closed_tenants: bool,
     /// Bytes of one user, all in all.
     pub max_user_bytes: usize,
@@ -97,7 +97,7 @@ const MAX_ATTRIBUTES: Setting = setting("max-attributes", "N", "200", "Attribute
 const MAX_HOLDS: Setting = setting("max-holds", "N", "100", "Identifiers that are held for one user");
 const MAX_MERGED: Setting = setting("max-merged", "N", "100", "Users that were merged into one");
 const TENANTS: Setting =
-    setting("tenants", "open|closed", "open", "Whether the first change in a tenant makes it, or only admins do");
+    setting("tenants", "closed|open", "closed", "Whether only admins make tenants, or the first change in one, too");
 const MAX_USER_SIZE: Setting =
     setting("max-user-size", "SIZE", "512KiB", "Bytes of one user, all in all; at most 2MiB");
 const CALL_TIMEOUT: Setting = setting("call-timeout", "TIME", "10s", "The longest that a call may take");

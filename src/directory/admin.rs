@@ -71,7 +71,7 @@ impl Directory {
     pub(super) async fn policies_to_change(&self, name: &Tenant, dry_run: bool) -> Result<Arc<Policies>, Error> {
         match self.tenants.policies(&*self.store, name).await? {
             Some(policies) => Ok(policies),
-            None if self.closed => Err(Error::TenantNotFound),
+            None if !self.makes(name) => Err(Error::TenantNotFound),
             None if dry_run => Ok(Arc::default()),
             None => {
                 let change = Change::SetTenant(PolicyUpdate::default());

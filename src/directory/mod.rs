@@ -103,7 +103,7 @@ pub struct Directory {
     ids: Generator,
     limits: Limits,
     tenants: Tenants,
-    /// Whether only admins make tenants.
+    /// Whether only admins make tenants other than the default one.
     closed: bool,
     /// The latest rules of normalisation. It knows those of this build, too.
     rules: Rules,
@@ -129,7 +129,7 @@ impl Directory {
         }
     }
 
-    /// The same directory, with tenants that only admins make.
+    /// The same directory, in which only admins make tenants other than the default one.
     #[must_use]
     pub fn closed(self) -> Self {
         Self { closed: true, ..self }
@@ -145,6 +145,11 @@ impl Directory {
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
+    }
+
+    /// Whether the first change in this tenant makes it.
+    fn makes(&self, tenant: &Tenant) -> bool {
+        !self.closed || *tenant == Tenant::DEFAULT
     }
 
     /// The rules by which the store's identifiers are normalised, and those to which it is moved

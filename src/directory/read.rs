@@ -195,7 +195,7 @@ impl Directory {
     pub(super) async fn policies(&self, tenant: &Tenant) -> Result<Arc<Policies>, Error> {
         match self.tenants.policies(&*self.store, tenant).await? {
             Some(policies) => Ok(policies),
-            None if self.closed => Err(Error::TenantNotFound),
+            None if !self.makes(tenant) => Err(Error::TenantNotFound),
             None => Ok(Arc::default()),
         }
     }

@@ -139,8 +139,9 @@ fn an_error_names_reason_and_field_and_what_to_do() {
     assert_fails(&output, 1, &parts);
     let output = server.run(&["identity", "check", "email:a@b@c"]);
     assert_fails(&output, 1, &["IDENTIFIER_INVALID (INVALID_ARGUMENT)", "field: identifier"]);
-    let output = server.run(&["user", "get", "--tenant", "elsewhere", "20be0ffc-314a-bd53-7a50-013a65ca76d2"]);
-    assert_fails(&output, 1, &["USER_NOT_FOUND"]);
+    let nobody = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
+    assert_fails(&server.run(&["user", "get", nobody]), 1, &["USER_NOT_FOUND"]);
+    assert_fails(&server.run(&["user", "get", "--tenant", "elsewhere", nobody]), 1, &["TENANT_NOT_FOUND"]);
 }
 
 #[test]

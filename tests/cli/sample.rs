@@ -20,6 +20,7 @@ async fn only_what_is_missing_is_loaded() {
     let (loaded, refused) = sample::load(&store).await.unwrap();
     assert!(loaded >= 24 && refused == 0, "{loaded} {refused}");
     assert_eq!(sample::load(&store).await.unwrap(), (0, 0));
+    assert!(store.tenant(&Tenant::DEFAULT).await.unwrap().is_some());
 }
 
 #[tokio::test]

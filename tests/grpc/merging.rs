@@ -60,8 +60,8 @@ async fn bad_merges_are_refused_and_change_nothing() {
     let request = v1::MergeUsersRequest { conflict_policy: 9, ..merging(&joe.user_id, &joseph.user_id) };
     assert_eq!(refused(client.registry.merge_users(request).await).fields, ["conflict_policy"]);
     let request = v1::MergeUsersRequest { tenant: "other".to_owned(), ..merging(&joe.user_id, &joseph.user_id) };
-    let nobody = Told::new(Code::NotFound, "USER_NOT_FOUND");
-    assert_eq!(refused(client.registry.merge_users(request).await), nobody);
+    let missing = Told::new(Code::NotFound, "TENANT_NOT_FOUND");
+    assert_eq!(refused(client.registry.merge_users(request).await), missing);
     let request = v1::MergeUsersRequest { etag: joseph.etag.clone(), ..merging(&joe.user_id, &joseph.user_id) };
     assert_eq!(refused(client.registry.merge_users(request).await), Told::new(Code::Aborted, "ETAG_MISMATCH"));
     let not_merged = Told::new(Code::FailedPrecondition, "NOT_MERGED");

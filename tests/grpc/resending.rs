@@ -5,7 +5,7 @@ use polynym::proto::v1;
 use prost_types::FieldMask;
 use tonic::{Code, Status};
 
-use super::{fresh, user};
+use super::{fresh_with, user};
 use crate::support::calls::{Client, handle};
 use crate::support::status::{Told, told};
 
@@ -209,7 +209,7 @@ fn reason<T: std::fmt::Debug>(outcome: Result<T, Status>) -> String {
 
 #[tokio::test]
 async fn every_mutation_that_is_sent_again_happens_once() {
-    let (_server, client) = fresh().await;
+    let (_server, client) = fresh_with(&["--tenants", "open"]).await;
     for (n, (name, has_dry_run, when_purged)) in CALLS.into_iter().enumerate() {
         for with_etag in [true, false] {
             let mut scene = Scene::new(&client, name, with_etag).await;

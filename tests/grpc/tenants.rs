@@ -4,7 +4,7 @@ use polynym::proto::v1;
 use prost_types::{Duration, FieldMask};
 use tonic::{Code, Status};
 
-use super::{fresh, fresh_with, user};
+use super::{fresh, user};
 use crate::support::calls::{Client, email, handle, identity};
 use crate::support::status::{Told, told};
 
@@ -45,13 +45,20 @@ async fn the_first_change_makes_a_tenant() {
 
 #[tokio::test]
 async fn where_only_admins_make_tenants_calls_in_others_fail() {
-    let (_server, mut client) = fresh_with(&["--tenants", "closed"]).await;
+    let (_server, mut client) = fresh().await;
     let missing = Told::new(Code::NotFound, "TENANT_NOT_FOUND");
-    assert_eq!(refused(client.create(user("Joe", vec![handle("joe")])).await), missing);
-    assert_eq!(refused(client.resolve(handle("joe")).await), missing);
-    assert_eq!(refused(client.get("20be0ffc-314a-bd53-7a50-013a65ca76d2").await), missing);
-    assert_eq!(make(&mut client, "").await.tenant, "default");
-    client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    let tenant = || "acme".to_owned();
+    let create =
+        v1::CreateUserRequest { tenant: tenant(), user: Some(user("Joe", vec![handle("joe")])), ..Default::default() };
+    let user_id = "20be0ffc-314a-bd53-7a50-013a65ca76d2".to_owned();
+    let resolve =
+        v1::ResolveIdentityRequest { tenant: tenant(), identifier: Some(handle("joe")), ..Default::default() };
+    assert_eq!(refused(client.registry.create_user(create.clone()).await), missing);
+    assert_eq!(refused(client.directory.resolve_identity(resolve.clone()).await), missing);
+    assert_eq!(refused(client.directory.get_user(v1::GetUserRequest { tenant: tenant(), user_id }).await), missing);
+    assert_eq!(make(&mut client, "acme").await.tenant, "acme");
+    client.registry.create_user(create).await.unwrap();
+    client.directory.resolve_identity(resolve).await.unwrap();
 }
 
 #[tokio::test]

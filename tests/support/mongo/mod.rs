@@ -6,6 +6,7 @@
 mod binary;
 mod front;
 mod hashed;
+pub mod packages;
 mod place;
 mod process;
 mod proxy;
