@@ -24,7 +24,7 @@ use polynym::store::conformance::{Failure, Place};
 use polynym::store::embedded::{Embedded, Options};
 use tempfile::TempDir;
 
-use crate::support;
+use crate::support::{self, database};
 
 /// The name of a store's file in its folder.
 const FILE: &str = "directory.redb";
@@ -48,18 +48,6 @@ impl Place for Folder {
         let store = tokio::task::spawn_blocking(move || Embedded::open(&path, options)).await??;
         Ok(Arc::new(store))
     }
-}
-
-/// The database of a store that is not open. A process that starts another shares its files with it
-/// until that begins: the file may stay locked for that moment.
-fn database(folder: &Path) -> redb::Database {
-    for _ in 0..100 {
-        match redb::Database::open(folder.join(FILE)) {
-            Err(redb::DatabaseError::DatabaseAlreadyOpen) => std::thread::sleep(std::time::Duration::from_millis(20)),
-            database => return database.unwrap(),
-        }
-    }
-    panic!("the store is open");
 }
 
 /// Opens a store with a small cache, so that reads go to the file.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use polynym::directory::{Store, Timestamp};
 use polynym::store::conformance::Place;
 use polynym::store::embedded::Options;
-use redb::{Database, ReadableDatabase, TableDefinition};
+use redb::{ReadableDatabase, TableDefinition};
 
-use super::{FILE, Folder, open};
+use super::{Folder, database, open};
 use crate::support::clocks;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -34,7 +34,7 @@ fn the_time_at_which_a_store_is_closed_is_kept() {
     std::thread::sleep(Duration::from_millis(20));
     drop(store);
     let meta = TableDefinition::<&str, u64>::new("meta");
-    let database = Database::open(folder.path().join(FILE)).unwrap();
+    let database = database(folder.path());
     let kept = database.begin_read().unwrap().open_table(meta).unwrap().get("last_seen").unwrap().unwrap().value();
     assert!(kept >= seen.as_millis() as u64 + 20, "{kept}");
     assert!(kept <= Timestamp::now().as_millis() as u64 + 1_000, "{kept}");

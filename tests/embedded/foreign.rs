@@ -8,7 +8,7 @@ use polynym::store::embedded::OpenError;
 use redb::{Database, TableDefinition};
 
 use super::support::users;
-use super::{FILE, open};
+use super::{FILE, database, open};
 
 /// Opens a folder that must be refused, with its file left as it was.
 fn refused(folder: &Path) -> OpenError {
@@ -91,7 +91,7 @@ fn another_version_is_named() {
 fn later_rules_are_named() {
     let folder = tempfile::tempdir().unwrap();
     drop(open(folder.path()).unwrap());
-    set_schema(&Database::open(folder.path().join(FILE)).unwrap(), "rules", 7).unwrap();
+    set_schema(&database(folder.path()), "rules", 7).unwrap();
     let error = refused(folder.path());
     assert!(error.to_string().contains("rules version 7"), "{error}");
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use polynym::directory::Store;
-use redb::{Database, TableDefinition};
+use redb::TableDefinition;
 
-use super::{FILE, open};
+use super::{database, open};
 use crate::support::damaged::{CLAIM, TORN, USER, USERS, fails_alone};
 use crate::users;
 
@@ -20,7 +20,7 @@ async fn damage_of_one_record_concerns_no_other() {
         store.mutate(users::creation(n)).await.unwrap();
     }
     drop(store);
-    let transaction = Database::open(folder.path().join(FILE)).unwrap().begin_write().unwrap();
+    let transaction = database(folder.path()).begin_write().unwrap();
     {
         let mut claims = transaction.open_table(CLAIMS).unwrap();
         let ([email, _], [_, handle]) = (users::keys(CLAIM), users::keys(TORN));

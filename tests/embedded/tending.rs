@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use redb::{Database, TableDefinition};
+use redb::TableDefinition;
 
-use super::{FILE, open};
+use super::{database, open};
 use crate::support::tending::{FAILING, LONG_AGO, failing, prepare, user_1_is_purged};
 
 const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
@@ -16,7 +16,7 @@ async fn users_that_fail_stop_no_other() {
     let store = open(folder.path()).unwrap();
     prepare(&store).await;
     drop(store);
-    let transaction = Database::open(folder.path().join(FILE)).unwrap().begin_write().unwrap();
+    let transaction = database(folder.path()).begin_write().unwrap();
     for n in 0..FAILING {
         let id = failing(n);
         transaction.open_table(DUE).unwrap().insert((LONG_AGO, id.as_bytes()), ()).unwrap();

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use polynym::directory::{Timestamp, User, WireUser};
 use polynym::locality::LocalityId;
 use polynym::store::embedded::{Embedded, Options};
-use redb::{Database, TableDefinition, WriteTransaction};
+use redb::{TableDefinition, WriteTransaction};
 use tempfile::TempDir;
 
 use super::damage::{self, Breakable};
 use super::{err, json, out, store};
 use crate::server::Server;
+use crate::support::database;
 
 const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
 const IDENTITIES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("identities");
@@ -31,7 +32,7 @@ impl Folder {
     }
 
     fn write(&self, write: impl FnOnce(&WriteTransaction)) {
-        let transaction = Database::open(self.file()).unwrap().begin_write().unwrap();
+        let transaction = database(self.0.path()).begin_write().unwrap();
         write(&transaction);
         transaction.commit().unwrap();
     }

@@ -15,11 +15,14 @@ pub mod steps;
 pub mod tending;
 pub mod users;
 
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt};
 use polynym::store::conformance::{Place, cases};
+use redb::{Database, DatabaseError};
 
 /// How many cases run at once: most of their time goes into waiting for a sync.
 const AT_ONCE: usize = 4;
@@ -47,4 +50,16 @@ pub async fn conformance(place: impl Fn() -> Arc<dyn Place>) {
     assert!(!outcomes.is_empty(), "no case has {only} in its name");
     let failed: Vec<_> = outcomes.into_iter().filter(|(_, failed)| *failed).map(|(name, _)| name).collect();
     assert!(failed.is_empty(), "{} cases failed: {failed:#?}", failed.len());
+}
+
+/// The database of an embedded store that is not open. A process that starts another shares its files with it until that
+/// begins: the file may stay locked for that moment.
+pub fn database(folder: &Path) -> Database {
+    for _ in 0..100 {
+        match Database::open(folder.join("directory.redb")) {
+            Err(DatabaseError::DatabaseAlreadyOpen) => sleep(Duration::from_millis(20)),
+            database => return database.unwrap(),
+        }
+    }
+    panic!("the store is open");
 }

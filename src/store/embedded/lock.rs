@@ -66,7 +66,7 @@ impl Locker {
     pub fn locks(&mut self, id: FileId, file: &File) -> Result<Locks, DatabaseError> {
         let backend = match &self.file {
             Some((held, backend)) if *held == id => backend.clone(),
-            _ => Arc::new(FileBackend::new(file.try_clone()?)?),
+            _ => Arc::new(lock_file(file)?),
         };
         self.file = Some((id, backend.clone()));
         Ok(Locks { file: backend, _folder: self.folder.as_ref().map(|(_, folder)| folder.clone()) })
@@ -83,4 +83,15 @@ fn lock(folder: &File) -> Result<(), TryLockError> {
         }
     }
     folder.try_lock()
+}
+
+/// The same for a file, whose lock the database's backend takes.
+fn lock_file(file: &File) -> Result<FileBackend, DatabaseError> {
+    for _ in 1..TRIES {
+        match FileBackend::new(file.try_clone()?) {
+            Err(DatabaseError::DatabaseAlreadyOpen) => sleep(PAUSE),
+            outcome => return outcome,
+        }
+    }
+    FileBackend::new(file.try_clone()?)
 }
