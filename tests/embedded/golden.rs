@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use polynym::store::embedded::{Audit, Embedded, Options, upgrade, upgrade_to};
-use redb::{Database, Key, ReadableDatabase, ReadableTable, TableDefinition, Value};
+use redb::{Database, Key, ReadableDatabase, ReadableTable, TableDefinition, TableError, Value};
 use tempfile::TempDir;
 
 use super::support::golden::{self, compare, fill, later_rules, moved, of_the_first_rules, records, untouched};
@@ -43,14 +43,17 @@ pub fn empty_store(version: u64) -> TempDir {
             meta.insert("schema", version).unwrap();
             meta.remove("rules").unwrap();
         }
+        transaction.delete_table(TENANT_USERS).unwrap();
         transaction.commit().unwrap();
     }
     folder
 }
 
+/// The list of each tenant's users, which the oldest store does not have.
+const TENANT_USERS: TableDefinition<'_, (&str, &[u8; 16]), ()> = TableDefinition::new("tenant_users");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
-/// All rows of a store, a line each, as they are stored.
+/// All rows of a store, a line each, as they are stored. The oldest has no list of a tenant's users.
 fn rows(folder: &Path) -> String {
     let database = database(folder);
     let mut text = String::new();
@@ -62,11 +65,16 @@ fn rows(folder: &Path) -> String {
     dump::<(i64, &str), ()>(&database, "request_times", &mut text);
     dump::<(i64, &[u8; 16]), ()>(&database, "due", &mut text);
     dump::<(i64, &[u8]), ()>(&database, "hold_times", &mut text);
+    dump::<(&str, &[u8; 16]), ()>(&database, "tenant_users", &mut text);
     text
 }
 
 fn dump<K: Key + 'static, V: Value + 'static>(database: &Database, name: &str, text: &mut String) {
-    let table = database.begin_read().unwrap().open_table(TableDefinition::<K, V>::new(name)).unwrap();
+    let table = database.begin_read().unwrap().open_table(TableDefinition::<K, V>::new(name));
+    if name == "tenant_users" && matches!(table, Err(TableError::TableDoesNotExist(_))) {
+        return;
+    }
+    let table = table.unwrap();
     for row in table.iter().unwrap() {
         let (key, value) = row.unwrap();
         let (key, value) = (key.value(), value.value());

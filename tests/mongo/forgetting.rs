@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mongodb::bson::{DateTime, doc};
-use polynym::directory::{Change, Mutation, Policies, Store, Timestamp};
+use mongodb::bson::{DateTime, Document, doc};
+use polynym::directory::{Change, Mutation, Policies, Record, Store, Tenant, Timestamp};
 use polynym::identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 use polynym::store::mongo::Mongo;
 use tokio::time::sleep;
 
-use super::servers::{self, Databases};
+use super::servers::{self, Databases, InDatabase};
 use super::support::users;
 
 const HOUR: i64 = 60 * 60 * 1_000;
@@ -60,11 +60,32 @@ async fn who_is_due_is_found_by_an_index() {
     store.mutate(users::mutation(users::id(7), Change::Delete)).await.unwrap();
     let due = store.due(Timestamp::MAX, None, 10).await.unwrap();
     assert_eq!(due.iter().map(|user| user.id).collect::<Vec<_>>(), [users::id(7)]);
-    let database = servers::one_member().await.members[0].database(place.name().await).await;
     let find = doc! { "find": "users", "filter": { "d": { "$lte": DateTime::MAX } }, "sort": { "d": 1 } };
+    assert_eq!(examined(&place, find).await, [1, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_users_of_a_tenant_are_found_by_an_index() {
+    let place = Databases::of_set(servers::one_member().await, "").place();
+    let store = place.mongo().await.unwrap();
+    let small = Tenant::parse("small").unwrap();
+    for n in 1..=50 {
+        store.mutate(users::creation(n)).await.unwrap();
+    }
+    for n in [60, 70] {
+        store.mutate(Mutation { tenant: small.clone(), ..users::creation(n) }).await.unwrap();
+    }
+    let found = store.scan(&small, None, 10).await.unwrap();
+    assert_eq!(found.iter().map(Record::id).collect::<Vec<_>>(), [users::id(60), users::id(70)]);
+    let find = doc! { "find": "users", "filter": { "t": "small" }, "sort": { "_id": 1 } };
+    assert_eq!(examined(&place, find).await, [2, 2]);
+}
+
+/// How many keys and documents MongoDB looks at for a find.
+async fn examined(place: &InDatabase, find: Document) -> [i32; 2] {
+    let database = servers::one_member().await.members[0].database(place.name().await).await;
     let command = doc! { "explain": find, "verbosity": "executionStats" };
     let explained = database.run_command(command).await.unwrap();
     let counts = explained.get_document("executionStats").unwrap();
-    let counts = ["totalKeysExamined", "totalDocsExamined"].map(|count| counts.get_i32(count).unwrap());
-    assert_eq!(counts, [1, 1], "{explained}");
+    ["totalKeysExamined", "totalDocsExamined"].map(|count| counts.get_i32(count).unwrap())
 }

@@ -177,7 +177,7 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
     broken.database.run_command(doc! { "dropIndexes": "requests", "index": "t_1" }).await.unwrap();
     let table = out(&store(&["status"], &uri));
     println!("{table}");
-    assert!(table.contains("the validator of users") && table.contains("the index of requests"), "{table}");
+    assert!(table.contains("the validator of users") && table.contains("an index of requests"), "{table}");
     assert!(table.contains("polynym store init"), "{table}");
 
     // Whatever type of number a person has written.

@@ -13,8 +13,8 @@ use super::file::{Gate, StoreFile};
 use super::header;
 use super::lock::{FileId, Locker};
 use super::schema::{
-    DUE, HOLD_TIMES, IDENTITIES, META, META_MOVING, META_RULES, META_SCHEMA, OLDEST, REQUEST_TIMES, REQUESTS, TENANTS,
-    USERS, VERSION,
+    DUE, HOLD_TIMES, IDENTITIES, META, META_MOVING, META_RULES, META_SCHEMA, OLDEST, REQUEST_TIMES, REQUESTS,
+    TENANT_USERS, TENANTS, USERS, VERSION,
 };
 use crate::directory::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
@@ -230,6 +230,7 @@ fn initialise(database: &Database) -> Result<(), redb::Error> {
     transaction.open_table(TENANTS)?;
     transaction.open_table(DUE)?;
     transaction.open_table(HOLD_TIMES)?;
+    transaction.open_table(TENANT_USERS)?;
     Ok(transaction.commit()?)
 }
 

@@ -3,11 +3,11 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata};
+use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata, TableError};
 
 use super::error::Fault;
 use super::hints::Hints;
-use super::schema::{DUE, IDENTITIES, TENANTS, USERS, decode_claim, decode_user, resolves_to, wire_user};
+use super::schema::{DUE, IDENTITIES, TENANT_USERS, TENANTS, USERS, decode_claim, decode_user, resolves_to, wire_user};
 use crate::directory::{Claim, DueUser, Found, ItemError, Record, Tenant, TenantRecord, Timestamp, WireUser};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -18,6 +18,8 @@ pub struct Snapshot {
     users: ReadOnlyTable<&'static [u8; 16], &'static [u8]>,
     identities: ReadOnlyTable<&'static [u8], &'static [u8]>,
     tenants: ReadOnlyTable<&'static str, &'static [u8]>,
+    /// None in a store of a schema that does not have it.
+    tenant_users: Option<ReadOnlyTable<(&'static str, &'static [u8; 16]), ()>>,
     due: ReadOnlyTable<(i64, &'static [u8; 16]), ()>,
     hints: Arc<Hints>,
 }
@@ -47,12 +49,17 @@ impl Snapshot {
         let users = transaction.open_table(USERS)?;
         let identities = transaction.open_table(IDENTITIES)?;
         let (tenants, due) = (transaction.open_table(TENANTS)?, transaction.open_table(DUE)?);
+        let tenant_users = match transaction.open_table(TENANT_USERS) {
+            Ok(listed) => Some(listed),
+            Err(TableError::TableDoesNotExist(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
         let keys = identities.len()?;
         let hints = match before.map(|snapshot| &snapshot.hints) {
             Some(hints) if !hints.is_small_for(keys) => hints.clone(),
             _ => Arc::new(Hints::new(keys, hint_bytes)),
         };
-        Ok(Self { users, identities, tenants, due, hints })
+        Ok(Self { users, identities, tenants, tenant_users, due, hints })
     }
 
     /// The user who owns `key`.
@@ -109,9 +116,26 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Looks at the next `count` users of all tenants after `after`: those of `tenant`, and the last one looked at, if
-    /// there are more.
+    /// The next `count` users of `tenant` after `after`, and the last one looked at, if there are more.
     pub fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, count: usize) -> Result<Scanned, Fault> {
+        let Some(listed) = &self.tenant_users else { return self.scan_all(tenant, after, count) };
+        let (name, last) = (tenant.as_str(), [0xff; 16]);
+        let after = after.map(|id| *id.as_bytes());
+        let start = after.as_ref().map_or(Bound::Included((name, &[0; 16])), |id| Bound::Excluded((name, id)));
+        let mut scanned = Scanned::default();
+
+        for (n, entry) in listed.range((start, Bound::Included((name, &last))))?.take(count).enumerate() {
+            let entry = entry?.0;
+            let id = entry.value().1;
+            let record = self.users.get(id)?.ok_or_else(|| Fault::damaged("a tenant's user who is not there"))?;
+            scanned.users.push(decode_user(record.value())?);
+            scanned.last = (n + 1 == count).then(|| LocalityId::from(*id));
+        }
+        Ok(scanned)
+    }
+
+    /// The same where there is no list of a tenant's users: looks at `count` users of all tenants.
+    fn scan_all(&self, tenant: &Tenant, after: Option<LocalityId>, count: usize) -> Result<Scanned, Fault> {
         let start = after.map_or(Bound::Unbounded, |id| Bound::Excluded(*id.as_bytes()));
         let range = (start.as_ref(), Bound::<&[u8; 16]>::Unbounded);
         let mut scanned = Scanned::default();

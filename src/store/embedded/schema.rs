@@ -12,8 +12,8 @@ use crate::locality::LocalityId;
 
 /// The version of what this module describes.
 pub const VERSION: u64 = 5;
-/// The oldest version that this program supports. It has no version of the rules, and no claim has
-/// fields after its own.
+/// The oldest version that this program supports. It has no version of the rules, no claim has
+/// fields after its own, and there is no [`TENANT_USERS`].
 pub const OLDEST: u64 = 4;
 
 /// The store's versions: of the schema under [`META_SCHEMA`], of the rules of normalisation under
@@ -38,6 +38,8 @@ pub const REQUESTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("req
 pub const REQUEST_TIMES: TableDefinition<'_, (i64, &str), ()> = TableDefinition::new("request_times");
 /// Name of a tenant to its [`TenantRecord`](crate::directory::TenantRecord).
 pub const TENANTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("tenants");
+/// A tenant and the id of one of its users: all users of a tenant, in the order of their ids.
+pub const TENANT_USERS: TableDefinition<'_, (&str, &[u8; 16]), ()> = TableDefinition::new("tenant_users");
 /// When something is to be done about a user, in milliseconds, and the user's id.
 pub const DUE: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinition::new("due");
 /// When a hold ends, in milliseconds, and its key: what to sweep first. There are also entries of holds that were ended

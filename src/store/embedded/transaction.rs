@@ -8,8 +8,8 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::error::Fault;
 use super::schema::{
-    DUE, HOLD_TIMES, IDENTITIES, REQUEST_TIMES, REQUESTS, RequestRecord, TENANTS, USERS, decode_claim, decode_user,
-    encode_claim, encode_user, extended_claim, extended_user,
+    DUE, HOLD_TIMES, IDENTITIES, META, META_SCHEMA, REQUEST_TIMES, REQUESTS, RequestRecord, TENANT_USERS, TENANTS,
+    USERS, VERSION, decode_claim, decode_user, encode_claim, encode_user, extended_claim, extended_user,
 };
 use crate::directory::{
     Claim, ClaimWrite, Decision, Effects, Error, Mutation, Needs, Outcome, Record, Request, TenantRecord, Timestamp,
@@ -23,6 +23,8 @@ pub struct Tables<'t> {
     requests: Table<'t, &'static str, &'static [u8]>,
     request_times: Table<'t, (i64, &'static str), ()>,
     tenants: Table<'t, &'static str, &'static [u8]>,
+    /// None in a store of a schema that does not have it.
+    tenant_users: Option<Table<'t, (&'static str, &'static [u8; 16]), ()>>,
     due: Table<'t, (i64, &'static [u8; 16]), ()>,
     hold_times: Table<'t, (i64, &'static [u8]), ()>,
 }
@@ -35,6 +37,10 @@ impl<'t> Tables<'t> {
             requests: transaction.open_table(REQUESTS)?,
             request_times: transaction.open_table(REQUEST_TIMES)?,
             tenants: transaction.open_table(TENANTS)?,
+            tenant_users: match schema(transaction)? {
+                ..VERSION => None,
+                _ => Some(transaction.open_table(TENANT_USERS)?),
+            },
             due: transaction.open_table(DUE)?,
             hold_times: transaction.open_table(HOLD_TIMES)?,
         })
@@ -95,10 +101,14 @@ impl<'t> Tables<'t> {
         }
         for record in &effects.users {
             self.write_user(record)?;
+            self.list_user(record, view)?;
             self.schedule(record.id(), view.user(record.id()).and_then(Record::due), record.due())?;
         }
         for id in &effects.removed {
             self.users.remove(id.as_bytes())?;
+            if let Some(listed) = &mut self.tenant_users {
+                listed.remove((mutation.tenant.as_str(), id.as_bytes()))?;
+            }
             self.schedule(*id, view.user(*id).and_then(Record::due), None)?;
         }
         if let Some(tenant) = &effects.tenant {
@@ -113,6 +123,17 @@ impl<'t> Tables<'t> {
         let extended = before.and_then(|before| extended_user(record, before.value()));
         if let Some(extended) = extended {
             self.users.insert(record.id().as_bytes(), extended.as_slice())?;
+        }
+        Ok(())
+    }
+
+    /// Adds a new user to those of its tenant.
+    fn list_user(&mut self, record: &Record, view: &View) -> Result<(), Fault> {
+        match &mut self.tenant_users {
+            Some(listed) if view.user(record.id()).is_none() => {
+                listed.insert((record.user.tenant.as_str(), record.id().as_bytes()), ())?;
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -215,6 +236,12 @@ impl<'t> Tables<'t> {
         }
         Ok(true)
     }
+}
+
+/// The version of the store's schema.
+pub fn schema(transaction: &WriteTransaction) -> Result<u64, Fault> {
+    let schema = transaction.open_table(META)?.get(META_SCHEMA)?.map(|schema| schema.value());
+    schema.ok_or_else(|| Fault::damaged("a store without a version"))
 }
 
 /// Applies the rules. Where they panic, nothing is written yet, and the fault is this mutation's alone.

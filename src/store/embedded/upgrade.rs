@@ -5,10 +5,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use redb::{ReadableTable, WriteTransaction};
+
 use super::audit::CACHE;
 use super::error::{Fault, OpenError};
 use super::open::{Open, Opener, Versions, versions};
-use super::schema::{META, META_MOVING, META_RULES, META_SCHEMA, VERSION};
+use super::schema::{META, META_MOVING, META_RULES, META_SCHEMA, TENANT_USERS, USERS, VERSION, wire_user};
+use super::transaction::schema;
 use super::{Embedded, Options};
 use crate::directory::{StoredRules, move_all};
 use crate::identifier::Rules;
@@ -85,8 +88,24 @@ fn written(folder: &Path, rules: Rules, change: impl Fn(Versions) -> Option<Vers
     Ok(changed)
 }
 
+/// Makes the list of each tenant's users.
+fn list_users(transaction: &WriteTransaction) -> Result<(), Fault> {
+    let mut listed = transaction.open_table(TENANT_USERS)?;
+    for entry in transaction.open_table(USERS)?.iter()? {
+        let (id, record) = entry?;
+        // A damaged record is the fault of its own user.
+        let Ok(user) = wire_user(record.value()) else { continue };
+        let tenant = std::str::from_utf8(user.tenant()).map_err(Fault::damaged)?;
+        listed.insert((tenant, id.value()), ())?;
+    }
+    Ok(())
+}
+
 fn write(open: &Open, versions: Versions) -> Result<(), Fault> {
     let transaction = open.database.begin_write()?;
+    if schema(&transaction)? < VERSION {
+        list_users(&transaction)?;
+    }
     {
         let mut meta = transaction.open_table(META)?;
         meta.insert(META_SCHEMA, versions.schema)?;

@@ -13,7 +13,7 @@ use super::cluster::{Cluster, patiently, patiently_for};
 use super::connect::{connect, disconnect};
 use super::error::{Fault, OpenError};
 use super::schema::{IDENTITIES, META, SERVERS, TENANTS};
-use super::shape::{by_order, index, level, shard_key, validator};
+use super::shape::{by_order, level, shard_key, validator};
 use super::spread::{self, Range, Step};
 use super::survey::{Found, obstacle, survey};
 use super::versions::{Supported, Versions};
@@ -132,7 +132,7 @@ async fn versions(database: &Database) -> Result<Option<Versions>, OpenError> {
     }
 }
 
-/// Makes a collection, its validator and its index.
+/// Makes a collection, its validator and its indexes.
 async fn make(
     database: &Database,
     found: &Found,
@@ -152,7 +152,16 @@ async fn make(
         (false, true) => format!("{name}: was there"),
         (false, false) => format!("{name}: was there; its validator was set"),
     });
-    let Some(index) = index(name).filter(|_| !found.is_indexed()) else { return Ok(()) };
+    for index in found.missing_indexes(epoch) {
+        make_index(database, found, index).await?;
+        progress(&format!("{name}: its index was made"));
+    }
+    Ok(())
+}
+
+/// Makes an index, or changes when it lets documents go.
+async fn make_index(database: &Database, found: &Found, index: Document) -> Result<(), DriverError> {
+    let name = found.name;
     let command = match found.index_on(&index) {
         None => doc! { "createIndexes": name, "indexes": [index] },
         Some(_) => {
@@ -160,9 +169,7 @@ async fn make(
             doc! { "collMod": name, "index": { "keyPattern": index.get("key").cloned(), "expireAfterSeconds": seconds } }
         }
     };
-    patiently(async || database.run_command(command.clone()).await).await?;
-    progress(&format!("{name}: its index was made"));
-    Ok(())
+    patiently(async || database.run_command(command.clone()).await).await.map(drop)
 }
 
 /// The options of a collection under which the server checks what is written.

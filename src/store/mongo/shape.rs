@@ -112,14 +112,18 @@ pub fn validator(collection: &str, epoch: i32) -> Document {
     doc! { "$jsonSchema": { "bsonType": "object", "required": required, "properties": properties } }
 }
 
-/// The index of a collection beside that of `_id`. Those of users and claims have an entry only for what is due or held,
-/// which costs the others nothing.
-pub fn index(collection: &str) -> Option<Document> {
+/// The indexes of a collection in this epoch, beside that of `_id`. Those on what is due or held have an entry only for
+/// that, which costs the others nothing. Stores that were made before there were epochs do not list a tenant's users.
+pub fn indexes(collection: &str, epoch: i32) -> Vec<Document> {
     let seconds = Request::LIFETIME.as_secs() as i64 + GRACE;
     match collection {
-        USERS => Some(doc! { "key": { DUE: 1 }, "name": "d_1", "sparse": true }),
-        IDENTITIES => Some(doc! { "key": { HOLD: 1 }, "name": "h_1", "sparse": true, "expireAfterSeconds": GRACE }),
-        REQUESTS => Some(doc! { "key": { TIME: 1 }, "name": "t_1", "expireAfterSeconds": seconds }),
-        _ => None,
+        USERS => {
+            let due = doc! { "key": { DUE: 1 }, "name": "d_1", "sparse": true };
+            let of_tenant = doc! { "key": { TENANT: 1, ID: 1 }, "name": "t_1__id_1" };
+            if epoch > 0 { vec![due, of_tenant] } else { vec![due] }
+        }
+        IDENTITIES => vec![doc! { "key": { HOLD: 1 }, "name": "h_1", "sparse": true, "expireAfterSeconds": GRACE }],
+        REQUESTS => vec![doc! { "key": { TIME: 1 }, "name": "t_1", "expireAfterSeconds": seconds }],
+        _ => Vec::new(),
     }
 }

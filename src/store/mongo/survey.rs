@@ -6,7 +6,7 @@ use mongodb::error::Error as DriverError;
 
 use super::cluster::Cluster;
 use super::schema::{EPOCH, ID, META, number};
-use super::shape::{COLLECTIONS, by_order, index, is_optional, is_shard_key, level, shard_key, validator};
+use super::shape::{COLLECTIONS, by_order, indexes, is_optional, is_shard_key, level, shard_key, validator};
 
 /// What there is under the name of one collection of a store.
 pub struct Found {
@@ -101,10 +101,10 @@ impl Found {
         level && own.is_some_and(|own| checks(own, &validator(self.name, epoch)))
     }
 
-    /// Whether it has the index that it needs, as it needs it.
-    pub fn is_indexed(&self) -> bool {
-        let Some(wanted) = index(self.name) else { return true };
-        self.index_on(&wanted).is_some_and(|own| seconds(own) == seconds(&wanted))
+    /// The indexes that it needs and does not have as it needs them.
+    pub fn missing_indexes(&self, epoch: i32) -> Vec<Document> {
+        let is_there = |wanted: &Document| self.index_on(wanted).is_some_and(|own| seconds(own) == seconds(wanted));
+        indexes(self.name, epoch).into_iter().filter(|wanted| !is_there(wanted)).collect()
     }
 
     /// Its own index on the same fields.
@@ -122,8 +122,8 @@ impl Found {
         if !self.is_checked(epoch) {
             missing.push(format!("the validator of {name}"));
         }
-        if !self.is_indexed() {
-            missing.push(format!("the index of {name}"));
+        if !self.missing_indexes(epoch).is_empty() {
+            missing.push(format!("an index of {name}"));
         }
         if on_cluster && self.key.is_none() {
             missing.push(format!("the sharding of {name}"));
