@@ -8,6 +8,7 @@ mod offline;
 mod sample;
 mod serving;
 mod strangers;
+mod stumbling;
 
 use std::process::Output;
 

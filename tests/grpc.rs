@@ -6,6 +6,7 @@ mod resending;
 mod tenants;
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use polynym::proto::v1;
 use tempfile::TempDir;
@@ -210,7 +211,7 @@ async fn normalize_shows_what_each_rule_did() {
 async fn check_tells_whether_an_identifier_is_free() {
     let (_server, mut client) = fresh().await;
     client.create(user("Joe", vec![handle("joe")])).await.unwrap();
-    let check = |identifier| v1::CheckIdentityRequest { tenant: String::new(), identifier: Some(identifier) };
+    let check = |identifier| v1::CheckIdentityRequest { identifier: Some(identifier), ..Default::default() };
     let taken = client.directory.check_identity(check(handle("JOE"))).await.unwrap().into_inner();
     assert_eq!(
         (taken.available, taken.reason.as_str(), taken.identifier),
@@ -410,4 +411,31 @@ async fn tenants_do_not_see_each_other() {
     let get = v1::GetUserRequest { tenant: "acme".into(), user_id: joe.user_id };
     assert_eq!(told(client.directory.get_user(get).await.unwrap_err()), Told::new(Code::NotFound, "USER_NOT_FOUND"));
     assert_eq!(client.resolve(handle("joe")).await.unwrap().user.unwrap().display_name, "Joe");
+}
+
+/// The costliest handles that are looked at character by character.
+#[tokio::test(flavor = "multi_thread")]
+async fn health_is_told_beside_batches_that_cost_most() {
+    let (server, client) = fresh().await;
+    let costly = "・".repeat(64) + "ア";
+    let identifiers = vec![handle(&costly); 1_000];
+    let batches: Vec<_> = (0..4)
+        .map(|_| {
+            let mut client = client.clone();
+            let request = v1::BatchResolveIdentitiesRequest { identifiers: identifiers.clone(), ..Default::default() };
+            tokio::spawn(async move { client.directory.batch_resolve_identities(request).await.unwrap() })
+        })
+        .collect();
+    let channel = tonic::transport::Channel::from_shared(server.server.url.clone()).unwrap().connect().await.unwrap();
+    let mut health = tonic_health::pb::health_client::HealthClient::new(channel);
+    let mut waited = Vec::new();
+    while batches.iter().any(|batch| !batch.is_finished()) {
+        let start = Instant::now();
+        health.check(tonic_health::pb::HealthCheckRequest::default()).await.unwrap();
+        waited.push(start.elapsed());
+    }
+    waited.sort();
+    // Each batch takes a second and more in a build without optimisation.
+    assert!(waited.len() > 10, "{waited:?}");
+    assert!(waited[waited.len() / 2] < Duration::from_millis(100), "{waited:?}");
 }

@@ -91,7 +91,8 @@ impl Session {
         outcome.map(Response::into_inner).map_err(|status| self.failed(status, None))
     }
 
-    fn failed(&self, status: Status, request_id: Option<&str>) -> Failure {
+    /// A call that failed, of which the request's id is told where sending it again is safe.
+    pub fn failed(&self, status: Status, request_id: Option<&str>) -> Failure {
         let status = match status.code() {
             Code::Cancelled if was_hung_up(&status) => {
                 Status::unknown("the connection was closed before the call was sent")

@@ -15,6 +15,8 @@ use crate::config::Faults;
 pub enum Failure {
     /// The configuration is wrong.
     Config(Faults),
+    /// What was asked for contradicts itself, in a sentence.
+    Usage(String),
     /// A call failed.
     Call(Box<FailedCall>),
     /// Something else, in a sentence.
@@ -45,6 +47,10 @@ impl Failure {
         match self {
             Failure::Config(faults) => {
                 eprintln!("error: {faults}");
+                return ExitCode::from(2);
+            }
+            Failure::Usage(message) => {
+                eprintln!("error: {}", printable(message));
                 return ExitCode::from(2);
             }
             Failure::Call(call) => {

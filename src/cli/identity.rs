@@ -5,8 +5,9 @@ use clap::{Args, Subcommand};
 use super::Failure;
 use super::client::{Session, request_id};
 use super::identifier::{self, Typed};
-use super::output::{self, printable};
+use super::output::{self, Table, printable};
 use super::user::{self, Change};
+use super::who::{self, Who};
 use crate::config::{Client, Flags};
 use crate::proto::v1::{
     CheckIdentityRequest, CheckIdentityResponse, LinkIdentityRequest, NormalizeIdentityRequest,
@@ -16,16 +17,19 @@ use crate::proto::v1::{
 
 pub const EXAMPLES: &str = "\
 Examples:
-  polynym identity link 20be0ffc-314a-bd53-7a50-013a65ca76d2 phone:+14155552671
+  polynym identity link handle:joe phone:+14155552671
   polynym identity normalize 'phone/US:(415) 555-2671'";
 
-const LINK: &str =
-    "Example:\n  polynym identity link 20be0ffc-314a-bd53-7a50-013a65ca76d2 email:joe@example.org --verified";
-const UNLINK: &str = "Example:\n  polynym identity unlink 20be0ffc-314a-bd53-7a50-013a65ca76d2 email:joe@example.org";
-const REPLACE: &str =
-    "Example:\n  polynym identity replace 20be0ffc-314a-bd53-7a50-013a65ca76d2 handle:joe handle:joseph";
-const VERIFY: &str = "Example:\n  polynym identity verify 20be0ffc-314a-bd53-7a50-013a65ca76d2 email:joe@example.org --by 'sign-up mail'";
-const CHECK: &str = "Example:\n  polynym identity check handle:joe";
+const LINK: &str = "Example:\n  polynym identity link 20be0ffc-314a-bd53-7a50-013a65ca76d2 email:joe@example.org --verified --by 'sign-up mail'";
+const UNLINK: &str = "Example:\n  polynym identity unlink handle:joe email:joe@example.org";
+const REPLACE: &str = "Example:\n  polynym identity replace email:joe@example.org handle:joe handle:joseph";
+const VERIFY: &str = "Example:\n  polynym identity verify handle:joe email:joe@example.org --by 'sign-up mail'";
+const CHECK: &str = "\
+Examples:
+  polynym identity check handle:joe
+  polynym identity check handle:joe --user email:joe@example.com
+
+Exit status: 0 it could be linked now; 1 it could not, or the call failed.";
 const RELEASE: &str = "Example:\n  polynym identity release handle:joe";
 const NORMALIZE: &str = "Example:\n  polynym identity normalize email:Joe.Smith@Exämple.COM";
 
@@ -45,7 +49,7 @@ pub enum Identity {
     Verify(Verify),
     /// Tell whether an identifier could be linked now.
     #[command(after_help = CHECK)]
-    Check(Look),
+    Check(Check),
     /// Show what an identifier becomes before it is compared, and which rules make it so.
     #[command(after_help = NORMALIZE)]
     Normalize(Look),
@@ -56,14 +60,18 @@ pub enum Identity {
 
 #[derive(Args)]
 pub struct Link {
-    /// The user's id.
-    user_id: String,
+    /// The user: an id, or an identifier that it owns.
+    #[arg(value_name = "USER", value_parser = who::parse)]
+    user: Who,
     /// The identifier.
     #[arg(value_parser = identifier::parse)]
     identifier: Typed,
     /// It is verified that the identifier is the user's.
     #[arg(long)]
     verified: bool,
+    /// Who or what verified it.
+    #[arg(long, value_name = "WHO", default_value = "", requires = "verified")]
+    by: String,
     /// It shall be the primary identity of its kind.
     #[arg(long)]
     primary: bool,
@@ -73,8 +81,9 @@ pub struct Link {
 
 #[derive(Args)]
 pub struct Unlink {
-    /// The user's id.
-    user_id: String,
+    /// The user: an id, or an identifier that it owns.
+    #[arg(value_name = "USER", value_parser = who::parse)]
+    user: Who,
     /// The identifier.
     #[arg(value_parser = identifier::parse)]
     identifier: Typed,
@@ -84,8 +93,9 @@ pub struct Unlink {
 
 #[derive(Args)]
 pub struct Replace {
-    /// The user's id.
-    user_id: String,
+    /// The user: an id, or an identifier that it owns.
+    #[arg(value_name = "USER", value_parser = who::parse)]
+    user: Who,
     /// The identifier to give up.
     #[arg(value_parser = identifier::parse)]
     old: Typed,
@@ -98,8 +108,9 @@ pub struct Replace {
 
 #[derive(Args)]
 pub struct Verify {
-    /// The user's id.
-    user_id: String,
+    /// The user: an id, or an identifier that it owns.
+    #[arg(value_name = "USER", value_parser = who::parse)]
+    user: Who,
     /// The identifier.
     #[arg(value_parser = identifier::parse)]
     identifier: Typed,
@@ -118,6 +129,18 @@ pub struct Look {
     /// The identifier.
     #[arg(value_parser = identifier::parse)]
     identifier: Typed,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+#[derive(Args)]
+pub struct Check {
+    /// The identifier.
+    #[arg(value_parser = identifier::parse)]
+    identifier: Typed,
+    /// Who would have it: what is held for this user counts as free. An id, or an identifier that the user owns.
+    #[arg(long, value_name = "USER", value_parser = who::parse)]
+    user: Option<Who>,
     #[command(flatten)]
     settings: Flags<Client>,
 }
@@ -151,9 +174,10 @@ async fn link(command: Link) -> Result<(), Failure> {
     let request_id = request_id(command.change.request_id.as_deref());
     let request = LinkIdentityRequest {
         tenant: session.tenant(),
-        user_id: command.user_id,
+        user_id: command.user.id(&session).await?,
         identifier: Some(command.identifier.message),
         verified: command.verified,
+        verified_by: command.by,
         primary: command.primary,
         etag: command.change.etag,
         request_id: request_id.clone(),
@@ -170,7 +194,7 @@ async fn unlink(command: Unlink) -> Result<(), Failure> {
     let request_id = request_id(command.change.request_id.as_deref());
     let request = UnlinkIdentityRequest {
         tenant: session.tenant(),
-        user_id: command.user_id,
+        user_id: command.user.id(&session).await?,
         identifier: Some(command.identifier.message),
         etag: command.change.etag,
         request_id: request_id.clone(),
@@ -187,7 +211,7 @@ async fn replace(command: Replace) -> Result<(), Failure> {
     let request_id = request_id(command.change.request_id.as_deref());
     let request = ReplaceIdentityRequest {
         tenant: session.tenant(),
-        user_id: command.user_id,
+        user_id: command.user.id(&session).await?,
         old_identifier: Some(command.old.message),
         new_identifier: Some(command.new.message),
         etag: command.change.etag,
@@ -205,7 +229,7 @@ async fn verify(command: Verify) -> Result<(), Failure> {
     let request_id = request_id(command.change.request_id.as_deref());
     let request = VerifyIdentityRequest {
         tenant: session.tenant(),
-        user_id: command.user_id,
+        user_id: command.user.id(&session).await?,
         identifier: Some(command.identifier.message),
         verified: !command.revoke,
         verified_by: command.by,
@@ -235,18 +259,33 @@ async fn release(command: Release) -> Result<(), Failure> {
     output::print(&format!("{} is held no longer\n", identifier::text(answer.identifier.as_ref())))
 }
 
-async fn check(command: Look) -> Result<(), Failure> {
+async fn check(command: Check) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
-    let request = CheckIdentityRequest { tenant: session.tenant(), identifier: Some(command.identifier.message) };
+    let user_id = match command.user {
+        Some(user) => user.id(&session).await?,
+        None => String::new(),
+    };
+    let request =
+        CheckIdentityRequest { tenant: session.tenant(), identifier: Some(command.identifier.message), user_id };
     let answer = session.answer(session.directory().check_identity(session.request(request)).await)?;
     if session.json() {
-        return output::print_message("CheckIdentityResponse", &answer);
+        output::print_whole_message("CheckIdentityResponse", &answer)?;
+    } else {
+        output::print_table(&verdict(&answer))?;
     }
-    let CheckIdentityResponse { available, reason, identifier } = answer;
-    let mut table = output::table(["identifier", "available", "why not"]);
-    let available = if available { "yes" } else { "no" };
-    table.add_row([identifier::text(identifier.as_ref()), available.to_owned(), printable(&reason).into_owned()]);
-    output::print_table(&table)
+    if answer.available { Ok(()) } else { Err(Failure::Told) }
+}
+
+fn verdict(answer: &CheckIdentityResponse) -> Table {
+    let mut table = output::table(["identifier", &identifier::text(answer.identifier.as_ref())]);
+    table.add_row(["available", if answer.available { "yes" } else { "no" }]);
+    if !answer.available {
+        table.add_row(["why not", &printable(&answer.reason)]);
+    }
+    if let Some(until) = &answer.held_until {
+        table.add_row(["held until", &until.to_string()]);
+    }
+    table
 }
 
 async fn normalize(command: Look) -> Result<(), Failure> {

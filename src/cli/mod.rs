@@ -17,6 +17,7 @@ pub mod store;
 mod tenant;
 mod user;
 mod view;
+mod who;
 
 pub use arguments::{Arguments, Command};
 pub use failure::Failure;

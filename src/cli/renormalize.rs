@@ -31,7 +31,7 @@ pub async fn run(command: Renormalize) -> Result<(), Failure> {
     let (tenant, validate_only, page_token) = (session.tenant(), command.dry_run, command.from);
     // Without the time that other calls are given: this one takes as long as there are users.
     let request = RenormalizeRequest { tenant, validate_only, page_token };
-    let mut answers = session.admin().renormalize(request).await?.into_inner();
+    let mut answers = session.answer(session.admin().renormalize(request).await)?;
     let mut last = RenormalizeResponse::default();
     loop {
         match answers.message().await {
@@ -42,7 +42,7 @@ pub async fn run(command: Renormalize) -> Result<(), Failure> {
             Ok(None) => break,
             Err(status) => {
                 eprintln!("broken off: go on with --from {}", printable(&last.page_token));
-                return Err(status.into());
+                return Err(session.failed(status, None));
             }
         }
     }

@@ -120,7 +120,7 @@ pub async fn run(command: Tenant) -> Result<(), Failure> {
 async fn get(command: Get) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let request = GetTenantRequest { tenant: session.tenant() };
-    let answer = session.admin().get_tenant(session.request(request)).await?.into_inner();
+    let answer = session.answer(session.admin().get_tenant(session.request(request)).await)?;
     show(&session, answer.tenant)
 }
 
@@ -192,7 +192,7 @@ async fn list(command: Get) -> Result<(), Failure> {
     let mut page_token = String::new();
     loop {
         let request = ListTenantsRequest { tenant: String::new(), page_size: PAGE, page_token };
-        let answer = session.admin().list_tenants(session.request(request)).await?.into_inner();
+        let answer = session.answer(session.admin().list_tenants(session.request(request)).await)?;
         for tenant in &answer.tenants {
             if session.json() {
                 output::print_message("Tenant", tenant)?;

@@ -3,13 +3,16 @@
 mod life;
 mod merge;
 
+use std::time::SystemTime;
+
 use clap::{Args, Subcommand};
-use prost_types::FieldMask;
+use prost_types::{FieldMask, Timestamp};
 
 use super::attribute::{self, Attribute};
 use super::client::{Session, request_id};
 use super::identifier::{self, Typed};
 use super::output::printable;
+use super::who::{self, Who};
 use super::{Failure, output, view};
 use crate::config::{Client, Flags};
 use crate::proto::v1::{self, CreateUserRequest, GetUserRequest, UpdateUserRequest, UpdateUserResponse};
@@ -17,20 +20,22 @@ use crate::proto::v1::{self, CreateUserRequest, GetUserRequest, UpdateUserReques
 pub const EXAMPLES: &str = "\
 Examples:
   polynym user create --name 'Joe Smith' --identity email:joe@example.com --identity handle:joe
-  polynym user get 20be0ffc-314a-bd53-7a50-013a65ca76d2";
+  polynym user get handle:joe";
 
 const CREATE_EXAMPLES: &str = "\
-Example:
+Examples:
   polynym user create --name 'Joe Smith' --identity email:joe@example.com --identity handle:joe \\
-      --attribute team=search --attribute level:int=3 --attribute tags:list=a,b";
+      --attribute team=search --attribute level:int=3 --attribute tags:list=a,b
+  polynym user create --primary email:joe@example.com --verified --by 'sign-up mail'";
 
 const GET_EXAMPLES: &str = "\
-Example:
-  polynym user get 20be0ffc-314a-bd53-7a50-013a65ca76d2";
+Examples:
+  polynym user get 20be0ffc-314a-bd53-7a50-013a65ca76d2
+  polynym user get handle:joe";
 
 const UPDATE_EXAMPLES: &str = "\
 Example:
-  polynym user update 20be0ffc-314a-bd53-7a50-013a65ca76d2 --name 'Joe E. Smith' --remove-attribute team";
+  polynym user update handle:joe --name 'Joe E. Smith' --remove-attribute team";
 
 #[derive(Subcommand)]
 pub enum User {
@@ -54,8 +59,8 @@ pub enum User {
     Delete(life::Life),
     /// Restore a deleted user.
     #[command(after_help = life::UNDELETE)]
-    Undelete(life::Life),
-    /// Remove a user for good, and those that were merged into it.
+    Undelete(life::Undelete),
+    /// Remove a user for good, after asking, and those that were merged into it.
     #[command(after_help = life::PURGE)]
     Purge(life::Purge),
     /// Make one user part of another.
@@ -87,6 +92,15 @@ pub struct Create {
     /// An identifier that the user shall own; may be given again.
     #[arg(long = "identity", value_name = "KIND:VALUE", value_parser = identifier::parse)]
     identities: Vec<Typed>,
+    /// An identifier that it shall own as the primary one of its kind; may be given again. Otherwise the first is.
+    #[arg(long = "primary", value_name = "KIND:VALUE", value_parser = identifier::parse)]
+    primaries: Vec<Typed>,
+    /// It is verified that all these are the user's.
+    #[arg(long)]
+    verified: bool,
+    /// Who or what verified them.
+    #[arg(long, value_name = "WHO", default_value = "", requires = "verified")]
+    by: String,
     /// What else is known of the user; may be given again. TYPE: string, int, double, bool, time or list.
     #[arg(long = "attribute", value_name = "NAME[:TYPE]=VALUE", value_parser = attribute::parse)]
     attributes: Vec<Attribute>,
@@ -99,8 +113,9 @@ pub struct Create {
 
 #[derive(Args)]
 pub struct Get {
-    /// The user's id.
-    user_id: String,
+    /// The user: an id, or an identifier that it owns.
+    #[arg(value_name = "USER", value_parser = who::parse)]
+    user: Who,
     #[command(flatten)]
     settings: Flags<Client>,
 }
@@ -108,8 +123,9 @@ pub struct Get {
 #[derive(Args)]
 #[group(id = "change", required = true, multiple = true, args = ["name", "attributes", "remove"])]
 pub struct Update {
-    /// The user's id.
-    user_id: String,
+    /// The user: an id, or an identifier that it owns.
+    #[arg(value_name = "USER", value_parser = who::parse)]
+    user: Who,
     /// The new name.
     #[arg(long)]
     name: Option<String>,
@@ -146,10 +162,19 @@ pub async fn run(command: User) -> Result<(), Failure> {
 
 async fn create(command: Create) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
-    let identity = |typed: Typed| v1::Identity { identifier: Some(typed.message), ..Default::default() };
+    let verify_time = command.verified.then(|| Timestamp::from(SystemTime::now()));
+    let identity = |(typed, primary): (Typed, bool)| v1::Identity {
+        identifier: Some(typed.message),
+        primary,
+        verify_time,
+        verified_by: command.by.clone(),
+        ..Default::default()
+    };
+    let primaries = command.primaries.into_iter().map(|typed| (typed, true));
+    let identities = primaries.chain(command.identities.into_iter().map(|typed| (typed, false)));
     let user = v1::User {
         display_name: command.name,
-        identities: command.identities.into_iter().map(identity).collect(),
+        identities: identities.map(identity).collect(),
         attributes: command.attributes.into_iter().map(|a| (a.name, a.value)).collect(),
         ..Default::default()
     };
@@ -165,7 +190,8 @@ async fn create(command: Create) -> Result<(), Failure> {
 
 async fn get(command: Get) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
-    let request = GetUserRequest { tenant: session.tenant(), user_id: command.user_id };
+    let user_id = command.user.id(&session).await?;
+    let request = GetUserRequest { tenant: session.tenant(), user_id };
     let answer = session.answer(session.directory().get_user(session.request(request)).await)?;
     if session.json() {
         return output::print_message("GetUserResponse", &answer);
@@ -178,13 +204,14 @@ async fn get(command: Get) -> Result<(), Failure> {
 }
 
 async fn update(command: Update) -> Result<(), Failure> {
+    check(&command)?;
     let session = Session::open(&command.settings).await?;
     let request_id = request_id(command.request_id.as_deref());
     let request = UpdateUserRequest {
         tenant: session.tenant(),
         update_mask: Some(FieldMask { paths: mask(&command) }),
         user: Some(v1::User {
-            user_id: command.user_id,
+            user_id: command.user.id(&session).await?,
             etag: command.etag,
             display_name: command.name.unwrap_or_default(),
             attributes: command.attributes.into_iter().map(|a| (a.name, a.value)).collect(),
@@ -198,6 +225,15 @@ async fn update(command: Update) -> Result<(), Failure> {
     };
     let answer = session.mutate(&request_id, request, send).await?;
     show(&session, answer.user)
+}
+
+/// An attribute is set or removed, not both.
+fn check(command: &Update) -> Result<(), Failure> {
+    let both = command.attributes.iter().map(|attribute| &attribute.name).find(|name| command.remove.contains(name));
+    match both {
+        Some(name) => Err(Failure::Usage(format!("--attribute sets {name}, and --remove-attribute removes it"))),
+        None => Ok(()),
+    }
 }
 
 /// What is listed and not set is removed.

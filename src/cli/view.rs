@@ -1,19 +1,24 @@
 //! Users as tables.
 
+use std::collections::BTreeMap;
+
 use comfy_table::Table;
 use prost_types::Timestamp;
 
 use super::output::{self, printable};
 use super::{Failure, attribute, identifier};
-use crate::proto::v1::{Identity, State, User};
+use crate::proto::v1::{AttributeValue, Identity, State, User};
 
 /// Prints all there is to say of a user.
 pub fn print_user(user: &User) -> Result<(), Failure> {
     output::print_table(&fields(user))?;
-    if user.identities.is_empty() {
-        return Ok(());
+    if !user.identities.is_empty() {
+        output::print_table(&identities(&user.identities))?;
     }
-    output::print_table(&identities(&user.identities))
+    if !user.attributes.is_empty() {
+        output::print_table(&attributes(&user.attributes))?;
+    }
+    Ok(())
 }
 
 fn fields(user: &User) -> Table {
@@ -32,8 +37,13 @@ fn fields(user: &User) -> Table {
     row("to be purged", time(user.purge_time.as_ref()));
     row("merged into", printable(&user.merged_into).into_owned());
     row("etag", printable(&user.etag).into_owned());
-    for (name, value) in &user.attributes {
-        row(&printable(name), attribute::text(value));
+    table
+}
+
+fn attributes(attributes: &BTreeMap<String, AttributeValue>) -> Table {
+    let mut table = output::table(["attribute", "value"]);
+    for (name, value) in attributes {
+        table.add_row([printable(name).into_owned(), attribute::text(value)]);
     }
     table
 }

@@ -99,6 +99,9 @@ impl Directory {
         dry_run: bool,
     ) -> Result<Renormalization, Error> {
         self.check_move(dry_run).await?;
+        if self.store.tenant(&tenant).await?.is_none() {
+            return Err(Error::TenantNotFound);
+        }
         let run = self.renormalizations.begin(&tenant)?;
         let policies = self.policies(&tenant).await?;
         let after = Some(token).filter(|token| !token.is_empty()).map(|token| token.parse().map_err(|_| token_fault()));

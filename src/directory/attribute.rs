@@ -45,12 +45,21 @@ pub(super) fn is_name(name: &str) -> bool {
     name.len() <= NAME_BYTES && name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.bytes().all(allowed)
 }
 
+const CONTROL_RULE: &str = "a text has no control characters but tabs and the ends of lines";
+
+/// Control characters drive terminals. Texts of several lines are common.
+fn is_refused(c: char) -> bool {
+    c.is_control() && !matches!(c, '\t' | '\n' | '\r')
+}
+
 fn check_value(value: &Value) -> Result<(), &'static str> {
     match value {
         Value::String(text) if text.len() > TEXT_BYTES => Err("a text has at most 4,096 bytes"),
         Value::Double(number) if !number.is_finite() => Err("a number must be finite"),
         Value::List(items) if items.len() > LIST_ITEMS => Err("a list has at most 100 texts"),
         Value::List(items) if items.iter().any(|text| text.len() > TEXT_BYTES) => Err("a text has at most 4,096 bytes"),
+        Value::String(text) if text.contains(is_refused) => Err(CONTROL_RULE),
+        Value::List(items) if items.iter().any(|text| text.contains(is_refused)) => Err(CONTROL_RULE),
         _ => Ok(()),
     }
 }

@@ -147,6 +147,11 @@ impl Directory {
         Self { clock, ..self }
     }
 
+    /// How much a caller may ask for at once.
+    pub const fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// Whether the first change in this tenant makes it.
     fn makes(&self, tenant: &Tenant) -> bool {
         !self.closed || *tenant == Tenant::DEFAULT

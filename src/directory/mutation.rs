@@ -177,9 +177,15 @@ impl Mutation {
         }
     }
 
-    /// What a dry run leaves of the effects: what there is to tell, of the user as it is.
+    /// What a dry run leaves of the effects: what there is to tell, of the user as it is. Of one who was merged into another
+    /// there is more to tell as it would be.
     fn untouched(&self, view: &View, effects: Effects) -> Effects {
-        let unchanged = view.user(effects.subject).map(|record| record.user.clone());
+        let restored = || effects.users.iter().find(|record| record.id() == effects.subject);
+        let told = match self.change {
+            Change::Unmerge(_) => restored(),
+            _ => view.user(effects.subject),
+        };
+        let unchanged = told.map(|record| record.user.clone());
         Effects { unchanged, report: effects.report, ..Effects::nothing(effects.subject) }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::fingerprint::fingerprint;
 use super::read::{parse, parse_user_id};
@@ -13,6 +14,8 @@ use crate::identifier::{RawIdentifier, Rules, flaw, is_mark};
 use crate::locality::LocalityId;
 
 const TEXT_CHARS: usize = 256;
+/// By how much a caller's clock may be ahead of the server's.
+const SKEW: Duration = Duration::from_secs(60);
 
 /// What every mutating call carries beside its own fields.
 #[derive(Clone, Debug)]
@@ -67,8 +70,22 @@ impl Directory {
         let rules = self.rules_to_change().await?;
         let identities = identities.iter().enumerate().map(|(n, raw)| draft_identity(rules, &draft::field(n), raw));
         let draft = Draft { display_name, identities: identities.collect::<Result<_, _>>()?, attributes };
+        self.check_times(&draft)?;
         draft.check()?;
         self.mutate_under(rules, call, self.ids.next_id(), Change::Create(draft)).await
+    }
+
+    /// Nothing was verified in the future. Clocks may differ by [`SKEW`].
+    fn check_times(&self, draft: &Draft) -> Result<(), Error> {
+        let latest = self.now().time.plus(SKEW);
+        let is_ahead = |identity: &DraftIdentity| identity.verification.as_ref().is_some_and(|v| v.time > latest);
+        match draft.identities.iter().position(is_ahead) {
+            Some(n) => {
+                let field = format!("user.identities[{n}].verify_time");
+                Err(Error::invalid(Invalid::Field, field, "lies in the future"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Sets a user's display name and attributes, those that `mask` names.
@@ -101,11 +118,11 @@ impl Directory {
         call: Call<'_>,
         user_id: &str,
         raw: Option<RawIdentifier<'_>>,
-        verified: bool,
+        verified_by: Option<String>,
         primary: bool,
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
-        let verification = verified.then(|| Verification { time: self.now().time, by: String::new() });
+        let verification = verified_by.map(|by| Verification { time: self.now().time, by });
         let rules = self.rules_to_change().await?;
         let draft = draft_identity(rules, "identifier", &RawIdentity { identifier: raw, verification, primary })?;
         self.mutate_under(rules, call, id, Change::Link(draft)).await

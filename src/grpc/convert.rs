@@ -71,9 +71,14 @@ fn timestamp(field: &str, message: &ProtoTimestamp) -> Result<Timestamp, Error> 
 
 /// An instant in RFC 3339.
 pub fn time_text(time: Timestamp) -> String {
+    time_message(time).to_string()
+}
+
+/// An instant as a message.
+pub fn time_message(time: Timestamp) -> ProtoTimestamp {
     let millis = time.as_millis();
     let (seconds, nanos) = (millis.div_euclid(1_000), millis.rem_euclid(1_000) as i32 * 1_000_000);
-    ProtoTimestamp { seconds, nanos }.to_string()
+    ProtoTimestamp { seconds, nanos }
 }
 
 /// Whose value stays in a merge.

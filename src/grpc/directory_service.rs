@@ -8,7 +8,7 @@ use tonic::{Request, Response, Status};
 use super::batch::fill;
 use super::status::{internal, reason, status};
 use super::{answer, convert};
-use crate::directory::{Directory, Tenant, identifier_message};
+use crate::directory::{Directory, Error, Tenant, identifier_message, wire_fields};
 use crate::proto::services::directory_service_server::DirectoryService;
 use crate::proto::v1;
 
@@ -29,6 +29,18 @@ impl DirectoryApi {
     async fn turn(&self) -> Result<SemaphorePermit<'_>, Status> {
         self.batches.acquire().await.map_err(|_| internal())
     }
+}
+
+/// The number of a batch's items in its message, which is not decoded for that. In both messages they have this tag.
+const ITEMS: u32 = 2;
+
+/// Refuses a batch of too many items before they are decoded: an empty one takes two bytes, and many times that decoded.
+pub fn check_batch(path: &str, message: &[u8], limit: usize) -> Result<(), Status> {
+    if !path.ends_with("/BatchResolveIdentities") && !path.ends_with("/BatchGetUsers") {
+        return Ok(());
+    }
+    let count = wire_fields::fields(message).filter(|field| field.tag == ITEMS).count();
+    if count > limit { Err(status(Error::BatchTooLarge { limit, count })) } else { Ok(()) }
 }
 
 #[tonic::async_trait]
@@ -96,11 +108,17 @@ impl DirectoryService for DirectoryApi {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let raw = convert::raw(request.identifier.as_ref());
-        let (identifier, refusal) = self.directory.check_identity(&tenant, raw).await.map_err(status)?;
+        let (identifier, refusal) =
+            self.directory.check_identity(&tenant, &request.user_id, raw).await.map_err(status)?;
+        let held_until = match &refusal {
+            Some(Error::IdentityHeld { until, .. }) => Some(convert::time_message(*until)),
+            _ => None,
+        };
         Ok(Response::new(v1::CheckIdentityResponse {
             available: refusal.is_none(),
             reason: refusal.as_ref().map_or("", reason).to_owned(),
             identifier: Some(identifier_message(&identifier)),
+            held_until,
         }))
     }
 }
@@ -110,4 +128,22 @@ fn with_reads<T>(response: T, reads: u32) -> Response<T> {
     let mut response = Response::new(response);
     response.metadata_mut().insert("polynym-reads", reads.into());
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic_types::StatusExt;
+
+    use super::check_batch;
+
+    /// Items that cannot be decoded: they are counted all the same.
+    #[test]
+    fn items_are_counted_before_they_are_decoded() {
+        let items = |count: usize| [0x12, 1, 0xff].repeat(count);
+        let path = "/polynym.v1.DirectoryService/BatchResolveIdentities";
+        assert!(check_batch(path, &items(1_000), 1_000).is_ok());
+        let refused = check_batch(path, &items(300_000), 1_000).unwrap_err();
+        assert_eq!(refused.get_details_error_info().unwrap().metadata["value"], "300000");
+        assert!(check_batch("/polynym.v1.DirectoryService/GetUser", &items(1_001), 1_000).is_ok());
+    }
 }

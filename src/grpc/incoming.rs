@@ -17,7 +17,7 @@ use super::ledger::Charge;
 use super::{entry, protocol};
 
 /// What stands before a message: a flag and the message's length (gRPC over HTTP/2, "Length-Prefixed-Message").
-const PREFIX: usize = 5;
+pub const PREFIX: usize = 5;
 
 /// A request's body, as the services take it.
 pub enum Received {

@@ -69,7 +69,8 @@ impl RegistryService for RegistryApi {
         let request = request.into_inner();
         let call = call("LinkIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
-        let linked = self.0.link(call, &request.user_id, raw, request.verified, request.primary).await;
+        let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
+        let linked = self.0.link(call, &request.user_id, raw, by, request.primary).await;
         Ok(Response::new(v1::LinkIdentityResponse { user: answer(linked)? }))
     }
 

@@ -13,9 +13,9 @@ use tonic_reflection::server::Builder as Reflection;
 use tower::util::BoxCloneSyncService;
 
 use super::admin_service::AdminApi;
-use super::directory_service::DirectoryApi;
+use super::directory_service::{DirectoryApi, check_batch};
 use super::health::HealthApi;
-use super::incoming::Received;
+use super::incoming::{PREFIX, Received};
 use super::protocol;
 use super::registry_service::RegistryApi;
 use crate::directory::Directory;
@@ -94,6 +94,8 @@ impl Target {
 }
 
 pub struct Router {
+    /// How many items a batch may have.
+    batch: usize,
     directory: Directories,
     registry: Registries,
     admin: Admins,
@@ -106,6 +108,7 @@ impl Router {
     pub fn new(directory: &Arc<Directory>, health: &HealthReporter) -> Result<Self, tonic_reflection::server::Error> {
         let alpha = reflection().build_v1alpha()?.max_decoding_message_size(SMALL_BYTES);
         Ok(Self {
+            batch: directory.limits().batch,
             directory: Directories::new(DirectoryApi::new(directory.clone())),
             registry: Registries::new(RegistryApi(directory.clone())),
             admin: Admins::new(AdminApi(directory.clone())).max_decoding_message_size(REGISTRY_BYTES),
@@ -116,6 +119,11 @@ impl Router {
     }
 
     pub async fn call(&self, target: Target, request: Request<Received>) -> Response<Body> {
+        if let (Target::Directory, Received::Whole(bytes)) = (target, request.body())
+            && let Err(refusal) = check_batch(request.uri().path(), bytes.get(PREFIX..).unwrap_or_default(), self.batch)
+        {
+            return refusal.into_http();
+        }
         let Ok(response) = match target {
             Target::Directory => self.directory.clone().call(request).await,
             Target::Registry => self.registry.clone().call(request).await,

@@ -1,6 +1,7 @@
 //! Email addresses: addr-spec of RFC 5321 and RFC 6531, without quoting, comments and address
 //! literals. Nothing here knows how a provider treats dots or plus tags.
 
+use super::domain::is_too_long;
 use super::rejection::{Fault, Rule};
 use super::trace::{Trace, nfc};
 use super::visible::{Flaw, flaw, is_mark};
@@ -129,6 +130,9 @@ fn map_local(local: &str, trace: &mut impl Trace) -> Result<String, Fault> {
 }
 
 fn map_domain(domain: &str, trace: &mut impl Trace) -> Option<String> {
+    if is_too_long(domain) {
+        return None;
+    }
     let ascii = idna::domain_to_ascii_strict(domain).ok()?;
     trace.step("uts46", domain, &ascii);
     Some(ascii)

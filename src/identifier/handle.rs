@@ -4,6 +4,7 @@
 use precis_profiles::UsernameCaseMapped;
 use precis_profiles::precis_core::Error;
 use precis_profiles::precis_core::profile::{Profile, Rules, stabilize};
+use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 use super::lookalike;
@@ -13,7 +14,7 @@ use super::trace::Trace;
 const MAX_CODE_POINTS: usize = 64;
 
 /// An `@`, and 64 characters that each decompose to at most four. What is longer cannot shrink
-/// to a valid handle; PRECIS's rules that look at a character's neighbours never see it.
+/// to a valid handle.
 const MAX_TYPED_CODE_POINTS: usize = 1 + 4 * MAX_CODE_POINTS;
 
 /// The canonical form of an ordinary ASCII handle, the same as [`canonical`] gives; `None` for
@@ -30,7 +31,7 @@ pub(super) fn quick(typed: &str) -> Option<String> {
 }
 
 pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, Fault> {
-    if typed.chars().count() > MAX_TYPED_CODE_POINTS {
+    if is_too_long(typed) {
         return Err(Rule::HandleLength.into());
     }
     let mapped = map(typed, trace)?;
@@ -40,6 +41,13 @@ pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, F
     trace.step("stabilize", name, &stable);
     check(&stable)?;
     Ok(stable)
+}
+
+/// Whether the canonical form would be too long, found out in linear time: PRECIS's rules that look at a character's
+/// neighbours (RFC 5892, appendix A) look at all of them, for each such character.
+fn is_too_long(typed: &str) -> bool {
+    let mut composed = typed.nfkc().flat_map(char::to_lowercase).nfkc();
+    typed.chars().nth(MAX_TYPED_CODE_POINTS).is_some() || composed.nth(1 + MAX_CODE_POINTS).is_some()
 }
 
 /// The mappings of RFC 8265 section 3.3.3 up to normalization. The directionality rule comes

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+mod domain;
 mod email;
 mod handle;
 mod key;

@@ -2,12 +2,16 @@
 
 use url::Url;
 
+use super::domain::is_too_long;
 use super::rejection::{Fault, Rule};
 use super::trace::Trace;
 
 const MAX_BYTES: usize = 2048;
 
 pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+    if is_too_long(authority(typed)) {
+        return Err(Rule::UrlHost.into());
+    }
     let url = Url::parse(typed).map_err(|_| Rule::UrlSyntax)?;
     trace.step("whatwg", typed, url.as_str());
     check_authority(&url)?;
@@ -20,6 +24,14 @@ pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, F
         return Err(Rule::UrlLength.into());
     }
     Ok(canonical)
+}
+
+/// What may name a host, in a URL that is not parsed yet: what stands between the first slashes, of either kind, and the
+/// next of `/`, `\\`, `?` and `#`.
+fn authority(typed: &str) -> &str {
+    let (_, rest) = typed.split_once(':').unwrap_or_default();
+    let rest = rest.trim_start_matches(['/', '\\', '\t', '\n', '\r']);
+    rest.split(['/', '\\', '?', '#']).next().unwrap_or_default()
 }
 
 fn check_authority(url: &Url) -> Result<(), Fault> {

@@ -112,10 +112,15 @@ fn identities_come_and_go() {
     assert_eq!(text(&changed["identities"][0], "verifiedBy"), "a friend");
     let changed = user(&server, &["identity", "verify", id, "handle:lovelace", "--revoke"]);
     assert!(changed["identities"][0]["verifyTime"].is_null());
-    assert_eq!(text(&one(&server, &["identity", "check", "handle:ada"]), "reason"), "IDENTITY_HELD");
+    let why_not = |identifier: &str| {
+        let checked = server.run(&["identity", "check", "--json", identifier]);
+        let checked: Value = serde_json::from_str(&out(&checked)).unwrap();
+        text(&checked, "reason").to_owned()
+    };
+    assert_eq!(why_not("handle:ada"), "IDENTITY_HELD");
     assert_eq!(one(&server, &["identity", "release", "handle:ada"])["identifier"], value!({ "handle": "ada" }));
     assert_eq!(one(&server, &["identity", "check", "handle:ada"])["available"], true);
-    assert_eq!(text(&one(&server, &["identity", "check", "handle:lovelace"]), "reason"), "IDENTITY_TAKEN");
+    assert_eq!(why_not("handle:lovelace"), "IDENTITY_TAKEN");
     let changed = user(&server, &["identity", "unlink", id, "handle:lovelace"]);
     assert_eq!(identities(&changed), "");
     assert_fails(&server.run(&["identity", "unlink", id, "handle:ada"]), 1, &["IDENTITY_NOT_FOUND (NOT_FOUND)"]);

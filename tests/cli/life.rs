@@ -29,7 +29,7 @@ fn a_user_is_disabled_deleted_restored_and_purged() {
     assert_eq!(state("enable"), "STATE_ACTIVE");
     assert_eq!(out(&server.run(&["user", "purge", "--dry-run", id])), format!("{id} would be gone\n"));
     assert!(server.run(&["resolve", "handle:countess"]).status.success());
-    assert_eq!(out(&server.run(&["user", "purge", id])), format!("{id} is gone\n"));
+    assert_eq!(out(&server.run(&["user", "purge", "--yes", id])), format!("{id} is gone\n"));
     assert_fails(&server.run(&["user", "get", id]), 1, &["USER_NOT_FOUND"]);
     let output = server.run(&["user", "create", "--identity", "handle:countess"]);
     assert_fails(

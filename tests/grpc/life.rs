@@ -93,6 +93,15 @@ async fn a_former_owner_takes_back_what_others_cannot() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     client.unlink(&joe.user_id, handle("joe")).await.unwrap();
+    let check = |user_id: &str| v1::CheckIdentityRequest {
+        identifier: Some(handle("joe")),
+        user_id: user_id.to_owned(),
+        ..Default::default()
+    };
+    let anybody = client.directory.check_identity(check("")).await.unwrap().into_inner();
+    assert!(!anybody.available && anybody.held_until.is_some(), "{anybody:?}");
+    let owner = client.directory.check_identity(check(&joe.user_id)).await.unwrap().into_inner();
+    assert!(owner.available && owner.held_until.is_none(), "{owner:?}");
     let eve = client.create(user("Eve", vec![handle("joe")])).await;
     let told = refused(eve);
     assert_eq!(

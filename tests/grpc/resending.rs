@@ -109,7 +109,16 @@ impl Scene {
             }
             "link" => {
                 let (identifier, verified, primary) = (new, true, false);
-                Call::Link(v1::LinkIdentityRequest { tenant, user_id, identifier, verified, etag, request_id, primary })
+                Call::Link(v1::LinkIdentityRequest {
+                    tenant,
+                    user_id,
+                    identifier,
+                    verified,
+                    etag,
+                    request_id,
+                    primary,
+                    ..Default::default()
+                })
             }
             "unlink" => Call::Unlink(v1::UnlinkIdentityRequest { tenant, user_id, identifier, etag, request_id }),
             "replace" => {

@@ -58,7 +58,7 @@ async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
     write(&directory, &*store).await;
     for _ in 0..TIMES {
         let handle = Some(RawIdentifier::Handle("user2"));
-        let (_, refusal) = directory.check_identity(&Tenant::DEFAULT, handle).await.unwrap();
+        let (_, refusal) = directory.check_identity(&Tenant::DEFAULT, "", handle).await.unwrap();
         assert!(matches!(refusal, Some(Error::IdentityTaken { .. })), "CheckIdentity: {refusal:?}");
         let tenant = directory.tenant(&Tenant::DEFAULT).await.unwrap();
         assert_eq!(tenant.policies.undo_window, Duration::from_secs(77), "GetTenant");

@@ -43,9 +43,14 @@ pub fn shown(path: &str, text: &str) -> Vec<Shown> {
 /// A command of the program as a shell runs it, which asks the server at `url`.
 pub fn run(command: &str, url: &str) -> Output {
     assert!(command.starts_with("polynym "), "{command}: this runs polynym");
+    shell(command, url)
+}
+
+/// What a shell makes of commands, of which those of the program ask the server at `url`.
+pub fn shell(commands: &str, url: &str) -> Output {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_polynym"));
     let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().to_str().unwrap());
     let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", command]).env_clear().env("PATH", path).env("POLYNYM_SERVER", url);
+    shell.args(["-c", commands]).env_clear().env("PATH", path).env("POLYNYM_SERVER", url);
     shell.output().unwrap()
 }

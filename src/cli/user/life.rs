@@ -1,24 +1,36 @@
 //! `polynym user disable`, `enable`, `delete`, `undelete` and `purge`.
 
+use std::io::{self, IsTerminal};
+
 use clap::Args;
 
 use super::{Change, show};
 use crate::cli::Failure;
 use crate::cli::client::{Session, request_id};
 use crate::cli::output::{self, printable};
+use crate::cli::who::{self, Who};
 use crate::proto::v1::{
     DeleteUserRequest, DisableUserRequest, EnableUserRequest, PurgeUserRequest, UndeleteUserRequest,
 };
 
-pub const DISABLE: &str = "Example:\n  polynym user disable 20be0ffc-314a-bd53-7a50-013a65ca76d2";
-pub const ENABLE: &str = "Example:\n  polynym user enable 20be0ffc-314a-bd53-7a50-013a65ca76d2";
-pub const DELETE: &str = "Example:\n  polynym user delete 20be0ffc-314a-bd53-7a50-013a65ca76d2";
+pub const DISABLE: &str = "Example:\n  polynym user disable handle:joe";
+pub const ENABLE: &str = "Example:\n  polynym user enable handle:joe";
+pub const DELETE: &str = "Example:\n  polynym user delete handle:joe";
 pub const UNDELETE: &str = "Example:\n  polynym user undelete 20be0ffc-314a-bd53-7a50-013a65ca76d2";
 pub const PURGE: &str = "Example:\n  polynym user purge --dry-run 20be0ffc-314a-bd53-7a50-013a65ca76d2";
 
 #[derive(Args)]
 pub struct Life {
-    /// The user's id.
+    /// The user: an id, or an identifier that it owns.
+    #[arg(value_name = "USER", value_parser = who::parse)]
+    user: Who,
+    #[command(flatten)]
+    change: Change,
+}
+
+#[derive(Args)]
+pub struct Undelete {
+    /// The user's id: identifiers of deleted users lead to nobody.
     user_id: String,
     #[command(flatten)]
     change: Change,
@@ -26,17 +38,22 @@ pub struct Life {
 
 #[derive(Args)]
 pub struct Purge {
-    /// The user's id.
-    user_id: String,
+    /// The user: an id, or an identifier that it owns.
+    #[arg(value_name = "USER", value_parser = who::parse)]
+    user: Who,
     /// Tell who would be gone, and do nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Do not ask.
+    #[arg(long, conflicts_with = "dry_run")]
+    yes: bool,
     #[command(flatten)]
     change: Change,
 }
 
-pub async fn disable(Life { user_id, change }: Life) -> Result<(), Failure> {
+pub async fn disable(Life { user, change }: Life) -> Result<(), Failure> {
     let session = Session::open(&change.settings).await?;
+    let user_id = user.id(&session).await?;
     let request_id = request_id(change.request_id.as_deref());
     let (tenant, etag) = (session.tenant(), change.etag);
     let request = DisableUserRequest { tenant, user_id, etag, request_id: request_id.clone() };
@@ -47,8 +64,9 @@ pub async fn disable(Life { user_id, change }: Life) -> Result<(), Failure> {
     show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
-pub async fn enable(Life { user_id, change }: Life) -> Result<(), Failure> {
+pub async fn enable(Life { user, change }: Life) -> Result<(), Failure> {
     let session = Session::open(&change.settings).await?;
+    let user_id = user.id(&session).await?;
     let request_id = request_id(change.request_id.as_deref());
     let (tenant, etag) = (session.tenant(), change.etag);
     let request = EnableUserRequest { tenant, user_id, etag, request_id: request_id.clone() };
@@ -59,8 +77,9 @@ pub async fn enable(Life { user_id, change }: Life) -> Result<(), Failure> {
     show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
-pub async fn delete(Life { user_id, change }: Life) -> Result<(), Failure> {
+pub async fn delete(Life { user, change }: Life) -> Result<(), Failure> {
     let session = Session::open(&change.settings).await?;
+    let user_id = user.id(&session).await?;
     let request_id = request_id(change.request_id.as_deref());
     let (tenant, etag) = (session.tenant(), change.etag);
     let request = DeleteUserRequest { tenant, user_id, etag, request_id: request_id.clone() };
@@ -71,7 +90,7 @@ pub async fn delete(Life { user_id, change }: Life) -> Result<(), Failure> {
     show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
-pub async fn undelete(Life { user_id, change }: Life) -> Result<(), Failure> {
+pub async fn undelete(Undelete { user_id, change }: Undelete) -> Result<(), Failure> {
     let session = Session::open(&change.settings).await?;
     let request_id = request_id(change.request_id.as_deref());
     let (tenant, etag) = (session.tenant(), change.etag);
@@ -83,11 +102,16 @@ pub async fn undelete(Life { user_id, change }: Life) -> Result<(), Failure> {
     show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
-pub async fn purge(Purge { user_id, dry_run, change }: Purge) -> Result<(), Failure> {
+pub async fn purge(Purge { user, dry_run, yes, change }: Purge) -> Result<(), Failure> {
     let session = Session::open(&change.settings).await?;
     let request_id = request_id(change.request_id.as_deref());
-    let (tenant, etag, validate_only) = (session.tenant(), change.etag, dry_run);
-    let request = PurgeUserRequest { tenant, user_id, etag, request_id: request_id.clone(), validate_only };
+    let user_id = user.id(&session).await?;
+    let (tenant, etag) = (session.tenant(), change.etag);
+    let request = PurgeUserRequest { tenant, user_id, etag, request_id: request_id.clone(), validate_only: dry_run };
+    if !dry_run && !yes {
+        confirm(&session, &request).await?;
+    }
+
     let send = |request| {
         let mut admin = session.admin();
         async move { admin.purge_user(request).await }
@@ -98,4 +122,25 @@ pub async fn purge(Purge { user_id, dry_run, change }: Purge) -> Result<(), Fail
     }
     let word = if dry_run { "would be gone" } else { "is gone" };
     answer.user_ids.iter().try_for_each(|id| output::print(&format!("{} {word}\n", printable(id))))
+}
+
+/// Asks whether those who would be gone shall be. Only somebody at a terminal can answer.
+async fn confirm(session: &Session, request: &PurgeUserRequest) -> Result<(), Failure> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::Usage(
+            "a purge cannot be undone: see with --dry-run who would be gone, and give --yes".to_owned(),
+        ));
+    }
+
+    let request_id = request_id(None);
+    let trial = PurgeUserRequest { validate_only: true, request_id, ..request.clone() };
+    let answer = session.answer(session.admin().purge_user(session.request(trial)).await)?;
+    for id in &answer.user_ids {
+        eprintln!("{} would be gone", printable(id));
+    }
+    eprint!("This cannot be undone. Purge? Type yes: ");
+
+    let mut typed = String::new();
+    io::stdin().read_line(&mut typed)?;
+    if typed.trim() == "yes" { Ok(()) } else { Err(Failure::Other("nothing was purged".to_owned())) }
 }

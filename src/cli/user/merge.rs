@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use super::{Change, show};
 use crate::cli::client::{Session, request_id};
 use crate::cli::output::{self, printable};
+use crate::cli::who::{self, Who};
 use crate::cli::{Failure, attribute, identifier, view};
 use crate::proto::v1::{
     ConflictPolicy, MergePreview, MergeUsersRequest, UnmergeUsersRequest, UnmergeUsersResponse,
@@ -14,7 +15,7 @@ use crate::proto::v1::{
 pub const MERGE: &str = "\
 Examples:
   polynym user merge --dry-run 20be0ffc-314a-bd53-7a50-013a65ca76d2 5bcb4db0-05a3-b000-001e-019b8d627a80
-  polynym user merge --conflicts fail 20be0ffc-314a-bd53-7a50-013a65ca76d2 5bcb4db0-05a3-b000-001e-019b8d627a80";
+  polynym user merge --conflicts fail handle:joe email:joseph@example.com";
 
 pub const UNMERGE: &str = "\
 Example:
@@ -33,11 +34,13 @@ enum Conflicts {
 
 #[derive(Args)]
 pub struct Merge {
-    /// The id of the user who stays.
-    primary: String,
-    /// The id of the user who becomes part of it. Its identities resolve as the primary's state says: where only this one is
+    /// The user who stays: an id, or an identifier that it owns.
+    #[arg(value_parser = who::parse)]
+    primary: Who,
+    /// The user who becomes part of it, likewise. Its identities resolve as the primary's state says: where only this one is
     /// disabled, they are let in again.
-    secondary: String,
+    #[arg(value_parser = who::parse)]
+    secondary: Who,
     /// Whose name, attribute or mark of a primary identity stays where both have one of their own.
     #[arg(long, value_enum, default_value = "primary")]
     conflicts: Conflicts,
@@ -50,11 +53,12 @@ pub struct Merge {
 
 #[derive(Args)]
 pub struct Unmerge {
-    /// The id of the user who has the other's identities now.
-    primary: String,
-    /// The id of the user who is to be one of its own again.
+    /// The user who has the other's identities now: an id, or an identifier that it owns.
+    #[arg(value_parser = who::parse)]
+    primary: Who,
+    /// The id of the user who is to be one of its own again: its identifiers lead to the other.
     secondary: String,
-    /// Tell what could not be restored, and do nothing.
+    /// Show the secondary as it would be, and what could not be restored, and do nothing.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -71,8 +75,8 @@ pub async fn merge(command: Merge) -> Result<(), Failure> {
     };
     let request = MergeUsersRequest {
         tenant: session.tenant(),
-        primary_user_id: command.primary,
-        secondary_user_id: command.secondary,
+        primary_user_id: command.primary.id(&session).await?,
+        secondary_user_id: command.secondary.id(&session).await?,
         conflict_policy: policy.into(),
         validate_only: command.dry_run,
         etag: command.change.etag,
@@ -106,15 +110,16 @@ fn print_preview(preview: &MergePreview) -> Result<(), Failure> {
 }
 
 pub async fn unmerge(command: Unmerge) -> Result<(), Failure> {
+    let dry_run = command.dry_run;
     let session = Session::open(&command.change.settings).await?;
     let request_id = request_id(command.change.request_id.as_deref());
     let request = UnmergeUsersRequest {
         tenant: session.tenant(),
-        primary_user_id: command.primary,
+        primary_user_id: command.primary.id(&session).await?,
         secondary_user_id: command.secondary,
         etag: command.change.etag,
         request_id: request_id.clone(),
-        validate_only: command.dry_run,
+        validate_only: dry_run,
     };
     let send = |request| {
         let mut registry = session.registry();
@@ -123,6 +128,9 @@ pub async fn unmerge(command: Unmerge) -> Result<(), Failure> {
     let answer = session.mutate(&request_id, request, send).await?;
     if session.json() {
         return output::print_message("UnmergeUsersResponse", &answer);
+    }
+    if dry_run {
+        output::print("The secondary would be:\n")?;
     }
     print_unmerged(&answer)
 }

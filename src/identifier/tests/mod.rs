@@ -5,6 +5,7 @@
 
 use super::{Change, Identifier, Kind, Normalization, RawIdentifier, Rejection, Rule};
 
+mod cost;
 mod email;
 mod fuzz;
 mod handle;

@@ -118,7 +118,10 @@ pub async fn a_dry_run_undoes_nothing(f: Fixture) -> Result<(), Failure> {
     let merged = f.change(&merged, unlink("social:github/1")?).await?;
     let dry = Mutation { dry_run: true, ..f.mutation(primary.id, Change::Unmerge(secondary.id)) };
     let lost = vec![NotRestored::Identity(identifier("social:github/1")?)];
-    equal(&f.store.mutate(dry).await?.report, &Report::NotRestored(lost), "what would not be restored")?;
+    let told = f.store.mutate(dry).await?;
+    equal(&told.report, &Report::NotRestored(lost), "what would not be restored")?;
+    let user = told.into_user()?;
+    equal(&(user.id, user.state), &(secondary.id, secondary.state), "the user as it would be")?;
     f.is_kept(&merged).await?;
     is_part_of(&f, secondary.id, primary.id).await
 }

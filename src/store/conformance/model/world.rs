@@ -94,7 +94,8 @@ impl World {
         if !refusals.is_empty() {
             return Err(refusals);
         }
-        let shown = if mutation.dry_run { self } else { &next };
+        let is_as_it_is = mutation.dry_run && !matches!(mutation.change, Change::Unmerge(_));
+        let shown = if is_as_it_is { self } else { &next };
         let user = subject.and_then(|id| shown.people.get(&id)).map(|person| person.user.clone());
         let report = match report {
             Report::Preview(mut preview) => {

@@ -1,0 +1,112 @@
+//! What a new user would stumble over: users named by identifiers, irreversible commands, and what tables and JSON show.
+
+use super::client::{one, sample, text, user};
+use super::{assert_fails, out};
+use crate::server::Server;
+
+fn id_of(server: &Server, identifier: &str) -> String {
+    text(&user(server, &["user", "get", identifier]), "userId").to_owned()
+}
+
+#[test]
+fn an_identifier_names_a_user_wherever_an_id_does() {
+    let server = sample();
+    let joe = &id_of(&server, "handle:joe");
+    let grace = &id_of(&server, "handle:grace");
+    for (arguments, id) in [
+        (&["user", "update", "handle:joe", "--name", "Joseph"][..], joe),
+        (&["user", "disable", "handle:joe"], joe),
+        (&["user", "enable", "handle:joe"], joe),
+        (&["identity", "link", "handle:joe", "handle:joseph"], joe),
+        (&["identity", "verify", "handle:joe", "handle:joseph"], joe),
+        (&["identity", "replace", "handle:joe", "handle:joseph", "handle:joey"], joe),
+        (&["identity", "unlink", "handle:joe", "handle:joey"], joe),
+        (&["user", "merge", "handle:joe", "handle:grace"], joe),
+        (&["user", "unmerge", "handle:joe", grace], grace),
+        (&["user", "delete", "handle:joe"], joe),
+    ] {
+        assert_eq!(text(&user(&server, arguments), "userId"), id, "{arguments:?}");
+    }
+    assert_fails(&server.run(&["user", "get", "handle:joe"]), 1, &["IDENTITY_NOT_FOUND"]);
+    assert_fails(&server.run(&["user", "get", "hadle:joe"]), 2, &["hadle:joe"]);
+}
+
+#[test]
+fn nobody_is_purged_without_being_asked_for() {
+    let server = sample();
+    let joe = &id_of(&server, "handle:joe");
+    assert_fails(&server.run(&["user", "purge", "handle:joe"]), 2, &["cannot be undone", "--dry-run", "--yes"]);
+    assert_eq!(out(&server.run(&["user", "purge", "--dry-run", "handle:joe"])), format!("{joe} would be gone\n"));
+    assert_eq!(out(&server.run(&["user", "purge", "--yes", "handle:joe"])), format!("{joe} is gone\n"));
+}
+
+#[test]
+fn an_attribute_is_not_set_and_removed_at_once() {
+    let server = sample();
+    let both = ["user", "update", "handle:joe", "--attribute", "team=x", "--remove-attribute", "team"];
+    assert_fails(&server.run(&both), 2, &["--attribute", "--remove-attribute", "team"]);
+}
+
+#[test]
+fn attributes_are_shown_apart_and_empty_ones_too() {
+    let server = sample();
+    let update = ["user", "update", "handle:joe", "--attribute", "state=disabled", "--attribute", "note="];
+    let shown = out(&server.run(&update));
+    let (fields, attributes) = shown.split_once("attribute").unwrap();
+    assert_eq!(fields.matches("state").count(), 1, "{shown}");
+    assert!(attributes.contains("state") && attributes.contains("note"), "{shown}");
+}
+
+#[test]
+fn a_dry_run_shows_the_user_that_would_be_restored() {
+    let server = sample();
+    let grace = &id_of(&server, "handle:grace");
+    user(&server, &["user", "merge", "handle:joe", "handle:grace"]);
+    let shown = out(&server.run(&["user", "unmerge", "--dry-run", "handle:joe", grace]));
+    assert!(shown.starts_with("The secondary would be:") && shown.contains("handle:grace"), "{shown}");
+    assert_eq!(text(&user(&server, &["user", "get", grace]), "userId"), id_of(&server, "handle:joe"));
+}
+
+#[test]
+fn a_check_tells_until_when_and_for_whom() {
+    let server = sample();
+    let taken = server.run(&["identity", "check", "--json", "handle:joe"]);
+    assert_eq!(taken.status.code(), Some(1));
+    let told: serde_json::Value = serde_json::from_str(&out(&taken)).unwrap();
+    assert_eq!((&told["available"], text(&told, "reason")), (&false.into(), "IDENTITY_TAKEN"));
+
+    let joe = &id_of(&server, "handle:joe");
+    user(&server, &["identity", "unlink", joe, "handle:joe"]);
+    let held = server.run(&["identity", "check", "handle:joe"]);
+    assert_eq!(held.status.code(), Some(1));
+    assert!(out(&held).contains("held until"), "{}", out(&held));
+    let own = one(&server, &["identity", "check", "handle:joe", "--user", joe]);
+    assert_eq!((&own["available"], text(&own, "reason")), (&true.into(), ""));
+    assert!(server.run(&["identity", "check", "handle:nobody"]).status.success());
+}
+
+#[test]
+fn what_users_typed_does_not_drive_the_terminal() {
+    let server = sample();
+    let hidden = "a\u{200b}b\u{202e}c";
+    let update = ["user", "update", "handle:joe", "--attribute", &format!("note={hidden}")];
+    let shown = out(&server.run(&update));
+    assert!(shown.contains("a\\u{200b}b\\u{202e}c") && !shown.contains('\u{200b}'), "{shown}");
+    let json = out(&server.run(&["user", "get", "--json", "handle:joe"]));
+    assert!(json.contains("a\\u200bb\\u202ec") && !json.contains('\u{202e}'), "{json}");
+    let refused = ["user", "update", "handle:joe", "--attribute", "note=a\u{9b}2J"];
+    assert_fails(&server.run(&refused), 1, &["ATTRIBUTE_INVALID", "control"]);
+}
+
+#[test]
+fn errors_are_json_for_those_who_asked_for_it() {
+    let server = sample();
+    for arguments in
+        [&["tenant", "get", "--json", "--tenant", "elsewhere"][..], &["renormalize", "--json", "--tenant", "elsewhere"]]
+    {
+        let output = server.run(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let told: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
+        assert!(told["error"]["code"].is_number(), "{arguments:?}: {told}");
+    }
+}
