@@ -173,6 +173,7 @@ fn advice(reason: &str) -> Option<&'static str> {
         "IDENTITY_TAKEN" => "look at its owner with `polynym user get`: it may be another person",
         "IDENTITY_HELD" => "wait until then, or end the hold with `polynym identity release`",
         "IDENTITY_CONFUSABLE" => "take one that looks different; `polynym identity normalize` shows what it looks like",
+        "IDENTITY_RESERVED" => "take another; `polynym tenant set --reserved-handles` says which are reserved",
         "USER_DISABLED" => "see it with --show-disabled, or let it in with `polynym user enable`",
         "USER_DELETED" => "restore it with `polynym user undelete` first",
         "MERGE_CONFLICT" => "see what differs with --dry-run, and choose a side with --conflicts",

@@ -12,7 +12,8 @@ use super::output::{self, printable};
 use crate::config::{Client, Flags};
 use crate::identifier::Kind;
 use crate::proto::v1::{
-    GetTenantRequest, GetTenantResponse, Holds, ListTenantsRequest, Policies, Tenant as Message, UpdateTenantRequest,
+    GetTenantRequest, GetTenantResponse, Holds, ListTenantsRequest, Policies, ReservedHandles, Tenant as Message,
+    UpdateTenantRequest,
 };
 
 pub const EXAMPLES: &str = "\
@@ -81,6 +82,10 @@ pub struct Set {
     /// For how long a merge can be undone: 7d, 12h.
     #[arg(long, value_name = "TIME", value_parser = time)]
     undo_window: Option<Duration>,
+    /// Handles that nobody can register or link, with commas between them: empty for none, `default` for the list that
+    /// docs/api.md has.
+    #[arg(long, value_name = "HANDLES")]
+    reserved_handles: Option<String>,
     /// Show what would be, and do nothing.
     #[arg(long)]
     dry_run: bool,
@@ -164,6 +169,11 @@ fn policies(command: &Set) -> (Policies, Vec<String>) {
     };
     policies.restore_window = window("restore_window", command.restore_window);
     policies.undo_window = window("undo_window", command.undo_window);
+    if let Some(list) = &command.reserved_handles {
+        let handles = list.split(',').map(str::trim).filter(|handle| !handle.is_empty()).map(str::to_owned);
+        policies.reserved_handles = (list != "default").then(|| ReservedHandles { handles: handles.collect() });
+        paths.push("reserved_handles".to_owned());
+    }
     let holds = policies.holds.get_or_insert_default();
     for (kind, time) in &command.holds {
         *hold_of(holds, *kind) = Some(span(*time));
@@ -217,7 +227,7 @@ fn show(session: &Session, tenant: Option<Message>) -> Result<(), Failure> {
 }
 
 fn fields(tenant: &Message) -> Table {
-    let policies = tenant.policies.unwrap_or_default();
+    let policies = tenant.policies.clone().unwrap_or_default();
     let mut holds = policies.holds.unwrap_or_default();
     let mut table = output::table(["tenant", &printable(&tenant.tenant)]);
     let mut row = |name: &str, value: String| {
@@ -234,6 +244,8 @@ fn fields(tenant: &Message) -> Table {
     row("keep primary identity", on(policies.keep_primary_identity));
     row("keep last identity", on(policies.keep_last_identity));
     row("allow look-alikes", on(policies.allow_lookalikes));
+    let reserved = policies.reserved_handles.map_or_else(|| "default".to_owned(), |list| list.handles.join(", "));
+    row("reserved handles", printable(&reserved).into_owned());
     row("deleted users are kept for", length(&policies.restore_window.unwrap_or_default()));
     row("merges can be undone for", length(&policies.undo_window.unwrap_or_default()));
     row("created", tenant.create_time.as_ref().map(ToString::to_string).unwrap_or_default());

@@ -99,7 +99,8 @@ impl Directory {
         dry_run: bool,
     ) -> Result<Renormalization, Error> {
         self.check_move(dry_run).await?;
-        if self.store.tenant(&tenant).await?.is_none() {
+        // Calls that name no tenant mean this one, whether or not it was made.
+        if tenant != Tenant::DEFAULT && self.store.tenant(&tenant).await?.is_none() {
             return Err(Error::TenantNotFound);
         }
         let run = self.renormalizations.begin(&tenant)?;

@@ -69,6 +69,12 @@ pub enum Error {
         /// The path of the field that names the identifier.
         field: String,
     },
+    /// The handle, or one that it looks like, is reserved by the tenant.
+    #[error("this handle, or one that it looks like, is reserved")]
+    IdentityReserved {
+        /// The path of the field that names the identifier.
+        field: String,
+    },
     /// The identifier is not held for anybody.
     #[error("this identifier is not held")]
     NotHeld,

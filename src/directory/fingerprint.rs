@@ -81,6 +81,11 @@ fn policies(hash: &mut Fields, update: &PolicyUpdate) {
     for window in [update.restore_window, update.undo_window] {
         hash.number(window.is_some().into(), window.unwrap_or_default().as_millis() as u64);
     }
+    // Requests from before there were reserved handles keep their fingerprints.
+    if let Some(reserved) = &update.reserved_handles {
+        hash.number(2, reserved.is_some().into());
+        reserved.iter().flatten().for_each(|handle| hash.bytes(handle.as_bytes()));
+    }
 }
 
 fn attributes(hash: &mut Fields, attributes: &BTreeMap<String, Value>) {

@@ -193,15 +193,31 @@ impl Mutation {
         if view.read_new_user(self.user_id)?.is_some() {
             return Err(Error::Internal("an id was given twice".into()).into());
         }
+        self.policies.check_reserved(draft)?;
         let mut record = Record::new(draft.user(self.user_id, self.tenant.clone(), self.time));
         draft.identities.iter().for_each(|identity| record.guard(&identity.identifier, &self.policies));
         let created = Transition { before: None, after: Some(record) };
         displace::settle(self, view, created, &draft.identities)
     }
 
+    /// Refuses a reserved handle to a user who does not have it.
+    fn check_reserved(&self, before: &Record) -> Result<(), Error> {
+        let (draft, field) = match &self.change {
+            Change::Link(draft) => (draft, "identifier"),
+            Change::Replace(_, draft) => (draft, "new_identifier"),
+            _ => return Ok(()),
+        };
+        let is_new = before.user.identity(&draft.identifier).is_none();
+        if is_new && self.policies.reserves(&draft.identifier) {
+            return Err(Error::IdentityReserved { field: field.to_owned() });
+        }
+        Ok(())
+    }
+
     fn alter(&self, view: &View) -> Result<Effects, Stop> {
         let before = self.subject(view)?;
         let mut after = before.clone();
+        self.check_reserved(before)?;
         change::apply(self, &mut after)?;
         let altered = Transition::new(before, after);
         match &self.change {

@@ -1,6 +1,6 @@
 //! What a tenant decides for its users, with bounds on all of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Error, Invalid};
@@ -31,6 +31,9 @@ pub struct Policies {
     pub restore_window: Duration,
     /// For how long a merge can be undone.
     pub undo_window: Duration,
+    /// The canonical forms of handles that nobody can register or link; where it is absent, those of
+    /// [`RESERVED_HANDLES`](super::RESERVED_HANDLES).
+    pub reserved_handles: Option<BTreeSet<String>>,
 }
 
 impl Default for Policies {
@@ -44,6 +47,7 @@ impl Default for Policies {
             allow_lookalikes: false,
             restore_window: 30 * DAY,
             undo_window: 7 * DAY,
+            reserved_handles: None,
         }
     }
 }
@@ -78,6 +82,8 @@ pub struct PolicyUpdate {
     pub restore_window: Option<Duration>,
     /// See [`Policies::undo_window`].
     pub undo_window: Option<Duration>,
+    /// See [`Policies::reserved_handles`].
+    pub reserved_handles: Option<Option<BTreeSet<String>>>,
 }
 
 impl PolicyUpdate {
@@ -107,6 +113,7 @@ impl PolicyUpdate {
         set(&mut policies.allow_lookalikes, &self.allow_lookalikes);
         set(&mut policies.restore_window, &self.restore_window);
         set(&mut policies.undo_window, &self.undo_window);
+        set(&mut policies.reserved_handles, &self.reserved_handles);
     }
 }
 

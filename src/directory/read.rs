@@ -145,9 +145,12 @@ impl Directory {
         let now = self.now();
         let wanted = |n| Claim { owner: user, guard: n > 0, hold: None, rules_version: rules.version() };
         let refusal = |(n, claim): (usize, Option<Claim>)| claim?.refusal(&wanted(n), now, || "identifier".to_owned());
-        let refusal = claims.into_iter().enumerate().find_map(refusal);
-        let refusal =
-            refusal.filter(|error| !matches!(error, Error::IdentityTaken { owner, .. } if Some(*owner) == user));
+        let is_own = |error: &Error| matches!(error, Error::IdentityTaken { owner, .. } if Some(*owner) == user);
+        let refusal = match claims.into_iter().enumerate().find_map(refusal) {
+            Some(error) if is_own(&error) => None,
+            None if policies.reserves(&identifier) => Some(Error::IdentityReserved { field: "identifier".to_owned() }),
+            refusal => refusal,
+        };
         Ok((identifier, refusal))
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prost_types::Duration as ProtoDuration;
 
-use crate::directory::{Error, Invalid, PolicyUpdate};
+use crate::directory::{Error, Invalid, PolicyUpdate, reserved_handles};
 use crate::identifier::Kind;
 use crate::proto::v1;
 
@@ -40,13 +40,16 @@ fn set_present(update: &mut PolicyUpdate, policies: &v1::Policies) -> Result<(),
     if policies.undo_window.is_some() {
         set(update, policies, "undo_window")?;
     }
+    if policies.reserved_handles.is_some() {
+        set(update, policies, "reserved_handles")?;
+    }
     Ok(())
 }
 
 fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result<(), Error> {
     match path {
         "*" => {
-            let all = ["holds", "restore_window", "undo_window"];
+            let all = ["holds", "restore_window", "undo_window", "reserved_handles"];
             all.iter().chain(&SWITCHES).try_for_each(|path| set(update, policies, path))?;
         }
         "holds" => Kind::ALL.iter().try_for_each(|kind| set(update, policies, &format!("holds.{kind}")))?,
@@ -57,6 +60,10 @@ fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result
         "allow_lookalikes" => update.allow_lookalikes = Some(policies.allow_lookalikes),
         "restore_window" => update.restore_window = Some(span(policies.restore_window, path)?),
         "undo_window" => update.undo_window = Some(span(policies.undo_window, path)?),
+        "reserved_handles" => {
+            let handles = policies.reserved_handles.as_ref().map(|reserved| reserved_handles(&reserved.handles));
+            update.reserved_handles = Some(handles.transpose()?);
+        }
         _ => {
             let kind = path.strip_prefix("holds.").and_then(|kind| kind.parse::<Kind>().ok());
             let rule = "a mask may name the policies, holds.KIND, and * for all of them";

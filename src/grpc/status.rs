@@ -37,7 +37,9 @@ pub fn status(error: Error) -> Status {
         Error::IdentityHeld { until, field } => {
             at_field(code, &field, &message, info(reason, [("until", convert::time_text(until))]))
         }
-        Error::IdentityConfusable { field } => at_field(code, &field, &message, info(reason, [])),
+        Error::IdentityConfusable { field } | Error::IdentityReserved { field } => {
+            at_field(code, &field, &message, info(reason, []))
+        }
         Error::UserDeleted { user } => detailed(code, &message, info(reason, [("user_id", user.to_string())])),
         Error::UserMerged { user, into } => {
             let metadata = [("user_id", user.to_string()), ("merged_into", into.to_string())];
@@ -90,6 +92,7 @@ const fn code(error: &Error) -> Code {
         Error::IdentityTaken { .. } | Error::UserNotDeleted => Code::AlreadyExists,
         Error::IdentityHeld { .. }
         | Error::IdentityConfusable { .. }
+        | Error::IdentityReserved { .. }
         | Error::UserDisabled
         | Error::UserDeleted { .. }
         | Error::UserMerged { .. }
@@ -120,6 +123,7 @@ pub const fn reason(error: &Error) -> &'static str {
         Error::IdentityTaken { .. } => "IDENTITY_TAKEN",
         Error::IdentityHeld { .. } => "IDENTITY_HELD",
         Error::IdentityConfusable { .. } => "IDENTITY_CONFUSABLE",
+        Error::IdentityReserved { .. } => "IDENTITY_RESERVED",
         Error::UserDisabled => "USER_DISABLED",
         Error::UserDeleted { .. } => "USER_DELETED",
         Error::UserMerged { .. } => "USER_MERGED",

@@ -110,3 +110,14 @@ fn errors_are_json_for_those_who_asked_for_it() {
         assert!(told["error"]["code"].is_number(), "{arguments:?}: {told}");
     }
 }
+
+#[test]
+fn reserved_handles_are_set_and_shown() {
+    let server = sample();
+    assert!(out(&server.run(&["tenant", "get"])).contains("reserved handles"), "the sample has its tenant");
+    let set = |list: &str| out(&server.run(&["tenant", "set", "--reserved-handles", list]));
+    assert!(set("Boss, chief").contains("boss, chief"));
+    assert_fails(&server.run(&["identity", "link", "handle:joe", "handle:boss"]), 1, &["IDENTITY_RESERVED"]);
+    assert!(set("default").contains("default"));
+    assert!(server.run(&["identity", "link", "handle:joe", "handle:boss"]).status.success());
+}

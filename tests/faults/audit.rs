@@ -14,7 +14,6 @@ use polynym::locality::LocalityId;
 use tokio::time::sleep;
 
 use super::caller::{Call, Caller, Names, Told, listed, name, number};
-use super::place::PATIENCE;
 use crate::servers::Process;
 
 /// Who owns what.
@@ -142,6 +141,9 @@ fn id(document: &Document, field: &str) -> LocalityId {
     }
 }
 
+/// Longer than calls may take whose callers have left, one after the other on a busy machine.
+const OUTLIVED: Duration = Duration::from_secs(300);
+
 /// Waits until no transaction is open on a server; answers how long that took.
 pub async fn no_transaction(servers: &[&Process]) -> Duration {
     let since = Instant::now();
@@ -152,13 +154,8 @@ pub async fn no_transaction(servers: &[&Process]) -> Duration {
             if open == 0 {
                 break;
             }
-            let about = doc! { "currentOp": 1, "transaction": { "$exists": true } };
             let waited = since.elapsed();
-            assert!(
-                waited < PATIENCE,
-                "{open} transactions are open after {waited:?}: {:?}",
-                server.admin(about).await
-            );
+            assert!(waited < OUTLIVED, "{open} transactions are open after {waited:?}");
             sleep(Duration::from_millis(50)).await;
         }
     }

@@ -73,7 +73,7 @@ async fn policies_are_changed_by_mask_and_etag() {
     let mask = |path: &str| Some(FieldMask { paths: vec![path.to_owned()] });
     let update = |path: &str| v1::UpdateTenantRequest { update_mask: mask(path), ..Default::default() };
     let off = client.admin.update_tenant(update("verified_wins")).await.unwrap().into_inner().tenant.unwrap();
-    assert!(!off.policies.unwrap().verified_wins);
+    assert!(!off.policies.as_ref().unwrap().verified_wins);
     let stale = v1::UpdateTenantRequest { etag: first.etag, ..update("holds") };
     assert_eq!(refused(client.admin.update_tenant(stale).await), Told::new(Code::Aborted, "ETAG_MISMATCH"));
     let dry = v1::UpdateTenantRequest { etag: off.etag.clone(), validate_only: true, ..update("holds") };
@@ -159,4 +159,34 @@ async fn a_policy_can_keep_last_and_primary_identities() {
     client.unlink(&joe.user_id, email("joe@example.org")).await.unwrap();
     let last = refused(client.unlink(&joe.user_id, email("joe@example.com")).await);
     assert_eq!(last, Told::new(Code::FailedPrecondition, "LAST_IDENTITY"));
+}
+
+#[tokio::test]
+async fn reserved_handles_are_refused_and_owners_keep_theirs() {
+    let (_server, mut client) = fresh().await;
+    let reserved = |field| Told::new(Code::FailedPrecondition, "IDENTITY_RESERVED").field(field);
+    let told = refused(client.create(user("Eve", vec![email("eve@example.com"), handle("@Admin")])).await);
+    assert_eq!(told, reserved("user.identities[1].identifier"));
+    let joe = client.create(user("Joe", vec![handle("joe"), handle("scope")])).await.unwrap();
+    let told = refused(client.link(&joe.user_id, handle("root")).await);
+    assert_eq!(told, reserved("identifier"));
+    let check = v1::CheckIdentityRequest { identifier: Some(handle("support")), ..Default::default() };
+    let checked = client.directory.check_identity(check).await.unwrap().into_inner();
+    assert_eq!((checked.available, checked.reason.as_str()), (false, "IDENTITY_RESERVED"));
+
+    let reserve = |handles: &[&str]| {
+        let handles = handles.iter().map(ToString::to_string).collect();
+        v1::Policies { reserved_handles: Some(v1::ReservedHandles { handles }), ..Default::default() }
+    };
+    client.govern(reserve(&["Joe", "scope"])).await.unwrap();
+    assert_eq!(client.resolve(handle("joe")).await.unwrap().user.unwrap().user_id, joe.user_id);
+    client.link(&joe.user_id, handle("joe")).await.unwrap();
+    client.link(&joe.user_id, handle("root")).await.unwrap();
+    client.unlink(&joe.user_id, handle("scope")).await.unwrap();
+    let lookalike = refused(client.create(user("Eve", vec![handle("ѕсоре")])).await);
+    assert_eq!(lookalike, reserved("user.identities[0].identifier"));
+    let told = refused(client.govern(reserve(&["a b"])).await);
+    assert_eq!((told.reason.as_str(), told.fields), ("POLICY_INVALID", vec!["policies.reserved_handles".to_owned()]));
+    client.govern(reserve(&[])).await.unwrap();
+    client.create(user("Admin", vec![handle("admin")])).await.unwrap();
 }

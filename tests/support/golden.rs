@@ -166,6 +166,7 @@ fn tenants() -> Vec<(usize, Change)> {
         allow_lookalikes: Some(true),
         restore_window: Some(HELD),
         undo_window: Some(HELD),
+        reserved_handles: None,
     };
     vec![(100, Change::SetTenant(PolicyUpdate::default())), (101, Change::SetTenant(all))]
 }

@@ -1,5 +1,6 @@
 //! Tenants in the form in which stores keep them, and the API shows them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use prost::Message;
@@ -17,7 +18,7 @@ use crate::proto::v1;
 /// program knows.
 const POLICIES: u32 = 2;
 const LAST: u32 = 5;
-const POLICIES_LAST: u32 = 8;
+const POLICIES_LAST: u32 = 9;
 
 /// Encodes what [`decode_tenant`] reads.
 pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
@@ -77,7 +78,12 @@ fn policies(policies: &Policies) -> v1::Policies {
         allow_lookalikes: policies.allow_lookalikes,
         restore_window: Some(span(policies.restore_window)),
         undo_window: Some(span(policies.undo_window)),
+        reserved_handles: policies.reserved_handles.as_ref().map(reserved),
     }
+}
+
+fn reserved(handles: &BTreeSet<String>) -> v1::ReservedHandles {
+    v1::ReservedHandles { handles: handles.iter().cloned().collect() }
 }
 
 fn span(time: Duration) -> ProtoDuration {
@@ -102,6 +108,7 @@ fn read_policies(message: v1::Policies) -> Policies {
         allow_lookalikes: message.allow_lookalikes,
         restore_window: message.restore_window.map(read_span).unwrap_or_default(),
         undo_window: message.undo_window.map(read_span).unwrap_or_default(),
+        reserved_handles: message.reserved_handles.map(|reserved| reserved.handles.into_iter().collect()),
     }
 }
 

@@ -30,6 +30,7 @@ fn all() -> PolicyUpdate {
         allow_lookalikes: Some(true),
         restore_window: Some(Duration::from_millis(1_500)),
         undo_window: Some(Duration::ZERO),
+        reserved_handles: Some(Some(["boss".to_owned()].into())),
     }
 }
 
@@ -45,6 +46,7 @@ pub async fn a_tenant_is_made_and_changed(f: Fixture) -> Result<(), Failure> {
     let wanted = all();
     equal(&changed.policies.holds, &wanted.holds, "the holds")?;
     equal(&Some(changed.policies.restore_window), &wanted.restore_window, "the time to restore")?;
+    equal(&Some(changed.policies.reserved_handles.clone()), &wanted.reserved_handles, "the reserved handles")?;
     ensure(changed.policies.hide_unverified && changed.policies.allow_lookalikes, "switches are off")?;
     let f = f.reopen().await?;
     equal(&f.store.tenant(&name).await?, &Some(changed.clone()), "the tenant after the store was closed")?;
