@@ -86,6 +86,24 @@ fn a_check_tells_until_when_and_for_whom() {
 }
 
 #[test]
+fn identities_come_verified_and_primary() {
+    let server = sample();
+    let by = ["--verified", "--by", "a letter"];
+    let create = ["user", "create", "--identity", "email:b@example.com", "--primary", "email:a@example.com"];
+    let created = user(&server, &[&create[..], &by].concat());
+    let link = ["identity", "link", text(&created, "userId"), "email:c@example.com", "--primary"];
+    let linked = user(&server, &[&link[..], &by].concat());
+    let identities = linked["identities"].as_array().unwrap();
+    assert!(identities.iter().all(|i| i["verifiedBy"] == "a letter" && i["verifyTime"].is_string()), "{linked}");
+
+    let primary = |user: &serde_json::Value| {
+        let mut identities = user["identities"].as_array().unwrap().iter();
+        identities.find(|identity| identity["primary"] == true).unwrap()["identifier"]["email"].clone()
+    };
+    assert_eq!((primary(&created), primary(&linked)), ("a@example.com".into(), "c@example.com".into()));
+}
+
+#[test]
 fn what_users_typed_does_not_drive_the_terminal() {
     let server = sample();
     let hidden = "a\u{200b}b\u{202e}c";
