@@ -36,7 +36,12 @@ impl Session {
     pub async fn open(flags: &Flags<Client>) -> Result<Self, Failure> {
         let settings = flags.load()?;
         let channel = connect(&settings).await?;
-        Ok(Self { channel, settings })
+        Ok(Self::new(channel, settings))
+    }
+
+    /// Calls over a connection that is there.
+    pub fn new(channel: Channel, settings: Client) -> Self {
+        Self { channel, settings }
     }
 
     pub fn json(&self) -> bool {

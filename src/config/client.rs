@@ -49,6 +49,12 @@ const SERVER: Setting =
     Setting { name: "server", value: "URL", default: "http://127.0.0.1:7171", help: "The server to ask" };
 const TENANT: Setting =
     Setting { name: "tenant", value: "TENANT", default: "default", help: "The tenant whose users are meant" };
+const BENCH_TENANT: Setting = Setting {
+    name: "tenant",
+    value: "TENANT",
+    default: "bench",
+    help: "The tenant to work in: one that this made or makes, to write",
+};
 const TIMEOUT: Setting =
     Setting { name: "timeout", value: "TIME", default: "10s", help: "The longest to wait for an answer" };
 const JSON: Setting =
@@ -81,8 +87,14 @@ impl Resolve for Client {
     }
 
     fn resolve(values: &mut Values<'_>) -> Option<Self> {
+        Self::with_tenant(values, &TENANT)
+    }
+}
+
+impl Client {
+    fn with_tenant(values: &mut Values<'_>, tenant: &Setting) -> Option<Self> {
         let server = values.get(&SERVER, server);
-        let tenant = values.get(&TENANT, parse::text);
+        let tenant = values.get(tenant, parse::text);
         let timeout = values.get(&TIMEOUT, parse::positive);
         let output = Output::resolve(values);
         Some(Self { server: server?, tenant: tenant?, timeout: timeout?, output: output? })
@@ -101,13 +113,13 @@ impl Resolve for Output {
 
 impl Resolve for Bench {
     fn settings() -> Vec<&'static Setting> {
-        let mut settings = Client::settings();
-        settings.extend([&CONNECTIONS, &CONCURRENCY, &DURATION, &WARMUP, &USERS, &LOADED, &BATCH]);
-        settings
+        let client = [&SERVER, &BENCH_TENANT, &TIMEOUT, &JSON];
+        let own = [&CONNECTIONS, &CONCURRENCY, &DURATION, &WARMUP, &USERS, &LOADED, &BATCH];
+        client.into_iter().chain(own).collect()
     }
 
     fn resolve(values: &mut Values<'_>) -> Option<Self> {
-        let client = Client::resolve(values);
+        let client = Client::with_tenant(values, &BENCH_TENANT);
         let connections = values.get(&CONNECTIONS, parse::count(1..=1_024));
         let concurrency = values.get(&CONCURRENCY, parse::count(1..=65_536));
         let duration = values.get(&DURATION, parse::positive);

@@ -100,16 +100,16 @@ fn every_mode_measures_and_finds_nothing_wrong() {
 #[test]
 fn what_is_loaded_is_the_same_for_all_numbers_and_left_alone() {
     let (server, _folder) = server();
-    let show = || json(&server.run(&["resolve", "--json", "handle:ada_0", "handle:alan_49"]));
+    let show = || json(&server.run(&["resolve", "--json", "--tenant", "bench", "handle:ada_0", "handle:alan_49"]));
     bench(&server, "resolve", &["--users", "50"]);
     let few = show();
-    let nobody = server.run(&["resolve", "handle:barbara_50"]);
+    let nobody = server.run(&["resolve", "--tenant", "bench", "handle:barbara_50"]);
     assert_fails(&nobody, 1, &["nobody owns"]);
     bench(&server, "link", &["--users", "120"]);
     let ids = |users: &[Value]| users.iter().map(|found| found["user"]["userId"].clone()).collect::<Vec<_>>();
     let handles = |users: &[Value]| users.iter().map(|f| f["user"]["identities"].clone()).collect::<Vec<_>>();
     assert_eq!((ids(&few), handles(&few)), (ids(&show()), handles(&show())));
-    assert!(server.run(&["resolve", "handle:barbara_50"]).status.success());
+    assert!(server.run(&["resolve", "--tenant", "bench", "handle:barbara_50"]).status.success());
 }
 
 #[test]
@@ -125,25 +125,46 @@ fn told_that_users_are_there_it_does_not_load_them() {
 fn users_that_are_not_as_they_were_loaded_are_found_out() {
     let (server, _folder) = server();
     bench(&server, "resolve", &["--users", "20"]);
-    let found = json(&server.run(&["resolve", "--json", "handle:ada_0"])).remove(0);
+    let found = json(&server.run(&["resolve", "--json", "--tenant", "bench", "handle:ada_0"])).remove(0);
     let id = found["user"]["userId"].as_str().unwrap();
-    json(&server.run(&["identity", "unlink", "--json", id, "handle:ada_0"]));
+    json(&server.run(&["identity", "unlink", "--json", "--tenant", "bench", id, "handle:ada_0"]));
     let output = server.run(&[&["bench", "resolve", "--users", "20"], &QUICK[..]].concat());
     assert_fails(&output, 1, &["not as it was loaded"]);
+}
+
+#[test]
+fn only_its_own_tenant_is_written_into_and_emptied() {
+    let (server, _folder) = server();
+    assert!(server.run(&["tenant", "set", "--tenant", "acme"]).status.success());
+    for mode in ["resolve", "batch", "create", "link", "remove"] {
+        let output = server.run(&["bench", mode, "--tenant", "acme", "--users", "10"]);
+        assert_fails(&output, 2, &["acme", "was not made by `polynym bench`"]);
+    }
+
+    bench(&server, "resolve", &["--users", "250"]);
+    let created = bench(&server, "create", &[]);
+    assert!(number(&created, "calls_per_second") > 0.0);
+    let resolve = ["resolve", "--tenant", "bench", "handle:ada_0"];
+    assert!(server.run(&resolve).status.success());
+    let removed = || json(&server.run(&["bench", "remove", "--json"]))[0]["removed"].as_u64().unwrap();
+    assert!(removed() > 250);
+    assert_fails(&server.run(&resolve), 1, &["nobody owns"]);
+    assert_eq!(removed(), 0);
+    bench(&server, "resolve", &["--users", "20"]);
 }
 
 #[test]
 fn a_wrong_answer_is_found_out() {
     let (server, _folder) = server();
     bench(&server, "resolve", &["--users", "1"]);
-    let found = json(&server.run(&["resolve", "--json", "handle:ada_0"])).remove(0);
+    let found = json(&server.run(&["resolve", "--json", "--tenant", "bench", "handle:ada_0"])).remove(0);
     let id = found["user"]["userId"].as_str().unwrap();
     let way = Way::to(&server);
     let arguments = ["bench", "resolve", "--json", "--users", "1", "--duration", "5", "--warmup", "0"];
     let output = std::thread::scope(|scope| {
         let measuring = scope.spawn(|| server.run(&[&arguments[..], &LIGHT, &["--server", &way.url]].concat()));
         way.until_under_way();
-        json(&server.run(&["user", "update", "--json", id, "--name", "somebody else"]));
+        json(&server.run(&["user", "update", "--json", "--tenant", "bench", id, "--name", "somebody else"]));
         measuring.join().unwrap()
     });
     assert_fails(&output, 1, &["answers were wrong"]);

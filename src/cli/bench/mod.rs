@@ -9,6 +9,7 @@ mod caller;
 mod change;
 mod load;
 mod message;
+mod own;
 mod people;
 mod report;
 mod run;
@@ -25,8 +26,10 @@ use tokio::time::{Instant, timeout};
 use tonic::Status;
 use tonic::transport::Channel;
 
-use super::{Failure, client};
+use super::client::{self, Session};
+use super::{Failure, output};
 use crate::config::{Bench, Flags};
+use crate::proto::v1::User;
 use caller::Caller;
 use change::{Create, Link};
 use report::Report;
@@ -37,9 +40,11 @@ pub const EXAMPLES: &str = "\
 Examples:
   polynym bench resolve --users 100000 --concurrency 64 --duration 10
   polynym bench health --concurrency 64 --json
+  polynym bench remove
 
 The users that `resolve`, `batch` and `link` work on are loaded first, where they are missing. `create` makes users
-that stay; `link` takes back what it links.";
+that stay; `link` takes back what it links. All are in a tenant of their own, which this makes; it writes into no
+other. `remove` purges them.";
 
 #[derive(Args)]
 pub struct Run {
@@ -61,6 +66,8 @@ enum Mode {
     Link,
     /// Ask for the server's health: a call that does nothing.
     Health,
+    /// Purge the users that the other modes made. The tenant stays, with one user that marks it.
+    Remove,
 }
 
 pub async fn run(command: Run) -> Result<(), Failure> {
@@ -72,13 +79,21 @@ pub async fn run(command: Run) -> Result<(), Failure> {
     // What is no server of this program is better told once than counted.
     let first = timeout(settings.client.timeout, Health(caller(0)).call()).await;
     first.unwrap_or_else(|late| Err(Status::deadline_exceeded(late.to_string())))?;
-    if matches!(command.mode, Mode::Resolve | Mode::Batch) && !settings.loaded {
+    let session = Session::new(channels[0].clone(), settings.client.clone());
+    if matches!(command.mode, Mode::Remove) {
+        return remove(&session).await;
+    }
+    let is_look_up = matches!(command.mode, Mode::Resolve | Mode::Batch);
+    let writes = matches!(command.mode, Mode::Create | Mode::Link) || is_look_up && !settings.loaded;
+    let mark = if writes { own::claim(&session).await? } else { User::default() };
+    if is_look_up && !settings.loaded {
         load::ensure(users, &caller).await?;
     }
     let (tally, measured) = match command.mode {
-        Mode::Health => measure(&settings, |n| Health(caller(n))).await,
+        Mode::Health | Mode::Remove => measure(&settings, |n| Health(caller(n))).await,
         Mode::Create => {
             let run = people::new_run();
+            own::note_run(&session, mark, run, step).await?;
             measure(&settings, |n| Create::new(caller(n), run + n as u64, step)).await
         }
         Mode::Resolve => measure(&settings, |n| Resolve::new(caller(n), users)).await,
@@ -90,7 +105,7 @@ pub async fn run(command: Run) -> Result<(), Failure> {
         }
     };
     let per_call = match command.mode {
-        Mode::Health => 0,
+        Mode::Health | Mode::Remove => 0,
         Mode::Resolve | Mode::Link => 1,
         Mode::Batch => settings.batch,
         Mode::Create => people::KINDS,
@@ -98,6 +113,14 @@ pub async fn run(command: Run) -> Result<(), Failure> {
     Report::new(&tally, per_call, measured).print(settings.client.output)?;
     let verdict = tally.verdict();
     if measured < settings.duration { Err(Failure::Interrupted) } else { verdict }
+}
+
+async fn remove(session: &Session) -> Result<(), Failure> {
+    let removed = own::remove(session).await?;
+    match session.json() {
+        true => output::print_json(&serde_json::json!({ "removed": removed })),
+        false => output::print(&format!("{removed} users removed\n")),
+    }
 }
 
 async fn connect(settings: &Bench) -> Result<Vec<Channel>, Failure> {
