@@ -10,7 +10,7 @@ use super::user::{self, Change};
 use super::who::{self, Who};
 use crate::config::{Client, Flags};
 use crate::proto::v1::{
-    CheckIdentityRequest, CheckIdentityResponse, LinkIdentityRequest, NormalizeIdentityRequest,
+    CheckIdentityRequest, CheckIdentityResponse, LinkIdentityRequest, MoveIdentityRequest, NormalizeIdentityRequest,
     NormalizeIdentityResponse, ReleaseHoldRequest, ReplaceIdentityRequest, UnlinkIdentityRequest,
     VerifyIdentityRequest,
 };
@@ -23,6 +23,7 @@ Examples:
 const LINK: &str = "Example:\n  polynym identity link 20be0ffc-314a-bd53-7a50-013a65ca76d2 email:joe@example.org --verified --by 'sign-up mail'";
 const UNLINK: &str = "Example:\n  polynym identity unlink handle:joe email:joe@example.org";
 const REPLACE: &str = "Example:\n  polynym identity replace email:joe@example.org handle:joe handle:joseph";
+const MOVE: &str = "Example:\n  polynym identity move handle:joe handle:joseph social:github/583231";
 const VERIFY: &str = "Example:\n  polynym identity verify handle:joe email:joe@example.org --by 'sign-up mail'";
 const CHECK: &str = "\
 Examples:
@@ -44,6 +45,9 @@ pub enum Identity {
     /// Put a new identity in the place of an old one, in one step.
     #[command(after_help = REPLACE)]
     Replace(Replace),
+    /// Move an identity from one user to another, in one step.
+    #[command(after_help = MOVE)]
+    Move(Move),
     /// Say that an identity is verified, or that it is not.
     #[command(after_help = VERIFY)]
     Verify(Verify),
@@ -107,6 +111,24 @@ pub struct Replace {
 }
 
 #[derive(Args)]
+pub struct Move {
+    /// The user who has it: an id, or an identifier that it owns.
+    #[arg(value_parser = who::parse)]
+    from: Who,
+    /// The user who gets it, likewise.
+    #[arg(value_parser = who::parse)]
+    to: Who,
+    /// The identifier.
+    #[arg(value_parser = identifier::parse)]
+    identifier: Typed,
+    /// Check all this, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    change: Change,
+}
+
+#[derive(Args)]
 pub struct Verify {
     /// The user: an id, or an identifier that it owns.
     #[arg(value_name = "USER", value_parser = who::parse)]
@@ -162,6 +184,7 @@ pub async fn run(command: Identity) -> Result<(), Failure> {
         Identity::Link(command) => link(command).await,
         Identity::Unlink(command) => unlink(command).await,
         Identity::Replace(command) => replace(command).await,
+        Identity::Move(command) => move_to(command).await,
         Identity::Verify(command) => verify(command).await,
         Identity::Check(command) => check(command).await,
         Identity::Normalize(command) => normalize(command).await,
@@ -220,6 +243,25 @@ async fn replace(command: Replace) -> Result<(), Failure> {
     let send = |request| {
         let mut registry = session.registry();
         async move { registry.replace_identity(request).await }
+    };
+    user::show(&session, session.mutate(&request_id, request, send).await?.user)
+}
+
+async fn move_to(command: Move) -> Result<(), Failure> {
+    let session = Session::open(&command.change.settings).await?;
+    let request_id = request_id(command.change.request_id.as_deref());
+    let request = MoveIdentityRequest {
+        tenant: session.tenant(),
+        from_user_id: command.from.id(&session).await?,
+        to_user_id: command.to.id(&session).await?,
+        identifier: Some(command.identifier.message),
+        etag: command.change.etag,
+        request_id: request_id.clone(),
+        validate_only: command.dry_run,
+    };
+    let send = |request| {
+        let mut registry = session.registry();
+        async move { registry.move_identity(request).await }
     };
     user::show(&session, session.mutate(&request_id, request, send).await?.user)
 }

@@ -1,5 +1,6 @@
 //! What a change of one user makes of it. What that does to claims follows from the difference, in `settle`.
 
+use super::record::Guarded;
 use super::{Change, DraftIdentity, Error, Identity, Mutation, Record, State, User};
 use crate::identifier::Identifier;
 
@@ -9,7 +10,7 @@ pub fn apply(mutation: &Mutation, record: &mut Record) -> Result<(), Error> {
     match &mutation.change {
         Change::Update(update) => update.apply(user),
         Change::Link(draft) => link(mutation, record, draft),
-        Change::Unlink(identifier) => unlink(mutation, record, identifier)?,
+        Change::Unlink(identifier) => drop(give_up(mutation, record, identifier)?),
         Change::Replace(old, draft) => replace(mutation, record, old, draft)?,
         Change::Verify(identifier, verification) => {
             let n = position(user, identifier)?;
@@ -26,6 +27,7 @@ pub fn apply(mutation: &Mutation, record: &mut Record) -> Result<(), Error> {
         | Change::Purge
         | Change::Merge(..)
         | Change::Unmerge(_)
+        | Change::Move(..)
         | Change::Tend
         | Change::Renormalize(_)
         | Change::Release(_)
@@ -56,15 +58,19 @@ fn link(mutation: &Mutation, record: &mut Record, draft: &DraftIdentity) {
     }
 }
 
-fn unlink(mutation: &Mutation, record: &mut Record, identifier: &Identifier) -> Result<(), Error> {
+/// Takes an identity out, with its guard, where the tenant's policies let the user do without it.
+pub fn give_up(
+    mutation: &Mutation,
+    record: &mut Record,
+    identifier: &Identifier,
+) -> Result<(Identity, Option<Guarded>), Error> {
     let n = position(&record.user, identifier)?;
     let identities = &record.user.identities;
     if mutation.policies.keep_last && identities.len() == 1 {
         return Err(Error::LastIdentity);
     }
     check_primary(mutation, record, n)?;
-    record.take(n);
-    Ok(())
+    Ok(record.take(n))
 }
 
 /// A primary identity that must stay does so while the user has others of its kind.

@@ -34,6 +34,10 @@ pub fn fingerprint(user_id: LocalityId, etag: &str, change: &Change) -> u64 {
             hash.number(0, *policy as u64);
         }
         Change::Unmerge(other) => hash.bytes(other.as_bytes()),
+        Change::Move(from, own) => {
+            hash.bytes(from.as_bytes());
+            identifier(&mut hash, own);
+        }
         Change::Renormalize(own) | Change::Release(own) => identifier(&mut hash, own),
         Change::SetTenant(update) => policies(&mut hash, update),
         // The method, which is a part of a request's name, says it all.

@@ -31,6 +31,7 @@ mod tenant;
 mod tenants;
 mod tend;
 mod timestamp;
+mod transfer;
 mod unmerge;
 mod update;
 mod user;

@@ -33,9 +33,12 @@ impl StoredRules {
         let is_same = mutation.rules.version() == self.version;
         let is_of_rules = match &mutation.change {
             Change::Create(draft) => draft.identities.is_empty() || is_same,
-            Change::Link(_) | Change::Unlink(_) | Change::Replace(..) | Change::Verify(..) | Change::Release(_) => {
-                is_same
-            }
+            Change::Link(_)
+            | Change::Unlink(_)
+            | Change::Replace(..)
+            | Change::Verify(..)
+            | Change::Move(..)
+            | Change::Release(_) => is_same,
             // They give identities to users that were looked at before.
             Change::Merge(..) | Change::Unmerge(_) => true,
             _ => return Ok(()),

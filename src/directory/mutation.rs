@@ -8,7 +8,7 @@ use super::view::Stop;
 use super::{
     ConflictPolicy, Decision, Draft, DraftIdentity, Effects, Error, Limits, Needs, Now, Policies, PolicyUpdate, Record,
     Report, State, Tenant, Timestamp, Update, Verification, View, change, displace, hold, merge, purge, renormalize,
-    tenancy, unmerge,
+    tenancy, transfer, unmerge,
 };
 use crate::identifier::{Identifier, IdentityKey, Rules};
 use crate::locality::LocalityId;
@@ -85,6 +85,8 @@ pub enum Change {
     Merge(LocalityId, ConflictPolicy),
     /// Makes the user with this id, which was merged into the user, a user of its own again.
     Unmerge(LocalityId),
+    /// Takes an identity from the user with this id and gives it to the user.
+    Move(LocalityId, Identifier),
     /// Does what is [due](Record::due), if anything is.
     Tend,
     /// Moves an identity of the user, which was made by older rules, to the present ones.
@@ -126,6 +128,7 @@ impl Mutation {
             Change::Create(draft) => claims.extend(draft.identities.iter().map(key)),
             Change::Link(draft) | Change::Replace(_, draft) => claims.push(key(draft)),
             Change::Merge(secondary, _) | Change::Unmerge(secondary) => users.push(*secondary),
+            Change::Move(from, _) => users.push(*from),
             Change::Release(identifier) => return Needs { claims: vec![self.key(identifier)], ..Needs::default() },
             Change::SetTenant(_) => return Needs { tenant: true, ..Needs::default() },
             _ => {}
@@ -168,6 +171,7 @@ impl Mutation {
             Change::Create(draft) => self.create(view, draft),
             Change::Merge(secondary, policy) => merge::merge(self, view, *secondary, *policy),
             Change::Unmerge(secondary) => unmerge::unmerge(self, view, *secondary),
+            Change::Move(from, identifier) => transfer::transfer(self, view, *from, identifier),
             Change::Purge => purge::purge(self, view, self.subject(view)?),
             Change::Tend => purge::tend(self, view),
             Change::Renormalize(identifier) => renormalize::renormalize(self, view, identifier),

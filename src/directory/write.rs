@@ -128,6 +128,24 @@ impl Directory {
         self.mutate_under(rules, call, id, Change::Link(draft)).await
     }
 
+    /// Moves an identity from one user to another. Answers with the other; the etag is of that one.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::LastIdentity`],
+    /// [`Error::PrimaryIdentity`], [`Error::EtagMismatch`], [`Error::TooMany`], and those of [`super::Store::mutate`].
+    pub async fn move_identity(
+        &self,
+        call: Call<'_>,
+        from: &str,
+        to: &str,
+        raw: Option<RawIdentifier<'_>>,
+    ) -> Result<User, Error> {
+        let from = parse_user_id("from_user_id", from)?;
+        let to = parse_user_id("to_user_id", to)?;
+        let rules = self.rules_to_change().await?;
+        self.mutate_under(rules, call, to, Change::Move(from, parse(rules, "identifier", raw)?)).await
+    }
+
     /// Takes an identity from a user.
     ///
     /// # Errors

@@ -97,6 +97,18 @@ impl RegistryService for RegistryApi {
         Ok(Response::new(v1::ReplaceIdentityResponse { user: answer(replaced)? }))
     }
 
+    async fn move_identity(
+        &self,
+        request: Request<v1::MoveIdentityRequest>,
+    ) -> Result<Response<v1::MoveIdentityResponse>, Status> {
+        let request = request.into_inner();
+        let call = call("MoveIdentity", &request.tenant, &request.etag, &request.request_id)?;
+        let call = dry(call, request.validate_only);
+        let raw = convert::raw(request.identifier.as_ref());
+        let moved = self.0.move_identity(call, &request.from_user_id, &request.to_user_id, raw).await;
+        Ok(Response::new(v1::MoveIdentityResponse { user: answer(moved)? }))
+    }
+
     async fn verify_identity(
         &self,
         request: Request<v1::VerifyIdentityRequest>,

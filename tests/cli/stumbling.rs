@@ -21,6 +21,7 @@ fn an_identifier_names_a_user_wherever_an_id_does() {
         (&["identity", "verify", "handle:joe", "handle:joseph"], joe),
         (&["identity", "replace", "handle:joe", "handle:joseph", "handle:joey"], joe),
         (&["identity", "unlink", "handle:joe", "handle:joey"], joe),
+        (&["identity", "move", "handle:grace", "handle:joe", "email:grace.okafor@example.com"], joe),
         (&["user", "merge", "handle:joe", "handle:grace"], joe),
         (&["user", "unmerge", "handle:joe", grace], grace),
         (&["user", "delete", "handle:joe"], joe),

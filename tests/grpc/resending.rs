@@ -17,6 +17,7 @@ enum Call {
     Link(v1::LinkIdentityRequest),
     Unlink(v1::UnlinkIdentityRequest),
     Replace(v1::ReplaceIdentityRequest),
+    Move(v1::MoveIdentityRequest),
     Verify(v1::VerifyIdentityRequest),
     Disable(v1::DisableUserRequest),
     Enable(v1::EnableUserRequest),
@@ -30,12 +31,13 @@ enum Call {
 }
 
 /// Whether a call can be a dry run, and what it is answered once more when the user of its answer is purged.
-const CALLS: [(&str, bool, Result<(), &str>); 15] = [
+const CALLS: [(&str, bool, Result<(), &str>); 16] = [
     ("create", false, Err("USER_NOT_FOUND")),
     ("update", false, Err("USER_NOT_FOUND")),
     ("link", false, Err("USER_NOT_FOUND")),
     ("unlink", false, Err("USER_NOT_FOUND")),
     ("replace", false, Err("USER_NOT_FOUND")),
+    ("move", true, Err("USER_NOT_FOUND")),
     ("verify", false, Err("USER_NOT_FOUND")),
     ("disable", false, Err("USER_NOT_FOUND")),
     ("enable", false, Err("USER_NOT_FOUND")),
@@ -126,6 +128,11 @@ impl Scene {
                 let request = v1::ReplaceIdentityRequest { tenant, user_id, old_identifier, ..Default::default() };
                 Call::Replace(v1::ReplaceIdentityRequest { new_identifier, etag, request_id, ..request })
             }
+            "move" => {
+                let (from_user_id, to_user_id, identifier) = (self.eve.clone(), user_id, Some(handle("eve-too")));
+                let request = v1::MoveIdentityRequest { tenant, from_user_id, to_user_id, ..Default::default() };
+                Call::Move(v1::MoveIdentityRequest { identifier, etag, request_id, validate_only, ..request })
+            }
             "verify" => {
                 let (verified, verified_by) = (true, "a letter".to_owned());
                 let request = v1::VerifyIdentityRequest { tenant, user_id, identifier, etag, ..Default::default() };
@@ -164,6 +171,7 @@ impl Scene {
             Call::Link(call) => registry.link_identity(call).await?.into_inner().user,
             Call::Unlink(call) => registry.unlink_identity(call).await?.into_inner().user,
             Call::Replace(call) => registry.replace_identity(call).await?.into_inner().user,
+            Call::Move(call) => registry.move_identity(call).await?.into_inner().user,
             Call::Verify(call) => registry.verify_identity(call).await?.into_inner().user,
             Call::Disable(call) => registry.disable_user(call).await?.into_inner().user,
             Call::Enable(call) => registry.enable_user(call).await?.into_inner().user,

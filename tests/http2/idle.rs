@@ -56,7 +56,7 @@ fn a_stream_whose_client_asks_nothing_more_ends() {
 #[test]
 fn a_tenant_is_renormalised_by_one_call_and_not_held_by_one_that_is_not_read() {
     let place = Place::embedded();
-    let server = place.serve(&["--call-timeout", "2s"]);
+    let server = place.serve(&["--call-timeout", "5s"]);
     // More than one answer tells of.
     block_on(async {
         let mut client = Client::connect(&server.url).await;

@@ -24,12 +24,15 @@ impl Observer for Silent {
     fn at(&mut self, _: &'static str, _: u64, _: u64) {}
 }
 
+/// A majority without a member takes its time on a busy machine.
+const PATIENT: Options = Options { timeout: Duration::from_secs(60) };
+
 /// Three members, one secondary of which applies nothing from now on.
 async fn lagging() -> (ReplicaSet, String) {
     let set = ReplicaSet::start(Layout { members: 3, ..Layout::default() }).await;
     let uri = set.uri("preference", "readPreference=secondary");
     init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
-    let store = Mongo::open(&uri, Options::default()).await.unwrap();
+    let store = Mongo::open(&uri, PATIENT).await.unwrap();
     store.mutate(users::creation(0)).await.unwrap();
     store.close().await;
     let primary = set.primary().await.address();
@@ -53,7 +56,7 @@ async fn write(directory: &Directory, store: &dyn Store) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
     let (set, uri) = lagging().await;
-    let store = Arc::new(Mongo::open(&uri, Options::default()).await.unwrap());
+    let store = Arc::new(Mongo::open(&uri, PATIENT).await.unwrap());
     let directory = Arc::new(Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default()));
     write(&directory, &*store).await;
     for _ in 0..TIMES {
@@ -79,7 +82,7 @@ async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
     let meta = set.client().await.database("preference").collection::<Document>("meta");
     meta.update_one(doc! { "_id": "schema" }, doc! { "$inc": { "v": 100 } }).await.unwrap();
     for _ in 0..TIMES / 2 {
-        let error = Mongo::open(&uri, Options::default()).await.err();
+        let error = Mongo::open(&uri, PATIENT).await.err();
         assert!(matches!(error, Some(OpenError::Version { .. })), "the check of the version: {error:?}");
         assert!(status(&uri).await.unwrap().schema_version > Some(100), "status");
     }

@@ -94,6 +94,7 @@ fn action() -> impl Strategy<Value = Action> {
         6 => state(),
         5 => (0..8usize, policy()).prop_map(|(user, policy)| Action::Merge(user, policy)),
         4 => (0..8usize).prop_map(Action::Unmerge),
+        4 => (0..8usize, name()).prop_map(|(from, n)| Action::Move(from, n)),
         1 => name().prop_map(Action::Release),
         1 => Just(Action::Reopen),
     ]

@@ -22,6 +22,7 @@ mod states;
 pub mod step;
 mod survival;
 mod tenants;
+mod transferring;
 mod unmerging;
 mod updating;
 mod verifying;
@@ -224,6 +225,9 @@ fn of_merges() -> Vec<Case> {
         case(unmerging::a_repeated_unmerge_happens_once),
         case(unmerging::a_chain_is_undone_from_its_end),
         case(unmerging::holds_go_back_with_their_user),
+        case(transferring::a_moved_identity_is_the_other_users_at_once),
+        case(transferring::what_cannot_be_moved_stays),
+        case(transferring::a_repeated_move_happens_once),
     ]
 }
 

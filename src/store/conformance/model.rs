@@ -2,6 +2,7 @@
 //! It uses none of the code that decides in `directory`. What a world is and what happens in it stands below.
 
 mod merges;
+mod transfers;
 mod world;
 
 use std::collections::{BTreeSet, HashMap};

@@ -93,6 +93,8 @@ pub enum Action {
     Merge(usize, ConflictPolicy),
     /// Undoes that.
     Unmerge(usize),
+    /// Moves a name from another user to this one.
+    Move(usize, usize),
     /// Ends a hold.
     Release(usize),
     /// Closes the store and opens it again.
@@ -162,6 +164,7 @@ impl Action {
             Action::Tend => Change::Tend,
             Action::Merge(user, policy) => Change::Merge(other(*user), *policy),
             Action::Unmerge(user) => Change::Unmerge(other(*user)),
+            Action::Move(user, n) => Change::Move(other(*user), identifier(NAMES[*n])?),
             Action::Release(n) => Change::Release(identifier(NAMES[*n])?),
             Action::Reopen => return Ok(None),
         }))

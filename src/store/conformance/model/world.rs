@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::step::{ATTRIBUTES, Action, all, set};
 use super::merges::{self, Merge};
+use super::transfers;
 use crate::directory::{
     Change, Draft, DraftIdentity, Error, Identity, Mutation, NotRestored, Outcome, Policies, Report, State, Tenant,
     Timestamp, Unknown, User,
@@ -77,7 +78,7 @@ impl Person {
     }
 
     /// Where in its list it has this.
-    fn position(&self, wanted: &Identifier) -> Result<usize, Error> {
+    pub fn position(&self, wanted: &Identifier) -> Result<usize, Error> {
         let at = self.user.identities.iter().position(|identity| identity.identifier == *wanted);
         at.ok_or(Error::NotOwned)
     }
@@ -150,6 +151,7 @@ impl World {
             Change::Release(identifier) => return self.release(mutation, identifier).map(|()| (None, Report::Nothing)),
             Change::Tend => return Ok(self.tend(mutation)),
             Change::Merge(other, _) if *other == id => return Err(merges::itself()),
+            Change::Move(from, _) if *from == id => return Err(transfers::gets_it()),
             _ => {}
         }
         let mut person = self.fit(id, mutation)?;
@@ -160,6 +162,12 @@ impl World {
             Change::Purge => return Ok((Some(id), self.purge(id))),
             Change::Merge(other, policy) => return Ok((Some(id), merges::merge(self, mutation, *other, *policy)?)),
             Change::Unmerge(other) => return Ok((Some(*other), merges::unmerge(self, mutation, *other)?)),
+            Change::Move(from, identifier) => {
+                let giver = self.fit(*from, mutation)?;
+                let giver = transfers::hand_over(giver, &mut person, identifier, mutation)?;
+                self.people.extend([(id, person), (*from, giver)]);
+                return Ok((Some(id), Report::Nothing));
+            }
             _ => {}
         }
         let mut report = Report::Nothing;
@@ -373,7 +381,7 @@ fn field(mutation: &Mutation, key: &IdentityKey) -> String {
     }
 }
 
-fn just_after(time: Timestamp) -> Timestamp {
+pub fn just_after(time: Timestamp) -> Timestamp {
     Timestamp::from_millis(time.as_millis() + 1)
 }
 
@@ -437,7 +445,7 @@ fn link(person: &mut Person, new: &DraftIdentity, mutation: &Mutation) {
     }
 }
 
-fn unlink(person: &mut Person, old: &Identifier, mutation: &Mutation) -> Result<(), Error> {
+pub fn unlink(person: &mut Person, old: &Identifier, mutation: &Mutation) -> Result<(), Error> {
     let at = person.position(old)?;
     let identities = &person.user.identities;
     if mutation.policies.keep_last && identities.len() == 1 {
