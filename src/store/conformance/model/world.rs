@@ -381,6 +381,7 @@ fn field(mutation: &Mutation, key: &IdentityKey) -> String {
     }
 }
 
+/// The next moment.
 pub fn just_after(time: Timestamp) -> Timestamp {
     Timestamp::from_millis(time.as_millis() + 1)
 }
