@@ -4,9 +4,10 @@
 mod people;
 
 use crate::directory::{
-    Change, Draft, DraftIdentity, Error, Mutation, PolicyUpdate, Store, Tenant, Timestamp, Value, Verification,
+    Change, Consistency, Draft, DraftIdentity, Error, Mutation, PolicyUpdate, Store, Tenant, Timestamp, Value,
+    Verification,
 };
-use crate::identifier::{Identifier, Kind, RawIdentifier};
+use crate::identifier::{Kind, RawIdentifier, Rules};
 use crate::locality::{Generator, LocalityId, Mode};
 use people::{PEOPLE, Person};
 
@@ -20,7 +21,8 @@ const HOUR: i64 = 3_600_000;
 /// # Errors
 /// Those of [`Store::get`] and [`Store::mutate`].
 pub async fn load(store: &dyn Store) -> Result<(usize, usize), Error> {
-    let mutations: Vec<_> = mutations()?;
+    let stored = store.rules(Consistency::Latest).await?;
+    let mutations: Vec<_> = mutations(Rules::known(stored.version).unwrap_or(Rules::PRESENT))?;
     let ids: Vec<_> = mutations.iter().map(|mutation| mutation.user_id).collect();
     let present = store.get(&Tenant::DEFAULT, &ids).await?;
     let missing = mutations.into_iter().zip(present).filter(|(_, user)| !matches!(user, Ok(Some(_))));
@@ -40,29 +42,30 @@ pub async fn load(store: &dyn Store) -> Result<(usize, usize), Error> {
 }
 
 /// What registers the made-up users. Their ids come from a generator that always says the same.
-fn mutations() -> Result<Vec<Mutation>, Error> {
+fn mutations(rules: Rules) -> Result<Vec<Mutation>, Error> {
     let ids = Generator::builder(Mode::Variable).process_id(0x5a3).node(0x1e).start(0).clock(|| START as u64).build();
-    PEOPLE.iter().zip(0..).map(|(person, n)| mutation(person, ids.next_id(), START + n * HOUR)).collect()
+    PEOPLE.iter().zip(0..).map(|(person, n)| mutation(rules, person, ids.next_id(), START + n * HOUR)).collect()
 }
 
-fn mutation(person: &Person, user_id: LocalityId, millis: i64) -> Result<Mutation, Error> {
+fn mutation(rules: Rules, person: &Person, user_id: LocalityId, millis: i64) -> Result<Mutation, Error> {
     let time = Timestamp::from_millis(millis);
-    let identities = person.identifiers.iter().map(|text| identity(text, time)).collect::<Result<_, _>>()?;
+    let identities = person.identifiers.iter().map(|text| identity(rules, text, time)).collect::<Result<_, _>>()?;
     let attributes = [
         ("team".to_owned(), Value::String(person.team.to_owned())),
         ("languages".to_owned(), Value::List(person.languages.iter().map(ToString::to_string).collect())),
     ];
     let draft = Draft { display_name: person.name.to_owned(), identities, attributes: attributes.into() };
-    Ok(Mutation::new(Tenant::DEFAULT, user_id, time, Change::Create(draft)))
+    Ok(Mutation { rules, ..Mutation::new(Tenant::DEFAULT, user_id, time, Change::Create(draft)) })
 }
 
 /// Emails count as verified.
-fn identity(text: &str, time: Timestamp) -> Result<DraftIdentity, Error> {
+fn identity(rules: Rules, text: &str, time: Timestamp) -> Result<DraftIdentity, Error> {
     let raw = RawIdentifier::from_text(text).map_err(|error| Error::Internal(error.into()))?;
-    let identifier = Identifier::parse(raw).map_err(|error| Error::Internal(error.into()))?;
+    let identifier = rules.parse(raw).map_err(|error| Error::Internal(error.into()))?;
     let verified = identifier.kind() == Kind::Email;
     let verification = verified.then(|| Verification { time, by: "sample".to_owned() });
-    Ok(DraftIdentity { verification, ..DraftIdentity::new(identifier, raw.typed().to_owned()) })
+    let rules_version = rules.version();
+    Ok(DraftIdentity { verification, rules_version, ..DraftIdentity::new(identifier, raw.typed().to_owned()) })
 }
 
 #[cfg(test)]
@@ -73,8 +76,8 @@ mod tests {
 
     #[test]
     fn they_are_the_same_each_time_and_share_no_identifier() {
-        let first = mutations().unwrap();
-        assert_eq!(first, mutations().unwrap());
+        let first = mutations(Rules::PRESENT).unwrap();
+        assert_eq!(first, mutations(Rules::PRESENT).unwrap());
         assert!((24..=60).contains(&first.len()));
         let mut seen = HashSet::new();
         let mut kinds = HashSet::new();

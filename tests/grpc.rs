@@ -1,5 +1,6 @@
 //! The API as its clients see it: the real binary on a real socket, through the generated client.
 
+mod accounts;
 mod life;
 mod merging;
 mod resending;
@@ -201,7 +202,7 @@ async fn normalize_shows_what_each_rule_did() {
     let answer = client.directory.normalize_identity(request).await.unwrap().into_inner();
     assert_eq!(answer.identifier, Some(email("joe@xn--exmple-cua.com")));
     assert_eq!(answer.key, "acme,email,joe@xn--exmple-cua.com");
-    assert_eq!(answer.rules_version, 1);
+    assert_eq!(answer.rules_version, 2);
     let changes: Vec<_> = answer.changes.iter().map(|c| (c.before.as_str(), c.after.as_str())).collect();
     assert_eq!(changes, [("Joe", "joe"), ("Exämple.COM", "xn--exmple-cua.com")]);
     assert!(answer.changes.iter().all(|change| !change.rule.is_empty()));

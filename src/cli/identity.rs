@@ -20,7 +20,7 @@ Examples:
   polynym identity link handle:joe phone:+14155552671
   polynym identity normalize 'phone/US:(415) 555-2671'";
 
-const LINK: &str = "Example:\n  polynym identity link 20be0ffc-314a-bd53-7a50-013a65ca76d2 email:joe@example.org --verified --by 'sign-up mail'";
+const LINK: &str = "Example:\n  polynym identity link 20be0ffc-314a-bd53-7a50-013a65ca76d2 email:joe@example.org --verified --by 'sign-up mail'\n  polynym identity link handle:joe social:github/583231 --display octocat";
 const UNLINK: &str = "Example:\n  polynym identity unlink handle:joe email:joe@example.org";
 const REPLACE: &str = "Example:\n  polynym identity replace email:joe@example.org handle:joe handle:joseph";
 const MOVE: &str = "Example:\n  polynym identity move handle:joe handle:joseph social:github/583231";
@@ -70,6 +70,9 @@ pub struct Link {
     /// The identifier.
     #[arg(value_parser = identifier::parse)]
     identifier: Typed,
+    /// The name that the provider of a social account gives it, to show it by.
+    #[arg(long, value_name = "NAME", default_value = "")]
+    display: String,
     /// It is verified that the identifier is the user's.
     #[arg(long)]
     verified: bool,
@@ -202,6 +205,7 @@ async fn link(command: Link) -> Result<(), Failure> {
         verified: command.verified,
         verified_by: command.by,
         primary: command.primary,
+        display: command.display,
         etag: command.change.etag,
         request_id: request_id.clone(),
     };

@@ -50,8 +50,14 @@ fn link(mutation: &Mutation, record: &mut Record, draft: &DraftIdentity) {
             identities.push(draft.identity(time));
             record.guard(&draft.identifier, &mutation.policies);
         }
-        Some(identity) if identity.verification.is_none() => identity.verification.clone_from(&draft.verification),
-        Some(_) => {}
+        Some(identity) => {
+            if identity.verification.is_none() {
+                identity.verification.clone_from(&draft.verification);
+            }
+            if draft.has_name() {
+                identity.display.clone_from(&draft.display);
+            }
+        }
     }
     if draft.primary {
         record.user.mark(&draft.identifier);

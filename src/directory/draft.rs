@@ -80,6 +80,11 @@ impl DraftIdentity {
         Self { identifier, display, verification: None, primary: false, rules_version: RULES_VERSION }
     }
 
+    /// Whether it is an account that is shown by a name from its provider.
+    pub(super) fn has_name(&self) -> bool {
+        self.identifier.social_parts().is_some_and(|(_, subject)| subject != self.display)
+    }
+
     pub(super) fn identity(&self, now: Timestamp) -> Identity {
         Identity {
             identifier: self.identifier.clone(),

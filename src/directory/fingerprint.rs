@@ -51,9 +51,6 @@ fn create(hash: &mut Fields, new: &Draft) {
     hash.number(0, new.identities.len() as u64);
     for identity in &new.identities {
         draft(hash, identity);
-        if let Some(Verification { time, .. }) = &identity.verification {
-            hash.time(*time);
-        }
     }
     attributes(hash, &new.attributes);
 }

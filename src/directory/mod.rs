@@ -176,8 +176,10 @@ impl Directory {
     }
 
     fn rules_of(&self, version: u32) -> Result<Rules, Error> {
-        let known = [Rules::PRESENT, self.rules].into_iter().find(|rules| rules.version() == version);
-        known.ok_or_else(|| Error::Outdated(format!("it has rules version {version}")))
+        let latest = Some(self.rules).filter(|rules| rules.version() == version);
+        latest
+            .or_else(|| Rules::known(version))
+            .ok_or_else(|| Error::Outdated(format!("it has rules version {version}")))
     }
 
     /// Whether the store answers.

@@ -105,19 +105,22 @@ impl Directory {
         Ok(followed.into_iter().zip(ids).map(got).collect())
     }
 
-    /// What an identifier becomes, and the key under which a tenant stores it.
+    /// What an identifier becomes by the rules that the store has, their version, and the key under
+    /// which a tenant stores it.
     ///
     /// # Errors
-    /// [`Error::Invalid`].
-    pub fn normalize(
+    /// [`Error::Invalid`], [`Error::Unavailable`].
+    pub async fn normalize(
         &self,
         tenant: &Tenant,
         raw: Option<RawIdentifier<'_>>,
-    ) -> Result<(Normalization, IdentityKey), Error> {
+    ) -> Result<(Normalization, u32, IdentityKey), Error> {
         let raw = present("identifier", raw)?;
-        let normalization = Identifier::normalize(raw).map_err(|rejection| rejected("identifier", &rejection))?;
+        let (rules, _) = self.stored_rules(Consistency::Eventual).await?;
+        let normalization = rules.normalize(raw);
+        let normalization = normalization.map_err(|rejection| rejected("identifier", &rejection))?;
         let key = IdentityKey::new(tenant.as_str(), &normalization.identifier);
-        Ok((normalization, key))
+        Ok((normalization, rules.version(), key))
     }
 
     /// The identifier in canonical form, and why it could not be linked now to a user; where `user_id` is empty, to one who

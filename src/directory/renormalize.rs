@@ -21,8 +21,8 @@ pub fn renormalize(mutation: &Mutation, view: &View, identifier: &Identifier) ->
     settle(mutation, view, vec![Transition::new(before, after)], Changes::new())
 }
 
-/// What `rules` make of an identity: of what was typed, but for what that leaves out, which is a phone number's region and
-/// an account's provider.
+/// What `rules` make of an identity: of what was typed, but for phones, whose region was not kept,
+/// and for accounts, which may be shown by the name that their provider gives them.
 pub fn parse(identity: &Identity, rules: Rules) -> Result<Identifier, Error> {
     let (canonical, typed) = (identity.identifier.canonical(), identity.display.as_str());
     let raw = match identity.identifier.kind() {
@@ -30,8 +30,9 @@ pub fn parse(identity: &Identity, rules: Rules) -> Result<Identifier, Error> {
         Kind::Handle => RawIdentifier::Handle(typed),
         Kind::Phone => RawIdentifier::Phone { number: canonical, region: "" },
         Kind::Social => {
-            let provider = identity.identifier.social_parts().map_or("", |(provider, _)| provider);
-            RawIdentifier::Social { provider, subject: typed }
+            let parts = identity.identifier.encoded_social_parts();
+            let (provider, subject) = parts.unwrap_or_default();
+            RawIdentifier::Social { provider, subject }
         }
         Kind::Url => RawIdentifier::Url(typed),
     };

@@ -172,6 +172,11 @@ fn kind_tag(kind: &str) -> u32 {
     }
 }
 
+/// Whether a provider as keys have it is the one that a user has: keys have issuers percent-encoded.
+fn is_provider(encoded: &str, provider: &[u8]) -> bool {
+    percent_encoding::percent_decode_str(encoded).eq(provider.iter().copied())
+}
+
 /// Whether an encoded identity has this identifier.
 fn is_identity(identity: &[u8], kind: &str, value: &str) -> bool {
     let identifier = wire_fields::first(identity, v1_tag::IDENTITY_IDENTIFIER);
@@ -179,7 +184,7 @@ fn is_identity(identity: &[u8], kind: &str, value: &str) -> bool {
     match kind {
         "phone" => wire_fields::first(field.bytes, v1_tag::PHONE_NUMBER) == value.as_bytes(),
         "social" => value.split_once('/').is_some_and(|(provider, subject)| {
-            wire_fields::first(field.bytes, v1_tag::SOCIAL_PROVIDER) == provider.as_bytes()
+            is_provider(provider, wire_fields::first(field.bytes, v1_tag::SOCIAL_PROVIDER))
                 && wire_fields::first(field.bytes, v1_tag::SOCIAL_SUBJECT) == subject.as_bytes()
         }),
         _ => field.bytes == value.as_bytes(),

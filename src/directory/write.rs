@@ -39,6 +39,8 @@ pub struct Call<'a> {
 pub struct RawIdentity<'a> {
     /// The identifier.
     pub identifier: Option<RawIdentifier<'a>>,
+    /// The name that its provider gives to an account, to show it by; or nothing.
+    pub display: &'a str,
     /// When and by whom it was verified, if it was.
     pub verification: Option<Verification>,
     /// Whether it shall be the primary identity of its kind.
@@ -118,13 +120,15 @@ impl Directory {
         call: Call<'_>,
         user_id: &str,
         raw: Option<RawIdentifier<'_>>,
+        display: &str,
         verified_by: Option<String>,
         primary: bool,
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
         let verification = verified_by.map(|by| Verification { time: self.now().time, by });
         let rules = self.rules_to_change().await?;
-        let draft = draft_identity(rules, "identifier", &RawIdentity { identifier: raw, verification, primary })?;
+        let raw = RawIdentity { identifier: raw, display, verification, primary };
+        let draft = draft_identity(rules, "identifier", &raw)?;
         self.mutate_under(rules, call, id, Change::Link(draft)).await
     }
 
@@ -172,7 +176,7 @@ impl Directory {
         let id = parse_user_id("user_id", user_id)?;
         let rules = self.rules_to_change().await?;
         let old = parse(rules, "old_identifier", old)?;
-        let new = RawIdentity { identifier: new, verification: None, primary: false };
+        let new = RawIdentity { identifier: new, display: "", verification: None, primary: false };
         let new = draft_identity(rules, "new_identifier", &new)?;
         self.mutate_under(rules, call, id, Change::Replace(old, new)).await
     }
@@ -273,10 +277,25 @@ fn draft_identity(rules: Rules, field: &str, raw: &RawIdentity<'_>) -> Result<Dr
     if let Some(verification) = &raw.verification {
         check_text(&field.replace("identifier", "verified_by"), &verification.by)?;
     }
-    let display = raw.identifier.map(|raw| raw.typed().chars().filter(is_shown).collect()).unwrap_or_default();
+    let display = display(field, raw)?;
     let (verification, primary) = (raw.verification.clone(), raw.primary);
     let identifier = parse(rules, field, raw.identifier)?;
     Ok(DraftIdentity { identifier, display, verification, primary, rules_version: rules.version() })
+}
+
+/// How an identity is shown: as it was typed, or by the name that its provider gives to an account.
+fn display(field: &str, raw: &RawIdentity<'_>) -> Result<String, Error> {
+    if raw.display.is_empty() {
+        let typed = raw.identifier.map(|raw| raw.typed().chars().filter(is_shown).collect());
+        return Ok(typed.unwrap_or_default());
+    }
+    let field = field.replace("identifier", "display");
+    if !matches!(raw.identifier, Some(RawIdentifier::Social { .. })) {
+        let message = "counts for social accounts only: others are shown as they are typed";
+        return Err(Error::invalid(Invalid::Field, field, message));
+    }
+    check_text(&field, raw.display)?;
+    Ok(raw.display.to_owned())
 }
 
 /// The request's name: any spelling of the UUID is the same id. The caller comes last, being the only free text.

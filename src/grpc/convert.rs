@@ -8,7 +8,7 @@ use crate::directory::{
     Conflict, ConflictPolicy, Consistency, Error, Invalid, NotRestored, Preview, RawIdentity, Timestamp, Value,
     Verification, identifier_message, identity_message, user_message, value_message,
 };
-use crate::identifier::{Change, IdentityKey, Normalization, RULES_VERSION, RawIdentifier};
+use crate::identifier::{Change, IdentityKey, Normalization, RawIdentifier};
 use crate::proto::v1::{self, attribute_value, identifier, normalize_identity_response};
 
 /// The identifier of a request, if it has one.
@@ -33,8 +33,12 @@ fn raw_identity(n: usize, message: &v1::Identity) -> Result<RawIdentity<'_>, Err
     if time.is_none() && !message.verified_by.is_empty() {
         return Err(Error::invalid(Invalid::Field, field("verified_by"), "needs a verify_time"));
     }
+    let identifier = raw(message.identifier.as_ref());
+    // A user that was read may be registered elsewhere: of other kinds, the display is what was typed.
+    let is_account = matches!(identifier, Some(RawIdentifier::Social { .. }));
     Ok(RawIdentity {
-        identifier: raw(message.identifier.as_ref()),
+        identifier,
+        display: if is_account { &message.display } else { "" },
         verification: time.map(|time| Verification { time, by: message.verified_by.clone() }),
         primary: message.primary,
     })
@@ -143,7 +147,11 @@ pub fn consistency(number: i32, max_staleness: Option<&prost_types::Duration>) -
 }
 
 /// What a dry run found, as a message.
-pub fn normalization(normalization: Normalization, key: IdentityKey) -> v1::NormalizeIdentityResponse {
+pub fn normalization(
+    normalization: Normalization,
+    rules_version: u32,
+    key: IdentityKey,
+) -> v1::NormalizeIdentityResponse {
     let change = |change: Change| normalize_identity_response::Change {
         rule: change.rule.to_owned(),
         before: change.before,
@@ -153,7 +161,7 @@ pub fn normalization(normalization: Normalization, key: IdentityKey) -> v1::Norm
         identifier: Some(identifier_message(&normalization.identifier)),
         key: key.into_string(),
         skeleton: normalization.guard.map(|guard| guard.skeleton().to_owned()).unwrap_or_default(),
-        rules_version: RULES_VERSION,
+        rules_version,
         changes: normalization.changes.into_iter().map(change).collect(),
     }
 }

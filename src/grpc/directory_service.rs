@@ -97,8 +97,9 @@ impl DirectoryService for DirectoryApi {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let raw = convert::raw(request.identifier.as_ref());
-        let (normalization, key) = self.directory.normalize(&tenant, raw).map_err(status)?;
-        Ok(Response::new(convert::normalization(normalization, key)))
+        let normalized = self.directory.normalize(&tenant, raw).await.map_err(status)?;
+        let (normalization, rules_version, key) = normalized;
+        Ok(Response::new(convert::normalization(normalization, rules_version, key)))
     }
 
     async fn check_identity(

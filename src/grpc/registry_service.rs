@@ -70,7 +70,8 @@ impl RegistryService for RegistryApi {
         let call = call("LinkIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
-        let linked = self.0.link(call, &request.user_id, raw, by, request.primary).await;
+        let linked = self.0.link(call, &request.user_id, raw, &request.display, by, request.primary);
+        let linked = linked.await;
         Ok(Response::new(v1::LinkIdentityResponse { user: answer(linked)? }))
     }
 

@@ -12,3 +12,14 @@ pub(super) fn is_too_long(typed: &str) -> bool {
     let mut labels = typed.split(['.', '\u{3002}', '\u{ff0e}', '\u{ff61}']);
     typed.len() > MAX_BYTES || labels.any(|label| label.chars().nth(MAX_LABEL).is_some())
 }
+
+/// Whether an ASCII domain is read as an IPv4 address by whoever looks it up: the test "ends in a
+/// number" of WHATWG's URL standard, section 3.5.
+pub(super) fn ends_in_a_number(domain: &str) -> bool {
+    let last = domain.rsplit('.').next().unwrap_or_default();
+    let is = |digits: &str, test: fn(&u8) -> bool| digits.bytes().all(|b| test(&b));
+    match last.strip_prefix("0x") {
+        Some(digits) => is(digits, u8::is_ascii_hexdigit),
+        None => !last.is_empty() && is(last, u8::is_ascii_digit),
+    }
+}

@@ -1,7 +1,7 @@
 //! Email addresses: addr-spec of RFC 5321 and RFC 6531, without quoting, comments and address
 //! literals. Nothing here knows how a provider treats dots or plus tags.
 
-use super::domain::is_too_long;
+use super::domain::{ends_in_a_number, is_too_long};
 use super::rejection::{Fault, Rule};
 use super::trace::{Trace, nfc};
 use super::visible::{Flaw, flaw, is_mark};
@@ -25,9 +25,12 @@ fn is_plain_local(local: &[u8]) -> bool {
 }
 
 /// Whether UTS 46 with STD3, hyphen and length rules accepts the domain and only lower-cases it:
-/// a hyphen pair in places three and four would make a label an A-label or a reserved one.
+/// a hyphen pair in places three and four would make a label an A-label or a reserved one. A last
+/// label that begins with a digit may be a number.
 fn is_plain_domain(domain: &[u8]) -> bool {
-    domain.len() <= MAX_DOMAIN && domain.split(|&b| b == b'.').all(is_plain_label)
+    let mut labels = domain.rsplit(|&b| b == b'.');
+    let is_named = |last: &[u8]| is_plain_label(last) && !last[0].is_ascii_digit();
+    domain.len() <= MAX_DOMAIN && labels.next().is_some_and(is_named) && labels.all(is_plain_label)
 }
 
 fn is_plain_label(label: &[u8]) -> bool {
@@ -46,6 +49,18 @@ const fn is_atext(byte: u8) -> bool {
 }
 
 pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+    let canonical = first(typed, trace)?;
+    match canonical.split_once('@') {
+        Some((_, domain)) if ends_in_a_number(domain) => {
+            let local = typed.chars().take_while(|&c| c != '@').count();
+            Err(Rule::EmailLiteral.at(local + 1))
+        }
+        _ => Ok(canonical),
+    }
+}
+
+/// The canonical form by the first version of the rules: a domain may be an IPv4 address.
+pub(super) fn first(typed: &str, trace: &mut impl Trace) -> Result<String, Fault> {
     let (local, domain) = split(typed)?;
     check_local(local)?;
     let domain_start = local.chars().count() + 1;

@@ -3,6 +3,7 @@
 //! Here live the five kinds, their rules, the identity key and the look-alike guard. Who owns an
 //! identifier, and whether a tenant wants guards at all, is decided elsewhere.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -14,6 +15,7 @@ mod lookalike;
 mod numbering;
 mod phone;
 mod plan;
+mod profile;
 mod rejection;
 mod rules;
 mod social;
@@ -38,7 +40,7 @@ use trace::Trace;
 
 /// The version of the rules that this build applies. It is kept beside each stored identifier,
 /// never in its key, so that identifiers written under older rules can be found and redone.
-pub const RULES_VERSION: u32 = 1;
+pub const RULES_VERSION: u32 = 2;
 
 /// The longest input in bytes that is looked at. Every canonical form is far shorter; the bound
 /// keeps the cost of a hostile value small.
@@ -107,7 +109,7 @@ pub enum RawIdentifier<'a> {
     },
     /// An account at another provider.
     Social {
-        /// The provider's name.
+        /// The provider's short name, or the URL of its issuer, which may be percent-encoded.
         provider: &'a str,
         /// The account's id, as the provider gives it.
         subject: &'a str,
@@ -174,8 +176,16 @@ impl Identifier {
         };
         match quick {
             Some(canonical) => Ok(Identifier::from_canonical(raw.kind(), canonical)),
-            None => Identifier::parse_traced(raw, &mut ()),
+            None => Identifier::of(raw, canonical_form(raw, &mut ())),
         }
+    }
+
+    /// Parses what a caller typed by the first version of the rules, which older stores have.
+    ///
+    /// # Errors
+    /// A [`Rejection`] that names the rule that was broken.
+    pub fn parse_first(raw: RawIdentifier<'_>) -> Result<Self, Rejection> {
+        Identifier::of(raw, first_form(raw, &mut ()))
     }
 
     /// Wraps a canonical form that was read back from a store. It is trusted, not checked: for
@@ -190,13 +200,23 @@ impl Identifier {
     /// The same as those of [`Identifier::parse`].
     pub fn normalize(raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
         let mut changes = Vec::new();
-        let identifier = Identifier::parse_traced(raw, &mut changes)?;
+        let identifier = Identifier::of(raw, canonical_form(raw, &mut changes))?;
         Ok(Normalization { guard: identifier.guard(), identifier, changes })
     }
 
-    fn parse_traced(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<Self, Rejection> {
+    /// The same by the first version of the rules.
+    ///
+    /// # Errors
+    /// The same as those of [`Identifier::parse_first`].
+    pub fn normalize_first(raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
+        let mut changes = Vec::new();
+        let identifier = Identifier::of(raw, first_form(raw, &mut changes))?;
+        Ok(Normalization { guard: identifier.guard(), identifier, changes })
+    }
+
+    fn of(raw: RawIdentifier<'_>, canonical: Result<String, Fault>) -> Result<Self, Rejection> {
         let kind = raw.kind();
-        canonical_form(raw, trace).map(|canonical| Identifier { kind, canonical }).map_err(|fault| fault.of(kind))
+        canonical.map(|canonical| Identifier { kind, canonical }).map_err(|fault| fault.of(kind))
     }
 
     /// The kind.
@@ -209,8 +229,20 @@ impl Identifier {
         &self.canonical
     }
 
+    /// A social identifier of a provider and a subject that were read back from a store. They are
+    /// trusted, not checked.
+    pub fn of_account(provider: &str, subject: &str) -> Self {
+        Identifier::from_canonical(Kind::Social, format!("{}/{subject}", social::encode(provider)))
+    }
+
     /// Provider and subject, where this is a social identifier.
-    pub fn social_parts(&self) -> Option<(&str, &str)> {
+    pub fn social_parts(&self) -> Option<(Cow<'_, str>, &str)> {
+        let (provider, subject) = self.encoded_social_parts()?;
+        Some((social::decode(provider), subject))
+    }
+
+    /// The same, with an issuer's URL percent-encoded.
+    pub fn encoded_social_parts(&self) -> Option<(&str, &str)> {
         match self.kind {
             Kind::Social => self.canonical.split_once('/'),
             _ => None,
@@ -259,9 +291,7 @@ pub fn warm_up() {
 }
 
 fn canonical_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, Fault> {
-    if raw.len() > MAX_INPUT_BYTES {
-        return Err(Rule::TooLong.into());
-    }
+    check_length(raw)?;
     match raw {
         RawIdentifier::Email(typed) => email::canonical(typed, trace),
         RawIdentifier::Handle(typed) => handle::canonical(typed, trace),
@@ -269,4 +299,18 @@ fn canonical_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<Stri
         RawIdentifier::Social { provider, subject } => social::canonical(provider, subject, trace),
         RawIdentifier::Url(typed) => url::canonical(typed, trace),
     }
+}
+
+fn first_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, Fault> {
+    check_length(raw)?;
+    match raw {
+        RawIdentifier::Email(typed) => email::first(typed, trace),
+        RawIdentifier::Social { provider, subject } => social::first(provider, subject, trace),
+        RawIdentifier::Url(typed) => url::first(typed, trace),
+        RawIdentifier::Handle(_) | RawIdentifier::Phone { .. } => canonical_form(raw, trace),
+    }
+}
+
+fn check_length(raw: RawIdentifier<'_>) -> Result<(), Fault> {
+    if raw.len() > MAX_INPUT_BYTES { Err(Rule::TooLong.into()) } else { Ok(()) }
 }

@@ -19,7 +19,8 @@ pub enum Rule {
     EmailComment,
     /// Quoted local parts (RFC 5321 section 4.1.2) are not accepted.
     EmailQuoted,
-    /// Address literals (RFC 5321 section 4.1.3) are not accepted.
+    /// Address literals (RFC 5321 section 4.1.3), and domains that are read as an IPv4 address, are
+    /// not accepted.
     EmailLiteral,
     /// A character that an unquoted local part cannot hold (RFC 5321, RFC 6531).
     EmailCharacter,
@@ -67,12 +68,17 @@ pub enum Rule {
     PhonePlus,
     /// Not a number that the numbering plan of its country has.
     PhoneNumber,
-    /// The provider is not `[a-z0-9][a-z0-9._-]{0,63}`.
+    /// The provider is not `[a-z0-9][a-z0-9._-]{0,63}`, and no URL.
     SocialProvider,
+    /// The provider is a URL that no issuer has (OpenID Connect Core 1.0, section 2), or one of
+    /// more than 255 bytes.
+    SocialIssuer,
     /// The subject is empty or longer than 255 bytes.
     SocialSubjectLength,
     /// A control character in the subject.
     SocialSubjectControl,
+    /// A character in the subject that nobody can see.
+    SocialSubjectInvisible,
     /// Not an absolute URL (WHATWG).
     UrlSyntax,
     /// Neither https nor http.
@@ -112,7 +118,7 @@ impl Rule {
             Rule::EmailAtRepeated => ("email-at-repeated", "keep only the @ before the domain"),
             Rule::EmailComment => ("email-comment", "leave out the part in parentheses"),
             Rule::EmailQuoted => ("email-quoted", "use a name that needs no quotes"),
-            Rule::EmailLiteral => ("email-literal", "give a domain name instead of [address]"),
+            Rule::EmailLiteral => ("email-literal", "give a domain name instead of an address"),
             Rule::EmailCharacter => ("email-character", "remove the character from the name"),
             Rule::EmailInvisible => ("email-invisible", "remove the character, which nobody can see"),
             Rule::EmailUnassigned => ("email-unassigned", "use characters that mean the same to everyone"),
@@ -138,11 +144,16 @@ impl Rule {
             Rule::PhoneCharacter => ("phone-character", "use digits, spaces and ( ) - . / only"),
             Rule::PhonePlus => ("phone-plus", "put one + in front of the first digit"),
             Rule::PhoneNumber => ("phone-number", "check the digits: the country has no such number"),
-            Rule::SocialProvider => {
-                ("social-provider", "use 1 to 64 of a-z, 0-9, dot, underscore and hyphen, a letter or digit first")
+            Rule::SocialProvider => (
+                "social-provider",
+                "use an issuer's https URL, or 1 to 64 of a-z, 0-9, dot, underscore and hyphen, a letter or digit first",
+            ),
+            Rule::SocialIssuer => {
+                ("social-issuer", "use the issuer's URL as its tokens have it: https://, no query, at most 255 bytes")
             }
             Rule::SocialSubjectLength => ("social-subject-length", "use 1 to 255 bytes"),
             Rule::SocialSubjectControl => ("social-subject-control", "remove the control character"),
+            Rule::SocialSubjectInvisible => ("social-subject-invisible", "remove the character, which nobody can see"),
             Rule::UrlSyntax => ("url-syntax", "give the whole address, as https://host/path"),
             Rule::UrlScheme => ("url-scheme", "start with https://"),
             Rule::UrlUserInfo => ("url-user-info", "leave out the part before the @"),

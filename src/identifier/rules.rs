@@ -2,28 +2,40 @@
 
 use std::fmt;
 
-use super::{Identifier, RULES_VERSION, RawIdentifier, Rejection};
+use super::{Identifier, Normalization, RULES_VERSION, RawIdentifier, Rejection};
 
 /// One version of the rules.
 #[derive(Clone, Copy)]
 pub struct Rules {
     version: u32,
     parse: Parse,
+    normalize: Normalize,
 }
 
 /// How a version parses.
 pub type Parse = fn(RawIdentifier<'_>) -> Result<Identifier, Rejection>;
 
+/// How a version parses and tells what it changed.
+pub type Normalize = fn(RawIdentifier<'_>) -> Result<Normalization, Rejection>;
+
 impl Rules {
     /// The version of a stored identity that names none. This number never changes: stores are full of such identities.
     pub const UNNAMED: u32 = 1;
 
+    /// The first rules. A store that has them is served by them until it is upgraded.
+    pub const FIRST: Self = Self::new(1, Identifier::parse_first, Identifier::normalize_first);
+
     /// The rules that this build applies.
-    pub const PRESENT: Self = Self::new(RULES_VERSION, Identifier::parse);
+    pub const PRESENT: Self = Self::new(RULES_VERSION, Identifier::parse, Identifier::normalize);
+
+    /// The rules of a version; none where this build does not know it.
+    pub fn known(version: u32) -> Option<Self> {
+        [Self::FIRST, Self::PRESENT].into_iter().find(|rules| rules.version == version)
+    }
 
     /// A version and how it parses.
-    pub const fn new(version: u32, parse: Parse) -> Self {
-        Self { version, parse }
+    pub const fn new(version: u32, parse: Parse, normalize: Normalize) -> Self {
+        Self { version, parse, normalize }
     }
 
     /// The number that is kept beside each identifier.
@@ -37,6 +49,14 @@ impl Rules {
     /// A [`Rejection`] that names the rule that was broken.
     pub fn parse(self, raw: RawIdentifier<'_>) -> Result<Identifier, Rejection> {
         (self.parse)(raw)
+    }
+
+    /// Parses like [`Rules::parse`] and tells what each rule changed.
+    ///
+    /// # Errors
+    /// The same as those of [`Rules::parse`].
+    pub fn normalize(self, raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
+        (self.normalize)(raw)
     }
 }
 

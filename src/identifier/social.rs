@@ -1,29 +1,100 @@
-//! Accounts at other providers: the provider's name and the subject that it gave the account.
+//! Accounts at other providers: the provider, by a short name or by the URL of its issuer, and the
+//! subject that it gave the account.
+
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use url::Url;
 
 use super::rejection::{Fault, Rule};
 use super::trace::Trace;
+use super::visible::{Flaw, flaw};
 
-const MAX_PROVIDER: usize = 64;
+const MAX_NAME: usize = 64;
+const MAX_ISSUER: usize = 255;
 const MAX_SUBJECT: usize = 255;
+/// The scheme of an issuer (OpenID Connect Core 1.0, section 1.2).
+const SCHEME: &str = "https://";
+/// What is escaped in an issuer: all but the unreserved characters of RFC 3986.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 pub(super) fn canonical(provider: &str, subject: &str, trace: &mut impl Trace) -> Result<String, Fault> {
-    check_provider(provider)?;
+    let provider = match issuer(provider)? {
+        Some(issuer) => encode(&issuer).into_owned(),
+        None => short_name(provider, trace)?,
+    };
     check_subject(subject)?;
-    let lower = provider.to_ascii_lowercase();
-    trace.step("lower-case", provider, &lower);
-    Ok(format!("{lower}/{subject}"))
+    match subject.chars().position(|c| flaw(c) == Some(Flaw::Invisible)) {
+        Some(position) => Err(Rule::SocialSubjectInvisible.at(position)),
+        None => Ok(format!("{provider}/{subject}")),
+    }
 }
 
-fn check_provider(provider: &str) -> Result<(), Fault> {
-    let bad =
+/// The canonical form by the first version of the rules: no issuers, and any subject without
+/// control characters.
+pub(super) fn first(provider: &str, subject: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+    let provider = short_name(provider, trace)?;
+    check_subject(subject)?;
+    Ok(format!("{provider}/{subject}"))
+}
+
+/// A provider as it stands in a canonical form: an issuer is percent-encoded, so that the first
+/// slash ends it.
+pub(super) fn encode(provider: &str) -> Cow<'_, str> {
+    match provider.contains('/') {
+        true => utf8_percent_encode(provider, ESCAPED).into(),
+        false => provider.into(),
+    }
+}
+
+/// The provider that stands in a canonical form. No short name has a percent sign.
+pub(super) fn decode(encoded: &str) -> Cow<'_, str> {
+    percent_decode_str(encoded).decode_utf8_lossy()
+}
+
+/// The issuer that a provider is, as it is or percent-encoded; none where it is a short name.
+fn issuer(provider: &str) -> Result<Option<Cow<'_, str>>, Fault> {
+    let issuer = match provider {
+        raw if raw.contains("://") => Cow::Borrowed(raw),
+        encoded if encoded.contains('%') => decode(encoded),
+        _ => return Ok(None),
+    };
+    check_issuer(&issuer)?;
+    Ok(Some(issuer))
+}
+
+/// As OpenID Connect Core 1.0 has it, section 2, `iss`: an https URL without query and fragment.
+/// It is compared as it is, so nothing is normalised.
+fn check_issuer(issuer: &str) -> Result<(), Fault> {
+    let is_url = |url: &Url| url.username().is_empty() && url.password().is_none();
+    let is_issuer = issuer.len() <= MAX_ISSUER
+        && issuer.starts_with(SCHEME)
+        && !issuer[SCHEME.len()..].starts_with('/')
+        && issuer.bytes().all(is_url_byte)
+        && Url::parse(issuer).is_ok_and(|url| is_url(&url));
+    if is_issuer { Ok(()) } else { Err(Rule::SocialIssuer.into()) }
+}
+
+/// The characters of RFC 3986, section 2, but for those that begin a query or a fragment.
+const fn is_url_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'%')
+        || matches!(byte, b':' | b'/' | b'[' | b']' | b'@' | b'!' | b'$' | b'&' | b'\'')
+        || matches!(byte, b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=')
+}
+
+fn short_name(provider: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+    let is_bad =
         |(position, c): (usize, char)| !(c.is_ascii_alphanumeric() || (position > 0 && matches!(c, '.' | '_' | '-')));
-    if let Some(position) = provider.chars().enumerate().position(bad) {
+    if let Some(position) = provider.chars().enumerate().position(is_bad) {
         return Err(Rule::SocialProvider.at(position));
     }
-    if provider.is_empty() || provider.len() > MAX_PROVIDER {
+    if provider.is_empty() || provider.len() > MAX_NAME {
         return Err(Rule::SocialProvider.into());
     }
-    Ok(())
+    let lower = provider.to_ascii_lowercase();
+    trace.step("lower-case", provider, &lower);
+    Ok(lower)
 }
 
 fn check_subject(subject: &str) -> Result<(), Fault> {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{Identifier, Kind, RawIdentifier};
+use super::{Identifier, Kind, RawIdentifier, social};
 
 /// Text that does not say which kind of identifier it is, or lacks a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,11 +17,15 @@ pub enum TextError {
     /// A social identifier without a slash.
     #[error("write a social identifier as social:provider/subject")]
     NoSubject,
+    /// An issuer's URL that is not percent-encoded, so that its own slashes end it.
+    #[error("write an issuer percent-encoded: social:https%3A%2F%2Faccounts.google.com/42")]
+    PlainIssuer,
 }
 
 impl<'a> RawIdentifier<'a> {
     /// Reads the text form: the kind ends at the first colon and a provider at the first slash,
-    /// so a value may have both. A phone number in national form has its region after the kind.
+    /// so a value may have both; an issuer's URL is percent-encoded. A phone number in national
+    /// form has its region after the kind.
     ///
     /// # Errors
     /// [`TextError`] where a part is missing. The value is not looked at.
@@ -48,6 +52,9 @@ impl<'a> RawIdentifier<'a> {
             Kind::Phone => RawIdentifier::Phone { number: value, region: "" },
             Kind::Social => {
                 let (provider, subject) = value.split_once('/').ok_or(TextError::NoSubject)?;
+                if matches!(provider, "https:" | "http:") {
+                    return Err(TextError::PlainIssuer);
+                }
                 RawIdentifier::Social { provider, subject }
             }
             Kind::Url => RawIdentifier::Url(value),
@@ -71,7 +78,7 @@ impl fmt::Display for RawIdentifier<'_> {
             }
             RawIdentifier::Phone { number, .. } => write!(f, "phone:{number}"),
             RawIdentifier::Social { provider, subject } => {
-                write!(f, "social:{provider}/{subject}")
+                write!(f, "social:{}/{subject}", social::encode(provider))
             }
             RawIdentifier::Email(v) | RawIdentifier::Handle(v) | RawIdentifier::Url(v) => {
                 write!(f, "{}:{v}", self.kind())

@@ -3,12 +3,32 @@
 use url::Url;
 
 use super::domain::is_too_long;
+use super::profile;
 use super::rejection::{Fault, Rule};
 use super::trace::Trace;
 
 const MAX_BYTES: usize = 2048;
 
 pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+    let (url, path) = page(typed, trace)?;
+    let page = address(&url, &path)?;
+    match profile::address(&url, host(&url), &path) {
+        Some(address) => {
+            trace.step("profile", &page, &address);
+            Ok(address)
+        }
+        None => Ok(page),
+    }
+}
+
+/// The canonical form by the first version of the rules, which know of no profiles.
+pub(super) fn first(typed: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+    let (url, path) = page(typed, trace)?;
+    address(&url, &path)
+}
+
+/// A URL, and the path that names its page.
+fn page(typed: &str, trace: &mut impl Trace) -> Result<(Url, String), Fault> {
     if is_too_long(authority(typed)) {
         return Err(Rule::UrlHost.into());
     }
@@ -16,14 +36,23 @@ pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, F
     trace.step("whatwg", typed, url.as_str());
     check_authority(&url)?;
     trace.step("https", url.scheme(), "https");
-    let host = host(&url, trace)?;
+    trace.step("host-dot", url.host_str().unwrap_or_default(), host(&url));
+    if host(&url).split('.').any(str::is_empty) {
+        return Err(Rule::UrlHost.into());
+    }
     drop_tail(&url, trace);
     let path = path(url.path(), trace).ok_or_else(|| escape_fault(typed))?;
-    let canonical = format!("https://{host}{path}");
-    if canonical.len() > MAX_BYTES {
-        return Err(Rule::UrlLength.into());
-    }
-    Ok(canonical)
+    Ok((url, path))
+}
+
+fn address(url: &Url, path: &str) -> Result<String, Fault> {
+    let address = format!("https://{}{path}", host(url));
+    if address.len() > MAX_BYTES { Err(Rule::UrlLength.into()) } else { Ok(address) }
+}
+
+fn host(url: &Url) -> &str {
+    let host = url.host_str().unwrap_or_default();
+    host.strip_suffix('.').unwrap_or(host)
 }
 
 /// What may name a host, in a URL that is not parsed yet: what stands between the first slashes, of either kind, and the
@@ -46,16 +75,6 @@ fn check_authority(url: &Url) -> Result<(), Fault> {
         Some(_) => Err(Rule::UrlPort.into()),
         None => Ok(()),
     }
-}
-
-fn host<'a>(url: &'a Url, trace: &mut impl Trace) -> Result<&'a str, Fault> {
-    let full = url.host_str().ok_or(Rule::UrlSyntax)?;
-    let host = full.strip_suffix('.').unwrap_or(full);
-    trace.step("host-dot", full, host);
-    if host.split('.').any(str::is_empty) {
-        return Err(Rule::UrlHost.into());
-    }
-    Ok(host)
 }
 
 fn drop_tail(url: &Url, trace: &mut impl Trace) {

@@ -23,7 +23,12 @@ fn call(request_id: &str) -> Call<'_> {
 
 /// Creates a user who owns a handle.
 async fn create(directory: &Directory, call: Call<'_>, handle: &str) -> Result<User, Error> {
-    let identity = RawIdentity { identifier: Some(RawIdentifier::Handle(handle)), verification: None, primary: false };
+    let identity = RawIdentity {
+        identifier: Some(RawIdentifier::Handle(handle)),
+        display: "",
+        verification: None,
+        primary: false,
+    };
     directory.create(call, "Joe".to_owned(), &[identity], Default::default()).await
 }
 
@@ -63,7 +68,7 @@ async fn what_is_malformed_is_named_and_nothing_is_written() {
         let is_field = |field: &String| field == "user.display_name";
         assert!(matches!(&refused, Err(Error::Invalid { what: Invalid::Field, field, .. }) if is_field(field)));
     }
-    let missing = RawIdentity { identifier: None, verification: None, primary: false };
+    let missing = RawIdentity { identifier: None, display: "", verification: None, primary: false };
     let refused = directory.create(call(""), String::new(), &[missing], Default::default()).await;
     let is_first = |field: &String| field == "user.identities[0].identifier";
     assert!(matches!(&refused, Err(Error::Invalid { what: Invalid::Identifier, field, .. }) if is_first(field)));

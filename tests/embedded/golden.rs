@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use polynym::store::embedded::{Audit, Embedded, Options, upgrade, upgrade_to};
+use polynym::identifier::Rules;
+use polynym::store::embedded::{Audit, Embedded, Options, upgrade_to};
 use redb::{Database, Key, ReadableDatabase, ReadableTable, TableDefinition, TableError, Value};
 use tempfile::TempDir;
 
@@ -32,20 +33,20 @@ fn golden_store(version: u64) -> TempDir {
     folder
 }
 
-/// A folder with an empty store of a version.
+/// A folder with an empty store of a version of the schema, and of the first rules.
 pub fn empty_store(version: u64) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     drop(open(folder.path()).unwrap());
+    let transaction = database(folder.path()).begin_write().unwrap();
+    let mut meta = transaction.open_table(META).unwrap();
+    meta.insert("rules", u64::from(Rules::FIRST.version())).unwrap();
     if version < NEWEST {
-        let transaction = database(folder.path()).begin_write().unwrap();
-        {
-            let mut meta = transaction.open_table(META).unwrap();
-            meta.insert("schema", version).unwrap();
-            meta.remove("rules").unwrap();
-        }
+        meta.insert("schema", version).unwrap();
+        meta.remove("rules").unwrap();
         transaction.delete_table(TENANT_USERS).unwrap();
-        transaction.commit().unwrap();
     }
+    drop(meta);
+    transaction.commit().unwrap();
     folder
 }
 
@@ -131,7 +132,7 @@ async fn every_store_is_taken_to_the_newest_version() {
     for version in VERSIONS {
         let folder = golden_store(version);
         for _ in ["first", "again"] {
-            upgrade(folder.path(), &|line| println!("{line}")).await.unwrap();
+            upgrade_to(folder.path(), Rules::FIRST, &|line| println!("{line}")).await.unwrap();
             compare(&rows_of(NEWEST), &rows(folder.path()));
         }
         untouched(&Audit::open(folder.path()).unwrap()).await;

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::golden::empty_store;
 use super::{database, open};
-use crate::server::polynym;
+use crate::server::{Server, polynym};
 use crate::support::added::{FIELD, has_field, with_field};
 use crate::support::golden::{later_rules, records};
 use crate::support::users;
@@ -26,7 +26,7 @@ const OLDER: u64 = 4;
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_store_is_served_until_it_is_upgraded() {
     let folder = empty_store(OLDER);
-    open(folder.path()).unwrap().mutate(users::creation(0)).await.unwrap();
+    open(folder.path()).unwrap().mutate(users::by_first_rules(users::creation(0))).await.unwrap();
     let name = format!("embedded:{}", folder.path().display());
     let run = |command: &str| polynym(&["store", command, "--store", &name]).output().unwrap();
     assert!(run("init").status.success());
@@ -36,7 +36,7 @@ async fn an_older_store_is_served_until_it_is_upgraded() {
     let output = run("upgrade");
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("schema version 4: is taken to 5") && said.ends_with("rules version 1 now\n"), "{said}");
+    assert!(said.contains("schema version 4: is taken to 5") && said.ends_with("rules version 2 now\n"), "{said}");
     assert!(!status(folder.path()).unwrap().can_be_upgraded);
     let store = open(folder.path()).unwrap();
     assert!(users::look_up(&store, 0).await.unwrap());
@@ -49,7 +49,7 @@ async fn an_older_store_is_served_until_it_is_upgraded() {
 async fn an_upgrade_that_was_killed_is_finished_by_the_next() {
     for millis in [0, 5, 10, 15, 20, 30, 50] {
         let folder = empty_store(OLDER);
-        open(folder.path()).unwrap().mutate(users::creation(0)).await.unwrap();
+        open(folder.path()).unwrap().mutate(users::by_first_rules(users::creation(0))).await.unwrap();
         let name = format!("embedded:{}", folder.path().display());
         let mut killed = polynym(&["store", "upgrade", "--store", &name]).spawn().unwrap();
         tokio::time::sleep(Duration::from_millis(millis)).await;
@@ -109,14 +109,14 @@ async fn do_all(store: &Embedded) {
     let holds = [(Kind::Email, Duration::from_secs(100_000_000))].into();
     let policies = Policies { holds, ..Default::default() }.into();
     let unlink = users::mutation(users::id(1), Change::Unlink(users::email(1)));
-    store.mutate(Mutation { policies, ..unlink }).await.unwrap();
+    store.mutate(users::by_first_rules(Mutation { policies, ..unlink })).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_newer_program_added_survives() {
     let folder = empty_store(5);
     let store = open(folder.path()).unwrap();
-    store.mutate(users::creation(1)).await.unwrap();
+    store.mutate(users::by_first_rules(users::creation(1))).await.unwrap();
     let change = Change::SetTenant(PolicyUpdate::default());
     store.mutate(users::mutation(users::id(9), change)).await.unwrap();
     drop(store);
@@ -133,7 +133,8 @@ async fn what_a_newer_program_added_survives() {
 fn creation(n: usize, email: &str) -> Mutation {
     let identifier = Identifier::parse(RawIdentifier::Email(email)).unwrap();
     let identities = vec![users::identity(identifier)];
-    users::mutation(users::id(n), Change::Create(Draft { identities, ..Draft::default() }))
+    let draft = Draft { identities, ..Draft::default() };
+    users::by_first_rules(users::mutation(users::id(n), Change::Create(draft)))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -150,10 +151,11 @@ async fn identities_that_would_collide_under_later_rules_stay_what_they_are() {
     let store = open(folder.path()).unwrap();
     assert_eq!(records(&store).await, before);
     let second = Identifier::parse(RawIdentifier::Email("adal@example.com")).unwrap();
-    store.mutate(users::mutation(users::id(2), Change::Unlink(second))).await.unwrap();
+    let unlink = users::mutation(users::id(2), Change::Unlink(second));
+    store.mutate(users::by_first_rules(unlink)).await.unwrap();
     drop(store);
     upgrade().await.unwrap();
-    assert_eq!(status_of_later(folder.path()).await, [2, 2]);
+    assert_eq!(status_of_later(folder.path()).await, [later_rules().version(); 2]);
 }
 
 /// The versions of the rules of a store's identities, and of a server that opens it.
@@ -163,4 +165,43 @@ async fn status_of_later(folder: &Path) -> [u32; 2] {
     let records = records(&store).await;
     let found = records.iter().flat_map(|record| &record.user.identities).map(|identity| identity.rules_version);
     [found.min().unwrap(), store.rules(Default::default()).await.unwrap().version]
+}
+
+/// A server of this program serves a store of the first rules by those, until it is upgraded.
+#[tokio::test(flavor = "multi_thread")]
+async fn profiles_and_issuers_come_with_the_second_rules() {
+    let folder = empty_store(5);
+    let name = format!("embedded:{}", folder.path().display());
+    let (with, without) = ("url:https://www.linkedin.com/in/ada", "url:https://linkedin.com/in/Ada");
+    let issuer = "social:https%3A%2F%2Faccounts.google.com/42";
+    let start = || Server::start(&["--store", &name]);
+    let create = |server: &Server, identity| server.run(&["user", "create", "--identity", identity]);
+    let normalized = |server: &Server| {
+        let output = server.run(&["identity", "normalize", "--json", without]);
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        (answer["identifier"]["url"].as_str().unwrap().to_owned(), answer["rulesVersion"].as_u64().unwrap())
+    };
+    let upgrade = || polynym(&["store", "upgrade", "--store", &name]).output().unwrap();
+    {
+        let server = start();
+        for identity in [with, without] {
+            assert!(create(&server, identity).status.success(), "{identity} is not free by the first rules");
+        }
+        assert!(!create(&server, issuer).status.success(), "the first rules know of no issuers");
+        assert_eq!(normalized(&server), ("https://linkedin.com/in/Ada".to_owned(), 1));
+    }
+    let refused = upgrade();
+    assert!(!refused.status.success(), "two users would get one identity");
+    {
+        let server = start();
+        assert!(server.run(&["identity", "unlink", without, without]).status.success());
+    }
+    assert!(upgrade().status.success());
+    let server = start();
+    for identity in [with, without] {
+        assert!(server.run(&["resolve", identity]).status.success(), "{identity} is not found");
+    }
+    assert!(!create(&server, without).status.success(), "it is taken");
+    assert!(create(&server, issuer).status.success());
+    assert_eq!(normalized(&server), ("https://www.linkedin.com/in/ada".to_owned(), 2));
 }

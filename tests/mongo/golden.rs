@@ -5,9 +5,10 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::{Document, RawDocumentBuf, doc};
-use polynym::store::mongo::{Audit, Mongo, Options, Supported, upgrade, upgrade_to};
+use polynym::identifier::Rules;
+use polynym::store::mongo::{Audit, Mongo, Options, Supported, upgrade_to};
 
-use super::servers::{self, Databases};
+use super::servers;
 use super::support::golden::{self, compare, fill, later_rules, moved, of_the_first_rules, records, untouched};
 
 /// The golden stores, the oldest first: the version of the schema that each has. A store is as the
@@ -120,10 +121,9 @@ pub async fn empty_store(set: &servers::ReplicaSet, version: i64, name: &str) ->
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_stored_forms_are_what_they_were() {
-    let place = Databases::of_set(servers::one_member().await, "").place();
-    let store = place.mongo().await.unwrap();
+    let (filled, uri) = empty_store(servers::one_member().await, NEWEST, "golden_new").await;
+    let store = Mongo::open(&uri, Options::default()).await.unwrap();
     fill(&store).await;
-    let filled = servers::one_member().await.client().await.database(place.name().await);
     compare(&store_of(NEWEST), &dump(&filled).await);
     let expected = records(&store).await;
     for version in VERSIONS {
@@ -178,7 +178,7 @@ async fn every_store_is_taken_to_the_newest_version() {
         let (database, uri) = golden_store(version, "golden_upgraded").await;
         let before = records(&Mongo::open(&uri, Options::default()).await.unwrap()).await;
         for _ in ["first", "again"] {
-            upgrade(&uri, &|line| println!("{line}")).await.unwrap();
+            upgrade_to(&uri, Rules::FIRST, &|line| println!("{line}")).await.unwrap();
             assert_eq!(frame(&dump(&database).await), frame(&newest));
         }
         let audit = Audit::open(&uri).await.unwrap();

@@ -7,9 +7,9 @@ use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
 use polynym::directory::{Change, DraftIdentity, Error, Mutation, PolicyUpdate, Store};
-use polynym::identifier::{Identifier, RawIdentifier};
+use polynym::identifier::{Identifier, RawIdentifier, Rules};
 use polynym::locality::LocalityId;
-use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, Supported, init, upgrade};
+use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, Supported, init, upgrade_to};
 use tokio::sync::Notify;
 
 use super::golden::{dump, empty_store, golden_store};
@@ -31,7 +31,11 @@ async fn newer(uri: &str) -> Mongo {
 }
 
 async fn upgraded(uri: &str) {
-    upgrade(uri, &|line| println!("{line}")).await.unwrap();
+    upgrade_to(uri, Rules::FIRST, &|line| println!("{line}")).await.unwrap();
+}
+
+fn creation(n: usize) -> Mutation {
+    users::by_first_rules(users::creation(n))
 }
 
 fn uuid(id: LocalityId) -> Bson {
@@ -53,19 +57,19 @@ async fn epochs(database: &Database) -> Vec<Option<i32>> {
 async fn two_versions_work_together_until_the_upgrade() {
     let (database, uri) = empty_store(servers::one_member().await, OLDER, "versions_two").await;
     let (old, new) = (older(&uri).await.unwrap(), newer(&uri).await);
-    old.mutate(users::creation(0)).await.unwrap();
-    new.mutate(users::creation(1)).await.unwrap();
+    old.mutate(creation(0)).await.unwrap();
+    new.mutate(creation(1)).await.unwrap();
     for store in [&old, &new] {
         assert!(users::look_up(store, 0).await.unwrap() && users::look_up(store, 1).await.unwrap());
     }
     assert_eq!(epochs(&database).await, [None, None]);
 
     upgraded(&uri).await;
-    let error = old.mutate(users::creation(2)).await.expect_err("an older program writes");
+    let error = old.mutate(creation(2)).await.expect_err("an older program writes");
     assert!(matches!(&error, Error::Outdated(why) if why.contains("schema version 3")), "{error}");
     assert!(matches!(old.check().await, Err(Error::Outdated(_))));
     assert!(users::look_up(&old, 1).await.unwrap());
-    new.mutate(users::creation(3)).await.unwrap();
+    new.mutate(creation(3)).await.unwrap();
     new.check().await.unwrap();
     assert_eq!(epochs(&database).await, [None, None, Some(1)]);
     let error = older(&uri).await.err().expect("an older program has opened it");
@@ -83,12 +87,13 @@ async fn deafen(set: &ReplicaSet) {
 fn mutations() -> [Mutation; 5] {
     let link = DraftIdentity::new(identifier("handle:linked"), "linked".to_owned());
     [
-        users::creation(200),
+        creation(200),
         users::mutation(users::id(1), Change::Link(link)),
         users::mutation(users::id(7), Change::Purge),
         users::mutation(users::id(50), Change::Release(identifier("handle:fäy"))),
         users::mutation(users::id(51), Change::SetTenant(PolicyUpdate { keep_last: Some(true), ..Default::default() })),
     ]
+    .map(users::by_first_rules)
 }
 
 /// Servers that were frozen during the upgrade, or cannot read the versions, find out by what they
@@ -122,7 +127,7 @@ async fn a_server_that_has_not_heard_of_the_upgrade_finds_out_when_it_writes() {
 async fn a_transaction_of_an_older_program_comes_to_nothing() {
     let set = servers::one_member().await;
     let (database, uri) = empty_store(set, OLDER, "versions_raw").await;
-    newer(&uri).await.mutate(users::creation(1)).await.unwrap();
+    newer(&uri).await.mutate(creation(1)).await.unwrap();
     let people = database.collection::<Document>("users");
     let filter = doc! { "_id": uuid(users::id(1)) };
     let found = people.find_one(filter.clone()).await.unwrap().unwrap();
@@ -151,13 +156,14 @@ async fn a_server_that_was_frozen_during_the_upgrade_goes_on_in_the_new_version(
     server.signal("STOP");
     let output = polynym(&["store", "upgrade", "--store", &uri]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    assert!(String::from_utf8(output.stdout).unwrap().ends_with("schema version 3 and rules version 1 now\n"));
+    assert!(String::from_utf8(output.stdout).unwrap().ends_with("schema version 3 and rules version 2 now\n"));
     server.signal("CONT");
     let created = server.run(&["user", "create", "--identity", "email:eve@example.com"]);
     assert!(created.status.success(), "{created:?}");
     let mut found = epochs(&database).await;
     found.sort_unstable();
-    assert_eq!(found, [None, Some(1)]);
+    // The schema is of the first, identities are moved in the second, and in force in the third.
+    assert_eq!(found, [Some(2), Some(3)]);
 }
 
 /// Stops an upgrade after it has said `lines` sentences; false where it has finished before.
@@ -171,7 +177,7 @@ async fn interrupted(uri: &str, lines: usize) -> bool {
     tokio::select! {
         biased;
         () = enough.notified() => true,
-        outcome = upgrade(uri, &count) => {
+        outcome = upgrade_to(uri, Rules::FIRST, &count) => {
             outcome.unwrap();
             false
         }
@@ -188,10 +194,10 @@ async fn an_upgrade_that_was_broken_off_is_finished_by_the_next() {
         if !interrupted(&uri, lines).await {
             break;
         }
-        new.mutate(users::creation(0)).await.unwrap();
+        new.mutate(creation(0)).await.unwrap();
         newer(&uri).await.check().await.unwrap();
         upgraded(&uri).await;
-        new.mutate(users::creation(1)).await.unwrap();
+        new.mutate(creation(1)).await.unwrap();
         assert_eq!(epochs(&database).await.last(), Some(&Some(1)), "after {lines} sentences");
         newer(&uri).await.check().await.unwrap();
         lines += 3;

@@ -457,7 +457,7 @@ async fn renormalizing(counted: &mut Counted) {
         let draft = DraftIdentity::new(old.clone(), display);
         let user = id(0, n);
         counted.prepare(creation_of(user, vec![draft])).await;
-        let rules = Rules::new(RULES_VERSION + 1, Identifier::parse);
+        let rules = Rules::new(RULES_VERSION + 1, Identifier::parse, Identifier::normalize);
         counted.mutate(call, Mutation { rules, ..mutation(user, Change::Renormalize(old)) }).await;
     }
 }

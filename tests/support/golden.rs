@@ -41,7 +41,10 @@ pub fn compare(name: &str, text: &str) {
     assert_eq!(golden.lines().count(), text.lines().count(), "{name} has another number of lines");
 }
 
-/// Rules of a later version: dots in front of the `@` of an email count no longer.
+/// The version of the identities that a program of later rules made.
+const LATER: u32 = 2;
+
+/// Rules of a later version than the program's: dots in front of the `@` of an email count no longer.
 pub fn later_rules() -> Rules {
     fn parse(raw: RawIdentifier<'_>) -> Result<Identifier, Rejection> {
         let identifier = Identifier::parse(raw)?;
@@ -53,7 +56,7 @@ pub fn later_rules() -> Rules {
             _ => Ok(identifier),
         }
     }
-    Rules::new(RULES_VERSION + 1, parse)
+    Rules::new(RULES_VERSION + 1, parse, Identifier::normalize)
 }
 
 /// Carries out all mutations.
@@ -74,11 +77,11 @@ fn versions(records: &[Record]) -> Vec<u32> {
 }
 
 /// Checks that all identities are of the first version of the rules, but for the one that was made
-/// otherwise.
+/// by a program of later ones.
 pub async fn of_the_first_rules(store: &dyn Store) {
     let versions = versions(&records(store).await);
-    assert_eq!(versions.iter().filter(|version| **version == RULES_VERSION).count(), versions.len() - 1);
-    assert_eq!(versions.iter().filter(|version| **version == later_rules().version()).count(), 1);
+    assert_eq!(versions.iter().filter(|version| **version == Rules::FIRST.version()).count(), versions.len() - 1);
+    assert_eq!(versions.iter().filter(|version| **version == LATER).count(), 1);
 }
 
 /// Checks that a golden store was moved to [`later_rules`].
@@ -121,7 +124,8 @@ fn identifier(name: &str) -> Identifier {
 
 fn draft(name: &str) -> DraftIdentity {
     let display = RawIdentifier::from_text(name).unwrap().typed().to_owned();
-    DraftIdentity::new(identifier(name), display)
+    let rules_version = Rules::FIRST.version();
+    DraftIdentity { rules_version, ..DraftIdentity::new(identifier(name), display) }
 }
 
 fn verified(name: &str) -> DraftIdentity {
@@ -190,14 +194,14 @@ fn people() -> Vec<(usize, Change)> {
         draft("social:GitHub/583231"),
         draft("url:https://example.com/~ada/"),
     ];
-    let later = DraftIdentity { rules_version: RULES_VERSION + 1, ..draft("handle:later") };
+    let later = DraftIdentity { rules_version: LATER, ..draft("handle:later") };
     vec![
         (1, create("Ada", identities, &attributes)),
         (1, unlink("handle:ëxo")),
         (1, unlink("email:ada@example.org")),
         (2, create("Bob", vec![draft("email:bob@example.com"), later], &[])),
         (2, unlink("handle:later")),
-        (2, Change::Link(DraftIdentity { rules_version: RULES_VERSION + 1, ..draft("handle:latest") })),
+        (2, Change::Link(DraftIdentity { rules_version: LATER, ..draft("handle:latest") })),
         (2, Change::Disable),
     ]
 }
@@ -263,7 +267,8 @@ fn mutations() -> Vec<Mutation> {
         let request = Request { key: format!("{tenant},Golden,{},joe", id(n)), fingerprint: n as u64 };
         let request = (n < 3).then_some(request);
         let policies = policies.clone();
-        Mutation { policies, request, ..Mutation::new(tenant, id(user), time(n), change) }
+        let rules = Rules::FIRST;
+        Mutation { policies, request, rules, ..Mutation::new(tenant, id(user), time(n), change) }
     };
     changes().into_iter().enumerate().map(mutation).collect()
 }

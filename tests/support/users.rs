@@ -7,7 +7,7 @@ use polynym::directory::{
     Change, Consistency, Decision, Draft, DraftIdentity, Error, ItemResult, Mutation, Policies, Store, Tenant,
     Timestamp, User, Value, View, WireUser,
 };
-use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
+use polynym::identifier::{Identifier, IdentityKey, RawIdentifier, Rules};
 use polynym::locality::LocalityId;
 
 /// The id of user `n`.
@@ -33,6 +33,20 @@ pub fn mutation(user_id: LocalityId, change: Change) -> Mutation {
     let policies = Arc::new(Policies { holds: BTreeMap::new(), ..Policies::default() });
     let time = Timestamp::from_millis(1_767_225_600_000);
     Mutation { policies, ..Mutation::new(Tenant::DEFAULT, user_id, time, change) }
+}
+
+/// The same mutation by the first version of the rules, which older stores have.
+pub fn by_first_rules(mutation: Mutation) -> Mutation {
+    let mut mutation = Mutation { rules: Rules::FIRST, ..mutation };
+    let drafts = match &mut mutation.change {
+        Change::Create(draft) => &mut draft.identities[..],
+        Change::Link(draft) | Change::Replace(_, draft) => std::slice::from_mut(draft),
+        _ => &mut [],
+    };
+    for draft in drafts {
+        draft.rules_version = Rules::FIRST.version();
+    }
+    mutation
 }
 
 pub fn identity(identifier: Identifier) -> DraftIdentity {

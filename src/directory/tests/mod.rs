@@ -83,6 +83,7 @@ fn any_identifier() -> impl Strategy<Value = Identifier> {
         "handle:[a-cé]{1,3}",
         "phone:\\+1415555230[0-9]",
         "social:[a-c]{1,2}/[a-cA-C/,:é]{1,3}",
+        "social:https%3A%2F%2F[a-c]{1,2}(%2F[a-c]{0,2})?/[a-cA-C/,:é]{1,3}",
         "url:https://[a-c]{1,2}\\.com/[a-c/]{0,3}",
     ];
     name.prop_map(|name| identifier(&name))

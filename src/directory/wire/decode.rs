@@ -66,7 +66,9 @@ fn read_identifier(kind: identifier::Kind) -> Identifier {
         identifier::Kind::Email(value) => (Kind::Email, value),
         identifier::Kind::Handle(value) => (Kind::Handle, value),
         identifier::Kind::Phone(phone) => (Kind::Phone, phone.number),
-        identifier::Kind::Social(social) => (Kind::Social, format!("{}/{}", social.provider, social.subject)),
+        identifier::Kind::Social(social) => {
+            return Identifier::of_account(&social.provider, &social.subject);
+        }
         identifier::Kind::Url(value) => (Kind::Url, value),
     };
     Identifier::from_canonical(kind, canonical)

@@ -82,7 +82,7 @@ pub fn identifier_message(identifier: &Identifier) -> v1::Identifier {
 
 fn social(identifier: &Identifier) -> v1::Social {
     let (provider, subject) = identifier.social_parts().unwrap_or_default();
-    v1::Social { provider: provider.to_owned(), subject: subject.to_owned() }
+    v1::Social { provider: provider.into_owned(), subject: subject.to_owned() }
 }
 
 /// The value of an attribute as the API's message.

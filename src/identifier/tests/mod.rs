@@ -7,6 +7,7 @@ use super::{Change, Identifier, Kind, Normalization, RawIdentifier, Rejection, R
 
 mod cost;
 mod email;
+mod first;
 mod fuzz;
 mod handle;
 mod key;
@@ -47,7 +48,7 @@ fn retyped(identifier: &Identifier) -> RawIdentifier<'_> {
         Kind::Handle => RawIdentifier::Handle(value),
         Kind::Phone => RawIdentifier::Phone { number: value, region: "" },
         Kind::Social => {
-            let (provider, subject) = identifier.social_parts().unwrap();
+            let (provider, subject) = identifier.encoded_social_parts().unwrap();
             RawIdentifier::Social { provider, subject }
         }
         Kind::Url => RawIdentifier::Url(value),

@@ -32,6 +32,7 @@ fn url_text() -> impl Strategy<Value = String> {
     prop_oneof![
         ("[hH]ttps?:(//|/|\\\\)?[a-zA-Z.]{1,8}", path).prop_map(|(host, path)| host + &path),
         "https?://[a-z%0-9A-F.:@\\[\\]-]{1,12}(/[a-z]{0,3}){0,3}(\\?[a-z%]*)?(#[a-z%]*)?",
+        "https://(www\\.|m\\.|[a-z]{2}\\.)?(linkedin|github|facebook|x|instagram)\\.com/(in/)?([a-zA-Z.%]|%2[eE]|é|/|\\?id=1){0,9}",
         text(),
     ]
 }
@@ -61,7 +62,7 @@ proptest! {
     }
 
     #[test]
-    fn any_social(provider in prop_oneof!["[a-zA-Z0-9._-]{0,66}", text()], subject in text()) {
+    fn any_social(provider in prop_oneof!["[a-zA-Z0-9._-]{0,66}", "https://[a-z%/:.@0-9?-]{0,12}", text()], subject in text()) {
         check_any(RawIdentifier::Social { provider: &provider, subject: &subject });
     }
 

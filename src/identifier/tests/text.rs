@@ -11,6 +11,7 @@ fn reads_every_kind() {
         ("handle:a:b/c", RawIdentifier::Handle("a:b/c")),
         ("phone:+14155552300", RawIdentifier::Phone { number: "+14155552300", region: "" }),
         ("phone/US:(415) 555-2300", RawIdentifier::Phone { number: "(415) 555-2300", region: "US" }),
+        ("social:https%3A%2F%2Fx.y/a/b", RawIdentifier::Social { provider: "https%3A%2F%2Fx.y", subject: "a/b" }),
         ("social:github/a/b:c", RawIdentifier::Social { provider: "github", subject: "a/b:c" }),
         ("url:https://x.y/a", RawIdentifier::Url("https://x.y/a")),
     ];
@@ -29,6 +30,7 @@ fn tells_what_is_missing() {
         ("Email:joe@example.com", TextError::UnknownKind),
         ("https://x.y", TextError::UnknownKind),
         ("social:github", TextError::NoSubject),
+        ("social:https://accounts.google.com/42", TextError::PlainIssuer),
         ("email/US:joe@example.com", TextError::UnknownKind),
     ] {
         assert_eq!(RawIdentifier::from_text(text), Err(error));

@@ -29,6 +29,15 @@ fn canonical_forms() {
         ("https://0x7f.1/", "https://127.0.0.1"),
         ("https://[::0:1]/a", "https://[::1]/a"),
         ("https://@x.y/", "https://x.y"),
+        ("https://github.com/joe/Repo", "https://github.com/joe/Repo"),
+        ("https://www.github.com/joe/repo", "https://www.github.com/joe/repo"),
+        ("https://www.github.com", "https://www.github.com"),
+        ("https://gist.github.com/Joe", "https://gist.github.com/Joe"),
+        ("https://deu.linkedin.com/in/Joe", "https://deu.linkedin.com/in/Joe"),
+        ("https://linkedin.com/company/Acme", "https://linkedin.com/company/Acme"),
+        ("https://linkedin.com/in/", "https://linkedin.com/in"),
+        ("https://facebook.com/profile.php", "https://facebook.com/profile.php"),
+        ("https://facebook.com/profile.php?id=joe", "https://facebook.com/profile.php"),
     ];
     for (typed, canonical) in cases {
         assert_eq!(url(typed), canonical);
@@ -118,4 +127,49 @@ fn rewrite_escapes(path: &str) -> Option<String> {
         if unreserved.is_match(&found[0]) { char::from(code).to_string() } else { found[0].to_uppercase() }
     };
     Some(escape.replace_all(path, rewrite).into_owned())
+}
+
+#[test]
+fn a_profile_has_one_address() {
+    let cases: [(&str, &[&str]); 7] = [
+        (
+            "https://www.linkedin.com/in/joe-smith",
+            &[
+                "http://linkedin.com/in/Joe-Smith/",
+                "https://de.linkedin.com/in/joe-smith?trk=x",
+                "https://m.linkedin.com/IN/joe-smith#about",
+            ],
+        ),
+        (
+            "https://www.linkedin.com/in/j%C3%B6rg-a",
+            &["https://linkedin.com/in/jörg-A", "https://linkedin.com/in/J%c3%b6rg-a"],
+        ),
+        ("https://github.com/octocat", &["https://www.github.com/OctoCat", "http://GITHUB.com/octocat/"]),
+        (
+            "https://www.facebook.com/joesmith",
+            &["https://facebook.com/Joe.Smith", "https://m.facebook.com/j.o.e.smith?ref=x", "https://fb.com/joesmith"],
+        ),
+        (
+            "https://www.facebook.com/1234",
+            &["https://facebook.com/profile.php?id=1234", "https://m.facebook.com/Profile.php?ref=x&id=1234"],
+        ),
+        (
+            "https://x.com/joe_smith",
+            &[
+                "https://twitter.com/Joe_Smith",
+                "https://mobile.twitter.com/joe_smith?s=21",
+                "https://www.x.com/joe_smith/",
+            ],
+        ),
+        (
+            "https://www.instagram.com/joe.smith",
+            &["https://instagram.com/Joe.Smith/", "https://m.instagram.com/joe.smith"],
+        ),
+    ];
+    for (address, others) in cases {
+        for typed in others.iter().chain([&address]) {
+            assert_eq!(url(typed), address, "{typed}");
+            check_any(RawIdentifier::Url(typed));
+        }
+    }
 }

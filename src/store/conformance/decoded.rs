@@ -3,7 +3,7 @@
 use super::Failure;
 use super::ensure::equal;
 use crate::directory::{Consistency, Found, Store, Tenant, Timestamp, User, WireUser};
-use crate::identifier::IdentityKey;
+use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::LocalityId;
 
 /// The owners of `keys`; each answer must carry the identity that was asked for.
@@ -19,7 +19,7 @@ pub async fn owners(
 
 /// The user, who must be encoded as any user is, with the identity that the key stands for.
 fn owner(key: &IdentityKey, found: &Found) -> Result<User, Failure> {
-    let user = found.user.decode()?;
+    let user = decode(&found.user)?;
     let wanted = Found::new(WireUser::of(&user), key);
     equal(&Some(found), &wanted.as_ref(), "an owner with the identity that was asked for")?;
     Ok(user)
@@ -28,7 +28,16 @@ fn owner(key: &IdentityKey, found: &Found) -> Result<User, Failure> {
 /// The users of `tenant` with these ids.
 pub async fn users(store: &dyn Store, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<User>>, Failure> {
     let users = store.get(tenant, ids).await?;
-    users.into_iter().map(|user| Ok(user?.map(|user| user.decode()).transpose()?)).collect()
+    users.into_iter().map(|user| user?.map(|user| decode(&user)).transpose()).collect()
+}
+
+/// The user, with identities of the present rules: their versions are no part of what is read.
+fn decode(user: &WireUser) -> Result<User, Failure> {
+    let mut user = user.decode()?;
+    for identity in &mut user.identities {
+        identity.rules_version = RULES_VERSION;
+    }
+    Ok(user)
 }
 
 /// The first users that are due at `now`, with their tenants.

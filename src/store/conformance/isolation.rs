@@ -107,7 +107,7 @@ const LIKE_KEYS: &[(&str, &str)] = &[
     ("a", "social:p/a-b,social,p/x"),
     ("a", "social:p/%2C"),
     ("a", "social:p/␀"),
-    ("a", "social:p/x\u{200b}"),
+    ("a", "social:p/x\u{2003}"),
     ("a", "social:p/x\u{a0}"),
     ("a", "social:p/x "),
     ("a", "social:p/ x"),

@@ -172,6 +172,11 @@ impl Model {
             let users: Vec<_> = ids.iter().map(|id| user(id).filter(|user| user.tenant == tenant)).collect();
             equal(&decoded::users(store, &tenant, &ids).await?, &users, "the users")?;
             self.compare_owners(store, &tenant, &users).await?;
+            let mut users: Vec<_> = users.into_iter().flatten().collect();
+            users.sort_by_key(|user| user.id);
+            let scanned = store.scan(&tenant, None, ids.len() + 1).await?;
+            let scanned: Vec<_> = scanned.into_iter().map(|record| record.user).collect();
+            equal(&scanned, &users, "the users of a scan")?;
             self.compare_claims(store, &tenant).await?;
         }
         let due = self.world.people.values().filter(|person| person.due().is_some());

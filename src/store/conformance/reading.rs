@@ -7,7 +7,7 @@ use super::decoded;
 use super::ensure::{ensure, equal};
 use super::fixture::{Fixture, draft, key};
 use crate::directory::{Change, Consistency, Draft, Tenant, Timestamp, User, Value, Verification};
-use crate::identifier::{Kind, RULES_VERSION};
+use crate::identifier::Kind;
 
 const NAMES: [&str; 5] = [
     "email:joe@example.com",
@@ -52,7 +52,6 @@ fn equals_draft(user: &User, draft: &Draft) -> Result<(), Failure> {
         equal(&identity.identifier, &wanted.identifier, "an identifier")?;
         equal(&identity.display, &wanted.display, "what was typed")?;
         equal(&identity.verification, &wanted.verification, "the verification")?;
-        equal(&identity.rules_version, &RULES_VERSION, "the version of the rules")?;
         equal(&identity.link_time, &user.create_time, "when it was linked")?;
         ensure(identity.primary, "the only identity of a kind is not its primary")?;
     }

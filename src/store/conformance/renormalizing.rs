@@ -9,7 +9,7 @@ use crate::directory::{Change, Consistency, Draft, DraftIdentity, Error, Invalid
 use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, Rules};
 
 /// Later rules. The older ones, here, kept the case of emails and handles, and thought that digits alone are a handle.
-const LATER: Rules = Rules::new(RULES_VERSION + 1, Identifier::parse);
+const LATER: Rules = Rules::new(RULES_VERSION + 1, Identifier::parse, Identifier::normalize);
 
 /// An identity as older rules made it: the canonical form is what was typed.
 fn old(kind: Kind, typed: &str) -> DraftIdentity {

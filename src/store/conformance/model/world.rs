@@ -436,6 +436,12 @@ fn link(person: &mut Person, new: &DraftIdentity, mutation: &Mutation) {
             if known.verification.is_none() {
                 known.verification = new.verification.clone();
             }
+            // An account that was given another name by its provider.
+            if let Some((_, subject)) = new.identifier.social_parts()
+                && new.display != subject
+            {
+                known.display = new.display.clone();
+            }
         }
     }
     if new.primary {
