@@ -80,7 +80,12 @@ pub async fn whole(request: Request<Incoming>, limit: usize, charge: &mut Charge
 }
 
 /// Nearly every message comes in one frame, which is passed on as it is.
-async fn message(mut body: Incoming, headers: &HeaderMap, limit: usize, charge: &mut Charge) -> Result<Bytes, Status> {
+async fn message(
+    mut body: impl Body<Data = Bytes> + Unpin,
+    headers: &HeaderMap,
+    limit: usize,
+    charge: &mut Charge,
+) -> Result<Bytes, Status> {
     hold(charge, entry::size(headers))?;
     let first = next(&mut body).await?.unwrap_or_default();
     is_complete(&first, headers, limit)?;
@@ -105,7 +110,7 @@ fn hold(charge: &mut Charge, bytes: usize) -> Result<(), Status> {
 }
 
 /// The next bytes; none at the end.
-async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Status> {
+async fn next(body: &mut (impl Body<Data = Bytes> + Unpin)) -> Result<Option<Bytes>, Status> {
     loop {
         match poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await.transpose() {
             Ok(None) => return Ok(None),
@@ -148,4 +153,76 @@ fn complete(bytes: Bytes, headers: &HeaderMap, limit: usize) -> Result<Bytes, St
 
 fn is_encoded(headers: &HeaderMap) -> bool {
     headers.get("grpc-encoding").is_some_and(|encoding| encoding != "identity")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+
+    use futures_util::FutureExt;
+
+    use super::super::ledger::{Account, Total};
+    use super::*;
+
+    const LIMIT: usize = 8 << 20;
+
+    /// A message of which some frames came, and the rest does not.
+    struct Begun(Vec<Bytes>);
+
+    impl Body for Begun {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            match self.0.pop() {
+                Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                None => Poll::Pending,
+            }
+        }
+    }
+
+    fn frames(sizes: &[usize]) -> Begun {
+        let mut frames: Vec<_> = sizes.iter().map(|size| Bytes::from(vec![0; *size])).collect();
+        // A message that is as long as a call may send.
+        let first = [&[0][..], &(LIMIT as u32).to_be_bytes(), &vec![0; sizes[0] - PREFIX]].concat();
+        frames[0] = first.into();
+        frames.reverse();
+        Begun(frames)
+    }
+
+    fn headers() -> HeaderMap {
+        let value = http::HeaderValue::from_bytes(&[b'x'; 1_000]).unwrap();
+        HeaderMap::from_iter([(http::HeaderName::from_static("more"), value)])
+    }
+
+    /// What is held for a message while the client sends no more of it.
+    fn held(body: Begun) -> usize {
+        let account = Arc::new(Account::new(Arc::new(Total::default())));
+        let mut charge = Charge::call(&account);
+        let headers = headers();
+        assert!(message(body, &headers, LIMIT, &mut charge).now_or_never().is_none());
+        charge.bytes()
+    }
+
+    #[test]
+    fn headers_and_all_that_came_of_a_message_are_charged() {
+        let headers = entry::size(&headers());
+        assert!(headers > 1_000);
+        assert_eq!(held(Begun(Vec::new())), headers);
+        assert_eq!(held(frames(&[16_384])), headers + 16_384, "the first frame");
+        assert_eq!(held(frames(&[16_384, 100, 7])), headers + 16_491);
+    }
+
+    #[test]
+    fn what_is_too_much_to_hold_is_refused() {
+        let account = Arc::new(Account::new(Arc::new(Total::default())));
+        let headers = headers();
+        let mut charges: Vec<_> = (0..9).map(|_| Charge::call(&account)).collect();
+        let mut outcomes =
+            charges.iter_mut().map(|charge| message(frames(&[LIMIT]), &headers, LIMIT, charge).now_or_never());
+        assert!(outcomes.by_ref().take(7).all(|outcome| outcome.is_none()));
+        let refused = outcomes.next().flatten().expect("an answer").expect_err("64 MiB and more");
+        assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+    }
 }

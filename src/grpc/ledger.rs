@@ -125,6 +125,12 @@ impl Charge {
         Self { account: account.clone(), bytes: 0, era: Some(era) }
     }
 
+    /// How many bytes are held.
+    #[cfg(test)]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Holds so many bytes more, if that many may be held.
     pub fn hold(&mut self, bytes: usize) -> bool {
         let fits = self.account.hold(bytes);
