@@ -14,9 +14,9 @@ use super::load::{Load, Plan};
 use super::place::{fresh, limit_transactions, long, open, prepare_sharded, shard_of_user, shards_of_names, tell};
 use crate::servers::{Layout, ReplicaSet, Sharded, Signal};
 
-const PLAN: Plan = Plan { callers: 24, creates: false, gets: true, ..Plan::DEFAULT };
+const PLAN: Plan = Plan { callers: 12, creates: false, gets: true, ..Plan::DEFAULT };
 /// How long a call may take: callers who need what is away wait for that.
-const TIMEOUT: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(4);
 /// How many look-ups and mutations are answered at each stage.
 const ANSWERED: usize = 20;
 
