@@ -192,6 +192,7 @@ async fn serve(settings: &Serve, stop: Stop, listener: TcpListener, store: Arc<d
     let served = tokio::select! {
         served = grpc::serve(listener, directory.clone(), options(settings), async move { stop.signalled().await }) => served,
         never = directory.tend() => match never {},
+        never = directory.delete_marked_tenants() => match never {},
     };
     served.map_err(|error| Failure::Other(format!("the server failed: {error}")))
 }

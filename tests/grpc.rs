@@ -1,6 +1,7 @@
 //! The API as its clients see it: the real binary on a real socket, through the generated client.
 
 mod accounts;
+mod deleting;
 mod life;
 mod merging;
 mod resending;

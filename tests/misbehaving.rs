@@ -71,6 +71,10 @@ impl Store for Faulty {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }
 
+    async fn keys(&self, _: &Tenant, _: usize) -> Result<Vec<IdentityKey>, Error> {
+        Err(Error::Unavailable("cut off: secret cause".into()))
+    }
+
     async fn scan(&self, _: &Tenant, _: Option<LocalityId>, _: usize) -> Result<Vec<Record>, Error> {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }

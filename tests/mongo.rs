@@ -1,6 +1,7 @@
 //! The store on MongoDB, on replica sets: the conformance suite, and what is particular to this store.
 
 mod clocks;
+mod deleting;
 mod forgetting;
 mod golden;
 mod heartbeat;

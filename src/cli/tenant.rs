@@ -1,10 +1,14 @@
 //! `polynym tenant`.
 
+mod delete;
+
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::Table;
 use prost_types::{Duration as ProtoDuration, FieldMask};
+
+pub use delete::delete_whole;
 
 use super::Failure;
 use super::client::{Session, request_id};
@@ -26,6 +30,13 @@ const SET: &str = "\
 Examples:
   polynym tenant set --tenant acme
   polynym tenant set --tenant acme --hold handle=90d --hold email=7d --verified-wins on --undo-window 14d";
+const DELETE: &str = "\
+Examples:
+  polynym tenant delete --tenant acme
+  polynym tenant delete --tenant acme --force --yes
+
+Nothing in the tenant can be changed from the call on. The servers begin some seconds later, when all
+of them have heard of it, and go on if this command is stopped.";
 const LIST: &str = "Example:\n  polynym tenant list";
 
 /// How many tenants are asked for at once.
@@ -39,6 +50,9 @@ pub enum Tenant {
     /// Change a tenant's policies, or make the tenant.
     #[command(after_help = SET)]
     Set(Set),
+    /// Delete a tenant: one without users, or with --force all of its users as well.
+    #[command(after_help = DELETE)]
+    Delete(delete::Delete),
     /// List the tenants.
     #[command(after_help = LIST)]
     List(Get),
@@ -118,6 +132,7 @@ pub async fn run(command: Tenant) -> Result<(), Failure> {
     match command {
         Tenant::Get(command) => get(command).await,
         Tenant::Set(command) => set(command).await,
+        Tenant::Delete(command) => delete::delete(command).await,
         Tenant::List(command) => list(command).await,
     }
 }
@@ -250,6 +265,10 @@ fn fields(tenant: &Message) -> Table {
     row("merges can be undone for", length(&policies.undo_window.unwrap_or_default()));
     row("created", tenant.create_time.as_ref().map(ToString::to_string).unwrap_or_default());
     row("policies changed", tenant.update_time.as_ref().map(ToString::to_string).unwrap_or_default());
+    if let Some(time) = &tenant.delete_time {
+        let what = if tenant.delete_users { "with its users" } else { "unless it has users" };
+        row("being deleted", format!("since {time}, {what}"));
+    }
     row("etag", printable(&tenant.etag).into_owned());
     table
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::runs::Run;
+use super::tenants::KnownTenant;
 use super::{
     Call, Change, Consistency, Directory, Error, Identity, Invalid, Mutation, Policies, PolicyUpdate, Record, Report,
     StoredRules, Tenant, TenantRecord, read::parse, renormalize,
@@ -58,7 +59,7 @@ impl Directory {
         match self.store.mutate(mutation).await?.report {
             Report::Tenant(tenant) => {
                 if !dry_run {
-                    self.tenants.learn_change(&name, Arc::new(tenant.policies.clone()), began);
+                    self.tenants.learn_change(&name, Some(KnownTenant::from(&*tenant)), began);
                 }
                 Ok(*tenant)
             }
@@ -69,20 +70,21 @@ impl Directory {
     /// The rules of a tenant in which something is to be changed: the first change makes the tenant, unless only admins do,
     /// or it is a dry run.
     pub(super) async fn policies_to_change(&self, name: &Tenant, dry_run: bool) -> Result<Arc<Policies>, Error> {
-        match self.tenants.policies(&*self.store, name).await? {
-            Some(policies) => Ok(policies),
+        match self.tenants.get(&*self.store, name).await? {
+            Some(tenant) if tenant.is_deleted => Err(Error::TenantNotFound),
+            Some(tenant) => Ok(tenant.policies),
             None if !self.makes(name) => Err(Error::TenantNotFound),
             None if dry_run => Ok(Arc::default()),
             None => {
                 let change = Change::SetTenant(PolicyUpdate::default());
                 let mutation = Mutation::new(name.clone(), self.ids.next_id(), self.now().time, change);
                 let began = Instant::now();
-                let policies = match self.store.mutate(mutation).await?.report {
-                    Report::Tenant(tenant) => Arc::new(tenant.policies),
-                    _ => Arc::default(),
+                let Report::Tenant(tenant) = self.store.mutate(mutation).await?.report else {
+                    return Err(Error::Internal("a mutation of a tenant without its tenant".into()));
                 };
-                self.tenants.learn_change(name, policies.clone(), began);
-                Ok(policies)
+                let tenant = KnownTenant::from(&*tenant);
+                self.tenants.learn_change(name, Some(tenant.clone()), began);
+                Ok(tenant.policies)
             }
         }
     }

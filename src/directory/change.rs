@@ -31,7 +31,8 @@ pub fn apply(mutation: &Mutation, record: &mut Record) -> Result<(), Error> {
         | Change::Tend
         | Change::Renormalize(_)
         | Change::Release(_)
-        | Change::SetTenant(_) => {}
+        | Change::SetTenant(_)
+        | Change::DeleteTenant(_) => {}
     }
     Ok(())
 }

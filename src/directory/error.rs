@@ -121,9 +121,12 @@ pub enum Error {
     /// The tenant's identities are being renormalised by another call.
     #[error("another Renormalize of this tenant is under way: wait for its end, or end that call")]
     RenormalizeRunning,
-    /// There is no such tenant, and calls do not make one.
-    #[error("there is no such tenant")]
+    /// There is no such tenant, and calls do not make one; or it is being deleted.
+    #[error("there is no such tenant, or it is being deleted")]
     TenantNotFound,
+    /// The tenant has users, and they were not to be deleted with it.
+    #[error("the tenant has users: they are deleted with it only where `force` is set")]
+    TenantNotEmpty,
     /// The user has changed since the caller read its etag.
     #[error("what is to be changed has changed since: read it again")]
     EtagMismatch,

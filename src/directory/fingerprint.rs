@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::user::Fields;
-use super::{Change, Draft, DraftIdentity, PolicyUpdate, Update, Value, Verification};
+use super::{Change, DeletionStep, Draft, DraftIdentity, PolicyUpdate, Update, Value, Verification};
 use crate::identifier::Identifier;
 use crate::locality::LocalityId;
 
@@ -13,7 +13,7 @@ use crate::locality::LocalityId;
 pub fn fingerprint(user_id: LocalityId, etag: &str, change: &Change) -> u64 {
     let mut hash = Fields::default();
     hash.bytes(etag.as_bytes());
-    if !matches!(change, Change::Create(_) | Change::Release(_) | Change::SetTenant(_)) {
+    if !matches!(change, Change::Create(_) | Change::Release(_) | Change::SetTenant(_) | Change::DeleteTenant(_)) {
         hash.bytes(user_id.as_bytes());
     }
     match change {
@@ -40,6 +40,10 @@ pub fn fingerprint(user_id: LocalityId, etag: &str, change: &Change) -> u64 {
         }
         Change::Renormalize(own) | Change::Release(own) => identifier(&mut hash, own),
         Change::SetTenant(update) => policies(&mut hash, update),
+        Change::DeleteTenant(step) => {
+            let with_users = matches!(step, DeletionStep::Begin { with_users: true });
+            hash.number(0, with_users.into());
+        }
         // The method, which is a part of a request's name, says it all.
         Change::Disable | Change::Enable | Change::Delete | Change::Undelete | Change::Purge | Change::Tend => {}
     }

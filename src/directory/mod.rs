@@ -6,6 +6,7 @@ mod attribute;
 mod change;
 mod claim;
 mod clock;
+mod deletion;
 mod displace;
 mod draft;
 mod error;
@@ -59,12 +60,12 @@ pub use read::Got;
 pub use record::Record;
 pub use reserved::{DEFAULT as RESERVED_HANDLES, parse as reserved_handles};
 pub use store::{ANSWER_BYTES, Consistency, DueUser, ItemResult, Resolved, Store};
-pub use tenancy::TenantRecord;
+pub use tenancy::{Deletion, DeletionStep, TenantRecord};
 pub use tenant::Tenant;
 pub use timestamp::Timestamp;
 pub use update::Update;
 pub use user::{Identity, State, User, Verification};
-pub use view::{Decision, Effects, Needs, Outcome, Report, View};
+pub use view::{Decision, Effects, Needs, Outcome, Report, TenantWrite, View};
 pub use wire::{
     Found, Unknown, WireError, WireUser, identifier_message, identity_message, tenant_message, user_message,
     value_message,
@@ -74,6 +75,7 @@ pub use write::{Call, DISPLACED, RawIdentity};
 use crate::identifier::Rules;
 use crate::locality::Generator;
 use clock::ClockLog;
+use deletion::Deletions;
 use runs::Runs;
 use tenants::Tenants;
 
@@ -106,6 +108,7 @@ pub struct Directory {
     ids: Generator,
     limits: Limits,
     tenants: Tenants,
+    deletions: Deletions,
     /// Whether only admins make tenants other than the default one.
     closed: bool,
     /// The latest rules of normalisation. It knows those of this build, too.
@@ -124,6 +127,7 @@ impl Directory {
             ids,
             limits,
             tenants,
+            deletions: Deletions::default(),
             closed: false,
             rules: Rules::PRESENT,
             clock,

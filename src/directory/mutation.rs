@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::settle::{Changes, Transition, settle};
 use super::view::Stop;
 use super::{
-    ConflictPolicy, Decision, Draft, DraftIdentity, Effects, Error, Limits, Needs, Now, Policies, PolicyUpdate, Record,
-    Report, State, Tenant, Timestamp, Update, Verification, View, change, displace, hold, merge, purge, renormalize,
-    tenancy, transfer, unmerge,
+    ConflictPolicy, Decision, DeletionStep, Draft, DraftIdentity, Effects, Error, Limits, Needs, Now, Policies,
+    PolicyUpdate, Record, Report, State, Tenant, Timestamp, Update, Verification, View, change, displace, hold, merge,
+    purge, renormalize, tenancy, transfer, unmerge,
 };
 use crate::identifier::{Identifier, IdentityKey, Rules};
 use crate::locality::LocalityId;
@@ -95,6 +95,8 @@ pub enum Change {
     Release(Identifier),
     /// Sets policies of the tenant, and makes it where there is none.
     SetTenant(PolicyUpdate),
+    /// Takes a step of deleting the tenant.
+    DeleteTenant(DeletionStep),
 }
 
 impl Mutation {
@@ -130,10 +132,12 @@ impl Mutation {
             Change::Merge(secondary, _) | Change::Unmerge(secondary) => users.push(*secondary),
             Change::Move(from, _) => users.push(*from),
             Change::Release(identifier) => return Needs { claims: vec![self.key(identifier)], ..Needs::default() },
-            Change::SetTenant(_) => return Needs { tenant: true, ..Needs::default() },
+            Change::SetTenant(_) | Change::DeleteTenant(_) => {
+                return Needs { tenant: true, ..Needs::default() };
+            }
             _ => {}
         }
-        Needs { users, claims, tenant: false }
+        Needs { users, claims, ..Needs::default() }
     }
 
     /// What is to be done, given what was read; or what must be read first. Pure: the same answer for the same view.
@@ -159,6 +163,7 @@ impl Mutation {
             Change::Release(_) => return Ok(nothing),
             Change::Purge => return Ok(Effects { report: Report::Purged(vec![subject]), ..nothing }),
             Change::SetTenant(_) => return tenancy::repeat(subject, view),
+            Change::DeleteTenant(_) => return tenancy::repeat_deletion(subject, view),
             Change::Unmerge(_) => Report::NotRestored(self.present(view, subject)?.private.not_restored.clone()),
             _ => Report::Nothing,
         };
@@ -177,6 +182,7 @@ impl Mutation {
             Change::Renormalize(identifier) => renormalize::renormalize(self, view, identifier),
             Change::Release(identifier) => hold::release(self, view, identifier),
             Change::SetTenant(update) => tenancy::set(self, view, update),
+            Change::DeleteTenant(step) => tenancy::delete(self, view, step),
             _ => self.alter(view),
         }
     }

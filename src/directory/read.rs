@@ -215,8 +215,8 @@ impl Directory {
 
     /// The rules of a tenant.
     pub(super) async fn policies(&self, tenant: &Tenant) -> Result<Arc<Policies>, Error> {
-        match self.tenants.policies(&*self.store, tenant).await? {
-            Some(policies) => Ok(policies),
+        match self.tenants.get(&*self.store, tenant).await? {
+            Some(tenant) => Ok(tenant.policies),
             None if !self.makes(tenant) => Err(Error::TenantNotFound),
             None => Ok(Arc::default()),
         }

@@ -110,6 +110,12 @@ pub trait Store: Send + Sync + 'static {
     /// [`Error::Unavailable`] where the store does not answer.
     async fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Error>;
 
+    /// Keys of `tenant` under which something stands, in any order, at most `limit`.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error>;
+
     /// Users of `tenant` in the order of their ids: those after `after`, at most `limit`.
     ///
     /// # Errors

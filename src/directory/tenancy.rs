@@ -2,10 +2,13 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::settle::{Changes, settle};
 use super::view::Stop;
 use super::{
-    Effects, Error, Mutation, Policies, PolicyUpdate, Report, Tenant, Timestamp, Unknown, View, WireError, wire,
+    Effects, Error, Mutation, Policies, PolicyUpdate, Report, Tenant, TenantWrite, Timestamp, Unknown, View, WireError,
+    wire,
 };
+use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
 /// What is kept of a tenant.
@@ -19,8 +22,35 @@ pub struct TenantRecord {
     pub create_time: Timestamp,
     /// When its policies last changed.
     pub update_time: Timestamp,
+    /// Whether it is being deleted.
+    pub deletion: Option<Deletion>,
     /// Fields that a newer program added, to the tenant and to its policies.
     pub unknown: [Unknown; 2],
+}
+
+/// The mark of a tenant that is being deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// Since when.
+    pub time: Timestamp,
+    /// Whether its users are deleted with it.
+    pub with_users: bool,
+}
+
+/// A step of deleting a tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeletionStep {
+    /// Marks the tenant: nothing in it is to be changed any more.
+    Begin {
+        /// See [`Deletion::with_users`].
+        with_users: bool,
+    },
+    /// Takes the mark back.
+    GiveUp,
+    /// Removes what stands under these keys, once the tenant's users are gone.
+    Forget(Vec<IdentityKey>),
+    /// Removes the tenant.
+    Finish,
 }
 
 impl TenantRecord {
@@ -46,9 +76,10 @@ impl TenantRecord {
 /// Changes a tenant's policies, or makes it with them.
 pub fn set(mutation: &Mutation, view: &View, update: &PolicyUpdate) -> Result<Effects, Stop> {
     let before = view.read_tenant()?;
-    if mutation.etag.as_ref().is_some_and(|etag| before.is_none_or(|before| *etag != before.etag())) {
-        return Err(Error::EtagMismatch.into());
+    if before.is_some_and(|before| before.deletion.is_some()) {
+        return Err(Error::TenantNotFound.into());
     }
+    check_etag(mutation, before)?;
     let now = mutation.time;
     let name = mutation.tenant.clone();
     let new = || TenantRecord {
@@ -56,6 +87,7 @@ pub fn set(mutation: &Mutation, view: &View, update: &PolicyUpdate) -> Result<Ef
         policies: Policies::default(),
         create_time: now,
         update_time: now,
+        deletion: None,
         unknown: Default::default(),
     };
     let mut after = before.cloned().unwrap_or_else(new);
@@ -64,12 +96,61 @@ pub fn set(mutation: &Mutation, view: &View, update: &PolicyUpdate) -> Result<Ef
         after.update_time = now.after(before.update_time);
     }
     let report = Report::Tenant(Box::new(after.clone()));
-    let tenant = Some(after).filter(|after| before != Some(after));
+    let tenant = Some(after).filter(|after| before != Some(after)).map(TenantWrite::Put);
     Ok(Effects { tenant, report, ..Effects::nothing(mutation.user_id) })
+}
+
+fn check_etag(mutation: &Mutation, before: Option<&TenantRecord>) -> Result<(), Error> {
+    let is_other = |etag: &String| before.is_none_or(|before| *etag != before.etag());
+    if mutation.etag.as_ref().is_some_and(is_other) { Err(Error::EtagMismatch) } else { Ok(()) }
+}
+
+/// Takes a step of deleting the tenant. All but the first have nothing to do where it is not marked.
+pub fn delete(mutation: &Mutation, view: &View, step: &DeletionStep) -> Result<Effects, Stop> {
+    let nothing = Effects::nothing(mutation.user_id);
+    let before = view.read_tenant()?.ok_or(Error::TenantNotFound)?;
+    match step {
+        DeletionStep::Begin { with_users } => {
+            check_etag(mutation, Some(before))?;
+            if !with_users && view.has_members()? {
+                return Err(Error::TenantNotEmpty.into());
+            }
+            let after = marked(before, mutation.time, *with_users);
+            let report = Report::Tenant(Box::new(after.clone()));
+            let tenant = Some(after).filter(|after| after != before).map(TenantWrite::Put);
+            Ok(Effects { tenant, report, ..nothing })
+        }
+        _ if before.deletion.is_none() => Ok(nothing),
+        DeletionStep::GiveUp => {
+            let after = TenantRecord { deletion: None, ..before.clone() };
+            Ok(Effects { tenant: Some(TenantWrite::Put(after)), ..nothing })
+        }
+        DeletionStep::Forget(keys) => {
+            let claims = view.read_claims(keys.clone())?;
+            let removed = claims.into_iter().map(|(key, claim)| (key, (Some(claim.clone()), None)));
+            settle(mutation, view, Vec::new(), removed.collect::<Changes>())
+        }
+        DeletionStep::Finish if view.has_members()? => Err(Error::TenantNotEmpty.into()),
+        DeletionStep::Finish => Ok(Effects { tenant: Some(TenantWrite::Remove), ..nothing }),
+    }
+}
+
+/// The tenant with the mark. One that is there stays, but for what it says of users.
+fn marked(before: &TenantRecord, now: Timestamp, with_users: bool) -> TenantRecord {
+    let present = before.deletion.unwrap_or(Deletion { time: now, with_users });
+    let deletion = Deletion { with_users: present.with_users || with_users, ..present };
+    TenantRecord { deletion: Some(deletion), ..before.clone() }
 }
 
 /// Answers a change that was carried out before with the tenant as it is now.
 pub fn repeat(subject: LocalityId, view: &View) -> Result<Effects, Stop> {
     let tenant = view.read_tenant()?.ok_or(Error::TenantNotFound)?;
     Ok(Effects { report: Report::Tenant(Box::new(tenant.clone())), ..Effects::nothing(subject) })
+}
+
+/// Answers a deletion that was begun before with the tenant as it is now, if it is still there.
+pub fn repeat_deletion(subject: LocalityId, view: &View) -> Result<Effects, Stop> {
+    let tenant = view.read_tenant()?.cloned().map(Box::new);
+    let report = tenant.map_or(Report::Nothing, Report::Tenant);
+    Ok(Effects { report, ..Effects::nothing(subject) })
 }

@@ -8,9 +8,9 @@ use super::{Error, Policies, Store, Tenant, TenantRecord};
 
 /// For how long policies count after the read of them began. So long another server's change may take to be heeded, and
 /// [`RETRY`] longer where the caller that reads them again leaves.
-const FRESH: Duration = Duration::from_secs(5);
+pub const FRESH: Duration = Duration::from_secs(5);
 /// The time after which old policies are read again where the last read has failed, or has not come back.
-const RETRY: Duration = Duration::from_secs(1);
+pub const RETRY: Duration = Duration::from_secs(1);
 /// How many tenants are remembered. Callers may make names up.
 const MOST: usize = 10_000;
 
@@ -19,9 +19,24 @@ pub struct Tenants {
     known: RwLock<HashMap<Tenant, Known>>,
 }
 
+/// What is remembered of a tenant.
+#[derive(Clone)]
+pub struct KnownTenant {
+    /// Its policies.
+    pub policies: Arc<Policies>,
+    /// Whether it is being deleted.
+    pub is_deleted: bool,
+}
+
+impl From<&TenantRecord> for KnownTenant {
+    fn from(tenant: &TenantRecord) -> Self {
+        Self { policies: Arc::new(tenant.policies.clone()), is_deleted: tenant.deletion.is_some() }
+    }
+}
+
 struct Known {
     /// None where there is no such tenant.
-    policies: Option<Arc<Policies>>,
+    tenant: Option<KnownTenant>,
     /// When the operation began that returned them.
     began: Instant,
     /// An instant at which the tenant had them, or later ones.
@@ -31,39 +46,39 @@ struct Known {
 }
 
 impl Tenants {
-    /// The policies of a tenant; none where there is no such tenant. While one caller reads them again, others get the
-    /// ones from before; so does everybody while the store is away.
-    pub async fn policies(&self, store: &dyn Store, name: &Tenant) -> Result<Option<Arc<Policies>>, Error> {
-        self.policies_at(Instant::now(), name, || store.tenant(name)).await
+    /// A tenant; none where there is no such one. While one caller reads it again, others get it as it was before; so
+    /// does everybody while the store is away.
+    pub async fn get(&self, store: &dyn Store, name: &Tenant) -> Result<Option<KnownTenant>, Error> {
+        self.get_at(Instant::now(), name, || store.tenant(name)).await
     }
 
-    async fn policies_at<F>(
+    async fn get_at<F>(
         &self,
         now: Instant,
         name: &Tenant,
         read: impl FnOnce() -> F,
-    ) -> Result<Option<Arc<Policies>>, Error>
+    ) -> Result<Option<KnownTenant>, Error>
     where
         F: Future<Output = Result<Option<TenantRecord>, Error>>,
     {
         let old = match self.known(name, now) {
-            Some((policies, false)) => return Ok(policies),
-            Some((policies, true)) => Some(policies).filter(|_| !self.begin_read(name, now)),
+            Some((tenant, false)) => return Ok(tenant),
+            Some((tenant, true)) => Some(tenant).filter(|_| !self.begin_read(name, now)),
             None => None,
         };
-        if let Some(policies) = old {
-            return Ok(policies);
+        if let Some(tenant) = old {
+            return Ok(tenant);
         }
         match read().await {
-            Ok(tenant) => Ok(self.learn_read(name, tenant.map(|tenant| Arc::new(tenant.policies)), now)),
-            Err(error) => self.known(name, now).map(|(policies, _)| policies).ok_or(error),
+            Ok(tenant) => Ok(self.learn_read(name, tenant.as_ref().map(KnownTenant::from), now)),
+            Err(error) => self.known(name, now).map(|(tenant, _)| tenant).ok_or(error),
         }
     }
 
-    /// The policies that are known, and whether they are old.
-    fn known(&self, name: &Tenant, now: Instant) -> Option<(Option<Arc<Policies>>, bool)> {
+    /// The tenant that is known, and whether that is old.
+    fn known(&self, name: &Tenant, now: Instant) -> Option<(Option<KnownTenant>, bool)> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.get(name).map(|known| (known.policies.clone(), now >= known.began + FRESH))
+        known.get(name).map(|known| (known.tenant.clone(), now >= known.began + FRESH))
     }
 
     /// Whether the caller is to read old policies again: nobody has tried to of late.
@@ -77,28 +92,28 @@ impl Tenants {
         is_due
     }
 
-    /// Remembers the policies that a read returned which began at `began`. Returns the ones that are known now: a change
-    /// that was made meanwhile is newer.
-    fn learn_read(&self, name: &Tenant, policies: Option<Arc<Policies>>, began: Instant) -> Option<Arc<Policies>> {
-        self.learn(name, Known { policies, began, held: began, tried: began })
+    /// Remembers what a read returned which began at `began`. Returns what is known now: a change that was made
+    /// meanwhile is newer.
+    fn learn_read(&self, name: &Tenant, tenant: Option<KnownTenant>, began: Instant) -> Option<KnownTenant> {
+        self.learn(name, Known { tenant, began, held: began, tried: began })
     }
 
-    /// Remembers the policies that a tenant has after a change which began at `began` and has just ended.
-    pub fn learn_change(&self, name: &Tenant, policies: Arc<Policies>, began: Instant) {
-        self.learn(name, Known { policies: Some(policies), began, held: Instant::now(), tried: began });
+    /// Remembers a tenant as it is after a change which began at `began` and has just ended.
+    pub fn learn_change(&self, name: &Tenant, tenant: Option<KnownTenant>, began: Instant) {
+        self.learn(name, Known { tenant, began, held: Instant::now(), tried: began });
     }
 
-    fn learn(&self, name: &Tenant, new: Known) -> Option<Arc<Policies>> {
+    fn learn(&self, name: &Tenant, new: Known) -> Option<KnownTenant> {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST && !known.contains_key(name) {
             known.clear();
         }
         match known.get(name) {
-            Some(known) if known.held > new.held => known.policies.clone(),
+            Some(known) if known.held > new.held => known.tenant.clone(),
             _ => {
-                let policies = new.policies.clone();
+                let tenant = new.tenant.clone();
                 known.insert(name.clone(), new);
-                policies
+                tenant
             }
         }
     }
@@ -120,7 +135,7 @@ mod tests {
         let policies = Policies { undo_window: Duration::from_secs(undo_window), ..Policies::default() };
         let time = Timestamp::from_millis(0);
         let unknown = Default::default();
-        TenantRecord { name: Tenant::DEFAULT, policies, create_time: time, update_time: time, unknown }
+        TenantRecord { name: Tenant::DEFAULT, policies, create_time: time, update_time: time, deletion: None, unknown }
     }
 
     /// What a caller at `now` gets, whose read, if it makes one, returns `told`; and whether it made one.
@@ -131,8 +146,8 @@ mod tests {
             let away = |()| Error::Unavailable("away".into());
             ready(told.map(|undo_window| Some(record(undo_window))).map_err(away))
         };
-        let policies = tenants.policies_at(now, &Tenant::DEFAULT, read).now_or_never().unwrap();
-        let undo_window = policies.ok().flatten().map(|policies| policies.undo_window.as_secs());
+        let found = tenants.get_at(now, &Tenant::DEFAULT, read).now_or_never().unwrap();
+        let undo_window = found.ok().flatten().map(|tenant| tenant.policies.undo_window.as_secs());
         (undo_window, is_read.get())
     }
 
@@ -142,7 +157,7 @@ mod tests {
         assert_eq!(ask(&tenants, start, Ok(1)), (Some(1), true));
         assert_eq!(ask(&tenants, start + FRESH - MOMENT, Ok(2)), (Some(1), false));
         let old = start + FRESH;
-        let left = tenants.policies_at(old, &Tenant::DEFAULT, pending).now_or_never();
+        let left = tenants.get_at(old, &Tenant::DEFAULT, pending).now_or_never();
         assert!(left.is_none());
         assert_eq!(ask(&tenants, old + RETRY - MOMENT, Ok(2)), (Some(1), false), "others need not wait for it");
         assert_eq!(ask(&tenants, old + RETRY, Ok(2)), (Some(2), true));
@@ -162,7 +177,7 @@ mod tests {
     #[test]
     fn policies_age_from_the_beginning_of_their_read() {
         let (tenants, start) = (Tenants::default(), Instant::now());
-        let mut slow = std::pin::pin!(tenants.policies_at(start, &Tenant::DEFAULT, || async {
+        let mut slow = std::pin::pin!(tenants.get_at(start, &Tenant::DEFAULT, || async {
             tokio::task::yield_now().await;
             Ok(Some(record(1)))
         }));
@@ -170,7 +185,7 @@ mod tests {
         let fast = ask(&tenants, start + 2 * MOMENT, Ok(2));
         assert_eq!(fast, (Some(2), true));
         let told = slow.now_or_never().unwrap().unwrap().unwrap();
-        assert_eq!(told.undo_window.as_secs(), 2, "a later read has returned before");
+        assert_eq!(told.policies.undo_window.as_secs(), 2, "a later read has returned before");
         assert_eq!(ask(&tenants, start + FRESH + MOMENT, Ok(3)), (Some(2), false));
         assert_eq!(ask(&tenants, start + FRESH + 2 * MOMENT, Ok(3)), (Some(3), true));
     }
@@ -178,8 +193,9 @@ mod tests {
     #[test]
     fn a_read_from_before_a_change_does_not_undo_it() {
         let (tenants, start) = (Tenants::default(), Instant::now());
-        tenants.learn_change(&Tenant::DEFAULT, Arc::new(record(2).policies), start);
-        assert_eq!(tenants.learn_read(&Tenant::DEFAULT, None, start).unwrap().undo_window.as_secs(), 2);
+        tenants.learn_change(&Tenant::DEFAULT, Some(KnownTenant::from(&record(2))), start);
+        let known = tenants.learn_read(&Tenant::DEFAULT, None, start).unwrap();
+        assert_eq!(known.policies.undo_window.as_secs(), 2);
         assert_eq!(ask(&tenants, start + FRESH, Ok(3)), (Some(3), true), "a change ages from its beginning");
     }
 }

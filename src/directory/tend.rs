@@ -65,7 +65,8 @@ impl Directory {
 
     async fn tend_user(&self, user: DueUser) -> Result<(), Error> {
         let (tenant, id) = (user.tenant?, user.id);
-        let policies = self.tenants.policies(&*self.store, &tenant).await?.unwrap_or_default();
+        let known = self.tenants.get(&*self.store, &tenant).await?;
+        let policies = known.map(|tenant| tenant.policies).unwrap_or_default();
         let now = self.now();
         let mutation = Mutation::new(tenant, id, now.time, Change::Tend);
         let mutation = Mutation { in_doubt: now.in_doubt, policies, ..mutation };

@@ -13,6 +13,7 @@ pub struct View {
     users: HashMap<LocalityId, Option<Record>>,
     claims: HashMap<IdentityKey, Option<Claim>>,
     tenant: Option<Option<TenantRecord>>,
+    has_members: Option<bool>,
     assumes_free: bool,
 }
 
@@ -25,6 +26,8 @@ pub struct Needs {
     pub claims: Vec<IdentityKey>,
     /// Whether the mutation's tenant must be read.
     pub tenant: bool,
+    /// Whether it must be known if the tenant has users.
+    pub members: bool,
 }
 
 /// What [`Mutation::decide`](super::Mutation::decide) says.
@@ -46,13 +49,22 @@ pub struct Effects {
     pub claims: Vec<(IdentityKey, ClaimWrite)>,
     /// The users to remove, ascending by id. The view has them.
     pub removed: Vec<LocalityId>,
-    /// The tenant to write. It is new where the view has none.
-    pub tenant: Option<TenantRecord>,
+    /// What becomes of the tenant, where something does.
+    pub tenant: Option<TenantWrite>,
     /// The user whom the answer is about. A request is remembered with it.
     pub subject: LocalityId,
     /// The subject, where it is not written.
     pub(super) unchanged: Option<User>,
     pub(super) report: Report,
+}
+
+/// What a mutation does to its tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TenantWrite {
+    /// Writes it. It is new where the view has none.
+    Put(TenantRecord),
+    /// Removes it. The view has it.
+    Remove,
 }
 
 /// What the caller of a mutation is told once it has happened.
@@ -125,6 +137,11 @@ impl View {
         self.tenant = Some(tenant);
     }
 
+    /// Adds whether the mutation's tenant has users.
+    pub const fn set_members(&mut self, has_members: bool) {
+        self.has_members = Some(has_members);
+    }
+
     /// The user, if it was read and is there.
     pub fn user(&self, id: LocalityId) -> Option<&Record> {
         self.users.get(&id)?.as_ref()
@@ -159,6 +176,11 @@ impl View {
     pub(super) fn read_tenant(&self) -> Result<Option<&TenantRecord>, Stop> {
         let tenant = self.tenant.as_ref().map(Option::as_ref);
         tenant.ok_or_else(|| Stop::Read(Needs { tenant: true, ..Needs::default() }))
+    }
+
+    /// Whether the mutation's tenant has users, which must be read.
+    pub(super) fn has_members(&self) -> Result<bool, Stop> {
+        self.has_members.ok_or_else(|| Stop::Read(Needs { members: true, ..Needs::default() }))
     }
 
     /// The user with an id that nobody should have.

@@ -82,6 +82,17 @@ impl AdminService for AdminApi {
         Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(tenant_message(&tenant)) }))
     }
 
+    async fn delete_tenant(
+        &self,
+        request: Request<v1::DeleteTenantRequest>,
+    ) -> Result<Response<v1::DeleteTenantResponse>, Status> {
+        let request = request.into_inner();
+        let call = call("DeleteTenant", &request.tenant, &request.etag, &request.request_id)?;
+        let deleted = self.0.delete_tenant(dry(call, request.validate_only), request.force).await;
+        let tenant = deleted.map_err(status)?.as_ref().map(tenant_message);
+        Ok(Response::new(v1::DeleteTenantResponse { tenant }))
+    }
+
     async fn list_tenants(
         &self,
         request: Request<v1::ListTenantsRequest>,

@@ -72,6 +72,7 @@ pub fn status(error: Error) -> Status {
         | Error::UserNotFound
         | Error::NotHeld
         | Error::TenantNotFound
+        | Error::TenantNotEmpty
         | Error::EtagMismatch
         | Error::RenormalizeRunning
         | Error::UserDisabled
@@ -100,6 +101,7 @@ const fn code(error: &Error) -> Code {
         | Error::PrimaryIdentity
         | Error::MergeConflict { .. }
         | Error::NotMerged
+        | Error::TenantNotEmpty
         | Error::UndoExpired => Code::FailedPrecondition,
         Error::EtagMismatch | Error::RenormalizeRunning => Code::Aborted,
         Error::TooMany { .. } | Error::AnswerFull { .. } | Error::Overloaded => Code::ResourceExhausted,
@@ -120,6 +122,7 @@ pub const fn reason(error: &Error) -> &'static str {
         Error::UserNotFound => "USER_NOT_FOUND",
         Error::NotHeld => "HOLD_NOT_FOUND",
         Error::TenantNotFound => "TENANT_NOT_FOUND",
+        Error::TenantNotEmpty => "TENANT_NOT_EMPTY",
         Error::IdentityTaken { .. } => "IDENTITY_TAKEN",
         Error::IdentityHeld { .. } => "IDENTITY_HELD",
         Error::IdentityConfusable { .. } => "IDENTITY_CONFUSABLE",

@@ -41,6 +41,13 @@ impl IdentityKey {
         IdentityKey(key)
     }
 
+    /// The bounds between which the keys of a tenant lie: the first may be one, the second is none.
+    pub fn range(tenant: &str) -> [String; 2] {
+        // The character after the separator.
+        let next = char::from(SEPARATOR as u8 + 1);
+        [format!("{tenant}{SEPARATOR}"), format!("{tenant}{next}")]
+    }
+
     /// The key as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -147,6 +147,10 @@ impl Store for Gate {
         self.inner.tenants(prefix, after, limit).await
     }
 
+    async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
+        self.inner.keys(tenant, limit).await
+    }
+
     async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
         self.inner.scan(tenant, after, limit).await
     }

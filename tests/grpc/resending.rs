@@ -28,10 +28,11 @@ enum Call {
     Unmerge(v1::UnmergeUsersRequest),
     Release(v1::ReleaseHoldRequest),
     SetTenant(v1::UpdateTenantRequest),
+    DeleteTenant(v1::DeleteTenantRequest),
 }
 
 /// Whether a call can be a dry run, and what it is answered once more when the user of its answer is purged.
-const CALLS: [(&str, bool, Result<(), &str>); 16] = [
+const CALLS: [(&str, bool, Result<(), &str>); 17] = [
     ("create", false, Err("USER_NOT_FOUND")),
     ("update", false, Err("USER_NOT_FOUND")),
     ("link", false, Err("USER_NOT_FOUND")),
@@ -48,6 +49,7 @@ const CALLS: [(&str, bool, Result<(), &str>); 16] = [
     ("unmerge", true, Err("USER_NOT_FOUND")),
     ("release", false, Ok(())),
     ("set-tenant", true, Ok(())),
+    ("delete-tenant", true, Ok(())),
 ];
 
 /// What a call says beside what it is about.
@@ -153,6 +155,10 @@ impl Scene {
                 Call::Unmerge(v1::UnmergeUsersRequest { secondary_user_id, etag, request_id, validate_only, ..request })
             }
             "release" => Call::Release(v1::ReleaseHoldRequest { tenant, identifier, request_id }),
+            "delete-tenant" => {
+                let force = true;
+                Call::DeleteTenant(v1::DeleteTenantRequest { tenant, etag, force, request_id, validate_only })
+            }
             _ => {
                 let policies = Some(v1::Policies { keep_last_identity: true, ..Default::default() });
                 let update_mask = Some(FieldMask { paths: vec!["keep_last_identity".to_owned()] });
@@ -182,6 +188,9 @@ impl Scene {
             Call::Purge(call) => return Ok((format!("{:?}", admin.purge_user(call).await?.into_inner()), None)),
             Call::Release(call) => return Ok((format!("{:?}", admin.release_hold(call).await?.into_inner()), None)),
             Call::SetTenant(call) => return Ok((format!("{:?}", admin.update_tenant(call).await?.into_inner()), None)),
+            Call::DeleteTenant(call) => {
+                return Ok((format!("{:?}", admin.delete_tenant(call).await?.into_inner()), None));
+            }
         };
         Ok((format!("{user:?}"), user.map(|user| user.user_id)))
     }
@@ -203,7 +212,7 @@ impl Scene {
     async fn etag(&mut self, name: &str) -> String {
         let tenant = self.tenant.clone();
         match name {
-            "set-tenant" => {
+            "set-tenant" | "delete-tenant" => {
                 let request = v1::GetTenantRequest { tenant };
                 self.client.admin.get_tenant(request).await.unwrap().into_inner().tenant.unwrap().etag
             }

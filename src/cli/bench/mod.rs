@@ -29,7 +29,6 @@ use tonic::transport::Channel;
 use super::client::{self, Session};
 use super::{Failure, output};
 use crate::config::{Bench, Flags};
-use crate::proto::v1::User;
 use caller::Caller;
 use change::{Create, Link};
 use report::Report;
@@ -44,7 +43,7 @@ Examples:
 
 The users that `resolve`, `batch` and `link` work on are loaded first, where they are missing. `create` makes users
 that stay; `link` takes back what it links. All are in a tenant of their own, which this makes; it writes into no
-other. `remove` purges them.";
+other. `remove` deletes it.";
 
 #[derive(Args)]
 pub struct Run {
@@ -66,7 +65,7 @@ enum Mode {
     Link,
     /// Ask for the server's health: a call that does nothing.
     Health,
-    /// Purge the users that the other modes made. The tenant stays, with one user that marks it.
+    /// Delete the tenant in which the other modes work, with all of its users.
     Remove,
 }
 
@@ -85,7 +84,9 @@ pub async fn run(command: Run) -> Result<(), Failure> {
     }
     let is_look_up = matches!(command.mode, Mode::Resolve | Mode::Batch);
     let writes = matches!(command.mode, Mode::Create | Mode::Link) || is_look_up && !settings.loaded;
-    let mark = if writes { own::claim(&session).await? } else { User::default() };
+    if writes {
+        own::claim(&session).await?;
+    }
     if is_look_up && !settings.loaded {
         load::ensure(users, &caller).await?;
     }
@@ -93,7 +94,6 @@ pub async fn run(command: Run) -> Result<(), Failure> {
         Mode::Health | Mode::Remove => measure(&settings, |n| Health(caller(n))).await,
         Mode::Create => {
             let run = people::new_run();
-            own::note_run(&session, mark, run, step).await?;
             measure(&settings, |n| Create::new(caller(n), run + n as u64, step)).await
         }
         Mode::Resolve => measure(&settings, |n| Resolve::new(caller(n), users)).await,
@@ -116,10 +116,10 @@ pub async fn run(command: Run) -> Result<(), Failure> {
 }
 
 async fn remove(session: &Session) -> Result<(), Failure> {
-    let removed = own::remove(session).await?;
+    own::remove(session).await?;
     match session.json() {
-        true => output::print_json(&serde_json::json!({ "removed": removed })),
-        false => output::print(&format!("{removed} users removed\n")),
+        true => output::print_json(&serde_json::json!({ "removed": session.tenant() })),
+        false => output::print(&format!("the tenant {} is gone\n", session.tenant())),
     }
 }
 

@@ -173,7 +173,7 @@ fn what_is_missing_is_asked_for() {
     assert_eq!(reads(&View::assuming_free()).users, [id(1)]);
     view.add_user(id(1), Some(Record::new(user(&["handle:joe"]))));
     assert_eq!(reads(&view), Needs { claims: vec![key.clone()], ..Needs::default() });
-    assert_eq!(link.needs(), Needs { users: vec![id(1)], claims: vec![key.clone()], tenant: false });
+    assert_eq!(link.needs(), Needs { users: vec![id(1)], claims: vec![key.clone()], ..Needs::default() });
     view.add_claim(key.clone(), None);
     let Decision::Done(effects) = link.decide(&view).unwrap() else { panic!() };
     let claim = Claim { owner: Some(id(1)), guard: false, hold: None, rules_version: RULES_VERSION };

@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use prost::Message;
 
 use super::super::size::size;
-use super::super::{Found, Policies, Record, Tenant, TenantRecord, Timestamp, Unknown, User, WireUser, user_message};
+use super::super::{
+    Deletion, Found, Policies, Record, Tenant, TenantRecord, Timestamp, Unknown, User, WireUser, user_message,
+};
 use super::{any_identifier, any_user, user};
 use crate::identifier::{IdentityKey, RULES_VERSION, Rules};
 use crate::proto::v1;
@@ -119,7 +121,9 @@ fn fields_of_a_newer_program_stay_with_what_they_belong_to() {
 fn fields_of_a_newer_program_stay_with_a_tenant_and_its_policies() {
     let name = Tenant::DEFAULT;
     let (policies, now) = (Policies { keep_last: true, ..Policies::default() }, Timestamp::from_millis(1));
-    let tenant = TenantRecord { name, policies, create_time: now, update_time: now, unknown: Default::default() };
+    let deletion = Some(Deletion { time: now, with_users: true });
+    let unknown = Default::default();
+    let tenant = TenantRecord { name, policies, create_time: now, update_time: now, deletion, unknown };
     let mut bytes = tenant.encode();
     prost::encoding::bytes::encode(2, &ADDED.to_vec(), &mut bytes);
     bytes.extend(ADDED);
@@ -127,6 +131,7 @@ fn fields_of_a_newer_program_stay_with_a_tenant_and_its_policies() {
     read.policies.keep_primary = true;
     let again = TenantRecord::decode(&read.encode()).unwrap();
     assert_eq!(again, read);
+    assert_eq!(again.deletion, deletion);
     assert_eq!((again.policies.keep_last, count(&again.encode())), (true, 2));
     assert_ne!(again.etag(), TenantRecord { unknown: Default::default(), ..again.clone() }.etag());
 }
@@ -134,7 +139,7 @@ fn fields_of_a_newer_program_stay_with_a_tenant_and_its_policies() {
 /// A field that this program knows is never kept as one of a newer program.
 #[test]
 fn the_last_fields_are_those_of_the_messages() {
-    for (message, last) in [("User", 12), ("Identity", 6), ("Tenant", 5), ("Policies", 9)] {
+    for (message, last) in [("User", 12), ("Identity", 6), ("Tenant", 7), ("Policies", 9)] {
         let pool = prost_reflect::DescriptorPool::decode(crate::proto::DESCRIPTORS).unwrap();
         let message = pool.get_message_by_name(&format!("polynym.v1.{message}")).unwrap();
         assert_eq!(message.fields().map(|field| field.number()).max(), Some(last), "{}", message.name());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use prost::Message;
 use prost_types::Duration as ProtoDuration;
 
-use super::super::{Policies, TenantRecord};
+use super::super::{Deletion, Policies, TenantRecord};
 use super::decode::{read_tenant, read_time};
 use super::encode::time_message;
 use super::unknown::write_message;
@@ -17,7 +17,7 @@ use crate::proto::v1;
 /// The number of a tenant's policies, and the last fields of a tenant and of policies that this
 /// program knows.
 const POLICIES: u32 = 2;
-const LAST: u32 = 5;
+const LAST: u32 = 7;
 const POLICIES_LAST: u32 = 9;
 
 /// Encodes what [`decode_tenant`] reads.
@@ -42,6 +42,9 @@ pub fn decode_tenant(bytes: &[u8]) -> Result<TenantRecord, WireError> {
         policies: read_policies(message.policies.unwrap_or_default()),
         create_time: read_time(message.create_time),
         update_time: read_time(message.update_time),
+        deletion: message
+            .delete_time
+            .map(|time| Deletion { time: read_time(Some(time)), with_users: message.delete_users }),
         unknown: [Unknown::after(LAST, bytes), Unknown::within(POLICIES, POLICIES_LAST, bytes)],
     })
 }
@@ -58,6 +61,8 @@ fn message(tenant: &TenantRecord) -> v1::Tenant {
         create_time: Some(time_message(tenant.create_time)),
         update_time: Some(time_message(tenant.update_time)),
         etag: String::new(),
+        delete_time: tenant.deletion.map(|deletion| time_message(deletion.time)),
+        delete_users: tenant.deletion.is_some_and(|deletion| deletion.with_users),
     }
 }
 

@@ -108,6 +108,10 @@ impl Store for Coalesced {
         self.inner.tenants(prefix, after, limit).await
     }
 
+    async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
+        self.inner.keys(tenant, limit).await
+    }
+
     async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
         self.inner.scan(tenant, after, limit).await
     }

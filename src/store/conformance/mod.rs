@@ -3,6 +3,7 @@
 
 mod concurrency;
 mod decoded;
+mod deleting;
 mod ensure;
 mod fixture;
 mod holding;
@@ -238,6 +239,10 @@ fn of_tenants() -> Vec<Case> {
         case(tenants::a_repeated_change_of_a_tenant_happens_once),
         case(tenants::a_dry_run_changes_no_tenant),
         case(tenants::tenants_are_listed_by_name),
+        case(deleting::a_tenant_goes_with_all_that_is_in_it),
+        case(deleting::a_mark_can_be_taken_back),
+        case(deleting::a_tenant_that_is_not_marked_stays),
+        case(deleting::keys_are_those_of_one_tenant),
         case(renormalizing::an_old_identity_moves_to_the_present_rules),
         case(renormalizing::an_old_identity_that_collides_stays),
         case(renormalizing::a_dry_run_moves_nothing),

@@ -30,6 +30,7 @@ enum Sent {
     Unmerge,
     Release,
     SetTenant,
+    DeleteTenant,
 }
 
 /// What the second time is answered, for each [`Then`]: `=` as things are now, and nothing is written; `+` it happens
@@ -43,7 +44,7 @@ const STALE: Answers = ["EtagMismatch", "EtagMismatch", "UserMerged", "UserNotFo
 const NONE: Answers = ["-"; 4];
 
 /// The answers with the request, with or without an etag; without a request and an etag; with an etag alone.
-const TABLE: [(Sent, [Answers; 3]); 15] = [
+const TABLE: [(Sent, [Answers; 3]); 16] = [
     (Sent::Create, [REMEMBERED, ["IdentityTaken", "+", "IdentityTaken", "+"], NONE]),
     (Sent::Update, [REMEMBERED, AGAIN, STALE]),
     (Sent::Link, [REMEMBERED, AGAIN, STALE]),
@@ -76,6 +77,7 @@ const TABLE: [(Sent, [Answers; 3]); 15] = [
     (Sent::Unmerge, [REMEMBERED, ["NotMerged", "+", "NotMerged", "UserNotFound"], ["EtagMismatch"; 4]]),
     (Sent::Release, [ABOUT_NOBODY, ["NotHeld", "+", "NotHeld", "NotHeld"], NONE]),
     (Sent::SetTenant, [ABOUT_NOBODY, ["=", "+", "=", "="], ["EtagMismatch"; 4]]),
+    (Sent::DeleteTenant, [ABOUT_NOBODY, ["=", "+", "=", "="], ["EtagMismatch", "+", "EtagMismatch", "EtagMismatch"]]),
 ];
 
 /// How many cases run at once, each in a tenant of its own.
@@ -160,13 +162,13 @@ impl Case {
 /// The answer about things as they are now.
 async fn now(scene: &Scene<'_>, sent: Sent) -> Result<Outcome, Failure> {
     let user = match sent {
-        Sent::Release | Sent::SetTenant | Sent::Purge => None,
+        Sent::Release | Sent::SetTenant | Sent::DeleteTenant | Sent::Purge => None,
         _ => scene.subject(sent).await?,
     };
     let report = match sent {
         Sent::Purge => Report::Purged(vec![scene.user_id(sent)]),
         Sent::Unmerge => Report::NotRestored(Vec::new()),
-        Sent::SetTenant => Report::Tenant(Box::new(scene.tenant().await?)),
+        Sent::SetTenant | Sent::DeleteTenant => Report::Tenant(Box::new(scene.tenant().await?)),
         _ => Report::Nothing,
     };
     Ok(Outcome { user, report })

@@ -247,6 +247,10 @@ impl Store for Embedded {
         self.on_snapshot(|snapshot| snapshot.tenants(prefix, after, limit))
     }
 
+    async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
+        self.on_snapshot(|snapshot| snapshot.keys(tenant, limit))
+    }
+
     async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
         let (mut users, mut after) = (Vec::new(), after);
         loop {

@@ -116,6 +116,17 @@ impl Snapshot {
         Ok(found)
     }
 
+    /// Keys of a tenant under which something stands.
+    pub fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Fault> {
+        let [first, end] = IdentityKey::range(tenant.as_str());
+        let mut keys = Vec::new();
+        for entry in self.identities.range(first.as_bytes()..end.as_bytes())?.take(limit) {
+            let key = String::from_utf8(entry?.0.value().to_vec()).map_err(Fault::damaged)?;
+            keys.extend(IdentityKey::from_stored(key));
+        }
+        Ok(keys)
+    }
+
     /// The next `count` users of `tenant` after `after`, and the last one looked at, if there are more.
     pub fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, count: usize) -> Result<Scanned, Fault> {
         let Some(listed) = &self.tenant_users else { return self.scan_all(tenant, after, count) };

@@ -9,11 +9,11 @@ use redb::{ReadableTable, Table, WriteTransaction};
 use super::error::Fault;
 use super::schema::{
     DUE, HOLD_TIMES, IDENTITIES, META, META_SCHEMA, REQUEST_TIMES, REQUESTS, RequestRecord, TENANT_USERS, TENANTS,
-    USERS, VERSION, decode_claim, decode_user, encode_claim, encode_user, extended_claim, extended_user,
+    USERS, VERSION, decode_claim, decode_user, encode_claim, encode_user, extended_claim, extended_user, wire_user,
 };
 use crate::directory::{
-    Claim, ClaimWrite, Decision, Effects, Error, Mutation, Needs, Outcome, Record, Request, TenantRecord, Timestamp,
-    View,
+    Claim, ClaimWrite, Decision, Effects, Error, Mutation, Needs, Outcome, Record, Request, TenantRecord, TenantWrite,
+    Timestamp, View,
 };
 use crate::locality::LocalityId;
 
@@ -88,7 +88,24 @@ impl<'t> Tables<'t> {
             let tenant = self.tenants.get(mutation.tenant.as_str())?.map(|tenant| TenantRecord::decode(tenant.value()));
             view.set_tenant(tenant.transpose().map_err(Fault::damaged)?);
         }
+        if needs.members {
+            view.set_members(self.has_members(mutation.tenant.as_str())?);
+        }
         Ok(())
+    }
+
+    /// Whether a tenant has users. Without a list of them, it looks at those of all tenants.
+    fn has_members(&self, name: &str) -> Result<bool, Fault> {
+        if let Some(listed) = &self.tenant_users {
+            let mut members = listed.range((name, &[0; 16])..=(name, &[0xff; 16]))?;
+            return Ok(members.next().transpose()?.is_some());
+        }
+        for entry in self.users.iter()? {
+            if wire_user(entry?.1.value())?.tenant() == name.as_bytes() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn write(&mut self, mutation: &Mutation, view: &View, effects: &Effects) -> Result<(), Fault> {
@@ -111,8 +128,11 @@ impl<'t> Tables<'t> {
             }
             self.schedule(*id, view.user(*id).and_then(Record::due), None)?;
         }
-        if let Some(tenant) = &effects.tenant {
-            self.tenants.insert(mutation.tenant.as_str(), tenant.encode().as_slice())?;
+        let name = mutation.tenant.as_str();
+        match &effects.tenant {
+            Some(TenantWrite::Put(tenant)) => drop(self.tenants.insert(name, tenant.encode().as_slice())?),
+            Some(TenantWrite::Remove) => drop(self.tenants.remove(name)?),
+            None => {}
         }
         Ok(())
     }

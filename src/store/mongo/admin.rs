@@ -43,6 +43,17 @@ impl Collections {
         found.iter().map(|document| read_tenant(document)).collect()
     }
 
+    /// Keys of a tenant under which something stands.
+    pub async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Fault> {
+        let [first, end] = IdentityKey::range(tenant.as_str());
+        let filter = doc! { ID: { "$gte": first, "$lt": end } };
+        let options = FindOptions::builder().limit(limit as i64).max_time(self.timeout).build();
+        let found = self.all(&self.identities, filter, options).await?;
+        let key = |document: &RawDocumentBuf| Ok(read_claim(document)?.0.to_owned());
+        let keys: Vec<String> = found.iter().map(key).collect::<Result<_, Fault>>()?;
+        Ok(keys.into_iter().filter_map(IdentityKey::from_stored).collect())
+    }
+
     /// Users of a tenant in the order of their ids. The server looks at those of others to find them, for as long as it
     /// takes.
     pub async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Fault> {

@@ -298,6 +298,11 @@ impl Store for Mongo {
         self.run(|collections| async move { collections.tenants(&prefix, &after, limit).await }).await
     }
 
+    async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
+        let tenant = tenant.clone();
+        self.run(|collections| async move { collections.keys(&tenant, limit).await }).await
+    }
+
     async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
         let turn = self.walks.clone().acquire_owned().await;
         let (collections, tenant) = (self.collections.clone(), tenant.clone());

@@ -16,11 +16,13 @@ use super::Collections;
 use super::error::Fault;
 use super::freshness::{Freshness, Key};
 use super::schema::{
-    CONFIRMED, EPOCH, ID, IDENTITIES, Kept, META, REVISION, SCHEMA, StoredRequest, StoredUser, by_id, claim_change,
-    claim_document, id_value, key_value, read_claim, read_tenant, request_document, request_id, stamped,
+    CONFIRMED, EPOCH, ID, IDENTITIES, Kept, META, REVISION, SCHEMA, StoredRequest, StoredUser, TENANT, by_id,
+    claim_change, claim_document, id_value, key_value, read_claim, read_tenant, request_document, request_id, stamped,
     tenant_document, user_document,
 };
-use crate::directory::{ClaimWrite, Effects, Mutation, Needs, Record, Request, TenantRecord, Timestamp, View};
+use crate::directory::{
+    ClaimWrite, Effects, Mutation, Needs, Record, Request, Tenant, TenantRecord, TenantWrite, Timestamp, View,
+};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -126,6 +128,11 @@ impl<'c> Transaction<'c> {
             view.set_tenant(document.map(|document| read_tenant(&document)).transpose()?);
             self.note(iter::once(Key::Tenant));
         }
+        if needs.members {
+            let find = self.collections.users.find_one(doc! { TENANT: mutation.tenant.as_str() });
+            let find = find.projection(doc! { ID: 1 }).max_time(self.collections.timeout);
+            view.set_members(find.session(&mut self.session).await?.is_some());
+        }
         Ok(())
     }
 
@@ -167,7 +174,7 @@ impl<'c> Transaction<'c> {
     }
 
     /// Writes what a mutation does.
-    pub async fn write(&mut self, effects: &Effects) -> Result<(), Fault> {
+    pub async fn write(&mut self, name: &Tenant, effects: &Effects) -> Result<(), Fault> {
         for record in &effects.users {
             match self.users.get(&record.id()).map(|kept| kept.revision) {
                 None => self.insert_user(record).await?,
@@ -180,7 +187,8 @@ impl<'c> Transaction<'c> {
         }
         self.write_claims(&effects.claims).await?;
         match &effects.tenant {
-            Some(tenant) => self.write_tenant(tenant).await,
+            Some(TenantWrite::Put(tenant)) => self.write_tenant(tenant).await,
+            Some(TenantWrite::Remove) => self.delete_tenant(name).await,
             None => Ok(()),
         }
     }
@@ -278,6 +286,14 @@ impl<'c> Transaction<'c> {
         let document = raw(&stamped(document, self.epoch, Some(kept)))?;
         let replaced = tenants.replace_one(filter, document).session(&mut self.session).await?;
         all_there(replaced.matched_count, 1)
+    }
+
+    async fn delete_tenant(&mut self, name: &Tenant) -> Result<(), Fault> {
+        let filter = doc! { ID: name.as_str(), REVISION: self.tenant.as_ref().map(|kept| kept.revision) };
+        self.needs_epoch = true;
+        let tenants = &self.collections.tenants;
+        let deleted = tenants.delete_one(filter).session(&mut self.session).await?;
+        all_there(deleted.deleted_count, 1)
     }
 
     async fn delete_claims(&mut self, keys: Vec<Bson>) -> Result<(), Fault> {

@@ -165,7 +165,7 @@ fn checked(
 }
 
 async fn write(transaction: &mut Transaction<'_>, decided: &Decided, mutation: &Mutation) -> Result<(), Failure> {
-    transaction.write(&decided.effects).await?;
+    transaction.write(&mutation.tenant, &decided.effects).await?;
     transaction.confirm_epoch().await?;
     if let Some(request) = &decided.remembered {
         transaction.remember(request, decided.effects.subject, mutation.time).await?;

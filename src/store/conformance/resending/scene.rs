@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Sent;
 use crate::directory::{
-    Change, Claim, ConflictPolicy, Mutation, Outcome, PolicyUpdate, Tenant, TenantRecord, Timestamp, Update, User,
-    Verification,
+    Change, Claim, ConflictPolicy, DeletionStep, Mutation, Outcome, PolicyUpdate, Tenant, TenantRecord, Timestamp,
+    Update, User, Verification,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -75,10 +75,11 @@ impl<'f> Scene<'f> {
             Sent::Unmerge => Change::Unmerge(self.eve),
             Sent::Release => Change::Release(identifier("handle:held")?),
             Sent::SetTenant => keep_last(true),
+            Sent::DeleteTenant => Change::DeleteTenant(DeletionStep::Begin { with_users: true }),
         };
         let etag = match sent {
             Sent::Create | Sent::Release => None,
-            Sent::SetTenant => Some(self.tenant().await?.etag()),
+            Sent::SetTenant | Sent::DeleteTenant => Some(self.tenant().await?.etag()),
             _ => self.user(self.joe).await?.map(|user| user.etag()),
         };
         Ok(Mutation { etag, ..self.mutation(self.user_id(sent), change) })
@@ -87,7 +88,7 @@ impl<'f> Scene<'f> {
     /// Whom `sent` is about: an id that is new each time where it is about none.
     pub fn user_id(&self, sent: Sent) -> LocalityId {
         match sent {
-            Sent::Create | Sent::Release | Sent::SetTenant => self.f.ids.next_id(),
+            Sent::Create | Sent::Release | Sent::SetTenant | Sent::DeleteTenant => self.f.ids.next_id(),
             _ => self.joe,
         }
     }
@@ -129,6 +130,7 @@ impl<'f> Scene<'f> {
             Sent::Unmerge => self.change(self.joe, Change::Merge(self.eve, ConflictPolicy::PrimaryWins)).await,
             Sent::Release => self.hold().await,
             Sent::SetTenant => self.change(self.joe, keep_last(false)).await,
+            Sent::DeleteTenant => self.change(self.joe, Change::DeleteTenant(DeletionStep::GiveUp)).await,
         }
     }
 

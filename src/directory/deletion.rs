@@ -1,0 +1,214 @@
+//! Deleting tenants: a call marks the tenant, and servers remove it with all that is in it.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::{StreamExt, stream};
+use tokio::time::sleep;
+
+use super::tenants::{FRESH, KnownTenant, RETRY};
+use super::{
+    Call, Change, DeletionStep, Directory, Error, Mutation, Policies, Record, Report, State, Tenant, TenantRecord,
+};
+use crate::identifier::IdentityKey;
+use crate::locality::LocalityId;
+
+/// How often tenants are looked for that other servers have marked.
+const SEARCH: Duration = Duration::from_secs(30);
+/// How often marked tenants are looked at.
+const PERIOD: Duration = Duration::from_secs(1);
+/// How long a mark must be known before anything is removed. A server may rely on what it knew of the tenant before for
+/// so long as policies count, and may then take the time of a call to finish what it has begun.
+const QUIET: Duration = FRESH.saturating_add(RETRY).saturating_add(Duration::from_secs(10));
+/// How long a tenant is left alone after something went wrong.
+const PAUSE: Duration = Duration::from_secs(10);
+/// How many tenants, users or keys are looked at in one step.
+const PAGE: usize = 100;
+/// How many users are purged at once.
+const AT_ONCE: usize = 16;
+/// How many merges may lead from a user to the one who has it now.
+const HOPS: usize = 100;
+
+/// The tenants that are marked, as far as this server knows, each with the time of its next step.
+#[derive(Default)]
+pub struct Deletions(Mutex<HashMap<Tenant, Instant>>);
+
+impl Deletions {
+    /// Notes that a tenant is marked.
+    fn add(&self, tenant: Tenant) {
+        self.lock().entry(tenant).or_insert_with(|| Instant::now() + QUIET);
+    }
+
+    /// The tenants whose time has come.
+    fn due(&self) -> Vec<Tenant> {
+        let now = Instant::now();
+        let marked = self.lock();
+        marked.iter().filter(|(_, next)| **next <= now).map(|(tenant, _)| tenant.clone()).collect()
+    }
+
+    fn postpone(&self, tenant: &Tenant) {
+        self.lock().insert(tenant.clone(), Instant::now() + PAUSE);
+    }
+
+    fn remove(&self, tenant: &Tenant) {
+        self.lock().remove(tenant);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Tenant, Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a step has come to.
+enum Step {
+    More,
+    Done,
+}
+
+impl Directory {
+    /// Marks a tenant to be deleted, with its users or only if it has none. Answers with the tenant, or with none where
+    /// the call was made before and the tenant is gone.
+    ///
+    /// # Errors
+    /// [`Error::TenantNotFound`], [`Error::TenantNotEmpty`], [`Error::EtagMismatch`], and those of
+    /// [`super::Store::mutate`].
+    pub async fn delete_tenant(&self, call: Call<'_>, with_users: bool) -> Result<Option<TenantRecord>, Error> {
+        let (name, dry_run) = (call.tenant.clone(), call.dry_run);
+        let change = Change::DeleteTenant(DeletionStep::Begin { with_users });
+        let mutation = self.mutation(call, self.ids.next_id(), change, Arc::default())?;
+        let began = Instant::now();
+        let Report::Tenant(tenant) = self.store.mutate(mutation).await?.report else { return Ok(None) };
+
+        if tenant.deletion.is_some() && !dry_run {
+            self.tenants.learn_change(&name, Some(KnownTenant::from(&*tenant)), began);
+            self.deletions.add(name);
+        }
+        Ok(Some(*tenant))
+    }
+
+    /// Deletes the tenants that are marked, again and again. Every server may: what one has removed, is gone for others.
+    pub async fn delete_marked_tenants(&self) -> Infallible {
+        let mut searched: Option<Instant> = None;
+        loop {
+            if searched.is_none_or(|searched| searched.elapsed() >= SEARCH) {
+                searched = Some(Instant::now());
+                if let Err(error) = self.find_marked_tenants().await {
+                    tracing::warn!(%error, "tenants that are to be deleted were not looked for: tried again");
+                }
+            }
+            for tenant in self.deletions.due() {
+                self.delete_marked_tenant(&tenant).await;
+            }
+            sleep(PERIOD).await;
+        }
+    }
+
+    async fn find_marked_tenants(&self) -> Result<(), Error> {
+        let mut after = String::new();
+        loop {
+            let page = self.store.tenants("", &after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.name.to_string();
+            page.into_iter()
+                .filter(|tenant| tenant.deletion.is_some())
+                .for_each(|tenant| self.deletions.add(tenant.name));
+        }
+    }
+
+    async fn delete_marked_tenant(&self, name: &Tenant) {
+        loop {
+            match self.deletion_step(name).await {
+                Ok(Step::More) => {}
+                Ok(Step::Done) => return self.deletions.remove(name),
+                Err(error) => {
+                    tracing::warn!(tenant = %name, %error, pause = ?PAUSE, "the tenant is not deleted yet: tried again");
+                    return self.deletions.postpone(name);
+                }
+            }
+        }
+    }
+
+    /// Users go first, then what is held of theirs, then the tenant: until then the mark says what is to be done.
+    async fn deletion_step(&self, name: &Tenant) -> Result<Step, Error> {
+        let tenant = self.store.tenant(name).await?;
+        let Some(deletion) = tenant.and_then(|tenant| tenant.deletion) else { return Ok(Step::Done) };
+
+        let users = self.store.scan(name, None, PAGE).await?;
+        if !users.is_empty() && !deletion.with_users {
+            self.finish_deletion(name, DeletionStep::GiveUp).await?;
+            tracing::warn!(tenant = %name, "the tenant is not deleted: it has users now");
+            return Ok(Step::Done);
+        }
+        if !users.is_empty() {
+            self.purge_all(name, &users).await?;
+            return Ok(Step::More);
+        }
+
+        let keys = self.store.keys(name, PAGE).await?;
+        if !keys.is_empty() {
+            self.forget(name, keys).await?;
+            return Ok(Step::More);
+        }
+        self.finish_deletion(name, DeletionStep::Finish).await?;
+        tracing::info!(tenant = %name, "the tenant is deleted");
+        Ok(Step::Done)
+    }
+
+    async fn finish_deletion(&self, name: &Tenant, step: DeletionStep) -> Result<(), Error> {
+        let began = Instant::now();
+        self.take_step(name, self.ids.next_id(), Change::DeleteTenant(step)).await?;
+        let tenant = self.store.tenant(name).await?;
+        self.tenants.learn_change(name, tenant.as_ref().map(KnownTenant::from), began);
+        Ok(())
+    }
+
+    async fn forget(&self, name: &Tenant, keys: Vec<IdentityKey>) -> Result<(), Error> {
+        let change = Change::DeleteTenant(DeletionStep::Forget(keys));
+        self.take_step(name, self.ids.next_id(), change).await.map(drop)
+    }
+
+    /// Purges users. Fails where none of them can be.
+    async fn purge_all(&self, name: &Tenant, users: &[Record]) -> Result<(), Error> {
+        let purges = users.iter().map(|record| self.purge_whole(name, record));
+        let mut purges = stream::iter(purges.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+        let mut gone = 0;
+        while let Some(purged) = purges.next().await {
+            gone += purged?;
+        }
+        if gone == 0 {
+            return Err(Error::Internal("none of the tenant's users can be purged: run `polynym store verify`".into()));
+        }
+        Ok(())
+    }
+
+    /// Purges a user, with the one that it was merged into. Answers how many are gone.
+    async fn purge_whole(&self, name: &Tenant, record: &Record) -> Result<usize, Error> {
+        let mut id = record.id();
+        // One whose time is over counts as gone already, but for what tends users.
+        let mut change = match record.user.state {
+            State::Deleted { purge_time, .. } if self.now().is_past(purge_time) => Change::Tend,
+            _ => Change::Purge,
+        };
+        for _ in 0..HOPS {
+            match self.take_step(name, id, change.clone()).await {
+                Ok(Report::Purged(users)) => return Ok(users.len()),
+                Ok(_) | Err(Error::UserNotFound) if change == Change::Purge => change = Change::Tend,
+                Ok(_) | Err(Error::UserNotFound) => return Ok(0),
+                Err(Error::UserMerged { into, .. }) => id = into,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(0)
+    }
+
+    /// Carries out a change in a tenant that is marked. Nothing is held for anybody afterwards.
+    async fn take_step(&self, name: &Tenant, id: LocalityId, change: Change) -> Result<Report, Error> {
+        let now = self.now();
+        let policies = Arc::new(Policies { holds: Default::default(), ..Policies::default() });
+        let mutation = Mutation::new(name.clone(), id, now.time, change);
+        let mutation = Mutation { in_doubt: now.in_doubt, policies, limits: self.limits, ..mutation };
+        Ok(self.store.mutate(mutation).await?.report)
+    }
+}

@@ -1,0 +1,183 @@
+//! Deleting tenants: what callers are told, and what the servers do afterwards, also one that was killed meanwhile.
+
+use std::time::{Duration, Instant};
+
+use polynym::proto::v1;
+use tonic::{Code, Status};
+
+use super::{JOE, fresh, store_in, user};
+use crate::server::Server;
+use crate::support::calls::{Client, email, handle, identity};
+use crate::support::status::{Told, told};
+
+const ACME: &str = "acme";
+/// How many users a tenant has whose server is killed.
+const USERS: usize = 300;
+const PATIENCE: Duration = Duration::from_secs(300);
+
+async fn make(client: &mut Client) -> v1::Tenant {
+    let request = v1::UpdateTenantRequest { tenant: ACME.to_owned(), ..Default::default() };
+    client.admin.update_tenant(request).await.unwrap().into_inner().tenant.unwrap()
+}
+
+async fn register(client: &mut Client, name: &str) -> Result<v1::User, Status> {
+    let user = Some(user(name, vec![handle(name), email(&format!("{name}@example.com"))]));
+    let request = v1::CreateUserRequest { tenant: ACME.to_owned(), user, ..Default::default() };
+    Ok(client.registry.create_user(request).await?.into_inner().user.unwrap())
+}
+
+async fn delete(client: &mut Client, force: bool) -> Result<v1::Tenant, Status> {
+    let request = v1::DeleteTenantRequest { tenant: ACME.to_owned(), force, ..Default::default() };
+    Ok(client.admin.delete_tenant(request).await?.into_inner().tenant.unwrap())
+}
+
+async fn tenant(client: &mut Client) -> Option<v1::Tenant> {
+    let request = v1::GetTenantRequest { tenant: ACME.to_owned() };
+    client.admin.get_tenant(request).await.ok().and_then(|answer| answer.into_inner().tenant)
+}
+
+async fn is_found(client: &mut Client, name: &str) -> bool {
+    let identifier = Some(handle(name));
+    let request = v1::ResolveIdentityRequest { tenant: ACME.to_owned(), identifier, ..Default::default() };
+    client.directory.resolve_identity(request).await.is_ok()
+}
+
+async fn until_gone(client: &mut Client) {
+    let begun = Instant::now();
+    while tenant(client).await.is_some() {
+        assert!(begun.elapsed() < PATIENCE, "the tenant stays");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_with_users_goes_only_by_force() {
+    let (_server, mut client) = fresh().await;
+    let missing = Told::new(Code::NotFound, "TENANT_NOT_FOUND");
+    assert_eq!(told(delete(&mut client, false).await.unwrap_err()), missing);
+    client.create(user("Joe", vec![email(JOE)])).await.unwrap();
+    make(&mut client).await;
+    let joe = register(&mut client, "joe").await.unwrap();
+    let refused = told(delete(&mut client, false).await.unwrap_err());
+    assert_eq!(refused, Told::new(Code::FailedPrecondition, "TENANT_NOT_EMPTY"));
+    assert!(tenant(&mut client).await.unwrap().delete_time.is_none());
+
+    let marked = delete(&mut client, true).await.unwrap();
+    assert!(marked.delete_time.is_some() && marked.delete_users);
+    assert_eq!(tenant(&mut client).await.unwrap(), marked);
+    assert_eq!(told(register(&mut client, "eve").await.unwrap_err()), missing);
+    let user_id = joe.user_id.clone();
+    let disable = v1::DisableUserRequest { tenant: ACME.to_owned(), user_id, ..Default::default() };
+    assert_eq!(told(client.registry.disable_user(disable).await.unwrap_err()), missing);
+    assert!(is_found(&mut client, "joe").await, "users are found until they are gone");
+
+    until_gone(&mut client).await;
+    assert!(!is_found(&mut client, "joe").await);
+    assert!(client.resolve(email(JOE)).await.is_ok(), "another tenant's user");
+    make(&mut client).await;
+    assert_ne!(register(&mut client, "joe").await.unwrap().user_id, joe.user_id, "nothing is held");
+}
+
+#[tokio::test]
+async fn an_empty_tenant_goes() {
+    let (_server, mut client) = fresh().await;
+    make(&mut client).await;
+    let marked = delete(&mut client, false).await.unwrap();
+    assert!(marked.delete_time.is_some() && !marked.delete_users);
+    until_gone(&mut client).await;
+}
+
+/// Users of every state, and one server that is killed while they are purged: the next one finishes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_outlives_its_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = || Server::start(&["--store", &store_in(&folder)]);
+    let server = start();
+    let mut client = Client::connect(&server.url).await;
+    make(&mut client).await;
+    let mut ids = Vec::new();
+    for n in 0..USERS {
+        ids.push(register(&mut client, &format!("user{n}")).await.unwrap().user_id);
+    }
+    for n in 0..20 {
+        let (tenant, user_id) = (ACME.to_owned(), ids[n].clone());
+        match n % 4 {
+            0 => {
+                let request = v1::DeleteUserRequest { tenant, user_id, ..Default::default() };
+                client.registry.delete_user(request).await.unwrap();
+            }
+            1 => {
+                let request = v1::DisableUserRequest { tenant, user_id, ..Default::default() };
+                client.registry.disable_user(request).await.unwrap();
+            }
+            // Into the same one, and that one into another.
+            2 => {
+                let (primary_user_id, secondary_user_id) = (ids[30].clone(), user_id);
+                let request =
+                    v1::MergeUsersRequest { tenant, primary_user_id, secondary_user_id, ..Default::default() };
+                client.registry.merge_users(request).await.unwrap();
+            }
+            _ => {
+                let identifier = Some(handle(&format!("user{n}")));
+                let request = v1::UnlinkIdentityRequest { tenant, user_id, identifier, ..Default::default() };
+                client.registry.unlink_identity(request).await.unwrap();
+            }
+        }
+    }
+    let (tenant_name, primary_user_id) = (ACME.to_owned(), ids[31].clone());
+    let request = v1::MergeUsersRequest {
+        tenant: tenant_name,
+        primary_user_id,
+        secondary_user_id: ids[30].clone(),
+        ..Default::default()
+    };
+    client.registry.merge_users(request).await.unwrap();
+
+    delete(&mut client, true).await.unwrap();
+    let begun = Instant::now();
+    let watched = format!("user{}", 40);
+    while is_found(&mut client, &watched).await {
+        assert!(begun.elapsed() < PATIENCE, "nobody is purged");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    server.signal("KILL");
+    drop(server);
+
+    let server = start();
+    let mut client = Client::connect(&server.url).await;
+    until_gone(&mut client).await;
+    make(&mut client).await;
+    for n in 0..USERS {
+        register(&mut client, &format!("user{n}")).await.unwrap();
+    }
+    let output = server.run(&["tenant", "delete", "--tenant", ACME, "--force"]);
+    assert_eq!(output.status.code(), Some(2), "without a terminal it is not asked for");
+    let output = server.run(&["tenant", "delete", "--tenant", ACME, "--force", "--yes"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "acme is deleted\n");
+    drop(server);
+
+    let verified = crate::server::polynym(&["store", "verify", "--store", &store_in(&folder)]).output().unwrap();
+    let told = String::from_utf8(verified.stdout).unwrap();
+    assert!(verified.status.success() && told.starts_with("0 users and 0 claims"), "{told}");
+}
+
+#[tokio::test]
+async fn policies_that_are_shown_say_that_the_tenant_goes() {
+    let (server, mut client) = fresh().await;
+    make(&mut client).await;
+    let identities = vec![identity(handle("joe"))];
+    let user = Some(v1::User { identities, ..Default::default() });
+    let request = v1::CreateUserRequest { tenant: ACME.to_owned(), user, ..Default::default() };
+    client.registry.create_user(request).await.unwrap();
+    let run = |arguments: &[&str]| {
+        let output = server.server.run(arguments);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let delete = ["tenant", "delete", "--tenant", ACME, "--force", "--yes"];
+    assert_eq!(run(&[&delete[..], &["--dry-run"]].concat()), "acme would be deleted\n");
+    assert!(tenant(&mut client).await.unwrap().delete_time.is_none());
+    assert_eq!(run(&[&delete[..], &["--no-wait"]].concat()), "acme is being deleted\n");
+    assert!(run(&["tenant", "get", "--tenant", ACME]).contains("with its users"));
+}
