@@ -14,10 +14,10 @@ const PROTOS: [&str; 4] = [
 /// The responses that carry users as they are stored: the services answer with these types, which have the same wire
 /// form as the messages.
 const RAW: [(&str, &str); 4] = [
-    (".polynym.v1.ResolveIdentityResponse", "crate::grpc::answer::Resolved"),
-    (".polynym.v1.BatchResolveIdentitiesResponse", "crate::grpc::answer::BatchResolved"),
-    (".polynym.v1.GetUserResponse", "crate::grpc::answer::Got"),
-    (".polynym.v1.BatchGetUsersResponse", "crate::grpc::answer::BatchGot"),
+    (".polynym.v1.ResolveIdentityResponse", "crate::grpc::raw_response::Resolved"),
+    (".polynym.v1.BatchResolveIdentitiesResponse", "crate::grpc::raw_response::BatchResolved"),
+    (".polynym.v1.GetUserResponse", "crate::grpc::raw_response::Got"),
+    (".polynym.v1.BatchGetUsersResponse", "crate::grpc::raw_response::BatchGot"),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -232,7 +232,7 @@ fn options(settings: &Serve) -> grpc::Options {
         connection_age: settings.connection_age,
         connection_idle: settings.connection_idle,
         drain: settings.drain,
-        spread: !matches!(settings.store, StoreChoice::Mongo(_)),
+        task_per_call: !matches!(settings.store, StoreChoice::Mongo(_)),
     }
 }
 

@@ -114,7 +114,7 @@ async fn serve_store(store: Faulty, options: Options) -> String {
 /// Each test with calls that have tasks of their own, and with calls that stay together on their connection's.
 macro_rules! both_ways {
     ($($test:ident),* $(,)?) => {
-        mod spread {
+        mod task_per_call {
             $(#[tokio::test] async fn $test() { super::$test(true).await; })*
         }
         mod together {
@@ -137,8 +137,8 @@ fn get() -> v1::GetUserRequest {
     v1::GetUserRequest { user_id: "20be0ffc-314a-bd53-7a50-013a65ca76d2".into(), ..Default::default() }
 }
 
-async fn a_panic_is_answered_without_detail_and_the_server_goes_on(spread: bool) {
-    let mut client = Client::connect(&serve(Options { spread, ..Options::default() }).await).await;
+async fn a_panic_is_answered_without_detail_and_the_server_goes_on(task_per_call: bool) {
+    let mut client = Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
     for _ in 0..3 {
         let status = client.resolve(handle("joe")).await.unwrap_err();
         assert_eq!(status.message(), "internal error");
@@ -146,15 +146,15 @@ async fn a_panic_is_answered_without_detail_and_the_server_goes_on(spread: bool)
     }
 }
 
-async fn a_lost_outcome_is_never_called_a_failure(spread: bool) {
-    let mut client = Client::connect(&serve(Options { spread, ..Options::default() }).await).await;
+async fn a_lost_outcome_is_never_called_a_failure(task_per_call: bool) {
+    let mut client = Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
     let status = client.create(v1::User::default()).await.unwrap_err();
     assert!(!status.message().contains("secret"), "{status:?}");
     assert_eq!(told(status), Told::new(Code::Unknown, "OUTCOME_UNKNOWN"));
 }
 
-async fn a_store_that_is_away_is_told_with_when_to_try_again(spread: bool) {
-    let mut client = Client::connect(&serve(Options { spread, ..Options::default() }).await).await;
+async fn a_store_that_is_away_is_told_with_when_to_try_again(task_per_call: bool) {
+    let mut client = Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
     let consistency = v1::Consistency::Eventual.into();
     let request = v1::ResolveIdentityRequest { identifier: Some(handle("joe")), consistency, ..Default::default() };
     let status = client.directory.resolve_identity(request).await.unwrap_err();
@@ -162,16 +162,16 @@ async fn a_store_that_is_away_is_told_with_when_to_try_again(spread: bool) {
     assert_eq!(told(status), Told { retry: true, ..Told::new(Code::Unavailable, "STORE_UNAVAILABLE") });
 }
 
-async fn a_call_that_takes_too_long_ends_at_its_deadline(spread: bool) {
-    let options = Options { call_timeout: Duration::from_millis(200), spread, ..Options::default() };
+async fn a_call_that_takes_too_long_ends_at_its_deadline(task_per_call: bool) {
+    let options = Options { call_timeout: Duration::from_millis(200), task_per_call, ..Options::default() };
     let mut client = Client::connect(&serve(options).await).await;
     let status = client.directory.get_user(get()).await.unwrap_err();
     assert!(!status.message().contains("mutation"), "{status:?}");
     assert_eq!(told(status), Told::new(Code::DeadlineExceeded, "DEADLINE"));
 }
 
-async fn more_calls_than_allowed_are_refused_at_once(spread: bool) {
-    let options = Options { max_calls: 1, call_timeout: Duration::from_secs(60), spread, ..Options::default() };
+async fn more_calls_than_allowed_are_refused_at_once(task_per_call: bool) {
+    let options = Options { max_calls: 1, call_timeout: Duration::from_secs(60), task_per_call, ..Options::default() };
     let store = Faulty::default();
     let gets = store.gets.clone();
     let client = Client::connect(&serve_store(store, options).await).await;
@@ -187,8 +187,8 @@ async fn health(url: String) -> HealthClient<Channel> {
     HealthClient::new(Channel::from_shared(url).unwrap().connect().await.unwrap())
 }
 
-async fn health_says_that_the_store_does_not_answer(spread: bool) {
-    let mut health = health(serve(Options { spread, ..Options::default() }).await).await;
+async fn health_says_that_the_store_does_not_answer(task_per_call: bool) {
+    let mut health = health(serve(Options { task_per_call, ..Options::default() }).await).await;
     for service in ["", "polynym.v1.DirectoryService", "polynym.v1.RegistryService"] {
         let request = HealthCheckRequest { service: service.to_owned() };
         let answer = health.check(request).await.unwrap().into_inner();
@@ -196,9 +196,9 @@ async fn health_says_that_the_store_does_not_answer(spread: bool) {
     }
 }
 
-async fn a_server_whose_store_is_well_serves_from_its_first_call_on(spread: bool) {
+async fn a_server_whose_store_is_well_serves_from_its_first_call_on(task_per_call: bool) {
     let store = Faulty { well_after: Some(Duration::from_millis(100)), ..Faulty::default() };
-    let mut health = health(serve_store(store, Options { spread, ..Options::default() }).await).await;
+    let mut health = health(serve_store(store, Options { task_per_call, ..Options::default() }).await).await;
     let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
     assert_eq!(answer.status(), ServingStatus::Serving);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::{Stream, stream};
 use tonic::{Request, Response, Status};
 
-use super::registry_service::{call, dry};
+use super::registry_service::{call, with_dry_run};
 use super::status::{reason, status};
 use super::{convert, policies};
 use crate::directory::{
@@ -30,7 +30,7 @@ impl AdminService for AdminApi {
     ) -> Result<Response<v1::PurgeUserResponse>, Status> {
         let request = request.into_inner();
         let call = call("PurgeUser", &request.tenant, &request.etag, &request.request_id)?;
-        let purged = self.0.purge(dry(call, request.validate_only), &request.user_id).await.map_err(status)?;
+        let purged = self.0.purge(with_dry_run(call, request.validate_only), &request.user_id).await.map_err(status)?;
         Ok(Response::new(v1::PurgeUserResponse { user_ids: purged.iter().map(ToString::to_string).collect() }))
     }
 
@@ -78,7 +78,7 @@ impl AdminService for AdminApi {
         let call = call("UpdateTenant", &request.tenant, &request.etag, &request.request_id)?;
         let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
         let update = policies::update(request.policies.as_ref(), mask).map_err(status)?;
-        let tenant = self.0.set_tenant(dry(call, request.validate_only), update).await.map_err(status)?;
+        let tenant = self.0.set_tenant(with_dry_run(call, request.validate_only), update).await.map_err(status)?;
         Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(tenant_message(&tenant)) }))
     }
 
@@ -88,7 +88,7 @@ impl AdminService for AdminApi {
     ) -> Result<Response<v1::DeleteTenantResponse>, Status> {
         let request = request.into_inner();
         let call = call("DeleteTenant", &request.tenant, &request.etag, &request.request_id)?;
-        let deleted = self.0.delete_tenant(dry(call, request.validate_only), request.force).await;
+        let deleted = self.0.delete_tenant(with_dry_run(call, request.validate_only), request.force).await;
         let tenant = deleted.map_err(status)?.as_ref().map(tenant_message);
         Ok(Response::new(v1::DeleteTenantResponse { tenant }))
     }

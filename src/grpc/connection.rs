@@ -12,10 +12,10 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::Options;
-use super::gathered::Gathered;
-use super::guard::Guard;
-use super::ledger::Account;
-use super::together::{Begin, Together};
+use super::call_handler::CallHandler;
+use super::connection_task::{CallExecutor, ConnectionTask};
+use super::memory_budget::ConnectionBudget;
+use super::unvectored_io::UnvectoredIo;
 
 /// Streams that one connection may have open.
 const STREAMS: u32 = 200;
@@ -34,11 +34,11 @@ const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from
 /// Serves a connection until it ends, grows old, or the server drains. Tells whether calls were cut off.
 pub async fn serve(
     stream: TcpStream,
-    guard: Arc<Guard>,
+    handler: Arc<CallHandler>,
     options: Options,
     mut draining: watch::Receiver<bool>,
 ) -> bool {
-    let greeted = tokio::time::timeout(HANDSHAKE, guard.strangers.is_http2(&stream));
+    let greeted = tokio::time::timeout(HANDSHAKE, handler.preface_check.is_http2(&stream));
     let greeted = tokio::select! {
         greeted = greeted => greeted.unwrap_or(false),
         () = told(&mut draining) => false,
@@ -46,22 +46,22 @@ pub async fn serve(
     if !greeted {
         return false;
     }
-    let account = Arc::new(Account::new(guard.total.clone()));
+    let budget = Arc::new(ConnectionBudget::new(handler.total.clone()));
     let service = service_fn(|request| {
-        let (guard, account) = (guard.clone(), account.clone());
-        async move { Ok::<_, Infallible>(guard.call(&account, request).await) }
+        let (handler, budget) = (handler.clone(), budget.clone());
+        async move { Ok::<_, Infallible>(handler.call(&budget, request).await) }
     });
-    let begin = Begin::new(options.spread);
-    let connection = builder(begin.clone()).serve_connection(Gathered::new(stream), service);
-    let mut calls = Together::new(connection, begin);
+    let begin = CallExecutor::new(options.task_per_call);
+    let connection = builder(begin.clone()).serve_connection(UnvectoredIo::new(stream), service);
+    let mut calls = ConnectionTask::new(connection, begin);
     tokio::select! {
         _ = &mut calls => return false,
-        () = account.stuck(patience(options.call_timeout)) => {
+        () = budget.stuck(patience(options.call_timeout)) => {
             tracing::info!("a connection is closed: its client does not take its answers");
             return false;
         }
         () = told(&mut draining) => {}
-        () = ended(&account, options) => {
+        () = ended(&budget, options) => {
             calls.connection.as_mut().graceful_shutdown();
             tokio::select! {
                 _ = &mut calls => return false,
@@ -73,16 +73,16 @@ pub async fn serve(
     calls.connection.as_mut().graceful_shutdown();
     tokio::select! {
         _ = &mut calls => false,
-        () = account.idle() => false,
-        () = sleep(options.drain) => account.has_calls(),
+        () = budget.idle() => false,
+        () = sleep(options.drain) => budget.has_calls(),
     }
 }
 
 /// Waits until the connection is too old, or had no calls for too long.
-async fn ended(account: &Account, options: Options) {
+async fn ended(budget: &ConnectionBudget, options: Options) {
     tokio::select! {
         () = sleep(options.connection_age) => {}
-        () = account.unused(options.connection_idle) => {}
+        () = budget.unused(options.connection_idle) => {}
     }
 }
 
@@ -96,7 +96,7 @@ fn patience(timeout: Duration) -> Duration {
     timeout + timeout / 2
 }
 
-fn builder(begin: Begin) -> http2::Builder<Begin> {
+fn builder(begin: CallExecutor) -> http2::Builder<CallExecutor> {
     let mut builder = http2::Builder::new(begin);
     builder
         .timer(TokioTimer::new())

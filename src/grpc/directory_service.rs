@@ -7,7 +7,7 @@ use tonic::{Request, Response, Status};
 
 use super::batch::fill;
 use super::status::{internal, reason, status};
-use super::{answer, convert};
+use super::{convert, raw_response};
 use crate::directory::{Directory, Error, Tenant, identifier_message, wire_fields};
 use crate::proto::services::directory_service_server::DirectoryService;
 use crate::proto::v1;
@@ -48,7 +48,7 @@ impl DirectoryService for DirectoryApi {
     async fn resolve_identity(
         &self,
         request: Request<v1::ResolveIdentityRequest>,
-    ) -> Result<Response<answer::Resolved>, Status> {
+    ) -> Result<Response<raw_response::Resolved>, Status> {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref()).map_err(status)?;
@@ -61,7 +61,7 @@ impl DirectoryService for DirectoryApi {
     async fn batch_resolve_identities(
         &self,
         request: Request<v1::BatchResolveIdentitiesRequest>,
-    ) -> Result<Response<answer::BatchResolved>, Status> {
+    ) -> Result<Response<raw_response::BatchResolved>, Status> {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref()).map_err(status)?;
@@ -69,10 +69,10 @@ impl DirectoryService for DirectoryApi {
         let _turn = self.turn().await?;
         let resolved = self.directory.batch_resolve(&tenant, &raw, consistency, request.show_disabled).await;
         let (outcomes, reads) = resolved.map_err(status)?;
-        Ok(with_reads(answer::BatchResolved { results: fill(outcomes) }, reads))
+        Ok(with_reads(raw_response::BatchResolved { results: fill(outcomes) }, reads))
     }
 
-    async fn get_user(&self, request: Request<v1::GetUserRequest>) -> Result<Response<answer::Got>, Status> {
+    async fn get_user(&self, request: Request<v1::GetUserRequest>) -> Result<Response<raw_response::Got>, Status> {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let got = self.directory.get(&tenant, &request.user_id).await.map_err(status)?;
@@ -82,12 +82,12 @@ impl DirectoryService for DirectoryApi {
     async fn batch_get_users(
         &self,
         request: Request<v1::BatchGetUsersRequest>,
-    ) -> Result<Response<answer::BatchGot>, Status> {
+    ) -> Result<Response<raw_response::BatchGot>, Status> {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let _turn = self.turn().await?;
         let outcomes = self.directory.batch_get(&tenant, &request.user_ids).await.map_err(status)?;
-        Ok(Response::new(answer::BatchGot { results: fill(outcomes) }))
+        Ok(Response::new(raw_response::BatchGot { results: fill(outcomes) }))
     }
 
     async fn normalize_identity(

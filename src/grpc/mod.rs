@@ -1,31 +1,31 @@
 //! The API over gRPC: decode, ask the directory, encode. No rule of the directory is decided here.
 
 mod admin_service;
-pub(crate) mod answer;
 mod batch;
+mod call_handler;
 mod connection;
+mod connection_task;
 mod convert;
 mod directory_service;
-mod entry;
-mod gathered;
-mod greeting;
-mod guard;
 mod health;
-mod incoming;
-mod ledger;
-mod outgoing;
-mod pace;
+mod log_throttle;
+mod memory_budget;
 mod policies;
+mod preface;
 mod protocol;
+pub(crate) mod raw_response;
 mod registry_service;
+mod request_body;
+mod request_check;
+mod response_body;
 mod router;
 mod server;
 mod status;
-mod together;
+mod unvectored_io;
 
 use std::time::Duration;
 
-pub use guard::PANICS;
+pub use call_handler::PANICS;
 pub use server::serve;
 
 /// How much the server takes on, and for how long.
@@ -39,15 +39,15 @@ pub struct Options {
     pub max_calls: usize,
     /// Connections at once; more wait to be accepted.
     pub max_connections: usize,
-    /// After this long a connection is told to finish and come again, so that callers spread over new servers.
+    /// After this long a connection is told to finish and come again, so that callers task_per_call over new servers.
     pub connection_age: Duration,
     /// After this long without calls a connection is told to come again when it has some.
     pub connection_idle: Duration,
     /// How long calls under way may take to finish once the server is asked to stop.
     pub drain: Duration,
-    /// Whether the calls of one connection are spread over all threads, as is best where the store works on the caller's
+    /// Whether the calls of one connection are task_per_call over all threads, as is best where the store works on the caller's
     /// thread. Else they stay on one, as is best where it waits for servers.
-    pub spread: bool,
+    pub task_per_call: bool,
 }
 
 impl Default for Options {
@@ -59,7 +59,7 @@ impl Default for Options {
             connection_age: Duration::from_secs(60 * 60),
             connection_idle: Duration::from_secs(5 * 60),
             drain: Duration::from_secs(10),
-            spread: true,
+            task_per_call: true,
         }
     }
 }

@@ -22,15 +22,15 @@ pub fn call<'a>(method: &'static str, tenant: &str, etag: &'a str, request_id: &
 }
 
 /// The same call, with nothing written where `validate_only` says so.
-pub fn dry(call: Call<'_>, validate_only: bool) -> Call<'_> {
+pub fn with_dry_run(call: Call<'_>, validate_only: bool) -> Call<'_> {
     Call { dry_run: validate_only, ..call }
 }
 
-fn answer(outcome: Result<User, Error>) -> Result<Option<v1::User>, Status> {
+fn user_response(outcome: Result<User, Error>) -> Result<Option<v1::User>, Status> {
     Ok(Some(user_message(&outcome.map_err(status)?)))
 }
 
-fn given(user: &Option<v1::User>) -> Result<&v1::User, Status> {
+fn required_user(user: &Option<v1::User>) -> Result<&v1::User, Status> {
     user.as_ref().ok_or_else(|| status(Error::invalid(Invalid::Field, "user", "is missing")))
 }
 
@@ -42,11 +42,11 @@ impl RegistryService for RegistryApi {
     ) -> Result<Response<v1::CreateUserResponse>, Status> {
         let request = request.into_inner();
         let call = call("CreateUser", &request.tenant, "", &request.request_id)?;
-        let user = given(&request.user)?;
+        let user = required_user(&request.user)?;
         let identities = convert::raw_identities(&user.identities).map_err(status)?;
         let attributes = convert::attributes(&user.attributes).map_err(status)?;
         let created = self.0.create(call, user.display_name.clone(), &identities, attributes).await;
-        Ok(Response::new(v1::CreateUserResponse { user: answer(created)? }))
+        Ok(Response::new(v1::CreateUserResponse { user: user_response(created)? }))
     }
 
     async fn update_user(
@@ -54,12 +54,12 @@ impl RegistryService for RegistryApi {
         request: Request<v1::UpdateUserRequest>,
     ) -> Result<Response<v1::UpdateUserResponse>, Status> {
         let request = request.into_inner();
-        let user = given(&request.user)?;
+        let user = required_user(&request.user)?;
         let call = call("UpdateUser", &request.tenant, &user.etag, &request.request_id)?;
         let attributes = convert::attributes(&user.attributes).map_err(status)?;
         let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
         let updated = self.0.update(call, &user.user_id, mask, user.display_name.clone(), attributes).await;
-        Ok(Response::new(v1::UpdateUserResponse { user: answer(updated)? }))
+        Ok(Response::new(v1::UpdateUserResponse { user: user_response(updated)? }))
     }
 
     async fn link_identity(
@@ -72,7 +72,7 @@ impl RegistryService for RegistryApi {
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
         let linked = self.0.link(call, &request.user_id, raw, &request.display, by, request.primary);
         let linked = linked.await;
-        Ok(Response::new(v1::LinkIdentityResponse { user: answer(linked)? }))
+        Ok(Response::new(v1::LinkIdentityResponse { user: user_response(linked)? }))
     }
 
     async fn unlink_identity(
@@ -83,7 +83,7 @@ impl RegistryService for RegistryApi {
         let call = call("UnlinkIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let unlinked = self.0.unlink(call, &request.user_id, raw).await;
-        Ok(Response::new(v1::UnlinkIdentityResponse { user: answer(unlinked)? }))
+        Ok(Response::new(v1::UnlinkIdentityResponse { user: user_response(unlinked)? }))
     }
 
     async fn replace_identity(
@@ -95,7 +95,7 @@ impl RegistryService for RegistryApi {
         let old = convert::raw(request.old_identifier.as_ref());
         let new = convert::raw(request.new_identifier.as_ref());
         let replaced = self.0.replace(call, &request.user_id, old, new).await;
-        Ok(Response::new(v1::ReplaceIdentityResponse { user: answer(replaced)? }))
+        Ok(Response::new(v1::ReplaceIdentityResponse { user: user_response(replaced)? }))
     }
 
     async fn move_identity(
@@ -104,10 +104,10 @@ impl RegistryService for RegistryApi {
     ) -> Result<Response<v1::MoveIdentityResponse>, Status> {
         let request = request.into_inner();
         let call = call("MoveIdentity", &request.tenant, &request.etag, &request.request_id)?;
-        let call = dry(call, request.validate_only);
+        let call = with_dry_run(call, request.validate_only);
         let raw = convert::raw(request.identifier.as_ref());
         let moved = self.0.move_identity(call, &request.from_user_id, &request.to_user_id, raw).await;
-        Ok(Response::new(v1::MoveIdentityResponse { user: answer(moved)? }))
+        Ok(Response::new(v1::MoveIdentityResponse { user: user_response(moved)? }))
     }
 
     async fn verify_identity(
@@ -119,7 +119,7 @@ impl RegistryService for RegistryApi {
         let raw = convert::raw(request.identifier.as_ref());
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
         let verified = self.0.verify(call, &request.user_id, raw, by).await;
-        Ok(Response::new(v1::VerifyIdentityResponse { user: answer(verified)? }))
+        Ok(Response::new(v1::VerifyIdentityResponse { user: user_response(verified)? }))
     }
 
     async fn disable_user(
@@ -129,7 +129,7 @@ impl RegistryService for RegistryApi {
         let request = request.into_inner();
         let call = call("DisableUser", &request.tenant, &request.etag, &request.request_id)?;
         let changed = self.0.change(call, &request.user_id, Change::Disable).await;
-        Ok(Response::new(v1::DisableUserResponse { user: answer(changed)? }))
+        Ok(Response::new(v1::DisableUserResponse { user: user_response(changed)? }))
     }
 
     async fn enable_user(
@@ -139,7 +139,7 @@ impl RegistryService for RegistryApi {
         let request = request.into_inner();
         let call = call("EnableUser", &request.tenant, &request.etag, &request.request_id)?;
         let changed = self.0.change(call, &request.user_id, Change::Enable).await;
-        Ok(Response::new(v1::EnableUserResponse { user: answer(changed)? }))
+        Ok(Response::new(v1::EnableUserResponse { user: user_response(changed)? }))
     }
 
     async fn delete_user(
@@ -149,7 +149,7 @@ impl RegistryService for RegistryApi {
         let request = request.into_inner();
         let call = call("DeleteUser", &request.tenant, &request.etag, &request.request_id)?;
         let changed = self.0.change(call, &request.user_id, Change::Delete).await;
-        Ok(Response::new(v1::DeleteUserResponse { user: answer(changed)? }))
+        Ok(Response::new(v1::DeleteUserResponse { user: user_response(changed)? }))
     }
 
     async fn undelete_user(
@@ -159,7 +159,7 @@ impl RegistryService for RegistryApi {
         let request = request.into_inner();
         let call = call("UndeleteUser", &request.tenant, &request.etag, &request.request_id)?;
         let changed = self.0.change(call, &request.user_id, Change::Undelete).await;
-        Ok(Response::new(v1::UndeleteUserResponse { user: answer(changed)? }))
+        Ok(Response::new(v1::UndeleteUserResponse { user: user_response(changed)? }))
     }
 
     async fn merge_users(
@@ -169,7 +169,7 @@ impl RegistryService for RegistryApi {
         let request = request.into_inner();
         let call = call("MergeUsers", &request.tenant, &request.etag, &request.request_id)?;
         let policy = convert::conflict_policy(request.conflict_policy).map_err(status)?;
-        let call = dry(call, request.validate_only);
+        let call = with_dry_run(call, request.validate_only);
         let merged = self.0.merge(call, &request.primary_user_id, &request.secondary_user_id, policy).await;
         let (user, preview) = merged.map_err(status)?;
         let preview = preview.as_ref().map(convert::preview);
@@ -182,7 +182,7 @@ impl RegistryService for RegistryApi {
     ) -> Result<Response<v1::UnmergeUsersResponse>, Status> {
         let request = request.into_inner();
         let call = call("UnmergeUsers", &request.tenant, &request.etag, &request.request_id)?;
-        let call = dry(call, request.validate_only);
+        let call = with_dry_run(call, request.validate_only);
         let unmerged = self.0.unmerge(call, &request.primary_user_id, &request.secondary_user_id).await;
         let (user, not_restored) = unmerged.map_err(status)?;
         let not_restored = not_restored.iter().map(convert::not_restored).collect();

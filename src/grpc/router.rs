@@ -15,9 +15,9 @@ use tower::util::BoxCloneSyncService;
 use super::admin_service::AdminApi;
 use super::directory_service::{DirectoryApi, check_batch};
 use super::health::HealthApi;
-use super::incoming::{PREFIX, Received};
 use super::protocol;
 use super::registry_service::RegistryApi;
+use super::request_body::{PREFIX, RequestBody};
 use crate::directory::Directory;
 use crate::proto::DESCRIPTORS;
 use crate::proto::services::admin_service_server::AdminServiceServer;
@@ -35,7 +35,7 @@ type Directories = DirectoryServiceServer<DirectoryApi>;
 type Registries = RegistryServiceServer<RegistryApi>;
 type Admins = AdminServiceServer<AdminApi>;
 type Healths = HealthServer<HealthApi>;
-type Boxed = BoxCloneSyncService<Request<Received>, Response<Body>, Infallible>;
+type Boxed = BoxCloneSyncService<Request<RequestBody>, Response<Body>, Infallible>;
 
 /// The names of the services whose health is told; the empty one stands for the server as a whole.
 pub const SERVICES: [&str; 4] = ["", Directories::NAME, Registries::NAME, Admins::NAME];
@@ -118,8 +118,8 @@ impl Router {
         })
     }
 
-    pub async fn call(&self, target: Target, request: Request<Received>) -> Response<Body> {
-        if let (Target::Directory, Received::Whole(bytes)) = (target, request.body())
+    pub async fn call(&self, target: Target, request: Request<RequestBody>) -> Response<Body> {
+        if let (Target::Directory, RequestBody::Whole(bytes)) = (target, request.body())
             && let Err(refusal) = check_batch(request.uri().path(), bytes.get(PREFIX..).unwrap_or_default(), self.batch)
         {
             return refusal.into_http();

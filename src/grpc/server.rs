@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::guard::Guard;
+use super::call_handler::CallHandler;
 use super::router::Router;
 use super::{Options, connection, health};
 use crate::directory::Directory;
@@ -26,11 +26,11 @@ pub async fn serve(
 ) -> io::Result<()> {
     let reporter = health::reporter(&directory).await;
     let router = Router::new(&directory, &reporter).map_err(io::Error::other)?;
-    let guard = Arc::new(Guard::new(router, options.max_calls, options.call_timeout));
+    let handler = Arc::new(CallHandler::new(router, options.max_calls, options.call_timeout));
     let (drain, draining) = watch::channel(false);
     let mut connections = JoinSet::new();
     tokio::select! {
-        () = accept(&listener, &mut connections, &guard, options, &draining) => {}
+        () = accept(&listener, &mut connections, &handler, options, &draining) => {}
         () = health::watch(&reporter, &directory) => {}
         () = shutdown => {}
     }
@@ -50,16 +50,16 @@ pub async fn serve(
 async fn accept(
     listener: &TcpListener,
     connections: &mut JoinSet<bool>,
-    guard: &Arc<Guard>,
+    handler: &Arc<CallHandler>,
     options: Options,
     draining: &watch::Receiver<bool>,
 ) {
     let places = Arc::new(Semaphore::new(options.max_connections));
     while let Ok(place) = places.clone().acquire_owned().await {
         let stream = next(listener).await;
-        let (guard, draining) = (guard.clone(), draining.clone());
+        let (handler, draining) = (handler.clone(), draining.clone());
         connections.spawn(async move {
-            let cut_off = connection::serve(stream, guard, options, draining).await;
+            let cut_off = connection::serve(stream, handler, options, draining).await;
             drop(place);
             cut_off
         });

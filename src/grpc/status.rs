@@ -7,7 +7,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::convert;
-use super::pace::Pace;
+use super::log_throttle::LogThrottle;
 use crate::directory::{Error, Invalid};
 
 const DOMAIN: &str = "polynym";
@@ -219,11 +219,11 @@ fn first(names: &[String], bytes: usize) -> (&[String], usize) {
 }
 
 /// What has been told of calls that failed in the same way.
-static UNAVAILABLE: Pace = Pace::new();
-static OUTCOME_UNKNOWN: Pace = Pace::new();
-static INTERNAL: Pace = Pace::new();
+static UNAVAILABLE: LogThrottle = LogThrottle::new();
+static OUTCOME_UNKNOWN: LogThrottle = LogThrottle::new();
+static INTERNAL: LogThrottle = LogThrottle::new();
 
-fn log(pace: &Pace, cause: &(dyn std::error::Error + 'static), message: &str) {
+fn log(pace: &LogThrottle, cause: &(dyn std::error::Error + 'static), message: &str) {
     let Some(untold) = pace.step() else { return };
     let causes: Vec<_> = std::iter::successors(Some(cause), |cause| cause.source()).map(ToString::to_string).collect();
     tracing::error!(cause = %causes.join(": "), untold, "{message}");

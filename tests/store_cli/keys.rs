@@ -117,7 +117,7 @@ async fn in_ranges(cluster: &Sharded, database: &str) -> String {
     let (uri, space) = (cluster.uri(database), format!("{database}.identities"));
     cluster.admin(doc! { "enableSharding": database }).await.unwrap();
     cluster.admin(doc! { "shardCollection": &space, "key": { "_id": 1 } }).await.unwrap();
-    init(&uri, &InitOptions { spread: false }, &|_| ()).await.unwrap();
+    init(&uri, &InitOptions { task_per_call: false }, &|_| ()).await.unwrap();
     cluster.spread(&space, &["default,email,user3", "default,handle,"].map(Bson::from)).await;
     uri
 }

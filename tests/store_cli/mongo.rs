@@ -22,7 +22,7 @@ struct Broken {
 
 impl Broken {
     async fn new(uri: String) -> Self {
-        init(&uri, &InitOptions { spread: false }, &|_| {}).await.unwrap();
+        init(&uri, &InitOptions { task_per_call: false }, &|_| {}).await.unwrap();
         let database = database(&uri).await;
         let store = Mongo::open(&uri, Options::default()).await.unwrap();
         Self { uri, database, store }

@@ -67,7 +67,7 @@ async fn move_names(store: Arc<Mongo>, stop: Arc<AtomicBool>, moved: Arc<AtomicU
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_in_use_is_verified_and_mended() {
     let uri = servers::three_shards().await.uri("verify_moving");
-    init(&uri, &InitOptions { spread: false }, &|_| {}).await.unwrap();
+    init(&uri, &InitOptions { task_per_call: false }, &|_| {}).await.unwrap();
     let store = Arc::new(Mongo::open(&uri, Options::default()).await.unwrap());
     for n in 0..USERS {
         store.mutate(users::creation(n)).await.unwrap();

@@ -17,60 +17,60 @@ type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Begins the calls of a connection.
 #[derive(Clone)]
-pub struct Begin {
-    spread: bool,
-    begun: Arc<Mutex<Vec<Call>>>,
+pub struct CallExecutor {
+    task_per_call: bool,
+    started: Arc<Mutex<Vec<Call>>>,
 }
 
-impl Begin {
+impl CallExecutor {
     /// Whether each call gets a task of its own.
-    pub fn new(spread: bool) -> Self {
-        Self { spread, begun: Arc::default() }
+    pub fn new(task_per_call: bool) -> Self {
+        Self { task_per_call, started: Arc::default() }
     }
 
-    fn begun(&self) -> MutexGuard<'_, Vec<Call>> {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    fn started(&self) -> MutexGuard<'_, Vec<Call>> {
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Begin {
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for CallExecutor {
     fn execute(&self, call: F) {
-        if self.spread {
+        if self.task_per_call {
             tokio::spawn(call);
         } else {
-            self.begun().push(Box::pin(call));
+            self.started().push(Box::pin(call));
         }
     }
 }
 
 /// A connection, and those of its calls that have no task of their own.
-pub struct Together<C> {
+pub struct ConnectionTask<C> {
     /// The connection alone.
     pub connection: Pin<Box<C>>,
-    begin: Begin,
+    executor: CallExecutor,
     calls: FuturesUnordered<Call>,
 }
 
-impl<C> Together<C> {
-    /// `begin` is the executor of `connection`.
-    pub fn new(connection: C, begin: Begin) -> Self {
-        Self { connection: Box::pin(connection), begin, calls: FuturesUnordered::new() }
+impl<C> ConnectionTask<C> {
+    /// `executor` is the executor of `connection`.
+    pub fn new(connection: C, executor: CallExecutor) -> Self {
+        Self { connection: Box::pin(connection), executor, calls: FuturesUnordered::new() }
     }
 }
 
-impl<C: Future> Future for Together<C> {
+impl<C: Future> Future for ConnectionTask<C> {
     type Output = C::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<C::Output> {
         if let Poll::Ready(ended) = self.connection.as_mut().poll(cx) {
             return Poll::Ready(ended);
         }
-        if self.begin.spread {
+        if self.executor.task_per_call {
             return Poll::Pending;
         }
         loop {
-            let begun = take(&mut *self.begin.begun());
-            self.calls.extend(begun);
+            let started = take(&mut *self.executor.started());
+            self.calls.extend(started);
             if !matches!(self.calls.poll_next_unpin(cx), Poll::Ready(Some(()))) {
                 return Poll::Pending;
             }
@@ -79,9 +79,9 @@ impl<C: Future> Future for Together<C> {
 }
 
 /// A call that was never taken on holds what holds it.
-impl<C> Drop for Together<C> {
+impl<C> Drop for ConnectionTask<C> {
     fn drop(&mut self) {
-        drop(take(&mut *self.begin.begun()));
+        drop(take(&mut *self.executor.started()));
     }
 }
 
@@ -96,17 +96,17 @@ mod tests {
     use super::*;
 
     /// A connection that never ends, and what begins its calls.
-    fn connection(spread: bool) -> (Together<impl Future<Output = ()>>, Begin) {
-        let begin = Begin::new(spread);
-        (Together::new(pending(), begin.clone()), begin)
+    fn connection(task_per_call: bool) -> (ConnectionTask<impl Future<Output = ()>>, CallExecutor) {
+        let executor = CallExecutor::new(task_per_call);
+        (ConnectionTask::new(pending(), executor.clone()), executor)
     }
 
     #[tokio::test]
     async fn calls_go_on_with_their_connection_and_may_begin_others() {
-        let (together, begin) = connection(false);
+        let (together, executor) = connection(false);
         let (done, outcome) = oneshot::channel();
-        let others = begin.clone();
-        begin.execute(async move {
+        let others = executor.clone();
+        executor.execute(async move {
             tokio::task::yield_now().await;
             others.execute(async { done.send(()).unwrap() });
         });
@@ -118,23 +118,23 @@ mod tests {
 
     #[tokio::test]
     async fn calls_end_with_their_connection() {
-        let (mut together, begin) = connection(false);
+        let (mut together, executor) = connection(false);
         let (taken_on, waited_for) = oneshot::channel::<()>();
-        begin.execute(async { drop((pending::<()>().await, taken_on)) });
+        executor.execute(async { drop((pending::<()>().await, taken_on)) });
         assert!(timeout(Duration::ZERO, &mut together).await.is_err());
         let (never_taken_on, never_begun) = oneshot::channel::<()>();
-        let own = begin.clone();
-        begin.execute(async { drop((own, never_taken_on)) });
-        drop((together, begin));
+        let own = executor.clone();
+        executor.execute(async { drop((own, never_taken_on)) });
+        drop((together, executor));
         assert!(waited_for.await.is_err());
         assert!(never_begun.await.is_err());
     }
 
     #[tokio::test]
     async fn calls_that_are_spread_go_on_by_themselves() {
-        let (together, begin) = connection(true);
+        let (together, executor) = connection(true);
         let (done, outcome) = oneshot::channel();
-        begin.execute(async { done.send(()).unwrap() });
+        executor.execute(async { done.send(()).unwrap() });
         outcome.await.unwrap();
         drop(together);
     }

@@ -10,26 +10,26 @@ use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Bytes;
 
-use super::ledger::{Charge, OpenStream};
+use super::memory_budget::{OpenStream, Reservation};
 use super::protocol;
 
 /// A response's body, and what it is charged to.
-pub struct Outgoing {
+pub struct ResponseBody {
     body: Body,
     payer: Payer,
 }
 
 enum Payer {
     /// A call has one message, which takes the call along.
-    Call(Option<Charge>),
+    Call(Option<Reservation>),
     /// A stream is charged while it waits for its client to take more.
-    Stream(OpenStream, Option<Charge>),
+    Stream(OpenStream, Option<Reservation>),
 }
 
-impl Outgoing {
+impl ResponseBody {
     /// The answer to a call.
-    pub fn call(response: Response<Body>, charge: Charge) -> Response<Self> {
-        response.map(|body| Self { body, payer: Payer::Call(Some(charge)) })
+    pub fn call(response: Response<Body>, reservation: Reservation) -> Response<Self> {
+        response.map(|body| Self { body, payer: Payer::Call(Some(reservation)) })
     }
 
     /// The answer to a call that opened a stream.
@@ -42,16 +42,16 @@ impl Outgoing {
 
     /// The message to send; in its place the end, with a status, where the server would have to hold too much.
     fn piece(&mut self, bytes: Bytes) -> Frame<Piece> {
-        let charge = match &mut self.payer {
-            Payer::Call(charge) => charge.take(),
+        let reservation = match &mut self.payer {
+            Payer::Call(reservation) => reservation.take(),
             Payer::Stream(stream, pause) => {
                 *pause = Some(stream.pause());
                 Some(stream.message())
             }
         };
-        let mut piece = Piece { bytes, charge };
+        let mut piece = Piece { bytes, reservation };
         let size = piece.bytes.len();
-        if piece.charge.as_mut().is_none_or(|charge| charge.replace(size)) {
+        if piece.reservation.as_mut().is_none_or(|reservation| reservation.replace(size)) {
             return Frame::data(piece);
         }
         self.body = Body::empty();
@@ -62,7 +62,7 @@ impl Outgoing {
     }
 }
 
-impl HttpBody for Outgoing {
+impl HttpBody for ResponseBody {
     type Data = Piece;
     type Error = Status;
 
@@ -89,7 +89,7 @@ impl HttpBody for Outgoing {
 /// Bytes on their way to the connection, which drops them once it has written them.
 pub struct Piece {
     bytes: Bytes,
-    charge: Option<Charge>,
+    reservation: Option<Reservation>,
 }
 
 impl Buf for Piece {
@@ -103,8 +103,8 @@ impl Buf for Piece {
 
     fn advance(&mut self, count: usize) {
         self.bytes.advance(count);
-        if let Some(charge) = &mut self.charge {
-            charge.release(count);
+        if let Some(reservation) = &mut self.reservation {
+            reservation.release(count);
         }
     }
 }

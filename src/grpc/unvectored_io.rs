@@ -12,21 +12,21 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-pub struct Gathered(TokioIo<TcpStream>);
+pub struct UnvectoredIo(TokioIo<TcpStream>);
 
-impl Gathered {
+impl UnvectoredIo {
     pub fn new(stream: TcpStream) -> Self {
         Self(TokioIo::new(stream))
     }
 }
 
-impl Read for Gathered {
+impl Read for UnvectoredIo {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_read(cx, buffer)
     }
 }
 
-impl Write for Gathered {
+impl Write for UnvectoredIo {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, bytes)
     }

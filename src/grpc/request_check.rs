@@ -15,7 +15,7 @@ pub const HEADER_BYTES: usize = 8 << 10;
 const HEADER_EXTRA: usize = 32;
 
 /// Why a request is no call.
-pub enum Refusal {
+pub enum RequestRejection {
     /// Another method than POST.
     Method,
     /// Another type of content than gRPC's: a browser sends others to any site without asking.
@@ -24,35 +24,35 @@ pub enum Refusal {
     Call(Status),
 }
 
-impl From<Refusal> for Response<Body> {
-    fn from(refusal: Refusal) -> Self {
+impl From<RequestRejection> for Response<Body> {
+    fn from(refusal: RequestRejection) -> Self {
         let mut response = Response::new(Body::empty());
         match refusal {
-            Refusal::Method => {
+            RequestRejection::Method => {
                 *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
                 response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
             }
-            Refusal::ContentType => *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Refusal::Call(status) => response = status.into_http(),
+            RequestRejection::ContentType => *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            RequestRejection::Call(status) => response = status.into_http(),
         }
         response
     }
 }
 
 /// The time that the caller gives a call, if it gives one.
-pub fn admit<B>(request: &Request<B>) -> Result<Option<Duration>, Refusal> {
+pub fn validate<B>(request: &Request<B>) -> Result<Option<Duration>, RequestRejection> {
     let headers = request.headers();
     if request.method() != Method::POST {
-        return Err(Refusal::Method);
+        return Err(RequestRejection::Method);
     }
     if !headers.get(CONTENT_TYPE).is_some_and(|value| is_grpc(value.as_bytes())) {
-        return Err(Refusal::ContentType);
+        return Err(RequestRejection::ContentType);
     }
     let size = header_bytes(request);
     if size > HEADER_BYTES {
-        return Err(Refusal::Call(protocol::headers_too_large(HEADER_BYTES, size)));
+        return Err(RequestRejection::Call(protocol::headers_too_large(HEADER_BYTES, size)));
     }
-    caller_timeout(headers).map_err(|Malformed| Refusal::Call(protocol::timeout_invalid()))
+    caller_timeout(headers).map_err(|Malformed| RequestRejection::Call(protocol::timeout_invalid()))
 }
 
 /// Whether this is gRPC with protocol buffers; parameters do not matter.

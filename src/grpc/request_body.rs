@@ -13,35 +13,35 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep};
 use tonic::Status;
 
-use super::ledger::Charge;
-use super::{entry, protocol};
+use super::memory_budget::Reservation;
+use super::{protocol, request_check};
 
 /// What stands before a message: a flag and the message's length (gRPC over HTTP/2, "Length-Prefixed-Message").
 pub const PREFIX: usize = 5;
 
 /// A request's body, as the services take it.
-pub enum Received {
+pub enum RequestBody {
     /// All of it.
     Whole(Bytes),
     /// As it comes.
-    Open(Questions),
+    Open(MessageStream),
 }
 
 /// The messages of a stream, which ends where the next one does not come in time.
-pub struct Questions {
+pub struct MessageStream {
     body: Incoming,
     patience: Duration,
     idle: Pin<Box<Sleep>>,
 }
 
-impl Received {
+impl RequestBody {
     /// The body of a stream, as it comes, while each message comes within `patience`.
     pub fn open(body: Incoming, patience: Duration) -> Self {
-        Self::Open(Questions { body, patience, idle: Box::pin(sleep(patience)) })
+        Self::Open(MessageStream { body, patience, idle: Box::pin(sleep(patience)) })
     }
 }
 
-impl Questions {
+impl MessageStream {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         if polled.is_ready() {
@@ -52,7 +52,7 @@ impl Questions {
     }
 }
 
-impl Body for Received {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -73,10 +73,14 @@ impl Body for Received {
 }
 
 /// Waits for the one message of a call, which has at most `limit` bytes.
-pub async fn whole(request: Request<Incoming>, limit: usize, charge: &mut Charge) -> Result<Request<Received>, Status> {
+pub async fn read_message(
+    request: Request<Incoming>,
+    limit: usize,
+    reservation: &mut Reservation,
+) -> Result<Request<RequestBody>, Status> {
     let (parts, body) = request.into_parts();
-    let message = message(body, &parts.headers, limit, charge).await?;
-    Ok(Request::from_parts(parts, Received::Whole(message)))
+    let message = message(body, &parts.headers, limit, reservation).await?;
+    Ok(Request::from_parts(parts, RequestBody::Whole(message)))
 }
 
 /// Nearly every message comes in one frame, which is passed on as it is.
@@ -84,18 +88,18 @@ async fn message(
     mut body: impl Body<Data = Bytes> + Unpin,
     headers: &HeaderMap,
     limit: usize,
-    charge: &mut Charge,
+    reservation: &mut Reservation,
 ) -> Result<Bytes, Status> {
-    hold(charge, entry::size(headers))?;
+    hold(reservation, request_check::size(headers))?;
     let first = next(&mut body).await?.unwrap_or_default();
     is_complete(&first, headers, limit)?;
     if !body.is_end_stream() {
-        hold(charge, first.len())?;
+        hold(reservation, first.len())?;
     }
     let Some(mut more) = next(&mut body).await? else { return complete(first, headers, limit) };
     let mut all = BytesMut::from(first);
     loop {
-        hold(charge, more.len())?;
+        hold(reservation, more.len())?;
         all.extend_from_slice(&more);
         is_complete(&all, headers, limit)?;
         match next(&mut body).await? {
@@ -105,8 +109,8 @@ async fn message(
     }
 }
 
-fn hold(charge: &mut Charge, bytes: usize) -> Result<(), Status> {
-    if charge.hold(bytes) { Ok(()) } else { Err(protocol::overloaded()) }
+fn hold(reservation: &mut Reservation, bytes: usize) -> Result<(), Status> {
+    if reservation.hold(bytes) { Ok(()) } else { Err(protocol::overloaded()) }
 }
 
 /// The next bytes; none at the end.
@@ -162,7 +166,7 @@ mod tests {
 
     use futures_util::FutureExt;
 
-    use super::super::ledger::{Account, Total};
+    use super::super::memory_budget::{ConnectionBudget, GlobalBudget};
     use super::*;
 
     const LIMIT: usize = 8 << 20;
@@ -198,16 +202,16 @@ mod tests {
 
     /// What is held for a message while the client sends no more of it.
     fn held(body: Begun) -> usize {
-        let account = Arc::new(Account::new(Arc::new(Total::default())));
-        let mut charge = Charge::call(&account);
+        let budget = Arc::new(ConnectionBudget::new(Arc::new(GlobalBudget::default())));
+        let mut reservation = Reservation::call(&budget);
         let headers = headers();
-        assert!(message(body, &headers, LIMIT, &mut charge).now_or_never().is_none());
-        charge.bytes()
+        assert!(message(body, &headers, LIMIT, &mut reservation).now_or_never().is_none());
+        reservation.bytes()
     }
 
     #[test]
     fn headers_and_all_that_came_of_a_message_are_charged() {
-        let headers = entry::size(&headers());
+        let headers = request_check::size(&headers());
         assert!(headers > 1_000);
         assert_eq!(held(Begun(Vec::new())), headers);
         assert_eq!(held(frames(&[16_384])), headers + 16_384, "the first frame");
@@ -216,11 +220,12 @@ mod tests {
 
     #[test]
     fn what_is_too_much_to_hold_is_refused() {
-        let account = Arc::new(Account::new(Arc::new(Total::default())));
+        let budget = Arc::new(ConnectionBudget::new(Arc::new(GlobalBudget::default())));
         let headers = headers();
-        let mut charges: Vec<_> = (0..9).map(|_| Charge::call(&account)).collect();
-        let mut outcomes =
-            charges.iter_mut().map(|charge| message(frames(&[LIMIT]), &headers, LIMIT, charge).now_or_never());
+        let mut reservations: Vec<_> = (0..9).map(|_| Reservation::call(&budget)).collect();
+        let mut outcomes = reservations
+            .iter_mut()
+            .map(|reservation| message(frames(&[LIMIT]), &headers, LIMIT, reservation).now_or_never());
         assert!(outcomes.by_ref().take(7).all(|outcome| outcome.is_none()));
         let refused = outcomes.next().flatten().expect("an answer").expect_err("64 MiB and more");
         assert_eq!(refused.code(), tonic::Code::ResourceExhausted);

@@ -11,53 +11,53 @@ use hyper::body::Incoming;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::greeting::Strangers;
-use super::incoming::{self, Received};
-use super::ledger::{Account, Charge, OpenStream, Total};
-use super::outgoing::Outgoing;
+use super::memory_budget::{ConnectionBudget, GlobalBudget, OpenStream, Reservation};
+use super::preface::PrefaceCheck;
+use super::request_body::{self, RequestBody};
+use super::response_body::ResponseBody;
 use super::router::{Router, Target};
-use super::{entry, protocol, status};
+use super::{protocol, request_check, status};
 
 /// The counter of panics: its name, and what it counts.
 pub const PANICS: (&str, &str) = ("polynym_panics_total", "Handlers that panicked");
 
-pub struct Guard {
+pub struct CallHandler {
     router: Router,
-    look_ups: Places,
-    changes: Places,
+    look_ups: CallPermits,
+    changes: CallPermits,
     timeout: Duration,
     /// What all connections have held.
-    pub total: Arc<Total>,
+    pub total: Arc<GlobalBudget>,
     /// The connections that were closed since they speak something else.
-    pub strangers: Strangers,
+    pub preface_check: PrefaceCheck,
 }
 
-impl Guard {
+impl CallHandler {
     pub fn new(router: Router, max_calls: usize, timeout: Duration) -> Self {
-        let places = || Places { free: AtomicUsize::new(max_calls) };
+        let places = || CallPermits { free: AtomicUsize::new(max_calls) };
         Self {
             router,
             look_ups: places(),
             changes: places(),
             timeout,
             total: Arc::default(),
-            strangers: Strangers::default(),
+            preface_check: PrefaceCheck::default(),
         }
     }
 
     /// Answers a call. A call that is refused costs next to nothing.
-    pub async fn call(&self, account: &Arc<Account>, request: Request<Incoming>) -> Response<Outgoing> {
+    pub async fn call(&self, budget: &Arc<ConnectionBudget>, request: Request<Incoming>) -> Response<ResponseBody> {
         let target = Target::of(request.uri().path());
-        let timeout = match entry::admit(&request) {
+        let timeout = match request_check::validate(&request) {
             Ok(timeout) => timeout.map_or(self.timeout, |timeout| timeout.min(self.timeout)),
-            Err(refusal) => return Outgoing::call(refusal.into(), Charge::call(account)),
+            Err(refusal) => return ResponseBody::call(refusal.into(), Reservation::call(budget)),
         };
         if target.is_stream() {
-            return self.open(account, target, timeout, request).await;
+            return self.open(budget, target, timeout, request).await;
         }
-        let mut charge = Charge::call(account);
+        let mut reservation = Reservation::call(budget);
         let answer = async {
-            let request = incoming::whole(request, target.message_bytes(), &mut charge).await?;
+            let request = request_body::read_message(request, target.message_bytes(), &mut reservation).await?;
             // Who is slow to send a message must not take the place of those who have sent theirs.
             let _place = match self.places(target) {
                 Some(places) => Some(places.take().ok_or_else(protocol::overloaded)?),
@@ -66,28 +66,28 @@ impl Guard {
             Ok(self.router.call(target, request).await)
         };
         let response = self.bounded(target, timeout, answer).await;
-        Outgoing::call(response, charge)
+        ResponseBody::call(response, reservation)
     }
 
     /// Opens a stream that stays open as long as its caller wants. It takes no call's place.
     async fn open(
         &self,
-        account: &Arc<Account>,
+        budget: &Arc<ConnectionBudget>,
         target: Target,
         timeout: Duration,
         request: Request<Incoming>,
-    ) -> Response<Outgoing> {
-        let Some(stream) = OpenStream::new(account) else {
-            return Outgoing::call(protocol::too_many_streams().into_http(), Charge::call(account));
+    ) -> Response<ResponseBody> {
+        let Some(stream) = OpenStream::new(budget) else {
+            return ResponseBody::call(protocol::too_many_streams().into_http(), Reservation::call(budget));
         };
         let answer =
-            async { Ok(self.router.call(target, request.map(|body| Received::open(body, self.timeout))).await) };
-        Outgoing::stream(self.bounded(target, timeout, answer).await, stream)
+            async { Ok(self.router.call(target, request.map(|body| RequestBody::open(body, self.timeout))).await) };
+        ResponseBody::stream(self.bounded(target, timeout, answer).await, stream)
     }
 
     /// The places of which a call takes one. While a disk hangs, mutations take all of theirs, and look-ups go on. Health
     /// takes none: it must be told under any load.
-    const fn places(&self, target: Target) -> Option<&Places> {
+    const fn places(&self, target: Target) -> Option<&CallPermits> {
         match target {
             Target::Directory => Some(&self.look_ups),
             Target::Registry | Target::Admin => Some(&self.changes),
@@ -118,21 +118,21 @@ fn panicked() -> Response<Body> {
     status::internal().into_http()
 }
 
-/// Places for calls that are worked on. Nobody waits for one.
-struct Places {
+/// CallPermits for calls that are worked on. Nobody waits for one.
+struct CallPermits {
     free: AtomicUsize,
 }
 
-struct Place<'a>(&'a Places);
+struct CallPermit<'a>(&'a CallPermits);
 
-impl Places {
-    fn take(&self) -> Option<Place<'_>> {
+impl CallPermits {
+    fn take(&self) -> Option<CallPermit<'_>> {
         let taken = self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| free.checked_sub(1));
-        taken.ok().map(|_| Place(self))
+        taken.ok().map(|_| CallPermit(self))
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for CallPermit<'_> {
     fn drop(&mut self) {
         self.0.free.fetch_add(1, Ordering::Relaxed);
     }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// When something was last told, and how often it has happened since.
-pub struct Pace(Mutex<(Option<Instant>, u64)>);
+pub struct LogThrottle(Mutex<(Option<Instant>, u64)>);
 
-impl Pace {
+impl LogThrottle {
     pub const fn new() -> Self {
         Self(Mutex::new((None, 0)))
     }
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn the_first_is_told_and_then_one_a_period_with_a_count_of_the_others() {
-        let pace = Pace::new();
+        let pace = LogThrottle::new();
         let start = Instant::now();
         let mut told = Vec::new();
         let mut steps = 0;

@@ -22,15 +22,15 @@ const STEP: Duration = Duration::from_millis(50);
 
 /// What all connections have under way.
 #[derive(Default)]
-pub struct Total {
+pub struct GlobalBudget {
     /// The bytes beyond their shares that they have held.
     bytes: AtomicIsize,
     streams: AtomicUsize,
 }
 
 /// What one connection has under way.
-pub struct Account {
-    total: Arc<Total>,
+pub struct ConnectionBudget {
+    total: Arc<GlobalBudget>,
     bytes: AtomicUsize,
     /// Calls under way: those that began in an even era, and those that began in an odd one.
     calls: [AtomicUsize; 2],
@@ -40,8 +40,8 @@ pub struct Account {
     used: AtomicBool,
 }
 
-impl Account {
-    pub fn new(total: Arc<Total>) -> Self {
+impl ConnectionBudget {
+    pub fn new(total: Arc<GlobalBudget>) -> Self {
         let (bytes, calls, era, streams, used) = Default::default();
         Self { total, bytes, calls, era, streams, used }
     }
@@ -110,19 +110,19 @@ const fn surplus(bytes: usize) -> isize {
 }
 
 /// Bytes that are held for a connection until this is dropped, and the call that they belong to.
-pub struct Charge {
-    account: Arc<Account>,
+pub struct Reservation {
+    budget: Arc<ConnectionBudget>,
     bytes: usize,
     era: Option<usize>,
 }
 
-impl Charge {
+impl Reservation {
     /// A call: under way from now until its answer is taken.
-    pub fn call(account: &Arc<Account>) -> Self {
-        let era = account.era.load(Ordering::Relaxed) % 2;
-        account.calls[era].fetch_add(1, Ordering::Relaxed);
-        account.used.store(true, Ordering::Relaxed);
-        Self { account: account.clone(), bytes: 0, era: Some(era) }
+    pub fn call(budget: &Arc<ConnectionBudget>) -> Self {
+        let era = budget.era.load(Ordering::Relaxed) % 2;
+        budget.calls[era].fetch_add(1, Ordering::Relaxed);
+        budget.used.store(true, Ordering::Relaxed);
+        Self { budget: budget.clone(), bytes: 0, era: Some(era) }
     }
 
     /// How many bytes are held.
@@ -133,7 +133,7 @@ impl Charge {
 
     /// Holds so many bytes more, if that many may be held.
     pub fn hold(&mut self, bytes: usize) -> bool {
-        let fits = self.account.hold(bytes);
+        let fits = self.budget.hold(bytes);
         self.bytes += if fits { bytes } else { 0 };
         fits
     }
@@ -143,7 +143,7 @@ impl Charge {
         let less = bytes.min(self.bytes);
         if less > 0 {
             self.bytes -= less;
-            self.account.release(less);
+            self.budget.release(less);
         }
     }
 
@@ -154,36 +154,36 @@ impl Charge {
     }
 }
 
-impl Drop for Charge {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.release(self.bytes);
         if let Some(era) = self.era {
-            self.account.calls[era].fetch_sub(1, Ordering::Relaxed);
+            self.budget.calls[era].fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
 /// A stream that stays open until this is dropped.
-pub struct OpenStream(Arc<Account>);
+pub struct OpenStream(Arc<ConnectionBudget>);
 
 impl OpenStream {
     /// One more stream, if there may be one.
-    pub fn new(account: &Arc<Account>) -> Option<Self> {
-        let stream = Self(account.clone());
-        account.used.store(true, Ordering::Relaxed);
-        let own = account.streams.fetch_add(1, Ordering::Relaxed);
-        let all = account.total.streams.fetch_add(1, Ordering::Relaxed);
+    pub fn new(budget: &Arc<ConnectionBudget>) -> Option<Self> {
+        let stream = Self(budget.clone());
+        budget.used.store(true, Ordering::Relaxed);
+        let own = budget.streams.fetch_add(1, Ordering::Relaxed);
+        let all = budget.total.streams.fetch_add(1, Ordering::Relaxed);
         (own < STREAMS && all < ALL_STREAMS).then_some(stream)
     }
 
     /// A message on the stream, which is no call of its own.
-    pub fn message(&self) -> Charge {
-        Charge { account: self.0.clone(), bytes: 0, era: None }
+    pub fn message(&self) -> Reservation {
+        Reservation { budget: self.0.clone(), bytes: 0, era: None }
     }
 
     /// The time until the client takes more of the stream, which counts like a call: it must not last.
-    pub fn pause(&self) -> Charge {
-        Charge::call(&self.0)
+    pub fn pause(&self) -> Reservation {
+        Reservation::call(&self.0)
     }
 }
 
@@ -198,32 +198,33 @@ impl Drop for OpenStream {
 mod tests {
     use super::*;
 
-    fn account(total: &Arc<Total>) -> Arc<Account> {
-        Arc::new(Account::new(total.clone()))
+    fn budget(total: &Arc<GlobalBudget>) -> Arc<ConnectionBudget> {
+        Arc::new(ConnectionBudget::new(total.clone()))
     }
 
     #[test]
     fn a_connection_holds_no_more_than_it_may_and_gives_all_of_it_back() {
-        let total = Arc::new(Total::default());
-        let account = account(&total);
-        let mut charges: Vec<_> = (0..17).map(|_| Charge::call(&account)).collect();
-        let held: Vec<_> = charges.iter_mut().map(|charge| charge.hold(MOST / 16)).collect();
+        let total = Arc::new(GlobalBudget::default());
+        let budget = budget(&total);
+        let mut reservations: Vec<_> = (0..17).map(|_| Reservation::call(&budget)).collect();
+        let held: Vec<_> = reservations.iter_mut().map(|reservation| reservation.hold(MOST / 16)).collect();
         assert_eq!(held.iter().filter(|held| **held).count(), 16);
-        assert!(account.has_calls());
-        charges[0].release(MOST / 16);
-        assert!(charges[16].replace(MOST / 16));
-        charges.clear();
-        assert_eq!((account.bytes.load(Ordering::Relaxed), total.bytes.load(Ordering::Relaxed)), (0, 0));
-        assert!(!account.has_calls());
+        assert!(budget.has_calls());
+        reservations[0].release(MOST / 16);
+        assert!(reservations[16].replace(MOST / 16));
+        reservations.clear();
+        assert_eq!((budget.bytes.load(Ordering::Relaxed), total.bytes.load(Ordering::Relaxed)), (0, 0));
+        assert!(!budget.has_calls());
     }
 
     #[test]
     fn each_connection_has_its_share_though_others_take_the_rest() {
-        let total = Arc::new(Total::default());
-        let greedy: Vec<_> = (0..9).map(|_| Charge::call(&account(&total))).collect();
-        let mut greedy: Vec<_> = greedy.into_iter().map(|mut charge| (charge.hold(MOST), charge)).collect();
+        let total = Arc::new(GlobalBudget::default());
+        let greedy: Vec<_> = (0..9).map(|_| Reservation::call(&budget(&total))).collect();
+        let mut greedy: Vec<_> =
+            greedy.into_iter().map(|mut reservation| (reservation.hold(MOST), reservation)).collect();
         assert!(!greedy.pop().is_some_and(|(held, _)| held), "the ninth is too much for all");
-        let mut modest = Charge::call(&account(&total));
+        let mut modest = Reservation::call(&budget(&total));
         assert!(modest.hold(SHARE) && !modest.hold(4 << 20));
         drop(greedy);
         assert!(modest.hold(4 << 20));
@@ -231,18 +232,18 @@ mod tests {
 
     #[test]
     fn streams_are_counted_on_their_own() {
-        let account = account(&Arc::default());
-        let mut open: Vec<_> = (0..STREAMS).filter_map(|_| OpenStream::new(&account)).collect();
-        assert_eq!((open.len(), account.has_calls()), (STREAMS, false));
-        assert!(OpenStream::new(&account).is_none());
+        let budget = budget(&Arc::default());
+        let mut open: Vec<_> = (0..STREAMS).filter_map(|_| OpenStream::new(&budget)).collect();
+        assert_eq!((open.len(), budget.has_calls()), (STREAMS, false));
+        assert!(OpenStream::new(&budget).is_none());
         open.pop();
-        assert!(OpenStream::new(&account).is_some());
+        assert!(OpenStream::new(&budget).is_some());
     }
 
     #[test]
     fn all_connections_together_have_a_bound_of_streams() {
-        let total = Arc::new(Total::default());
-        let accounts: Vec<_> = (0..ALL_STREAMS).map(|_| account(&total)).collect();
+        let total = Arc::new(GlobalBudget::default());
+        let accounts: Vec<_> = (0..ALL_STREAMS).map(|_| budget(&total)).collect();
         let mut open: Vec<_> = accounts.iter().flat_map(OpenStream::new).collect();
         assert_eq!(open.len(), ALL_STREAMS);
         assert!(OpenStream::new(&accounts[0]).is_none());
@@ -252,15 +253,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_counts_as_unused_once_nothing_was_under_way_for_a_while() {
-        let account = account(&Arc::default());
+        let budget = budget(&Arc::default());
         let limit = Duration::from_millis(200);
-        let unused = || tokio::time::timeout(3 * limit, account.unused(limit));
-        let stream = OpenStream::new(&account);
+        let unused = || tokio::time::timeout(3 * limit, budget.unused(limit));
+        let stream = OpenStream::new(&budget);
         assert!(unused().await.is_err(), "a stream is open");
         drop(stream);
         let calls = async {
             for _ in 0..40 {
-                drop(Charge::call(&account));
+                drop(Reservation::call(&budget));
                 sleep(limit / 10).await;
             }
         };
@@ -271,19 +272,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_that_is_never_over_is_found_out() {
-        let account = account(&Arc::default());
+        let budget = budget(&Arc::default());
         let limit = Duration::from_secs(1);
-        let quiet = tokio::time::timeout(3 * limit, account.stuck(limit));
+        let quiet = tokio::time::timeout(3 * limit, budget.stuck(limit));
         let short = async {
             for _ in 0..12 {
-                let call = Charge::call(&account);
+                let call = Reservation::call(&budget);
                 sleep(limit / 4).await;
                 drop(call);
             }
         };
         let (quiet, ()) = tokio::join!(quiet, short);
         assert!(quiet.is_err(), "short calls, one after the other, are not stuck");
-        let _call = Charge::call(&account);
-        assert!(tokio::time::timeout(60 * limit, account.stuck(limit)).await.is_ok());
+        let _call = Reservation::call(&budget);
+        assert!(tokio::time::timeout(60 * limit, budget.stuck(limit)).await.is_ok());
     }
 }

@@ -13,9 +13,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// How many connections spoke something else.
 #[derive(Default)]
-pub struct Strangers(AtomicU64);
+pub struct PrefaceCheck(AtomicU64);
 
-impl Strangers {
+impl PrefaceCheck {
     /// Waits for the preface, without taking it.
     pub async fn is_http2(&self, stream: &TcpStream) -> bool {
         let mut start = [0; PREFACE.len()];
