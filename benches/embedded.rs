@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polynym::directory::{Change, Consistency, Draft, DraftIdentity, Mutation, Store, Tenant, Timestamp, Value};
+use polynym::directory::{Consistency, Mutation, MutationKind, NewIdentity, NewUser, Store, Tenant, Timestamp, Value};
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::{Generator, Mode};
 use polynym::store::embedded::{Embedded, Options};
@@ -22,15 +22,15 @@ fn identifiers(n: u64) -> [Identifier; 3] {
 fn create(ids: &Generator, n: u64) -> Mutation {
     let identity = |identifier: Identifier| {
         let display = identifier.canonical().to_owned();
-        DraftIdentity::new(identifier, display)
+        NewIdentity::new(identifier, display)
     };
     let note = Value::String("some sixty bytes that stand for what a company knows of a user".to_owned());
-    let draft = Draft {
+    let draft = NewUser {
         display_name: format!("User number {n}"),
         identities: identifiers(n).map(identity).into(),
         attributes: [("note".to_owned(), note)].into(),
     };
-    Mutation::new(Tenant::DEFAULT, ids.next_id(), Timestamp::now(), Change::Create(draft))
+    Mutation::new(Tenant::DEFAULT, ids.next_id(), Timestamp::now(), MutationKind::Create(draft))
 }
 
 /// Creates users `from..to` with `concurrency` callers, and tells how many a second.

@@ -4,7 +4,7 @@
 mod people;
 
 use crate::directory::{
-    Change, Consistency, Draft, DraftIdentity, Error, Mutation, PolicyUpdate, Store, Tenant, Timestamp, Value,
+    Consistency, Error, Mutation, MutationKind, NewIdentity, NewUser, PolicyUpdate, Store, Tenant, Timestamp, Value,
     Verification,
 };
 use crate::identifier::{Kind, RawIdentifier, Rules};
@@ -27,7 +27,7 @@ pub async fn load(store: &dyn Store) -> Result<(usize, usize), Error> {
     let present = store.get(&Tenant::DEFAULT, &ids).await?;
     let missing = mutations.into_iter().zip(present).filter(|(_, user)| !matches!(user, Ok(Some(_))));
     if store.tenant(&Tenant::DEFAULT).await?.is_none() {
-        let (change, time) = (Change::SetTenant(PolicyUpdate::default()), Timestamp::from_millis(START));
+        let (change, time) = (MutationKind::SetTenant(PolicyUpdate::default()), Timestamp::from_millis(START));
         store.mutate(Mutation::new(Tenant::DEFAULT, LocalityId::from([0; 16]), time, change)).await?;
     }
     let (mut loaded, mut refused) = (0, 0);
@@ -54,18 +54,18 @@ fn mutation(rules: Rules, person: &Person, user_id: LocalityId, millis: i64) -> 
         ("team".to_owned(), Value::String(person.team.to_owned())),
         ("languages".to_owned(), Value::List(person.languages.iter().map(ToString::to_string).collect())),
     ];
-    let draft = Draft { display_name: person.name.to_owned(), identities, attributes: attributes.into() };
-    Ok(Mutation { rules, ..Mutation::new(Tenant::DEFAULT, user_id, time, Change::Create(draft)) })
+    let draft = NewUser { display_name: person.name.to_owned(), identities, attributes: attributes.into() };
+    Ok(Mutation { rules, ..Mutation::new(Tenant::DEFAULT, user_id, time, MutationKind::Create(draft)) })
 }
 
 /// Emails count as verified.
-fn identity(rules: Rules, text: &str, time: Timestamp) -> Result<DraftIdentity, Error> {
+fn identity(rules: Rules, text: &str, time: Timestamp) -> Result<NewIdentity, Error> {
     let raw = RawIdentifier::from_text(text).map_err(|error| Error::Internal(error.into()))?;
     let identifier = rules.parse(raw).map_err(|error| Error::Internal(error.into()))?;
     let verified = identifier.kind() == Kind::Email;
     let verification = verified.then(|| Verification { time, by: "sample".to_owned() });
     let rules_version = rules.version();
-    Ok(DraftIdentity { verification, rules_version, ..DraftIdentity::new(identifier, raw.typed().to_owned()) })
+    Ok(NewIdentity { verification, rules_version, ..NewIdentity::new(identifier, raw.typed().to_owned()) })
 }
 
 #[cfg(test)]
@@ -82,7 +82,7 @@ mod tests {
         let mut seen = HashSet::new();
         let mut kinds = HashSet::new();
         for mutation in &first {
-            let Change::Create(draft) = &mutation.change else { panic!() };
+            let MutationKind::Create(draft) = &mutation.change else { panic!() };
             assert!(draft.identities.len() > 1);
             for identity in &draft.identities {
                 kinds.insert(identity.identifier.kind());

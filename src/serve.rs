@@ -191,7 +191,7 @@ async fn serve(settings: &Serve, stop: Stop, listener: TcpListener, store: Arc<d
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
     let served = tokio::select! {
         served = grpc::serve(listener, directory.clone(), options(settings), async move { stop.signalled().await }) => served,
-        never = directory.tend() => match never {},
+        never = directory.run_expiry() => match never {},
         never = directory.delete_marked_tenants() => match never {},
     };
     served.map_err(|error| Failure::Other(format!("the server failed: {error}")))

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polynym::directory::{
-    Claim, Consistency, Directory, DueUser, Error, ItemResult, Limits, Mutation, Outcome, Record, Resolved, Store,
-    StoredRules, Tenant, TenantRecord, Timestamp, WireUser,
+    Claim, Consistency, Directory, EncodedUser, Error, ExpiredUser, ItemResult, Limits, Mutation, Outcome, Record,
+    Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
 };
 use polynym::grpc::{self, Options};
 use polynym::identifier::IdentityKey;
@@ -50,12 +50,12 @@ impl Store for Faulty {
         }
     }
 
-    async fn get(&self, _: &Tenant, _: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+    async fn get(&self, _: &Tenant, _: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.gets.add_permits(1);
         std::future::pending().await
     }
 
-    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.get(tenant, ids).await
     }
 
@@ -79,7 +79,7 @@ impl Store for Faulty {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }
 
-    async fn due(&self, _: Timestamp, _: Option<(Timestamp, LocalityId)>, _: usize) -> Result<Vec<DueUser>, Error> {
+    async fn due(&self, _: Timestamp, _: Option<(Timestamp, LocalityId)>, _: usize) -> Result<Vec<ExpiredUser>, Error> {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }
 

@@ -2,7 +2,7 @@
 
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, DateTime, Document, Uuid, doc, oid::ObjectId};
-use polynym::directory::{Identity, Timestamp, User, Value, WireUser};
+use polynym::directory::{EncodedUser, Identity, Timestamp, User, Value};
 use polynym::identifier::RULES_VERSION;
 use polynym::locality::LocalityId;
 
@@ -101,5 +101,5 @@ pub fn uuid(id: LocalityId) -> Uuid {
 }
 
 pub fn wire(user: &User) -> Binary {
-    Binary { subtype: BinarySubtype::Generic, bytes: WireUser::of(user).into_bytes().into() }
+    Binary { subtype: BinarySubtype::Generic, bytes: EncodedUser::of(user).into_bytes().into() }
 }

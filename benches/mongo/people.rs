@@ -2,7 +2,8 @@
 //! checked.
 
 use polynym::directory::{
-    Change, Decision, Draft, DraftIdentity, Mutation, Record, Tenant, Timestamp, User, Value, View, WireUser,
+    Decision, EncodedUser, Mutation, MutationKind, NewIdentity, NewUser, ReadSet, Record, Tenant, Timestamp, User,
+    Value,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind};
 use polynym::locality::{Generator, LocalityId, Mode};
@@ -49,7 +50,7 @@ impl People {
     pub fn new(len: u64) -> Result<Self> {
         let ids = Generator::new(Mode::Variable);
         let ids: Vec<_> = (0..len).map(|_| ids.next_id()).collect();
-        let hash = |(n, id): (usize, &LocalityId)| Ok(xxh3_64(WireUser::of(&user(n as u64, *id)?).as_bytes()));
+        let hash = |(n, id): (usize, &LocalityId)| Ok(xxh3_64(EncodedUser::of(&user(n as u64, *id)?).as_bytes()));
         let hashes = ids.iter().enumerate().map(hash).collect::<Result<_>>()?;
         Ok(Self { ids, hashes })
     }
@@ -94,28 +95,28 @@ fn user(n: u64, id: LocalityId) -> Result<User> {
 
 /// What a mutation makes of a user, by the rules alone.
 pub fn outcome(mutation: &Mutation, before: Option<Record>) -> Result<User> {
-    let mut view = View::assuming_free();
+    let mut view = ReadSet::optimistic();
     view.add_user(mutation.user_id, before);
     match mutation.decide(&view)? {
-        Decision::Done(effects) => Ok(effects.into_outcome().into_user()?),
-        Decision::Read(_) => Err("a mutation that needs more than its user".into()),
+        Decision::Ready(effects) => Ok(effects.into_outcome().into_user()?),
+        Decision::NeedsReads(_) => Err("a mutation that needs more than its user".into()),
     }
 }
 
 /// What makes person `n`.
 pub fn creation(n: u64, id: LocalityId) -> Mutation {
     let (first, last) = (FIRST[(n % 16) as usize], LAST[(n / 16 % 16) as usize]);
-    let draft = Draft {
+    let draft = NewUser {
         display_name: format!("{first} {last} {n}"),
         identities: (0..KINDS).map(|kind| identity(identifier(n, kind))).collect(),
         attributes: [("level".to_owned(), Value::Int((n % 10) as i64))].into(),
     };
-    mutation(id, Change::Create(draft))
+    mutation(id, MutationKind::Create(draft))
 }
 
 /// What links one more handle, the one with this number, to a user.
 pub fn link(id: LocalityId, number: u64) -> Mutation {
-    mutation(id, Change::Link(identity((Kind::Handle, link_handle(number)))))
+    mutation(id, MutationKind::Link(identity((Kind::Handle, link_handle(number)))))
 }
 
 /// The key that [`link`] takes.
@@ -129,13 +130,13 @@ fn link_handle(number: u64) -> String {
     format!("{}_link_{number}", FIRST[(number % 16) as usize])
 }
 
-fn identity((kind, value): (Kind, String)) -> DraftIdentity {
+fn identity((kind, value): (Kind, String)) -> NewIdentity {
     let display = value.clone();
     let identifier = Identifier::from_canonical(kind, value);
-    DraftIdentity::new(identifier, display)
+    NewIdentity::new(identifier, display)
 }
 
-fn mutation(user_id: LocalityId, change: Change) -> Mutation {
+fn mutation(user_id: LocalityId, change: MutationKind) -> Mutation {
     Mutation::new(Tenant::DEFAULT, user_id, TIME, change)
 }
 

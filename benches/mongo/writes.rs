@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use mongodb::Collection;
 use mongodb::bson::{Bson, Document, doc};
-use polynym::directory::{Mutation, Record, Store, User, WireUser};
+use polynym::directory::{EncodedUser, Mutation, Record, Store, User};
 use polynym::identifier::IdentityKey;
 use polynym::locality::{Generator, LocalityId, Mode};
 
@@ -153,7 +153,7 @@ impl Work for LinkPlainly {
     async fn call(&self, number: u64) -> Result<()> {
         let (id, key) = (self.0.linked(number), people::link_key(number)?);
         let found = self.0.users.find_one(doc! { "_id": documents::uuid(id) }).await?.ok_or("no user")?;
-        let before = Record::decode(&WireUser::from_stored(found.get_binary_generic("w")?.clone().into()), &[])?;
+        let before = Record::decode(&EncodedUser::from_stored(found.get_binary_generic("w")?.clone().into()), &[])?;
         let user = people::outcome(&people::link(id, number), Some(before))?;
         let revision = found.get_i64("r")?;
         let mut after = found;

@@ -7,8 +7,8 @@ use std::time::Instant;
 use super::runs::Run;
 use super::tenants::KnownTenant;
 use super::{
-    Call, Change, Consistency, Directory, Error, Identity, Invalid, Mutation, Policies, PolicyUpdate, Record, Report,
-    StoredRules, Tenant, TenantRecord, read::parse, renormalize,
+    Consistency, Directory, Error, Identity, Invalid, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate,
+    Record, RequestContext, StoredRules, Tenant, TenantRecord, read::parse, renormalize,
 };
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
 use crate::locality::LocalityId;
@@ -21,10 +21,14 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::NotHeld`], and those of [`super::Store::mutate`].
-    pub async fn release_hold(&self, call: Call<'_>, raw: Option<RawIdentifier<'_>>) -> Result<Identifier, Error> {
+    pub async fn release_hold(
+        &self,
+        call: RequestContext<'_>,
+        raw: Option<RawIdentifier<'_>>,
+    ) -> Result<Identifier, Error> {
         let rules = self.rules_to_change().await?;
         let identifier = parse(rules, "identifier", raw)?;
-        self.carry_out_under(rules, call, self.ids.next_id(), Change::Release(identifier.clone())).await?;
+        self.execute_under(rules, call, self.ids.next_id(), MutationKind::Release(identifier.clone())).await?;
         Ok(identifier)
     }
 
@@ -47,17 +51,17 @@ impl Directory {
         self.store.tenants(prefix, token, limit).await
     }
 
-    /// Changes a tenant's policies, and makes the tenant where there is none.
+    /// ClaimDiff a tenant's policies, and makes the tenant where there is none.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::EtagMismatch`], and those of [`super::Store::mutate`].
-    pub async fn set_tenant(&self, call: Call<'_>, update: PolicyUpdate) -> Result<TenantRecord, Error> {
+    pub async fn set_tenant(&self, call: RequestContext<'_>, update: PolicyUpdate) -> Result<TenantRecord, Error> {
         update.check()?;
         let (name, dry_run) = (call.tenant.clone(), call.dry_run);
-        let mutation = self.mutation(call, self.ids.next_id(), Change::SetTenant(update), Arc::default())?;
+        let mutation = self.mutation(call, self.ids.next_id(), MutationKind::SetTenant(update), Arc::default())?;
         let began = Instant::now();
         match self.store.mutate(mutation).await?.report {
-            Report::Tenant(tenant) => {
+            MutationReport::Tenant(tenant) => {
                 if !dry_run {
                     self.tenants.learn_change(&name, Some(KnownTenant::from(&*tenant)), began);
                 }
@@ -76,10 +80,10 @@ impl Directory {
             None if !self.makes(name) => Err(Error::TenantNotFound),
             None if dry_run => Ok(Arc::default()),
             None => {
-                let change = Change::SetTenant(PolicyUpdate::default());
+                let change = MutationKind::SetTenant(PolicyUpdate::default());
                 let mutation = Mutation::new(name.clone(), self.ids.next_id(), self.now().time, change);
                 let began = Instant::now();
-                let Report::Tenant(tenant) = self.store.mutate(mutation).await?.report else {
+                let MutationReport::Tenant(tenant) = self.store.mutate(mutation).await?.report else {
                     return Err(Error::Internal("a mutation of a tenant without its tenant".into()));
                 };
                 let tenant = KnownTenant::from(&*tenant);
@@ -202,7 +206,7 @@ impl Renormalization {
     }
 
     async fn move_one(&self, record: &Record, identity: &Identity) -> Result<(), Error> {
-        let change = Change::Renormalize(identity.identifier.clone());
+        let change = MutationKind::Renormalize(identity.identifier.clone());
         let now = self.directory.now();
         let mutation = Mutation::new(self.tenant.clone(), record.id(), now.time, change);
         let (policies, limits, rules) = (self.policies.clone(), self.directory.limits, self.directory.rules);

@@ -43,7 +43,7 @@ impl Claim {
 /// What a mutation does to the claim under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimWrite {
-    /// Puts a claim where there is none. Where there is one after all, which only a view that takes what it was not told
+    /// Puts a claim where there is none. Where there is one after all, which only a read set that takes what it was not told
     /// for free can bring about, the mutation has to be decided again.
     Insert(Claim),
     /// Puts a claim in the place of the one that is there.

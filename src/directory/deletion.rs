@@ -10,7 +10,8 @@ use tokio::time::sleep;
 
 use super::tenants::{FRESH, KnownTenant, RETRY};
 use super::{
-    Call, Change, DeletionStep, Directory, Error, Mutation, Policies, Record, Report, State, Tenant, TenantRecord,
+    DeletionStep, Directory, Error, Mutation, MutationKind, MutationReport, Policies, Record, RequestContext, State,
+    Tenant, TenantRecord,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -74,12 +75,16 @@ impl Directory {
     /// # Errors
     /// [`Error::TenantNotFound`], [`Error::TenantNotEmpty`], [`Error::EtagMismatch`], and those of
     /// [`super::Store::mutate`].
-    pub async fn delete_tenant(&self, call: Call<'_>, with_users: bool) -> Result<Option<TenantRecord>, Error> {
+    pub async fn delete_tenant(
+        &self,
+        call: RequestContext<'_>,
+        with_users: bool,
+    ) -> Result<Option<TenantRecord>, Error> {
         let (name, dry_run) = (call.tenant.clone(), call.dry_run);
-        let change = Change::DeleteTenant(DeletionStep::Begin { with_users });
+        let change = MutationKind::DeleteTenant(DeletionStep::Begin { with_users });
         let mutation = self.mutation(call, self.ids.next_id(), change, Arc::default())?;
         let began = Instant::now();
-        let Report::Tenant(tenant) = self.store.mutate(mutation).await?.report else { return Ok(None) };
+        let MutationReport::Tenant(tenant) = self.store.mutate(mutation).await?.report else { return Ok(None) };
 
         if tenant.deletion.is_some() && !dry_run {
             self.tenants.learn_change(&name, Some(KnownTenant::from(&*tenant)), began);
@@ -158,14 +163,14 @@ impl Directory {
 
     async fn finish_deletion(&self, name: &Tenant, step: DeletionStep) -> Result<(), Error> {
         let began = Instant::now();
-        self.take_step(name, self.ids.next_id(), Change::DeleteTenant(step)).await?;
+        self.take_step(name, self.ids.next_id(), MutationKind::DeleteTenant(step)).await?;
         let tenant = self.store.tenant(name).await?;
         self.tenants.learn_change(name, tenant.as_ref().map(KnownTenant::from), began);
         Ok(())
     }
 
     async fn forget(&self, name: &Tenant, keys: Vec<IdentityKey>) -> Result<(), Error> {
-        let change = Change::DeleteTenant(DeletionStep::Forget(keys));
+        let change = MutationKind::DeleteTenant(DeletionStep::Forget(keys));
         self.take_step(name, self.ids.next_id(), change).await.map(drop)
     }
 
@@ -188,13 +193,13 @@ impl Directory {
         let mut id = record.id();
         // One whose time is over counts as gone already, but for what tends users.
         let mut change = match record.user.state {
-            State::Deleted { purge_time, .. } if self.now().is_past(purge_time) => Change::Tend,
-            _ => Change::Purge,
+            State::Deleted { purge_time, .. } if self.now().is_past(purge_time) => MutationKind::Expire,
+            _ => MutationKind::Purge,
         };
         for _ in 0..HOPS {
             match self.take_step(name, id, change.clone()).await {
-                Ok(Report::Purged(users)) => return Ok(users.len()),
-                Ok(_) | Err(Error::UserNotFound) if change == Change::Purge => change = Change::Tend,
+                Ok(MutationReport::Purged(users)) => return Ok(users.len()),
+                Ok(_) | Err(Error::UserNotFound) if change == MutationKind::Purge => change = MutationKind::Expire,
                 Ok(_) | Err(Error::UserNotFound) => return Ok(0),
                 Err(Error::UserMerged { into, .. }) => id = into,
                 Err(error) => return Err(error),
@@ -204,7 +209,7 @@ impl Directory {
     }
 
     /// Carries out a change in a tenant that is marked. Nothing is held for anybody afterwards.
-    async fn take_step(&self, name: &Tenant, id: LocalityId, change: Change) -> Result<Report, Error> {
+    async fn take_step(&self, name: &Tenant, id: LocalityId, change: MutationKind) -> Result<MutationReport, Error> {
         let now = self.now();
         let policies = Arc::new(Policies { holds: Default::default(), ..Policies::default() });
         let mutation = Mutation::new(name.clone(), id, now.time, change);

@@ -1,7 +1,9 @@
 //! Calls on two users at once, and calls that remove users.
 
 use super::read::parse_user_id;
-use super::{Call, Change, ConflictPolicy, Directory, Error, NotRestored, Preview, Report, User};
+use super::{
+    ConflictPolicy, Directory, Error, MutationKind, MutationReport, NotRestored, Preview, RequestContext, User,
+};
 use crate::locality::LocalityId;
 
 impl Directory {
@@ -12,15 +14,15 @@ impl Directory {
     /// [`Error::EtagMismatch`], [`Error::MergeConflict`], [`Error::TooMany`], and those of [`super::Store::mutate`].
     pub async fn merge(
         &self,
-        call: Call<'_>,
+        call: RequestContext<'_>,
         primary: &str,
         secondary: &str,
         policy: ConflictPolicy,
     ) -> Result<(User, Option<Preview>), Error> {
         let (primary, secondary) = both(primary, secondary)?;
-        let outcome = self.carry_out(call, primary, Change::Merge(secondary, policy)).await?;
+        let outcome = self.execute(call, primary, MutationKind::Merge(secondary, policy)).await?;
         let preview = match outcome.report.clone() {
-            Report::Preview(preview) => Some(*preview),
+            MutationReport::Preview(preview) => Some(*preview),
             _ => None,
         };
         Ok((outcome.into_user()?, preview))
@@ -33,14 +35,14 @@ impl Directory {
     /// [`Error::EtagMismatch`], [`Error::NotMerged`], [`Error::UndoExpired`], and those of [`super::Store::mutate`].
     pub async fn unmerge(
         &self,
-        call: Call<'_>,
+        call: RequestContext<'_>,
         primary: &str,
         secondary: &str,
     ) -> Result<(User, Vec<NotRestored>), Error> {
         let (primary, secondary) = both(primary, secondary)?;
-        let outcome = self.carry_out(call, primary, Change::Unmerge(secondary)).await?;
+        let outcome = self.execute(call, primary, MutationKind::Unmerge(secondary)).await?;
         let not_restored = match &outcome.report {
-            Report::NotRestored(what) => what.clone(),
+            MutationReport::NotRestored(what) => what.clone(),
             _ => Vec::new(),
         };
         Ok((outcome.into_user()?, not_restored))
@@ -51,10 +53,10 @@ impl Directory {
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserMerged`], [`Error::EtagMismatch`], and those of
     /// [`super::Store::mutate`].
-    pub async fn purge(&self, call: Call<'_>, user_id: &str) -> Result<Vec<LocalityId>, Error> {
+    pub async fn purge(&self, call: RequestContext<'_>, user_id: &str) -> Result<Vec<LocalityId>, Error> {
         let id = parse_user_id("user_id", user_id)?;
-        match self.carry_out(call, id, Change::Purge).await?.report {
-            Report::Purged(ids) => Ok(ids),
+        match self.execute(call, id, MutationKind::Purge).await?.report {
+            MutationReport::Purged(ids) => Ok(ids),
             _ => Ok(Vec::new()),
         }
     }

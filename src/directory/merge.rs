@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::record::{Hold, Private, Undo};
-use super::settle::{Changes, Transition, settle};
-use super::view::Stop;
-use super::{Claim, Effects, Error, Identity, Invalid, Mutation, Record, Report, State, User, Value, View, hold};
+use super::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use super::read_set::DecideError;
+use super::record::{Hold, MergeSnapshot, UserInternals};
+use super::{
+    Claim, Error, Identity, Invalid, Mutation, MutationReport, ReadSet, Record, State, User, Value, WriteSet, hold,
+};
 use crate::identifier::{Identifier, Kind};
 use crate::locality::LocalityId;
 
@@ -55,14 +57,19 @@ pub enum NotRestored {
 }
 
 /// Makes `secondary` part of the mutation's user.
-pub fn merge(mutation: &Mutation, view: &View, secondary: LocalityId, policy: ConflictPolicy) -> Result<Effects, Stop> {
+pub fn merge(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    secondary: LocalityId,
+    policy: ConflictPolicy,
+) -> Result<WriteSet, DecideError> {
     if secondary == mutation.user_id {
         let message = "a user cannot be merged with itself";
         return Err(Error::invalid(Invalid::UserId, "secondary_user_id", message).into());
     }
-    let primary = mutation.subject(view)?;
-    let secondary = mutation.changeable(view, secondary)?;
-    let held = hold::held(mutation, view, secondary, &secondary.private.holds)?;
+    let primary = mutation.subject(read_set)?;
+    let secondary = mutation.changeable(read_set, secondary)?;
+    let held = hold::held(mutation, read_set, secondary, &secondary.private.holds)?;
     let mut merger = Merger::new(mutation, primary, secondary, policy);
     merger.merge();
     let Merger { mut after, gone, conflicts, moved, .. } = merger;
@@ -75,14 +82,14 @@ pub fn merge(mutation: &Mutation, view: &View, secondary: LocalityId, policy: Co
     let owner = Some(primary.id());
     let moves =
         held.into_iter().map(|(key, claim)| (key, (Some(claim.clone()), Some(Claim { owner, ..claim.clone() }))));
-    let transitions = vec![Transition::new(primary, after), Transition::new(secondary, gone)];
-    let effects = settle(mutation, view, transitions, moves.collect::<Changes>())?;
+    let transitions = vec![UserTransition::new(primary, after), UserTransition::new(secondary, gone)];
+    let write_set = plan_writes(mutation, read_set, transitions, moves.collect::<ClaimDiff>())?;
     if !mutation.dry_run {
-        return Ok(effects);
+        return Ok(write_set);
     }
-    let report = |result| Report::Preview(Box::new(Preview { moved, conflicts, result }));
-    let result = effects.users.iter().find(|record| record.id() == primary.id());
-    Ok(Effects { report: result.map_or(Report::Nothing, |record| report(record.user.clone())), ..effects })
+    let report = |result| MutationReport::Preview(Box::new(Preview { moved, conflicts, result }));
+    let result = write_set.users.iter().find(|record| record.id() == primary.id());
+    Ok(WriteSet { report: result.map_or(MutationReport::Nothing, |record| report(record.user.clone())), ..write_set })
 }
 
 /// A merge under way.
@@ -101,7 +108,7 @@ struct Merger<'v> {
 impl<'v> Merger<'v> {
     fn new(mutation: &Mutation, primary: &'v Record, secondary: &'v Record, policy: ConflictPolicy) -> Self {
         let until = mutation.time.plus(mutation.policies.undo_window);
-        let undo = Undo {
+        let undo = MergeSnapshot {
             until,
             before: secondary.clone(),
             display_name: None,
@@ -118,7 +125,7 @@ impl<'v> Merger<'v> {
         let merged = secondary.private.merged.clone();
         let undo = (until > mutation.time).then(|| Box::new(undo));
         let unknown = secondary.private.unknown.clone();
-        let private = Private { merged, undo, unknown, ..Private::default() };
+        let private = UserInternals { merged, undo, unknown, ..UserInternals::default() };
         let gone = Record { user, private };
         let after = primary.clone();
         Self { primary, secondary, policy, after, gone, moved: Vec::new(), conflicts: Vec::new() }
@@ -184,7 +191,7 @@ impl<'v> Merger<'v> {
         takes
     }
 
-    fn note(&mut self, note: impl FnOnce(&mut Undo)) {
+    fn note(&mut self, note: impl FnOnce(&mut MergeSnapshot)) {
         if let Some(undo) = &mut self.gone.private.undo {
             note(undo);
         }

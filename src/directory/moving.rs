@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Change, Directory, Error, Limits, Mutation, Problem, Store, Tenant};
+use super::{Directory, Error, Limits, Mutation, MutationKind, Problem, Store, Tenant};
 use crate::identifier::Rules;
 use crate::locality::{Generator, Mode};
 
@@ -32,18 +32,18 @@ impl StoredRules {
     pub fn check(self, mutation: &Mutation) -> Result<(), Error> {
         let is_same = mutation.rules.version() == self.version;
         let is_of_rules = match &mutation.change {
-            Change::Create(draft) => draft.identities.is_empty() || is_same,
-            Change::Link(_)
-            | Change::Unlink(_)
-            | Change::Replace(..)
-            | Change::Verify(..)
-            | Change::Move(..)
-            | Change::Release(_) => is_same,
+            MutationKind::Create(draft) => draft.identities.is_empty() || is_same,
+            MutationKind::Link(_)
+            | MutationKind::Unlink(_)
+            | MutationKind::Replace(..)
+            | MutationKind::Verify(..)
+            | MutationKind::Move(..)
+            | MutationKind::Release(_) => is_same,
             // They give identities to users that were looked at before.
-            Change::Merge(..) | Change::Unmerge(_) => true,
+            MutationKind::Merge(..) | MutationKind::Unmerge(_) => true,
             _ => return Ok(()),
         };
-        let names_none = matches!(&mutation.change, Change::Create(draft) if draft.identities.is_empty());
+        let names_none = matches!(&mutation.change, MutationKind::Create(draft) if draft.identities.is_empty());
         if is_of_rules && (self.next.is_none() || names_none) { Ok(()) } else { Err(Error::RulesChanging) }
     }
 }

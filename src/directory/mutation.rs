@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::settle::{Changes, Transition, settle};
-use super::view::Stop;
+use super::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use super::read_set::DecideError;
 use super::{
-    ConflictPolicy, Decision, DeletionStep, Draft, DraftIdentity, Effects, Error, Limits, Needs, Now, Policies,
-    PolicyUpdate, Record, Report, State, Tenant, Timestamp, Update, Verification, View, change, displace, hold, merge,
-    purge, renormalize, tenancy, transfer, unmerge,
+    ConflictPolicy, Decision, DeletionStep, Error, Limits, MutationReport, NewIdentity, NewUser, Now, Policies,
+    PolicyUpdate, ReadRequest, ReadSet, Record, State, Tenant, Timestamp, Update, Verification, WriteSet, hold, merge,
+    purge, renormalize, takeover, tenancy, transfer, unmerge, user_edits,
 };
 use crate::identifier::{Identifier, IdentityKey, Rules};
 use crate::locality::LocalityId;
@@ -23,7 +23,7 @@ pub struct Mutation {
     /// Where given: the etag that the user, or the tenant that is to be changed, must have.
     pub etag: Option<String>,
     /// Where given: the name of this request, under which its outcome is remembered.
-    pub request: Option<Request>,
+    pub request: Option<IdempotencyKey>,
     /// Now.
     pub time: Timestamp,
     /// Whether that is in doubt, so that nothing counts as over: see [`Now`].
@@ -37,38 +37,38 @@ pub struct Mutation {
     /// Whether nothing is to be written: the answer tells what would happen. Goes without a request.
     pub dry_run: bool,
     /// What to do.
-    pub change: Change,
+    pub change: MutationKind,
 }
 
-/// The name of a request. A store remembers it with the user for [`Request::LIFETIME`] once the mutation has
+/// The name of a request. A store remembers it with the user for [`IdempotencyKey::LIFETIME`] once the mutation has
 /// happened (AIP-155).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct IdempotencyKey {
     /// Tenant, method, request id and caller as one string: different requests have different keys.
     pub key: String,
     /// A hash of what was asked for, to tell a retry from another request under the same id.
-    pub fingerprint: u64,
+    pub request_hash: u64,
 }
 
-impl Request {
+impl IdempotencyKey {
     /// How long the outcome of a request is remembered: 24 hours.
     pub const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 }
 
 /// What a mutation does.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum MutationKind {
     /// Makes the user.
-    Create(Draft),
+    Create(NewUser),
     /// Sets fields.
     Update(Update),
     /// Gives the user an identity. One that the user has stays as it is, but for being verified now where it was not, and
     /// for being the primary one now where that is asked for.
-    Link(DraftIdentity),
+    Link(NewIdentity),
     /// Takes an identity from the user.
     Unlink(Identifier),
     /// Puts the new identity in the place of the old one.
-    Replace(Identifier, DraftIdentity),
+    Replace(Identifier, NewIdentity),
     /// Sets or clears the verification of an identity.
     Verify(Identifier, Option<Verification>),
     /// Shuts the user out for now.
@@ -88,7 +88,7 @@ pub enum Change {
     /// Takes an identity from the user with this id and gives it to the user.
     Move(LocalityId, Identifier),
     /// Does what is [due](Record::due), if anything is.
-    Tend,
+    Expire,
     /// Moves an identity of the user, which was made by older rules, to the present ones.
     Renormalize(Identifier),
     /// Ends the hold on an identifier.
@@ -101,7 +101,7 @@ pub enum Change {
 
 impl Mutation {
     /// A mutation that asks for nothing but the change, under the default limits and policies.
-    pub fn new(tenant: Tenant, user_id: LocalityId, time: Timestamp, change: Change) -> Self {
+    pub fn new(tenant: Tenant, user_id: LocalityId, time: Timestamp, change: MutationKind) -> Self {
         let (limits, policies, rules) = (Limits::default(), Arc::default(), Rules::PRESENT);
         let (in_doubt, dry_run) = (false, false);
         Self { tenant, user_id, etag: None, request: None, time, in_doubt, limits, policies, rules, dry_run, change }
@@ -119,33 +119,38 @@ impl Mutation {
 
     /// Whether a request that was carried out at `time` is forgotten, though a store may still have it.
     pub fn forgets(&self, time: Timestamp) -> bool {
-        self.is_past(time.plus(Request::LIFETIME))
+        self.is_past(time.plus(IdempotencyKey::LIFETIME))
     }
 
     /// What deciding needs in nearly every case. A store that reads this first is seldom asked for more.
-    pub fn needs(&self) -> Needs {
-        let key = |draft: &DraftIdentity| self.key(&draft.identifier);
+    pub fn needs(&self) -> ReadRequest {
+        let key = |draft: &NewIdentity| self.key(&draft.identifier);
         let (mut users, mut claims) = (vec![self.user_id], Vec::new());
         match &self.change {
-            Change::Create(draft) => claims.extend(draft.identities.iter().map(key)),
-            Change::Link(draft) | Change::Replace(_, draft) => claims.push(key(draft)),
-            Change::Merge(secondary, _) | Change::Unmerge(secondary) => users.push(*secondary),
-            Change::Move(from, _) => users.push(*from),
-            Change::Release(identifier) => return Needs { claims: vec![self.key(identifier)], ..Needs::default() },
-            Change::SetTenant(_) | Change::DeleteTenant(_) => {
-                return Needs { tenant: true, ..Needs::default() };
+            MutationKind::Create(draft) => claims.extend(draft.identities.iter().map(key)),
+            MutationKind::Link(draft) | MutationKind::Replace(_, draft) => claims.push(key(draft)),
+            MutationKind::Merge(secondary, _) | MutationKind::Unmerge(secondary) => users.push(*secondary),
+            MutationKind::Move(from, _) => users.push(*from),
+            MutationKind::Release(identifier) => {
+                return ReadRequest { claims: vec![self.key(identifier)], ..ReadRequest::default() };
+            }
+            MutationKind::SetTenant(_) | MutationKind::DeleteTenant(_) => {
+                return ReadRequest { tenant: true, ..ReadRequest::default() };
             }
             _ => {}
         }
-        Needs { users, claims, ..Needs::default() }
+        ReadRequest { users, claims, ..ReadRequest::default() }
     }
 
-    /// What is to be done, given what was read; or what must be read first. Pure: the same answer for the same view.
+    /// What is to be done, given what was read; or what must be read first. Pure: the same answer for the same read set.
     ///
     /// # Errors
     /// Why nothing is to be done.
-    pub fn decide(&self, view: &View) -> Result<Decision, Error> {
-        decided(self.effects(view).map(|effects| if self.dry_run { self.untouched(view, effects) } else { effects }))
+    pub fn decide(&self, read_set: &ReadSet) -> Result<Decision, Error> {
+        decided(
+            self.write_set(read_set)
+                .map(|write_set| if self.dry_run { self.untouched(read_set, write_set) } else { write_set }),
+        )
     }
 
     /// What to answer where this request was carried out before, with the answer about `subject`. Nothing is checked
@@ -153,68 +158,70 @@ impl Mutation {
     ///
     /// # Errors
     /// [`Error::UserNotFound`] or [`Error::TenantNotFound`] where that user or the tenant is gone since.
-    pub fn decide_again(&self, subject: LocalityId, view: &View) -> Result<Decision, Error> {
-        decided(self.repeated(subject, view))
+    pub fn decide_again(&self, subject: LocalityId, read_set: &ReadSet) -> Result<Decision, Error> {
+        decided(self.repeated(subject, read_set))
     }
 
-    fn repeated(&self, subject: LocalityId, view: &View) -> Result<Effects, Stop> {
-        let nothing = Effects::nothing(subject);
+    fn repeated(&self, subject: LocalityId, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
+        let nothing = WriteSet::nothing(subject);
         let report = match &self.change {
-            Change::Release(_) => return Ok(nothing),
-            Change::Purge => return Ok(Effects { report: Report::Purged(vec![subject]), ..nothing }),
-            Change::SetTenant(_) => return tenancy::repeat(subject, view),
-            Change::DeleteTenant(_) => return tenancy::repeat_deletion(subject, view),
-            Change::Unmerge(_) => Report::NotRestored(self.present(view, subject)?.private.not_restored.clone()),
-            _ => Report::Nothing,
+            MutationKind::Release(_) => return Ok(nothing),
+            MutationKind::Purge => return Ok(WriteSet { report: MutationReport::Purged(vec![subject]), ..nothing }),
+            MutationKind::SetTenant(_) => return tenancy::repeat(subject, read_set),
+            MutationKind::DeleteTenant(_) => return tenancy::repeat_deletion(subject, read_set),
+            MutationKind::Unmerge(_) => {
+                MutationReport::NotRestored(self.present(read_set, subject)?.private.not_restored.clone())
+            }
+            _ => MutationReport::Nothing,
         };
-        let unchanged = Some(self.present(view, subject)?.user.clone());
-        Ok(Effects { unchanged, report, ..nothing })
+        let unchanged = Some(self.present(read_set, subject)?.user.clone());
+        Ok(WriteSet { unchanged, report, ..nothing })
     }
 
-    fn effects(&self, view: &View) -> Result<Effects, Stop> {
+    fn write_set(&self, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
         match &self.change {
-            Change::Create(draft) => self.create(view, draft),
-            Change::Merge(secondary, policy) => merge::merge(self, view, *secondary, *policy),
-            Change::Unmerge(secondary) => unmerge::unmerge(self, view, *secondary),
-            Change::Move(from, identifier) => transfer::transfer(self, view, *from, identifier),
-            Change::Purge => purge::purge(self, view, self.subject(view)?),
-            Change::Tend => purge::tend(self, view),
-            Change::Renormalize(identifier) => renormalize::renormalize(self, view, identifier),
-            Change::Release(identifier) => hold::release(self, view, identifier),
-            Change::SetTenant(update) => tenancy::set(self, view, update),
-            Change::DeleteTenant(step) => tenancy::delete(self, view, step),
-            _ => self.alter(view),
+            MutationKind::Create(draft) => self.create(read_set, draft),
+            MutationKind::Merge(secondary, policy) => merge::merge(self, read_set, *secondary, *policy),
+            MutationKind::Unmerge(secondary) => unmerge::unmerge(self, read_set, *secondary),
+            MutationKind::Move(from, identifier) => transfer::transfer(self, read_set, *from, identifier),
+            MutationKind::Purge => purge::purge(self, read_set, self.subject(read_set)?),
+            MutationKind::Expire => purge::expire(self, read_set),
+            MutationKind::Renormalize(identifier) => renormalize::renormalize(self, read_set, identifier),
+            MutationKind::Release(identifier) => hold::release(self, read_set, identifier),
+            MutationKind::SetTenant(update) => tenancy::set(self, read_set, update),
+            MutationKind::DeleteTenant(step) => tenancy::delete(self, read_set, step),
+            _ => self.alter(read_set),
         }
     }
 
-    /// What a dry run leaves of the effects: what there is to tell, of the user as it is. Of one who was merged into another
+    /// What a dry run leaves of the write_set: what there is to tell, of the user as it is. Of one who was merged into another
     /// there is more to tell as it would be.
-    fn untouched(&self, view: &View, effects: Effects) -> Effects {
-        let restored = || effects.users.iter().find(|record| record.id() == effects.subject);
+    fn untouched(&self, read_set: &ReadSet, write_set: WriteSet) -> WriteSet {
+        let restored = || write_set.users.iter().find(|record| record.id() == write_set.subject);
         let told = match self.change {
-            Change::Unmerge(_) => restored(),
-            _ => view.user(effects.subject),
+            MutationKind::Unmerge(_) => restored(),
+            _ => read_set.user(write_set.subject),
         };
         let unchanged = told.map(|record| record.user.clone());
-        Effects { unchanged, report: effects.report, ..Effects::nothing(effects.subject) }
+        WriteSet { unchanged, report: write_set.report, ..WriteSet::nothing(write_set.subject) }
     }
 
-    fn create(&self, view: &View, draft: &Draft) -> Result<Effects, Stop> {
-        if view.read_new_user(self.user_id)?.is_some() {
+    fn create(&self, read_set: &ReadSet, draft: &NewUser) -> Result<WriteSet, DecideError> {
+        if read_set.read_new_user(self.user_id)?.is_some() {
             return Err(Error::Internal("an id was given twice".into()).into());
         }
         self.policies.check_reserved(draft)?;
         let mut record = Record::new(draft.user(self.user_id, self.tenant.clone(), self.time));
         draft.identities.iter().for_each(|identity| record.guard(&identity.identifier, &self.policies));
-        let created = Transition { before: None, after: Some(record) };
-        displace::settle(self, view, created, &draft.identities)
+        let created = UserTransition { before: None, after: Some(record) };
+        takeover::plan_writes(self, read_set, created, &draft.identities)
     }
 
     /// Refuses a reserved handle to a user who does not have it.
     fn check_reserved(&self, before: &Record) -> Result<(), Error> {
         let (draft, field) = match &self.change {
-            Change::Link(draft) => (draft, "identifier"),
-            Change::Replace(_, draft) => (draft, "new_identifier"),
+            MutationKind::Link(draft) => (draft, "identifier"),
+            MutationKind::Replace(_, draft) => (draft, "new_identifier"),
             _ => return Ok(()),
         };
         let is_new = before.user.identity(&draft.identifier).is_none();
@@ -224,23 +231,23 @@ impl Mutation {
         Ok(())
     }
 
-    fn alter(&self, view: &View) -> Result<Effects, Stop> {
-        let before = self.subject(view)?;
+    fn alter(&self, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
+        let before = self.subject(read_set)?;
         let mut after = before.clone();
         self.check_reserved(before)?;
-        change::apply(self, &mut after)?;
-        let altered = Transition::new(before, after);
+        user_edits::apply(self, &mut after)?;
+        let altered = UserTransition::new(before, after);
         match &self.change {
-            Change::Link(draft) if before.user.identity(&draft.identifier).is_none() => {
-                displace::settle(self, view, altered, std::slice::from_ref(draft))
+            MutationKind::Link(draft) if before.user.identity(&draft.identifier).is_none() => {
+                takeover::plan_writes(self, read_set, altered, std::slice::from_ref(draft))
             }
-            _ => settle(self, view, vec![altered], Changes::new()),
+            _ => plan_writes(self, read_set, vec![altered], ClaimDiff::new()),
         }
     }
 
     /// The user whom the mutation is about, if it can be changed so.
-    pub(super) fn subject<'v>(&self, view: &'v View) -> Result<&'v Record, Stop> {
-        let record = self.changeable(view, self.user_id)?;
+    pub(super) fn subject<'v>(&self, read_set: &'v ReadSet) -> Result<&'v Record, DecideError> {
+        let record = self.changeable(read_set, self.user_id)?;
         match &self.etag {
             Some(etag) if *etag != record.user.etag() => Err(Error::EtagMismatch.into()),
             _ => Ok(record),
@@ -248,22 +255,24 @@ impl Mutation {
     }
 
     /// The user with this id, if it can be changed so.
-    pub(super) fn changeable<'v>(&self, view: &'v View, id: LocalityId) -> Result<&'v Record, Stop> {
-        let record = self.present(view, id)?;
+    pub(super) fn changeable<'v>(&self, read_set: &'v ReadSet, id: LocalityId) -> Result<&'v Record, DecideError> {
+        let record = self.present(read_set, id)?;
         match (record.user.state, &self.change) {
             (State::Merged { into }, _) => Err(Error::UserMerged { user: id, into }.into()),
-            (State::Deleted { .. }, Change::Undelete | Change::Purge | Change::Renormalize(_)) => Ok(record),
-            (State::Deleted { .. }, Change::Delete) => Err(Error::UserNotFound.into()),
+            (State::Deleted { .. }, MutationKind::Undelete | MutationKind::Purge | MutationKind::Renormalize(_)) => {
+                Ok(record)
+            }
+            (State::Deleted { .. }, MutationKind::Delete) => Err(Error::UserNotFound.into()),
             (State::Deleted { .. }, _) => Err(Error::UserDeleted { user: id }.into()),
-            (State::Active | State::Disabled, Change::Undelete) => Err(Error::UserNotDeleted.into()),
+            (State::Active | State::Disabled, MutationKind::Undelete) => Err(Error::UserNotDeleted.into()),
             (State::Active | State::Disabled, _) => Ok(record),
         }
     }
 
     /// The user of the tenant with this id. One that is to be purged by now counts as gone.
-    pub(super) fn present<'v>(&self, view: &'v View, id: LocalityId) -> Result<&'v Record, Stop> {
+    pub(super) fn present<'v>(&self, read_set: &'v ReadSet, id: LocalityId) -> Result<&'v Record, DecideError> {
         let is_gone = |state| matches!(state, State::Deleted { purge_time, .. } if self.is_past(purge_time));
-        let record = view.read_user(id)?.filter(|record| record.user.tenant == self.tenant);
+        let record = read_set.read_user(id)?.filter(|record| record.user.tenant == self.tenant);
         Ok(record.filter(|record| !is_gone(record.user.state)).ok_or(Error::UserNotFound)?)
     }
 
@@ -274,17 +283,17 @@ impl Mutation {
     /// The path of the field that names the identifier of `key`, or the one that `key` guards.
     pub(super) fn field_of(&self, key: &IdentityKey) -> String {
         match &self.change {
-            Change::Create(draft) => draft.field_of(key),
-            Change::Replace(..) => "new_identifier".to_owned(),
+            MutationKind::Create(draft) => draft.field_of(key),
+            MutationKind::Replace(..) => "new_identifier".to_owned(),
             _ => "identifier".to_owned(),
         }
     }
 }
 
-fn decided(effects: Result<Effects, Stop>) -> Result<Decision, Error> {
-    match effects {
-        Ok(effects) => Ok(Decision::Done(Box::new(effects))),
-        Err(Stop::Read(needs)) => Ok(Decision::Read(needs)),
-        Err(Stop::Refuse(error)) => Err(error),
+fn decided(write_set: Result<WriteSet, DecideError>) -> Result<Decision, Error> {
+    match write_set {
+        Ok(write_set) => Ok(Decision::Ready(Box::new(write_set))),
+        Err(DecideError::NeedsReads(needs)) => Ok(Decision::NeedsReads(needs)),
+        Err(DecideError::Rejected(error)) => Err(error),
     }
 }

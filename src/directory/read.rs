@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use tokio::task::yield_now;
 
-use super::follow::Followed;
+use super::merge_redirects::Followed;
 use super::{
-    ANSWER_BYTES, Claim, Consistency, Directory, Error, Found, Invalid, ItemResult, Policies, State, Tenant, WireUser,
+    ANSWER_BYTES, Claim, Consistency, Directory, EncodedUser, Error, Found, Invalid, ItemResult, Policies, State,
+    Tenant,
 };
 use crate::identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection, Rules};
 use crate::locality::LocalityId;
@@ -16,7 +17,7 @@ use crate::locality::LocalityId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Got {
     /// The user, or the one that it was merged into.
-    pub user: WireUser,
+    pub user: EncodedUser,
     /// The id that was asked for, where it is a merged user's.
     pub merged_from: Option<LocalityId>,
 }
@@ -96,7 +97,7 @@ impl Directory {
         let followed = self.follow(tenant, ids).await?;
         let now = self.now();
         let is_gone =
-            |user: &WireUser| matches!(user.state(), State::Deleted { purge_time, .. } if now.is_past(purge_time));
+            |user: &EncodedUser| matches!(user.state(), State::Deleted { purge_time, .. } if now.is_past(purge_time));
         let got = |(followed, id): (Followed, &LocalityId)| {
             let Some(user) = followed.user?.filter(|user| !is_gone(user)) else { return Ok(None) };
             let merged_from = Some(*id).filter(|id| !user.has_id(*id));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Claim, Identity, NotRestored, Policies, State, Timestamp, Unknown, User, Value, WireError, WireUser, wire,
+    Claim, EncodedUser, Identity, NotRestored, Policies, State, Timestamp, Unknown, User, Value, WireError, wire,
 };
 use crate::identifier::{Guard, Identifier, IdentityKey, Rules};
 use crate::locality::LocalityId;
@@ -14,12 +14,12 @@ pub struct Record {
     /// What answers show.
     pub user: User,
     /// What they do not show.
-    pub(super) private: Private,
+    pub(super) private: UserInternals,
 }
 
 /// What is kept of a user and not shown. Nearly all users have nothing here.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Private {
+pub struct UserInternals {
     /// Of a deleted user: whether it is disabled when it comes back.
     pub disabled: bool,
     /// What the user's handles that are not all ASCII reserve beside their own keys.
@@ -29,7 +29,7 @@ pub struct Private {
     /// The users that were merged into this one, and those that were merged into them.
     pub merged: Vec<LocalityId>,
     /// Of a merged user: how to undo that, while it can be.
-    pub undo: Option<Box<Undo>>,
+    pub undo: Option<Box<MergeSnapshot>>,
     /// Of a user that came out of a merge: what it did not get back.
     pub not_restored: Vec<NotRestored>,
     /// Fields that a newer program added.
@@ -62,7 +62,7 @@ impl Hold {
 
 /// What a merge changed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Undo {
+pub struct MergeSnapshot {
     /// Until when it can be undone.
     pub until: Timestamp,
     /// The merged user as it was.
@@ -78,7 +78,7 @@ pub struct Undo {
 impl Record {
     /// A user with nothing beside what is shown.
     pub(super) fn new(user: User) -> Self {
-        Self { user, private: Private::default() }
+        Self { user, private: UserInternals::default() }
     }
 
     /// The user's id.
@@ -87,7 +87,7 @@ impl Record {
     }
 
     /// When something is to be done about the user without anybody asking for it: a deleted user is to be purged, or what
-    /// undoes a merge is to be forgotten. See [`Change::Tend`](super::Change::Tend).
+    /// undoes a merge is to be forgotten. See [`MutationKind::Expire`](super::MutationKind::Expire).
     pub fn due(&self) -> Option<Timestamp> {
         match self.user.state {
             State::Deleted { purge_time, .. } => Some(purge_time),
@@ -108,15 +108,15 @@ impl Record {
 
     /// The two parts that a store keeps: the user as answers carry it, and what is for [`Record::decode`] alone to read,
     /// which is empty for nearly all users.
-    pub fn encode(&self) -> (WireUser, Vec<u8>) {
-        (WireUser::of(&self.user), wire::encode_private(self))
+    pub fn encode(&self) -> (EncodedUser, Vec<u8>) {
+        (EncodedUser::of(&self.user), wire::encode_private(self))
     }
 
     /// The record of what [`Record::encode`] gave.
     ///
     /// # Errors
     /// [`WireError`] where that is something else.
-    pub fn decode(user: &WireUser, private: &[u8]) -> Result<Self, WireError> {
+    pub fn decode(user: &EncodedUser, private: &[u8]) -> Result<Self, WireError> {
         let mut record = Self::new(user.decode()?);
         wire::decode_private(private, &mut record)?;
         Ok(record)

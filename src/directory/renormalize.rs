@@ -1,14 +1,14 @@
 //! Moving identities that older rules made to later ones.
 
-use super::settle::{Changes, Transition, settle};
-use super::view::Stop;
-use super::{Effects, Error, Identity, Invalid, Mutation, View, change};
+use super::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use super::read_set::DecideError;
+use super::{Error, Identity, Invalid, Mutation, ReadSet, WriteSet, user_edits};
 use crate::identifier::{Identifier, Kind, RawIdentifier, Rules};
 
 /// Moves one identity of the mutation's user. Nothing happens where it is of the mutation's rules, or of later ones.
-pub fn renormalize(mutation: &Mutation, view: &View, identifier: &Identifier) -> Result<Effects, Stop> {
-    let before = mutation.subject(view)?;
-    let n = change::position(&before.user, identifier)?;
+pub fn renormalize(mutation: &Mutation, read_set: &ReadSet, identifier: &Identifier) -> Result<WriteSet, DecideError> {
+    let before = mutation.subject(read_set)?;
+    let n = user_edits::position(&before.user, identifier)?;
     let mut after = before.clone();
     let identity = &mut after.user.identities[n];
     if identity.rules_version < mutation.rules.version() {
@@ -18,7 +18,7 @@ pub fn renormalize(mutation: &Mutation, view: &View, identifier: &Identifier) ->
         after.unguard(identifier);
         after.guard(&made, &mutation.policies);
     }
-    settle(mutation, view, vec![Transition::new(before, after)], Changes::new())
+    plan_writes(mutation, read_set, vec![UserTransition::new(before, after)], ClaimDiff::new())
 }
 
 /// What `rules` make of an identity: of what was typed, but for phones, whose region was not kept,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Draft, DraftIdentity, Error, Invalid, Policies, draft};
+use super::{Error, Invalid, NewIdentity, NewUser, Policies, new_user};
 use crate::identifier::{Identifier, Kind, RawIdentifier};
 
 /// How many handles a tenant may reserve.
@@ -71,10 +71,10 @@ impl Policies {
     }
 
     /// Refuses a new user with a reserved handle.
-    pub(super) fn check_reserved(&self, draft: &Draft) -> Result<(), Error> {
-        let is_reserved = |identity: &DraftIdentity| self.reserves(&identity.identifier);
+    pub(super) fn check_reserved(&self, draft: &NewUser) -> Result<(), Error> {
+        let is_reserved = |identity: &NewIdentity| self.reserves(&identity.identifier);
         match draft.identities.iter().position(is_reserved) {
-            Some(n) => Err(Error::IdentityReserved { field: draft::field(n) }),
+            Some(n) => Err(Error::IdentityReserved { field: new_user::field(n) }),
             None => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Change, DraftIdentity, Identity, Mutation, User, Value};
+use super::{Identity, Mutation, MutationKind, NewIdentity, User, Value};
 
 /// What a user takes beside its name, identities and attributes: id, tenant, times, etag.
 const USER: usize = 256;
@@ -23,18 +23,18 @@ impl Mutation {
     /// The size in bytes of what a caller gave for the change.
     pub fn bytes(&self) -> usize {
         match &self.change {
-            Change::Create(draft) => {
+            MutationKind::Create(draft) => {
                 let identities: usize = draft.identities.iter().map(draft_identity).sum();
                 draft.display_name.len() + identities + attributes(&draft.attributes)
             }
-            Change::Update(update) => update.bytes(),
-            Change::Link(draft) | Change::Replace(_, draft) => draft_identity(draft),
+            MutationKind::Update(update) => update.bytes(),
+            MutationKind::Link(draft) | MutationKind::Replace(_, draft) => draft_identity(draft),
             _ => 0,
         }
     }
 }
 
-fn draft_identity(draft: &DraftIdentity) -> usize {
+fn draft_identity(draft: &NewIdentity) -> usize {
     IDENTITY + draft.identifier.canonical().len() + draft.display.len()
 }
 

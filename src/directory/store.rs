@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 
 use super::{
-    Claim, Error, Found, ItemError, Mutation, Outcome, Record, StoredRules, Tenant, TenantRecord, Timestamp, WireUser,
+    Claim, EncodedUser, Error, Found, ItemError, Mutation, Outcome, Record, StoredRules, Tenant, TenantRecord,
+    Timestamp,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -39,7 +40,7 @@ pub struct Resolved {
 
 /// A user that is [due](Record::due).
 #[derive(Clone, Debug)]
-pub struct DueUser {
+pub struct ExpiredUser {
     /// Since when.
     pub time: Timestamp,
     /// The user.
@@ -48,7 +49,7 @@ pub struct DueUser {
     pub tenant: Result<Tenant, ItemError>,
 }
 
-impl DueUser {
+impl ExpiredUser {
     /// Where the user stands among those that are due.
     pub const fn place(&self) -> (Timestamp, LocalityId) {
         (self.time, self.id)
@@ -83,14 +84,14 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer. A fault of one user is the answer to that id.
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error>;
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error>;
 
     /// The same users as they all are at one moment. A user that shows to an earlier [`Store::get`] a part of a mutation
     /// shows all of it here, also where users are on several servers. It may stop early, as [`Store::resolve`] may.
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer. A fault of one user is the answer to that id.
-    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error>;
+    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error>;
 
     /// What stands under `keys`, in their order: whether or not it resolves, and also where its hold is over.
     ///
@@ -123,7 +124,7 @@ pub trait Store: Send + Sync + 'static {
     async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error>;
 
     /// Users that are [due](Record::due) at `now`, those that have waited longest first, and by id where they have waited
-    /// equally long: those whose [place](DueUser::place) is after `after`, at most `limit`. None only where there are no
+    /// equally long: those whose [place](ExpiredUser::place) is after `after`, at most `limit`. None only where there are no
     /// more.
     ///
     /// # Errors
@@ -133,9 +134,9 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
-    ) -> Result<Vec<DueUser>, Error>;
+    ) -> Result<Vec<ExpiredUser>, Error>;
 
-    /// Carries out a mutation: reads what [`Mutation::decide`] asks for until it has decided, and writes the effects. What
+    /// Carries out a mutation: reads what [`Mutation::decide`] asks for until it has decided, and writes the write set. What
     /// was read and what is written belong to one transaction. Where the mutation carries a request that was answered
     /// within its lifetime, answers as [`Mutation::decide_again`] says and writes nothing.
     ///

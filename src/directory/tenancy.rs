@@ -2,11 +2,11 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::settle::{Changes, settle};
-use super::view::Stop;
+use super::claim_diff::{ClaimDiff, plan_writes};
+use super::read_set::DecideError;
 use super::{
-    Effects, Error, Mutation, Policies, PolicyUpdate, Report, Tenant, TenantWrite, Timestamp, Unknown, View, WireError,
-    wire,
+    Error, Mutation, MutationReport, Policies, PolicyUpdate, ReadSet, Tenant, TenantWrite, Timestamp, Unknown,
+    WireError, WriteSet, wire,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -73,9 +73,9 @@ impl TenantRecord {
     }
 }
 
-/// Changes a tenant's policies, or makes it with them.
-pub fn set(mutation: &Mutation, view: &View, update: &PolicyUpdate) -> Result<Effects, Stop> {
-    let before = view.read_tenant()?;
+/// ClaimDiff a tenant's policies, or makes it with them.
+pub fn set(mutation: &Mutation, read_set: &ReadSet, update: &PolicyUpdate) -> Result<WriteSet, DecideError> {
+    let before = read_set.read_tenant()?;
     if before.is_some_and(|before| before.deletion.is_some()) {
         return Err(Error::TenantNotFound.into());
     }
@@ -95,9 +95,9 @@ pub fn set(mutation: &Mutation, view: &View, update: &PolicyUpdate) -> Result<Ef
     if let Some(before) = before.filter(|before| before.policies != after.policies) {
         after.update_time = now.after(before.update_time);
     }
-    let report = Report::Tenant(Box::new(after.clone()));
+    let report = MutationReport::Tenant(Box::new(after.clone()));
     let tenant = Some(after).filter(|after| before != Some(after)).map(TenantWrite::Put);
-    Ok(Effects { tenant, report, ..Effects::nothing(mutation.user_id) })
+    Ok(WriteSet { tenant, report, ..WriteSet::nothing(mutation.user_id) })
 }
 
 fn check_etag(mutation: &Mutation, before: Option<&TenantRecord>) -> Result<(), Error> {
@@ -106,32 +106,32 @@ fn check_etag(mutation: &Mutation, before: Option<&TenantRecord>) -> Result<(), 
 }
 
 /// Takes a step of deleting the tenant. All but the first have nothing to do where it is not marked.
-pub fn delete(mutation: &Mutation, view: &View, step: &DeletionStep) -> Result<Effects, Stop> {
-    let nothing = Effects::nothing(mutation.user_id);
-    let before = view.read_tenant()?.ok_or(Error::TenantNotFound)?;
+pub fn delete(mutation: &Mutation, read_set: &ReadSet, step: &DeletionStep) -> Result<WriteSet, DecideError> {
+    let nothing = WriteSet::nothing(mutation.user_id);
+    let before = read_set.read_tenant()?.ok_or(Error::TenantNotFound)?;
     match step {
         DeletionStep::Begin { with_users } => {
             check_etag(mutation, Some(before))?;
-            if !with_users && view.has_members()? {
+            if !with_users && read_set.has_members()? {
                 return Err(Error::TenantNotEmpty.into());
             }
             let after = marked(before, mutation.time, *with_users);
-            let report = Report::Tenant(Box::new(after.clone()));
+            let report = MutationReport::Tenant(Box::new(after.clone()));
             let tenant = Some(after).filter(|after| after != before).map(TenantWrite::Put);
-            Ok(Effects { tenant, report, ..nothing })
+            Ok(WriteSet { tenant, report, ..nothing })
         }
         _ if before.deletion.is_none() => Ok(nothing),
         DeletionStep::GiveUp => {
             let after = TenantRecord { deletion: None, ..before.clone() };
-            Ok(Effects { tenant: Some(TenantWrite::Put(after)), ..nothing })
+            Ok(WriteSet { tenant: Some(TenantWrite::Put(after)), ..nothing })
         }
         DeletionStep::Forget(keys) => {
-            let claims = view.read_claims(keys.clone())?;
+            let claims = read_set.read_claims(keys.clone())?;
             let removed = claims.into_iter().map(|(key, claim)| (key, (Some(claim.clone()), None)));
-            settle(mutation, view, Vec::new(), removed.collect::<Changes>())
+            plan_writes(mutation, read_set, Vec::new(), removed.collect::<ClaimDiff>())
         }
-        DeletionStep::Finish if view.has_members()? => Err(Error::TenantNotEmpty.into()),
-        DeletionStep::Finish => Ok(Effects { tenant: Some(TenantWrite::Remove), ..nothing }),
+        DeletionStep::Finish if read_set.has_members()? => Err(Error::TenantNotEmpty.into()),
+        DeletionStep::Finish => Ok(WriteSet { tenant: Some(TenantWrite::Remove), ..nothing }),
     }
 }
 
@@ -143,14 +143,14 @@ fn marked(before: &TenantRecord, now: Timestamp, with_users: bool) -> TenantReco
 }
 
 /// Answers a change that was carried out before with the tenant as it is now.
-pub fn repeat(subject: LocalityId, view: &View) -> Result<Effects, Stop> {
-    let tenant = view.read_tenant()?.ok_or(Error::TenantNotFound)?;
-    Ok(Effects { report: Report::Tenant(Box::new(tenant.clone())), ..Effects::nothing(subject) })
+pub fn repeat(subject: LocalityId, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
+    let tenant = read_set.read_tenant()?.ok_or(Error::TenantNotFound)?;
+    Ok(WriteSet { report: MutationReport::Tenant(Box::new(tenant.clone())), ..WriteSet::nothing(subject) })
 }
 
 /// Answers a deletion that was begun before with the tenant as it is now, if it is still there.
-pub fn repeat_deletion(subject: LocalityId, view: &View) -> Result<Effects, Stop> {
-    let tenant = view.read_tenant()?.cloned().map(Box::new);
-    let report = tenant.map_or(Report::Nothing, Report::Tenant);
-    Ok(Effects { report, ..Effects::nothing(subject) })
+pub fn repeat_deletion(subject: LocalityId, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
+    let tenant = read_set.read_tenant()?.cloned().map(Box::new);
+    let report = tenant.map_or(MutationReport::Nothing, MutationReport::Tenant);
+    Ok(WriteSet { report, ..WriteSet::nothing(subject) })
 }

@@ -1,15 +1,15 @@
 //! Undoing a merge: the secondary becomes a user of its own again, with what it had, as far as the primary still has it.
 
-use super::record::Undo;
-use super::settle::{Changes, Transition, settle};
-use super::view::Stop;
-use super::{Claim, Effects, Error, Mutation, NotRestored, Record, Report, State, View, hold};
+use super::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use super::read_set::DecideError;
+use super::record::MergeSnapshot;
+use super::{Claim, Error, Mutation, MutationReport, NotRestored, ReadSet, Record, State, WriteSet, hold};
 use crate::locality::LocalityId;
 
 /// Takes `secondary` out of the mutation's user. The answer is about the secondary.
-pub fn unmerge(mutation: &Mutation, view: &View, secondary: LocalityId) -> Result<Effects, Stop> {
-    let primary = mutation.subject(view)?;
-    let merged = mutation.present(view, secondary)?;
+pub fn unmerge(mutation: &Mutation, read_set: &ReadSet, secondary: LocalityId) -> Result<WriteSet, DecideError> {
+    let primary = mutation.subject(read_set)?;
+    let merged = mutation.present(read_set, secondary)?;
     if merged.user.state != (State::Merged { into: primary.id() }) {
         return Err(Error::NotMerged.into());
     }
@@ -19,7 +19,7 @@ pub fn unmerge(mutation: &Mutation, view: &View, secondary: LocalityId) -> Resul
     let mut not_restored = Vec::new();
     give_back_identities(&mut after, &mut restored, &mut not_restored);
     give_back_fields(&mut after, undo, &mut not_restored);
-    let mut held = hold::held(mutation, view, primary, &undo.before.private.holds)?;
+    let mut held = hold::held(mutation, read_set, primary, &undo.before.private.holds)?;
     held.retain(|(key, claim)| {
         undo.before.private.holds.iter().any(|hold| hold.key == *key && Some(hold.until) == claim.hold)
     });
@@ -30,9 +30,9 @@ pub fn unmerge(mutation: &Mutation, view: &View, secondary: LocalityId) -> Resul
     let owner = Some(secondary);
     let moves =
         held.into_iter().map(|(key, claim)| (key, (Some(claim.clone()), Some(Claim { owner, ..claim.clone() }))));
-    let transitions = vec![Transition::new(primary, after), Transition::new(merged, restored)];
-    let effects = settle(mutation, view, transitions, moves.collect::<Changes>())?;
-    Ok(Effects { subject: secondary, unchanged: None, report: Report::NotRestored(not_restored), ..effects })
+    let transitions = vec![UserTransition::new(primary, after), UserTransition::new(merged, restored)];
+    let write_set = plan_writes(mutation, read_set, transitions, moves.collect::<ClaimDiff>())?;
+    Ok(WriteSet { subject: secondary, unchanged: None, report: MutationReport::NotRestored(not_restored), ..write_set })
 }
 
 /// An identity goes back as it is now, but for the mark that it had.
@@ -53,7 +53,7 @@ fn give_back_identities(after: &mut Record, restored: &mut Record, not_restored:
 }
 
 /// What the merge changed of the primary becomes what it was, where it is still what the merge made of it.
-fn give_back_fields(after: &mut Record, undo: &Undo, not_restored: &mut Vec<NotRestored>) {
+fn give_back_fields(after: &mut Record, undo: &MergeSnapshot, not_restored: &mut Vec<NotRestored>) {
     let user = &mut after.user;
     match &undo.display_name {
         Some((before, set)) if user.display_name == *set => user.display_name.clone_from(before),

@@ -127,7 +127,7 @@ impl User {
     }
 
     /// Makes one identity of each kind the primary one: the marked one, else the first.
-    pub(super) fn settle_primaries(&mut self) {
+    pub(super) fn assign_primaries(&mut self) {
         for n in 0..self.identities.len() {
             let kind = self.identities[n].identifier.kind();
             let mut same = self.identities.iter().filter(|i| i.identifier.kind() == kind);

@@ -23,13 +23,13 @@ pub use unknown::Unknown;
 
 /// An encoded `polynym.v1.User`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct WireUser(Bytes);
+pub struct EncodedUser(Bytes);
 
 /// A user, found by one of its identities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The user.
-    pub user: WireUser,
+    pub user: EncodedUser,
     /// The identity that was asked for: an encoded `polynym.v1.Identity`.
     pub identity: Bytes,
 }
@@ -41,7 +41,7 @@ pub struct WireError(String);
 
 impl Found {
     /// The user with the identity that `key` stands for, if it lists that.
-    pub fn new(user: WireUser, key: &IdentityKey) -> Option<Self> {
+    pub fn new(user: EncodedUser, key: &IdentityKey) -> Option<Self> {
         let identity = user.identity(key)?;
         Some(Self { user, identity })
     }
@@ -52,13 +52,13 @@ impl Found {
     }
 }
 
-impl WireUser {
+impl EncodedUser {
     /// Encodes a user.
     pub fn of(user: &User) -> Self {
         Self(encode::encode_user(user).into())
     }
 
-    /// Wraps what [`WireUser::of`] made and a store kept.
+    /// Wraps what [`EncodedUser::of`] made and a store kept.
     pub const fn from_stored(bytes: Bytes) -> Self {
         Self(bytes)
     }
@@ -83,7 +83,7 @@ impl WireUser {
     /// [`Rules::UNNAMED`]: crate::identifier::Rules::UNNAMED
     ///
     /// # Errors
-    /// [`WireError`] where the bytes were not made by [`WireUser::of`].
+    /// [`WireError`] where the bytes were not made by [`EncodedUser::of`].
     pub fn decode(&self) -> Result<User, WireError> {
         let message = v1::User::decode(self.0.clone()).map_err(|error| WireError(error.to_string()))?;
         let mut user = decode::read_user(message)?;
@@ -135,9 +135,9 @@ impl WireUser {
 }
 
 /// Shows the length alone: a user is personal data.
-impl std::fmt::Debug for WireUser {
+impl std::fmt::Debug for EncodedUser {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "WireUser({} bytes)", self.0.len())
+        write!(f, "EncodedUser({} bytes)", self.0.len())
     }
 }
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fingerprint::fingerprint;
 use super::read::{parse, parse_user_id};
+use super::request_hash::request_hash;
 use super::{
-    Change, Directory, Draft, DraftIdentity, Error, Invalid, Mutation, Outcome, Policies, Report, Request, Tenant,
-    Update, User, Value, Verification, attribute, draft,
+    Directory, Error, IdempotencyKey, Invalid, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, Outcome,
+    Policies, Tenant, Update, User, Value, Verification, attribute, new_user,
 };
 use crate::identifier::{RawIdentifier, Rules, flaw, is_mark};
 use crate::locality::LocalityId;
@@ -19,7 +19,7 @@ const SKEW: Duration = Duration::from_secs(60);
 
 /// What every mutating call carries beside its own fields.
 #[derive(Clone, Debug)]
-pub struct Call<'a> {
+pub struct RequestContext<'a> {
     /// The tenant.
     pub tenant: Tenant,
     /// The etag that the user must have, or nothing.
@@ -58,7 +58,7 @@ impl Directory {
     /// [`Error::Invalid`], [`Error::TooMany`], [`Error::IdentityTaken`], and those of [`super::Store::mutate`].
     pub async fn create(
         &self,
-        call: Call<'_>,
+        call: RequestContext<'_>,
         display_name: String,
         identities: &[RawIdentity<'_>],
         attributes: BTreeMap<String, Value>,
@@ -70,17 +70,17 @@ impl Directory {
             return Err(Error::TooMany { what: "identities", limit, count: identities.len() });
         }
         let rules = self.rules_to_change().await?;
-        let identities = identities.iter().enumerate().map(|(n, raw)| draft_identity(rules, &draft::field(n), raw));
-        let draft = Draft { display_name, identities: identities.collect::<Result<_, _>>()?, attributes };
+        let identities = identities.iter().enumerate().map(|(n, raw)| draft_identity(rules, &new_user::field(n), raw));
+        let draft = NewUser { display_name, identities: identities.collect::<Result<_, _>>()?, attributes };
         self.check_times(&draft)?;
         draft.check()?;
-        self.mutate_under(rules, call, self.ids.next_id(), Change::Create(draft)).await
+        self.mutate_under(rules, call, self.ids.next_id(), MutationKind::Create(draft)).await
     }
 
     /// Nothing was verified in the future. Clocks may differ by [`SKEW`].
-    fn check_times(&self, draft: &Draft) -> Result<(), Error> {
+    fn check_times(&self, draft: &NewUser) -> Result<(), Error> {
         let latest = self.now().time.plus(SKEW);
-        let is_ahead = |identity: &DraftIdentity| identity.verification.as_ref().is_some_and(|v| v.time > latest);
+        let is_ahead = |identity: &NewIdentity| identity.verification.as_ref().is_some_and(|v| v.time > latest);
         match draft.identities.iter().position(is_ahead) {
             Some(n) => {
                 let field = format!("user.identities[{n}].verify_time");
@@ -97,7 +97,7 @@ impl Directory {
     /// [`super::Store::mutate`].
     pub async fn update(
         &self,
-        call: Call<'_>,
+        call: RequestContext<'_>,
         user_id: &str,
         mask: Option<&[String]>,
         display_name: String,
@@ -107,7 +107,7 @@ impl Directory {
         check_text("user.display_name", &display_name)?;
         attribute::check(&attributes, "user.attributes")?;
         let update = Update::from_mask(mask, display_name, attributes)?;
-        self.mutate(call, id, Change::Update(update)).await
+        self.mutate(call, id, MutationKind::Update(update)).await
     }
 
     /// Gives a user an identity.
@@ -117,7 +117,7 @@ impl Directory {
     /// [`Error::TooMany`], and those of [`super::Store::mutate`].
     pub async fn link(
         &self,
-        call: Call<'_>,
+        call: RequestContext<'_>,
         user_id: &str,
         raw: Option<RawIdentifier<'_>>,
         display: &str,
@@ -129,7 +129,7 @@ impl Directory {
         let rules = self.rules_to_change().await?;
         let raw = RawIdentity { identifier: raw, display, verification, primary };
         let draft = draft_identity(rules, "identifier", &raw)?;
-        self.mutate_under(rules, call, id, Change::Link(draft)).await
+        self.mutate_under(rules, call, id, MutationKind::Link(draft)).await
     }
 
     /// Moves an identity from one user to another. Answers with the other; the etag is of that one.
@@ -139,7 +139,7 @@ impl Directory {
     /// [`Error::PrimaryIdentity`], [`Error::EtagMismatch`], [`Error::TooMany`], and those of [`super::Store::mutate`].
     pub async fn move_identity(
         &self,
-        call: Call<'_>,
+        call: RequestContext<'_>,
         from: &str,
         to: &str,
         raw: Option<RawIdentifier<'_>>,
@@ -147,7 +147,7 @@ impl Directory {
         let from = parse_user_id("from_user_id", from)?;
         let to = parse_user_id("to_user_id", to)?;
         let rules = self.rules_to_change().await?;
-        self.mutate_under(rules, call, to, Change::Move(from, parse(rules, "identifier", raw)?)).await
+        self.mutate_under(rules, call, to, MutationKind::Move(from, parse(rules, "identifier", raw)?)).await
     }
 
     /// Takes an identity from a user.
@@ -155,10 +155,15 @@ impl Directory {
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::EtagMismatch`], and those of
     /// [`super::Store::mutate`].
-    pub async fn unlink(&self, call: Call<'_>, user_id: &str, raw: Option<RawIdentifier<'_>>) -> Result<User, Error> {
+    pub async fn unlink(
+        &self,
+        call: RequestContext<'_>,
+        user_id: &str,
+        raw: Option<RawIdentifier<'_>>,
+    ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
         let rules = self.rules_to_change().await?;
-        self.mutate_under(rules, call, id, Change::Unlink(parse(rules, "identifier", raw)?)).await
+        self.mutate_under(rules, call, id, MutationKind::Unlink(parse(rules, "identifier", raw)?)).await
     }
 
     /// Puts a new identity in the place of an old one, in one step.
@@ -168,7 +173,7 @@ impl Directory {
     /// [`Error::IdentityTaken`] for the new one, [`Error::EtagMismatch`], and those of [`super::Store::mutate`].
     pub async fn replace(
         &self,
-        call: Call<'_>,
+        call: RequestContext<'_>,
         user_id: &str,
         old: Option<RawIdentifier<'_>>,
         new: Option<RawIdentifier<'_>>,
@@ -178,7 +183,7 @@ impl Directory {
         let old = parse(rules, "old_identifier", old)?;
         let new = RawIdentity { identifier: new, display: "", verification: None, primary: false };
         let new = draft_identity(rules, "new_identifier", &new)?;
-        self.mutate_under(rules, call, id, Change::Replace(old, new)).await
+        self.mutate_under(rules, call, id, MutationKind::Replace(old, new)).await
     }
 
     /// Says that an identity is verified, and by whom, or (`None`) that it is not.
@@ -188,7 +193,7 @@ impl Directory {
     /// [`super::Store::mutate`].
     pub async fn verify(
         &self,
-        call: Call<'_>,
+        call: RequestContext<'_>,
         user_id: &str,
         raw: Option<RawIdentifier<'_>>,
         by: Option<String>,
@@ -198,63 +203,63 @@ impl Directory {
         let identifier = parse(rules, "identifier", raw)?;
         check_text("verified_by", by.as_deref().unwrap_or_default())?;
         let verification = by.map(|by| Verification { time: self.now().time, by });
-        self.mutate_under(rules, call, id, Change::Verify(identifier, verification)).await
+        self.mutate_under(rules, call, id, MutationKind::Verify(identifier, verification)).await
     }
 
     /// Carries out a change that says all by itself: of the user's state, for one.
     ///
     /// # Errors
     /// [`Error::Invalid`], and those of [`super::Store::mutate`].
-    pub async fn change(&self, call: Call<'_>, user_id: &str, change: Change) -> Result<User, Error> {
+    pub async fn change(&self, call: RequestContext<'_>, user_id: &str, change: MutationKind) -> Result<User, Error> {
         self.mutate(call, parse_user_id("user_id", user_id)?, change).await
     }
 
-    async fn mutate(&self, call: Call<'_>, user_id: LocalityId, change: Change) -> Result<User, Error> {
-        self.carry_out(call, user_id, change).await?.into_user()
+    async fn mutate(&self, call: RequestContext<'_>, user_id: LocalityId, change: MutationKind) -> Result<User, Error> {
+        self.execute(call, user_id, change).await?.into_user()
     }
 
     async fn mutate_under(
         &self,
         rules: Rules,
-        call: Call<'_>,
+        call: RequestContext<'_>,
         user_id: LocalityId,
-        change: Change,
+        change: MutationKind,
     ) -> Result<User, Error> {
-        self.carry_out_under(rules, call, user_id, change).await?.into_user()
+        self.execute_under(rules, call, user_id, change).await?.into_user()
     }
 
-    pub(super) async fn carry_out(
+    pub(super) async fn execute(
         &self,
-        call: Call<'_>,
+        call: RequestContext<'_>,
         user_id: LocalityId,
-        change: Change,
+        change: MutationKind,
     ) -> Result<Outcome, Error> {
-        self.carry_out_under(Rules::PRESENT, call, user_id, change).await
+        self.execute_under(Rules::PRESENT, call, user_id, change).await
     }
 
     /// Carries out a change whose identifiers were normalised by these rules.
-    pub(super) async fn carry_out_under(
+    pub(super) async fn execute_under(
         &self,
         rules: Rules,
-        call: Call<'_>,
+        call: RequestContext<'_>,
         user_id: LocalityId,
-        change: Change,
+        change: MutationKind,
     ) -> Result<Outcome, Error> {
         let dry_run = call.dry_run;
         let policies = self.policies_to_change(&call.tenant, dry_run).await?;
         let mutation = Mutation { rules, ..self.mutation(call, user_id, change, policies)? };
         let outcome = self.store.mutate(mutation).await?;
-        if let (Report::Displaced(losers), false) = (&outcome.report, dry_run) {
-            Self::tell_displaced(user_id, losers);
+        if let (MutationReport::Displaced(losers), false) = (&outcome.report, dry_run) {
+            Self::log_takeover(user_id, losers);
         }
         Ok(outcome)
     }
 
     pub(super) fn mutation(
         &self,
-        call: Call<'_>,
+        call: RequestContext<'_>,
         user_id: LocalityId,
-        change: Change,
+        change: MutationKind,
         policies: Arc<Policies>,
     ) -> Result<Mutation, Error> {
         let request = request(&call, user_id, &change)?.filter(|_| !call.dry_run);
@@ -265,7 +270,7 @@ impl Directory {
         Ok(Mutation { in_doubt: now.in_doubt, etag, request, limits, policies, dry_run, ..mutation })
     }
 
-    fn tell_displaced(winner: LocalityId, losers: &[LocalityId]) {
+    fn log_takeover(winner: LocalityId, losers: &[LocalityId]) {
         for loser in losers {
             metrics::counter!(DISPLACED.0).increment(1);
             tracing::info!(%winner, %loser, "a verified identity took the place of one that was not");
@@ -273,14 +278,14 @@ impl Directory {
     }
 }
 
-fn draft_identity(rules: Rules, field: &str, raw: &RawIdentity<'_>) -> Result<DraftIdentity, Error> {
+fn draft_identity(rules: Rules, field: &str, raw: &RawIdentity<'_>) -> Result<NewIdentity, Error> {
     if let Some(verification) = &raw.verification {
         check_text(&field.replace("identifier", "verified_by"), &verification.by)?;
     }
     let display = display(field, raw)?;
     let (verification, primary) = (raw.verification.clone(), raw.primary);
     let identifier = parse(rules, field, raw.identifier)?;
-    Ok(DraftIdentity { identifier, display, verification, primary, rules_version: rules.version() })
+    Ok(NewIdentity { identifier, display, verification, primary, rules_version: rules.version() })
 }
 
 /// How an identity is shown: as it was typed, or by the name that its provider gives to an account.
@@ -299,7 +304,11 @@ fn display(field: &str, raw: &RawIdentity<'_>) -> Result<String, Error> {
 }
 
 /// The request's name: any spelling of the UUID is the same id. The caller comes last, being the only free text.
-fn request(call: &Call<'_>, user_id: LocalityId, change: &Change) -> Result<Option<Request>, Error> {
+fn request(
+    call: &RequestContext<'_>,
+    user_id: LocalityId,
+    change: &MutationKind,
+) -> Result<Option<IdempotencyKey>, Error> {
     if call.request_id.is_empty() {
         return Ok(None);
     }
@@ -308,7 +317,7 @@ fn request(call: &Call<'_>, user_id: LocalityId, change: &Change) -> Result<Opti
     let message = "a request_id is a UUID in its 36-character text form, and not the one of zeros";
     let id = parsed.ok_or_else(|| Error::invalid(Invalid::RequestId, "request_id", message))?;
     let key = format!("{},{},{id},{}", call.tenant, call.method, call.caller);
-    Ok(Some(Request { key, fingerprint: fingerprint(user_id, call.etag, change) }))
+    Ok(Some(IdempotencyKey { key, request_hash: request_hash(user_id, call.etag, change) }))
 }
 
 fn check_text(field: &str, text: &str) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use tonic::{Request, Response, Status};
 
 use super::convert;
 use super::status::status;
-use crate::directory::{Call, Change, Directory, Error, Invalid, Tenant, User, user_message};
+use crate::directory::{Directory, Error, Invalid, MutationKind, RequestContext, Tenant, User, user_message};
 use crate::proto::services::registry_service_server::RegistryService;
 use crate::proto::v1;
 
@@ -16,14 +16,19 @@ pub struct RegistryApi(pub Arc<Directory>);
 const CALLER: &str = "anonymous";
 
 /// The mutation that `request` asks for.
-pub fn call<'a>(method: &'static str, tenant: &str, etag: &'a str, request_id: &'a str) -> Result<Call<'a>, Status> {
+pub fn call<'a>(
+    method: &'static str,
+    tenant: &str,
+    etag: &'a str,
+    request_id: &'a str,
+) -> Result<RequestContext<'a>, Status> {
     let tenant = Tenant::parse(tenant).map_err(status)?;
-    Ok(Call { tenant, etag, request_id, method, caller: CALLER, dry_run: false })
+    Ok(RequestContext { tenant, etag, request_id, method, caller: CALLER, dry_run: false })
 }
 
 /// The same call, with nothing written where `validate_only` says so.
-pub fn with_dry_run(call: Call<'_>, validate_only: bool) -> Call<'_> {
-    Call { dry_run: validate_only, ..call }
+pub fn with_dry_run(call: RequestContext<'_>, validate_only: bool) -> RequestContext<'_> {
+    RequestContext { dry_run: validate_only, ..call }
 }
 
 fn user_response(outcome: Result<User, Error>) -> Result<Option<v1::User>, Status> {
@@ -128,7 +133,7 @@ impl RegistryService for RegistryApi {
     ) -> Result<Response<v1::DisableUserResponse>, Status> {
         let request = request.into_inner();
         let call = call("DisableUser", &request.tenant, &request.etag, &request.request_id)?;
-        let changed = self.0.change(call, &request.user_id, Change::Disable).await;
+        let changed = self.0.change(call, &request.user_id, MutationKind::Disable).await;
         Ok(Response::new(v1::DisableUserResponse { user: user_response(changed)? }))
     }
 
@@ -138,7 +143,7 @@ impl RegistryService for RegistryApi {
     ) -> Result<Response<v1::EnableUserResponse>, Status> {
         let request = request.into_inner();
         let call = call("EnableUser", &request.tenant, &request.etag, &request.request_id)?;
-        let changed = self.0.change(call, &request.user_id, Change::Enable).await;
+        let changed = self.0.change(call, &request.user_id, MutationKind::Enable).await;
         Ok(Response::new(v1::EnableUserResponse { user: user_response(changed)? }))
     }
 
@@ -148,7 +153,7 @@ impl RegistryService for RegistryApi {
     ) -> Result<Response<v1::DeleteUserResponse>, Status> {
         let request = request.into_inner();
         let call = call("DeleteUser", &request.tenant, &request.etag, &request.request_id)?;
-        let changed = self.0.change(call, &request.user_id, Change::Delete).await;
+        let changed = self.0.change(call, &request.user_id, MutationKind::Delete).await;
         Ok(Response::new(v1::DeleteUserResponse { user: user_response(changed)? }))
     }
 
@@ -158,7 +163,7 @@ impl RegistryService for RegistryApi {
     ) -> Result<Response<v1::UndeleteUserResponse>, Status> {
         let request = request.into_inner();
         let call = call("UndeleteUser", &request.tenant, &request.etag, &request.request_id)?;
-        let changed = self.0.change(call, &request.user_id, Change::Undelete).await;
+        let changed = self.0.change(call, &request.user_id, MutationKind::Undelete).await;
         Ok(Response::new(v1::UndeleteUserResponse { user: user_response(changed)? }))
     }
 

@@ -1,6 +1,6 @@
 //! The made-up users in a store.
 
-use polynym::directory::{Change, Draft, DraftIdentity, Mutation, Store, Tenant, Timestamp};
+use polynym::directory::{Mutation, MutationKind, NewIdentity, NewUser, Store, Tenant, Timestamp};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::locality::LocalityId;
 use polynym::sample;
@@ -9,8 +9,8 @@ use polynym::store::embedded::{Embedded, Options};
 /// Registers somebody else under the handle of a made-up user.
 fn squatter() -> Mutation {
     let identifier = Identifier::parse(RawIdentifier::Handle("joe")).unwrap();
-    let draft = Draft { identities: vec![DraftIdentity::new(identifier, "joe".to_owned())], ..Draft::default() };
-    Mutation::new(Tenant::DEFAULT, LocalityId::from([7; 16]), Timestamp::now(), Change::Create(draft))
+    let draft = NewUser { identities: vec![NewIdentity::new(identifier, "joe".to_owned())], ..NewUser::default() };
+    Mutation::new(Tenant::DEFAULT, LocalityId::from([7; 16]), Timestamp::now(), MutationKind::Create(draft))
 }
 
 #[tokio::test]

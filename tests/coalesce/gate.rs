@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polynym::directory::{
-    Claim, Consistency, DueUser, Error, Found, ItemResult, Mutation, Outcome, Record, Resolved, Store, StoredRules,
-    Tenant, TenantRecord, Timestamp, WireUser,
+    Claim, Consistency, EncodedUser, Error, ExpiredUser, Found, ItemResult, Mutation, Outcome, Record, Resolved, Store,
+    StoredRules, Tenant, TenantRecord, Timestamp,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::LocalityId;
@@ -124,14 +124,14 @@ impl Store for Gate {
         Ok(resolved)
     }
 
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.pass(Asked::Users(tenant.clone(), ids.to_vec())).await?;
         let found = self.inner.get(tenant, ids).await?;
         self.answered.send_modify(|answered| *answered += 1);
         Ok(found)
     }
 
-    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.inner.get_snapshot(tenant, ids).await
     }
 
@@ -160,7 +160,7 @@ impl Store for Gate {
         now: Timestamp,
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
-    ) -> Result<Vec<DueUser>, Error> {
+    ) -> Result<Vec<ExpiredUser>, Error> {
         self.inner.due(now, after, limit).await
     }
 
@@ -211,7 +211,7 @@ impl Scene {
     }
 
     /// Starts a look-up of users by their ids.
-    pub fn get(&self, tenant: &Tenant, users: &[usize]) -> Caller<Result<Vec<ItemResult<WireUser>>, Error>> {
+    pub fn get(&self, tenant: &Tenant, users: &[usize]) -> Caller<Result<Vec<ItemResult<EncodedUser>>, Error>> {
         let (store, tenant) = (self.store.clone(), tenant.clone());
         let ids: Vec<_> = users.iter().copied().map(users::id).collect();
         tokio::spawn(async move { store.get(&tenant, &ids).await })
@@ -263,6 +263,6 @@ pub fn are(resolved: &Resolved, wanted: &[usize]) {
 }
 
 /// Users 0 to 15 as they were created, and nobody for others.
-pub fn wire(users: &[usize]) -> Vec<Option<WireUser>> {
-    users.iter().map(|n| (*n < 16).then(|| WireUser::of(&users::user(*n)))).collect()
+pub fn wire(users: &[usize]) -> Vec<Option<EncodedUser>> {
+    users.iter().map(|n| (*n < 16).then(|| EncodedUser::of(&users::user(*n)))).collect()
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polynym::directory::{Change, Error, Store};
+use polynym::directory::{Error, MutationKind, Store};
 use tempfile::TempDir;
 
 use super::support::users;
@@ -116,7 +116,7 @@ async fn a_mutation_that_needs_a_page_that_is_lost_fails_and_so_do_all_after_it(
     let mut changed = 0;
     let error = loop {
         assert!(changed < USERS, "all users were changed without their pages");
-        match store.mutate(users::mutation(users::id(changed), Change::Unlink(users::email(changed)))).await {
+        match store.mutate(users::mutation(users::id(changed), MutationKind::Unlink(users::email(changed)))).await {
             Ok(_) => changed += 1,
             Err(error) => break error,
         }

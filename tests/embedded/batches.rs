@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use polynym::directory::{Change, Consistency, Store};
+use polynym::directory::{Consistency, MutationKind, Store};
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::store::conformance::Place;
 use polynym::store::embedded::Options;
@@ -34,12 +34,12 @@ async fn a_batch_sees_one_moment() {
     let folder = Folder::new(Options::default());
     let store = folder.open().await.unwrap();
     store.mutate(users::creation(1)).await.unwrap();
-    store.mutate(users::mutation(users::id(1), Change::Link(users::identity(name(0))))).await.unwrap();
+    store.mutate(users::mutation(users::id(1), MutationKind::Link(users::identity(name(0))))).await.unwrap();
     let (done, batches) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let watcher = tokio::spawn(watch(store.clone(), done.clone(), batches.clone()));
     let mut moves = 0;
     while !watcher.is_finished() && (moves < NAMES || batches.load(Ordering::Relaxed) < BATCHES) {
-        let replace = Change::Replace(name(moves % NAMES), users::identity(name((moves + 1) % NAMES)));
+        let replace = MutationKind::Replace(name(moves % NAMES), users::identity(name((moves + 1) % NAMES)));
         store.mutate(users::mutation(users::id(1), replace)).await.unwrap();
         moves += 1;
     }

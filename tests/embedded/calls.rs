@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polynym::directory::{Call, Directory, Error, Invalid, Limits, RawIdentity, Tenant, User};
+use polynym::directory::{Directory, Error, Invalid, Limits, RawIdentity, RequestContext, Tenant, User};
 use polynym::identifier::RawIdentifier;
 use polynym::locality::{Generator, Mode};
 use polynym::store::conformance::Place;
@@ -16,13 +16,13 @@ async fn directory(folder: &Folder) -> Directory {
     Directory::new(folder.open().await.unwrap(), Generator::new(Mode::Variable), Limits::default())
 }
 
-fn call(request_id: &str) -> Call<'_> {
+fn call(request_id: &str) -> RequestContext<'_> {
     let tenant = Tenant::DEFAULT;
-    Call { tenant, etag: "", request_id, method: "CreateUser", caller: "", dry_run: false }
+    RequestContext { tenant, etag: "", request_id, method: "CreateUser", caller: "", dry_run: false }
 }
 
 /// Creates a user who owns a handle.
-async fn create(directory: &Directory, call: Call<'_>, handle: &str) -> Result<User, Error> {
+async fn create(directory: &Directory, call: RequestContext<'_>, handle: &str) -> Result<User, Error> {
     let identity = RawIdentity {
         identifier: Some(RawIdentifier::Handle(handle)),
         display: "",
@@ -45,9 +45,9 @@ async fn a_request_is_the_same_under_one_tenant_method_caller_and_id() {
     assert!(matches!(reused, Err(Error::RequestIdReused)), "{reused:?}");
     let tenant = Tenant::parse("other").unwrap();
     let others = [
-        Call { tenant, ..call(REQUEST) },
-        Call { method: "ImportUser", ..call(REQUEST) },
-        Call { caller: "eve", ..call(REQUEST) },
+        RequestContext { tenant, ..call(REQUEST) },
+        RequestContext { method: "ImportUser", ..call(REQUEST) },
+        RequestContext { caller: "eve", ..call(REQUEST) },
         call("20be0ffc-314a-bd53-7a50-013a65ca76d3"),
         call(""),
     ];

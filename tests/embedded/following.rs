@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use polynym::directory::{
-    Change, Claim, ConflictPolicy, Consistency, Directory, Draft, DueUser, Error, ItemResult, Limits, Mutation,
-    Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp, WireUser,
+    Claim, ConflictPolicy, Consistency, Directory, EncodedUser, Error, ExpiredUser, ItemResult, Limits, Mutation,
+    MutationKind, NewUser, Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
 };
 use polynym::identifier::IdentityKey;
 use polynym::locality::{Generator, LocalityId, Mode};
@@ -22,7 +22,7 @@ use super::support::users::{self, email, identity, mutation};
 struct Meanwhile {
     inner: Arc<dyn Store>,
     /// What, by the number of the read.
-    changes: Mutex<HashMap<usize, (usize, Change)>>,
+    changes: Mutex<HashMap<usize, (usize, MutationKind)>>,
     reads: AtomicUsize,
 }
 
@@ -44,7 +44,7 @@ impl Store for Meanwhile {
         self.inner.rules(consistency).await
     }
 
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.change().await?;
         self.inner.get(tenant, ids).await
     }
@@ -53,7 +53,7 @@ impl Store for Meanwhile {
         self.inner.resolve(keys, consistency).await
     }
 
-    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.change().await?;
         self.inner.get_snapshot(tenant, ids).await
     }
@@ -83,7 +83,7 @@ impl Store for Meanwhile {
         now: Timestamp,
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
-    ) -> Result<Vec<DueUser>, Error> {
+    ) -> Result<Vec<ExpiredUser>, Error> {
         self.inner.due(now, after, limit).await
     }
 
@@ -100,8 +100,8 @@ impl Store for Meanwhile {
     }
 }
 
-fn merge(secondary: usize) -> Change {
-    Change::Merge(users::id(secondary), ConflictPolicy::PrimaryWins)
+fn merge(secondary: usize) -> MutationKind {
+    MutationKind::Merge(users::id(secondary), ConflictPolicy::PrimaryWins)
 }
 
 /// Whom a user led to, and how many reads that took.
@@ -109,12 +109,12 @@ type Led = (LocalityId, usize);
 
 /// Four users of whom 1 is part of 0; then user 1 is looked up, while something happens before one of the reads, and
 /// afterwards users 3 and 1 together.
-async fn look_up(change: Option<(usize, (usize, Change))>) -> [Led; 2] {
+async fn look_up(change: Option<(usize, (usize, MutationKind))>) -> [Led; 2] {
     let folder = Folder::new(Options::default());
     let inner = folder.open().await.unwrap();
     for n in 0..4 {
-        let draft = Draft { identities: vec![identity(email(n))], ..Draft::default() };
-        inner.mutate(mutation(users::id(n), Change::Create(draft))).await.unwrap();
+        let draft = NewUser { identities: vec![identity(email(n))], ..NewUser::default() };
+        inner.mutate(mutation(users::id(n), MutationKind::Create(draft))).await.unwrap();
     }
     inner.mutate(mutation(users::id(0), merge(1))).await.unwrap();
     let store =
@@ -140,7 +140,7 @@ async fn a_merged_user_leads_to_the_one_who_has_its_identities_at_one_moment() {
     assert_eq!(look_up(None).await, [(zero, 3), (zero, 3)]);
     // Comes apart before the primary is read, or before it is made sure that nothing has changed.
     for read in [1, 2] {
-        let apart = Some((read, (0, Change::Unmerge(one))));
+        let apart = Some((read, (0, MutationKind::Unmerge(one))));
         assert_eq!(look_up(apart).await, [(one, 4), (one, 1)], "before read {read}");
     }
     // The primary becomes part of another, before it is read or after.

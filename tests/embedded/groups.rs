@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polynym::directory::{Change, Error, Outcome, Store, Update};
+use polynym::directory::{Error, MutationKind, Outcome, Store, Update};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::store::conformance::Place;
 use polynym::store::embedded::Options;
@@ -14,15 +14,15 @@ const CALLERS: usize = 8;
 const MUTATIONS: usize = 25;
 
 /// What a caller does on its own user: one after the other, so that its outcomes depend on nobody else.
-fn script(caller: usize) -> Vec<Change> {
+fn script(caller: usize) -> Vec<MutationKind> {
     let name = |n: usize| Identifier::parse(RawIdentifier::Handle(&format!("caller{caller}-{n}"))).unwrap();
-    let link = |n| Change::Link(users::identity(name(n)));
+    let link = |n| MutationKind::Link(users::identity(name(n)));
     let changes = (0..MUTATIONS).map(|n| match n % 5 {
         0 => link(n),
-        1 => Change::Replace(name(n - 1), users::identity(name(n))),
-        2 => Change::Unlink(name(n - 2)),
-        3 => Change::Link(users::identity(Identifier::parse(RawIdentifier::Handle("shared")).unwrap())),
-        _ => Change::Update(Update::from_mask(None, format!("Name {n}"), Default::default()).unwrap()),
+        1 => MutationKind::Replace(name(n - 1), users::identity(name(n))),
+        2 => MutationKind::Unlink(name(n - 2)),
+        3 => MutationKind::Link(users::identity(Identifier::parse(RawIdentifier::Handle("shared")).unwrap())),
+        _ => MutationKind::Update(Update::from_mask(None, format!("Name {n}"), Default::default()).unwrap()),
     });
     changes.collect()
 }
@@ -41,7 +41,7 @@ async fn outcomes(group_limit: usize) -> Vec<String> {
     let store = folder.open().await.unwrap();
     store.mutate(users::creation(1_000)).await.unwrap();
     let shared = users::identity(Identifier::parse(RawIdentifier::Handle("shared")).unwrap());
-    store.mutate(users::mutation(users::id(1_000), Change::Link(shared))).await.unwrap();
+    store.mutate(users::mutation(users::id(1_000), MutationKind::Link(shared))).await.unwrap();
     let callers: Vec<_> = (0..CALLERS).map(|caller| tokio::spawn(run(store.clone(), caller))).collect();
     let mut outcomes = Vec::new();
     for caller in callers {

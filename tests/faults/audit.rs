@@ -9,7 +9,7 @@ use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::{Document, doc, spec::BinarySubtype};
 use mongodb::options::ReadConcern;
-use polynym::directory::{State as Life, WireUser};
+use polynym::directory::{EncodedUser, State as Life};
 use polynym::locality::LocalityId;
 use tokio::time::sleep;
 
@@ -38,7 +38,7 @@ impl State {
     pub async fn read_torn(database: &Database) -> Self {
         let mut state = Self::default();
         for user in all(database, "users").await {
-            let wire = WireUser::from_stored(user.get_binary_generic("w").unwrap().clone().into());
+            let wire = EncodedUser::from_stored(user.get_binary_generic("w").unwrap().clone().into());
             let decoded = wire.decode().unwrap();
             assert_eq!(id(&user, "_id"), decoded.id, "a user under another's id");
             state.users.insert(number(decoded.id), listed(&decoded));

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polynym::directory::{
-    Change, ConflictPolicy, Consistency, Directory, Draft, Error, Limits, Mutation, Request, State, Store, Tenant,
-    Timestamp, User, WireUser,
+    ConflictPolicy, Consistency, Directory, EncodedUser, Error, IdempotencyKey, Limits, Mutation, MutationKind,
+    NewUser, State, Store, Tenant, Timestamp, User,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::{Generator, LocalityId, Mode};
@@ -195,18 +195,20 @@ impl Direct {
         let (user, change) = match call {
             Call::Create(user, names) => {
                 let identities = names.iter().map(|name| identity(identifier(*name))).collect();
-                (user, Change::Create(Draft { identities, ..Draft::default() }))
+                (user, MutationKind::Create(NewUser { identities, ..NewUser::default() }))
             }
-            Call::Link(user, name) => (user, Change::Link(identity(identifier(*name)))),
-            Call::Unlink(user, name) => (user, Change::Unlink(identifier(*name))),
-            Call::Replace(user, old, new) => (user, Change::Replace(identifier(*old), identity(identifier(*new)))),
+            Call::Link(user, name) => (user, MutationKind::Link(identity(identifier(*name)))),
+            Call::Unlink(user, name) => (user, MutationKind::Unlink(identifier(*name))),
+            Call::Replace(user, old, new) => {
+                (user, MutationKind::Replace(identifier(*old), identity(identifier(*new))))
+            }
             Call::Merge(primary, secondary) => {
-                (primary, Change::Merge(users::id(*secondary), ConflictPolicy::PrimaryWins))
+                (primary, MutationKind::Merge(users::id(*secondary), ConflictPolicy::PrimaryWins))
             }
-            Call::Unmerge(primary, secondary) => (primary, Change::Unmerge(users::id(*secondary))),
+            Call::Unmerge(primary, secondary) => (primary, MutationKind::Unmerge(users::id(*secondary))),
             Call::Resolve(_) | Call::Get(_) => unreachable!("a look-up is no mutation"),
         };
-        let request = request.map(|key| Request { key: key.to_owned(), fingerprint: 1 });
+        let request = request.map(|key| IdempotencyKey { key: key.to_owned(), request_hash: 1 });
         Mutation { request, time: now(), ..users::mutation(users::id(*user), change) }
     }
 
@@ -232,7 +234,7 @@ impl Direct {
         let ids = Generator::builder(Mode::Variable).random_origin().build();
         let directory = Directory::new(self.store.clone(), ids, Limits::default());
         let got = directory.get(&Tenant::DEFAULT, &users::id(user).to_string()).await?;
-        let found = WireUser::decode(&got.user).unwrap();
+        let found = EncodedUser::decode(&got.user).unwrap();
         let names = listed(&found);
         Ok(if found.id == users::id(user) { Told::User(Some(names)) } else { Told::Part(number(found.id), names) })
     }

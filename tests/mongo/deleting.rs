@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
-use polynym::directory::{Call, Directory, Error, Limits, PolicyUpdate, RawIdentity, Tenant, Value};
+use polynym::directory::{Directory, Error, Limits, PolicyUpdate, RawIdentity, RequestContext, Tenant, Value};
 use polynym::identifier::RawIdentifier;
 use polynym::locality::{Generator, LocalityId, Mode};
 use tokio::task::JoinHandle;
@@ -19,8 +19,8 @@ fn acme() -> Tenant {
     Tenant::parse("acme").unwrap()
 }
 
-fn call(method: &'static str) -> Call<'static> {
-    Call { tenant: acme(), etag: "", request_id: "", method, caller: "", dry_run: false }
+fn call(method: &'static str) -> RequestContext<'static> {
+    RequestContext { tenant: acme(), etag: "", request_id: "", method, caller: "", dry_run: false }
 }
 
 /// A server, whose upkeep ends with the test.

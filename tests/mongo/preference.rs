@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
-use polynym::directory::{Call, Change, Directory, Error, Limits, PolicyUpdate, Store, Tenant, Timestamp};
+use polynym::directory::{
+    Directory, Error, Limits, MutationKind, PolicyUpdate, RequestContext, Store, Tenant, Timestamp,
+};
 use polynym::identifier::RawIdentifier;
 use polynym::locality::{Generator, Mode};
 use polynym::store::mongo::{Audit, InitOptions, Mongo, OpenError, Options, init, status};
@@ -46,9 +48,15 @@ async fn write(directory: &Directory, store: &dyn Store) {
     for n in 1..4 {
         store.mutate(users::creation(n)).await.unwrap();
     }
-    store.mutate(users::mutation(users::id(1), Change::Delete)).await.unwrap();
-    let call =
-        Call { tenant: Tenant::DEFAULT, etag: "", request_id: "", method: "UpdateTenant", caller: "", dry_run: false };
+    store.mutate(users::mutation(users::id(1), MutationKind::Delete)).await.unwrap();
+    let call = RequestContext {
+        tenant: Tenant::DEFAULT,
+        etag: "",
+        request_id: "",
+        method: "UpdateTenant",
+        caller: "",
+        dry_run: false,
+    };
     let update = PolicyUpdate { undo_window: Some(Duration::from_secs(77)), ..PolicyUpdate::default() };
     directory.set_tenant(call, update).await.unwrap();
 }

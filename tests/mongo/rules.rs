@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-use polynym::directory::{Call, Consistency, Directory, Error, Limits, RawIdentity, Tenant, Value};
+use polynym::directory::{Consistency, Directory, Error, Limits, RawIdentity, RequestContext, Tenant, Value};
 use polynym::identifier::RawIdentifier;
 use polynym::locality::{Generator, LocalityId, Mode};
 use polynym::store::mongo::{Audit, Mongo, OpenError, Options, Supported, upgrade_to};
@@ -62,9 +62,9 @@ fn directory(store: Arc<Mongo>) -> Directory {
     Directory::new(store, Generator::new(Mode::Variable), Limits::default())
 }
 
-fn call(method: &'static str) -> Call<'static> {
+fn call(method: &'static str) -> RequestContext<'static> {
     let tenant = Tenant::DEFAULT;
-    Call { tenant, etag: "", request_id: "", method, caller: "", dry_run: false }
+    RequestContext { tenant, etag: "", request_id: "", method, caller: "", dry_run: false }
 }
 
 /// Whether an error says to try again, or to ask another server.

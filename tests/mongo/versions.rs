@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
-use polynym::directory::{Change, DraftIdentity, Error, Mutation, PolicyUpdate, Store};
+use polynym::directory::{Error, Mutation, MutationKind, NewIdentity, PolicyUpdate, Store};
 use polynym::identifier::{Identifier, RawIdentifier, Rules};
 use polynym::locality::LocalityId;
 use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, Supported, init, upgrade_to};
@@ -85,13 +85,16 @@ async fn deafen(set: &ReplicaSet) {
 
 /// A mutation of each kind of documents: users, claims alone, users that go, and tenants.
 fn mutations() -> [Mutation; 5] {
-    let link = DraftIdentity::new(identifier("handle:linked"), "linked".to_owned());
+    let link = NewIdentity::new(identifier("handle:linked"), "linked".to_owned());
     [
         creation(200),
-        users::mutation(users::id(1), Change::Link(link)),
-        users::mutation(users::id(7), Change::Purge),
-        users::mutation(users::id(50), Change::Release(identifier("handle:fäy"))),
-        users::mutation(users::id(51), Change::SetTenant(PolicyUpdate { keep_last: Some(true), ..Default::default() })),
+        users::mutation(users::id(1), MutationKind::Link(link)),
+        users::mutation(users::id(7), MutationKind::Purge),
+        users::mutation(users::id(50), MutationKind::Release(identifier("handle:fäy"))),
+        users::mutation(
+            users::id(51),
+            MutationKind::SetTenant(PolicyUpdate { keep_last: Some(true), ..Default::default() }),
+        ),
     ]
     .map(users::by_first_rules)
 }
@@ -245,7 +248,7 @@ async fn what_a_newer_program_added_survives() {
     let place = Databases::of_set(servers::one_member().await, "").place();
     let store = place.mongo().await.unwrap();
     store.mutate(users::creation(1)).await.unwrap();
-    let policies = |keep| Change::SetTenant(PolicyUpdate { keep_last: Some(keep), ..Default::default() });
+    let policies = |keep| MutationKind::SetTenant(PolicyUpdate { keep_last: Some(keep), ..Default::default() });
     store.mutate(users::mutation(users::id(9), policies(false))).await.unwrap();
     let database = servers::one_member().await.client().await.database(place.name().await);
     let [email, _] = users::keys(1);
@@ -266,10 +269,10 @@ async fn what_a_newer_program_added_survives() {
         let added = collection.update_one(doc! { "_id": id.clone() }, doc! { "$set": set }).await.unwrap();
         assert_eq!(added.modified_count, 1);
     }
-    store.mutate(users::mutation(users::id(1), Change::Disable)).await.unwrap();
+    store.mutate(users::mutation(users::id(1), MutationKind::Disable)).await.unwrap();
     store.mutate(users::mutation(users::id(9), policies(true))).await.unwrap();
     // An identity that is given up is held: its claim is changed.
-    let unlink = users::mutation(users::id(1), Change::Unlink(users::email(1)));
+    let unlink = users::mutation(users::id(1), MutationKind::Unlink(users::email(1)));
     let holds = [(polynym::identifier::Kind::Email, std::time::Duration::from_secs(100_000_000))].into();
     let policies = polynym::directory::Policies { holds, ..Default::default() }.into();
     store.mutate(Mutation { policies, ..unlink }).await.unwrap();

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
 use polynym::directory::{
-    Change, ConflictPolicy, Consistency, Directory, Draft, DraftIdentity, Limits, Mutation, Policies, PolicyUpdate,
-    Request, Store, Tenant, Timestamp, Update, Verification,
+    ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind, NewIdentity, NewUser,
+    Policies, PolicyUpdate, Store, Tenant, Timestamp, Update, Verification,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
 use polynym::locality::{Generator, LocalityId, Mode};
@@ -71,7 +71,7 @@ fn key(shard: usize, n: usize) -> IdentityKey {
 }
 
 /// A mutation where what is given up is free.
-fn mutation(id: LocalityId, change: Change) -> Mutation {
+fn mutation(id: LocalityId, change: MutationKind) -> Mutation {
     Mutation { time: Timestamp::now(), ..users::mutation(id, change) }
 }
 
@@ -81,8 +81,8 @@ fn under(policies: Policies, mutation: Mutation) -> Mutation {
 }
 
 /// The mutation that creates a user with these.
-fn creation_of(id: LocalityId, identities: Vec<DraftIdentity>) -> Mutation {
-    mutation(id, Change::Create(Draft { identities, ..Draft::default() }))
+fn creation_of(id: LocalityId, identities: Vec<NewIdentity>) -> Mutation {
+    mutation(id, MutationKind::Create(NewUser { identities, ..NewUser::default() }))
 }
 
 /// The mutation that creates user `n` on a shard, with an identity on each of `claims`.
@@ -271,7 +271,7 @@ async fn a_call_goes_to_the_shards_that_own_its_keys_and_to_no_other() {
     // The tables of chunks are read when they are needed first.
     let everything: Vec<_> = (0..100).flat_map(|n| [key(0, n), key(1, n), key(2, n)]).collect();
     counted.store.resolve(&everything, Consistency::Latest).await.unwrap();
-    counted.prepare(mutation(id(0, 1_000), Change::SetTenant(PolicyUpdate::default()))).await;
+    counted.prepare(mutation(id(0, 1_000), MutationKind::SetTenant(PolicyUpdate::default()))).await;
     where_look_ups_go(&counted).await;
     what_a_request_adds(&counted).await;
     look_ups(&mut counted).await;
@@ -302,7 +302,7 @@ async fn where_look_ups_go(counted: &Counted) {
 
 /// One find before and one update after, on the shard of the request's hash.
 async fn what_a_request_adds(counted: &Counted) {
-    let request = Some(Request { key: "request".to_owned(), fingerprint: 1 });
+    let request = Some(IdempotencyKey { key: "request".to_owned(), request_hash: 1 });
     let named = Mutation { request, ..creation(0, 203, &[0]) };
     let cost = counted.cost(async { drop(counted.store.mutate(named).await.unwrap()) }).await;
     assert_eq!(cost.on("requests"), "1 find, 1 update");
@@ -349,7 +349,7 @@ async fn creations(counted: &mut Counted) {
     let [beside, elsewhere] = [guarded("ѕсоре", 1, true), guarded("ëxo", 1, false)];
     counted.mutate("create with another handle (as `ѕсоре`), its guard on the same shard", with(211, beside)).await;
     counted.mutate("create with another handle (as `ëxo`), its guard on another shard", with(212, elsewhere)).await;
-    let verified = |n, claim: usize| DraftIdentity {
+    let verified = |n, claim: usize| NewIdentity {
         verification: Some(Verification { time: Timestamp::now(), by: String::new() }),
         ..users::identity(identifier(claim, n))
     };
@@ -359,51 +359,51 @@ async fn creations(counted: &mut Counted) {
 }
 
 async fn links(counted: &mut Counted) {
-    let link = |shard, n, claim| mutation(id(shard, n), Change::Link(users::identity(identifier(claim, n))));
-    let unlink = |shard, n, claim| mutation(id(shard, n), Change::Unlink(identifier(claim, n)));
+    let link = |shard, n, claim| mutation(id(shard, n), MutationKind::Link(users::identity(identifier(claim, n))));
+    let unlink = |shard, n, claim| mutation(id(shard, n), MutationKind::Unlink(identifier(claim, n)));
     let holding = |mutation| under(Policies::default(), mutation);
     counted.prepare(creation(1, 220, &[])).await;
     counted.mutate("link, both on one shard", link(1, 220, 1)).await;
     counted.mutate("link, on two shards", link(1, 220, 2)).await;
     counted.mutate("unlink without a hold, on two shards", unlink(1, 220, 2)).await;
     counted.mutate("unlink with a hold, both on one shard", holding(unlink(1, 220, 1))).await;
-    let other = mutation(id(1, 210), Change::Link(users::identity(identifier(1, 220))));
+    let other = mutation(id(1, 210), MutationKind::Link(users::identity(identifier(1, 220))));
     counted.refuse("link what is taken or held: refused", other).await;
     counted.mutate("link what is held for the user itself, both on one shard", link(1, 220, 1)).await;
     let replace =
-        |old, new| mutation(id(1, 220), Change::Replace(identifier(1, old), users::identity(identifier(1, new))));
+        |old, new| mutation(id(1, 220), MutationKind::Replace(identifier(1, old), users::identity(identifier(1, new))));
     counted.mutate("replace without a hold, all on one shard", replace(220, 221)).await;
     counted.mutate("replace with a hold, all on one shard", holding(replace(221, 222))).await;
     counted
-        .mutate("release a hold, both on one shard", mutation(id(0, 1_000), Change::Release(identifier(1, 221))))
+        .mutate("release a hold, both on one shard", mutation(id(0, 1_000), MutationKind::Release(identifier(1, 221))))
         .await;
     let verification = Some(Verification { time: Timestamp::now(), by: String::new() });
-    counted.mutate("verify", mutation(id(1, 220), Change::Verify(identifier(1, 222), verification))).await;
+    counted.mutate("verify", mutation(id(1, 220), MutationKind::Verify(identifier(1, 222), verification))).await;
 }
 
 async fn fields_and_states(counted: &mut Counted) {
     let update = Update::from_mask(None, "User".to_owned(), BTreeMap::new()).unwrap();
     for (call, change) in [
-        ("update", Change::Update(update)),
-        ("disable", Change::Disable),
-        ("enable", Change::Enable),
-        ("delete", Change::Delete),
-        ("undelete", Change::Undelete),
+        ("update", MutationKind::Update(update)),
+        ("disable", MutationKind::Disable),
+        ("enable", MutationKind::Enable),
+        ("delete", MutationKind::Delete),
+        ("undelete", MutationKind::Undelete),
     ] {
         counted.mutate(call, mutation(id(2, 2), change)).await;
     }
-    counted.change_nothing("enable a user who is enabled", mutation(id(2, 2), Change::Enable)).await;
-    counted.refuse("enable a user who is not there: refused", mutation(id(2, 9_999), Change::Enable)).await;
+    counted.change_nothing("enable a user who is enabled", mutation(id(2, 2), MutationKind::Enable)).await;
+    counted.refuse("enable a user who is not there: refused", mutation(id(2, 9_999), MutationKind::Enable)).await;
 }
 
 /// Users on two shards, the claims of the secondary on three.
 async fn merges(counted: &mut Counted) {
     counted.prepare(creation(0, 230, &[0, 1, 2])).await;
     counted.prepare(creation(1, 231, &[0, 1, 2])).await;
-    let merge = mutation(id(0, 230), Change::Merge(id(1, 231), ConflictPolicy::PrimaryWins));
+    let merge = mutation(id(0, 230), MutationKind::Merge(id(1, 231), ConflictPolicy::PrimaryWins));
     counted.rehearse("preview of the merge below", merge.clone()).await;
     counted.mutate("merge of users on two shards, the secondary with three identities on three", merge).await;
-    let unmerge = mutation(id(0, 230), Change::Unmerge(id(1, 231)));
+    let unmerge = mutation(id(0, 230), MutationKind::Unmerge(id(1, 231)));
     let directory =
         Directory::new(counted.place.open().await.unwrap(), Generator::new(Mode::Variable), Limits::default());
     let secondary = id(1, 231).to_string();
@@ -419,7 +419,7 @@ async fn merges(counted: &mut Counted) {
 }
 
 async fn ends(counted: &mut Counted) {
-    let purge = |shard, n| mutation(id(shard, n), Change::Purge);
+    let purge = |shard, n| mutation(id(shard, n), MutationKind::Purge);
     counted.mutate("purge of a user with three identities on three shards, without holds", purge(0, 230)).await;
     let holds = [Kind::Email, Kind::Handle, Kind::Social].map(|kind| (kind, std::time::Duration::from_secs(3_600)));
     let holding = Policies { holds: BTreeMap::from(holds), ..Policies::default() };
@@ -434,7 +434,7 @@ async fn tenants(counted: &mut Counted) {
     let cost = counted.cost(async { assert!(!counted.store.tenants("", "", 100).await.unwrap().is_empty()) }).await;
     counted.add("list tenants", &cost, "");
     let update = PolicyUpdate { hide_unverified: Some(true), ..PolicyUpdate::default() };
-    counted.mutate("set policies of a tenant", mutation(id(0, 1_000), Change::SetTenant(update))).await;
+    counted.mutate("set policies of a tenant", mutation(id(0, 1_000), MutationKind::SetTenant(update))).await;
 }
 
 async fn renormalizing(counted: &mut Counted) {
@@ -454,10 +454,10 @@ async fn renormalizing(counted: &mut Counted) {
         let typed = |k| Identifier::from_canonical(Kind::Email, format!("{start}{k}@example.org"));
         let old = first(typed, is_on_one);
         let display = old.canonical().to_owned();
-        let draft = DraftIdentity::new(old.clone(), display);
+        let draft = NewIdentity::new(old.clone(), display);
         let user = id(0, n);
         counted.prepare(creation_of(user, vec![draft])).await;
         let rules = Rules::new(RULES_VERSION + 1, Identifier::parse, Identifier::normalize);
-        counted.mutate(call, Mutation { rules, ..mutation(user, Change::Renormalize(old)) }).await;
+        counted.mutate(call, Mutation { rules, ..mutation(user, MutationKind::Renormalize(old)) }).await;
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use polynym::directory::{Timestamp, User, WireUser};
+use polynym::directory::{EncodedUser, Timestamp, User};
 use polynym::locality::LocalityId;
 use polynym::store::embedded::{Embedded, Options};
 use redb::{TableDefinition, WriteTransaction};
@@ -83,7 +83,7 @@ impl Breakable for Folder {
 
     /// As the store's schema has it: a message whose first field is the user, and its hash.
     async fn put_user(&self, id: LocalityId, user: &User) {
-        let wire = WireUser::of(user).into_bytes();
+        let wire = EncodedUser::of(user).into_bytes();
         let mut record = vec![0x0a, wire.len() as u8 | 0x80, (wire.len() >> 7) as u8];
         assert!((0x80..0x4000).contains(&wire.len()));
         record.extend(wire);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{Bson, Document, doc};
-use polynym::directory::{Change, Draft, DraftIdentity, Mutation, Request, Store, Tenant, Timestamp};
+use polynym::directory::{IdempotencyKey, Mutation, MutationKind, NewIdentity, NewUser, Store, Tenant, Timestamp};
 use polynym::identifier::{Identifier, Kind, RawIdentifier};
 use polynym::locality::{Generator, Mode};
 use polynym::store::mongo::{InitOptions, Mongo, Options, init};
@@ -26,7 +26,7 @@ const OF_A_KIND: usize = 900;
 const AT_MOST: usize = OF_A_KIND * 40 / 100;
 
 /// The identity number `n` of a kind. Their canonical forms begin alike, as those of one organisation do.
-fn identity(kind: Kind, n: usize) -> DraftIdentity {
+fn identity(kind: Kind, n: usize) -> NewIdentity {
     let text = match kind {
         Kind::Email => format!("employee{n:04}@globex.example"),
         Kind::Handle => format!("globex_{n:04}"),
@@ -51,8 +51,8 @@ async fn create_all(store: &Arc<Mongo>, each: usize) {
     for user in 0..OF_A_KIND / each {
         let numbers = user * each..(user + 1) * each;
         let identities = Kind::ALL.into_iter().flat_map(|kind| numbers.clone().map(move |n| identity(kind, n)));
-        let change = Change::Create(Draft { identities: identities.collect(), ..Draft::default() });
-        let request = Some(Request { key: format!("globex,{user}"), fingerprint: 1 });
+        let change = MutationKind::Create(NewUser { identities: identities.collect(), ..NewUser::default() });
+        let request = Some(IdempotencyKey { key: format!("globex,{user}"), request_hash: 1 });
         let tenant = Tenant::parse("globex").unwrap();
         let mutation = Mutation { tenant, request, time: Timestamp::now(), ..users::mutation(ids.next_id(), change) };
         let store = store.clone();
@@ -117,7 +117,7 @@ async fn in_ranges(cluster: &Sharded, database: &str) -> String {
     let (uri, space) = (cluster.uri(database), format!("{database}.identities"));
     cluster.admin(doc! { "enableSharding": database }).await.unwrap();
     cluster.admin(doc! { "shardCollection": &space, "key": { "_id": 1 } }).await.unwrap();
-    init(&uri, &InitOptions { task_per_call: false }, &|_| ()).await.unwrap();
+    init(&uri, &InitOptions { spread: false }, &|_| ()).await.unwrap();
     cluster.spread(&space, &["default,email,user3", "default,handle,"].map(Bson::from)).await;
     uri
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use mongodb::bson::{Binary, Bson, DateTime, Document, doc, spec::BinarySubtype};
 use mongodb::{Collection, Database};
-use polynym::directory::{Timestamp, User, WireUser};
+use polynym::directory::{EncodedUser, Timestamp, User};
 use polynym::locality::LocalityId;
 use polynym::store::mongo::{InitOptions, Mongo, Options, init};
 
@@ -22,7 +22,7 @@ struct Broken {
 
 impl Broken {
     async fn new(uri: String) -> Self {
-        init(&uri, &InitOptions { task_per_call: false }, &|_| {}).await.unwrap();
+        init(&uri, &InitOptions { spread: false }, &|_| {}).await.unwrap();
         let database = database(&uri).await;
         let store = Mongo::open(&uri, Options::default()).await.unwrap();
         Self { uri, database, store }
@@ -66,7 +66,7 @@ impl Breakable for Broken {
     }
 
     async fn put_user(&self, under: LocalityId, user: &User) {
-        let wire = WireUser::of(user).into_bytes().to_vec();
+        let wire = EncodedUser::of(user).into_bytes().to_vec();
         let wire = Binary { subtype: BinarySubtype::Generic, bytes: wire };
         self.put("users", doc! { "_id": id(under), "r": 0_i64, "t": "default", "w": wire }).await;
     }

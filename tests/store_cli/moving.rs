@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{Document, doc};
-use polynym::directory::{Change, Error, Store};
+use polynym::directory::{Error, MutationKind, Store};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::store::mongo::{Audit, InitOptions, Mongo, Options, init};
 use polynym::store::verify::{Fault, Finding, Observer, Summary, verify};
@@ -51,11 +51,11 @@ async fn move_names(store: Arc<Mongo>, stop: Arc<AtomicBool>, moved: Arc<AtomicU
     while !stop.load(Ordering::Relaxed) {
         n = n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (user, name) = (users::id((n >> 33) % USERS), name(n >> 45));
-        let link = Change::Link(users::identity(name.clone()));
+        let link = MutationKind::Link(users::identity(name.clone()));
         match store.mutate(users::mutation(user, link)).await {
             Ok(_) => {
                 moved.fetch_add(1, Ordering::Relaxed);
-                let unlink = store.mutate(users::mutation(user, Change::Unlink(name))).await;
+                let unlink = store.mutate(users::mutation(user, MutationKind::Unlink(name))).await;
                 assert!(matches!(unlink, Ok(_) | Err(Error::NotOwned | Error::Unavailable(_))), "{unlink:?}");
             }
             Err(Error::IdentityTaken { .. } | Error::Unavailable(_)) => {}
@@ -67,7 +67,7 @@ async fn move_names(store: Arc<Mongo>, stop: Arc<AtomicBool>, moved: Arc<AtomicU
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_in_use_is_verified_and_mended() {
     let uri = servers::three_shards().await.uri("verify_moving");
-    init(&uri, &InitOptions { task_per_call: false }, &|_| {}).await.unwrap();
+    init(&uri, &InitOptions { spread: false }, &|_| {}).await.unwrap();
     let store = Arc::new(Mongo::open(&uri, Options::default()).await.unwrap());
     for n in 0..USERS {
         store.mutate(users::creation(n)).await.unwrap();

@@ -47,7 +47,7 @@ impl Scene {
         let directory = Directory::new(store, Generator::new(Mode::Variable), Limits::default());
         let directory = Arc::new(directory.with_clock(clock.clone()));
         let tended = directory.clone();
-        tokio::spawn(async move { tended.tend().await });
+        tokio::spawn(async move { tended.run_expiry().await });
         tokio::spawn(grpc::serve(listener, directory, Options::default(), std::future::pending()));
         Self { clock, client: Client::connect(&url).await }
     }

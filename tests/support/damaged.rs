@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use polynym::directory::{Consistency, Directory, Error, ItemError, Limits, Store, Tenant, WireUser};
+use polynym::directory::{Consistency, Directory, EncodedUser, Error, ItemError, Limits, Store, Tenant};
 use polynym::identifier::RawIdentifier;
 use polynym::locality::{Generator, Mode};
 
@@ -37,7 +37,7 @@ pub async fn fails_alone(store: Arc<dyn Store>) {
     let (found, _) = directory.batch_resolve(&Tenant::DEFAULT, &raw, Consistency::Latest, false).await.unwrap();
     for (n, found) in found.into_iter().enumerate() {
         match found {
-            Ok(found) => assert_eq!(found.user, WireUser::of(&users::user(n / 2))),
+            Ok(found) => assert_eq!(found.user, EncodedUser::of(&users::user(n / 2))),
             Err(error) => {
                 assert!(matches!(error, Error::Internal(_)), "{error:?}");
                 assert!(damaged().contains(&(n / 2, n % 2 == 0)), "item {n} is not found");
@@ -57,7 +57,7 @@ async fn ask(store: Arc<dyn Store>, n: usize) {
         for (key, by_email) in users::keys(n).into_iter().zip([true, false]) {
             let resolved = store.resolve(&[key], Consistency::Latest).await.unwrap();
             match &resolved.found[0] {
-                Ok(Some(found)) => assert_eq!(found.user, WireUser::of(&users::user(n))),
+                Ok(Some(found)) => assert_eq!(found.user, EncodedUser::of(&users::user(n))),
                 Err(ItemError::Internal(_)) => assert!(damaged().contains(&(n, by_email)), "user {n}, {by_email}"),
                 other => panic!("user {n}: {other:?}"),
             }

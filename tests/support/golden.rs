@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polynym::directory::{
-    Change, ConflictPolicy, Consistency, Directory, Draft, DraftIdentity, Limits, Mutation, Policies, PolicyUpdate,
-    Record, Request, Store, Tenant, Timestamp, Update, Value, Verification,
+    ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind, NewIdentity, NewUser,
+    Policies, PolicyUpdate, Record, Store, Tenant, Timestamp, Update, Value, Verification,
 };
 use polynym::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
 use polynym::locality::{Generator, Mode};
@@ -122,33 +122,33 @@ fn identifier(name: &str) -> Identifier {
     Identifier::parse(RawIdentifier::from_text(name).unwrap()).unwrap()
 }
 
-fn draft(name: &str) -> DraftIdentity {
+fn draft(name: &str) -> NewIdentity {
     let display = RawIdentifier::from_text(name).unwrap().typed().to_owned();
     let rules_version = Rules::FIRST.version();
-    DraftIdentity { rules_version, ..DraftIdentity::new(identifier(name), display) }
+    NewIdentity { rules_version, ..NewIdentity::new(identifier(name), display) }
 }
 
-fn verified(name: &str) -> DraftIdentity {
-    DraftIdentity { verification: verification(), ..draft(name) }
+fn verified(name: &str) -> NewIdentity {
+    NewIdentity { verification: verification(), ..draft(name) }
 }
 
 fn verification() -> Option<Verification> {
     Some(Verification { time: Timestamp::from_millis(TIME - 1), by: "a letter".to_owned() })
 }
 
-fn create(display_name: &str, identities: Vec<DraftIdentity>, attributes: &[(&str, Value)]) -> Change {
+fn create(display_name: &str, identities: Vec<NewIdentity>, attributes: &[(&str, Value)]) -> MutationKind {
     let attributes = attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-    Change::Create(Draft { display_name: display_name.to_owned(), identities, attributes })
+    MutationKind::Create(NewUser { display_name: display_name.to_owned(), identities, attributes })
 }
 
-fn unlink(name: &str) -> Change {
-    Change::Unlink(identifier(name))
+fn unlink(name: &str) -> MutationKind {
+    MutationKind::Unlink(identifier(name))
 }
 
-fn set(edits: &[(&str, Value)]) -> Change {
+fn set(edits: &[(&str, Value)]) -> MutationKind {
     let (paths, values): (Vec<_>, BTreeMap<_, _>) =
         edits.iter().map(|(name, value)| (format!("attributes.{name}"), ((*name).to_owned(), value.clone()))).unzip();
-    Change::Update(Update::from_mask(Some(&paths), String::new(), values).unwrap())
+    MutationKind::Update(Update::from_mask(Some(&paths), String::new(), values).unwrap())
 }
 
 fn text(value: &str) -> Value {
@@ -156,11 +156,11 @@ fn text(value: &str) -> Value {
 }
 
 /// What is done, in order: the number of the user whom it is about, and the change.
-fn changes() -> Vec<(usize, Change)> {
+fn changes() -> Vec<(usize, MutationKind)> {
     [tenants(), people(), merges(), ends()].into_iter().flatten().collect()
 }
 
-fn tenants() -> Vec<(usize, Change)> {
+fn tenants() -> Vec<(usize, MutationKind)> {
     let all = PolicyUpdate {
         holds: Kind::ALL.map(|kind| (kind, HELD + Duration::from_millis(5))).into(),
         hide_unverified: Some(true),
@@ -172,11 +172,11 @@ fn tenants() -> Vec<(usize, Change)> {
         undo_window: Some(HELD),
         reserved_handles: None,
     };
-    vec![(100, Change::SetTenant(PolicyUpdate::default())), (101, Change::SetTenant(all))]
+    vec![(100, MutationKind::SetTenant(PolicyUpdate::default())), (101, MutationKind::SetTenant(all))]
 }
 
 /// Users with every kind of identity and of attribute, with guards and holds, and with identities of later rules.
-fn people() -> Vec<(usize, Change)> {
+fn people() -> Vec<(usize, MutationKind)> {
     let attributes = [
         ("string", text("text")),
         ("int", Value::Int(-5)),
@@ -187,30 +187,30 @@ fn people() -> Vec<(usize, Change)> {
     ];
     let identities = vec![
         verified("email:Ada.L@Example.com"),
-        DraftIdentity { primary: true, ..draft("email:ada@example.org") },
+        NewIdentity { primary: true, ..draft("email:ada@example.org") },
         draft("handle:ѕсоре"),
         draft("handle:ëxo"),
         draft("phone:+14155552300"),
         draft("social:GitHub/583231"),
         draft("url:https://example.com/~ada/"),
     ];
-    let later = DraftIdentity { rules_version: LATER, ..draft("handle:later") };
+    let later = NewIdentity { rules_version: LATER, ..draft("handle:later") };
     vec![
         (1, create("Ada", identities, &attributes)),
         (1, unlink("handle:ëxo")),
         (1, unlink("email:ada@example.org")),
         (2, create("Bob", vec![draft("email:bob@example.com"), later], &[])),
         (2, unlink("handle:later")),
-        (2, Change::Link(DraftIdentity { rules_version: LATER, ..draft("handle:latest") })),
-        (2, Change::Disable),
+        (2, MutationKind::Link(NewIdentity { rules_version: LATER, ..draft("handle:latest") })),
+        (2, MutationKind::Disable),
     ]
 }
 
 /// A merge that can be undone, and one that was undone when some of it could not be given back.
-fn merges() -> Vec<(usize, Change)> {
+fn merges() -> Vec<(usize, MutationKind)> {
     let name = |name: &str| {
         let paths = ["display_name".to_owned()];
-        Change::Update(Update::from_mask(Some(&paths), name.to_owned(), BTreeMap::new()).unwrap())
+        MutationKind::Update(Update::from_mask(Some(&paths), name.to_owned(), BTreeMap::new()).unwrap())
     };
     let both = |n: usize, other: usize| {
         vec![
@@ -235,26 +235,26 @@ fn merges() -> Vec<(usize, Change)> {
                 ),
             ),
             (other, unlink(&format!("handle:held{other}"))),
-            (n, Change::Merge(id(other), ConflictPolicy::SecondaryWins)),
+            (n, MutationKind::Merge(id(other), ConflictPolicy::SecondaryWins)),
         ]
     };
     let undone = vec![
         (5, unlink("email:d.an6@example.com")),
         (5, name("Changed")),
         (5, set(&[("a", text("changed"))])),
-        (5, Change::Unmerge(id(6))),
+        (5, MutationKind::Unmerge(id(6))),
     ];
     [both(3, 4), both(5, 6), undone].concat()
 }
 
 /// A user who was disabled and then deleted, and one who was purged, whose handle is held for nobody.
-fn ends() -> Vec<(usize, Change)> {
+fn ends() -> Vec<(usize, MutationKind)> {
     vec![
         (7, create("", vec![draft("email:eve@example.com")], &[])),
-        (7, Change::Disable),
-        (7, Change::Delete),
+        (7, MutationKind::Disable),
+        (7, MutationKind::Delete),
         (8, create("Fay", vec![draft("handle:fäy")], &[])),
-        (8, Change::Purge),
+        (8, MutationKind::Purge),
     ]
 }
 
@@ -262,9 +262,9 @@ fn ends() -> Vec<(usize, Change)> {
 fn mutations() -> Vec<Mutation> {
     let holds = BTreeMap::from(Kind::ALL.map(|kind| (kind, HELD)));
     let policies = Arc::new(Policies { holds, ..Policies::default() });
-    let mutation = |(n, (user, change)): (usize, (usize, Change))| {
+    let mutation = |(n, (user, change)): (usize, (usize, MutationKind))| {
         let tenant = if user == 101 { Tenant::parse("acme").unwrap() } else { Tenant::DEFAULT };
-        let request = Request { key: format!("{tenant},Golden,{},joe", id(n)), fingerprint: n as u64 };
+        let request = IdempotencyKey { key: format!("{tenant},Golden,{},joe", id(n)), request_hash: n as u64 };
         let request = (n < 3).then_some(request);
         let policies = policies.clone();
         let rules = Rules::FIRST;

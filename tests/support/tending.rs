@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polynym::directory::{Change, Directory, Limits, Mutation, Policies, Store, Timestamp};
+use polynym::directory::{Directory, Limits, Mutation, MutationKind, Policies, Store, Timestamp};
 use polynym::locality::{Generator, LocalityId, Mode};
 use tokio::time::sleep;
 
@@ -23,7 +23,7 @@ pub fn failing(n: usize) -> LocalityId {
 pub async fn prepare(store: &dyn Store) {
     let policies = Arc::new(Policies { restore_window: Duration::from_secs(1), ..Policies::default() });
     store.mutate(users::creation(1)).await.unwrap();
-    store.mutate(Mutation { policies, ..users::mutation(users::id(1), Change::Delete) }).await.unwrap();
+    store.mutate(Mutation { policies, ..users::mutation(users::id(1), MutationKind::Delete) }).await.unwrap();
 }
 
 async fn due(store: &dyn Store) -> Vec<LocalityId> {
@@ -37,7 +37,7 @@ pub async fn user_1_is_purged(store: Arc<dyn Store>) {
     wanted.push(users::id(1));
     assert_eq!(due(&*store).await, wanted, "who is due");
     let directory = Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
-    let tending = tokio::spawn(async move { directory.tend().await });
+    let tending = tokio::spawn(async move { directory.run_expiry().await });
     let since = Instant::now();
     while due(&*store).await.contains(&users::id(1)) {
         assert!(since.elapsed() < Duration::from_secs(60), "user 1 is not purged");

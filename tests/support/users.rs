@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polynym::directory::{
-    Change, Consistency, Decision, Draft, DraftIdentity, Error, ItemResult, Mutation, Policies, Store, Tenant,
-    Timestamp, User, Value, View, WireUser,
+    Consistency, Decision, EncodedUser, Error, ItemResult, Mutation, MutationKind, NewIdentity, NewUser, Policies,
+    ReadSet, Store, Tenant, Timestamp, User, Value,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier, Rules};
 use polynym::locality::LocalityId;
@@ -29,7 +29,7 @@ pub fn email(n: usize) -> Identifier {
 }
 
 /// A mutation of a tenant that holds nothing: what is given up is free, and no user ever has too much held for it.
-pub fn mutation(user_id: LocalityId, change: Change) -> Mutation {
+pub fn mutation(user_id: LocalityId, change: MutationKind) -> Mutation {
     let policies = Arc::new(Policies { holds: BTreeMap::new(), ..Policies::default() });
     let time = Timestamp::from_millis(1_767_225_600_000);
     Mutation { policies, ..Mutation::new(Tenant::DEFAULT, user_id, time, change) }
@@ -39,8 +39,8 @@ pub fn mutation(user_id: LocalityId, change: Change) -> Mutation {
 pub fn by_first_rules(mutation: Mutation) -> Mutation {
     let mut mutation = Mutation { rules: Rules::FIRST, ..mutation };
     let drafts = match &mut mutation.change {
-        Change::Create(draft) => &mut draft.identities[..],
-        Change::Link(draft) | Change::Replace(_, draft) => std::slice::from_mut(draft),
+        MutationKind::Create(draft) => &mut draft.identities[..],
+        MutationKind::Link(draft) | MutationKind::Replace(_, draft) => std::slice::from_mut(draft),
         _ => &mut [],
     };
     for draft in drafts {
@@ -49,22 +49,25 @@ pub fn by_first_rules(mutation: Mutation) -> Mutation {
     mutation
 }
 
-pub fn identity(identifier: Identifier) -> DraftIdentity {
+pub fn identity(identifier: Identifier) -> NewIdentity {
     let display = identifier.canonical().to_owned();
-    DraftIdentity::new(identifier, display)
+    NewIdentity::new(identifier, display)
 }
 
 /// The mutation that creates user `n`.
 pub fn creation(n: usize) -> Mutation {
     let identities = identifiers(n).map(identity).into();
-    mutation(id(n), Change::Create(Draft { display_name: format!("User {n}"), identities, ..Draft::default() }))
+    mutation(
+        id(n),
+        MutationKind::Create(NewUser { display_name: format!("User {n}"), identities, ..NewUser::default() }),
+    )
 }
 
 /// The mutation that creates user `n` with 400 KiB of attributes.
 pub fn large_creation(n: usize) -> Mutation {
     let identities = identifiers(n).map(identity).into();
     let attributes = BTreeMap::from([("notes".to_owned(), Value::List(vec!["x".repeat(4_096); 100]))]);
-    mutation(id(n), Change::Create(Draft { identities, attributes, ..Draft::default() }))
+    mutation(id(n), MutationKind::Create(NewUser { identities, attributes, ..NewUser::default() }))
 }
 
 /// The keys of user `n`.
@@ -74,8 +77,8 @@ pub fn keys(n: usize) -> [IdentityKey; 2] {
 
 /// User `n` as it is after its creation.
 pub fn user(n: usize) -> User {
-    let Decision::Done(effects) = creation(n).decide(&View::assuming_free()).unwrap() else { panic!() };
-    effects.into_outcome().into_user().unwrap()
+    let Decision::Ready(write_set) = creation(n).decide(&ReadSet::optimistic()).unwrap() else { panic!() };
+    write_set.into_outcome().into_user().unwrap()
 }
 
 /// Looks for user `n` by everything that finds it, and fails if anything else is found: answers whether it is there
@@ -92,7 +95,7 @@ pub async fn look_up(store: &dyn Store, n: usize) -> Result<bool, Error> {
         found_users.push(found?);
     }
     let found = found_users;
-    let wanted = WireUser::of(&user(n));
+    let wanted = EncodedUser::of(&user(n));
     let there = found.iter().flatten().filter(|found| **found == wanted).count();
     assert!(found.iter().flatten().count() == there, "user {n} is another one: {found:?}");
     assert!(there == 0 || there == 3, "user {n} is there in part: {found:?}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::attribute;
-use super::{Draft, Invalid, Tenant, Value, draft, invalid};
+use super::{Invalid, NewUser, Tenant, Value, draft, invalid};
 
 #[test]
 fn tenants_have_names_of_one_form() {
@@ -67,7 +67,7 @@ fn check_draft(names: &[&str], primaries: &[usize]) -> Result<(), super::Error> 
     for n in primaries {
         identities[*n].primary = true;
     }
-    Draft { identities, ..Draft::default() }.check()
+    NewUser { identities, ..NewUser::default() }.check()
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::super::settle::{Changes, Transition, add_changes};
-use super::{Change, Claim, Decision, Draft, Record, Tenant, View, any_user, draft, id, mutation, user};
+use super::super::claim_diff::{ClaimDiff, UserTransition, add_changes};
+use super::{Claim, Decision, MutationKind, NewUser, ReadSet, Record, Tenant, any_user, draft, id, mutation, user};
 use crate::identifier::IdentityKey;
 
 /// The claims of a user, as its identities say.
@@ -18,11 +18,11 @@ fn claims(user: Option<&super::User>) -> BTreeMap<IdentityKey, Claim> {
     user.iter().flat_map(|user| (0..user.identities.len()).map(|n| claim(user, n))).collect()
 }
 
-fn changes(before: Option<&super::User>, after: &super::User) -> Changes {
-    let mut changes = Changes::new();
+fn changes(before: Option<&super::User>, after: &super::User) -> ClaimDiff {
+    let mut changes = ClaimDiff::new();
     let before = before.map(|user| Record::new(user.clone()));
-    let transition = Transition { before: before.as_ref(), after: Some(Record::new(after.clone())) };
-    add_changes(&mutation(Change::Disable), &mut changes, &transition).unwrap();
+    let transition = UserTransition { before: before.as_ref(), after: Some(Record::new(after.clone())) };
+    add_changes(&mutation(MutationKind::Disable), &mut changes, &transition).unwrap();
     changes
 }
 
@@ -47,9 +47,9 @@ fn claims_are_those_that_only_one_state_has() {
 fn a_handle_costs_a_claim_and_its_guard_another() {
     let names = [("handle:scope", 1), ("handle:joé", 2), ("handle:ѕсоре", 2), ("email:é@example.com", 1)];
     for (name, count) in names {
-        let creation = mutation(Change::Create(Draft { identities: vec![draft(name)], ..Draft::default() }));
-        let Ok(Decision::Done(effects)) = creation.decide(&View::assuming_free()) else { panic!("{name}") };
-        assert_eq!(effects.claims.len(), count, "{name}");
+        let creation = mutation(MutationKind::Create(NewUser { identities: vec![draft(name)], ..NewUser::default() }));
+        let Ok(Decision::Ready(write_set)) = creation.decide(&ReadSet::optimistic()) else { panic!("{name}") };
+        assert_eq!(write_set.claims.len(), count, "{name}");
     }
 }
 

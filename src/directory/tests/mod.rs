@@ -6,8 +6,8 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 use super::{
-    Change, Claim, ClaimWrite, Decision, Draft, DraftIdentity, Error, Identity, Invalid, Limits, Mutation, Needs,
-    Record, State, Tenant, Timestamp, Unknown, User, Value, Verification, View,
+    Claim, ClaimWrite, Decision, Error, Identity, Invalid, Limits, Mutation, MutationKind, NewIdentity, NewUser,
+    ReadRequest, ReadSet, Record, State, Tenant, Timestamp, Unknown, User, Value, Verification,
 };
 use crate::identifier::{Identifier, RULES_VERSION, RawIdentifier};
 use crate::locality::LocalityId;
@@ -30,30 +30,30 @@ fn id(n: u8) -> LocalityId {
     LocalityId::from([n; 16])
 }
 
-fn draft(name: &str) -> DraftIdentity {
+fn draft(name: &str) -> NewIdentity {
     let display = RawIdentifier::from_text(name).unwrap().typed().to_owned();
-    DraftIdentity::new(identifier(name), display)
+    NewIdentity::new(identifier(name), display)
 }
 
 /// A mutation of user 1 of the default tenant, a second after its creation.
-fn mutation(change: Change) -> Mutation {
+fn mutation(change: MutationKind) -> Mutation {
     Mutation::new(Tenant::DEFAULT, id(1), Timestamp::from_millis(CREATED + 1_000), change)
 }
 
 /// What a mutation makes of its user, if nobody else has what it takes.
 fn apply(mutation: &Mutation, before: Option<&User>) -> Result<User, Error> {
-    let mut view = View::assuming_free();
-    view.add_user(mutation.user_id, before.map(|user| Record::new(user.clone())));
-    match mutation.decide(&view)? {
-        Decision::Done(effects) => effects.into_outcome().into_user(),
-        Decision::Read(needs) => panic!("{needs:?}"),
+    let mut read_set = ReadSet::optimistic();
+    read_set.add_user(mutation.user_id, before.map(|user| Record::new(user.clone())));
+    match mutation.decide(&read_set)? {
+        Decision::Ready(write_set) => write_set.into_outcome().into_user(),
+        Decision::NeedsReads(needs) => panic!("{needs:?}"),
     }
 }
 
 /// User 1, who owns `names`.
 fn user(names: &[&str]) -> User {
-    let draft = Draft { identities: names.iter().map(|name| draft(name)).collect(), ..Draft::default() };
-    apply(&Mutation { time: Timestamp::from_millis(CREATED), ..mutation(Change::Create(draft)) }, None).unwrap()
+    let draft = NewUser { identities: names.iter().map(|name| draft(name)).collect(), ..NewUser::default() };
+    apply(&Mutation { time: Timestamp::from_millis(CREATED), ..mutation(MutationKind::Create(draft)) }, None).unwrap()
 }
 
 fn names(user: &User) -> Vec<String> {

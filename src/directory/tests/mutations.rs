@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::{
-    Change, Claim, ClaimWrite, Decision, Draft, Error, Limits, Mutation, Needs, Record, State, Tenant, Timestamp,
-    Value, Verification, View, any_identifier, any_user, apply, draft, id, identifier, mutation, names, primaries,
-    user,
+    Claim, ClaimWrite, Decision, Error, Limits, Mutation, MutationKind, NewUser, ReadRequest, ReadSet, Record, State,
+    Tenant, Timestamp, Value, Verification, any_identifier, any_user, apply, draft, id, identifier, mutation, names,
+    primaries, user,
 };
 use crate::directory::{Update, User};
 use crate::identifier::{IdentityKey, Kind, RULES_VERSION};
@@ -15,8 +15,8 @@ fn refusal(outcome: Result<User, Error>) -> String {
     format!("{:?}", outcome.unwrap_err())
 }
 
-fn replace(old: &str, new: &str) -> Change {
-    Change::Replace(identifier(old), draft(new))
+fn replace(old: &str, new: &str) -> MutationKind {
+    MutationKind::Replace(identifier(old), draft(new))
 }
 
 #[test]
@@ -24,8 +24,8 @@ fn create_makes_the_user_of_the_draft() {
     let mut first = draft("email:Joe@EXAMPLE.com");
     first.verification = Some(Verification { time: Timestamp::from_millis(5), by: "letter".to_owned() });
     let attributes = [("a".to_owned(), Value::Int(1))].into();
-    let draft = Draft { display_name: "Joe".to_owned(), identities: vec![first.clone()], attributes };
-    let mutation = mutation(Change::Create(draft.clone()));
+    let draft = NewUser { display_name: "Joe".to_owned(), identities: vec![first.clone()], attributes };
+    let mutation = mutation(MutationKind::Create(draft.clone()));
     let user = apply(&mutation, None).unwrap();
     assert_eq!((user.id, &user.tenant), (id(1), &Tenant::DEFAULT));
     assert_eq!((user.create_time, user.update_time), (mutation.time, mutation.time));
@@ -41,7 +41,7 @@ fn an_id_is_never_given_twice() {
     let there = user(&["handle:joe"]);
     let elsewhere = User { tenant: Tenant::parse("other").unwrap(), ..there.clone() };
     for before in [there, elsewhere] {
-        let outcome = apply(&mutation(Change::Create(Draft::default())), Some(&before));
+        let outcome = apply(&mutation(MutationKind::Create(NewUser::default())), Some(&before));
         assert!(matches!(outcome, Err(Error::Internal(_))), "{outcome:?}");
     }
 }
@@ -49,7 +49,8 @@ fn an_id_is_never_given_twice() {
 #[test]
 fn a_user_of_another_tenant_is_nobody() {
     let elsewhere = User { tenant: Tenant::parse("other").unwrap(), ..user(&["handle:joe"]) };
-    let unlink = Mutation { etag: Some("wrong".to_owned()), ..mutation(Change::Unlink(identifier("handle:joe"))) };
+    let unlink =
+        Mutation { etag: Some("wrong".to_owned()), ..mutation(MutationKind::Unlink(identifier("handle:joe"))) };
     assert_eq!(refusal(apply(&unlink, Some(&elsewhere))), "UserNotFound");
     assert_eq!(refusal(apply(&unlink, None)), "UserNotFound");
 }
@@ -59,11 +60,11 @@ fn a_user_of_another_tenant_is_nobody() {
 fn refusals_come_in_one_order() {
     let full = user(&["handle:a", "handle:b"]);
     let limits = Limits { identities: 2, attributes: 0, ..Limits::default() };
-    let unlink = Mutation { limits, ..mutation(Change::Unlink(identifier("handle:x"))) };
+    let unlink = Mutation { limits, ..mutation(MutationKind::Unlink(identifier("handle:x"))) };
     let stale = Mutation { etag: Some("wrong".to_owned()), ..unlink.clone() };
     assert_eq!(refusal(apply(&stale, Some(&full))), "EtagMismatch");
     assert_eq!(refusal(apply(&unlink, Some(&full))), "NotOwned");
-    let link = Mutation { etag: Some(full.etag()), limits, ..mutation(Change::Link(draft("handle:c"))) };
+    let link = Mutation { etag: Some(full.etag()), limits, ..mutation(MutationKind::Link(draft("handle:c"))) };
     assert_eq!(refusal(apply(&link, Some(&full))), r#"TooMany { what: "identities", limit: 2, count: 3 }"#);
 }
 
@@ -72,9 +73,9 @@ fn refusals_come_in_one_order() {
 fn only_growth_is_refused() {
     let large = user(&["handle:a", "handle:b"]);
     let limits = Limits { bytes: 300, ..Limits::default() };
-    let unlink = Mutation { limits, ..mutation(Change::Unlink(identifier("handle:a"))) };
+    let unlink = Mutation { limits, ..mutation(MutationKind::Unlink(identifier("handle:a"))) };
     assert_eq!(apply(&unlink, Some(&large)).unwrap().identities.len(), 1);
-    let link = Mutation { limits, ..mutation(Change::Link(draft("handle:c"))) };
+    let link = Mutation { limits, ..mutation(MutationKind::Link(draft("handle:c"))) };
     let refused = refusal(apply(&link, Some(&large)));
     assert!(refused.starts_with(r#"TooMany { what: "bytes", limit: 300, count: "#), "{refused}");
 }
@@ -85,7 +86,7 @@ fn link_again_keeps_the_identity_but_for_verifying_it() {
     let link_again = |millis, before: &User| {
         let mut again = draft("handle:JOE");
         again.verification = verification(millis);
-        apply(&mutation(Change::Link(again)), Some(before)).unwrap()
+        apply(&mutation(MutationKind::Link(again)), Some(before)).unwrap()
     };
     let before = user(&["handle:joe"]);
     let mut verified = before.clone();
@@ -93,7 +94,7 @@ fn link_again_keeps_the_identity_but_for_verifying_it() {
     verified.update_time = Timestamp::from_millis(2000);
     assert_eq!(link_again(9, &before), verified);
     assert_eq!(link_again(10, &verified), verified, "the first verification stays");
-    assert_eq!(apply(&mutation(Change::Link(draft("handle:JOE"))), Some(&verified)).unwrap(), verified);
+    assert_eq!(apply(&mutation(MutationKind::Link(draft("handle:JOE"))), Some(&verified)).unwrap(), verified);
 }
 
 #[test]
@@ -126,78 +127,81 @@ fn replace_by_an_identity_of_ones_own_passes_the_mark_on() {
 fn update_time_moves_with_changes_alone_and_never_back() {
     let before = user(&["handle:joe"]);
     let at = |millis, change| Mutation { time: Timestamp::from_millis(millis), ..mutation(change) };
-    let unchanged = apply(&at(9_000, Change::Link(draft("handle:joe"))), Some(&before)).unwrap();
+    let unchanged = apply(&at(9_000, MutationKind::Link(draft("handle:joe"))), Some(&before)).unwrap();
     assert_eq!((unchanged.update_time, unchanged.etag()), (before.update_time, before.etag()));
-    let later = apply(&at(9_000, Change::Link(draft("handle:new"))), Some(&before)).unwrap();
+    let later = apply(&at(9_000, MutationKind::Link(draft("handle:new"))), Some(&before)).unwrap();
     assert_eq!((later.create_time, later.update_time.as_millis()), (before.create_time, 9_000));
-    let earlier = apply(&at(1, Change::Unlink(identifier("handle:new"))), Some(&later)).unwrap();
+    let earlier = apply(&at(1, MutationKind::Unlink(identifier("handle:new"))), Some(&later)).unwrap();
     assert_eq!(earlier.update_time.as_millis(), 9_001, "later than the change before");
     assert_ne!(earlier.etag(), later.etag());
 }
 
 #[test]
 fn a_refusal_names_the_field_of_the_key() {
-    let taken = |change: Change, name: &str| {
+    let taken = |change: MutationKind, name: &str| {
         let mutation = mutation(change);
-        let mut view = View::assuming_free();
+        let mut read_set = ReadSet::optimistic();
         let before = user(&["handle:old"]);
-        let is_new = matches!(mutation.change, Change::Create(_));
-        view.add_user(id(1), Some(Record::new(before)).filter(|_| !is_new));
+        let is_new = matches!(mutation.change, MutationKind::Create(_));
+        read_set.add_user(id(1), Some(Record::new(before)).filter(|_| !is_new));
         let claim = Claim { owner: Some(id(2)), guard: false, hold: None, rules_version: RULES_VERSION };
-        view.add_claim(IdentityKey::new("default", &identifier(name)), Some(claim));
-        match mutation.decide(&view).unwrap_err() {
+        read_set.add_claim(IdentityKey::new("default", &identifier(name)), Some(claim));
+        match mutation.decide(&read_set).unwrap_err() {
             Error::IdentityTaken { owner, field } if owner == id(2) => field,
             other => panic!("{other:?}"),
         }
     };
     let names = ["email:joe@example.com", "handle:@JOE", "social:GitHub/a,b"];
-    let create = Change::Create(Draft { identities: names.map(draft).into(), ..Draft::default() });
+    let create = MutationKind::Create(NewUser { identities: names.map(draft).into(), ..NewUser::default() });
     for (n, name) in names.into_iter().enumerate() {
         assert_eq!(taken(create.clone(), name), format!("user.identities[{n}].identifier"));
     }
-    assert_eq!(taken(Change::Link(draft("handle:joe")), "handle:joe"), "identifier");
+    assert_eq!(taken(MutationKind::Link(draft("handle:joe")), "handle:joe"), "identifier");
     assert_eq!(taken(replace("handle:old", "handle:joe"), "handle:joe"), "new_identifier");
 }
 
-/// What was not read is asked for, once, unless the view takes it for free.
+/// What was not read is asked for, once, unless the read set takes it for free.
 #[test]
 fn what_is_missing_is_asked_for() {
-    let link = mutation(Change::Link(draft("handle:new")));
+    let link = mutation(MutationKind::Link(draft("handle:new")));
     let key = IdentityKey::new("default", &identifier("handle:new"));
-    let reads = |view: &View| match link.decide(view).unwrap() {
-        Decision::Read(needs) => needs,
-        Decision::Done(effects) => panic!("{effects:?}"),
+    let reads = |read_set: &ReadSet| match link.decide(read_set).unwrap() {
+        Decision::NeedsReads(needs) => needs,
+        Decision::Ready(write_set) => panic!("{write_set:?}"),
     };
-    let mut view = View::default();
-    assert_eq!(reads(&view), Needs { users: vec![id(1)], ..Needs::default() });
-    assert_eq!(reads(&View::assuming_free()).users, [id(1)]);
-    view.add_user(id(1), Some(Record::new(user(&["handle:joe"]))));
-    assert_eq!(reads(&view), Needs { claims: vec![key.clone()], ..Needs::default() });
-    assert_eq!(link.needs(), Needs { users: vec![id(1)], claims: vec![key.clone()], ..Needs::default() });
-    view.add_claim(key.clone(), None);
-    let Decision::Done(effects) = link.decide(&view).unwrap() else { panic!() };
+    let mut read_set = ReadSet::default();
+    assert_eq!(reads(&read_set), ReadRequest { users: vec![id(1)], ..ReadRequest::default() });
+    assert_eq!(reads(&ReadSet::optimistic()).users, [id(1)]);
+    read_set.add_user(id(1), Some(Record::new(user(&["handle:joe"]))));
+    assert_eq!(reads(&read_set), ReadRequest { claims: vec![key.clone()], ..ReadRequest::default() });
+    assert_eq!(link.needs(), ReadRequest { users: vec![id(1)], claims: vec![key.clone()], ..ReadRequest::default() });
+    read_set.add_claim(key.clone(), None);
+    let Decision::Ready(write_set) = link.decide(&read_set).unwrap() else { panic!() };
     let claim = Claim { owner: Some(id(1)), guard: false, hold: None, rules_version: RULES_VERSION };
-    assert_eq!(effects.claims, [(key, ClaimWrite::Insert(claim))]);
-    assert_eq!((effects.users.len(), effects.subject), (1, id(1)));
+    assert_eq!(write_set.claims, [(key, ClaimWrite::Insert(claim))]);
+    assert_eq!((write_set.users.len(), write_set.subject), (1, id(1)));
 }
 
 #[test]
 fn what_changes_nothing_writes_nothing() {
-    let mut view = View::default();
-    view.add_user(id(1), Some(Record::new(user(&["handle:joe"]))));
-    let Decision::Done(effects) = mutation(Change::Link(draft("handle:JOE"))).decide(&view).unwrap() else { panic!() };
-    assert!(effects.users.is_empty() && effects.claims.is_empty());
-    assert_eq!(effects.into_outcome().into_user().unwrap(), user(&["handle:joe"]));
+    let mut read_set = ReadSet::default();
+    read_set.add_user(id(1), Some(Record::new(user(&["handle:joe"]))));
+    let Decision::Ready(write_set) = mutation(MutationKind::Link(draft("handle:JOE"))).decide(&read_set).unwrap()
+    else {
+        panic!()
+    };
+    assert!(write_set.users.is_empty() && write_set.claims.is_empty());
+    assert_eq!(write_set.into_outcome().into_user().unwrap(), user(&["handle:joe"]));
 }
 
-fn any_change() -> impl Strategy<Value = Change> {
+fn any_change() -> impl Strategy<Value = MutationKind> {
     let draft = || any_identifier().prop_map(|identifier| draft(&identifier.to_string()));
     prop_oneof![
-        draft().prop_map(Change::Link),
-        any_identifier().prop_map(Change::Unlink),
-        (any_identifier(), draft()).prop_map(|(old, new)| Change::Replace(old, new)),
-        any_identifier().prop_map(|identifier| Change::Verify(identifier, None)),
-        ".{0,2}".prop_map(|name| Change::Update(Update::from_mask(None, name, Default::default()).unwrap())),
+        draft().prop_map(MutationKind::Link),
+        any_identifier().prop_map(MutationKind::Unlink),
+        (any_identifier(), draft()).prop_map(|(old, new)| MutationKind::Replace(old, new)),
+        any_identifier().prop_map(|identifier| MutationKind::Verify(identifier, None)),
+        ".{0,2}".prop_map(|name| MutationKind::Update(Update::from_mask(None, name, Default::default()).unwrap())),
     ]
 }
 
@@ -207,7 +211,7 @@ proptest! {
     #[test]
     fn users_stay_well_formed(before in any_user(), change in any_change(), own in any::<prop::sample::Index>()) {
         let mut change = change;
-        if let (Some(_), Change::Unlink(name) | Change::Replace(name, _) | Change::Verify(name, _)) = (before.identities.first(), &mut change) {
+        if let (Some(_), MutationKind::Unlink(name) | MutationKind::Replace(name, _) | MutationKind::Verify(name, _)) = (before.identities.first(), &mut change) {
             *name = own.get(&before.identities).identifier.clone();
         }
         let before = User { state: State::Active, ..before };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Change, Error, Invalid, User, Value, apply, invalid, mutation, user};
+use super::{Error, Invalid, MutationKind, User, Value, apply, invalid, mutation, user};
 use crate::directory::Update;
 
 fn attributes(pairs: &[(&str, i64)]) -> BTreeMap<String, Value> {
@@ -17,7 +17,7 @@ fn update(mask: Option<&[&str]>, name: &str, pairs: &[(&str, i64)]) -> Result<Up
 /// What a user with the name `old` and the attributes a=1, b=2 becomes: name and attributes.
 fn updated(mask: Option<&[&str]>, name: &str, pairs: &[(&str, i64)]) -> (String, BTreeMap<String, Value>) {
     let before = User { display_name: "old".to_owned(), attributes: attributes(&[("a", 1), ("b", 2)]), ..user(&[]) };
-    let after = apply(&mutation(Change::Update(update(mask, name, pairs).unwrap())), Some(&before)).unwrap();
+    let after = apply(&mutation(MutationKind::Update(update(mask, name, pairs).unwrap())), Some(&before)).unwrap();
     (after.display_name, after.attributes)
 }
 

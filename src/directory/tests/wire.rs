@@ -5,7 +5,7 @@ use prost::Message;
 
 use super::super::size::size;
 use super::super::{
-    Deletion, Found, Policies, Record, Tenant, TenantRecord, Timestamp, Unknown, User, WireUser, user_message,
+    Deletion, EncodedUser, Found, Policies, Record, Tenant, TenantRecord, Timestamp, Unknown, User, user_message,
 };
 use super::{any_identifier, any_user, user};
 use crate::identifier::{IdentityKey, RULES_VERSION, Rules};
@@ -14,7 +14,7 @@ use crate::proto::v1;
 proptest! {
     #[test]
     fn what_was_encoded_is_decoded(user in any_user()) {
-        let wire = WireUser::of(&user);
+        let wire = EncodedUser::of(&user);
         let mut decoded = wire.decode().unwrap();
         for identity in &mut decoded.identities {
             prop_assert_eq!(identity.rules_version, Rules::UNNAMED);
@@ -29,13 +29,13 @@ proptest! {
 
     #[test]
     fn no_user_is_larger_than_it_counts(user in any_user()) {
-        prop_assert!(WireUser::of(&user).as_bytes().len() <= size(&user));
+        prop_assert!(EncodedUser::of(&user).as_bytes().len() <= size(&user));
     }
 
     /// What is found without decoding is what is found with.
     #[test]
     fn an_identity_is_found_by_its_key(user in any_user(), other in any_identifier()) {
-        let wire = WireUser::of(&user);
+        let wire = EncodedUser::of(&user);
         let message = user_message(&user);
         for (identity, wanted) in user.identities.iter().zip(message.identities) {
             let found = Found::new(wire.clone(), &user.key(&identity.identifier)).unwrap();
@@ -50,10 +50,10 @@ proptest! {
     #[test]
     fn bytes_that_are_no_user_are_refused_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64), cut in 0..200usize) {
         let key = IdentityKey::new("default", &super::identifier("handle:joe"));
-        let mut sound = WireUser::of(&user(&["handle:joe", "phone:+14155552300"])).into_bytes().to_vec();
+        let mut sound = EncodedUser::of(&user(&["handle:joe", "phone:+14155552300"])).into_bytes().to_vec();
         sound.truncate(cut);
         for bytes in [bytes, sound] {
-            let wire = WireUser::from_stored(bytes.into());
+            let wire = EncodedUser::from_stored(bytes.into());
             let _ = (wire.tenant().len(), wire.decode().is_ok());
             let _ = Found::new(wire, &key);
         }
@@ -65,7 +65,7 @@ proptest! {
 fn only_the_very_identity_is_found() {
     let names = ["social:a/b", "social:a/b/c", "social:ab/c", "handle:a", "email:a@b.cd", "url:https://a/b"];
     let user = user(&names);
-    let wire = WireUser::of(&user);
+    let wire = EncodedUser::of(&user);
     let none = [
         "social:a/bc",
         "handle:b",
@@ -91,7 +91,7 @@ fn count(bytes: &[u8]) -> usize {
 }
 
 /// A user with a field of a newer program, and one in each of its identities.
-fn with_added(user: &User) -> WireUser {
+fn with_added(user: &User) -> EncodedUser {
     let mut message = user_message(user);
     let identities = std::mem::take(&mut message.identities);
     let mut bytes = message.encode_to_vec();
@@ -99,7 +99,7 @@ fn with_added(user: &User) -> WireUser {
         let inner = [&identity.encode_to_vec(), ADDED].concat();
         prost::encoding::bytes::encode(5, &inner, &mut bytes);
     }
-    WireUser::from_stored([&bytes, ADDED].concat().into())
+    EncodedUser::from_stored([&bytes, ADDED].concat().into())
 }
 
 #[test]

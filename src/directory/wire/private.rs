@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use prost::Message;
 
-use super::super::record::{Guarded, Hold, Private, Undo};
+use super::super::record::{Guarded, Hold, MergeSnapshot, UserInternals};
 use super::super::{Identity, NotRestored, Record, Timestamp, Value};
 use super::decode::read_value;
 use super::encode::value_message;
-use super::{Unknown, WireError, WireUser};
+use super::{EncodedUser, Unknown, WireError};
 use crate::identifier::{Guard, Identifier, IdentityKey, Kind, Rules};
 use crate::locality::LocalityId;
 use crate::proto::v1;
@@ -112,7 +112,7 @@ pub fn encode_private(record: &Record) -> Vec<u8> {
     let identities = &record.user.identities;
     let is_named = |identity: &Identity| identity.rules_version != Rules::UNNAMED;
     let versions = if identities.iter().any(is_named) { identities.as_slice() } else { &[] };
-    let Private { disabled, guards, holds, merged, undo, not_restored, unknown } = &record.private;
+    let UserInternals { disabled, guards, holds, merged, undo, not_restored, unknown } = &record.private;
     let message = PrivateRecord {
         rules_versions: versions.iter().map(|identity| identity.rules_version).collect(),
         disabled: *disabled,
@@ -136,12 +136,12 @@ pub fn decode_private(bytes: &[u8], record: &mut Record) -> Result<(), WireError
     for (identity, version) in record.user.identities.iter_mut().zip(message.rules_versions) {
         identity.rules_version = version;
     }
-    record.private = Private {
+    record.private = UserInternals {
         disabled: message.disabled,
         guards: message.guards.into_iter().map(Guarded::from).collect(),
         holds: message.holds.into_iter().map(Hold::try_from).collect::<Result<_, _>>()?,
         merged: message.merged.iter().map(|id| read_id(id)).collect::<Result<_, _>>()?,
-        undo: message.undo.map(|undo| Undo::try_from(*undo).map(Box::new)).transpose()?,
+        undo: message.undo.map(|undo| MergeSnapshot::try_from(*undo).map(Box::new)).transpose()?,
         not_restored: message.not_restored.into_iter().map(NotRestored::try_from).collect::<Result<_, _>>()?,
         unknown: Unknown::after(LAST, bytes),
     };
@@ -205,8 +205,8 @@ impl TryFrom<IdentifierRecord> for Identifier {
     }
 }
 
-impl From<&Undo> for UndoRecord {
-    fn from(undo: &Undo) -> Self {
+impl From<&MergeSnapshot> for UndoRecord {
+    fn from(undo: &MergeSnapshot) -> Self {
         let (user, private) = undo.before.encode();
         let attribute = |(before, set): &(Option<Value>, Value)| AttributeRecord {
             before: before.as_ref().map(value_message),
@@ -224,7 +224,7 @@ impl From<&Undo> for UndoRecord {
     }
 }
 
-impl TryFrom<UndoRecord> for Undo {
+impl TryFrom<UndoRecord> for MergeSnapshot {
     type Error = WireError;
 
     fn try_from(record: UndoRecord) -> Result<Self, WireError> {
@@ -234,7 +234,7 @@ impl TryFrom<UndoRecord> for Undo {
         };
         Ok(Self {
             until: Timestamp::from_millis(record.until),
-            before: Record::decode(&WireUser::from_stored(record.user.into()), &record.private)?,
+            before: Record::decode(&EncodedUser::from_stored(record.user.into()), &record.private)?,
             display_name: record.display_name.map(|name| (name.before, name.set)),
             attributes: record.attributes.into_iter().map(attribute).collect::<Result<_, WireError>>()?,
             unmarked: record.unmarked.into_iter().map(Identifier::try_from).collect::<Result<_, _>>()?,

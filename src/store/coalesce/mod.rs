@@ -14,8 +14,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::directory::{
-    Claim, Consistency, DueUser, Error, Found, ItemResult, Mutation, Outcome, Record, Resolved, Store, StoredRules,
-    Tenant, TenantRecord, Timestamp, WireUser,
+    Claim, Consistency, EncodedUser, Error, ExpiredUser, Found, ItemResult, Mutation, Outcome, Record, Resolved, Store,
+    StoredRules, Tenant, TenantRecord, Timestamp,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -85,14 +85,14 @@ impl Store for Coalesced {
         Ok(Resolved { found, reads })
     }
 
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         if ids.is_empty() {
             return self.inner.get(tenant, ids).await;
         }
         Ok(self.users.look_up(tenant, ids).await?.found)
     }
 
-    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.inner.get_snapshot(tenant, ids).await
     }
 
@@ -121,7 +121,7 @@ impl Store for Coalesced {
         now: Timestamp,
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
-    ) -> Result<Vec<DueUser>, Error> {
+    ) -> Result<Vec<ExpiredUser>, Error> {
         self.inner.due(now, after, limit).await
     }
 
@@ -150,9 +150,9 @@ impl Group for Consistency {
 
 impl Group for Tenant {
     type Key = LocalityId;
-    type Found = WireUser;
+    type Found = EncodedUser;
 
-    async fn ask(&self, store: &dyn Store, ids: &[LocalityId]) -> Answered<WireUser> {
+    async fn ask(&self, store: &dyn Store, ids: &[LocalityId]) -> Answered<EncodedUser> {
         // Nobody is told how many reads it takes to find users by their ids.
         Ok(Answers { found: store.get(self, ids).await?, reads: 0 })
     }

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use super::Failure;
 use super::ensure::{ensure, equal, taken};
 use super::fixture::{Fixture, link, replace, request, unlink};
-use crate::directory::{Change, Error, Mutation, Update, User};
+use crate::directory::{Error, Mutation, MutationKind, Update, User};
 use crate::locality::LocalityId;
 
 /// How many do the same thing at once.
@@ -79,7 +79,7 @@ pub async fn of_many_changes_with_one_etag_one_happens(f: Fixture) -> Result<(),
     let user = f.create(&["handle:joe"]).await?;
     let update = |n: usize| -> Result<Mutation, Failure> {
         let update = Update::from_mask(None, format!("Joe {n}"), Default::default())?;
-        Ok(Mutation { etag: Some(user.etag()), ..f.mutation(user.id, Change::Update(update)) })
+        Ok(Mutation { etag: Some(user.etag()), ..f.mutation(user.id, MutationKind::Update(update)) })
     };
     let outcomes = f.all((0..MANY).map(update).collect::<Result<_, _>>()?).await?;
     let (winners, losers): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);

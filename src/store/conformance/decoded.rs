@@ -2,7 +2,7 @@
 
 use super::Failure;
 use super::ensure::equal;
-use crate::directory::{Consistency, Found, Store, Tenant, Timestamp, User, WireUser};
+use crate::directory::{Consistency, EncodedUser, Found, Store, Tenant, Timestamp, User};
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::LocalityId;
 
@@ -20,7 +20,7 @@ pub async fn owners(
 /// The user, who must be encoded as any user is, with the identity that the key stands for.
 fn owner(key: &IdentityKey, found: &Found) -> Result<User, Failure> {
     let user = decode(&found.user)?;
-    let wanted = Found::new(WireUser::of(&user), key);
+    let wanted = Found::new(EncodedUser::of(&user), key);
     equal(&Some(found), &wanted.as_ref(), "an owner with the identity that was asked for")?;
     Ok(user)
 }
@@ -32,7 +32,7 @@ pub async fn users(store: &dyn Store, tenant: &Tenant, ids: &[LocalityId]) -> Re
 }
 
 /// The user, with identities of the present rules: their versions are no part of what is read.
-fn decode(user: &WireUser) -> Result<User, Failure> {
+fn decode(user: &EncodedUser) -> Result<User, Failure> {
     let mut user = user.decode()?;
     for identity in &mut user.identities {
         identity.rules_version = RULES_VERSION;

@@ -6,20 +6,20 @@ use super::Failure;
 use super::ensure::{ensure, equal};
 use super::fixture::{DAY, Fixture, create, identifier, tenant};
 use crate::directory::{
-    Change, Deletion, DeletionStep, Error, Mutation, Policies, PolicyUpdate, Report, TenantRecord, User,
+    Deletion, DeletionStep, Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate, TenantRecord, User,
 };
 use crate::identifier::{IdentityKey, Kind};
 
 const NAME: &str = "acme";
 
-async fn step(f: &Fixture, step: DeletionStep) -> Result<Report, Error> {
-    let mutation = f.mutation(f.ids.next_id(), Change::DeleteTenant(step));
+async fn step(f: &Fixture, step: DeletionStep) -> Result<MutationReport, Error> {
+    let mutation = f.mutation(f.ids.next_id(), MutationKind::DeleteTenant(step));
     let name = tenant(NAME).map_err(|error| Error::Internal(error.to_string().into()))?;
     Ok(f.store.mutate(Mutation { tenant: name, ..mutation }).await?.report)
 }
 
 async fn made(f: &Fixture) -> Result<TenantRecord, Failure> {
-    let mutation = f.mutation(f.ids.next_id(), Change::SetTenant(PolicyUpdate::default()));
+    let mutation = f.mutation(f.ids.next_id(), MutationKind::SetTenant(PolicyUpdate::default()));
     f.store.mutate(Mutation { tenant: tenant(NAME)?, ..mutation }).await?;
     Ok(f.store.tenant(&tenant(NAME)?).await?.ok_or("the tenant was not made")?)
 }
@@ -31,7 +31,7 @@ async fn register(f: &Fixture, name: &str, names: &[&str]) -> Result<User, Failu
 
 async fn purge(f: &Fixture, user: &User) -> Result<(), Failure> {
     let policies = Policies { holds: [(Kind::Handle, DAY)].into(), ..Policies::default() };
-    let mutation = f.mutation(user.id, Change::Purge);
+    let mutation = f.mutation(user.id, MutationKind::Purge);
     let mutation = Mutation { tenant: tenant(NAME)?, policies: Arc::new(policies), ..mutation };
     f.store.mutate(mutation).await?;
     Ok(())
@@ -46,7 +46,7 @@ pub async fn a_tenant_goes_with_all_that_is_in_it(f: Fixture) -> Result<(), Fail
     let before = made(&f).await?;
     let user = register(&f, NAME, &["handle:joe", "email:joe@example.com"]).await?;
     let begun = step(&f, DeletionStep::Begin { with_users: false }).await;
-    ensure(is_not_empty(&begun), "a tenant with users is marked")?;
+    ensure(is_not_empty(&begun), format!("a tenant with users: {begun:?}"))?;
     step(&f, DeletionStep::Begin { with_users: true }).await?;
     let f = f.reopen().await?;
     let marked = f.store.tenant(&name).await?.ok_or("the mark has removed the tenant")?;
@@ -54,7 +54,7 @@ pub async fn a_tenant_goes_with_all_that_is_in_it(f: Fixture) -> Result<(), Fail
     equal(&TenantRecord { deletion: None, ..marked.clone() }, &before, "what the mark leaves as it was")?;
     ensure(marked.etag() != before.etag(), "the mark does not show")?;
 
-    let set = f.mutation(f.ids.next_id(), Change::SetTenant(PolicyUpdate::default()));
+    let set = f.mutation(f.ids.next_id(), MutationKind::SetTenant(PolicyUpdate::default()));
     let set = f.store.mutate(Mutation { tenant: name.clone(), ..set }).await;
     ensure(matches!(set, Err(Error::TenantNotFound)), "its policies can be changed")?;
     ensure(is_not_empty(&step(&f, DeletionStep::Finish).await), "it goes before its users")?;

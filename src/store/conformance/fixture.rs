@@ -9,8 +9,8 @@ use super::decoded;
 use super::ensure::equal;
 use super::{Failure, Place};
 use crate::directory::{
-    Change, Claim, Consistency, Draft, DraftIdentity, Error, Mutation, Policies, Request, Store, Tenant, Timestamp,
-    User,
+    Claim, Consistency, Error, IdempotencyKey, Mutation, MutationKind, NewIdentity, NewUser, Policies, Store, Tenant,
+    Timestamp, User,
 };
 use crate::identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 use crate::locality::{Generator, LocalityId, Mode};
@@ -37,7 +37,7 @@ impl Fixture {
     }
 
     /// The mutation of a user of the default tenant, a second later than the one before.
-    pub fn mutation(&self, user_id: LocalityId, change: Change) -> Mutation {
+    pub fn mutation(&self, user_id: LocalityId, change: MutationKind) -> Mutation {
         let time = Timestamp::from_millis(self.clock.fetch_add(1_000, Ordering::Relaxed));
         Mutation { policies: Arc::new(free()), ..Mutation::new(Tenant::DEFAULT, user_id, time, change) }
     }
@@ -53,7 +53,7 @@ impl Fixture {
     }
 
     /// Carries out a change of a user under other policies than the usual ones.
-    pub async fn change_under(&self, policies: &Policies, user: &User, change: Change) -> Result<User, Error> {
+    pub async fn change_under(&self, policies: &Policies, user: &User, change: MutationKind) -> Result<User, Error> {
         let policies = Arc::new(policies.clone());
         self.mutate(Mutation { policies, ..self.mutation(user.id, change) }).await
     }
@@ -81,12 +81,12 @@ impl Fixture {
     }
 
     /// Carries out a change on an id that nobody has.
-    pub async fn change_new(&self, change: Change) -> Result<User, Error> {
+    pub async fn change_new(&self, change: MutationKind) -> Result<User, Error> {
         self.mutate(self.mutation(self.ids.next_id(), change)).await
     }
 
     /// Changes a user of the default tenant.
-    pub async fn change(&self, user: &User, change: Change) -> Result<User, Error> {
+    pub async fn change(&self, user: &User, change: MutationKind) -> Result<User, Error> {
         self.mutate(self.mutation(user.id, change)).await
     }
 
@@ -171,31 +171,31 @@ pub fn key(tenant: &str, name: &str) -> Result<IdentityKey, Failure> {
 }
 
 /// An identity that is to be linked, typed as in the text form.
-pub fn draft(name: &str) -> Result<DraftIdentity, Failure> {
+pub fn draft(name: &str) -> Result<NewIdentity, Failure> {
     let display = RawIdentifier::from_text(name)?.typed().to_owned();
-    Ok(DraftIdentity::new(identifier(name)?, display))
+    Ok(NewIdentity::new(identifier(name)?, display))
 }
 
-pub fn create(names: &[&str]) -> Result<Change, Failure> {
+pub fn create(names: &[&str]) -> Result<MutationKind, Failure> {
     let identities = names.iter().map(|name| draft(name)).collect::<Result<_, _>>()?;
-    Ok(Change::Create(Draft { identities, ..Draft::default() }))
+    Ok(MutationKind::Create(NewUser { identities, ..NewUser::default() }))
 }
 
-pub fn link(name: &str) -> Result<Change, Failure> {
-    Ok(Change::Link(draft(name)?))
+pub fn link(name: &str) -> Result<MutationKind, Failure> {
+    Ok(MutationKind::Link(draft(name)?))
 }
 
-pub fn unlink(name: &str) -> Result<Change, Failure> {
-    Ok(Change::Unlink(identifier(name)?))
+pub fn unlink(name: &str) -> Result<MutationKind, Failure> {
+    Ok(MutationKind::Unlink(identifier(name)?))
 }
 
-pub fn replace(old: &str, new: &str) -> Result<Change, Failure> {
-    Ok(Change::Replace(identifier(old)?, draft(new)?))
+pub fn replace(old: &str, new: &str) -> Result<MutationKind, Failure> {
+    Ok(MutationKind::Replace(identifier(old)?, draft(new)?))
 }
 
-/// A request with this key and fingerprint.
-pub fn request(key: &str, fingerprint: u64) -> Option<Request> {
-    Some(Request { key: key.to_owned(), fingerprint })
+/// A request with this key and request_hash.
+pub fn request(key: &str, request_hash: u64) -> Option<IdempotencyKey> {
+    Some(IdempotencyKey { key: key.to_owned(), request_hash })
 }
 
 /// The name of a tenant.

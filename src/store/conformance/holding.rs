@@ -3,7 +3,7 @@
 use super::Failure;
 use super::ensure::{ensure, equal, refused, taken};
 use super::fixture::{DAY, Fixture, holding, identifier, link, replace, request, tenant, unlink};
-use crate::directory::{Change, Claim, Error, Limits, Mutation, Outcome, Timestamp, User};
+use crate::directory::{Claim, Error, Limits, Mutation, MutationKind, Outcome, Timestamp, User};
 
 fn held(until: Timestamp, field: &str) -> Error {
     Error::IdentityHeld { until, field: field.to_owned() }
@@ -82,7 +82,7 @@ pub async fn other_policies_leave_a_hold_as_it_is(f: Fixture) -> Result<(), Fail
 }
 
 async fn release(f: &Fixture, name: &str) -> Result<Result<Outcome, Error>, Failure> {
-    Ok(f.store.mutate(f.mutation(f.ids.next_id(), Change::Release(identifier(name)?))).await)
+    Ok(f.store.mutate(f.mutation(f.ids.next_id(), MutationKind::Release(identifier(name)?))).await)
 }
 
 /// Fails unless there is no hold to end.
@@ -99,7 +99,7 @@ pub async fn a_hold_can_be_ended(f: Fixture) -> Result<(), Failure> {
     let send = || {
         Ok::<_, Failure>(Mutation {
             request: request("release", 1),
-            ..f.mutation(f.ids.next_id(), Change::Release(identifier("handle:JOE")?))
+            ..f.mutation(f.ids.next_id(), MutationKind::Release(identifier("handle:JOE")?))
         })
     };
     equal(&f.store.mutate(send()?).await?.user, &None, "the user in the answer")?;
@@ -116,7 +116,7 @@ pub async fn a_hold_can_be_ended(f: Fixture) -> Result<(), Failure> {
 
 pub async fn what_is_held_for_nobody_can_be_released(f: Fixture) -> Result<(), Failure> {
     let (owner, other, _) = one_held(&f).await?;
-    f.store.mutate(f.mutation(owner.id, Change::Purge)).await?;
+    f.store.mutate(f.mutation(owner.id, MutationKind::Purge)).await?;
     let nobody = |claim: Option<Claim>| claim.is_some_and(|claim| claim.owner.is_none() && claim.hold.is_some());
     ensure(nobody(f.claim("handle:joe").await?), "a purge has ended a hold")?;
     release(&f, "handle:joe").await??;
@@ -147,7 +147,7 @@ pub async fn what_one_tenant_holds_is_free_in_another(f: Fixture) -> Result<(), 
     let (_, _, until) = one_held(&f).await?;
     let elsewhere = Mutation { tenant: tenant("elsewhere")?, ..f.creation(&["handle:joe"])? };
     f.mutate(elsewhere).await?;
-    let released = f.mutation(f.ids.next_id(), Change::Release(identifier("handle:joe")?));
+    let released = f.mutation(f.ids.next_id(), MutationKind::Release(identifier("handle:joe")?));
     let outcome = f.store.mutate(Mutation { tenant: tenant("elsewhere")?, ..released }).await;
     ensure(matches!(outcome, Err(Error::NotHeld)), "a hold of another tenant was ended")?;
     refused(f.mutate(f.creation(&["handle:joe"])?).await, &held(until, "user.identities[0].identifier"))

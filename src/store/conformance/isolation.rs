@@ -4,7 +4,9 @@ use super::Failure;
 use super::decoded;
 use super::ensure::{equal, refused, taken};
 use super::fixture::{Fixture, draft, holding, key, link, replace, tenant, unlink};
-use crate::directory::{Change, ConflictPolicy, Consistency, Error, Mutation, Report, State, Update, User};
+use crate::directory::{
+    ConflictPolicy, Consistency, Error, Mutation, MutationKind, MutationReport, State, Update, User,
+};
 
 async fn create_in(f: &Fixture, name: &str, names: &[&str]) -> Result<User, Failure> {
     Ok(f.mutate(Mutation { tenant: tenant(name)?, ..f.creation(names)? }).await?)
@@ -39,11 +41,11 @@ pub async fn tenants_share_nothing(f: Fixture) -> Result<(), Failure> {
 pub async fn no_change_reaches_another_tenant(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&["email:joe@example.com"]).await?;
     let changes = [
-        Change::Update(Update::from_mask(None, "Mallory".to_owned(), Default::default())?),
+        MutationKind::Update(Update::from_mask(None, "Mallory".to_owned(), Default::default())?),
         link("handle:mallory")?,
         unlink("email:joe@example.com")?,
         replace("email:joe@example.com", "email:mallory@example.com")?,
-        Change::Verify(draft("email:joe@example.com")?.identifier, None),
+        MutationKind::Verify(draft("email:joe@example.com")?.identifier, None),
     ];
     for change in changes {
         let mutation = Mutation { tenant: tenant("other")?, ..f.mutation(user.id, change) };
@@ -56,28 +58,28 @@ pub async fn no_change_reaches_another_tenant(f: Fixture) -> Result<(), Failure>
 pub async fn nothing_in_a_life_reaches_another_tenant(f: Fixture) -> Result<(), Failure> {
     let (user, other) = (f.create(&["handle:joe"]).await?, create_in(&f, "other", &["handle:joe"]).await?);
     let changes = [
-        Change::Disable,
-        Change::Enable,
-        Change::Delete,
-        Change::Undelete,
-        Change::Purge,
-        Change::Merge(other.id, ConflictPolicy::PrimaryWins),
-        Change::Unmerge(other.id),
-        Change::Renormalize(draft("handle:joe")?.identifier),
+        MutationKind::Disable,
+        MutationKind::Enable,
+        MutationKind::Delete,
+        MutationKind::Undelete,
+        MutationKind::Purge,
+        MutationKind::Merge(other.id, ConflictPolicy::PrimaryWins),
+        MutationKind::Unmerge(other.id),
+        MutationKind::Renormalize(draft("handle:joe")?.identifier),
     ];
     for change in changes {
         let mutation = Mutation { tenant: tenant("other")?, ..f.mutation(user.id, change) };
         refused(f.mutate(mutation).await, &Error::UserNotFound)?;
     }
-    let stranger = Change::Merge(other.id, ConflictPolicy::PrimaryWins);
+    let stranger = MutationKind::Merge(other.id, ConflictPolicy::PrimaryWins);
     refused(f.change(&user, stranger).await, &Error::UserNotFound)?;
-    let deleted = f.change(&user, Change::Delete).await?;
+    let deleted = f.change(&user, MutationKind::Delete).await?;
     let State::Deleted { purge_time, .. } = deleted.state else { return Err("it is not deleted".into()) };
-    let tend = Mutation { time: purge_time, tenant: tenant("other")?, ..f.mutation(user.id, Change::Tend) };
-    equal(&f.store.mutate(tend).await?.report, &Report::Nothing, "what became of another tenant's user")?;
-    let user = f.change(&user, Change::Undelete).await?;
+    let tend = Mutation { time: purge_time, tenant: tenant("other")?, ..f.mutation(user.id, MutationKind::Expire) };
+    equal(&f.store.mutate(tend).await?.report, &MutationReport::Nothing, "what became of another tenant's user")?;
+    let user = f.change(&user, MutationKind::Undelete).await?;
     f.change_under(&holding(1), &user, unlink("handle:joe")?).await?;
-    let release = Change::Release(draft("handle:joe")?.identifier);
+    let release = MutationKind::Release(draft("handle:joe")?.identifier);
     let release = Mutation { tenant: tenant("third")?, ..f.mutation(f.ids.next_id(), release) };
     refused(f.mutate(release).await, &Error::NotHeld)?;
     let user = f.change(&user, link("handle:joe")?).await?;

@@ -3,7 +3,7 @@
 use super::Failure;
 use super::ensure::{ensure, equal, refused, taken};
 use super::fixture::{Fixture, draft, identifier, link, replace, unlink};
-use crate::directory::{Change, Error, Update, User, Verification};
+use crate::directory::{Error, MutationKind, Update, User, Verification};
 
 /// The text forms of what a user owns, in order.
 pub fn names(user: &User) -> Vec<String> {
@@ -21,7 +21,7 @@ pub async fn link_gives_an_identity(f: Fixture) -> Result<(), Failure> {
     let mut mutation = f.mutation(before.id, link("handle:Joe")?);
     let time = mutation.time;
     let verification = Some(Verification { time, by: String::new() });
-    if let Change::Link(draft) = &mut mutation.change {
+    if let MutationKind::Link(draft) = &mut mutation.change {
         draft.verification.clone_from(&verification);
     }
     let user = f.mutate(mutation).await?;
@@ -81,7 +81,7 @@ pub async fn unlink_of_what_is_not_owned_is_refused(f: Fixture) -> Result<(), Fa
     for name in ["handle:joe", "handle:nobody", "email:other@example.com"] {
         refused(f.change(&other, unlink(name)?).await, &Error::NotOwned)?;
         refused(f.change(&other, replace(name, "handle:new")?).await, &Error::NotOwned)?;
-        refused(f.change(&other, Change::Verify(identifier(name)?, None)).await, &Error::NotOwned)?;
+        refused(f.change(&other, MutationKind::Verify(identifier(name)?, None)).await, &Error::NotOwned)?;
     }
     f.free(&["handle:nobody", "handle:new"]).await?;
     f.is_kept(&other).await?;
@@ -90,11 +90,11 @@ pub async fn unlink_of_what_is_not_owned_is_refused(f: Fixture) -> Result<(), Fa
 
 pub async fn changes_of_nobody_are_refused(f: Fixture) -> Result<(), Failure> {
     let changes = [
-        Change::Update(Update::from_mask(None, "Nobody".to_owned(), Default::default())?),
+        MutationKind::Update(Update::from_mask(None, "Nobody".to_owned(), Default::default())?),
         link("handle:nobody")?,
         unlink("handle:nobody")?,
         replace("handle:nobody", "handle:somebody")?,
-        Change::Verify(identifier("handle:nobody")?, None),
+        MutationKind::Verify(identifier("handle:nobody")?, None),
     ];
     let id = f.ids.next_id();
     for change in changes {
@@ -108,7 +108,7 @@ pub async fn primaries_settle(f: Fixture) -> Result<(), Failure> {
     let mut second = draft("handle:second")?;
     second.primary = true;
     let identities = vec![draft("handle:first")?, second, draft("email:a@example.com")?, draft("email:b@example.com")?];
-    let creation = Change::Create(crate::directory::Draft { identities, ..Default::default() });
+    let creation = MutationKind::Create(crate::directory::NewUser { identities, ..Default::default() });
     let user = f.change_new(creation).await?;
     equal(
         &primaries(&user),

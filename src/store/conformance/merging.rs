@@ -8,17 +8,18 @@ use super::ensure::{ensure, equal, refused, taken};
 use super::fixture::{Fixture, draft, holding, identifier, link, request, tenant, unlink};
 use super::linking::names;
 use crate::directory::{
-    Change, Conflict, ConflictPolicy, Draft, Error, Invalid, Limits, Mutation, Preview, Report, State, User, Value,
+    Conflict, ConflictPolicy, Error, Invalid, Limits, Mutation, MutationKind, MutationReport, NewUser, Preview, State,
+    User, Value,
 };
 use crate::locality::LocalityId;
 
 /// A merge under this policy.
-pub fn merge_by(secondary: &User, policy: ConflictPolicy) -> Change {
-    Change::Merge(secondary.id, policy)
+pub fn merge_by(secondary: &User, policy: ConflictPolicy) -> MutationKind {
+    MutationKind::Merge(secondary.id, policy)
 }
 
 /// A merge in which the primary wins.
-pub fn merge(secondary: &User) -> Change {
+pub fn merge(secondary: &User) -> MutationKind {
     merge_by(secondary, ConflictPolicy::PrimaryWins)
 }
 
@@ -30,8 +31,8 @@ pub fn text(text: &str) -> Value {
 pub async fn person(f: &Fixture, name: &str, attributes: &[(&str, &str)], owns: &[&str]) -> Result<User, Failure> {
     let attributes = attributes.iter().map(|(name, value)| ((*name).to_owned(), text(value)));
     let identities = owns.iter().map(|name| draft(name)).collect::<Result<_, _>>()?;
-    let draft = Draft { display_name: name.to_owned(), attributes: attributes.collect(), identities };
-    Ok(f.change_new(Change::Create(draft)).await?)
+    let draft = NewUser { display_name: name.to_owned(), attributes: attributes.collect(), identities };
+    Ok(f.change_new(MutationKind::Create(draft)).await?)
 }
 
 /// Two users who have something of each kind in common, and something apart.
@@ -102,10 +103,10 @@ pub async fn a_merge_can_be_made_to_fail(f: Fixture) -> Result<(), Failure> {
 }
 
 /// What a merge would do.
-async fn preview(f: &Fixture, primary: &User, change: Change) -> Result<(Option<User>, Preview), Failure> {
+async fn preview(f: &Fixture, primary: &User, change: MutationKind) -> Result<(Option<User>, Preview), Failure> {
     let outcome = f.store.mutate(Mutation { dry_run: true, ..f.mutation(primary.id, change) }).await?;
     match outcome.report {
-        Report::Preview(preview) => Ok((outcome.user, *preview)),
+        MutationReport::Preview(preview) => Ok((outcome.user, *preview)),
         other => Err(format!("a dry run of a merge that tells {other:?}").into()),
     }
 }
@@ -150,7 +151,7 @@ pub async fn bad_merges_are_refused(f: Fixture) -> Result<(), Failure> {
     refused(f.change(&primary, merge(&elsewhere)).await, &Error::UserNotFound)?;
     refused(f.change(&elsewhere, merge(&primary)).await, &Error::UserNotFound)?;
     let gone = f.create(&["handle:gone"]).await?;
-    let gone = f.change(&gone, Change::Delete).await?;
+    let gone = f.change(&gone, MutationKind::Delete).await?;
     refused(f.change(&primary, merge(&gone)).await, &Error::UserDeleted { user: gone.id })?;
     refused(f.change(&gone, merge(&primary)).await, &Error::UserDeleted { user: gone.id })?;
     let stale = Mutation { etag: Some(secondary.etag()), ..f.mutation(primary.id, merge(&secondary)) };
@@ -174,12 +175,12 @@ pub async fn a_merged_user_is_not_changed(f: Fixture) -> Result<(), Failure> {
     let changes = [
         link("handle:new")?,
         unlink("email:joseph@example.com")?,
-        Change::Verify(identifier("email:joseph@example.com")?, None),
-        Change::Disable,
-        Change::Enable,
-        Change::Delete,
-        Change::Undelete,
-        Change::Purge,
+        MutationKind::Verify(identifier("email:joseph@example.com")?, None),
+        MutationKind::Disable,
+        MutationKind::Enable,
+        MutationKind::Delete,
+        MutationKind::Undelete,
+        MutationKind::Purge,
         merge(&other),
     ];
     let gone = Error::UserMerged { user: secondary.id, into: primary.id };
@@ -197,7 +198,7 @@ pub async fn a_repeated_merge_happens_once(f: Fixture) -> Result<(), Failure> {
     let send = || Mutation { request: request("merge", 1), ..f.mutation(primary.id, merge(&secondary)) };
     let merged = f.mutate(send()).await?;
     let outcome = f.store.mutate(send()).await?;
-    equal(&(outcome.user, outcome.report), &(Some(merged), Report::Nothing), "the answer to the same request")?;
+    equal(&(outcome.user, outcome.report), &(Some(merged), MutationReport::Nothing), "the answer to the same request")?;
     let left = f.change(&primary, unlink("email:j@example.com")?).await?;
     equal(&f.mutate(send()).await?, &left, "the primary as it is now")
 }
@@ -232,10 +233,10 @@ pub async fn chains_of_merges_lead_to_one_user(f: Fixture) -> Result<(), Failure
 
 pub async fn purging_a_primary_purges_what_is_part_of_it(f: Fixture) -> Result<(), Failure> {
     let users = chain(&f, 4).await?;
-    let outcome = f.store.mutate(f.mutation(users[3].id, Change::Purge)).await?;
+    let outcome = f.store.mutate(f.mutation(users[3].id, MutationKind::Purge)).await?;
     let mut ids: Vec<_> = users.iter().map(|user| user.id).collect();
     ids.sort_unstable();
-    equal(&outcome.report, &Report::Purged(ids), "who is gone")?;
+    equal(&outcome.report, &MutationReport::Purged(ids), "who is gone")?;
     for (n, user) in users.iter().enumerate() {
         equal(&f.get(user.id).await?, &None, "a user who was purged")?;
         f.free(&[&format!("handle:user{n}"), &format!("email:user{n}@example.com")]).await?;
@@ -245,7 +246,7 @@ pub async fn purging_a_primary_purges_what_is_part_of_it(f: Fixture) -> Result<(
 
 pub async fn a_disabled_user_can_be_merged(f: Fixture) -> Result<(), Failure> {
     let (primary, secondary) = two(&f).await?;
-    f.change(&secondary, Change::Disable).await?;
+    f.change(&secondary, MutationKind::Disable).await?;
     let merged = f.change(&primary, merge(&secondary)).await?;
     equal(&merged.state, &State::Active, "the primary's state")?;
     f.is_kept(&merged).await
@@ -295,7 +296,7 @@ pub async fn a_merge_and_a_purge_at_once_leave_nothing_behind(f: Fixture) -> Res
         let owns = [format!("handle:a{n}"), format!("handle:b{n}")];
         let (a, b) = (f.create(&[&owns[0]]).await?, f.create(&[&owns[1]]).await?);
         let purged = if n % 2 == 0 { &a } else { &b };
-        let (merge, purge) = (f.mutation(a.id, merge(&b)), f.mutation(purged.id, Change::Purge));
+        let (merge, purge) = (f.mutation(a.id, merge(&b)), f.mutation(purged.id, MutationKind::Purge));
         let store = f.store.clone();
         let purging = tokio::spawn(async move { store.mutate(purge).await });
         let merged = f.mutate(merge).await;
@@ -327,7 +328,7 @@ pub async fn merges_among_other_changes_keep_identifiers_apart(f: Fixture) -> Re
                 0 => f.mutation(user.id, link(&owns[3 + n % 2])?),
                 1 => f.mutation(user.id, merge(next)),
                 2 => f.mutation(user.id, unlink(&owns[(n + round) % 5])?),
-                _ => f.mutation(user.id, Change::Unmerge(next.id)),
+                _ => f.mutation(user.id, MutationKind::Unmerge(next.id)),
             });
         }
     }
@@ -352,7 +353,7 @@ pub async fn merges_among_other_changes_keep_identifiers_apart(f: Fixture) -> Re
     }
     let policies = Arc::new(super::fixture::free());
     for user in left.iter().filter(|user| user.state == State::Active) {
-        f.store.mutate(Mutation { policies: policies.clone(), ..f.mutation(user.id, Change::Purge) }).await?;
+        f.store.mutate(Mutation { policies: policies.clone(), ..f.mutation(user.id, MutationKind::Purge) }).await?;
     }
     f.create(&owns.iter().map(String::as_str).collect::<Vec<_>>()).await.map(drop)
 }

@@ -14,7 +14,8 @@ use super::fixture::{identifier, tenant};
 use super::step::{Etag, NAMES, Step, TENANTS, policies};
 use super::{Failure, Place};
 use crate::directory::{
-    Change, Claim, Consistency, Error, Limits, Mutation, Outcome, Report, Request, Store, Tenant, Timestamp, User,
+    Claim, Consistency, Error, IdempotencyKey, Limits, Mutation, MutationKind, MutationReport, Outcome, Store, Tenant,
+    Timestamp, User,
 };
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::{Generator, LocalityId, Mode};
@@ -86,8 +87,8 @@ impl Model {
         let known = |n: usize| self.known.get(n % (self.known.len() + 1));
         let other = |n| known(n).map_or_else(|| ids.next_id(), |(id, _)| *id);
         let Some(change) = step.action.change(time, other)? else { return Ok(None) };
-        let user = known(step.user).filter(|_| !matches!(change, Change::Create(_) | Change::Release(_)));
-        let dry_run = step.dry_run && change != Change::Tend;
+        let user = known(step.user).filter(|_| !matches!(change, MutationKind::Create(_) | MutationKind::Release(_)));
+        let dry_run = step.dry_run && change != MutationKind::Expire;
         let etag = user.and_then(|(id, first)| match step.etag {
             Etag::Any => None,
             Etag::Current => self.world.people.get(id).map(|person| person.user.etag()),
@@ -96,7 +97,7 @@ impl Model {
         });
         let tenant = tenant(TENANTS[step.tenant])?;
         let request = step.request.filter(|_| !dry_run);
-        let request = request.map(|(id, fingerprint)| Request { key: format!("{tenant},{id}"), fingerprint });
+        let request = request.map(|(id, request_hash)| IdempotencyKey { key: format!("{tenant},{id}"), request_hash });
         let user_id = user.map_or_else(|| ids.next_id(), |(id, _)| *id);
         let room = step.room;
         let limits = Limits { identities: room, attributes: room, holds: room, merged: room, ..Limits::default() };
@@ -124,13 +125,13 @@ impl Model {
         }
         self.world = world;
         let subject = match mutation.change {
-            Change::Unmerge(secondary) => secondary,
+            MutationKind::Unmerge(secondary) => secondary,
             _ => mutation.user_id,
         };
         if let Some(request) = &mutation.request {
-            self.requests.insert(request.key.clone(), (request.fingerprint, subject, self.now));
+            self.requests.insert(request.key.clone(), (request.request_hash, subject, self.now));
         }
-        if let (Change::Create(_), Some(user)) = (&mutation.change, &outcome.user) {
+        if let (MutationKind::Create(_), Some(user)) = (&mutation.change, &outcome.user) {
             self.known.push((user.id, user.etag()));
         }
         Ok(outcome)
@@ -139,24 +140,26 @@ impl Model {
     /// The answer to a request that was answered before.
     fn remembered(&self, mutation: &Mutation) -> Option<Result<Outcome, Error>> {
         let request = mutation.request.as_ref()?;
-        let (fingerprint, id, time) = self.requests.get(&request.key)?;
+        let (request_hash, id, time) = self.requests.get(&request.key)?;
         if self.now - time >= DAY {
             return None;
         }
-        if *fingerprint != request.fingerprint {
+        if *request_hash != request.request_hash {
             return Some(Err(Error::RequestIdReused));
         }
         let person = self.world.present(*id, &mutation.tenant, mutation.time).ok();
         let user = person.map(|person| person.user.clone());
         Some(match &mutation.change {
-            Change::Release(_) => Ok(Outcome { user: None, report: Report::Nothing }),
-            Change::Purge => Ok(Outcome { user: None, report: Report::Purged(vec![*id]) }),
-            Change::Unmerge(_) => {
+            MutationKind::Release(_) => Ok(Outcome { user: None, report: MutationReport::Nothing }),
+            MutationKind::Purge => Ok(Outcome { user: None, report: MutationReport::Purged(vec![*id]) }),
+            MutationKind::Unmerge(_) => {
                 let lost = person.map(|person| person.not_restored.clone()).unwrap_or_default();
-                user.map(|user| Outcome { user: Some(user), report: Report::NotRestored(lost) })
+                user.map(|user| Outcome { user: Some(user), report: MutationReport::NotRestored(lost) })
                     .ok_or(Error::UserNotFound)
             }
-            _ => user.map(|user| Outcome { user: Some(user), report: Report::Nothing }).ok_or(Error::UserNotFound),
+            _ => user
+                .map(|user| Outcome { user: Some(user), report: MutationReport::Nothing })
+                .ok_or(Error::UserNotFound),
         })
     }
 

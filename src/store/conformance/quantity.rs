@@ -6,7 +6,7 @@ use super::Failure;
 use super::decoded;
 use super::ensure::{equal, refused};
 use super::fixture::{Fixture, draft, key, link, replace, unlink};
-use crate::directory::{Change, Consistency, Draft, Error, Limits, Mutation, Tenant, Update, User, Value};
+use crate::directory::{Consistency, Error, Limits, Mutation, MutationKind, NewUser, Tenant, Update, User, Value};
 use crate::identifier::IdentityKey;
 
 fn numbered(count: usize) -> BTreeMap<String, Value> {
@@ -14,7 +14,7 @@ fn numbered(count: usize) -> BTreeMap<String, Value> {
 }
 
 /// Changes `user` with room for this many identities and attributes.
-async fn limited(f: &Fixture, user: &User, room: usize, change: Change) -> Result<User, Error> {
+async fn limited(f: &Fixture, user: &User, room: usize, change: MutationKind) -> Result<User, Error> {
     let limits = Limits { identities: room, attributes: room, ..Limits::default() };
     f.mutate(Mutation { limits, ..f.mutation(user.id, change) }).await
 }
@@ -38,26 +38,28 @@ pub async fn identities_are_limited(f: Fixture) -> Result<(), Failure> {
 }
 
 pub async fn attributes_are_limited(f: Fixture) -> Result<(), Failure> {
-    let set = |count| Update::from_mask(None, String::new(), numbered(count)).map(Change::Update);
+    let set = |count| Update::from_mask(None, String::new(), numbered(count)).map(MutationKind::Update);
     let user = f.create(&["handle:a"]).await?;
     refused(limited(&f, &user, 2, set(3)?).await, &too_many("attributes", 2, 3))?;
     f.is_kept(&user).await?;
     let user = limited(&f, &user, 2, set(2)?).await?;
     f.is_kept(&user).await?;
     let add = Update::from_mask(Some(&["attributes.a009".to_owned()]), String::new(), numbered(10))?;
-    refused(limited(&f, &user, 2, Change::Update(add)).await, &too_many("attributes", 2, 3))?;
+    refused(limited(&f, &user, 2, MutationKind::Update(add)).await, &too_many("attributes", 2, 3))?;
     f.is_kept(&user).await
 }
 
 pub async fn a_lowered_limit_only_stops_growth(f: Fixture) -> Result<(), Failure> {
     let identities = ["handle:a", "handle:b", "handle:c"].map(draft).into_iter().collect::<Result<_, _>>()?;
-    let user = Draft { identities, attributes: numbered(3), ..Draft::default() };
-    let user = f.change_new(Change::Create(user)).await?;
+    let user = NewUser { identities, attributes: numbered(3), ..NewUser::default() };
+    let user = f.change_new(MutationKind::Create(user)).await?;
     refused(limited(&f, &user, 1, link("handle:d")?).await, &too_many("identities", 1, 4))?;
-    let user = limited(&f, &user, 1, Change::Update(Update::from_mask(None, "Joe".to_owned(), numbered(3))?)).await?;
+    let user =
+        limited(&f, &user, 1, MutationKind::Update(Update::from_mask(None, "Joe".to_owned(), numbered(3))?)).await?;
     let user = limited(&f, &user, 1, replace("handle:a", "handle:d")?).await?;
     let user = limited(&f, &user, 1, unlink("handle:b")?).await?;
-    let user = limited(&f, &user, 1, Change::Update(Update::from_mask(None, String::new(), numbered(2))?)).await?;
+    let user =
+        limited(&f, &user, 1, MutationKind::Update(Update::from_mask(None, String::new(), numbered(2))?)).await?;
     refused(limited(&f, &user, 1, link("handle:b")?).await, &too_many("identities", 1, 3))?;
     f.free(&["handle:a", "handle:b"]).await?;
     f.is_kept(&user).await
@@ -93,8 +95,8 @@ fn large(f: &Fixture, n: usize) -> Result<Mutation, Failure> {
     let mut attributes: BTreeMap<String, Value> = (0..199).map(text).collect();
     attributes.insert("list".to_owned(), Value::List(vec!["x".repeat(2_048); 100]));
     let identities = (0..100).map(identity).collect::<Result<_, _>>()?;
-    let draft = Draft { display_name: "𝄞".repeat(256), identities, attributes };
-    Ok(f.mutation(f.ids.next_id(), Change::Create(draft)))
+    let draft = NewUser { display_name: "𝄞".repeat(256), identities, attributes };
+    Ok(f.mutation(f.ids.next_id(), MutationKind::Create(draft)))
 }
 
 pub async fn large_users_come_back(f: Fixture) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use super::Failure;
 use super::decoded;
 use super::ensure::{ensure, equal};
 use super::fixture::{Fixture, draft, key};
-use crate::directory::{Change, Consistency, Draft, Tenant, Timestamp, User, Value, Verification};
+use crate::directory::{Consistency, MutationKind, NewUser, Tenant, Timestamp, User, Value, Verification};
 use crate::identifier::Kind;
 
 const NAMES: [&str; 5] = [
@@ -33,16 +33,16 @@ fn values() -> BTreeMap<String, Value> {
     values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn everything() -> Result<Draft, Failure> {
+fn everything() -> Result<NewUser, Failure> {
     let mut identities = NAMES.iter().map(|name| draft(name)).collect::<Result<Vec<_>, _>>()?;
     let time = Timestamp::from_millis(1_600_000_000_000);
     identities[2].verification = Some(Verification { time, by: "SMS, код".to_owned() });
     identities[3].verification = Some(Verification { time, by: String::new() });
-    Ok(Draft { display_name: "Joe Smith 🙂".to_owned(), identities, attributes: values() })
+    Ok(NewUser { display_name: "Joe Smith 🙂".to_owned(), identities, attributes: values() })
 }
 
 /// Fails unless `user` is what `draft` said.
-fn equals_draft(user: &User, draft: &Draft) -> Result<(), Failure> {
+fn equals_draft(user: &User, draft: &NewUser) -> Result<(), Failure> {
     equal(&user.tenant, &Tenant::DEFAULT, "the tenant")?;
     equal(&user.display_name, &draft.display_name, "the display name")?;
     equal(&user.attributes, &draft.attributes, "the attributes")?;
@@ -62,7 +62,7 @@ pub async fn every_kind_and_value_comes_back(f: Fixture) -> Result<(), Failure> 
     let draft = everything()?;
     let kinds: Vec<Kind> = draft.identities.iter().map(|identity| identity.identifier.kind()).collect();
     equal(kinds.as_slice(), &Kind::ALL, "the kinds that this case tries")?;
-    let mutation = f.mutation(f.ids.next_id(), Change::Create(draft.clone()));
+    let mutation = f.mutation(f.ids.next_id(), MutationKind::Create(draft.clone()));
     let (id, time) = (mutation.user_id, mutation.time);
     let user = f.mutate(mutation).await?;
     equal(&user.id, &id, "the id")?;
@@ -125,8 +125,8 @@ pub async fn extremes_come_back(f: Fixture) -> Result<(), Failure> {
     let attributes = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let mut identity = draft("email:joe@example.com")?;
     identity.verification = Some(Verification { time: Timestamp::MIN, by: "𝄞".repeat(256) });
-    let draft = Draft { attributes, identities: vec![identity], ..Draft::default() };
-    let user = f.change_new(Change::Create(draft.clone())).await?;
+    let draft = NewUser { attributes, identities: vec![identity], ..NewUser::default() };
+    let user = f.change_new(MutationKind::Create(draft.clone())).await?;
     equals_draft(&user, &draft)?;
     f.is_kept(&user).await?;
     let zero = user.attributes.get("e");

@@ -5,16 +5,18 @@ use super::decoded;
 use super::ensure::{ensure, equal, refused, taken};
 use super::fixture::{Fixture, identifier, tenant};
 use super::linking::names;
-use crate::directory::{Change, Consistency, Draft, DraftIdentity, Error, Invalid, Mutation, Policies, Tenant, User};
+use crate::directory::{
+    Consistency, Error, Invalid, Mutation, MutationKind, NewIdentity, NewUser, Policies, Tenant, User,
+};
 use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, Rules};
 
 /// Later rules. The older ones, here, kept the case of emails and handles, and thought that digits alone are a handle.
 const LATER: Rules = Rules::new(RULES_VERSION + 1, Identifier::parse, Identifier::normalize);
 
 /// An identity as older rules made it: the canonical form is what was typed.
-fn old(kind: Kind, typed: &str) -> DraftIdentity {
+fn old(kind: Kind, typed: &str) -> NewIdentity {
     let identifier = Identifier::from_canonical(kind, typed.to_owned());
-    DraftIdentity::new(identifier, typed.to_owned())
+    NewIdentity::new(identifier, typed.to_owned())
 }
 
 /// Moves an identity of a user to the later rules.
@@ -22,12 +24,12 @@ async fn moved(f: &Fixture, user: &User, kind: Kind, canonical: &str) -> Result<
     f.mutate(Mutation { rules: LATER, ..f.mutation(user.id, renormalize(kind, canonical)) }).await
 }
 
-async fn create(f: &Fixture, identities: Vec<DraftIdentity>) -> Result<User, Failure> {
-    Ok(f.change_new(Change::Create(Draft { identities, ..Draft::default() })).await?)
+async fn create(f: &Fixture, identities: Vec<NewIdentity>) -> Result<User, Failure> {
+    Ok(f.change_new(MutationKind::Create(NewUser { identities, ..NewUser::default() })).await?)
 }
 
-fn renormalize(kind: Kind, canonical: &str) -> Change {
-    Change::Renormalize(Identifier::from_canonical(kind, canonical.to_owned()))
+fn renormalize(kind: Kind, canonical: &str) -> MutationKind {
+    MutationKind::Renormalize(Identifier::from_canonical(kind, canonical.to_owned()))
 }
 
 /// Whether the key of a canonical form resolves.
@@ -79,14 +81,14 @@ pub async fn a_dry_run_moves_nothing(f: Fixture) -> Result<(), Failure> {
 }
 
 pub async fn moving_gives_a_handle_its_guard(f: Fixture) -> Result<(), Failure> {
-    let draft = Draft { identities: vec![old(Kind::Handle, "ѕсоре")], ..Draft::default() };
+    let draft = NewUser { identities: vec![old(Kind::Handle, "ѕсоре")], ..NewUser::default() };
     let policies = Policies { allow_lookalikes: true, ..super::fixture::free() }.into();
-    let user = f.mutate(Mutation { policies, ..f.mutation(f.ids.next_id(), Change::Create(draft)) }).await?;
+    let user = f.mutate(Mutation { policies, ..f.mutation(f.ids.next_id(), MutationKind::Create(draft)) }).await?;
     let user = moved(&f, &user, Kind::Handle, "ѕсоре").await?;
     let other = f.create(&[]).await?;
     let confusable = Error::IdentityConfusable { field: "identifier".to_owned() };
     refused(f.change(&other, super::fixture::link("handle:scope")?).await, &confusable)?;
-    f.change(&user, Change::Unlink(identifier("handle:ѕсоре")?)).await?;
+    f.change(&user, MutationKind::Unlink(identifier("handle:ѕсоре")?)).await?;
     f.change(&other, super::fixture::link("handle:scope")?).await.map(drop).map_err(Failure::from)
 }
 

@@ -8,7 +8,7 @@ use super::decoded;
 use super::ensure::{ensure, equal, refused, taken};
 use super::fixture::{Fixture, identifier, key, link, replace, unlink};
 use super::linking::names;
-use crate::directory::{Change, Consistency, Error, Identity, Store, Tenant, Timestamp, User, Verification};
+use crate::directory::{Consistency, Error, Identity, MutationKind, Store, Tenant, Timestamp, User, Verification};
 use crate::locality::LocalityId;
 
 pub async fn replace_moves_in_one_step(f: Fixture) -> Result<(), Failure> {
@@ -31,7 +31,7 @@ pub async fn replace_moves_in_one_step(f: Fixture) -> Result<(), Failure> {
 pub async fn replace_does_not_pass_on_a_verification(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&["email:joe@example.com"]).await?;
     let verification = Verification { time: Timestamp::from_millis(1), by: "a link".to_owned() };
-    let verify = Change::Verify(identifier("email:joe@example.com")?, Some(verification.clone()));
+    let verify = MutationKind::Verify(identifier("email:joe@example.com")?, Some(verification.clone()));
     f.change(&user, verify).await?;
     let user = f.change(&user, replace("email:joe@example.com", "email:JOE@example.com")?).await?;
     equal(&user.identities[0].verification, &Some(verification), "the verification of another spelling")?;

@@ -3,7 +3,7 @@
 use super::Failure;
 use super::ensure::{equal, refused, taken};
 use super::fixture::{Fixture, link, request, unlink};
-use crate::directory::{Error, Mutation, Request, Timestamp};
+use crate::directory::{Error, IdempotencyKey, Mutation, Timestamp};
 
 pub async fn a_repeated_create_makes_one_user(f: Fixture) -> Result<(), Failure> {
     let names = ["handle:joe", "email:joe@example.com"];
@@ -70,7 +70,7 @@ pub async fn a_request_is_remembered_for_a_day(f: Fixture) -> Result<(), Failure
     };
     at(0, link("handle:new")?).await?;
     let user = f.change(&user, unlink("handle:new")?).await?;
-    let day = Request::LIFETIME.as_millis() as i64;
+    let day = IdempotencyKey::LIFETIME.as_millis() as i64;
     equal(&at(day - 1, link("handle:new")?).await?, &user, "the answer within a day")?;
     f.free(&["handle:new"]).await?;
     let again = at(day, link("handle:new")?).await?;
@@ -105,8 +105,8 @@ pub async fn forgetting_spares_what_was_sent_again(f: Fixture) -> Result<(), Fai
 pub async fn a_refused_request_is_not_remembered(f: Fixture) -> Result<(), Failure> {
     let owner = f.create(&["handle:joe"]).await?;
     let user = f.create(&[]).await?;
-    let send = |fingerprint| -> Result<Mutation, Failure> {
-        Ok(Mutation { request: request("key", fingerprint), ..f.mutation(user.id, link("handle:joe")?) })
+    let send = |request_hash| -> Result<Mutation, Failure> {
+        Ok(Mutation { request: request("key", request_hash), ..f.mutation(user.id, link("handle:joe")?) })
     };
     taken(f.mutate(send(1)?).await, &owner, "identifier")?;
     let stale = Mutation { etag: Some("0".repeat(16)), ..send(1)? };

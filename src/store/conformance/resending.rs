@@ -9,7 +9,7 @@ use futures_util::stream::{self, StreamExt};
 use super::Failure;
 use super::ensure::{ensure, equal};
 use super::fixture::{Fixture, request};
-use crate::directory::{Mutation, Outcome, Report};
+use crate::directory::{Mutation, MutationReport, Outcome};
 use scene::{Scene, Then};
 
 /// What is sent twice.
@@ -166,10 +166,10 @@ async fn now(scene: &Scene<'_>, sent: Sent) -> Result<Outcome, Failure> {
         _ => scene.subject(sent).await?,
     };
     let report = match sent {
-        Sent::Purge => Report::Purged(vec![scene.user_id(sent)]),
-        Sent::Unmerge => Report::NotRestored(Vec::new()),
-        Sent::SetTenant | Sent::DeleteTenant => Report::Tenant(Box::new(scene.tenant().await?)),
-        _ => Report::Nothing,
+        Sent::Purge => MutationReport::Purged(vec![scene.user_id(sent)]),
+        Sent::Unmerge => MutationReport::NotRestored(Vec::new()),
+        Sent::SetTenant | Sent::DeleteTenant => MutationReport::Tenant(Box::new(scene.tenant().await?)),
+        _ => MutationReport::Nothing,
     };
     Ok(Outcome { user, report })
 }

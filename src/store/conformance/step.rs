@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Failure;
 use super::fixture::{DAY, draft, identifier};
 use crate::directory::{
-    Change, ConflictPolicy, Draft, DraftIdentity, Policies, Timestamp, Update, Value, Verification,
+    ConflictPolicy, MutationKind, NewIdentity, NewUser, Policies, Timestamp, Update, Value, Verification,
 };
 use crate::identifier::Kind;
 use crate::locality::LocalityId;
@@ -46,7 +46,7 @@ pub struct Step {
     pub tenant: usize,
     /// Which etag it carries.
     pub etag: Etag,
-    /// The request id that it carries, and the fingerprint.
+    /// The request id that it carries, and the request_hash.
     pub request: Option<(u8, u64)>,
     /// How much a user may have of anything that is limited.
     pub room: usize,
@@ -133,15 +133,15 @@ impl Action {
         &self,
         now: Timestamp,
         other: impl Fn(usize) -> LocalityId,
-    ) -> Result<Option<Change>, Failure> {
+    ) -> Result<Option<MutationKind>, Failure> {
         let verification = Verification { time: now, by: "model".to_owned() };
-        let update = |mask: &str, name: String, attributes| -> Result<Change, Failure> {
-            Ok(Change::Update(Update::from_mask(Some(&[mask.to_owned()]), name, attributes)?))
+        let update = |mask: &str, name: String, attributes| -> Result<MutationKind, Failure> {
+            Ok(MutationKind::Update(Update::from_mask(Some(&[mask.to_owned()]), name, attributes)?))
         };
         Ok(Some(match self {
             Action::Create(names, primary) => {
                 let identities = drafts(names, *primary)?;
-                Change::Create(Draft { identities, ..Draft::default() })
+                MutationKind::Create(NewUser { identities, ..NewUser::default() })
             }
             Action::Rename(name) => {
                 let name = Some(name).filter(|name| **name > 0).map(ToString::to_string);
@@ -151,28 +151,28 @@ impl Action {
             Action::SetAll(numbers) => update("attributes", String::new(), all(numbers))?,
             Action::Link(n, verified, primary) => {
                 let verification = verified.then_some(verification);
-                Change::Link(DraftIdentity { verification, primary: *primary, ..draft(NAMES[*n])? })
+                MutationKind::Link(NewIdentity { verification, primary: *primary, ..draft(NAMES[*n])? })
             }
-            Action::Unlink(n) => Change::Unlink(identifier(NAMES[*n])?),
-            Action::Replace(old, new) => Change::Replace(identifier(NAMES[*old])?, draft(NAMES[*new])?),
-            Action::Verify(n, yes) => Change::Verify(identifier(NAMES[*n])?, yes.then_some(verification)),
-            Action::Disable => Change::Disable,
-            Action::Enable => Change::Enable,
-            Action::Delete => Change::Delete,
-            Action::Undelete => Change::Undelete,
-            Action::Purge => Change::Purge,
-            Action::Tend => Change::Tend,
-            Action::Merge(user, policy) => Change::Merge(other(*user), *policy),
-            Action::Unmerge(user) => Change::Unmerge(other(*user)),
-            Action::Move(user, n) => Change::Move(other(*user), identifier(NAMES[*n])?),
-            Action::Release(n) => Change::Release(identifier(NAMES[*n])?),
+            Action::Unlink(n) => MutationKind::Unlink(identifier(NAMES[*n])?),
+            Action::Replace(old, new) => MutationKind::Replace(identifier(NAMES[*old])?, draft(NAMES[*new])?),
+            Action::Verify(n, yes) => MutationKind::Verify(identifier(NAMES[*n])?, yes.then_some(verification)),
+            Action::Disable => MutationKind::Disable,
+            Action::Enable => MutationKind::Enable,
+            Action::Delete => MutationKind::Delete,
+            Action::Undelete => MutationKind::Undelete,
+            Action::Purge => MutationKind::Purge,
+            Action::Tend => MutationKind::Expire,
+            Action::Merge(user, policy) => MutationKind::Merge(other(*user), *policy),
+            Action::Unmerge(user) => MutationKind::Unmerge(other(*user)),
+            Action::Move(user, n) => MutationKind::Move(other(*user), identifier(NAMES[*n])?),
+            Action::Release(n) => MutationKind::Release(identifier(NAMES[*n])?),
             Action::Reopen => return Ok(None),
         }))
     }
 }
 
 /// The identities of a new user, each once, the last of them marked where this is asked for.
-fn drafts(names: &[usize], primary: bool) -> Result<Vec<DraftIdentity>, Failure> {
+fn drafts(names: &[usize], primary: bool) -> Result<Vec<NewIdentity>, Failure> {
     let mut drafts = names.iter().map(|n| draft(NAMES[*n])).collect::<Result<Vec<_>, _>>()?;
     let mut seen = BTreeSet::new();
     drafts.retain(|draft| seen.insert(draft.identifier.clone()));

@@ -6,16 +6,16 @@ use std::time::Duration;
 use super::Failure;
 use super::ensure::{ensure, equal};
 use super::fixture::{DAY, Fixture, request, tenant};
-use crate::directory::{Change, Error, Mutation, Policies, PolicyUpdate, Report, TenantRecord};
+use crate::directory::{Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate, TenantRecord};
 use crate::identifier::Kind;
 
 fn set(f: &Fixture, name: &str, update: PolicyUpdate) -> Result<Mutation, Failure> {
-    Ok(Mutation { tenant: tenant(name)?, ..f.mutation(f.ids.next_id(), Change::SetTenant(update)) })
+    Ok(Mutation { tenant: tenant(name)?, ..f.mutation(f.ids.next_id(), MutationKind::SetTenant(update)) })
 }
 
 async fn done(f: &Fixture, mutation: Mutation) -> Result<TenantRecord, Failure> {
     match f.store.mutate(mutation).await?.report {
-        Report::Tenant(tenant) => Ok(*tenant),
+        MutationReport::Tenant(tenant) => Ok(*tenant),
         other => Err(format!("a tenant was set, and told of is {other:?}").into()),
     }
 }

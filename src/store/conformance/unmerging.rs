@@ -9,15 +9,15 @@ use super::fixture::{DAY, Fixture, draft, holding, identifier, link, request, un
 use super::linking::names;
 use super::merging::{chain, is_part_of, merge, merge_by, text, two};
 use crate::directory::{
-    Change, ConflictPolicy, Error, Mutation, NotRestored, Policies, Report, State, Timestamp, Update, User,
-    Verification,
+    ConflictPolicy, Error, Mutation, MutationKind, MutationReport, NotRestored, Policies, State, Timestamp, Update,
+    User, Verification,
 };
 
 /// Takes the secondary out of the primary; answers with it and with what it did not get back.
 async fn unmerge(f: &Fixture, primary: &User, secondary: &User) -> Result<(User, Vec<NotRestored>), Failure> {
-    let outcome = f.store.mutate(f.mutation(primary.id, Change::Unmerge(secondary.id))).await?;
+    let outcome = f.store.mutate(f.mutation(primary.id, MutationKind::Unmerge(secondary.id))).await?;
     match &outcome.report {
-        Report::NotRestored(what) => Ok((outcome.user.clone().ok_or("no user")?, what.clone())),
+        MutationReport::NotRestored(what) => Ok((outcome.user.clone().ok_or("no user")?, what.clone())),
         other => Err(format!("an unmerge that tells {other:?}").into()),
     }
 }
@@ -44,7 +44,7 @@ pub async fn an_undone_merge_leaves_both_as_they_were(f: Fixture) -> Result<(), 
         f.is_kept(&back).await?;
         f.is_kept(&now).await?;
         for user in [&back, &now] {
-            f.store.mutate(f.mutation(user.id, Change::Purge)).await?;
+            f.store.mutate(f.mutation(user.id, MutationKind::Purge)).await?;
         }
     }
     Ok(())
@@ -52,7 +52,7 @@ pub async fn an_undone_merge_leaves_both_as_they_were(f: Fixture) -> Result<(), 
 
 pub async fn an_unmerge_survives_closing_and_gives_back_the_state(f: Fixture) -> Result<(), Failure> {
     let (primary, secondary) = two(&f).await?;
-    let secondary = f.change(&secondary, Change::Disable).await?;
+    let secondary = f.change(&secondary, MutationKind::Disable).await?;
     f.change(&primary, merge(&secondary)).await?;
     let f = f.reopen().await?;
     let (back, _) = unmerge(&f, &primary, &secondary).await?;
@@ -67,11 +67,11 @@ pub async fn what_has_changed_since_is_told(f: Fixture) -> Result<(), Failure> {
     f.change(&primary, unlink("email:j@example.com")?).await?;
     f.change(&primary, link("email:j@example.com")?).await?;
     let verification = Some(Verification { time: Timestamp::from_millis(1), by: "a letter".to_owned() });
-    let verify = Change::Verify(identifier("email:joseph@example.com")?, verification.clone());
+    let verify = MutationKind::Verify(identifier("email:joseph@example.com")?, verification.clone());
     f.change(&primary, verify).await?;
     let paths = ["display_name".to_owned(), "attributes.city".to_owned()];
     let attributes = [("city".to_owned(), text("Oslo"))].into();
-    f.change(&primary, Change::Update(Update::from_mask(Some(&paths), "Joey".to_owned(), attributes)?)).await?;
+    f.change(&primary, MutationKind::Update(Update::from_mask(Some(&paths), "Joey".to_owned(), attributes)?)).await?;
     let (back, not_restored) = unmerge(&f, &primary, &secondary).await?;
     let lost = [
         NotRestored::Identity(identifier("social:github/1")?),
@@ -100,15 +100,15 @@ pub async fn what_has_changed_since_is_told(f: Fixture) -> Result<(), Failure> {
 pub async fn a_merge_is_undone_once(f: Fixture) -> Result<(), Failure> {
     let (primary, secondary) = two(&f).await?;
     let other = f.create(&["handle:other"]).await?;
-    refused(f.change(&primary, Change::Unmerge(secondary.id)).await, &Error::NotMerged)?;
+    refused(f.change(&primary, MutationKind::Unmerge(secondary.id)).await, &Error::NotMerged)?;
     f.change(&primary, merge(&secondary)).await?;
-    refused(f.change(&other, Change::Unmerge(secondary.id)).await, &Error::NotMerged)?;
-    refused(f.change(&primary, Change::Unmerge(f.ids.next_id())).await, &Error::UserNotFound)?;
-    let stale = Mutation { etag: Some(primary.etag()), ..f.mutation(primary.id, Change::Unmerge(secondary.id)) };
+    refused(f.change(&other, MutationKind::Unmerge(secondary.id)).await, &Error::NotMerged)?;
+    refused(f.change(&primary, MutationKind::Unmerge(f.ids.next_id())).await, &Error::UserNotFound)?;
+    let stale = Mutation { etag: Some(primary.etag()), ..f.mutation(primary.id, MutationKind::Unmerge(secondary.id)) };
     refused(f.mutate(stale).await, &Error::EtagMismatch)?;
     let (back, _) = unmerge(&f, &primary, &secondary).await?;
-    refused(f.change(&primary, Change::Unmerge(secondary.id)).await, &Error::NotMerged)?;
-    refused(f.change(&secondary, Change::Unmerge(primary.id)).await, &Error::NotMerged)?;
+    refused(f.change(&primary, MutationKind::Unmerge(secondary.id)).await, &Error::NotMerged)?;
+    refused(f.change(&secondary, MutationKind::Unmerge(primary.id)).await, &Error::NotMerged)?;
     f.is_kept(&back).await
 }
 
@@ -116,10 +116,10 @@ pub async fn a_dry_run_undoes_nothing(f: Fixture) -> Result<(), Failure> {
     let (primary, secondary) = two(&f).await?;
     let merged = f.change(&primary, merge(&secondary)).await?;
     let merged = f.change(&merged, unlink("social:github/1")?).await?;
-    let dry = Mutation { dry_run: true, ..f.mutation(primary.id, Change::Unmerge(secondary.id)) };
+    let dry = Mutation { dry_run: true, ..f.mutation(primary.id, MutationKind::Unmerge(secondary.id)) };
     let lost = vec![NotRestored::Identity(identifier("social:github/1")?)];
     let told = f.store.mutate(dry).await?;
-    equal(&told.report, &Report::NotRestored(lost), "what would not be restored")?;
+    equal(&told.report, &MutationReport::NotRestored(lost), "what would not be restored")?;
     let user = told.into_user()?;
     equal(&(user.id, user.state), &(secondary.id, secondary.state), "the user as it would be")?;
     f.is_kept(&merged).await?;
@@ -132,21 +132,21 @@ pub async fn an_undo_ends_with_its_time(f: Fixture) -> Result<(), Failure> {
     let until = f.now().plus(DAY);
     let merged = f.change_under(&policies, &primary, merge(&secondary)).await?;
     let at = |time, change| f.mutate(Mutation { time, ..f.mutation(primary.id, change) });
-    refused(at(until, Change::Unmerge(secondary.id)).await, &Error::UndoExpired)?;
+    refused(at(until, MutationKind::Unmerge(secondary.id)).await, &Error::UndoExpired)?;
     let due = |time| decoded::due(&*f.store, time, 10);
     equal(&due(Timestamp::from_millis(until.as_millis() - 1)).await?, &vec![], "what is due too early")?;
     equal(&due(until).await?, &vec![(secondary.tenant.clone(), secondary.id)], "what is due")?;
-    let outcome = f.store.mutate(Mutation { time: until, ..f.mutation(secondary.id, Change::Tend) }).await?;
-    equal(&outcome.report, &Report::Nothing, "what is told of what is due")?;
+    let outcome = f.store.mutate(Mutation { time: until, ..f.mutation(secondary.id, MutationKind::Expire) }).await?;
+    equal(&outcome.report, &MutationReport::Nothing, "what is told of what is due")?;
     equal(&due(until).await?, &vec![], "what is due once it is done")?;
     let early = Timestamp::from_millis(until.as_millis() - 1);
-    refused(at(early, Change::Unmerge(secondary.id)).await, &Error::UndoExpired)?;
+    refused(at(early, MutationKind::Unmerge(secondary.id)).await, &Error::UndoExpired)?;
     is_part_of(&f, secondary.id, primary.id).await?;
     f.is_kept(&merged).await?;
     let never = Policies { undo_window: Duration::ZERO, ..super::fixture::free() };
     let other = f.create(&["handle:other"]).await?;
     f.change_under(&never, &primary, merge(&other)).await?;
-    refused(f.change(&primary, Change::Unmerge(other.id)).await, &Error::UndoExpired)?;
+    refused(f.change(&primary, MutationKind::Unmerge(other.id)).await, &Error::UndoExpired)?;
     equal(&due(Timestamp::MAX).await?, &vec![], "what is due of a merge that cannot be undone")
 }
 
@@ -154,7 +154,8 @@ pub async fn a_repeated_unmerge_happens_once(f: Fixture) -> Result<(), Failure> 
     let (primary, secondary) = two(&f).await?;
     f.change(&primary, merge(&secondary)).await?;
     f.change(&primary, unlink("social:github/1")?).await?;
-    let send = || Mutation { request: request("unmerge", 1), ..f.mutation(primary.id, Change::Unmerge(secondary.id)) };
+    let send =
+        || Mutation { request: request("unmerge", 1), ..f.mutation(primary.id, MutationKind::Unmerge(secondary.id)) };
     let first = f.store.mutate(send()).await?;
     equal(&f.store.mutate(send()).await?, &first, "the answer to the same request")?;
     let renamed = f.change(&secondary, link("handle:joseph")?).await?;
@@ -165,8 +166,8 @@ pub async fn a_repeated_unmerge_happens_once(f: Fixture) -> Result<(), Failure> 
 pub async fn a_chain_is_undone_from_its_end(f: Fixture) -> Result<(), Failure> {
     let users = chain(&f, 3).await?;
     let merged = Error::UserMerged { user: users[1].id, into: users[2].id };
-    refused(f.change(&users[1], Change::Unmerge(users[0].id)).await, &merged)?;
-    refused(f.change(&users[2], Change::Unmerge(users[0].id)).await, &Error::NotMerged)?;
+    refused(f.change(&users[1], MutationKind::Unmerge(users[0].id)).await, &merged)?;
+    refused(f.change(&users[2], MutationKind::Unmerge(users[0].id)).await, &Error::NotMerged)?;
     let (second, not_restored) = unmerge(&f, &users[2], &users[1]).await?;
     equal(&(second.identities.len(), not_restored.len()), &(4, 0), "what the second got back")?;
     is_part_of(&f, users[0].id, users[1].id).await?;
@@ -178,8 +179,8 @@ pub async fn a_chain_is_undone_from_its_end(f: Fixture) -> Result<(), Failure> {
         equal(&user.state, &State::Active, "its state")?;
         f.is_kept(&user).await?;
     }
-    let report = f.store.mutate(f.mutation(users[2].id, Change::Purge)).await?.report;
-    equal(&report, &Report::Purged(vec![users[2].id]), "who goes with a primary whose secondaries left")
+    let report = f.store.mutate(f.mutation(users[2].id, MutationKind::Purge)).await?.report;
+    equal(&report, &MutationReport::Purged(vec![users[2].id]), "who goes with a primary whose secondaries left")
 }
 
 pub async fn holds_go_back_with_their_user(f: Fixture) -> Result<(), Failure> {
@@ -202,7 +203,7 @@ pub async fn holds_go_back_with_their_user(f: Fixture) -> Result<(), Failure> {
     refused(f.change(&primary, link("handle:scope")?).await, &confusable)?;
     let back = f.change(&back, unlink("handle:ѕсоре")?).await?;
     f.is_kept(&back).await?;
-    f.change(&primary, Change::Link(draft("handle:scope")?)).await.map(drop).map_err(Failure::from)
+    f.change(&primary, MutationKind::Link(draft("handle:scope")?)).await.map(drop).map_err(Failure::from)
 }
 
 /// The primary gives up what it got and links it anew, all in one millisecond: that is its own then.
@@ -214,9 +215,9 @@ pub async fn what_was_linked_anew_in_the_same_millisecond_stays(f: Fixture) -> R
     for change in [merge(&secondary), unlink("handle:new")?, link("handle:new")?] {
         f.mutate(at(f.mutation(primary.id, change))).await?;
     }
-    let outcome = f.store.mutate(at(f.mutation(primary.id, Change::Unmerge(secondary.id)))).await?;
+    let outcome = f.store.mutate(at(f.mutation(primary.id, MutationKind::Unmerge(secondary.id)))).await?;
     let lost = vec![NotRestored::Identity(identifier("handle:new")?)];
-    equal(&outcome.report, &Report::NotRestored(lost), "what was not restored")?;
+    equal(&outcome.report, &MutationReport::NotRestored(lost), "what was not restored")?;
     let now = f.get(primary.id).await?.ok_or("the primary is gone")?;
     equal(&names(&now), &vec!["handle:joe".to_owned(), "handle:new".to_owned()], "what the primary owns")?;
     f.is_kept(&now).await

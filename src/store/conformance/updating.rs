@@ -5,23 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Failure;
 use super::ensure::{ensure, equal, refused};
 use super::fixture::{Fixture, identifier, link, replace, unlink};
-use crate::directory::{Change, Draft, Error, Mutation, Timestamp, Update, User, Value, Verification};
+use crate::directory::{Error, Mutation, MutationKind, NewUser, Timestamp, Update, User, Value, Verification};
 
 fn texts(attributes: &[(&str, &str)]) -> BTreeMap<String, Value> {
     attributes.iter().map(|(name, text)| ((*name).to_owned(), Value::String((*text).to_owned()))).collect()
 }
 
 /// The update of what `mask` names.
-fn update(mask: &[&str], display_name: &str, attributes: &[(&str, &str)]) -> Result<Change, Failure> {
+fn update(mask: &[&str], display_name: &str, attributes: &[(&str, &str)]) -> Result<MutationKind, Failure> {
     let mask: Vec<String> = mask.iter().map(|path| (*path).to_owned()).collect();
-    Ok(Change::Update(Update::from_mask(Some(&mask), display_name.to_owned(), texts(attributes))?))
+    Ok(MutationKind::Update(Update::from_mask(Some(&mask), display_name.to_owned(), texts(attributes))?))
 }
 
 /// A user with a name and two attributes.
 async fn named(f: &Fixture) -> Result<User, Failure> {
     let attributes = texts(&[("city", "Paris"), ("plan", "free")]);
-    let draft = Draft { display_name: "Joe".to_owned(), attributes, ..Draft::default() };
-    let user = f.change_new(Change::Create(draft)).await?;
+    let draft = NewUser { display_name: "Joe".to_owned(), attributes, ..NewUser::default() };
+    let user = f.change_new(MutationKind::Create(draft)).await?;
     Ok(f.change(&user, link("handle:joe")?).await?)
 }
 
@@ -56,10 +56,10 @@ pub async fn what_changes_nothing_leaves_time_and_etag(f: Fixture) -> Result<(),
         update(&["display_name"], "Joe", &[])?,
         update(&["attributes.plan"], "", &[("plan", "free")])?,
         update(&["attributes.none"], "", &[])?,
-        Change::Update(Update::from_mask(None, String::new(), BTreeMap::new())?),
+        MutationKind::Update(Update::from_mask(None, String::new(), BTreeMap::new())?),
         link("handle:joe")?,
         replace("handle:joe", "handle:joe")?,
-        Change::Verify(identifier("handle:joe")?, None),
+        MutationKind::Verify(identifier("handle:joe")?, None),
     ];
     for change in changes {
         let after = f.change(&user, change).await?;
@@ -74,16 +74,16 @@ pub async fn verify_sets_and_clears(f: Fixture) -> Result<(), Failure> {
     let email = identifier("email:joe@example.com")?;
     let verification =
         Some(Verification { time: Timestamp::from_millis(5), by: "a letter, по почте".to_owned() });
-    let verified = f.change(&user, Change::Verify(email.clone(), verification.clone())).await?;
+    let verified = f.change(&user, MutationKind::Verify(email.clone(), verification.clone())).await?;
     equal(&verified.identities[0].verification, &verification, "the verification")?;
     equal(&verified.identities[1], &user.identities[1], "the other identity")?;
     ensure(verified.etag() != user.etag(), "the etag is the same after a verification")?;
     f.is_kept(&verified).await?;
     let again = Some(Verification { time: Timestamp::from_millis(6), by: String::new() });
-    let verified = f.change(&user, Change::Verify(email.clone(), again.clone())).await?;
+    let verified = f.change(&user, MutationKind::Verify(email.clone(), again.clone())).await?;
     equal(&verified.identities[0].verification, &again, "the second verification")?;
     f.is_kept(&verified).await?;
-    let cleared = f.change(&user, Change::Verify(email, None)).await?;
+    let cleared = f.change(&user, MutationKind::Verify(email, None)).await?;
     equal(&cleared.identities, &user.identities, "the identities after the verification was taken back")?;
     f.is_kept(&cleared).await
 }
@@ -98,7 +98,7 @@ pub async fn an_etag_is_enforced(f: Fixture) -> Result<(), Failure> {
         unlink("handle:joe")?,
         unlink("handle:nobody")?,
         replace("handle:joe", "handle:eve")?,
-        Change::Verify(identifier("handle:joe")?, None),
+        MutationKind::Verify(identifier("handle:joe")?, None),
     ];
     for change in changes {
         for etag in [first.etag(), String::new(), user.etag().to_uppercase() + "0"] {
@@ -129,7 +129,7 @@ pub async fn times_never_go_back(f: Fixture) -> Result<(), Failure> {
 }
 
 /// Does the changes one after the other, all in one millisecond. Returns the user after each.
-async fn in_one_millisecond(f: &Fixture, user: &User, changes: Vec<Change>) -> Result<Vec<User>, Failure> {
+async fn in_one_millisecond(f: &Fixture, user: &User, changes: Vec<MutationKind>) -> Result<Vec<User>, Failure> {
     let time = f.now();
     let mut users = Vec::new();
     for change in changes {
@@ -155,14 +155,14 @@ pub async fn changes_in_one_millisecond_have_an_order(f: Fixture) -> Result<(), 
             link("handle:new")?,
             replace("handle:new", "handle:newer")?,
             replace("handle:newer", "handle:new")?,
-            Change::Verify(handle.clone(), Some(verified.clone())),
-            Change::Verify(handle.clone(), None),
-            Change::Verify(handle, Some(verified)),
-            Change::Disable,
-            Change::Enable,
-            Change::Delete,
-            Change::Undelete,
-            Change::Delete,
+            MutationKind::Verify(handle.clone(), Some(verified.clone())),
+            MutationKind::Verify(handle.clone(), None),
+            MutationKind::Verify(handle, Some(verified)),
+            MutationKind::Disable,
+            MutationKind::Enable,
+            MutationKind::Delete,
+            MutationKind::Undelete,
+            MutationKind::Delete,
         ],
     );
     let users = users.await?;

@@ -6,21 +6,23 @@ use super::Failure;
 use super::ensure::{equal, refused, taken};
 use super::fixture::{Fixture, draft, free, identifier, link, replace, unlink};
 use super::linking::names;
-use crate::directory::{Change, Draft, Error, Mutation, Outcome, Policies, Report, Timestamp, User, Verification};
+use crate::directory::{
+    Error, Mutation, MutationKind, MutationReport, NewUser, Outcome, Policies, Timestamp, User, Verification,
+};
 
 fn verification() -> Option<Verification> {
     Some(Verification { time: Timestamp::from_millis(5), by: "a letter".to_owned() })
 }
 
 /// The link of an identity that is verified.
-fn verified_link(name: &str) -> Result<Change, Failure> {
+fn verified_link(name: &str) -> Result<MutationKind, Failure> {
     let mut draft = draft(name)?;
     draft.verification = verification();
-    Ok(Change::Link(draft))
+    Ok(MutationKind::Link(draft))
 }
 
 /// Carries out a change under a policy by which the verified win.
-async fn winning(f: &Fixture, user: &User, change: Change) -> Result<Outcome, Error> {
+async fn winning(f: &Fixture, user: &User, change: MutationKind) -> Result<Outcome, Error> {
     let policies = Arc::new(Policies { verified_wins: true, ..free() });
     f.store.mutate(Mutation { policies, ..f.mutation(user.id, change) }).await
 }
@@ -35,7 +37,7 @@ pub async fn a_verified_identity_takes_the_place_of_another(f: Fixture) -> Resul
         "identifier",
     )?;
     let outcome = winning(&f, &winner, verified_link("email:joe@example.com")?).await?;
-    equal(&outcome.report, &Report::Displaced(vec![loser.id]), "who lost")?;
+    equal(&outcome.report, &MutationReport::Displaced(vec![loser.id]), "who lost")?;
     let winner = outcome.into_user()?;
     f.is_kept(&winner).await?;
     let left = f.get(loser.id).await?.ok_or("the loser is gone")?;
@@ -56,7 +58,7 @@ pub async fn a_verified_identity_takes_the_place_of_another(f: Fixture) -> Resul
 
 pub async fn a_verified_identity_takes_no_verified_one(f: Fixture) -> Result<(), Failure> {
     let owner = f.create(&["email:joe@example.com"]).await?;
-    let owner = f.change(&owner, Change::Verify(identifier("email:joe@example.com")?, verification())).await?;
+    let owner = f.change(&owner, MutationKind::Verify(identifier("email:joe@example.com")?, verification())).await?;
     let other = f.create(&["handle:other"]).await?;
     let outcome = winning(&f, &other, verified_link("email:joe@example.com")?).await.and_then(Outcome::into_user);
     taken(outcome, &owner, "identifier")?;
@@ -70,12 +72,12 @@ pub async fn a_new_user_takes_from_several(f: Fixture) -> Result<(), Failure> {
     let wanted = ["email:a@example.com", "email:b@example.com", "handle:ѕсоре"];
     let mut identities = wanted.into_iter().map(draft).collect::<Result<Vec<_>, _>>()?;
     identities.iter_mut().for_each(|identity| identity.verification = verification());
-    let creation = f.mutation(f.ids.next_id(), Change::Create(Draft { identities, ..Draft::default() }));
+    let creation = f.mutation(f.ids.next_id(), MutationKind::Create(NewUser { identities, ..NewUser::default() }));
     let policies = Arc::new(Policies { verified_wins: true, ..free() });
     let outcome = f.store.mutate(Mutation { policies, ..creation }).await?;
     let mut losers = vec![a.id, b.id];
     losers.sort_unstable();
-    equal(&outcome.report, &Report::Displaced(losers), "who lost")?;
+    equal(&outcome.report, &MutationReport::Displaced(losers), "who lost")?;
     let winner = outcome.into_user()?;
     f.is_kept(&winner).await?;
     equal(&names(&f.get(a.id).await?.ok_or("gone")?), &vec!["social:github/1".to_owned()], "what is left of the one")?;
@@ -94,7 +96,7 @@ pub async fn the_mark_of_the_primary_identity_can_be_moved_and_kept(f: Fixture) 
     f.is_kept(&user).await?;
     let mut marked = draft("email:b@example.com")?;
     marked.primary = true;
-    let user = f.change(&user, Change::Link(marked)).await?;
+    let user = f.change(&user, MutationKind::Link(marked)).await?;
     let marks: Vec<bool> = user.identities.iter().map(|identity| identity.primary).collect();
     equal(marks.as_slice(), &[false, true, true], "the marks")?;
     let user = f.change_under(&keep, &user, unlink("email:a@example.com")?).await?;

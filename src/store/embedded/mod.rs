@@ -36,8 +36,8 @@ pub use status::{Status, confirm_clock, status};
 pub use upgrade::{upgrade, upgrade_to};
 
 use crate::directory::{
-    ANSWER_BYTES, Claim, Consistency, DueUser, Error, Found, ItemResult, Mutation, Outcome, Record, Resolved, Store,
-    StoredRules, Tenant, TenantRecord, Timestamp, WireUser,
+    ANSWER_BYTES, Claim, Consistency, EncodedUser, Error, ExpiredUser, Found, ItemResult, Mutation, Outcome, Record,
+    Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
 };
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::LocalityId;
@@ -226,11 +226,11 @@ impl Store for Embedded {
         Ok(Resolved { found, reads: reads as u32 })
     }
 
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.read(ids, |snapshot, id| snapshot.get(tenant, *id), |user| user.as_bytes().len()).await
     }
 
-    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.get(tenant, ids).await
     }
 
@@ -270,7 +270,7 @@ impl Store for Embedded {
         now: Timestamp,
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
-    ) -> Result<Vec<DueUser>, Error> {
+    ) -> Result<Vec<ExpiredUser>, Error> {
         self.on_snapshot(|snapshot| snapshot.due(now, after, limit))
     }
 

@@ -8,7 +8,7 @@ use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata, Tab
 use super::error::Fault;
 use super::hints::Hints;
 use super::schema::{DUE, IDENTITIES, TENANT_USERS, TENANTS, USERS, decode_claim, decode_user, resolves_to, wire_user};
-use crate::directory::{Claim, DueUser, Found, ItemError, Record, Tenant, TenantRecord, Timestamp, WireUser};
+use crate::directory::{Claim, EncodedUser, ExpiredUser, Found, ItemError, Record, Tenant, TenantRecord, Timestamp};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -86,7 +86,7 @@ impl Snapshot {
     }
 
     /// The user of `tenant` with this id.
-    pub fn get(&self, tenant: &Tenant, id: LocalityId) -> Result<Option<WireUser>, Fault> {
+    pub fn get(&self, tenant: &Tenant, id: LocalityId) -> Result<Option<EncodedUser>, Fault> {
         Ok(self.user(id)?.filter(|user| user.tenant() == tenant.as_str().as_bytes()))
     }
 
@@ -166,7 +166,7 @@ impl Snapshot {
         now: Timestamp,
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
-    ) -> Result<Vec<DueUser>, Fault> {
+    ) -> Result<Vec<ExpiredUser>, Fault> {
         let mut found = Vec::new();
         let after = after.map(|(time, id)| (time.as_millis(), *id.as_bytes()));
         let start = after.as_ref().map_or(Bound::Unbounded, |(time, id)| Bound::Excluded((*time, id)));
@@ -178,7 +178,7 @@ impl Snapshot {
             let entry = entry?;
             let (time, id) = entry.0.value();
             let (time, id) = (Timestamp::from_millis(time), LocalityId::from(*id));
-            found.push(DueUser { time, id, tenant: own(self.tenant_of(id))? });
+            found.push(ExpiredUser { time, id, tenant: own(self.tenant_of(id))? });
         }
         Ok(found)
     }
@@ -189,7 +189,7 @@ impl Snapshot {
         Tenant::parse(tenant).map_err(Fault::damaged)
     }
 
-    fn user(&self, id: LocalityId) -> Result<Option<WireUser>, Fault> {
+    fn user(&self, id: LocalityId) -> Result<Option<EncodedUser>, Fault> {
         self.users.get(id.as_bytes())?.map(|record| wire_user(record.value())).transpose()
     }
 }

@@ -7,7 +7,7 @@ use redb::TableDefinition;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::Fault;
-use crate::directory::{Claim, Record, Timestamp, Unknown, WireUser, wire_fields};
+use crate::directory::{Claim, EncodedUser, Record, Timestamp, Unknown, wire_fields};
 use crate::locality::LocalityId;
 
 /// The version of what this module describes.
@@ -32,7 +32,7 @@ pub const META_MOVING: &str = "moving";
 pub const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
 /// Identity key to claim: unique, being the key. As bytes, which order like text and need no check on every step.
 pub const IDENTITIES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("identities");
-/// Request key to [`RequestRecord`].
+/// IdempotencyKey key to [`RequestRecord`].
 pub const REQUESTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("requests");
 /// Time of a request, in milliseconds, and its key: what to forget first.
 pub const REQUEST_TIMES: TableDefinition<'_, (i64, &str), ()> = TableDefinition::new("request_times");
@@ -112,7 +112,7 @@ pub struct RequestRecord {
     #[prost(bytes = "vec", tag = "1")]
     pub user_id: Vec<u8>,
     #[prost(fixed64, tag = "2")]
-    pub fingerprint: u64,
+    pub request_hash: u64,
     /// Milliseconds since the Unix epoch.
     #[prost(int64, tag = "3")]
     pub time: i64,
@@ -167,12 +167,12 @@ fn intact(bytes: &[u8]) -> Result<&[u8], Fault> {
 }
 
 /// The user of a stored form in wire form.
-pub fn wire_user(bytes: &[u8]) -> Result<WireUser, Fault> {
-    Ok(WireUser::from_stored(Bytes::copy_from_slice(wire_fields::first(intact(bytes)?, 1))))
+pub fn wire_user(bytes: &[u8]) -> Result<EncodedUser, Fault> {
+    Ok(EncodedUser::from_stored(Bytes::copy_from_slice(wire_fields::first(intact(bytes)?, 1))))
 }
 
 /// The user of a stored form.
 pub fn decode_user(bytes: &[u8]) -> Result<Record, Fault> {
     let record = UserRecord::decode(intact(bytes)?).map_err(Fault::damaged)?;
-    Record::decode(&WireUser::from_stored(record.user), &record.private).map_err(Fault::damaged)
+    Record::decode(&EncodedUser::from_stored(record.user), &record.private).map_err(Fault::damaged)
 }

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use super::file::tests::faults::Failing;
 use super::lock::FileId;
 use super::{Embedded, Options};
-use crate::directory::{Change, Consistency, Draft, DraftIdentity, Error, Mutation, Outcome, Store, Tenant, Timestamp};
+use crate::directory::{
+    Consistency, Error, Mutation, MutationKind, NewIdentity, NewUser, Outcome, Store, Tenant, Timestamp,
+};
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
 use crate::locality::LocalityId;
 
@@ -28,8 +30,8 @@ fn handle(n: u32) -> Identifier {
 }
 
 fn creation(n: u32) -> Mutation {
-    let identities = vec![DraftIdentity::new(handle(n), format!("user{n}"))];
-    let change = Change::Create(Draft { identities, ..Draft::default() });
+    let identities = vec![NewIdentity::new(handle(n), format!("user{n}"))];
+    let change = MutationKind::Create(NewUser { identities, ..NewUser::default() });
     Mutation::new(Tenant::DEFAULT, id(n), Timestamp::from_millis(1_767_225_600_000), change)
 }
 

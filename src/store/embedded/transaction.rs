@@ -12,8 +12,8 @@ use super::schema::{
     USERS, VERSION, decode_claim, decode_user, encode_claim, encode_user, extended_claim, extended_user, wire_user,
 };
 use crate::directory::{
-    Claim, ClaimWrite, Decision, Effects, Error, Mutation, Needs, Outcome, Record, Request, TenantRecord, TenantWrite,
-    Timestamp, View,
+    Claim, ClaimWrite, Decision, Error, IdempotencyKey, Mutation, Outcome, ReadRequest, ReadSet, Record, TenantRecord,
+    TenantWrite, Timestamp, WriteSet,
 };
 use crate::locality::LocalityId;
 
@@ -53,43 +53,43 @@ impl<'t> Tables<'t> {
             Some(Err(refused)) => return Ok(Err(refused)),
             None => None,
         };
-        let mut view = View::default();
-        let mut needs = if again.is_some() { Needs::default() } else { mutation.needs() };
-        let effects = loop {
-            self.read(mutation, needs, &mut view)?;
+        let mut read_set = ReadSet::default();
+        let mut needs = if again.is_some() { ReadRequest::default() } else { mutation.needs() };
+        let write_set = loop {
+            self.read(mutation, needs, &mut read_set)?;
             let rules = || match again {
-                Some(subject) => mutation.decide_again(subject, &view),
-                None => mutation.decide(&view),
+                Some(subject) => mutation.decide_again(subject, &read_set),
+                None => mutation.decide(&read_set),
             };
             match decide(rules) {
-                Ok(Decision::Done(effects)) => break effects,
-                Ok(Decision::Read(more)) => needs = more,
+                Ok(Decision::Ready(write_set)) => break write_set,
+                Ok(Decision::NeedsReads(more)) => needs = more,
                 Err(refused) => return Ok(Err(refused)),
             }
         };
-        self.write(mutation, &view, &effects)?;
+        self.write(mutation, &read_set, &write_set)?;
         if let Some(request) = mutation.request.as_ref().filter(|_| again.is_none()) {
-            self.remember(request, effects.subject, mutation.time)?;
+            self.remember(request, write_set.subject, mutation.time)?;
         }
-        Ok(Ok(effects.into_outcome()))
+        Ok(Ok(write_set.into_outcome()))
     }
 
-    /// Adds to the view what the decision needs.
-    fn read(&self, mutation: &Mutation, needs: Needs, view: &mut View) -> Result<(), Fault> {
+    /// Adds to the read set what the decision needs.
+    fn read(&self, mutation: &Mutation, needs: ReadRequest, read_set: &mut ReadSet) -> Result<(), Fault> {
         for id in needs.users {
             let record = self.users.get(id.as_bytes())?.map(|record| decode_user(record.value()));
-            view.add_user(id, record.transpose()?);
+            read_set.add_user(id, record.transpose()?);
         }
         for key in needs.claims {
             let claim = self.identities.get(key.as_str().as_bytes())?.map(|claim| decode_claim(claim.value()));
-            view.add_claim(key, claim.transpose()?);
+            read_set.add_claim(key, claim.transpose()?);
         }
         if needs.tenant {
             let tenant = self.tenants.get(mutation.tenant.as_str())?.map(|tenant| TenantRecord::decode(tenant.value()));
-            view.set_tenant(tenant.transpose().map_err(Fault::damaged)?);
+            read_set.set_tenant(tenant.transpose().map_err(Fault::damaged)?);
         }
         if needs.members {
-            view.set_members(self.has_members(mutation.tenant.as_str())?);
+            read_set.set_members(self.has_members(mutation.tenant.as_str())?);
         }
         Ok(())
     }
@@ -108,28 +108,28 @@ impl<'t> Tables<'t> {
         Ok(false)
     }
 
-    fn write(&mut self, mutation: &Mutation, view: &View, effects: &Effects) -> Result<(), Fault> {
-        for (key, write) in &effects.claims {
+    fn write(&mut self, mutation: &Mutation, read_set: &ReadSet, write_set: &WriteSet) -> Result<(), Fault> {
+        for (key, write) in &write_set.claims {
             let key = key.as_str().as_bytes();
             match write {
                 ClaimWrite::Insert(claim) | ClaimWrite::Update(claim) => self.write_claim(key, claim)?,
                 ClaimWrite::Delete => drop(self.identities.remove(key)?),
             }
         }
-        for record in &effects.users {
+        for record in &write_set.users {
             self.write_user(record)?;
-            self.list_user(record, view)?;
-            self.schedule(record.id(), view.user(record.id()).and_then(Record::due), record.due())?;
+            self.list_user(record, read_set)?;
+            self.schedule(record.id(), read_set.user(record.id()).and_then(Record::due), record.due())?;
         }
-        for id in &effects.removed {
+        for id in &write_set.removed {
             self.users.remove(id.as_bytes())?;
             if let Some(listed) = &mut self.tenant_users {
                 listed.remove((mutation.tenant.as_str(), id.as_bytes()))?;
             }
-            self.schedule(*id, view.user(*id).and_then(Record::due), None)?;
+            self.schedule(*id, read_set.user(*id).and_then(Record::due), None)?;
         }
         let name = mutation.tenant.as_str();
-        match &effects.tenant {
+        match &write_set.tenant {
             Some(TenantWrite::Put(tenant)) => drop(self.tenants.insert(name, tenant.encode().as_slice())?),
             Some(TenantWrite::Remove) => drop(self.tenants.remove(name)?),
             None => {}
@@ -148,9 +148,9 @@ impl<'t> Tables<'t> {
     }
 
     /// Adds a new user to those of its tenant.
-    fn list_user(&mut self, record: &Record, view: &View) -> Result<(), Fault> {
+    fn list_user(&mut self, record: &Record, read_set: &ReadSet) -> Result<(), Fault> {
         match &mut self.tenant_users {
-            Some(listed) if view.user(record.id()).is_none() => {
+            Some(listed) if read_set.user(record.id()).is_none() => {
                 listed.insert((record.user.tenant.as_str(), record.id().as_bytes()), ())?;
             }
             _ => {}
@@ -193,17 +193,17 @@ impl<'t> Tables<'t> {
         if mutation.forgets(Timestamp::from_millis(record.time)) {
             return Ok(None);
         }
-        if record.fingerprint != request.fingerprint {
+        if record.request_hash != request.request_hash {
             return Ok(Some(Err(Error::RequestIdReused)));
         }
         let id: [u8; 16] = record.user_id.as_slice().try_into().map_err(Fault::damaged)?;
         Ok(Some(Ok(LocalityId::from(id))))
     }
 
-    fn remember(&mut self, request: &Request, subject: LocalityId, time: Timestamp) -> Result<(), Fault> {
+    fn remember(&mut self, request: &IdempotencyKey, subject: LocalityId, time: Timestamp) -> Result<(), Fault> {
         let time = time.as_millis();
         let user_id = subject.as_bytes().to_vec();
-        let record = RequestRecord { user_id, fingerprint: request.fingerprint, time }.encode_to_vec();
+        let record = RequestRecord { user_id, request_hash: request.request_hash, time }.encode_to_vec();
         self.requests.insert(request.key.as_str(), record.as_slice())?;
         self.request_times.insert((time, request.key.as_str()), ())?;
         Ok(())
@@ -229,7 +229,7 @@ impl<'t> Tables<'t> {
         let Some((time, key)) = oldest.map(|(entry, _)| (entry.value().0, entry.value().1.to_owned())) else {
             return Ok(false);
         };
-        if Timestamp::from_millis(time).plus(Request::LIFETIME).as_millis() > now {
+        if Timestamp::from_millis(time).plus(IdempotencyKey::LIFETIME).as_millis() > now {
             return Ok(false);
         }
         self.request_times.remove((time, key.as_str()))?;

@@ -10,7 +10,7 @@ use mongodb::options::{FindOptions, Hint, ReadConcern};
 use super::Collections;
 use super::error::Fault;
 use super::schema::{DUE, ID, StoredUser, TENANT, by_id, date, id_value, key_value, read_claim, read_due, read_tenant};
-use crate::directory::{Claim, DueUser, Record, Tenant, TenantRecord, Timestamp};
+use crate::directory::{Claim, ExpiredUser, Record, Tenant, TenantRecord, Timestamp};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -72,7 +72,7 @@ impl Collections {
         now: Timestamp,
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
-    ) -> Result<Vec<DueUser>, Fault> {
+    ) -> Result<Vec<ExpiredUser>, Fault> {
         let (mut found, mut times) = (Vec::new(), doc! { "$lte": date(now) });
         if let Some((time, id)) = after {
             found = self.due_at(time, Some(id), limit).await?;
@@ -89,13 +89,18 @@ impl Collections {
             let rest = self.due_at(last, None, room - later.len()).await?;
             later.extend(rest);
         }
-        later.sort_unstable_by_key(DueUser::place);
+        later.sort_unstable_by_key(ExpiredUser::place);
         found.extend(later);
         Ok(found)
     }
 
     /// Users about whom something is to be done from `time` on, by their ids: those after `after`.
-    async fn due_at(&self, time: Timestamp, after: Option<LocalityId>, limit: usize) -> Result<Vec<DueUser>, Fault> {
+    async fn due_at(
+        &self,
+        time: Timestamp,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<ExpiredUser>, Fault> {
         let mut filter = doc! { DUE: date(time) };
         if let Some(after) = after {
             filter.insert(ID, doc! { "$gt": id_value(after) });
@@ -105,7 +110,7 @@ impl Collections {
 
     /// Users that are due, in the order of a field, and whether there may be more. Documents whose id is no user's are left
     /// out.
-    async fn find_due(&self, filter: Document, order: &str, limit: usize) -> Result<(Vec<DueUser>, bool), Fault> {
+    async fn find_due(&self, filter: Document, order: &str, limit: usize) -> Result<(Vec<ExpiredUser>, bool), Fault> {
         let options = FindOptions::builder().sort(doc! { order: 1 }).limit(limit as i64);
         let options = options.projection(doc! { TENANT: 1, DUE: 1 }).hint(Hint::Keys(doc! { DUE: 1 }));
         let found = self.all(&self.users, filter, options.max_time(self.timeout).build()).await?;

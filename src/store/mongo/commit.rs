@@ -10,7 +10,7 @@ use super::pauses::Pauses;
 use super::schema::{ID, StoredRequest, StoredUser, id_value, read_tenant, request_id};
 use super::transaction::Transaction;
 use super::{Collections, PATIENCE};
-use crate::directory::{Decision, Error, Mutation, Needs, Outcome, Report, Request, View};
+use crate::directory::{Decision, Error, IdempotencyKey, Mutation, MutationReport, Outcome, ReadRequest, ReadSet};
 use crate::locality::LocalityId;
 
 /// How often a commit is sent again for which MongoDB does not ask. One more answer often settles it.
@@ -70,8 +70,8 @@ impl Collections {
     /// The outcome where what is stored is what the mutation has written.
     async fn found_written(&self, mutation: &Mutation, of: &Unconfirmed) -> Result<Option<Outcome>, Fault> {
         let is_written = match &of.outcome.report {
-            Report::Tenant(tenant) => self.tenant(&mutation.tenant).await?.as_ref() == Some(tenant),
-            Report::Purged(_) => self.revision(of.subject).await?.is_none(),
+            MutationReport::Tenant(tenant) => self.tenant(&mutation.tenant).await?.as_ref() == Some(tenant),
+            MutationReport::Purged(_) => self.revision(of.subject).await?.is_none(),
             _ => self.revision(of.subject).await? == Some(of.revision),
         };
         Ok(is_written.then(|| of.outcome.clone()))
@@ -81,7 +81,7 @@ impl Collections {
     async fn found_remembered(
         &self,
         mutation: &Mutation,
-        request: &Request,
+        request: &IdempotencyKey,
         of: &Unconfirmed,
     ) -> Result<Option<Outcome>, Fault> {
         if !self.is_remembered(mutation, request, of.subject).await? {
@@ -90,18 +90,23 @@ impl Collections {
         let outcome = of.outcome.clone();
         let Some(repeated) = self.repeat(mutation, of.subject).await? else { return Ok(Some(outcome)) };
         let report = match &outcome.report {
-            Report::Tenant(_) => repeated.report,
+            MutationReport::Tenant(_) => repeated.report,
             _ => outcome.report,
         };
         Ok(Some(Outcome { user: repeated.user, report }))
     }
 
-    async fn is_remembered(&self, mutation: &Mutation, request: &Request, subject: LocalityId) -> Result<bool, Fault> {
+    async fn is_remembered(
+        &self,
+        mutation: &Mutation,
+        request: &IdempotencyKey,
+        subject: LocalityId,
+    ) -> Result<bool, Fault> {
         let filter = doc! { ID: request_id(request) };
         let find = self.requests.find_one(filter).read_concern(ReadConcern::majority()).max_time(self.timeout);
         let record = find.await?.map(|document| StoredRequest::read(&document)).transpose()?;
         let is_ours = |record: &StoredRequest| {
-            record.user == subject && record.fingerprint == request.fingerprint && !mutation.forgets(record.time)
+            record.user == subject && record.request_hash == request.request_hash && !mutation.forgets(record.time)
         };
         Ok(record.as_ref().is_some_and(is_ours))
     }
@@ -109,20 +114,20 @@ impl Collections {
     /// The answer to a mutation that was carried out before. None where its user is gone since. Its commit may have become
     /// visible on one shard before another: linearizable reads wait for the rest.
     async fn repeat(&self, mutation: &Mutation, subject: LocalityId) -> Result<Option<Outcome>, Fault> {
-        let (mut view, mut needs) = (View::default(), Needs::default());
+        let (mut read_set, mut needs) = (ReadSet::default(), ReadRequest::default());
         loop {
             for id in needs.users {
                 let user = self.latest(&self.users, id_value(id)).await?;
                 let record = user.map(|user| StoredUser::read(&user)?.decode()).transpose()?;
-                view.add_user(id, record);
+                read_set.add_user(id, record);
             }
             if needs.tenant {
                 let tenant = self.latest(&self.tenants, mutation.tenant.as_str().into()).await?;
-                view.set_tenant(tenant.map(|tenant| read_tenant(&tenant)).transpose()?);
+                read_set.set_tenant(tenant.map(|tenant| read_tenant(&tenant)).transpose()?);
             }
-            match mutation.decide_again(subject, &view) {
-                Ok(Decision::Done(effects)) => return Ok(Some(effects.into_outcome())),
-                Ok(Decision::Read(more)) => needs = more,
+            match mutation.decide_again(subject, &read_set) {
+                Ok(Decision::Ready(write_set)) => return Ok(Some(write_set.into_outcome())),
+                Ok(Decision::NeedsReads(more)) => needs = more,
                 Err(_) => return Ok(None),
             }
         }

@@ -51,8 +51,8 @@ pub use upgrade::{upgrade, upgrade_to};
 pub use versions::Supported;
 
 use crate::directory::{
-    Claim, Consistency, DueUser, Error, ItemResult, Mutation, Outcome, Record, Resolved, Store, StoredRules, Tenant,
-    TenantRecord, Timestamp, WireUser,
+    Claim, Consistency, EncodedUser, Error, ExpiredUser, ItemResult, Mutation, Outcome, Record, Resolved, Store,
+    StoredRules, Tenant, TenantRecord, Timestamp,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -273,12 +273,12 @@ impl Store for Mongo {
         self.run_here(|collections| async move { collections.resolve(&keys, consistency).await }).await
     }
 
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         let (tenant, ids) = (tenant.clone(), ids.to_vec());
         self.run(|collections| async move { collections.get(&tenant, &ids).await }).await
     }
 
-    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Error> {
+    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         let (tenant, ids) = (tenant.clone(), ids.to_vec());
         self.run(|collections| async move { collections.get_snapshot(&tenant, &ids).await }).await
     }
@@ -319,7 +319,7 @@ impl Store for Mongo {
         now: Timestamp,
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
-    ) -> Result<Vec<DueUser>, Error> {
+    ) -> Result<Vec<ExpiredUser>, Error> {
         self.run(|collections| async move { collections.due(now, after, limit).await }).await
     }
 

@@ -15,7 +15,7 @@ use super::find::{Finds, documents};
 use super::freshness::Key;
 use super::moment::Moment;
 use super::schema::{StoredUser, id_of, id_value, key_of, read_claim};
-use crate::directory::{ANSWER_BYTES, Consistency, Found, ItemError, ItemResult, Resolved, Tenant, WireUser};
+use crate::directory::{ANSWER_BYTES, Consistency, EncodedUser, Found, ItemError, ItemResult, Resolved, Tenant};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -40,7 +40,7 @@ enum Wanted<'r> {
     /// None was found.
     Absent,
     Document(&'r RawDocument),
-    Read(ItemResult<WireUser>),
+    Read(ItemResult<EncodedUser>),
 }
 
 impl Collections {
@@ -99,14 +99,18 @@ impl Collections {
     }
 
     /// The users of `tenant` with these ids, in their order.
-    pub async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Fault> {
+    pub async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Fault> {
         let mut plain = self.plain(Consistency::Latest);
         let (users, _) = self.users(ids.iter().copied().map(Some), &mut plain).await?;
         Ok(of_tenant(tenant, users))
     }
 
     /// The same users at one moment on all shards, which is not before the call.
-    pub async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<WireUser>>, Fault> {
+    pub async fn get_snapshot(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Fault> {
         let mut moment = Moment::new(self);
         loop {
             let mut transaction = moment.begin().await?;
@@ -149,7 +153,7 @@ impl Collections {
         }
         let ids = owners.iter().map(|owner| owner.as_ref().ok().copied().flatten());
         let (users, reads) = self.users(ids, finds).await?;
-        type Read<'k> = ((&'k IdentityKey, ItemResult<LocalityId>), ItemResult<WireUser>);
+        type Read<'k> = ((&'k IdentityKey, ItemResult<LocalityId>), ItemResult<EncodedUser>);
         let pair = |((key, owner), user): Read<'_>| match (owner, user) {
             (Err(error), _) | (_, Err(error)) => Pair::Failed(error),
             (Ok(None), _) => Pair::Free,
@@ -190,7 +194,7 @@ impl Collections {
         &self,
         ids: impl Iterator<Item = Option<LocalityId>> + Clone + Send,
         finds: &mut Finds<'_, '_>,
-    ) -> Result<(Vec<ItemResult<WireUser>>, u32), Fault> {
+    ) -> Result<(Vec<ItemResult<EncodedUser>>, u32), Fault> {
         let mut users = Vec::with_capacity(ids.size_hint().0);
         let (mut bytes, mut reads, mut most) = (0, 0, usize::MAX);
         loop {
@@ -233,8 +237,8 @@ impl Collections {
 }
 
 /// Those of the users that are of a tenant.
-fn of_tenant(tenant: &Tenant, users: Vec<ItemResult<WireUser>>) -> Vec<ItemResult<WireUser>> {
-    let is_own = |user: &WireUser| user.tenant() == tenant.as_str().as_bytes();
+fn of_tenant(tenant: &Tenant, users: Vec<ItemResult<EncodedUser>>) -> Vec<ItemResult<EncodedUser>> {
+    let is_own = |user: &EncodedUser| user.tenant() == tenant.as_str().as_bytes();
     users.into_iter().map(|user| Ok(user?.filter(is_own))).collect()
 }
 
@@ -252,7 +256,7 @@ fn first<'r>(ids: impl Iterator<Item = Option<LocalityId>>, most: usize) -> Hash
 
 impl Wanted<'_> {
     /// The user. What several keys ask for is read once.
-    fn read(&mut self) -> ItemResult<WireUser> {
+    fn read(&mut self) -> ItemResult<EncodedUser> {
         if let Self::Document(document) = self {
             let user = StoredUser::read(document).map(|stored| Some(stored.wire));
             *self = Self::Read(user.map_err(ItemError::from));

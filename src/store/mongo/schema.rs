@@ -7,7 +7,9 @@ use mongodb::bson::{Binary, Bson, DateTime, Document, RawBsonRef, RawDocument, d
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::error::Fault;
-use crate::directory::{Claim, DueUser, ItemError, Record, Request, Tenant, TenantRecord, Timestamp, WireUser};
+use crate::directory::{
+    Claim, EncodedUser, ExpiredUser, IdempotencyKey, ItemError, Record, Tenant, TenantRecord, Timestamp,
+};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -106,7 +108,7 @@ pub fn by_id(mut ids: Vec<Bson>) -> Document {
 pub struct StoredUser {
     pub id: LocalityId,
     pub revision: i64,
-    pub wire: WireUser,
+    pub wire: EncodedUser,
     private: Vec<u8>,
 }
 
@@ -118,7 +120,7 @@ impl StoredUser {
         Ok(Self {
             id: needed(ID, id, as_id)?,
             revision: needed(REVISION, revision, RawBsonRef::as_i64)?,
-            wire: WireUser::from_stored(Bytes::copy_from_slice(wire.bytes)),
+            wire: EncodedUser::from_stored(Bytes::copy_from_slice(wire.bytes)),
             private: private.map(|binary| binary.bytes.to_vec()).unwrap_or_default(),
         })
     }
@@ -204,12 +206,12 @@ pub fn read_tenant(document: &RawDocument) -> Result<TenantRecord, Fault> {
 }
 
 /// The user that is due. Without its id there is none.
-pub fn read_due(document: &RawDocument) -> Result<DueUser, Fault> {
+pub fn read_due(document: &RawDocument) -> Result<ExpiredUser, Fault> {
     let [tenant, id, time] = fields(document, [TENANT, ID, DUE])?;
     let time = needed(DUE, time, RawBsonRef::as_datetime)?;
     let tenant = needed(TENANT, tenant, RawBsonRef::as_str);
     let tenant = tenant.and_then(|tenant| Tenant::parse(tenant).map_err(Fault::damaged));
-    Ok(DueUser {
+    Ok(ExpiredUser {
         time: Timestamp::from_millis(time.timestamp_millis()),
         id: needed(ID, id, as_id)?,
         tenant: tenant.map_err(ItemError::from),
@@ -268,16 +270,16 @@ pub fn read_claim(document: &RawDocument) -> Result<(&str, Claim), Fault> {
 }
 
 /// The id of a request's document: a hash, so that it needs no room for the key, and spreads over all shards.
-pub fn request_id(request: &Request) -> Bson {
+pub fn request_id(request: &IdempotencyKey) -> Bson {
     id_value(LocalityId::from(xxh3_128(request.key.as_bytes()).to_be_bytes()))
 }
 
 /// The record that a request about `subject` was carried out.
-pub fn request_document(request: &Request, subject: LocalityId, time: Timestamp) -> Document {
+pub fn request_document(request: &IdempotencyKey, subject: LocalityId, time: Timestamp) -> Document {
     doc! {
         ID: request_id(request),
         USER: id_value(subject),
-        FINGERPRINT: request.fingerprint as i64,
+        FINGERPRINT: request.request_hash as i64,
         TIME: date(time),
     }
 }
@@ -285,17 +287,17 @@ pub fn request_document(request: &Request, subject: LocalityId, time: Timestamp)
 /// A request that was carried out.
 pub struct StoredRequest {
     pub user: LocalityId,
-    pub fingerprint: u64,
+    pub request_hash: u64,
     pub time: Timestamp,
 }
 
 impl StoredRequest {
     pub fn read(document: &RawDocument) -> Result<Self, Fault> {
-        let [user, fingerprint, time] = fields(document, [USER, FINGERPRINT, TIME])?;
+        let [user, request_hash, time] = fields(document, [USER, FINGERPRINT, TIME])?;
         let time = needed(TIME, time, RawBsonRef::as_datetime)?;
         Ok(Self {
             user: needed(USER, user, as_id)?,
-            fingerprint: needed(FINGERPRINT, fingerprint, RawBsonRef::as_i64)? as u64,
+            request_hash: needed(FINGERPRINT, request_hash, RawBsonRef::as_i64)? as u64,
             time: Timestamp::from_millis(time.timestamp_millis()),
         })
     }

@@ -7,7 +7,7 @@ use super::schema::{
     DUE, EPOCH, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, POLICIES, PRIVATE, REQUESTS, REVISION, RULES, SERVERS,
     SESSIONS, TENANT, TENANTS, TIME, USER, USERS, WIRE,
 };
-use crate::directory::Request;
+use crate::directory::IdempotencyKey;
 
 /// The collections of a store, in the order in which they are made.
 pub const COLLECTIONS: [&str; 5] = [USERS, IDENTITIES, REQUESTS, TENANTS, SERVERS];
@@ -115,7 +115,7 @@ pub fn validator(collection: &str, epoch: i32) -> Document {
 /// The indexes of a collection in this epoch, beside that of `_id`. Those on what is due or held have an entry only for
 /// that, which costs the others nothing. Stores that were made before there were epochs do not list a tenant's users.
 pub fn indexes(collection: &str, epoch: i32) -> Vec<Document> {
-    let seconds = Request::LIFETIME.as_secs() as i64 + GRACE;
+    let seconds = IdempotencyKey::LIFETIME.as_secs() as i64 + GRACE;
     match collection {
         USERS => {
             let due = doc! { "key": { DUE: 1 }, "name": "d_1", "sparse": true };

@@ -94,7 +94,7 @@ mod tests {
     }
 
     /// Goes all the steps; answers with how many they were.
-    fn carry_out(chunks: &mut Vec<Hashes>, shards: usize) -> usize {
+    fn execute(chunks: &mut Vec<Hashes>, shards: usize) -> usize {
         let mut steps = 0;
         while let Some(step) = next_step(chunks, shards) {
             steps += 1;
@@ -120,7 +120,7 @@ mod tests {
     fn every_shard_gets_hashes() {
         for shards in SHARDS {
             let mut chunks = whole(shards - 1);
-            let steps = carry_out(&mut chunks, shards);
+            let steps = execute(&mut chunks, shards);
             assert_eq!(steps, 2 * (shards - 1), "{shards}");
             let widths: Vec<i128> = (0..shards)
                 .map(|shard| chunks.iter().filter(|chunk| chunk.shard == shard).map(Hashes::width).sum())
@@ -128,7 +128,7 @@ mod tests {
             assert_eq!(widths.iter().sum::<i128>(), i128::from(u64::MAX), "{widths:?}");
             let (least, most) = (widths.iter().min().unwrap(), widths.iter().max().unwrap());
             assert!(*least > 0 && *most <= 2 * least + 2, "{widths:?}");
-            assert_eq!(carry_out(&mut chunks, shards), 0);
+            assert_eq!(execute(&mut chunks, shards), 0);
         }
     }
 

@@ -21,7 +21,8 @@ use super::schema::{
     tenant_document, user_document,
 };
 use crate::directory::{
-    ClaimWrite, Effects, Mutation, Needs, Record, Request, Tenant, TenantRecord, TenantWrite, Timestamp, View,
+    ClaimWrite, IdempotencyKey, Mutation, ReadRequest, ReadSet, Record, Tenant, TenantRecord, TenantWrite, Timestamp,
+    WriteSet,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -109,34 +110,38 @@ impl<'c> Transaction<'c> {
         &mut self.session
     }
 
-    /// Adds to the view what the decision needs.
-    pub async fn read(&mut self, mutation: &Mutation, needs: Needs, view: &mut View) -> Result<(), Fault> {
+    /// Adds to the read set what the decision needs.
+    pub async fn read(&mut self, mutation: &Mutation, needs: ReadRequest, read_set: &mut ReadSet) -> Result<(), Fault> {
         for id in needs.users {
             let document = self.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
             if let Some(document) = &document {
                 self.users.insert(id, Kept::of_user(document)?);
             }
             let decode = |document: RawDocumentBuf| StoredUser::read(&document)?.decode();
-            view.add_user(id, document.map(decode).transpose()?);
+            read_set.add_user(id, document.map(decode).transpose()?);
             self.note(iter::once(Key::User(id)));
         }
-        self.read_claims(needs.claims, view).await?;
+        self.read_claims(needs.claims, read_set).await?;
         if needs.tenant {
             let name = mutation.tenant.as_str();
             let document = self.find_one(&self.collections.tenants, doc! { ID: name }).await?;
             self.tenant = document.as_ref().map(|document| Kept::of_tenant(document)).transpose()?;
-            view.set_tenant(document.map(|document| read_tenant(&document)).transpose()?);
+            read_set.set_tenant(document.map(|document| read_tenant(&document)).transpose()?);
             self.note(iter::once(Key::Tenant));
         }
         if needs.members {
-            let find = self.collections.users.find_one(doc! { TENANT: mutation.tenant.as_str() });
-            let find = find.projection(doc! { ID: 1 }).max_time(self.collections.timeout);
-            view.set_members(find.session(&mut self.session).await?.is_some());
+            read_set.set_members(self.has_members(mutation.tenant.as_str()).await?);
         }
         Ok(())
     }
 
-    async fn read_claims(&mut self, keys: Vec<IdentityKey>, view: &mut View) -> Result<(), Fault> {
+    /// Whether a tenant has users. Asks all shards.
+    async fn has_members(&mut self, name: &str) -> Result<bool, Fault> {
+        let users = self.collections.users.clone();
+        Ok(self.find_one(&users, doc! { TENANT: name }).await?.is_some())
+    }
+
+    async fn read_claims(&mut self, keys: Vec<IdentityKey>, read_set: &mut ReadSet) -> Result<(), Fault> {
         if keys.is_empty() {
             return Ok(());
         }
@@ -151,19 +156,19 @@ impl<'c> Transaction<'c> {
         self.note(keys.iter().cloned().map(Key::Claim));
         for key in keys {
             let claim = claims.remove(key.as_str());
-            view.add_claim(key, claim);
+            read_set.add_claim(key, claim);
         }
         Ok(())
     }
 
     /// What is remembered of a request.
-    pub async fn request(&mut self, request: &Request) -> Result<Option<StoredRequest>, Fault> {
+    pub async fn request(&mut self, request: &IdempotencyKey) -> Result<Option<StoredRequest>, Fault> {
         let document = self.find_one(&self.collections.requests, doc! { ID: request_id(request) }).await?;
         self.note(iter::once(Key::Request));
         document.map(|document| StoredRequest::read(&document)).transpose()
     }
 
-    /// The document that a filter by `_id` finds.
+    /// The first document that a filter finds.
     pub async fn find_one(
         &mut self,
         from: &Collection<RawDocumentBuf>,
@@ -174,19 +179,19 @@ impl<'c> Transaction<'c> {
     }
 
     /// Writes what a mutation does.
-    pub async fn write(&mut self, name: &Tenant, effects: &Effects) -> Result<(), Fault> {
-        for record in &effects.users {
+    pub async fn write(&mut self, name: &Tenant, write_set: &WriteSet) -> Result<(), Fault> {
+        for record in &write_set.users {
             match self.users.get(&record.id()).map(|kept| kept.revision) {
                 None => self.insert_user(record).await?,
                 Some(revision) => self.replace_user(record, revision).await?,
             }
             self.is_in_epoch = true;
         }
-        for id in &effects.removed {
+        for id in &write_set.removed {
             self.delete_user(*id).await?;
         }
-        self.write_claims(&effects.claims).await?;
-        match &effects.tenant {
+        self.write_claims(&write_set.claims).await?;
+        match &write_set.tenant {
             Some(TenantWrite::Put(tenant)) => self.write_tenant(tenant).await,
             Some(TenantWrite::Remove) => self.delete_tenant(name).await,
             None => Ok(()),
@@ -319,7 +324,12 @@ impl<'c> Transaction<'c> {
     }
 
     /// Remembers that a request was carried out, in the place of what is there of one whose time is over.
-    pub async fn remember(&mut self, request: &Request, subject: LocalityId, time: Timestamp) -> Result<(), Fault> {
+    pub async fn remember(
+        &mut self,
+        request: &IdempotencyKey,
+        subject: LocalityId,
+        time: Timestamp,
+    ) -> Result<(), Fault> {
         let document = raw(&request_document(request, subject, time))?;
         let filter = doc! { ID: request_id(request) };
         let requests = &self.collections.requests;

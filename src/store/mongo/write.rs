@@ -9,7 +9,7 @@ use super::gate::Gate;
 use super::pauses::Pauses;
 use super::transaction::Transaction;
 use super::versions::Versions;
-use crate::directory::{Decision, Effects, Error, Mutation, Needs, Outcome, Request, View};
+use crate::directory::{Decision, Error, IdempotencyKey, Mutation, Outcome, ReadRequest, ReadSet, WriteSet};
 use crate::locality::LocalityId;
 
 /// Why an attempt at a mutation came to nothing, or may have.
@@ -32,24 +32,24 @@ impl From<Fault> for Failure {
 
 /// What is to be done.
 struct Decided {
-    effects: Box<Effects>,
+    write_set: Box<WriteSet>,
     /// The request under which it is to be remembered.
-    remembered: Option<Request>,
+    remembered: Option<IdempotencyKey>,
 }
 
 impl Decided {
     fn writes(&self, key: &Key) -> bool {
-        let effects = &self.effects;
+        let write_set = &self.write_set;
         match key {
-            Key::User(id) => effects.users.iter().any(|user| user.id() == *id) || effects.removed.contains(id),
-            Key::Claim(key) => effects.claims.iter().any(|(claim, _)| claim == key),
+            Key::User(id) => write_set.users.iter().any(|user| user.id() == *id) || write_set.removed.contains(id),
+            Key::Claim(key) => write_set.claims.iter().any(|(claim, _)| claim == key),
             Key::Request => self.remembered.is_some(),
-            Key::Tenant => effects.tenant.is_some(),
+            Key::Tenant => write_set.tenant.is_some(),
         }
     }
 
     fn writes_nothing(&self) -> bool {
-        let Effects { users, claims, removed, tenant, .. } = &*self.effects;
+        let WriteSet { users, claims, removed, tenant, .. } = &*self.write_set;
         let changes_nothing = users.is_empty() && claims.is_empty() && removed.is_empty() && tenant.is_none();
         changes_nothing && self.remembered.is_none()
     }
@@ -62,11 +62,11 @@ impl Collections {
         let mut pauses = Pauses::of_transaction(gate.deadline());
         let mut freshness = Freshness::default();
         // What is to be taken is free nearly always: finding out when it is inserted saves reading it before.
-        let mut assume_free = true;
+        let mut is_optimistic = true;
         loop {
             let versions = self.fence.versions()?;
             versions.stored_rules().check(mutation)?;
-            let fault = match self.attempt(mutation, versions, assume_free, gate, &mut freshness).await {
+            let fault = match self.attempt(mutation, versions, is_optimistic, gate, &mut freshness).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(Failure::Refused(error)) => return Err(error),
                 Err(Failure::Unknown(unconfirmed)) => return self.recover(mutation, *unconfirmed).await,
@@ -74,7 +74,7 @@ impl Collections {
                 Err(Failure::Stale) => continue,
                 Err(Failure::Certain(fault)) => fault,
             };
-            if fault.is_duplicate() && std::mem::take(&mut assume_free) {
+            if fault.is_duplicate() && std::mem::take(&mut is_optimistic) {
                 continue;
             }
             // The versions that were read last are seconds old: the store may have been upgraded
@@ -98,12 +98,12 @@ impl Collections {
         &self,
         mutation: &Mutation,
         versions: Versions,
-        assume_free: bool,
+        is_optimistic: bool,
         gate: &Gate,
         freshness: &mut Freshness,
     ) -> Result<Outcome, Failure> {
         let mut transaction = Transaction::begin(self, freshness).await?.under(versions.epoch);
-        let decided = decide(&mut transaction, mutation, assume_free).await;
+        let decided = decide(&mut transaction, mutation, is_optimistic).await;
         let decided = match checked(&transaction, decided, freshness) {
             Ok(_) if gate.is_closed() => Err(Fault::Late.into()),
             Ok(decided) => write(&mut transaction, &decided, mutation).await.map(|()| decided),
@@ -114,13 +114,13 @@ impl Collections {
             // What was read must be there to stay: committing what has only read waits for that.
             Ok(decided) if decided.writes_nothing() => {
                 confirm(transaction, gate.deadline()).await?;
-                Ok(decided.effects.into_outcome())
+                Ok(decided.write_set.into_outcome())
             }
             Err(Failure::Refused(error)) => {
                 confirm(transaction, gate.deadline()).await?;
                 Err(Failure::Refused(error))
             }
-            Ok(decided) if gate.pass() => commit_writes(transaction, decided.effects, gate).await,
+            Ok(decided) if gate.pass() => commit_writes(transaction, decided.write_set, gate).await,
             outcome => {
                 transaction.abort().await;
                 Err(outcome.err().unwrap_or(Failure::Certain(Fault::Late)))
@@ -130,22 +130,26 @@ impl Collections {
 }
 
 /// Reads what the mutation needs, and decides what is to be done.
-async fn decide(transaction: &mut Transaction<'_>, mutation: &Mutation, assume_free: bool) -> Result<Decided, Failure> {
+async fn decide(
+    transaction: &mut Transaction<'_>,
+    mutation: &Mutation,
+    is_optimistic: bool,
+) -> Result<Decided, Failure> {
     let again = repeated(transaction, mutation).await?;
-    let mut view = if assume_free { View::assuming_free() } else { View::default() };
-    let mut needs = if assume_free || again.is_some() { Needs::default() } else { mutation.needs() };
+    let mut read_set = if is_optimistic { ReadSet::optimistic() } else { ReadSet::default() };
+    let mut needs = if is_optimistic || again.is_some() { ReadRequest::default() } else { mutation.needs() };
     loop {
-        transaction.read(mutation, needs, &mut view).await?;
+        transaction.read(mutation, needs, &mut read_set).await?;
         let decision = match again {
-            Some(subject) => mutation.decide_again(subject, &view),
-            None => mutation.decide(&view),
+            Some(subject) => mutation.decide_again(subject, &read_set),
+            None => mutation.decide(&read_set),
         };
         match decision.map_err(Failure::Refused)? {
-            Decision::Done(effects) => {
+            Decision::Ready(write_set) => {
                 let remembered = mutation.request.clone().filter(|_| again.is_none());
-                return Ok(Decided { effects, remembered });
+                return Ok(Decided { write_set, remembered });
             }
-            Decision::Read(more) => needs = more,
+            Decision::NeedsReads(more) => needs = more,
         }
     }
 }
@@ -165,20 +169,24 @@ fn checked(
 }
 
 async fn write(transaction: &mut Transaction<'_>, decided: &Decided, mutation: &Mutation) -> Result<(), Failure> {
-    transaction.write(&mutation.tenant, &decided.effects).await?;
+    transaction.write(&mutation.tenant, &decided.write_set).await?;
     transaction.confirm_epoch().await?;
     if let Some(request) = &decided.remembered {
-        transaction.remember(request, decided.effects.subject, mutation.time).await?;
+        transaction.remember(request, decided.write_set.subject, mutation.time).await?;
     }
     Ok(())
 }
 
-async fn commit_writes(transaction: Transaction<'_>, effects: Box<Effects>, gate: &Gate) -> Result<Outcome, Failure> {
-    let (subject, revision) = (effects.subject, transaction.written_revision(effects.subject));
+async fn commit_writes(
+    transaction: Transaction<'_>,
+    write_set: Box<WriteSet>,
+    gate: &Gate,
+) -> Result<Outcome, Failure> {
+    let (subject, revision) = (write_set.subject, transaction.written_revision(write_set.subject));
     match commit(transaction, gate.deadline()).await {
-        Ok(()) => Ok(effects.into_outcome()),
+        Ok(()) => Ok(write_set.into_outcome()),
         Err(fault) if fault.is_unknown_commit() => {
-            let outcome = effects.into_outcome();
+            let outcome = write_set.into_outcome();
             Err(Failure::Unknown(Box::new(Unconfirmed { subject, revision, outcome, fault })))
         }
         Err(fault) => {
@@ -193,7 +201,7 @@ async fn repeated(transaction: &mut Transaction<'_>, mutation: &Mutation) -> Res
     let Some(request) = &mutation.request else { return Ok(None) };
     match transaction.request(request).await? {
         Some(record) if mutation.forgets(record.time) => Ok(None),
-        Some(record) if record.fingerprint == request.fingerprint => Ok(Some(record.user)),
+        Some(record) if record.request_hash == request.request_hash => Ok(Some(record.user)),
         Some(_) => Err(Failure::Refused(Error::RequestIdReused)),
         None => Ok(None),
     }

@@ -117,7 +117,7 @@ impl Databases {
 
 /// Makes a store that is not spread. The compiler cannot tell that this may change threads, so it has one of its own.
 pub async fn make(uri: String) {
-    let options = InitOptions { task_per_call: false };
+    let options = InitOptions { spread: false };
     let init = move || runtime().block_on(init(&uri, &options, &|_| ()));
     spawn_blocking(init).await.unwrap().unwrap();
 }

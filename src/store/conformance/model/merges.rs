@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::world::{Person, World};
 use crate::directory::{
-    Conflict, ConflictPolicy, Error, Invalid, Mutation, NotRestored, Preview, Report, State, Timestamp, User, Value,
+    Conflict, ConflictPolicy, Error, Invalid, Mutation, MutationReport, NotRestored, Preview, State, Timestamp, User,
+    Value,
 };
 use crate::identifier::{IdentityKey, Kind};
 use crate::locality::LocalityId;
@@ -35,7 +36,7 @@ pub fn merge(
     mutation: &Mutation,
     secondary: LocalityId,
     policy: ConflictPolicy,
-) -> Result<Report, Error> {
+) -> Result<MutationReport, Error> {
     let mut primary = world.fit(mutation.user_id, mutation)?;
     let mut other = world.fit(secondary, mutation)?;
     let before = (primary.user.clone(), other.clone());
@@ -65,7 +66,7 @@ pub fn merge(
     world.people.insert(secondary, other);
     // The result is filled in when all that follows from the merge is done.
     let preview = Preview { moved, conflicts, result: before.0 };
-    Ok(if mutation.dry_run { Report::Preview(Box::new(preview)) } else { Report::Nothing })
+    Ok(if mutation.dry_run { MutationReport::Preview(Box::new(preview)) } else { MutationReport::Nothing })
 }
 
 /// Gives the primary what it lacks of the secondary's fields, and tells of what both have. Takes marks away.
@@ -108,7 +109,7 @@ fn mix(primary: &mut User, secondary: &mut User, policy: ConflictPolicy) -> Vec<
 }
 
 /// Makes a user who is part of the mutation's one of its own again.
-pub fn unmerge(world: &mut World, mutation: &Mutation, secondary: LocalityId) -> Result<Report, Error> {
+pub fn unmerge(world: &mut World, mutation: &Mutation, secondary: LocalityId) -> Result<MutationReport, Error> {
     let id = mutation.user_id;
     let mut primary = world.fit(id, mutation)?;
     let other = world.present(secondary, &mutation.tenant, mutation.time)?;
@@ -144,7 +145,7 @@ pub fn unmerge(world: &mut World, mutation: &Mutation, secondary: LocalityId) ->
     back.not_restored.clone_from(&lost);
     world.people.insert(id, primary);
     world.people.insert(secondary, back);
-    Ok(Report::NotRestored(lost))
+    Ok(MutationReport::NotRestored(lost))
 }
 
 /// Makes what a merge changed from `before` to `after` as it was, where nobody else changed it since.

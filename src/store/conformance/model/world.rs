@@ -7,8 +7,8 @@ use super::super::step::{ATTRIBUTES, Action, all, set};
 use super::merges::{self, Merge};
 use super::transfers;
 use crate::directory::{
-    Change, Draft, DraftIdentity, Error, Identity, Mutation, NotRestored, Outcome, Policies, Report, State, Tenant,
-    Timestamp, Unknown, User,
+    Error, Identity, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, NotRestored, Outcome, Policies,
+    State, Tenant, Timestamp, Unknown, User,
 };
 use crate::identifier::{Guard, Identifier, IdentityKey, Kind, RULES_VERSION};
 use crate::locality::LocalityId;
@@ -55,7 +55,7 @@ impl Person {
         }
     }
 
-    fn give(&mut self, new: &DraftIdentity, at: usize, primary: bool, time: Timestamp, mutation: &Mutation) {
+    fn give(&mut self, new: &NewIdentity, at: usize, primary: bool, time: Timestamp, mutation: &Mutation) {
         let identity = Identity {
             identifier: new.identifier.clone(),
             display: new.display.clone(),
@@ -95,13 +95,13 @@ impl World {
         if !refusals.is_empty() {
             return Err(refusals);
         }
-        let is_as_it_is = mutation.dry_run && !matches!(mutation.change, Change::Unmerge(_));
+        let is_as_it_is = mutation.dry_run && !matches!(mutation.change, MutationKind::Unmerge(_));
         let shown = if is_as_it_is { self } else { &next };
         let user = subject.and_then(|id| shown.people.get(&id)).map(|person| person.user.clone());
         let report = match report {
-            Report::Preview(mut preview) => {
+            MutationReport::Preview(mut preview) => {
                 preview.result = next.people[&mutation.user_id].user.clone();
-                Report::Preview(preview)
+                MutationReport::Preview(preview)
             }
             other => other,
         };
@@ -133,25 +133,27 @@ impl World {
         let fault = match person.user.state {
             State::Merged { into } => Some(Error::UserMerged { user: id, into }),
             State::Deleted { .. } => match mutation.change {
-                Change::Undelete | Change::Purge => None,
-                Change::Delete => Some(Error::UserNotFound),
+                MutationKind::Undelete | MutationKind::Purge => None,
+                MutationKind::Delete => Some(Error::UserNotFound),
                 _ => Some(Error::UserDeleted { user: id }),
             },
-            _ if mutation.change == Change::Undelete => Some(Error::UserNotDeleted),
+            _ if mutation.change == MutationKind::Undelete => Some(Error::UserNotDeleted),
             _ => None,
         };
         fault.map_or_else(|| Ok(person.clone()), Err)
     }
 
     /// Does what the mutation says, and tells whom the answer is about.
-    fn act(&mut self, mutation: &Mutation, action: &Action) -> Result<(Option<LocalityId>, Report), Error> {
+    fn act(&mut self, mutation: &Mutation, action: &Action) -> Result<(Option<LocalityId>, MutationReport), Error> {
         let id = mutation.user_id;
         match &mutation.change {
-            Change::Create(draft) => return Ok((Some(id), self.create(mutation, draft))),
-            Change::Release(identifier) => return self.release(mutation, identifier).map(|()| (None, Report::Nothing)),
-            Change::Tend => return Ok(self.tend(mutation)),
-            Change::Merge(other, _) if *other == id => return Err(merges::itself()),
-            Change::Move(from, _) if *from == id => return Err(transfers::gets_it()),
+            MutationKind::Create(draft) => return Ok((Some(id), self.create(mutation, draft))),
+            MutationKind::Release(identifier) => {
+                return self.release(mutation, identifier).map(|()| (None, MutationReport::Nothing));
+            }
+            MutationKind::Expire => return Ok(self.tend(mutation)),
+            MutationKind::Merge(other, _) if *other == id => return Err(merges::itself()),
+            MutationKind::Move(from, _) if *from == id => return Err(transfers::gets_it()),
             _ => {}
         }
         let mut person = self.fit(id, mutation)?;
@@ -159,19 +161,21 @@ impl World {
             return Err(Error::EtagMismatch);
         }
         match &mutation.change {
-            Change::Purge => return Ok((Some(id), self.purge(id))),
-            Change::Merge(other, policy) => return Ok((Some(id), merges::merge(self, mutation, *other, *policy)?)),
-            Change::Unmerge(other) => return Ok((Some(*other), merges::unmerge(self, mutation, *other)?)),
-            Change::Move(from, identifier) => {
+            MutationKind::Purge => return Ok((Some(id), self.purge(id))),
+            MutationKind::Merge(other, policy) => {
+                return Ok((Some(id), merges::merge(self, mutation, *other, *policy)?));
+            }
+            MutationKind::Unmerge(other) => return Ok((Some(*other), merges::unmerge(self, mutation, *other)?)),
+            MutationKind::Move(from, identifier) => {
                 let giver = self.fit(*from, mutation)?;
                 let giver = transfers::hand_over(giver, &mut person, identifier, mutation)?;
                 self.people.extend([(id, person), (*from, giver)]);
-                return Ok((Some(id), Report::Nothing));
+                return Ok((Some(id), MutationReport::Nothing));
             }
             _ => {}
         }
-        let mut report = Report::Nothing;
-        if let Change::Link(new) = &mutation.change
+        let mut report = MutationReport::Nothing;
+        if let MutationKind::Link(new) = &mutation.change
             && person.position(&new.identifier).is_err()
         {
             report = self.displace(mutation, std::slice::from_ref(new));
@@ -181,7 +185,7 @@ impl World {
         Ok((Some(id), report))
     }
 
-    fn create(&mut self, mutation: &Mutation, draft: &Draft) -> Report {
+    fn create(&mut self, mutation: &Mutation, draft: &NewUser) -> MutationReport {
         let user = User {
             id: mutation.user_id,
             tenant: mutation.tenant.clone(),
@@ -204,9 +208,9 @@ impl World {
     }
 
     /// Takes what is verified from those whose identities are not, where the tenant wants that.
-    fn displace(&mut self, mutation: &Mutation, new: &[DraftIdentity]) -> Report {
+    fn displace(&mut self, mutation: &Mutation, new: &[NewIdentity]) -> MutationReport {
         let mut losers = Vec::new();
-        let wins = |new: &&DraftIdentity| mutation.policies.verified_wins && new.verification.is_some();
+        let wins = |new: &&NewIdentity| mutation.policies.verified_wins && new.verification.is_some();
         for new in new.iter().filter(wins) {
             for (id, person) in self.people.iter_mut().filter(|(_, person)| person.user.tenant == mutation.tenant) {
                 let Ok(at) = person.position(&new.identifier) else { continue };
@@ -218,7 +222,7 @@ impl World {
         }
         losers.sort_unstable();
         losers.dedup();
-        if losers.is_empty() { Report::Nothing } else { Report::Displaced(losers) }
+        if losers.is_empty() { MutationReport::Nothing } else { MutationReport::Displaced(losers) }
     }
 
     fn release(&mut self, mutation: &Mutation, identifier: &Identifier) -> Result<(), Error> {
@@ -234,23 +238,23 @@ impl World {
         Ok(())
     }
 
-    fn tend(&mut self, mutation: &Mutation) -> (Option<LocalityId>, Report) {
+    fn tend(&mut self, mutation: &Mutation) -> (Option<LocalityId>, MutationReport) {
         let id = mutation.user_id;
         let person = self.people.get_mut(&id).filter(|person| person.user.tenant == mutation.tenant);
         let Some(person) = person.filter(|person| person.due().is_some_and(|due| due <= mutation.time)) else {
-            return (None, Report::Nothing);
+            return (None, MutationReport::Nothing);
         };
         match person.user.state {
             State::Deleted { .. } => (None, self.purge(id)),
             _ => {
                 person.merge = None;
-                (Some(id), Report::Nothing)
+                (Some(id), MutationReport::Nothing)
             }
         }
     }
 
     /// Removes a user and all who lead to it.
-    fn purge(&mut self, id: LocalityId) -> Report {
+    fn purge(&mut self, id: LocalityId) -> MutationReport {
         let gone: Vec<_> =
             self.people.keys().copied().filter(|other| *other == id || self.leads_to(*other, id)).collect();
         for id in &gone {
@@ -259,7 +263,7 @@ impl World {
         for held in self.holds.values_mut().filter(|held| held.owner == Some(id)) {
             held.owner = None;
         }
-        Report::Purged(gone)
+        MutationReport::Purged(gone)
     }
 
     /// Whether a user is part of another, directly or by way of others.
@@ -282,8 +286,10 @@ impl World {
             }
         }
         let live: BTreeSet<_> = self.people.values().flat_map(Person::keys).map(|(key, _)| key).collect();
-        let gives_up =
-            matches!(mutation.change, Change::Unlink(_) | Change::Replace(..) | Change::Purge | Change::Tend);
+        let gives_up = matches!(
+            mutation.change,
+            MutationKind::Unlink(_) | MutationKind::Replace(..) | MutationKind::Purge | MutationKind::Expire
+        );
         for (id, person) in before.people.iter().filter(|_| gives_up) {
             for (key, guard) in person.keys().into_iter().filter(|(key, _)| !live.contains(key)) {
                 if let Some(until) = hold_end(&key, &mutation.policies, mutation.time) {
@@ -327,7 +333,7 @@ impl World {
             excess("identifiers held for it", limits.holds, &holds),
             excess("users merged into it", limits.merged, &merged),
         ];
-        let about_a_user = !matches!(mutation.change, Change::Release(_));
+        let about_a_user = !matches!(mutation.change, MutationKind::Release(_));
         excesses.into_iter().flatten().filter(|_| about_a_user).collect()
     }
 
@@ -372,11 +378,11 @@ fn field(mutation: &Mutation, key: &IdentityKey) -> String {
         IdentityKey::new(tenant, identifier) == *key || guard.as_ref() == Some(key)
     };
     match &mutation.change {
-        Change::Create(draft) => {
+        MutationKind::Create(draft) => {
             let n = draft.identities.iter().position(|new| is(&new.identifier)).unwrap_or_default();
             format!("user.identities[{n}].identifier")
         }
-        Change::Replace(..) => "new_identifier".to_owned(),
+        MutationKind::Replace(..) => "new_identifier".to_owned(),
         _ => "identifier".to_owned(),
     }
 }
@@ -405,29 +411,29 @@ fn alter(person: &mut Person, mutation: &Mutation, action: &Action) -> Result<()
             user.attributes.extend(set(*n, *value));
         }
         (Action::SetAll(numbers), _) => user.attributes = all(numbers),
-        (_, Change::Disable) => user.state = State::Disabled,
-        (_, Change::Enable) => user.state = State::Active,
-        (_, Change::Delete) => {
+        (_, MutationKind::Disable) => user.state = State::Disabled,
+        (_, MutationKind::Enable) => user.state = State::Active,
+        (_, MutationKind::Delete) => {
             person.disabled = user.state == State::Disabled;
             let delete_time = mutation.time;
             let window = mutation.policies.restore_window.as_millis() as i64;
             let purge_time = Timestamp::from_millis(delete_time.as_millis() + window);
             user.state = State::Deleted { delete_time, purge_time };
         }
-        (_, Change::Undelete) => user.state = if person.disabled { State::Disabled } else { State::Active },
-        (_, Change::Link(new)) => link(person, new, mutation),
-        (_, Change::Unlink(old)) => unlink(person, old, mutation)?,
-        (_, Change::Verify(name, verification)) => {
+        (_, MutationKind::Undelete) => user.state = if person.disabled { State::Disabled } else { State::Active },
+        (_, MutationKind::Link(new)) => link(person, new, mutation),
+        (_, MutationKind::Unlink(old)) => unlink(person, old, mutation)?,
+        (_, MutationKind::Verify(name, verification)) => {
             let at = person.position(name)?;
             person.user.identities[at].verification = verification.clone();
         }
-        (_, Change::Replace(old, new)) => replace(person, old, new, mutation)?,
+        (_, MutationKind::Replace(old, new)) => replace(person, old, new, mutation)?,
         _ => {}
     }
     Ok(())
 }
 
-fn link(person: &mut Person, new: &DraftIdentity, mutation: &Mutation) {
+fn link(person: &mut Person, new: &NewIdentity, mutation: &Mutation) {
     let time = mutation.time.max(just_after(person.user.update_time));
     match person.position(&new.identifier) {
         Err(_) => person.give(new, person.user.identities.len(), new.primary, time, mutation),
@@ -470,7 +476,7 @@ fn check_primary(person: &Person, at: usize, mutation: &Mutation) -> Result<(), 
     if mutation.policies.keep_primary && old.primary && others { Err(Error::PrimaryIdentity) } else { Ok(()) }
 }
 
-fn replace(person: &mut Person, old: &Identifier, new: &DraftIdentity, mutation: &Mutation) -> Result<(), Error> {
+fn replace(person: &mut Person, old: &Identifier, new: &NewIdentity, mutation: &Mutation) -> Result<(), Error> {
     let at = person.position(old)?;
     if *old == new.identifier {
         person.user.identities[at].display = new.display.clone();

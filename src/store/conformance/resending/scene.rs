@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Sent;
 use crate::directory::{
-    Change, Claim, ConflictPolicy, DeletionStep, Mutation, Outcome, PolicyUpdate, Tenant, TenantRecord, Timestamp,
-    Update, User, Verification,
+    Claim, ConflictPolicy, DeletionStep, Mutation, MutationKind, Outcome, PolicyUpdate, Tenant, TenantRecord,
+    Timestamp, Update, User, Verification,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -43,14 +43,14 @@ impl<'f> Scene<'f> {
     pub async fn new(f: &'f Fixture, name: &str, sent: Sent) -> Result<Self, Failure> {
         let [joe, eve, pip] = [(); 3].map(|()| f.ids.next_id());
         let scene = Self { f, tenant: tenant(name)?, joe, eve, pip, created: None };
-        scene.change(joe, Change::SetTenant(PolicyUpdate::default())).await?;
+        scene.change(joe, MutationKind::SetTenant(PolicyUpdate::default())).await?;
         scene.change(joe, create(&["handle:joe", "email:joe@example.com"])?).await?;
         scene.change(eve, create(&["handle:eve"])?).await?;
         scene.change(pip, create(&["handle:pip"])?).await?;
         match sent {
-            Sent::Enable => scene.change(joe, Change::Disable).await,
-            Sent::Undelete => scene.change(joe, Change::Delete).await,
-            Sent::Unmerge => scene.change(joe, Change::Merge(eve, ConflictPolicy::PrimaryWins)).await,
+            Sent::Enable => scene.change(joe, MutationKind::Disable).await,
+            Sent::Undelete => scene.change(joe, MutationKind::Delete).await,
+            Sent::Unmerge => scene.change(joe, MutationKind::Merge(eve, ConflictPolicy::PrimaryWins)).await,
             Sent::Release => scene.hold().await,
             _ => Ok(()),
         }?;
@@ -66,16 +66,16 @@ impl<'f> Scene<'f> {
             Sent::Unlink => unlink("handle:joe")?,
             Sent::Replace => replace("handle:joe", "handle:new")?,
             Sent::Verify => verify(true)?,
-            Sent::Disable => Change::Disable,
-            Sent::Enable => Change::Enable,
-            Sent::Delete => Change::Delete,
-            Sent::Undelete => Change::Undelete,
-            Sent::Purge => Change::Purge,
-            Sent::Merge => Change::Merge(self.eve, ConflictPolicy::PrimaryWins),
-            Sent::Unmerge => Change::Unmerge(self.eve),
-            Sent::Release => Change::Release(identifier("handle:held")?),
+            Sent::Disable => MutationKind::Disable,
+            Sent::Enable => MutationKind::Enable,
+            Sent::Delete => MutationKind::Delete,
+            Sent::Undelete => MutationKind::Undelete,
+            Sent::Purge => MutationKind::Purge,
+            Sent::Merge => MutationKind::Merge(self.eve, ConflictPolicy::PrimaryWins),
+            Sent::Unmerge => MutationKind::Unmerge(self.eve),
+            Sent::Release => MutationKind::Release(identifier("handle:held")?),
             Sent::SetTenant => keep_last(true),
-            Sent::DeleteTenant => Change::DeleteTenant(DeletionStep::Begin { with_users: true }),
+            Sent::DeleteTenant => MutationKind::DeleteTenant(DeletionStep::Begin { with_users: true }),
         };
         let etag = match sent {
             Sent::Create | Sent::Release => None,
@@ -104,12 +104,12 @@ impl<'f> Scene<'f> {
             Then::Later => self.undo(sent).await,
             Then::Merge => {
                 if sent == Sent::Delete {
-                    self.change(self.joe, Change::Undelete).await?;
+                    self.change(self.joe, MutationKind::Undelete).await?;
                 }
                 let policy = ConflictPolicy::PrimaryWins;
-                self.change(self.pip, Change::Merge(self.subject_id(sent), policy)).await
+                self.change(self.pip, MutationKind::Merge(self.subject_id(sent), policy)).await
             }
-            Then::Purge => self.change(self.subject_id(sent), Change::Purge).await,
+            Then::Purge => self.change(self.subject_id(sent), MutationKind::Purge).await,
         }
     }
 
@@ -121,16 +121,16 @@ impl<'f> Scene<'f> {
             Sent::Unlink => self.change(self.eve, link("handle:joe")?).await,
             Sent::Replace => self.change(subject, replace("handle:new", "handle:joe")?).await,
             Sent::Verify => self.change(subject, verify(false)?).await,
-            Sent::Disable => self.change(subject, Change::Enable).await,
-            Sent::Enable => self.change(subject, Change::Disable).await,
-            Sent::Delete => self.change(subject, Change::Undelete).await,
-            Sent::Undelete => self.change(subject, Change::Delete).await,
+            Sent::Disable => self.change(subject, MutationKind::Enable).await,
+            Sent::Enable => self.change(subject, MutationKind::Disable).await,
+            Sent::Delete => self.change(subject, MutationKind::Undelete).await,
+            Sent::Undelete => self.change(subject, MutationKind::Delete).await,
             Sent::Purge => self.change(self.eve, link("handle:joe")?).await,
-            Sent::Merge => self.change(self.joe, Change::Unmerge(self.eve)).await,
-            Sent::Unmerge => self.change(self.joe, Change::Merge(self.eve, ConflictPolicy::PrimaryWins)).await,
+            Sent::Merge => self.change(self.joe, MutationKind::Unmerge(self.eve)).await,
+            Sent::Unmerge => self.change(self.joe, MutationKind::Merge(self.eve, ConflictPolicy::PrimaryWins)).await,
             Sent::Release => self.hold().await,
             Sent::SetTenant => self.change(self.joe, keep_last(false)).await,
-            Sent::DeleteTenant => self.change(self.joe, Change::DeleteTenant(DeletionStep::GiveUp)).await,
+            Sent::DeleteTenant => self.change(self.joe, MutationKind::DeleteTenant(DeletionStep::GiveUp)).await,
         }
     }
 
@@ -142,11 +142,11 @@ impl<'f> Scene<'f> {
         Ok(())
     }
 
-    fn mutation(&self, id: LocalityId, change: Change) -> Mutation {
+    fn mutation(&self, id: LocalityId, change: MutationKind) -> Mutation {
         Mutation { tenant: self.tenant.clone(), ..self.f.mutation(id, change) }
     }
 
-    async fn change(&self, id: LocalityId, change: Change) -> Result<(), Failure> {
+    async fn change(&self, id: LocalityId, change: MutationKind) -> Result<(), Failure> {
         self.f.store.mutate(self.mutation(id, change)).await?;
         Ok(())
     }
@@ -181,16 +181,16 @@ impl<'f> Scene<'f> {
     }
 }
 
-fn name(name: &str) -> Result<Change, Failure> {
+fn name(name: &str) -> Result<MutationKind, Failure> {
     let mask = ["display_name".to_owned()];
-    Ok(Change::Update(Update::from_mask(Some(&mask), name.to_owned(), Default::default())?))
+    Ok(MutationKind::Update(Update::from_mask(Some(&mask), name.to_owned(), Default::default())?))
 }
 
-fn verify(verified: bool) -> Result<Change, Failure> {
+fn verify(verified: bool) -> Result<MutationKind, Failure> {
     let verification = Verification { time: Timestamp::from_millis(5), by: "a letter".to_owned() };
-    Ok(Change::Verify(identifier("email:joe@example.com")?, Some(verification).filter(|_| verified)))
+    Ok(MutationKind::Verify(identifier("email:joe@example.com")?, Some(verification).filter(|_| verified)))
 }
 
-fn keep_last(on: bool) -> Change {
-    Change::SetTenant(PolicyUpdate { keep_last: Some(on), ..PolicyUpdate::default() })
+fn keep_last(on: bool) -> MutationKind {
+    MutationKind::SetTenant(PolicyUpdate { keep_last: Some(on), ..PolicyUpdate::default() })
 }

@@ -11,23 +11,23 @@ use super::super::lock::FileId;
 use super::super::write::Job;
 use super::super::{Embedded, LEAST_BYTES, Options, QUEUE_BYTES};
 use super::{creation, is_there, until_well};
-use crate::directory::{Change, Error, Mutation, Outcome, Store, Value};
+use crate::directory::{Error, Mutation, MutationKind, Outcome, Store, Value};
 
-type Call<'s> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 's>>;
+type RequestContext<'s> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 's>>;
 
 fn large_creation(n: u32) -> Mutation {
     let mut mutation = creation(n);
-    if let Change::Create(draft) = &mut mutation.change {
+    if let MutationKind::Create(draft) = &mut mutation.change {
         draft.attributes = (0..32).map(|n| (format!("a{n}"), Value::String("x".repeat(4_000)))).collect();
     }
     mutation
 }
 
 /// As many mutations as have room in the queue, each of which waits.
-async fn fill(store: &Embedded, mutation: impl Fn(u32) -> Mutation) -> Vec<Call<'_>> {
+async fn fill(store: &Embedded, mutation: impl Fn(u32) -> Mutation) -> Vec<RequestContext<'_>> {
     let mut waiting = Vec::new();
     loop {
-        let mut call: Call<'_> = Box::pin(store.mutate(mutation(2 + waiting.len() as u32)));
+        let mut call: RequestContext<'_> = Box::pin(store.mutate(mutation(2 + waiting.len() as u32)));
         match poll!(&mut call) {
             std::task::Poll::Pending => waiting.push(call),
             std::task::Poll::Ready(Err(Error::Overloaded)) => return waiting,
@@ -42,7 +42,7 @@ async fn fill_and_leave(mutation: impl Fn(u32) -> Mutation) -> usize {
     store.mutate(creation(0)).await.unwrap();
     let file = FileId::of(&fs::metadata(folder.path().join("directory.redb")).unwrap());
     let hanging = Failing::hanging(file);
-    let mut begun: Call<'_> = Box::pin(store.mutate(creation(1)));
+    let mut begun: RequestContext<'_> = Box::pin(store.mutate(creation(1)));
     while hanging.taken() == 0 {
         assert!(poll!(&mut begun).is_pending());
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -15,7 +15,7 @@ use super::super::file::tests::disk::{Disk, NextDisk, Random, When};
 use super::super::lock::FileId;
 use super::super::{Embedded, Options};
 use super::{creation, id, is_there};
-use crate::directory::{Change, Draft, Error, Mutation, Outcome, Store, Tenant, Timestamp};
+use crate::directory::{Error, Mutation, MutationKind, NewUser, Outcome, Store, Tenant, Timestamp};
 use crate::locality::{Generator, Mode};
 use crate::store::conformance::model::{Model, matches};
 use crate::store::conformance::step::Step;
@@ -273,7 +273,7 @@ async fn lose_power_while_growing(losses: usize, seed: u64) {
                 next += 1;
                 large(next - 1)
             } else if let Some(first) = users.pop_first() {
-                Mutation::new(Tenant::DEFAULT, id(first), Timestamp::from_millis(1), Change::Purge)
+                Mutation::new(Tenant::DEFAULT, id(first), Timestamp::from_millis(1), MutationKind::Purge)
             } else {
                 break;
             });
@@ -292,8 +292,8 @@ async fn lose_power_while_growing(losses: usize, seed: u64) {
 /// The creation of a user with a name of 8 KiB.
 fn large(n: u32) -> Mutation {
     let mutation = creation(n);
-    let Change::Create(draft) = mutation.change else { unreachable!() };
-    let change = Change::Create(Draft { display_name: "x".repeat(8 << 10), ..draft });
+    let MutationKind::Create(draft) = mutation.change else { unreachable!() };
+    let change = MutationKind::Create(NewUser { display_name: "x".repeat(8 << 10), ..draft });
     Mutation { change, ..mutation }
 }
 

@@ -89,16 +89,17 @@ impl<'c, 'm> Statement<'c, 'm> {
         Ok(shards)
     }
 
+    /// How many documents a find asks for; none where for all.
+    pub fn limit(&self) -> Option<usize> {
+        let limit = self.command.body.get_i64("limit").or_else(|_| self.command.body.get_i32("limit").map(i64::from));
+        limit.ok().filter(|limit| *limit != 0).map(|limit| limit.unsigned_abs() as usize)
+    }
+
     fn check_find(&self, shards: usize) -> Result<(), Fault> {
         let body = self.command.body;
-        let narrows =
-            ["sort", "skip", "limit"].into_iter().any(|field| body.get(field).is_ok_and(|value| value.is_some()));
+        let narrows = ["sort", "skip"].into_iter().any(|field| body.get(field).is_ok_and(|value| value.is_some()));
         if shards > 1 && narrows {
-            return Err(Fault::own(
-                2,
-                "BadValue",
-                "sort, skip and limit over several shards: not in a transaction here",
-            ));
+            return Err(Fault::own(2, "BadValue", "sort and skip over several shards: not in a transaction here"));
         }
         Ok(())
     }
@@ -142,8 +143,8 @@ pub fn accepted(part: &Part, reply: RawDocumentBuf) -> Result<RawDocumentBuf, Fa
     Err(Fault::told(told))
 }
 
-/// One answer of those of all parts.
-pub fn merged(mut replies: Vec<(Part, RawDocumentBuf)>) -> Result<RawDocumentBuf, Fault> {
+/// One answer of those of all parts, with as many documents as the statement asked for.
+pub fn merged(mut replies: Vec<(Part, RawDocumentBuf)>, limit: Option<usize>) -> Result<RawDocumentBuf, Fault> {
     if replies.len() == 1 {
         return Ok(replies.remove(0).1);
     }
@@ -163,6 +164,10 @@ pub fn merged(mut replies: Vec<(Part, RawDocumentBuf)>) -> Result<RawDocumentBuf
             let before = whole.get_array("upserted").cloned().unwrap_or_default();
             whole.insert("upserted", [before, upserted.clone()].concat());
         }
+    }
+    let batch = whole.get_document_mut("cursor").and_then(|cursor| cursor.get_array_mut("firstBatch"));
+    if let (Ok(batch), Some(limit)) = (batch, limit) {
+        batch.truncate(limit);
     }
     whole.insert("ok", 1.0);
     Ok(RawDocumentBuf::try_from(&whole)?)

@@ -141,7 +141,7 @@ impl Router {
                 replies.push((part, answer));
             }
         }
-        merged(replies)
+        merged(replies, statement.limit())
     }
 
     /// Makes a statement for a shard a part of the transaction, and the shard a participant.

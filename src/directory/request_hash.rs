@@ -4,53 +4,61 @@
 use std::collections::BTreeMap;
 
 use super::user::Fields;
-use super::{Change, DeletionStep, Draft, DraftIdentity, PolicyUpdate, Update, Value, Verification};
+use super::{DeletionStep, MutationKind, NewIdentity, NewUser, PolicyUpdate, Update, Value, Verification};
 use crate::identifier::Identifier;
 use crate::locality::LocalityId;
 
 /// The hash for a change of a user. The id of a user who is to be created is new each time, as
 /// is the one that stands for no user.
-pub fn fingerprint(user_id: LocalityId, etag: &str, change: &Change) -> u64 {
+pub fn request_hash(user_id: LocalityId, etag: &str, change: &MutationKind) -> u64 {
     let mut hash = Fields::default();
     hash.bytes(etag.as_bytes());
-    if !matches!(change, Change::Create(_) | Change::Release(_) | Change::SetTenant(_) | Change::DeleteTenant(_)) {
+    if !matches!(
+        change,
+        MutationKind::Create(_) | MutationKind::Release(_) | MutationKind::SetTenant(_) | MutationKind::DeleteTenant(_)
+    ) {
         hash.bytes(user_id.as_bytes());
     }
     match change {
-        Change::Create(new) => create(&mut hash, new),
-        Change::Update(fields) => update(&mut hash, fields),
-        Change::Link(new) => draft(&mut hash, new),
-        Change::Unlink(old) => identifier(&mut hash, old),
-        Change::Replace(old, new) => {
+        MutationKind::Create(new) => create(&mut hash, new),
+        MutationKind::Update(fields) => update(&mut hash, fields),
+        MutationKind::Link(new) => draft(&mut hash, new),
+        MutationKind::Unlink(old) => identifier(&mut hash, old),
+        MutationKind::Replace(old, new) => {
             identifier(&mut hash, old);
             draft(&mut hash, new);
         }
-        Change::Verify(own, verified) => {
+        MutationKind::Verify(own, verified) => {
             identifier(&mut hash, own);
             verification(&mut hash, verified.as_ref());
         }
-        Change::Merge(other, policy) => {
+        MutationKind::Merge(other, policy) => {
             hash.bytes(other.as_bytes());
             hash.number(0, *policy as u64);
         }
-        Change::Unmerge(other) => hash.bytes(other.as_bytes()),
-        Change::Move(from, own) => {
+        MutationKind::Unmerge(other) => hash.bytes(other.as_bytes()),
+        MutationKind::Move(from, own) => {
             hash.bytes(from.as_bytes());
             identifier(&mut hash, own);
         }
-        Change::Renormalize(own) | Change::Release(own) => identifier(&mut hash, own),
-        Change::SetTenant(update) => policies(&mut hash, update),
-        Change::DeleteTenant(step) => {
+        MutationKind::Renormalize(own) | MutationKind::Release(own) => identifier(&mut hash, own),
+        MutationKind::SetTenant(update) => policies(&mut hash, update),
+        MutationKind::DeleteTenant(step) => {
             let with_users = matches!(step, DeletionStep::Begin { with_users: true });
             hash.number(0, with_users.into());
         }
         // The method, which is a part of a request's name, says it all.
-        Change::Disable | Change::Enable | Change::Delete | Change::Undelete | Change::Purge | Change::Tend => {}
+        MutationKind::Disable
+        | MutationKind::Enable
+        | MutationKind::Delete
+        | MutationKind::Undelete
+        | MutationKind::Purge
+        | MutationKind::Expire => {}
     }
     hash.digest()
 }
 
-fn create(hash: &mut Fields, new: &Draft) {
+fn create(hash: &mut Fields, new: &NewUser) {
     hash.bytes(new.display_name.as_bytes());
     hash.number(0, new.identities.len() as u64);
     for identity in &new.identities {
@@ -101,7 +109,7 @@ fn attributes(hash: &mut Fields, attributes: &BTreeMap<String, Value>) {
     }
 }
 
-fn draft(hash: &mut Fields, draft: &DraftIdentity) {
+fn draft(hash: &mut Fields, draft: &NewIdentity) {
     identifier(hash, &draft.identifier);
     hash.bytes(draft.display.as_bytes());
     hash.number(0, draft.primary.into());

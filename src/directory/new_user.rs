@@ -8,18 +8,18 @@ use crate::locality::LocalityId;
 
 /// What a caller says of a user who is to be created.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Draft {
+pub struct NewUser {
     /// A name to show to people.
     pub display_name: String,
     /// What the user shall own.
-    pub identities: Vec<DraftIdentity>,
+    pub identities: Vec<NewIdentity>,
     /// What else is known.
     pub attributes: BTreeMap<String, Value>,
 }
 
 /// What a caller says of an identity that is to be linked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DraftIdentity {
+pub struct NewIdentity {
     /// The identifier.
     pub identifier: Identifier,
     /// The value as typed.
@@ -32,7 +32,7 @@ pub struct DraftIdentity {
     pub rules_version: u32,
 }
 
-impl Draft {
+impl NewUser {
     /// Checks what no store needs to be asked for.
     pub(super) fn check(&self) -> Result<(), Error> {
         let mut seen = HashSet::new();
@@ -74,7 +74,7 @@ impl Draft {
     }
 }
 
-impl DraftIdentity {
+impl NewIdentity {
     /// An identity that nothing is said of but how it was typed, under the rules of this build.
     pub const fn new(identifier: Identifier, display: String) -> Self {
         Self { identifier, display, verification: None, primary: false, rules_version: RULES_VERSION }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
 
-use super::{Change, Directory, DueUser, Error, Mutation};
+use super::{Directory, Error, ExpiredUser, Mutation, MutationKind};
 use crate::locality::LocalityId;
 
 /// How often the store is asked what is due.
@@ -23,10 +23,10 @@ const MOST_FAILING: usize = 10_000;
 
 impl Directory {
     /// Does what is due, again and again. Every server may: what one has done, is not due for another.
-    pub async fn tend(&self) -> Infallible {
+    pub async fn run_expiry(&self) -> Infallible {
         let mut failing = Failing::default();
         loop {
-            let pause = match self.tend_round(&mut failing).await {
+            let pause = match self.expire_round(&mut failing).await {
                 Ok(()) => failing.period(),
                 Err(error) => {
                     tracing::warn!(%error, "the store does not say what is due: it is asked again");
@@ -38,7 +38,7 @@ impl Directory {
     }
 
     /// Does all that is due now, or nothing while the time is in doubt: a page at a time. A user that fails keeps no other waiting: it is passed over for a while.
-    async fn tend_round(&self, failing: &mut Failing) -> Result<(), Error> {
+    async fn expire_round(&self, failing: &mut Failing) -> Result<(), Error> {
         let (now, mut after) = (self.gauged_now(), None);
         failing.forget_old(Instant::now());
         if now.in_doubt {
@@ -49,7 +49,7 @@ impl Directory {
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.place());
             let due = page.into_iter().filter(|user| failing.may_try(user.id, Instant::now()));
-            let tended = due.map(|user| async move { (user.id, self.tend_user(user).await) });
+            let tended = due.map(|user| async move { (user.id, self.expire_user(user).await) });
             let mut tended = stream::iter(tended.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
             while let Some((id, outcome)) = tended.next().await {
                 match outcome {
@@ -63,15 +63,15 @@ impl Directory {
         }
     }
 
-    async fn tend_user(&self, user: DueUser) -> Result<(), Error> {
+    async fn expire_user(&self, user: ExpiredUser) -> Result<(), Error> {
         let (tenant, id) = (user.tenant?, user.id);
         let known = self.tenants.get(&*self.store, &tenant).await?;
         let policies = known.map(|tenant| tenant.policies).unwrap_or_default();
         let now = self.now();
-        let mutation = Mutation::new(tenant, id, now.time, Change::Tend);
+        let mutation = Mutation::new(tenant, id, now.time, MutationKind::Expire);
         let mutation = Mutation { in_doubt: now.in_doubt, policies, ..mutation };
         let outcome = self.store.mutate(mutation).await?;
-        if let super::Report::Purged(users) = outcome.report {
+        if let super::MutationReport::Purged(users) = outcome.report {
             tracing::info!(user = %id, users = users.len(), "purged");
         }
         Ok(())

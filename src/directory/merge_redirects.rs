@@ -1,13 +1,13 @@
 //! Users by their ids, where those that were merged are followed to the one who has their identities. Each step is a read
 //! of its own, and the answer is one that sees all of them at one moment.
 
-use super::{Directory, Error, ItemResult, State, Tenant, WireUser};
+use super::{Directory, EncodedUser, Error, ItemResult, State, Tenant};
 use crate::locality::LocalityId;
 
 /// A user, and those that lead to it.
 pub struct Followed {
     /// The last one; none where there is no such user.
-    pub user: ItemResult<WireUser>,
+    pub user: ItemResult<EncodedUser>,
     /// The users on the way there, each merged into the next.
     merged: Vec<LocalityId>,
     /// The id of the last one.
@@ -15,7 +15,7 @@ pub struct Followed {
 }
 
 impl Followed {
-    const fn new(id: LocalityId, user: ItemResult<WireUser>) -> Self {
+    const fn new(id: LocalityId, user: ItemResult<EncodedUser>) -> Self {
         Self { user, merged: Vec::new(), id }
     }
 
@@ -23,7 +23,7 @@ impl Followed {
         into(self.user.as_ref().ok()?.as_ref()?)
     }
 
-    fn step(&mut self, id: LocalityId, user: ItemResult<WireUser>) {
+    fn step(&mut self, id: LocalityId, user: ItemResult<EncodedUser>) {
         self.user = user;
         self.merged.push(std::mem::replace(&mut self.id, id));
     }
@@ -101,13 +101,13 @@ impl Directory {
 }
 
 /// Whether each of these users was merged into the next, and the last one into nobody.
-fn is_chain(ids: &[LocalityId], users: &[Option<WireUser>]) -> bool {
+fn is_chain(ids: &[LocalityId], users: &[Option<EncodedUser>]) -> bool {
     let next = ids[1..].iter().map(|id| Some(*id)).chain([None]);
     users.iter().map(|user| user.as_ref().and_then(into)).eq(next)
 }
 
 /// The user that a user was merged into.
-fn into(user: &WireUser) -> Option<LocalityId> {
+fn into(user: &EncodedUser) -> Option<LocalityId> {
     match user.state() {
         State::Merged { into } => Some(into),
         _ => None,

@@ -1,38 +1,38 @@
 //! What a change of one user makes of it. What that does to claims follows from the difference, in `settle`.
 
 use super::record::Guarded;
-use super::{Change, DraftIdentity, Error, Identity, Mutation, Record, State, User};
+use super::{Error, Identity, Mutation, MutationKind, NewIdentity, Record, State, User};
 use crate::identifier::Identifier;
 
 /// Applies the mutation's change to the user, who is there and can be changed so. Only changes of one user come here.
 pub fn apply(mutation: &Mutation, record: &mut Record) -> Result<(), Error> {
     let user = &mut record.user;
     match &mutation.change {
-        Change::Update(update) => update.apply(user),
-        Change::Link(draft) => link(mutation, record, draft),
-        Change::Unlink(identifier) => drop(give_up(mutation, record, identifier)?),
-        Change::Replace(old, draft) => replace(mutation, record, old, draft)?,
-        Change::Verify(identifier, verification) => {
+        MutationKind::Update(update) => update.apply(user),
+        MutationKind::Link(draft) => link(mutation, record, draft),
+        MutationKind::Unlink(identifier) => drop(give_up(mutation, record, identifier)?),
+        MutationKind::Replace(old, draft) => replace(mutation, record, old, draft)?,
+        MutationKind::Verify(identifier, verification) => {
             let n = position(user, identifier)?;
             user.identities[n].verification.clone_from(verification);
         }
-        Change::Disable => user.state = State::Disabled,
-        Change::Enable => user.state = State::Active,
-        Change::Delete => delete(mutation, record),
-        Change::Undelete => {
+        MutationKind::Disable => user.state = State::Disabled,
+        MutationKind::Enable => user.state = State::Active,
+        MutationKind::Delete => delete(mutation, record),
+        MutationKind::Undelete => {
             let disabled = std::mem::take(&mut record.private.disabled);
             user.state = if disabled { State::Disabled } else { State::Active };
         }
-        Change::Create(_)
-        | Change::Purge
-        | Change::Merge(..)
-        | Change::Unmerge(_)
-        | Change::Move(..)
-        | Change::Tend
-        | Change::Renormalize(_)
-        | Change::Release(_)
-        | Change::SetTenant(_)
-        | Change::DeleteTenant(_) => {}
+        MutationKind::Create(_)
+        | MutationKind::Purge
+        | MutationKind::Merge(..)
+        | MutationKind::Unmerge(_)
+        | MutationKind::Move(..)
+        | MutationKind::Expire
+        | MutationKind::Renormalize(_)
+        | MutationKind::Release(_)
+        | MutationKind::SetTenant(_)
+        | MutationKind::DeleteTenant(_) => {}
     }
     Ok(())
 }
@@ -43,7 +43,7 @@ pub fn position(user: &User, identifier: &Identifier) -> Result<usize, Error> {
     user.identities.iter().position(is).ok_or(Error::NotOwned)
 }
 
-fn link(mutation: &Mutation, record: &mut Record, draft: &DraftIdentity) {
+fn link(mutation: &Mutation, record: &mut Record, draft: &NewIdentity) {
     let time = mutation.time.after(record.user.update_time);
     let identities = &mut record.user.identities;
     match identities.iter_mut().find(|identity| identity.identifier == draft.identifier) {
@@ -91,7 +91,7 @@ fn check_primary(mutation: &Mutation, record: &Record, n: usize) -> Result<(), E
 
 /// The new identity takes the old one's place in the list, and its mark where both are of one kind. One that the user has
 /// already stays where it is, and where only the spelling differs, the identity stays what it was.
-fn replace(mutation: &Mutation, record: &mut Record, old: &Identifier, draft: &DraftIdentity) -> Result<(), Error> {
+fn replace(mutation: &Mutation, record: &mut Record, old: &Identifier, draft: &NewIdentity) -> Result<(), Error> {
     let n = position(&record.user, old)?;
     if *old == draft.identifier {
         record.user.identities[n].display.clone_from(&draft.display);

@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use super::read_set::{DecideError, ReadState};
 use super::record::Hold;
 use super::size::size;
-use super::view::{Seen, Stop};
-use super::{Change, Claim, ClaimWrite, Effects, Error, Identity, Mutation, Needs, Record, User, View};
+use super::{Claim, ClaimWrite, Error, Identity, Mutation, MutationKind, ReadRequest, ReadSet, Record, User, WriteSet};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
 /// What becomes of one user.
-pub struct Transition<'v> {
+pub struct UserTransition<'v> {
     /// As it was read; none where it is new.
     pub before: Option<&'v Record>,
     /// As it is to be; none where it is to be removed.
@@ -19,9 +19,9 @@ pub struct Transition<'v> {
 }
 
 /// For each key whose claim changes, the claim before and after.
-pub type Changes = BTreeMap<IdentityKey, (Option<Claim>, Option<Claim>)>;
+pub type ClaimDiff = BTreeMap<IdentityKey, (Option<Claim>, Option<Claim>)>;
 
-impl<'v> Transition<'v> {
+impl<'v> UserTransition<'v> {
     /// What becomes of a user who stays.
     pub const fn new(before: &'v Record, after: Record) -> Self {
         Self { before: Some(before), after: Some(after) }
@@ -37,16 +37,16 @@ impl<'v> Transition<'v> {
     }
 }
 
-/// The effects of a mutation under which users change so. `changes` are those of claims that do not follow from the
+/// The write set of a mutation under which users change so. `changes` are those of claims that do not follow from the
 /// users' identities, which is those on keys that are held.
-pub fn settle(
+pub fn plan_writes(
     mutation: &Mutation,
-    view: &View,
-    mut transitions: Vec<Transition<'_>>,
-    mut changes: Changes,
-) -> Result<Effects, Stop> {
+    read_set: &ReadSet,
+    mut transitions: Vec<UserTransition<'_>>,
+    mut changes: ClaimDiff,
+) -> Result<WriteSet, DecideError> {
     for transition in &mut transitions {
-        transition.after.iter_mut().for_each(|after| after.user.settle_primaries());
+        transition.after.iter_mut().for_each(|after| after.user.assign_primaries());
         add_changes(mutation, &mut changes, transition)?;
     }
     hold_released(mutation, &mut transitions, &mut changes);
@@ -54,31 +54,31 @@ pub fn settle(
     if let Some(transition) = transitions.iter().find(|transition| transition.is_of(mutation.user_id)) {
         check_limits(mutation, transition)?;
     }
-    let claims = writes(mutation, view, changes)?;
-    Ok(Effects { claims, ..users(mutation, transitions) })
+    let claims = writes(mutation, read_set, changes)?;
+    Ok(WriteSet { claims, ..users(mutation, transitions) })
 }
 
 /// What is to be written of the users themselves.
-fn users(mutation: &Mutation, transitions: Vec<Transition<'_>>) -> Effects {
-    let mut effects = Effects::nothing(mutation.user_id);
-    for Transition { before, after } in transitions {
+fn users(mutation: &Mutation, transitions: Vec<UserTransition<'_>>) -> WriteSet {
+    let mut write_set = WriteSet::nothing(mutation.user_id);
+    for UserTransition { before, after } in transitions {
         match after {
-            None => effects.removed.extend(before.map(Record::id)),
-            Some(after) if before != Some(&after) => effects.users.push(after),
-            Some(after) if after.id() == mutation.user_id => effects.unchanged = Some(after.user),
+            None => write_set.removed.extend(before.map(Record::id)),
+            Some(after) if before != Some(&after) => write_set.users.push(after),
+            Some(after) if after.id() == mutation.user_id => write_set.unchanged = Some(after.user),
             Some(_) => {}
         }
     }
-    effects.users.sort_unstable_by_key(Record::id);
-    effects.removed.sort_unstable();
-    effects
+    write_set.users.sort_unstable_by_key(Record::id);
+    write_set.removed.sort_unstable();
+    write_set
 }
 
 /// Sets the update time of the users that change visibly: one time for all of them, later than that of any change before.
-fn touch(mutation: &Mutation, transitions: &mut [Transition<'_>]) {
+fn touch(mutation: &Mutation, transitions: &mut [UserTransition<'_>]) {
     let is_visible = |(before, after): &(&User, &mut User)| **before != **after && before.etag() != after.etag();
     let changed: Vec<(&User, &mut User)> =
-        transitions.iter_mut().filter_map(Transition::both).filter(is_visible).collect();
+        transitions.iter_mut().filter_map(UserTransition::both).filter(is_visible).collect();
     let time = changed.iter().map(|(before, _)| mutation.time.after(before.update_time)).max();
     for (_, after) in changed {
         after.update_time = time.unwrap_or(mutation.time);
@@ -86,7 +86,7 @@ fn touch(mutation: &Mutation, transitions: &mut [Transition<'_>]) {
 }
 
 /// Nobody is refused for what was there before: a limit that was lowered only stops growth.
-fn check_limits(mutation: &Mutation, Transition { before, after }: &Transition<'_>) -> Result<(), Error> {
+fn check_limits(mutation: &Mutation, UserTransition { before, after }: &UserTransition<'_>) -> Result<(), Error> {
     let check = |what, limit, count: &dyn Fn(&Record) -> usize| match after.as_ref().map_or(0, count) {
         n if n > limit && n > before.map_or(0, count) => Err(Error::TooMany { what, limit, count: n }),
         _ => Ok(()),
@@ -100,8 +100,8 @@ fn check_limits(mutation: &Mutation, Transition { before, after }: &Transition<'
 }
 
 /// Adds the claims on identities and guards that lie between the two states of a user.
-pub fn add_changes(mutation: &Mutation, changes: &mut Changes, transition: &Transition<'_>) -> Result<(), Error> {
-    let Transition { before, after } = transition;
+pub fn add_changes(mutation: &Mutation, changes: &mut ClaimDiff, transition: &UserTransition<'_>) -> Result<(), Error> {
+    let UserTransition { before, after } = transition;
     let (released, taken) = differing(identities(*before), identities(after.as_ref()));
     if let Some(before) = before {
         let guards = before.private.guards.iter().map(|guarded| before.guard_claim(guarded));
@@ -135,8 +135,11 @@ fn differing<'a>(before: &'a [Identity], after: &'a [Identity]) -> (&'a [Identit
 }
 
 /// Has the keys that users give up held for them, and forgets the holds of keys that they take back.
-fn hold_released(mutation: &Mutation, transitions: &mut [Transition<'_>], changes: &mut Changes) {
-    let holds = matches!(mutation.change, Change::Unlink(_) | Change::Replace(..) | Change::Purge | Change::Tend);
+fn hold_released(mutation: &Mutation, transitions: &mut [UserTransition<'_>], changes: &mut ClaimDiff) {
+    let holds = matches!(
+        mutation.change,
+        MutationKind::Unlink(_) | MutationKind::Replace(..) | MutationKind::Purge | MutationKind::Expire
+    );
     for (key, (before, after)) in changes {
         let claim = after.as_ref().or(before.as_ref());
         let Some(owner) = claim.and_then(|claim| claim.owner) else { continue };
@@ -164,21 +167,25 @@ fn hold_released(mutation: &Mutation, transitions: &mut [Transition<'_>], change
 }
 
 /// What to write for the claims to change so.
-fn writes(mutation: &Mutation, view: &View, changes: Changes) -> Result<Vec<(IdentityKey, ClaimWrite)>, Stop> {
+fn writes(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    changes: ClaimDiff,
+) -> Result<Vec<(IdentityKey, ClaimWrite)>, DecideError> {
     let mut claims = Vec::with_capacity(changes.len());
-    let mut needs = Needs::default();
+    let mut needs = ReadRequest::default();
     for (key, (before, after)) in changes {
         let write = match (before, after) {
             (before, after) if before == after => continue,
             (_, None) => ClaimWrite::Delete,
             (Some(_), Some(after)) => ClaimWrite::Update(after),
-            (None, Some(after)) => match view.claim(&key, mutation.dry_run) {
-                Seen::Absent => ClaimWrite::Insert(after),
-                Seen::There(claim) => match claim.refusal(&after, mutation.now(), || mutation.field_of(&key)) {
+            (None, Some(after)) => match read_set.claim(&key, mutation.dry_run) {
+                ReadState::Absent => ClaimWrite::Insert(after),
+                ReadState::There(claim) => match claim.refusal(&after, mutation.now(), || mutation.field_of(&key)) {
                     Some(refusal) => return Err(refusal.into()),
                     None => ClaimWrite::Update(after),
                 },
-                Seen::Unread => {
+                ReadState::Unread => {
                     needs.claims.push(key);
                     continue;
                 }
@@ -186,5 +193,5 @@ fn writes(mutation: &Mutation, view: &View, changes: Changes) -> Result<Vec<(Ide
         };
         claims.push((key, write));
     }
-    if needs.claims.is_empty() { Ok(claims) } else { Err(Stop::Read(needs)) }
+    if needs.claims.is_empty() { Ok(claims) } else { Err(DecideError::NeedsReads(needs)) }
 }

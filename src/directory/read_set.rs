@@ -9,17 +9,17 @@ use crate::locality::LocalityId;
 
 /// What a store has read for a mutation, all of it at one moment.
 #[derive(Debug, Default)]
-pub struct View {
+pub struct ReadSet {
     users: HashMap<LocalityId, Option<Record>>,
     claims: HashMap<IdentityKey, Option<Claim>>,
     tenant: Option<Option<TenantRecord>>,
     has_members: Option<bool>,
-    assumes_free: bool,
+    is_optimistic: bool,
 }
 
 /// What a mutation cannot be decided without.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
+pub struct ReadRequest {
     /// Users, by their ids.
     pub users: Vec<LocalityId>,
     /// Claims, by their keys.
@@ -33,21 +33,21 @@ pub struct Needs {
 /// What [`Mutation::decide`](super::Mutation::decide) says.
 #[derive(Debug)]
 pub enum Decision {
-    /// Nothing yet: this must be read first. None of it is in the view.
-    Read(Needs),
+    /// Nothing yet: this must be read first. None of it is in the read set.
+    NeedsReads(ReadRequest),
     /// What is to be done.
-    Done(Box<Effects>),
+    Ready(Box<WriteSet>),
 }
 
 /// What a mutation does, to be written in one transaction, and what its caller is told. Nothing is to be written where
 /// there is nothing in it.
 #[derive(Debug)]
-pub struct Effects {
-    /// The users to write, ascending by id: those that the view does not have are new.
+pub struct WriteSet {
+    /// The users to write, ascending by id: those that the read set does not have are new.
     pub users: Vec<Record>,
     /// The claims to write, ascending by key.
     pub claims: Vec<(IdentityKey, ClaimWrite)>,
-    /// The users to remove, ascending by id. The view has them.
+    /// The users to remove, ascending by id. The read set has them.
     pub removed: Vec<LocalityId>,
     /// What becomes of the tenant, where something does.
     pub tenant: Option<TenantWrite>,
@@ -55,15 +55,15 @@ pub struct Effects {
     pub subject: LocalityId,
     /// The subject, where it is not written.
     pub(super) unchanged: Option<User>,
-    pub(super) report: Report,
+    pub(super) report: MutationReport,
 }
 
 /// What a mutation does to its tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TenantWrite {
-    /// Writes it. It is new where the view has none.
+    /// Writes it. It is new where the read set has none.
     Put(TenantRecord),
-    /// Removes it. The view has it.
+    /// Removes it. The read set has it.
     Remove,
 }
 
@@ -73,12 +73,12 @@ pub struct Outcome {
     /// The user as it is now; none where the mutation is about none, or has removed it.
     pub user: Option<User>,
     /// What else there is to tell.
-    pub report: Report,
+    pub report: MutationReport,
 }
 
 /// What a mutation tells beside the user.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Report {
+pub enum MutationReport {
     /// Nothing.
     #[default]
     Nothing,
@@ -95,19 +95,19 @@ pub enum Report {
 }
 
 /// Why a decision ends early.
-pub(super) enum Stop {
-    Read(Needs),
-    Refuse(Error),
+pub(super) enum DecideError {
+    NeedsReads(ReadRequest),
+    Rejected(Error),
 }
 
-impl From<Error> for Stop {
+impl From<Error> for DecideError {
     fn from(error: Error) -> Self {
-        Self::Refuse(error)
+        Self::Rejected(error)
     }
 }
 
-/// What a view says of something.
-pub(super) enum Seen<'v, T> {
+/// What a read set says of something.
+pub(super) enum ReadState<'v, T> {
     /// Nothing: it was not read.
     Unread,
     /// That it is not there.
@@ -115,11 +115,11 @@ pub(super) enum Seen<'v, T> {
     There(&'v T),
 }
 
-impl View {
-    /// A view that takes what was not read for absent: claims, and the user of a new id. For stores in which reading
+impl ReadSet {
+    /// A read set that takes what was not read for absent: claims, and the user of a new id. For stores in which reading
     /// costs more than finding out, when they write, that something was there after all.
-    pub fn assuming_free() -> Self {
-        Self { assumes_free: true, ..Self::default() }
+    pub fn optimistic() -> Self {
+        Self { is_optimistic: true, ..Self::default() }
     }
 
     /// Adds what was read of a user.
@@ -148,57 +148,57 @@ impl View {
     }
 
     /// The user, who must be read.
-    pub(super) fn read_user(&self, id: LocalityId) -> Result<Option<&Record>, Stop> {
+    pub(super) fn read_user(&self, id: LocalityId) -> Result<Option<&Record>, DecideError> {
         let user = self.users.get(&id).map(Option::as_ref);
-        user.ok_or_else(|| Stop::Read(Needs { users: vec![id], ..Needs::default() }))
+        user.ok_or_else(|| DecideError::NeedsReads(ReadRequest { users: vec![id], ..ReadRequest::default() }))
     }
 
     /// Those of the users that are there; all must be read.
-    pub(super) fn read_users(&self, ids: &[LocalityId]) -> Result<Vec<&Record>, Stop> {
+    pub(super) fn read_users(&self, ids: &[LocalityId]) -> Result<Vec<&Record>, DecideError> {
         let users: Vec<_> = ids.iter().copied().filter(|id| !self.users.contains_key(id)).collect();
         if users.is_empty() {
             return Ok(ids.iter().filter_map(|id| self.user(*id)).collect());
         }
-        Err(Stop::Read(Needs { users, ..Needs::default() }))
+        Err(DecideError::NeedsReads(ReadRequest { users, ..ReadRequest::default() }))
     }
 
     /// Those of the keys under which there is a claim, with it; all must be read.
-    pub(super) fn read_claims(&self, keys: Vec<IdentityKey>) -> Result<Vec<(IdentityKey, &Claim)>, Stop> {
+    pub(super) fn read_claims(&self, keys: Vec<IdentityKey>) -> Result<Vec<(IdentityKey, &Claim)>, DecideError> {
         if keys.iter().all(|key| self.claims.contains_key(key)) {
             let claim = |key: IdentityKey| self.claims.get(&key)?.as_ref().map(|claim| (key, claim));
             return Ok(keys.into_iter().filter_map(claim).collect());
         }
         let claims = keys.into_iter().filter(|key| !self.claims.contains_key(key)).collect();
-        Err(Stop::Read(Needs { claims, ..Needs::default() }))
+        Err(DecideError::NeedsReads(ReadRequest { claims, ..ReadRequest::default() }))
     }
 
     /// The mutation's tenant, which must be read.
-    pub(super) fn read_tenant(&self) -> Result<Option<&TenantRecord>, Stop> {
+    pub(super) fn read_tenant(&self) -> Result<Option<&TenantRecord>, DecideError> {
         let tenant = self.tenant.as_ref().map(Option::as_ref);
-        tenant.ok_or_else(|| Stop::Read(Needs { tenant: true, ..Needs::default() }))
+        tenant.ok_or_else(|| DecideError::NeedsReads(ReadRequest { tenant: true, ..ReadRequest::default() }))
     }
 
     /// Whether the mutation's tenant has users, which must be read.
-    pub(super) fn has_members(&self) -> Result<bool, Stop> {
-        self.has_members.ok_or_else(|| Stop::Read(Needs { members: true, ..Needs::default() }))
+    pub(super) fn has_members(&self) -> Result<bool, DecideError> {
+        self.has_members.ok_or_else(|| DecideError::NeedsReads(ReadRequest { members: true, ..ReadRequest::default() }))
     }
 
     /// The user with an id that nobody should have.
-    pub(super) fn read_new_user(&self, id: LocalityId) -> Result<Option<&Record>, Stop> {
-        if self.assumes_free { Ok(self.user(id)) } else { self.read_user(id) }
+    pub(super) fn read_new_user(&self, id: LocalityId) -> Result<Option<&Record>, DecideError> {
+        if self.is_optimistic { Ok(self.user(id)) } else { self.read_user(id) }
     }
 
     /// What stands under a key that is to be taken. `only_read` says that nothing may be taken for free unread.
-    pub(super) fn claim(&self, key: &IdentityKey, only_read: bool) -> Seen<'_, Claim> {
+    pub(super) fn claim(&self, key: &IdentityKey, only_read: bool) -> ReadState<'_, Claim> {
         match self.claims.get(key) {
-            Some(Some(claim)) => Seen::There(claim),
-            None if only_read || !self.assumes_free => Seen::Unread,
-            Some(None) | None => Seen::Absent,
+            Some(Some(claim)) => ReadState::There(claim),
+            None if only_read || !self.is_optimistic => ReadState::Unread,
+            Some(None) | None => ReadState::Absent,
         }
     }
 }
 
-impl Effects {
+impl WriteSet {
     /// Nothing to write, and nothing to tell of this user.
     pub(super) const fn nothing(subject: LocalityId) -> Self {
         Self {
@@ -208,7 +208,7 @@ impl Effects {
             tenant: None,
             subject,
             unchanged: None,
-            report: Report::Nothing,
+            report: MutationReport::Nothing,
         }
     }
 
