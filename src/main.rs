@@ -1,7 +1,6 @@
 //! The `polynym` program: parses the command line and runs what it asks for.
 
-mod serve;
-mod upkeep;
+mod commands;
 
 use std::process::ExitCode;
 
@@ -18,7 +17,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(told) => return print(&told),
     };
-    match cli::run(command, serve::run, upkeep::run) {
+    match cli::run(command, commands::serve::run, commands::store::run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

@@ -24,7 +24,7 @@ pub fn init(json: bool, filter: &str) -> Result<(), ParseError> {
     };
     // A second start is refused and changes nothing.
     drop(started);
-    std::panic::set_hook(Box::new(tell_panic));
+    std::panic::set_hook(Box::new(log_panic));
     Ok(())
 }
 
@@ -55,7 +55,7 @@ fn but_for_h2(filter: &str) -> Result<EnvFilter, ParseError> {
 }
 
 /// Tells where a panic happened, and not what it says: that may hold personal data.
-fn tell_panic(panic: &std::panic::PanicHookInfo<'_>) {
+fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     tracing::error!(place, "a panic");
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use polynym::directory::Store;
 use polynym::store::coalesce::{Coalesced, Options};
-use polynym::store::conformance::{Failure, Place};
+use polynym::store::conformance::{Failure, StoreFactory};
 use polynym::store::embedded::{self, Embedded};
 use tempfile::TempDir;
 
@@ -32,7 +32,7 @@ impl Folder {
 }
 
 #[async_trait]
-impl Place for Folder {
+impl StoreFactory for Folder {
     async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
         let path = self.0.path().to_owned();
         let store = tokio::task::spawn_blocking(move || embedded(&path)).await?;

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use polynym::directory::Store;
-use polynym::store::conformance::{Failure, Place};
+use polynym::store::conformance::{Failure, StoreFactory};
 use polynym::store::embedded::{Embedded, Options};
 use tempfile::TempDir;
 
@@ -42,7 +42,7 @@ impl Folder {
 }
 
 #[async_trait]
-impl Place for Folder {
+impl StoreFactory for Folder {
     async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
         let (path, options) = (self.folder.path().to_owned(), self.options);
         let store = tokio::task::spawn_blocking(move || Embedded::open(&path, options)).await??;

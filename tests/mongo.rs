@@ -19,7 +19,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use polynym::directory::Store;
 use polynym::store::coalesce::Coalesced;
-use polynym::store::conformance::{Failure, Place};
+use polynym::store::conformance::{Failure, StoreFactory};
 
 use crate::servers::{self, Databases, InDatabase};
 use crate::support;
@@ -31,7 +31,7 @@ const RUNS: u32 = 12;
 struct Together(InDatabase);
 
 #[async_trait]
-impl Place for Together {
+impl StoreFactory for Together {
     async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
         Ok(Arc::new(Coalesced::new(self.0.open().await?, Default::default())))
     }

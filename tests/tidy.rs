@@ -23,7 +23,7 @@ struct Bounds {
 }
 
 /// What each module may import of the project. The last three are the program itself, which puts the parts together.
-const IMPORTS: [(&str, &[&str]); 21] = [
+const IMPORTS: [(&str, &[&str]); 20] = [
     ("locality", &[]),
     ("identifier", &[]),
     ("config", &[]),
@@ -33,9 +33,9 @@ const IMPORTS: [(&str, &[&str]); 21] = [
     // Users are kept in the form in which answers carry them: docs/decisions/0005.
     ("directory::wire", &["directory", "identifier", "locality", "proto"]),
     ("store", &[]),
-    ("store::embedded", &["directory", "identifier", "locality", "store::verify"]),
-    ("store::mongo", &["directory", "identifier", "locality", "store::verify"]),
-    ("store::verify", &["directory", "identifier", "locality"]),
+    ("store::embedded", &["directory", "identifier", "locality", "store::integrity"]),
+    ("store::mongo", &["directory", "identifier", "locality", "store::integrity"]),
+    ("store::integrity", &["directory", "identifier", "locality"]),
     ("store::coalesce", &["directory", "identifier", "locality"]),
     ("store::cache", &["directory", "identifier", "locality"]),
     ("store::conformance", &["directory", "identifier", "locality"]),
@@ -43,12 +43,11 @@ const IMPORTS: [(&str, &[&str]); 21] = [
     ("sample", &["directory", "identifier", "locality"]),
     ("grpc", &["directory", "auth", "identifier", "locality", "proto"]),
     ("cli", &["config", "proto", "locality", "identifier"]),
-    ("serve", &PARTS),
-    ("upkeep", &PARTS),
+    ("commands", &PARTS),
     ("", &PARTS),
 ];
 
-const PARTS: [&str; 18] = [
+const PARTS: [&str; 17] = [
     "auth",
     "cli",
     "config",
@@ -57,16 +56,15 @@ const PARTS: [&str; 18] = [
     "identifier",
     "locality",
     "sample",
-    "serve",
     "store",
     "store::cache",
     "store::coalesce",
     "store::conformance",
     "store::embedded",
     "store::mongo",
-    "store::verify",
+    "store::integrity",
     "telemetry",
-    "upkeep",
+    "commands",
 ];
 
 /// Crates that only some modules may use.

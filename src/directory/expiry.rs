@@ -13,7 +13,7 @@ use crate::locality::LocalityId;
 const PERIOD: Duration = Duration::from_secs(1);
 /// How much is asked for at once.
 const PAGE: usize = 100;
-/// How many users are tended at once. One that hangs must not stop all others.
+/// How many users are expired at once. One that hangs must not stop all others.
 const AT_ONCE: usize = 4;
 /// The pause after a user's first failure. Each one after it is twice as long as the one before, up to [`LONGEST_PAUSE`].
 const PAUSE: Duration = Duration::from_secs(10);
@@ -49,9 +49,9 @@ impl Directory {
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.place());
             let due = page.into_iter().filter(|user| failing.may_try(user.id, Instant::now()));
-            let tended = due.map(|user| async move { (user.id, self.expire_user(user).await) });
-            let mut tended = stream::iter(tended.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
-            while let Some((id, outcome)) = tended.next().await {
+            let expired = due.map(|user| async move { (user.id, self.expire_user(user).await) });
+            let mut expired = stream::iter(expired.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
+            while let Some((id, outcome)) = expired.next().await {
                 match outcome {
                     Ok(()) => failing.remove(id),
                     Err(error) => {

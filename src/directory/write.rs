@@ -10,7 +10,7 @@ use super::{
     Directory, Error, IdempotencyKey, Invalid, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, Outcome,
     Policies, Tenant, Update, User, Value, Verification, attribute, new_user,
 };
-use crate::identifier::{RawIdentifier, Rules, flaw, is_mark};
+use crate::identifier::{RawIdentifier, Rules, character_issue, is_mark};
 use crate::locality::LocalityId;
 
 const TEXT_CHARS: usize = 256;
@@ -328,7 +328,7 @@ fn check_text(field: &str, text: &str) -> Result<(), Error> {
     if !text.chars().all(|c| is_shown(&c)) {
         return fault("no control characters, and none that nobody can see or that mean nothing");
     }
-    if !text.is_empty() && text.chars().all(|c| c.is_whitespace() || flaw(c).is_some()) {
+    if !text.is_empty() && text.chars().all(|c| c.is_whitespace() || character_issue(c).is_some()) {
         return fault("not blank: leave it empty");
     }
     if text.starts_with(is_mark) {
@@ -344,5 +344,5 @@ fn is_shown(c: &char) -> bool {
         c,
         '\u{200c}'..='\u{200f}' | '\u{61c}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0020}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}'
     );
-    writes || !(c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') || flaw(*c).is_some())
+    writes || !(c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') || character_issue(*c).is_some())
 }

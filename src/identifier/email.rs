@@ -4,7 +4,7 @@
 use super::domain::{ends_in_a_number, is_too_long};
 use super::rejection::{Fault, Rule};
 use super::trace::{Trace, nfc};
-use super::visible::{Flaw, flaw, is_mark};
+use super::unicode::{CharacterIssue, character_issue, is_mark};
 
 const MAX_LOCAL: usize = 64;
 const MAX_TOTAL: usize = 254;
@@ -124,10 +124,10 @@ fn broken_by(c: char) -> Option<Rule> {
         Ok(byte) if byte.is_ascii() => is_atext(byte),
         _ => !c.is_control() && !c.is_whitespace(),
     };
-    match flaw(c) {
+    match character_issue(c) {
         _ if !is_fit => Some(Rule::EmailCharacter),
-        Some(Flaw::Invisible) => Some(Rule::EmailInvisible),
-        Some(Flaw::Unassigned) => Some(Rule::EmailUnassigned),
+        Some(CharacterIssue::Invisible) => Some(Rule::EmailInvisible),
+        Some(CharacterIssue::Unassigned) => Some(Rule::EmailUnassigned),
         None => None,
     }
 }

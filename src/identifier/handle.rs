@@ -37,7 +37,7 @@ pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, F
     let mapped = map(typed, trace)?;
     let name = mapped.strip_prefix('@').unwrap_or(&mapped);
     trace.step("leading-at", &mapped, name);
-    let stable = settle(name)?;
+    let stable = stable_form(name)?;
     trace.step("stabilize", name, &stable);
     check(&stable)?;
     Ok(stable)
@@ -67,7 +67,7 @@ fn map(typed: &str, trace: &mut impl Trace) -> Result<String, Fault> {
 }
 
 /// Applies the whole profile again until nothing changes, as RFC 8264 section 7 wants it.
-fn settle(name: &str) -> Result<String, Fault> {
+fn stable_form(name: &str) -> Result<String, Fault> {
     if name.is_empty() {
         return Err(Rule::HandleLength.into());
     }

@@ -12,17 +12,17 @@ mod email;
 mod handle;
 mod key;
 mod lookalike;
-mod numbering;
 mod phone;
-mod plan;
+mod phone_metadata;
+mod phone_parse;
 mod profile;
 mod rejection;
 mod rules;
 mod social;
 mod text;
 mod trace;
+mod unicode;
 mod url;
-mod visible;
 
 #[cfg(test)]
 mod tests;
@@ -33,7 +33,7 @@ pub use rejection::{Rejection, Rule};
 pub use rules::{Parse, Rules};
 pub use text::TextError;
 pub use trace::Change;
-pub(crate) use visible::{flaw, is_mark};
+pub(crate) use unicode::{character_issue, is_mark};
 
 use rejection::Fault;
 use trace::Trace;
@@ -287,7 +287,7 @@ pub struct Normalization {
 /// Loads what the rules build on first use, so that no caller waits for it. Takes about a tenth
 /// of a second the first time.
 pub fn warm_up() {
-    numbering::warm_up();
+    phone_parse::warm_up();
 }
 
 fn canonical_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, Fault> {

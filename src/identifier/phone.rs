@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use phonenumber::country::Id;
 
-use super::numbering;
+use super::phone_parse;
 use super::rejection::{Fault, Rule};
 use super::trace::Trace;
 
@@ -25,8 +25,8 @@ pub(super) fn canonical(number: &str, region: &str, trace: &mut impl Trace) -> R
     let dialled = dialled(number)?;
     trace.step("digits", number, &dialled);
     let e164 = match (dialled.strip_prefix('+'), region) {
-        (Some(digits), _) => numbering::international(digits),
-        (None, Some(region)) => numbering::national(&dialled, region),
+        (Some(digits), _) => phone_parse::international(digits),
+        (None, Some(region)) => phone_parse::national(&dialled, region),
         (None, None) => return Err(Rule::PhoneRegionMissing.into()),
     };
     let e164 = e164.ok_or(Rule::PhoneNumber)?;
@@ -40,7 +40,7 @@ fn known_region(region: &str) -> Result<Option<Id>, Fault> {
     }
     Id::from_str(&region.to_ascii_uppercase())
         .ok()
-        .filter(|&id| numbering::has_region(id))
+        .filter(|&id| phone_parse::has_region(id))
         .map(Some)
         .ok_or_else(|| Rule::PhoneRegion.into())
 }

@@ -8,7 +8,7 @@ use url::Url;
 
 use super::rejection::{Fault, Rule};
 use super::trace::Trace;
-use super::visible::{Flaw, flaw};
+use super::unicode::{CharacterIssue, character_issue};
 
 const MAX_NAME: usize = 64;
 const MAX_ISSUER: usize = 255;
@@ -24,7 +24,7 @@ pub(super) fn canonical(provider: &str, subject: &str, trace: &mut impl Trace) -
         None => short_name(provider, trace)?,
     };
     check_subject(subject)?;
-    match subject.chars().position(|c| flaw(c) == Some(Flaw::Invisible)) {
+    match subject.chars().position(|c| character_issue(c) == Some(CharacterIssue::Invisible)) {
         Some(position) => Err(Rule::SocialSubjectInvisible.at(position)),
         None => Ok(format!("{provider}/{subject}")),
     }

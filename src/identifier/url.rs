@@ -83,33 +83,33 @@ fn drop_tail(url: &Url, trace: &mut impl Trace) {
 }
 
 fn path(path: &str, trace: &mut impl Trace) -> Option<String> {
-    let mut settled = settle_escapes(path)?;
-    trace.step("escapes", path, &settled);
-    let kept = settled.trim_end_matches('/').len();
-    trace.step("trailing-slashes", &settled, &settled[..kept]);
-    settled.truncate(kept);
-    Some(settled)
+    let mut normalized = normalize_escapes(path)?;
+    trace.step("escapes", path, &normalized);
+    let kept = normalized.trim_end_matches('/').len();
+    trace.step("trailing-slashes", &normalized, &normalized[..kept]);
+    normalized.truncate(kept);
+    Some(normalized)
 }
 
 /// RFC 3986 section 6.2.2: escapes of unreserved characters decoded, the others in capitals.
 /// `None` where one is malformed.
-fn settle_escapes(path: &str) -> Option<String> {
-    let mut settled = String::with_capacity(path.len());
+fn normalize_escapes(path: &str) -> Option<String> {
+    let mut normalized = String::with_capacity(path.len());
     let mut rest = path;
     while let Some((plain, tail)) = rest.split_once('%') {
-        settled.push_str(plain);
+        normalized.push_str(plain);
         let digits = escape_digits(tail)?;
         match u8::from_str_radix(digits, 16) {
-            Ok(byte) if is_unreserved(byte) => settled.push(char::from(byte)),
+            Ok(byte) if is_unreserved(byte) => normalized.push(char::from(byte)),
             _ => {
-                settled.push('%');
-                settled.push_str(&digits.to_ascii_uppercase());
+                normalized.push('%');
+                normalized.push_str(&digits.to_ascii_uppercase());
             }
         }
         rest = &tail[digits.len()..];
     }
-    settled.push_str(rest);
-    Some(settled)
+    normalized.push_str(rest);
+    Some(normalized)
 }
 
 /// The two hexadecimal digits that must follow a percent sign.

@@ -4,5 +4,5 @@
 pub mod coalesce;
 pub mod conformance;
 pub mod embedded;
+pub mod integrity;
 pub mod mongo;
-pub mod verify;

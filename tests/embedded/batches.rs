@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use polynym::directory::{Consistency, MutationKind, Store};
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
-use polynym::store::conformance::Place;
+use polynym::store::conformance::StoreFactory;
 use polynym::store::embedded::Options;
 
 use super::Folder;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use polynym::directory::{Directory, Error, Invalid, Limits, RawIdentity, RequestContext, Tenant, User};
 use polynym::identifier::RawIdentifier;
 use polynym::locality::{Generator, Mode};
-use polynym::store::conformance::Place;
+use polynym::store::conformance::StoreFactory;
 use polynym::store::embedded::Options;
 
 use super::Folder;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use polynym::directory::{Store, Timestamp};
-use polynym::store::conformance::Place;
+use polynym::store::conformance::StoreFactory;
 use polynym::store::embedded::Options;
 use redb::{ReadableDatabase, TableDefinition};
 

@@ -12,7 +12,7 @@ use polynym::directory::{
 };
 use polynym::identifier::IdentityKey;
 use polynym::locality::{Generator, LocalityId, Mode};
-use polynym::store::conformance::Place;
+use polynym::store::conformance::StoreFactory;
 use polynym::store::embedded::Options;
 
 use super::Folder;

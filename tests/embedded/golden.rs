@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use polynym::identifier::Rules;
-use polynym::store::embedded::{Audit, Embedded, Options, upgrade_to};
+use polynym::store::embedded::{Embedded, IntegritySession, Options, upgrade_to};
 use redb::{Database, Key, ReadableDatabase, ReadableTable, TableDefinition, TableError, Value};
 use tempfile::TempDir;
 
@@ -111,7 +111,7 @@ async fn a_store_from_before_is_of_the_first_rules_whatever_the_program() {
             upgrade_to(folder.path(), later_rules(), &|line| println!("{line}")).await.unwrap();
         }
         let rules = later_rules().version();
-        untouched(&Audit::open_supporting(folder.path(), rules).unwrap()).await;
+        untouched(&IntegritySession::open_supporting(folder.path(), rules).unwrap()).await;
         assert!(open(folder.path()).is_err(), "a program without these rules has opened it");
         moved(Arc::new(Embedded::open_supporting(folder.path(), Options::default(), rules).unwrap())).await;
     }
@@ -122,7 +122,7 @@ async fn mending_leaves_a_store_from_before_as_it_is() {
     for version in VERSIONS {
         let folder = golden_store(version);
         let before = rows(folder.path());
-        untouched(&Audit::open(folder.path()).unwrap()).await;
+        untouched(&IntegritySession::open(folder.path()).unwrap()).await;
         assert_eq!(rows(folder.path()), before);
     }
 }
@@ -135,6 +135,6 @@ async fn every_store_is_taken_to_the_newest_version() {
             upgrade_to(folder.path(), Rules::FIRST, &|line| println!("{line}")).await.unwrap();
             compare(&rows_of(NEWEST), &rows(folder.path()));
         }
-        untouched(&Audit::open(folder.path()).unwrap()).await;
+        untouched(&IntegritySession::open(folder.path()).unwrap()).await;
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use polynym::directory::{Error, MutationKind, Outcome, Store, Update};
 use polynym::identifier::{Identifier, RawIdentifier};
-use polynym::store::conformance::Place;
+use polynym::store::conformance::StoreFactory;
 use polynym::store::embedded::Options;
 
 use super::Folder;

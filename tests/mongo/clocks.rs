@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polynym::store::coalesce::Coalesced;
-use polynym::store::conformance::Place;
+use polynym::store::conformance::StoreFactory;
 use serde_json::Value;
 use tokio::time::sleep;
 

@@ -6,7 +6,7 @@ use futures_util::TryStreamExt;
 use mongodb::Database;
 use mongodb::bson::{Document, RawDocumentBuf, doc};
 use polynym::identifier::Rules;
-use polynym::store::mongo::{Audit, Mongo, Options, Supported, upgrade_to};
+use polynym::store::mongo::{IntegritySession, Mongo, Options, Supported, upgrade_to};
 
 use super::servers;
 use super::support::golden::{self, compare, fill, later_rules, moved, of_the_first_rules, records, untouched};
@@ -150,7 +150,7 @@ async fn a_store_from_before_is_of_the_first_rules_whatever_the_program() {
         of_the_first_rules(&Mongo::open(&uri, Options::default()).await.unwrap()).await;
         upgrade_to(&uri, later_rules(), &|line| println!("{line}")).await.unwrap();
         let supported = Supported { rules: later_rules().version(), ..Supported::PRESENT };
-        let audit = Audit::open_supporting(&uri, supported).await.unwrap();
+        let audit = IntegritySession::open_supporting(&uri, supported).await.unwrap();
         untouched(&audit).await;
         audit.close().await;
         moved(Arc::new(Mongo::open_supporting(&uri, Options::default(), supported).await.unwrap())).await;
@@ -162,7 +162,7 @@ async fn mending_leaves_a_store_from_before_as_it_is() {
     for version in VERSIONS {
         let (database, uri) = golden_store(version, "golden_mended").await;
         let before = dump(&database).await;
-        let audit = Audit::open(&uri).await.unwrap();
+        let audit = IntegritySession::open(&uri).await.unwrap();
         untouched(&audit).await;
         audit.close().await;
         assert!(dump(&database).await == before, "mending has changed it");
@@ -181,7 +181,7 @@ async fn every_store_is_taken_to_the_newest_version() {
             upgrade_to(&uri, Rules::FIRST, &|line| println!("{line}")).await.unwrap();
             assert_eq!(frame(&dump(&database).await), frame(&newest));
         }
-        let audit = Audit::open(&uri).await.unwrap();
+        let audit = IntegritySession::open(&uri).await.unwrap();
         untouched(&audit).await;
         audit.close().await;
         let store = Mongo::open(&uri, Options::default()).await.unwrap();

@@ -9,8 +9,8 @@ use polynym::directory::{
 };
 use polynym::identifier::RawIdentifier;
 use polynym::locality::{Generator, Mode};
-use polynym::store::mongo::{Audit, InitOptions, Mongo, OpenError, Options, init, status};
-use polynym::store::verify::{Finding, Observer, verify};
+use polynym::store::integrity::{Finding, Observer, verify};
+use polynym::store::mongo::{InitOptions, IntegritySession, Mongo, OpenError, Options, init, status};
 
 use crate::servers::{Layout, ReplicaSet};
 use crate::users;
@@ -82,7 +82,7 @@ async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
         assert!(users::look_up(&*store, 3).await.unwrap());
     }
     for _ in 0..TIMES / 2 {
-        let audit = Audit::open(&uri).await.unwrap();
+        let audit = IntegritySession::open(&uri).await.unwrap();
         let summary = verify(&audit, false, &mut Silent).await.unwrap();
         assert_eq!((summary.users, summary.claims, summary.findings), (4, 8, 0), "verify");
         audit.close().await;

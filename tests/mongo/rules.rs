@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use polynym::directory::{Consistency, Directory, Error, Limits, RawIdentity, RequestContext, Tenant, Value};
 use polynym::identifier::RawIdentifier;
 use polynym::locality::{Generator, LocalityId, Mode};
-use polynym::store::mongo::{Audit, Mongo, OpenError, Options, Supported, upgrade_to};
-use polynym::store::verify::{Finding, Observer, verify};
+use polynym::store::integrity::{Finding, Observer, verify};
+use polynym::store::mongo::{IntegritySession, Mongo, OpenError, Options, Supported, upgrade_to};
 
 use super::servers::{self, Databases, InDatabase};
 use crate::support::golden::{later_rules, records};
@@ -80,7 +80,7 @@ async fn assert_clean(place: &InDatabase) {
             panic!("{finding:?}");
         }
     }
-    let audit = Audit::open_supporting(&place.uri().await, supported()).await.unwrap();
+    let audit = IntegritySession::open_supporting(&place.uri().await, supported()).await.unwrap();
     assert!(verify(&audit, false, &mut Silent).await.unwrap().is_clean());
     audit.close().await;
 }

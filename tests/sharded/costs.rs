@@ -12,7 +12,7 @@ use polynym::directory::{
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
 use polynym::locality::{Generator, LocalityId, Mode};
-use polynym::store::conformance::Place;
+use polynym::store::conformance::StoreFactory;
 use polynym::store::mongo::Mongo;
 
 use super::support::users;

@@ -86,7 +86,7 @@ pub async fn what_can_be_settled(broken: &dyn Breakable) {
         ("ownerless", Some(9_998), "default,url,https://example.com"),
         ("unlisted", Some(6), "default,handle,lost"),
         ("unlisted", Some(7), "other,handle,user7"),
-        ("nobodys", None, "default,handle,nobodys"),
+        ("unowned", None, "default,handle,nobodys"),
     ]);
     let output = store(&["verify", "--json", "--show-keys"], &name);
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use mongodb::bson::{Document, doc};
 use polynym::directory::{Error, MutationKind, Store};
 use polynym::identifier::{Identifier, RawIdentifier};
-use polynym::store::mongo::{Audit, InitOptions, Mongo, Options, init};
-use polynym::store::verify::{Fault, Finding, Observer, Summary, verify};
+use polynym::store::integrity::{Fault, Finding, Observer, Summary, verify};
+use polynym::store::mongo::{InitOptions, IntegritySession, Mongo, Options, init};
 
 use super::database;
 use crate::{servers, users};
@@ -36,7 +36,7 @@ impl Observer for Findings {
 
 async fn audit(uri: &str, mend: bool) -> (Summary, Vec<Finding>) {
     let mut findings = Findings::default();
-    let audit = Audit::open(uri).await.unwrap();
+    let audit = IntegritySession::open(uri).await.unwrap();
     let summary = verify(&audit, mend, &mut findings).await.unwrap();
     (summary, findings.0)
 }

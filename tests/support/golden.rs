@@ -14,7 +14,7 @@ use polynym::directory::{
 };
 use polynym::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
 use polynym::locality::{Generator, Mode};
-use polynym::store::verify::{Audited, Finding, Observer, verify};
+use polynym::store::integrity::{CheckableStore, Finding, Observer, verify};
 
 use super::users::id;
 
@@ -97,7 +97,7 @@ pub async fn moved(store: Arc<dyn Store>) {
 }
 
 /// Verifies a golden store, and mends it: there is nothing to mend.
-pub async fn untouched(store: &impl Audited) {
+pub async fn untouched(store: &impl CheckableStore) {
     struct None;
     impl Observer for None {
         fn at(&mut self, _: &'static str, _: u64, _: u64) {}

@@ -21,7 +21,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt};
-use polynym::store::conformance::{Place, cases};
+use polynym::store::conformance::{StoreFactory, cases};
 use redb::{Database, DatabaseError};
 
 /// How many cases run at once: most of their time goes into waiting for a sync.
@@ -29,7 +29,7 @@ const AT_ONCE: usize = 4;
 
 /// Runs the conformance suite, each case in a place of its own, and tells of each. With `POLYNYM_CASE` set, only those
 /// cases run whose name contains it.
-pub async fn conformance(place: impl Fn() -> Arc<dyn Place>) {
+pub async fn conformance(place: impl Fn() -> Arc<dyn StoreFactory>) {
     let only = std::env::var("POLYNYM_CASE").unwrap_or_default();
     let chosen = cases().into_iter().filter(|case| case.name().contains(&only));
     let run = |case: polynym::store::conformance::Case| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polynym::directory::ConflictPolicy;
-use polynym::store::conformance::Place;
+use polynym::store::conformance::StoreFactory;
 use polynym::store::conformance::model;
 use polynym::store::conformance::step::{Action, Etag, NAMES, POLICIES, Step};
 use proptest::collection::vec;
@@ -19,7 +19,7 @@ const AT_ONCE: u32 = 4;
 
 /// Holds random runs against the model, each on a place of its own: `POLYNYM_MODEL_RUNS` of them, `runs` where it is not
 /// set.
-pub fn against_the_model<P: Place + 'static>(runs: u32, place: impl Fn() -> P + Sync) {
+pub fn against_the_model<P: StoreFactory + 'static>(runs: u32, place: impl Fn() -> P + Sync) {
     let runs = std::env::var("POLYNYM_MODEL_RUNS").map_or(runs, |runs| runs.parse().unwrap());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let run = |steps: Vec<Step>| {

@@ -28,7 +28,7 @@ pub struct Queue<G: Group> {
     usual: Usual,
     options: Options,
     /// The groups that have calls under way.
-    lanes: Mutex<HashMap<G, Lane<G>>>,
+    lanes: Mutex<HashMap<G, GroupQueue<G>>>,
     /// Whether look-ups have met here since one was last alone from its beginning to its end.
     meeting: AtomicBool,
 }
@@ -58,7 +58,7 @@ impl<G: Group> Queue<G> {
 
     /// The slot of a look-up that finds nothing under way, and that nobody is likely to join: its caller makes the call,
     /// which saves a task. Where only one call may be under way, those who come meanwhile would wait for it.
-    fn alone(self: &Arc<Self>, group: &G) -> Option<Slot<G>> {
+    fn alone(self: &Arc<Self>, group: &G) -> Option<InFlight<G>> {
         if self.meeting.load(Ordering::Relaxed) || self.options.calls < 2 {
             return None;
         }
@@ -68,13 +68,13 @@ impl<G: Group> Queue<G> {
             return None;
         }
         let stage = lanes.entry(group.clone()).or_default().send(1);
-        Some(Slot { queue: self.clone(), group: group.clone(), stage, is_late: false })
+        Some(InFlight { queue: self.clone(), group: group.clone(), stage, is_late: false })
     }
 
     /// Has a look-up go along with the next call.
     pub fn send(self: &Arc<Self>, group: &G, look_up: LookUp<G>) {
         if self.join(group, look_up) {
-            Slot::open(self.clone(), group.clone());
+            InFlight::open(self.clone(), group.clone());
         }
     }
 
@@ -82,7 +82,7 @@ impl<G: Group> Queue<G> {
     fn join(&self, group: &G, look_up: LookUp<G>) -> bool {
         let mut lanes = self.lanes();
         if !lanes.contains_key(group) {
-            lanes.insert(group.clone(), Lane::default());
+            lanes.insert(group.clone(), GroupQueue::default());
         }
         lanes.get_mut(group).is_some_and(|lane| {
             lane.push(look_up);
@@ -91,7 +91,7 @@ impl<G: Group> Queue<G> {
     }
 
     /// Those who come after a call that hangs must not wait for it, unless too many hang. The stage of its slot then.
-    fn give_way(self: &Arc<Self>, group: &G, stage: Stage) -> Stage {
+    fn mark_stalled(self: &Arc<Self>, group: &G, stage: CallState) -> CallState {
         let mut lanes = self.lanes();
         let Some(lane) = lanes.get_mut(group).filter(|lane| lane.hanging < HANGING) else { return stage };
         lane.leave(stage);
@@ -99,9 +99,9 @@ impl<G: Group> Queue<G> {
         let opens = lane.opens(self.options.calls);
         drop(lanes);
         if opens {
-            Slot::open(self.clone(), group.clone());
+            InFlight::open(self.clone(), group.clone());
         }
-        Stage::Hanging
+        CallState::Hanging
     }
 
     /// What becomes of late look-ups, unless calls usually take so long that a hasty one would often fail.
@@ -116,13 +116,13 @@ impl<G: Group> Queue<G> {
         }
     }
 
-    fn lanes(&self) -> MutexGuard<'_, HashMap<G, Lane<G>>> {
+    fn lanes(&self) -> MutexGuard<'_, HashMap<G, GroupQueue<G>>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The look-ups of one group.
-struct Lane<G: Group> {
+struct GroupQueue<G: Group> {
     /// Whether a slot is open: it takes along all that come before it has a thread.
     is_open: bool,
     /// Calls under way, and the look-ups in them.
@@ -135,13 +135,13 @@ struct Lane<G: Group> {
     tidy_at: usize,
 }
 
-impl<G: Group> Default for Lane<G> {
+impl<G: Group> Default for GroupQueue<G> {
     fn default() -> Self {
         Self { is_open: false, calls: 0, sent: 0, hanging: 0, waiting: VecDeque::new(), tidy_at: 0 }
     }
 }
 
-impl<G: Group> Lane<G> {
+impl<G: Group> GroupQueue<G> {
     /// While the store below hangs, callers may come and leave without end; what they leave must not pile up.
     fn push(&mut self, look_up: LookUp<G>) {
         if self.waiting.len() >= self.tidy_at {
@@ -178,26 +178,26 @@ impl<G: Group> Lane<G> {
     }
 
     /// A slot is at this stage no longer.
-    const fn leave(&mut self, stage: Stage) {
+    const fn leave(&mut self, stage: CallState) {
         match stage {
-            Stage::Open => self.is_open = false,
-            Stage::Sent(look_ups) => {
+            CallState::Open => self.is_open = false,
+            CallState::Sent(look_ups) => {
                 self.calls -= 1;
                 self.sent -= look_ups;
             }
-            Stage::Hanging => self.hanging -= 1,
-            Stage::Over => {}
+            CallState::Hanging => self.hanging -= 1,
+            CallState::Over => {}
         }
     }
 
     /// A slot has taken so many look-ups for its call; the stage at which that leaves it.
-    const fn send(&mut self, look_ups: usize) -> Stage {
+    const fn send(&mut self, look_ups: usize) -> CallState {
         if look_ups == 0 {
-            return Stage::Over;
+            return CallState::Over;
         }
         self.calls += 1;
         self.sent += look_ups;
-        Stage::Sent(look_ups)
+        CallState::Sent(look_ups)
     }
 
     const fn is_idle(&self) -> bool {
@@ -206,16 +206,16 @@ impl<G: Group> Lane<G> {
 }
 
 /// The right to have one call of a group under way.
-struct Slot<G: Group> {
+struct InFlight<G: Group> {
     queue: Arc<Queue<G>>,
     group: G,
-    stage: Stage,
+    stage: CallState,
     /// Whether its call has taken too long.
     is_late: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Stage {
+enum CallState {
     /// A call is about to be sent.
     Open,
     /// A call with so many look-ups is under way.
@@ -225,11 +225,11 @@ enum Stage {
     Over,
 }
 
-impl<G: Group> Slot<G> {
+impl<G: Group> InFlight<G> {
     /// Sends what waits, in a task of its own. The lane must count the slot as open. The lanes must not be locked: a
     /// runtime that is shutting down drops the slot at once.
     fn open(queue: Arc<Queue<G>>, group: G) {
-        tokio::spawn(Self { queue, group, stage: Stage::Open, is_late: false }.run());
+        tokio::spawn(Self { queue, group, stage: CallState::Open, is_late: false }.run());
     }
 
     /// Makes the call of a look-up that is alone. There is no clock: a single look-up under way makes nobody wait.
@@ -289,7 +289,7 @@ impl<G: Group> Slot<G> {
                     return outcome;
                 }
                 () = &mut timer => {
-                    self.stage = queue.give_way(group, self.stage);
+                    self.stage = queue.mark_stalled(group, self.stage);
                     timer.as_mut().reset(Instant::now() + patience);
                     if let (Some(late), false, true) = (late, self.is_late, batch.is_shared()) {
                         let each = batch.of_each().into_iter();
@@ -329,19 +329,19 @@ impl<G: Group> Slot<G> {
         let mut lanes = self.queue.lanes();
         let lane = lanes.get_mut(&self.group)?;
         lane.leave(self.stage);
-        let was_alone = matches!(self.stage, Stage::Sent(1));
-        self.stage = if lane.opens(self.queue.options.calls) { Stage::Open } else { Stage::Over };
+        let was_alone = matches!(self.stage, CallState::Sent(1));
+        self.stage = if lane.opens(self.queue.options.calls) { CallState::Open } else { CallState::Over };
         if was_alone && lane.is_idle() {
             self.queue.meeting.store(false, Ordering::Relaxed);
         }
         remove_idle(&mut lanes, &self.group);
         drop(lanes);
-        matches!(self.stage, Stage::Open).then_some(self)
+        matches!(self.stage, CallState::Open).then_some(self)
     }
 }
 
 /// A runtime that shuts down drops a call half-way. What waits fails unless another call is there to take it along.
-impl<G: Group> Drop for Slot<G> {
+impl<G: Group> Drop for InFlight<G> {
     fn drop(&mut self) {
         let mut lanes = self.queue.lanes();
         if let Some(lane) = lanes.get_mut(&self.group) {
@@ -354,8 +354,8 @@ impl<G: Group> Drop for Slot<G> {
 }
 
 /// Takes a lane away that has no slot.
-fn remove_idle<G: Group>(lanes: &mut HashMap<G, Lane<G>>, group: &G) -> Option<Lane<G>> {
-    if lanes.get(group).is_some_and(Lane::is_idle) { lanes.remove(group) } else { None }
+fn remove_idle<G: Group>(lanes: &mut HashMap<G, GroupQueue<G>>, group: &G) -> Option<GroupQueue<G>> {
+    if lanes.get(group).is_some_and(GroupQueue::is_idle) { lanes.remove(group) } else { None }
 }
 
 #[cfg(test)]
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn what_callers_leave_behind_does_not_pile_up() {
         let id: LocalityId = "00000001-0001-b000-0001-000000000000".parse().unwrap();
-        let mut lane: Lane<Tenant> = Lane::default();
+        let mut lane: GroupQueue<Tenant> = GroupQueue::default();
         let mut staying = Vec::new();
         for n in 0..100_000 {
             let (look_up, outcome) = LookUp::new(&[id]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 
 use super::Failure;
-use super::ensure::{ensure, equal, taken};
+use super::assertions::{ensure, equal, taken};
 use super::fixture::{Fixture, link, replace, request, unlink};
 use crate::directory::{Error, Mutation, MutationKind, Update, User};
 use crate::locality::LocalityId;

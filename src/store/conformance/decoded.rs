@@ -1,7 +1,7 @@
 //! Reads whose answers are decoded, for cases that look into users.
 
 use super::Failure;
-use super::ensure::equal;
+use super::assertions::equal;
 use crate::directory::{Consistency, EncodedUser, Found, Store, Tenant, Timestamp, User};
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::LocalityId;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Failure;
-use super::ensure::{ensure, equal};
+use super::assertions::{ensure, equal};
 use super::fixture::{DAY, Fixture, create, identifier, tenant};
 use crate::directory::{
     Deletion, DeletionStep, Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate, TenantRecord, User,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use super::assertions::equal;
 use super::decoded;
-use super::ensure::equal;
-use super::{Failure, Place};
+use super::{Failure, StoreFactory};
 use crate::directory::{
     Claim, Consistency, Error, IdempotencyKey, Mutation, MutationKind, NewIdentity, NewUser, Policies, Store, Tenant,
     Timestamp, User,
@@ -19,12 +19,12 @@ use crate::locality::{Generator, LocalityId, Mode};
 pub struct Fixture {
     pub store: Arc<dyn Store>,
     pub ids: Generator,
-    place: Arc<dyn Place>,
+    place: Arc<dyn StoreFactory>,
     clock: AtomicI64,
 }
 
 impl Fixture {
-    pub async fn new(place: Arc<dyn Place>) -> Result<Self, Failure> {
+    pub async fn new(place: Arc<dyn StoreFactory>) -> Result<Self, Failure> {
         let ids = Generator::builder(Mode::Variable).random_origin().build();
         Ok(Self { store: place.open().await?, ids, place, clock: AtomicI64::new(Timestamp::now().as_millis()) })
     }

@@ -1,7 +1,7 @@
 //! Identifiers that are held for their former owners.
 
 use super::Failure;
-use super::ensure::{ensure, equal, refused, taken};
+use super::assertions::{ensure, equal, refused, taken};
 use super::fixture::{DAY, Fixture, holding, identifier, link, replace, request, tenant, unlink};
 use crate::directory::{Claim, Error, Limits, Mutation, MutationKind, Outcome, Timestamp, User};
 

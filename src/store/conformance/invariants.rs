@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::Failure;
+use super::assertions::{ensure, equal};
 use super::decoded;
-use super::ensure::{ensure, equal};
 use super::fixture::{Fixture, identifier};
 use crate::directory::{Consistency, Tenant, User};
 use crate::identifier::{Identifier, IdentityKey};

@@ -1,8 +1,8 @@
 //! Tenants, keys and spellings: what must never meet, and what must.
 
 use super::Failure;
+use super::assertions::{equal, refused, taken};
 use super::decoded;
-use super::ensure::{equal, refused, taken};
 use super::fixture::{Fixture, draft, holding, key, link, replace, tenant, unlink};
 use crate::directory::{
     ConflictPolicy, Consistency, Error, Mutation, MutationKind, MutationReport, State, Update, User,
@@ -75,8 +75,8 @@ pub async fn nothing_in_a_life_reaches_another_tenant(f: Fixture) -> Result<(), 
     refused(f.change(&user, stranger).await, &Error::UserNotFound)?;
     let deleted = f.change(&user, MutationKind::Delete).await?;
     let State::Deleted { purge_time, .. } = deleted.state else { return Err("it is not deleted".into()) };
-    let tend = Mutation { time: purge_time, tenant: tenant("other")?, ..f.mutation(user.id, MutationKind::Expire) };
-    equal(&f.store.mutate(tend).await?.report, &MutationReport::Nothing, "what became of another tenant's user")?;
+    let expiry = Mutation { time: purge_time, tenant: tenant("other")?, ..f.mutation(user.id, MutationKind::Expire) };
+    equal(&f.store.mutate(expiry).await?.report, &MutationReport::Nothing, "what became of another tenant's user")?;
     let user = f.change(&user, MutationKind::Undelete).await?;
     f.change_under(&holding(1), &user, unlink("handle:joe")?).await?;
     let release = MutationKind::Release(draft("handle:joe")?.identifier);

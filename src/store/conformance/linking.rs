@@ -1,7 +1,7 @@
 //! Linking and unlinking.
 
 use super::Failure;
-use super::ensure::{ensure, equal, refused, taken};
+use super::assertions::{ensure, equal, refused, taken};
 use super::fixture::{Fixture, draft, identifier, link, replace, unlink};
 use crate::directory::{Error, MutationKind, Update, User, Verification};
 

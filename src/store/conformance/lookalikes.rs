@@ -1,7 +1,7 @@
 //! Handles that look like others (UTS 39).
 
 use super::Failure;
-use super::ensure::{ensure, equal, refused};
+use super::assertions::{ensure, equal, refused};
 use super::fixture::{Fixture, holding, identifier, key, link, replace, tenant, unlink};
 use crate::directory::{Error, Mutation, Policies, User};
 use crate::identifier::{Guard, IdentityKey};

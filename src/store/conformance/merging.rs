@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Failure;
-use super::ensure::{ensure, equal, refused, taken};
+use super::assertions::{ensure, equal, refused, taken};
 use super::fixture::{Fixture, draft, holding, identifier, link, request, tenant, unlink};
 use super::linking::names;
 use crate::directory::{

@@ -1,10 +1,10 @@
 //! The contract of [`Store`] as code: cases that every store passes unchanged, each on a store of its own that is empty
 //! at first, and a [`model`] for random operations. What is particular to one store is tested beside that store.
 
+mod assertions;
 mod concurrency;
 mod decoded;
 mod deleting;
-mod ensure;
 mod fixture;
 mod holding;
 mod invariants;
@@ -43,7 +43,7 @@ pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// Where one store can be. It is empty when made, and keeps what its store keeps.
 #[async_trait]
-pub trait Place: Send + Sync {
+pub trait StoreFactory: Send + Sync {
     /// Opens the store that is here. Callers have it open once at most.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Case {
     ///
     /// # Errors
     /// A [`Failure`] that says what the store did wrong.
-    pub async fn run(self, place: Arc<dyn Place>) -> Result<(), Failure> {
+    pub async fn run(self, place: Arc<dyn StoreFactory>) -> Result<(), Failure> {
         (self.run)(Fixture::new(place).await?).await
     }
 }

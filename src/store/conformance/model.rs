@@ -8,18 +8,18 @@ mod world;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::assertions::{ensure, equal};
 use super::decoded;
-use super::ensure::{ensure, equal};
 use super::fixture::{identifier, tenant};
 use super::step::{Etag, NAMES, Step, TENANTS, policies};
-use super::{Failure, Place};
+use super::{Failure, StoreFactory};
 use crate::directory::{
     Claim, Consistency, Error, IdempotencyKey, Limits, Mutation, MutationKind, MutationReport, Outcome, Store, Tenant,
     Timestamp, User,
 };
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::{Generator, LocalityId, Mode};
-use world::World;
+use world::ReferenceModel;
 
 const DAY: i64 = 86_400_000;
 
@@ -28,7 +28,7 @@ const DAY: i64 = 86_400_000;
 ///
 /// # Errors
 /// A [`Failure`] that names the step and the difference.
-pub async fn run(place: Arc<dyn Place>, steps: &[Step]) -> Result<(), Failure> {
+pub async fn run(place: Arc<dyn StoreFactory>, steps: &[Step]) -> Result<(), Failure> {
     let ids = Generator::builder(Mode::Variable).random_origin().build();
     let mut model = Model::at(Timestamp::now());
     let mut store = place.open().await?;
@@ -48,7 +48,7 @@ pub async fn run(place: Arc<dyn Place>, steps: &[Step]) -> Result<(), Failure> {
 /// What a store holds after some steps.
 #[derive(Clone, Default)]
 pub struct Model {
-    world: World,
+    world: ReferenceModel,
     /// All users that ever were, in the order in which they were created, with their first etags.
     known: Vec<(LocalityId, String)>,
     /// Fingerprint, user and time of each request that was answered.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Failure;
+use super::assertions::{equal, refused};
 use super::decoded;
-use super::ensure::{equal, refused};
 use super::fixture::{Fixture, draft, key, link, replace, unlink};
 use crate::directory::{Consistency, Error, Limits, Mutation, MutationKind, NewUser, Tenant, Update, User, Value};
 use crate::identifier::IdentityKey;

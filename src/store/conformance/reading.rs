@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Failure;
+use super::assertions::{ensure, equal};
 use super::decoded;
-use super::ensure::{ensure, equal};
 use super::fixture::{Fixture, draft, key};
 use crate::directory::{Consistency, MutationKind, NewUser, Tenant, Timestamp, User, Value, Verification};
 use crate::identifier::Kind;

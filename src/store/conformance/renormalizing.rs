@@ -1,8 +1,8 @@
 //! Identities that older rules made.
 
 use super::Failure;
+use super::assertions::{ensure, equal, refused, taken};
 use super::decoded;
-use super::ensure::{ensure, equal, refused, taken};
 use super::fixture::{Fixture, identifier, tenant};
 use super::linking::names;
 use crate::directory::{

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Failure;
+use super::assertions::{ensure, equal, refused, taken};
 use super::decoded;
-use super::ensure::{ensure, equal, refused, taken};
 use super::fixture::{Fixture, identifier, key, link, replace, unlink};
 use super::linking::names;
 use crate::directory::{Consistency, Error, Identity, MutationKind, Store, Tenant, Timestamp, User, Verification};

@@ -1,7 +1,7 @@
 //! Requests that are sent again (AIP-155).
 
 use super::Failure;
-use super::ensure::{equal, refused, taken};
+use super::assertions::{equal, refused, taken};
 use super::fixture::{Fixture, link, request, unlink};
 use crate::directory::{Error, IdempotencyKey, Mutation, Timestamp};
 

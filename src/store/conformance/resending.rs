@@ -7,7 +7,7 @@ use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
 
 use super::Failure;
-use super::ensure::{ensure, equal};
+use super::assertions::{ensure, equal};
 use super::fixture::{Fixture, request};
 use crate::directory::{Mutation, MutationReport, Outcome};
 use scene::{Scene, Then};

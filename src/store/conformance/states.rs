@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Failure;
+use super::assertions::{ensure, equal, refused, taken};
 use super::decoded;
-use super::ensure::{ensure, equal, refused, taken};
 use super::fixture::{DAY, Fixture, holding, identifier, link, replace, request, unlink};
 use crate::directory::{
     Claim, Error, ExpiredUser, Mutation, MutationKind, MutationReport, Policies, State, Tenant, Timestamp, Update, User,
@@ -186,7 +186,7 @@ pub async fn purge_needs_no_deletion_and_can_be_sent_again(f: Fixture) -> Result
 }
 
 /// Does what is due about a user at this time.
-async fn tend(f: &Fixture, id: LocalityId, time: Timestamp) -> Result<MutationReport, Failure> {
+async fn expire(f: &Fixture, id: LocalityId, time: Timestamp) -> Result<MutationReport, Failure> {
     Ok(f.store.mutate(Mutation { time, ..f.mutation(id, MutationKind::Expire) }).await?.report)
 }
 
@@ -209,13 +209,13 @@ pub async fn deleted_users_are_purged_when_their_time_comes(f: Fixture) -> Resul
     equal(&decoded::due(&*f.store, times[0], 10).await?, &vec![due(second)], "who is due first")?;
     equal(&decoded::due(&*f.store, times[2], 10).await?, &vec![due(second), due(first)], "who is due")?;
     equal(&decoded::due(&*f.store, times[2], 1).await?, &vec![due(second)], "the first of them")?;
-    equal(&tend(&f, first.id, times[0]).await?, &MutationReport::Nothing, "what is done too early")?;
+    equal(&expire(&f, first.id, times[0]).await?, &MutationReport::Nothing, "what is done too early")?;
     f.owns(&f.get(first.id).await?.ok_or("gone too early")?, &["handle:a"]).await?;
-    equal(&tend(&f, first.id, times[1]).await?, &MutationReport::Purged(vec![first.id]), "what is done in time")?;
+    equal(&expire(&f, first.id, times[1]).await?, &MutationReport::Purged(vec![first.id]), "what is done in time")?;
     equal(&decoded::due(&*f.store, times[2], 10).await?, &vec![due(second)], "who is due after one was purged")?;
     equal(&f.get(first.id).await?, &None, "the user who was purged")?;
-    equal(&tend(&f, first.id, times[2]).await?, &MutationReport::Nothing, "what is done a second time")?;
-    equal(&tend(&f, third.id, times[2]).await?, &MutationReport::Nothing, "what is done about a user who is back")?;
+    equal(&expire(&f, first.id, times[2]).await?, &MutationReport::Nothing, "what is done a second time")?;
+    equal(&expire(&f, third.id, times[2]).await?, &MutationReport::Nothing, "what is done about a user who is back")?;
     f.free(&["handle:a"]).await
 }
 

@@ -1,7 +1,7 @@
 //! What is still there after the store was closed and opened again.
 
 use super::Failure;
-use super::ensure::{equal, refused, taken};
+use super::assertions::{equal, refused, taken};
 use super::fixture::{Fixture, link, replace, request, unlink};
 use crate::directory::{Error, Mutation};
 

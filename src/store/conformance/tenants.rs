@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::Failure;
-use super::ensure::{ensure, equal};
+use super::assertions::{ensure, equal};
 use super::fixture::{DAY, Fixture, request, tenant};
 use crate::directory::{Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate, TenantRecord};
 use crate::identifier::Kind;

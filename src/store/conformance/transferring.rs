@@ -1,7 +1,7 @@
 //! Moving an identity from one user to another.
 
 use super::Failure;
-use super::ensure::{ensure, equal, refused};
+use super::assertions::{ensure, equal, refused};
 use super::fixture::{Fixture, draft, free, holding, identifier, request, unlink};
 use super::merging::{merge, two};
 use crate::directory::{Error, Identity, Invalid, Mutation, MutationKind, Policies, User, Verification};

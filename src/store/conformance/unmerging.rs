@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::Failure;
+use super::assertions::{ensure, equal, refused};
 use super::decoded;
-use super::ensure::{ensure, equal, refused};
 use super::fixture::{DAY, Fixture, draft, holding, identifier, link, request, unlink};
 use super::linking::names;
 use super::merging::{chain, is_part_of, merge, merge_by, text, two};

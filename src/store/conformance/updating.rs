@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Failure;
-use super::ensure::{ensure, equal, refused};
+use super::assertions::{ensure, equal, refused};
 use super::fixture::{Fixture, identifier, link, replace, unlink};
 use crate::directory::{Error, Mutation, MutationKind, NewUser, Timestamp, Update, User, Value, Verification};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Failure;
-use super::ensure::{equal, refused, taken};
+use super::assertions::{equal, refused, taken};
 use super::fixture::{Fixture, draft, free, identifier, link, replace, unlink};
 use super::linking::names;
 use crate::directory::{

@@ -22,7 +22,7 @@ pub enum Fault {
     Closed,
     /// The store takes no mutations now, or nothing at all.
     #[error("{0}")]
-    Refused(Trouble),
+    Refused(DegradedReason),
     /// The writer is not through with what it was asked before.
     #[error("the embedded store does not answer")]
     Stuck,
@@ -33,7 +33,7 @@ pub enum Fault {
 
 /// Why a store refuses what it is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum DegradedReason {
     /// A write has failed. Reads go on.
     #[error("the embedded store's file cannot be written")]
     Unwritable,
@@ -48,7 +48,7 @@ pub enum Trouble {
     Damaged,
 }
 
-impl Trouble {
+impl DegradedReason {
     /// Whether what was open can still be read.
     pub const fn leaves_reads(self) -> bool {
         matches!(self, Self::Unwritable | Self::Gone)
@@ -61,21 +61,21 @@ impl Fault {
     }
 
     /// What a look-up that ended like this tells of the whole file. A record alone that cannot be read tells nothing.
-    pub fn trouble(&self) -> Option<Trouble> {
+    pub fn trouble(&self) -> Option<DegradedReason> {
         match self {
-            Self::Panicked => Some(Trouble::Damaged),
-            Self::Database(error) if matches!(**error, redb::Error::Corrupted(_)) => Some(Trouble::Damaged),
-            Self::Database(_) => Some(Trouble::Unreadable),
+            Self::Panicked => Some(DegradedReason::Damaged),
+            Self::Database(error) if matches!(**error, redb::Error::Corrupted(_)) => Some(DegradedReason::Damaged),
+            Self::Database(_) => Some(DegradedReason::Unreadable),
             Self::Damaged(_) | Self::Closed | Self::Refused(_) | Self::Stuck => None,
         }
     }
 
     /// What a commit that ended like this tells of the store.
-    pub fn trouble_of_commit(&self) -> Trouble {
+    pub fn degraded_by_commit(&self) -> DegradedReason {
         match (self, self.trouble()) {
             (Self::Refused(trouble), _) => *trouble,
-            (_, Some(Trouble::Damaged)) => Trouble::Damaged,
-            _ => Trouble::Unwritable,
+            (_, Some(DegradedReason::Damaged)) => DegradedReason::Damaged,
+            _ => DegradedReason::Unwritable,
         }
     }
 }
@@ -88,8 +88,8 @@ impl<E: Into<redb::Error>> From<E> for Fault {
 
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
-        let is_damage = matches!(fault, Fault::Damaged(_) | Fault::Refused(Trouble::Damaged))
-            || fault.trouble() == Some(Trouble::Damaged);
+        let is_damage = matches!(fault, Fault::Damaged(_) | Fault::Refused(DegradedReason::Damaged))
+            || fault.trouble() == Some(DegradedReason::Damaged);
         if is_damage { Self::Internal(fault.into()) } else { Self::Unavailable(fault.into()) }
     }
 }

@@ -33,31 +33,31 @@ struct Shared {
     id: FileId,
     locks: Locks,
     is_open: AtomicBool,
-    kept: Mutex<Kept>,
+    kept: Mutex<StagedWrites>,
 }
 
 /// What the database has done to its file while the gate was shut.
 #[derive(Debug, Default)]
-struct Kept {
+struct StagedWrites {
     /// The length of the file as it is on disk.
     on_disk: u64,
     /// That of the file as the database sees it.
     length: u64,
     /// In the order in which they were done: the database counts on it, should the power fail.
-    steps: Vec<Step<'static>>,
+    steps: Vec<StagedOp<'static>>,
     /// Why the gate shut itself.
     failure: Option<io::Error>,
 }
 
 /// One change of the file.
 #[derive(Clone, Debug)]
-enum Step<'s> {
+enum StagedOp<'s> {
     Resize(u64),
     Write(u64, Cow<'s, [u8]>),
     Sync,
 }
 
-impl Step<'_> {
+impl StagedOp<'_> {
     fn apply(&self, file: &File) -> io::Result<()> {
         match self {
             Self::Resize(length) => file.set_len(*length),
@@ -66,11 +66,11 @@ impl Step<'_> {
         }
     }
 
-    fn into_owned(self) -> Step<'static> {
+    fn into_owned(self) -> StagedOp<'static> {
         match self {
-            Self::Resize(length) => Step::Resize(length),
-            Self::Write(offset, data) => Step::Write(offset, Cow::Owned(data.into_owned())),
-            Self::Sync => Step::Sync,
+            Self::Resize(length) => StagedOp::Resize(length),
+            Self::Write(offset, data) => StagedOp::Write(offset, Cow::Owned(data.into_owned())),
+            Self::Sync => StagedOp::Sync,
         }
     }
 }
@@ -78,13 +78,13 @@ impl Step<'_> {
 impl StoreFile {
     /// Takes over `file`.
     pub fn new(file: File, id: FileId, locks: Locks) -> (Self, Gate) {
-        let kept = Kept::new(&file, None);
+        let kept = StagedWrites::new(&file, None);
         let shared = Arc::new(Shared { file, id, locks, is_open: AtomicBool::new(false), kept: Mutex::new(kept) });
         (Self(shared.clone()), Gate(shared))
     }
 
     /// Does a step, or keeps it back.
-    fn step(&self, step: Step<'_>) -> io::Result<()> {
+    fn step(&self, step: StagedOp<'_>) -> io::Result<()> {
         let mut kept = self.0.lock();
         if self.0.is_open() {
             match self.0.attempt(&step) {
@@ -104,7 +104,7 @@ impl Gate {
         for step in std::mem::take(&mut kept.steps) {
             self.0.attempt(&step)?;
         }
-        self.0.attempt(&Step::Sync)?;
+        self.0.attempt(&StagedOp::Sync)?;
         self.0.file.sync_all()?;
         self.0.is_open.store(true, Ordering::Release);
         Ok(())
@@ -142,7 +142,7 @@ impl Gate {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, StagedWrites> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -150,13 +150,13 @@ impl Shared {
         self.is_open.load(Ordering::Acquire)
     }
 
-    fn shut(&self, kept: &mut Kept, failure: Option<io::Error>) {
-        *kept = Kept::new(&self.file, failure);
+    fn shut(&self, kept: &mut StagedWrites, failure: Option<io::Error>) {
+        *kept = StagedWrites::new(&self.file, failure);
         self.is_open.store(false, Ordering::Release);
     }
 
     /// What is kept back, while the gate is shut.
-    fn kept(&self) -> Option<MutexGuard<'_, Kept>> {
+    fn kept(&self) -> Option<MutexGuard<'_, StagedWrites>> {
         if self.is_open() {
             return None;
         }
@@ -165,30 +165,30 @@ impl Shared {
     }
 
     #[cfg(not(test))]
-    fn attempt(&self, step: &Step<'_>) -> io::Result<()> {
+    fn attempt(&self, step: &StagedOp<'_>) -> io::Result<()> {
         step.apply(&self.file)
     }
 
     #[cfg(test)]
-    fn attempt(&self, step: &Step<'_>) -> io::Result<()> {
+    fn attempt(&self, step: &StagedOp<'_>) -> io::Result<()> {
         tests::faults::strike(self.id)?;
         tests::disk::record(self.id, step)?;
         step.apply(&self.file)
     }
 }
 
-impl Kept {
+impl StagedWrites {
     /// Nothing so far. A file that does not even tell its length is taken for an empty one: reading it fails.
     fn new(file: &File, failure: Option<io::Error>) -> Self {
         let length = file.metadata().map_or(0, |metadata| metadata.len());
         Self { on_disk: length, length, steps: Vec::new(), failure }
     }
 
-    fn keep(&mut self, step: Step<'_>) {
+    fn keep(&mut self, step: StagedOp<'_>) {
         match &step {
-            Step::Resize(length) => self.length = *length,
-            Step::Write(offset, data) => self.length = self.length.max(offset + data.len() as u64),
-            Step::Sync => {}
+            StagedOp::Resize(length) => self.length = *length,
+            StagedOp::Write(offset, data) => self.length = self.length.max(offset + data.len() as u64),
+            StagedOp::Sync => {}
         }
         self.steps.push(step.into_owned());
     }
@@ -196,10 +196,10 @@ impl Kept {
     /// Whether these bytes are not those of the file on disk.
     fn changes(&self, offset: u64, length: usize) -> bool {
         let end = offset + length as u64;
-        let changes = |step: &Step<'_>| match step {
-            Step::Resize(length) => *length < end,
-            Step::Write(at, data) => *at < end && offset < at + data.len() as u64,
-            Step::Sync => false,
+        let changes = |step: &StagedOp<'_>| match step {
+            StagedOp::Resize(length) => *length < end,
+            StagedOp::Write(at, data) => *at < end && offset < at + data.len() as u64,
+            StagedOp::Sync => false,
         };
         end > self.on_disk || self.steps.iter().any(changes)
     }
@@ -215,14 +215,14 @@ impl Kept {
         behind.fill(0);
         for step in &self.steps {
             match step {
-                Step::Resize(length) => out[within(*length)..].fill(0),
-                Step::Write(at, data) => {
+                StagedOp::Resize(length) => out[within(*length)..].fill(0),
+                StagedOp::Write(at, data) => {
                     let (from, to) = ((*at).max(offset), (at + data.len() as u64).min(end));
                     if from < to {
                         out[within(from)..within(to)].copy_from_slice(&data[(from - at) as usize..(to - at) as usize]);
                     }
                 }
-                Step::Sync => {}
+                StagedOp::Sync => {}
             }
         }
         Ok(())
@@ -272,15 +272,15 @@ impl StorageBackend for StoreFile {
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {
-        self.step(Step::Resize(length))
+        self.step(StagedOp::Resize(length))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.step(Step::Sync)
+        self.step(StagedOp::Sync)
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.step(Step::Write(offset, Cow::Borrowed(data)))
+        self.step(StagedOp::Write(offset, Cow::Borrowed(data)))
     }
 
     /// The locks are not this file's alone.

@@ -1,15 +1,15 @@
 //! The embedded store: one folder on one machine, no server to install. Reads run on the caller's thread, on the last
 //! durable snapshot; one thread writes, and one sync covers all mutations that waited for it.
 
-mod audit;
+mod degraded;
 mod error;
 mod file;
 mod header;
 mod hints;
+mod integrity;
 mod last_seen;
 mod lock;
 mod open;
-mod outage;
 mod read;
 mod schema;
 mod status;
@@ -30,8 +30,8 @@ use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use tokio::sync::{Semaphore, oneshot, watch};
 
-pub use audit::Audit;
 pub use error::OpenError;
+pub use integrity::IntegritySession;
 pub use status::{Status, confirm_clock, status};
 pub use upgrade::{upgrade, upgrade_to};
 
@@ -41,7 +41,7 @@ use crate::directory::{
 };
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::LocalityId;
-use error::{Fault, Trouble, chain};
+use error::{DegradedReason, Fault, chain};
 use last_seen::LastSeen;
 use open::{Opener, versions};
 use read::{Snapshot, own};
@@ -51,7 +51,7 @@ use write::{Job, Waiting, Writer};
 type Published = ArcSwapOption<Snapshot>;
 
 /// Why mutations are refused, while they are.
-type Troubled = ArcSwapOption<Trouble>;
+type Troubled = ArcSwapOption<DegradedReason>;
 
 /// How many look-ups a batch does before it lets other calls have the thread.
 const TURN: usize = 64;
@@ -187,7 +187,7 @@ impl Embedded {
     }
 
     /// Has no more reads go to a snapshot, and the writer see to it. Of many reads that failed one does so.
-    fn give_up(&self, snapshot: &Arc<Snapshot>, trouble: Trouble, fault: &Fault) {
+    fn give_up(&self, snapshot: &Arc<Snapshot>, trouble: DegradedReason, fault: &Fault) {
         let published = self.published.compare_and_swap(snapshot, None);
         if published.as_ref().is_some_and(|published| Arc::ptr_eq(published, snapshot)) {
             let _ = self.send(Job::Unreadable(trouble, chain(fault)));

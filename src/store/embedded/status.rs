@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use redb::{ReadableDatabase, ReadableTableMetadata};
 
-use super::audit::CACHE;
 use super::error::{Fault, OpenError, chain};
+use super::integrity::CACHE;
 use super::last_seen;
 use super::open::{Opener, Versions, versions};
 use super::schema::{IDENTITIES, REQUESTS, USERS, VERSION};

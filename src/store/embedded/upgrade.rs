@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use redb::{ReadableTable, WriteTransaction};
 
-use super::audit::CACHE;
 use super::error::{Fault, OpenError};
+use super::integrity::CACHE;
 use super::open::{Open, Opener, Versions, versions};
 use super::schema::{META, META_MOVING, META_RULES, META_SCHEMA, TENANT_USERS, USERS, VERSION, wire_user};
 use super::transaction::schema;

@@ -10,11 +10,11 @@ use std::time::Instant;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::error::{Fault, Trouble, chain};
+use super::degraded::Degraded;
+use super::error::{DegradedReason, Fault, chain};
 use super::last_seen::{self, LastSeen};
 use super::lock::FileId;
 use super::open::{Open, Opener};
-use super::outage::Outage;
 use super::transaction::Tables;
 use super::{Published, Troubled};
 use crate::directory::{Error, Mutation, Outcome};
@@ -28,7 +28,7 @@ pub enum Job {
     /// Write the last time seen.
     KeepTime,
     /// A read has failed, and with it the snapshot that was published.
-    Unreadable(Trouble, String),
+    Unreadable(DegradedReason, String),
     /// End by a fault.
     #[cfg(test)]
     Panic,
@@ -54,7 +54,7 @@ pub struct Writer {
     group_limit: usize,
     /// What reads go to, and mutations too while there is no outage.
     open: Option<Open>,
-    outage: Option<Outage>,
+    outage: Option<Degraded>,
     /// When the file was opened last.
     opened: Instant,
     /// The file that is not opened again.
@@ -138,7 +138,7 @@ impl Writer {
             open.commit(transaction)
         };
         if let Err(fault) = catch_unwind(AssertUnwindSafe(write)).unwrap_or(Err(Fault::Panicked)) {
-            self.suffer(fault.trouble_of_commit(), &chain(&fault));
+            self.enter_degraded(fault.degraded_by_commit(), &chain(&fault));
         }
     }
 
@@ -146,11 +146,11 @@ impl Writer {
     fn look(&mut self) {
         let gone = self.open.as_ref().is_some_and(|open| !self.opener.is_in_place(open));
         if gone && self.outage.is_none() {
-            self.suffer(Trouble::Gone, "another program moved, replaced or deleted it");
+            self.enter_degraded(DegradedReason::Gone, "another program moved, replaced or deleted it");
         }
     }
 
-    fn refusal(&self) -> Option<Trouble> {
+    fn refusal(&self) -> Option<DegradedReason> {
         self.trouble.load().as_deref().copied()
     }
 
@@ -165,13 +165,13 @@ impl Writer {
             self.publish();
             return answer(answers, outcomes);
         };
-        let trouble = fault.trouble_of_commit();
-        self.suffer(trouble, &chain(&fault));
+        let trouble = fault.degraded_by_commit();
+        self.enter_degraded(trouble, &chain(&fault));
         let after = gate.primary_slot().ok();
         match before.zip(after).map(|(before, after)| before != after) {
             Some(false) => self.refuse(answers),
             // It is in the file, but maybe not on the disk: opening the file writes the header again, and syncs.
-            Some(true) if trouble == Trouble::Unwritable && self.reopen().is_ok() => answer(answers, outcomes),
+            Some(true) if trouble == DegradedReason::Unwritable && self.reopen().is_ok() => answer(answers, outcomes),
             _ => answer_all(answers, || Error::OutcomeUnknown(Fault::Refused(trouble).into())),
         }
     }
@@ -180,7 +180,7 @@ impl Writer {
     fn commit(&self, open: &Open, mutations: &[Mutation], outcomes: &mut Vec<Answer>) -> Result<(), Fault> {
         let attempt = AssertUnwindSafe(|| commit(open, mutations, outcomes));
         catch_unwind(attempt).unwrap_or(Err(Fault::Panicked))?;
-        if self.opener.is_in_place(open) { Ok(()) } else { Err(Fault::Refused(Trouble::Gone)) }
+        if self.opener.is_in_place(open) { Ok(()) } else { Err(Fault::Refused(DegradedReason::Gone)) }
     }
 
     fn refuse(&mut self, answers: Answers) {

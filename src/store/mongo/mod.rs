@@ -2,19 +2,19 @@
 //! collections sharded on `_id`. A look-up is two reads, each routed to one shard; a mutation is one transaction.
 
 mod admin;
-mod audit;
 mod cluster;
 mod commit;
 mod connect;
 mod dead;
+mod detach_on_drop;
 mod error;
 mod find;
 mod freshness;
 mod gate;
 mod heartbeat;
 mod init;
+mod integrity;
 mod moment;
-mod outliving;
 mod pauses;
 mod presence;
 mod reach;
@@ -40,10 +40,10 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout, timeout_at};
 
-pub use audit::Audit;
 pub use error::OpenError;
 pub use heartbeat::Beat;
 pub use init::{InitOptions, init};
+pub use integrity::IntegritySession;
 pub use presence::Reading;
 pub use reach::PARTLY_AWAY;
 pub use status::{Advice, CollectionStatus, ShardStatus, Status, status};
@@ -56,10 +56,10 @@ use crate::directory::{
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
+use detach_on_drop::DetachOnDrop;
 use error::Fault;
 use gate::Gate;
 use heartbeat::{Heartbeat, Parting};
-use outliving::Outliving;
 use reach::Reach;
 use sessions::Sessions;
 use versions::{Fence, Versions};
@@ -211,7 +211,7 @@ impl Mongo {
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
         let work = self.counted(work(self.collections.clone()))?;
-        let done = timeout(self.collections.timeout, Outliving::new(work, self.abandoned())).await;
+        let done = timeout(self.collections.timeout, DetachOnDrop::new(work, self.abandoned())).await;
         Ok(done.unwrap_or(Err(Fault::Late))?)
     }
 

@@ -137,13 +137,13 @@ const OF_TENANT: [&str; 4] = [ID, REVISION, POLICIES, EPOCH];
 /// The part that a transaction keeps of the document of a user or a tenant that it has read, to write it
 /// again.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Kept {
+pub struct PreservedFields {
     pub revision: i64,
     /// The fields that a newer program added.
     unknown: Document,
 }
 
-impl Kept {
+impl PreservedFields {
     pub fn of_user(document: &RawDocument) -> Result<Self, Fault> {
         Self::read(document, &OF_USER)
     }
@@ -167,7 +167,7 @@ impl Kept {
 
 /// Adds to a document the epoch under which it is written, if there is one, and what was kept of
 /// it.
-pub fn stamped(mut document: Document, epoch: i32, kept: Option<&Kept>) -> Document {
+pub fn stamped(mut document: Document, epoch: i32, kept: Option<&PreservedFields>) -> Document {
     if epoch > 0 {
         document.insert(EPOCH, epoch);
     }

@@ -16,9 +16,9 @@ use super::Collections;
 use super::error::Fault;
 use super::freshness::{Freshness, Key};
 use super::schema::{
-    CONFIRMED, EPOCH, ID, IDENTITIES, Kept, META, REVISION, SCHEMA, StoredRequest, StoredUser, TENANT, by_id,
-    claim_change, claim_document, id_value, key_value, read_claim, read_tenant, request_document, request_id, stamped,
-    tenant_document, user_document,
+    CONFIRMED, EPOCH, ID, IDENTITIES, META, PreservedFields, REVISION, SCHEMA, StoredRequest, StoredUser, TENANT,
+    by_id, claim_change, claim_document, id_value, key_value, read_claim, read_tenant, request_document, request_id,
+    stamped, tenant_document, user_document,
 };
 use crate::directory::{
     ClaimWrite, IdempotencyKey, Mutation, ReadRequest, ReadSet, Record, Tenant, TenantRecord, TenantWrite, Timestamp,
@@ -31,9 +31,9 @@ pub struct Transaction<'c> {
     collections: &'c Collections,
     session: ClientSession,
     /// The kept parts of the documents of the users that were read.
-    users: HashMap<LocalityId, Kept>,
+    users: HashMap<LocalityId, PreservedFields>,
     /// The kept part of the document of the tenant that was read.
-    tenant: Option<Kept>,
+    tenant: Option<PreservedFields>,
     /// The epoch under which it writes; 0 where the store has none.
     epoch: i32,
     /// Whether it has written what MongoDB takes in any epoch: claims, and deletions.
@@ -115,7 +115,7 @@ impl<'c> Transaction<'c> {
         for id in needs.users {
             let document = self.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
             if let Some(document) = &document {
-                self.users.insert(id, Kept::of_user(document)?);
+                self.users.insert(id, PreservedFields::of_user(document)?);
             }
             let decode = |document: RawDocumentBuf| StoredUser::read(&document)?.decode();
             read_set.add_user(id, document.map(decode).transpose()?);
@@ -125,7 +125,7 @@ impl<'c> Transaction<'c> {
         if needs.tenant {
             let name = mutation.tenant.as_str();
             let document = self.find_one(&self.collections.tenants, doc! { ID: name }).await?;
-            self.tenant = document.as_ref().map(|document| Kept::of_tenant(document)).transpose()?;
+            self.tenant = document.as_ref().map(|document| PreservedFields::of_tenant(document)).transpose()?;
             read_set.set_tenant(document.map(|document| read_tenant(&document)).transpose()?);
             self.note(iter::once(Key::Tenant));
         }

@@ -10,7 +10,7 @@ use mongodb::bson::{Binary, Bson, Document, doc};
 use mongodb::options::WriteConcern;
 use polynym::directory::Store;
 use polynym::locality::split_points;
-use polynym::store::conformance::{Failure, Place};
+use polynym::store::conformance::{Failure, StoreFactory};
 use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, init};
 use tokio::sync::{Mutex, OnceCell};
 use tokio::task::spawn_blocking;
@@ -159,7 +159,7 @@ impl InDatabase {
 }
 
 #[async_trait]
-impl Place for InDatabase {
+impl StoreFactory for InDatabase {
     async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
         Ok(Arc::new(self.mongo().await?))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::world::{Person, World};
+use super::world::{Person, ReferenceModel};
 use crate::directory::{
     Conflict, ConflictPolicy, Error, Invalid, Mutation, MutationReport, NotRestored, Preview, State, Timestamp, User,
     Value,
@@ -32,7 +32,7 @@ fn marked(user: &User, kind: Kind) -> Option<usize> {
 
 /// Makes one user part of the mutation's, who can be changed.
 pub fn merge(
-    world: &mut World,
+    world: &mut ReferenceModel,
     mutation: &Mutation,
     secondary: LocalityId,
     policy: ConflictPolicy,
@@ -109,7 +109,11 @@ fn mix(primary: &mut User, secondary: &mut User, policy: ConflictPolicy) -> Vec<
 }
 
 /// Makes a user who is part of the mutation's one of its own again.
-pub fn unmerge(world: &mut World, mutation: &Mutation, secondary: LocalityId) -> Result<MutationReport, Error> {
+pub fn unmerge(
+    world: &mut ReferenceModel,
+    mutation: &Mutation,
+    secondary: LocalityId,
+) -> Result<MutationReport, Error> {
     let id = mutation.user_id;
     let mut primary = world.fit(id, mutation)?;
     let other = world.present(secondary, &mutation.tenant, mutation.time)?;

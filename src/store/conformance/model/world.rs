@@ -14,7 +14,7 @@ use crate::identifier::{Guard, Identifier, IdentityKey, Kind, RULES_VERSION};
 use crate::locality::LocalityId;
 
 #[derive(Clone, Default)]
-pub struct World {
+pub struct ReferenceModel {
     pub people: BTreeMap<LocalityId, Person>,
     pub holds: BTreeMap<IdentityKey, Held>,
 }
@@ -84,12 +84,12 @@ impl Person {
     }
 }
 
-impl World {
+impl ReferenceModel {
     /// What the world is after a mutation, and what its caller is told; else the refusals of which each would be right.
-    pub fn after(&self, mutation: &Mutation, action: &Action) -> Result<(World, Outcome), Vec<Error>> {
+    pub fn after(&self, mutation: &Mutation, action: &Action) -> Result<(ReferenceModel, Outcome), Vec<Error>> {
         let mut next = self.clone();
         let (subject, report) = next.act(mutation, action).map_err(|error| vec![error])?;
-        next.settle(self, mutation);
+        next.apply_consequences(self, mutation);
         let mut refusals = next.excesses(self, mutation);
         refusals.extend(next.collisions(self, mutation));
         if !refusals.is_empty() {
@@ -151,7 +151,7 @@ impl World {
             MutationKind::Release(identifier) => {
                 return self.release(mutation, identifier).map(|()| (None, MutationReport::Nothing));
             }
-            MutationKind::Expire => return Ok(self.tend(mutation)),
+            MutationKind::Expire => return Ok(self.expire(mutation)),
             MutationKind::Merge(other, _) if *other == id => return Err(merges::itself()),
             MutationKind::Move(from, _) if *from == id => return Err(transfers::gets_it()),
             _ => {}
@@ -178,7 +178,7 @@ impl World {
         if let MutationKind::Link(new) = &mutation.change
             && person.position(&new.identifier).is_err()
         {
-            report = self.displace(mutation, std::slice::from_ref(new));
+            report = self.take_over(mutation, std::slice::from_ref(new));
         }
         alter(&mut person, mutation, action)?;
         self.people.insert(id, person);
@@ -202,13 +202,13 @@ impl World {
         for (at, new) in draft.identities.iter().enumerate() {
             person.give(new, at, new.primary, mutation.time, mutation);
         }
-        let report = self.displace(mutation, &draft.identities);
+        let report = self.take_over(mutation, &draft.identities);
         self.people.insert(mutation.user_id, person);
         report
     }
 
     /// Takes what is verified from those whose identities are not, where the tenant wants that.
-    fn displace(&mut self, mutation: &Mutation, new: &[NewIdentity]) -> MutationReport {
+    fn take_over(&mut self, mutation: &Mutation, new: &[NewIdentity]) -> MutationReport {
         let mut losers = Vec::new();
         let wins = |new: &&NewIdentity| mutation.policies.verified_wins && new.verification.is_some();
         for new in new.iter().filter(wins) {
@@ -238,7 +238,7 @@ impl World {
         Ok(())
     }
 
-    fn tend(&mut self, mutation: &Mutation) -> (Option<LocalityId>, MutationReport) {
+    fn expire(&mut self, mutation: &Mutation) -> (Option<LocalityId>, MutationReport) {
         let id = mutation.user_id;
         let person = self.people.get_mut(&id).filter(|person| person.user.tenant == mutation.tenant);
         let Some(person) = person.filter(|person| person.due().is_some_and(|due| due <= mutation.time)) else {
@@ -275,7 +275,7 @@ impl World {
     }
 
     /// What follows from what was done: marks, holds and times.
-    fn settle(&mut self, before: &World, mutation: &Mutation) {
+    fn apply_consequences(&mut self, before: &ReferenceModel, mutation: &Mutation) {
         for person in self.people.values_mut() {
             for kind in Kind::ALL {
                 let of_kind = |identity: &&mut Identity| identity.identifier.kind() == kind;
@@ -311,14 +311,16 @@ impl World {
     }
 
     /// What the mutation's user would have too much of.
-    fn excesses(&self, before: &World, mutation: &Mutation) -> Vec<Error> {
+    fn excesses(&self, before: &ReferenceModel, mutation: &Mutation) -> Vec<Error> {
         let id = mutation.user_id;
-        let identities = |world: &World| world.people.get(&id).map_or(0, |person| person.user.identities.len());
-        let attributes = |world: &World| world.people.get(&id).map_or(0, |person| person.user.attributes.len());
+        let identities =
+            |world: &ReferenceModel| world.people.get(&id).map_or(0, |person| person.user.identities.len());
+        let attributes =
+            |world: &ReferenceModel| world.people.get(&id).map_or(0, |person| person.user.attributes.len());
         let is_held = |held: &&Held| held.owner == Some(id) && held.until > mutation.time;
-        let holds = |world: &World| world.holds.values().filter(is_held).count();
-        let merged = |world: &World| world.people.keys().filter(|other| world.leads_to(**other, id)).count();
-        let excess = |what, limit, count: &dyn Fn(&World) -> usize| {
+        let holds = |world: &ReferenceModel| world.holds.values().filter(is_held).count();
+        let merged = |world: &ReferenceModel| world.people.keys().filter(|other| world.leads_to(**other, id)).count();
+        let excess = |what, limit, count: &dyn Fn(&ReferenceModel) -> usize| {
             let (had, count) = (count(before), count(self));
             (count > limit && count > had && self.people.contains_key(&id)).then_some(Error::TooMany {
                 what,
@@ -338,8 +340,8 @@ impl World {
     }
 
     /// Why keys that were taken could not be: somebody else has them, or they are held.
-    fn collisions(&self, before: &World, mutation: &Mutation) -> Vec<Error> {
-        let claims = |world: &World| -> Vec<(IdentityKey, bool, LocalityId)> {
+    fn collisions(&self, before: &ReferenceModel, mutation: &Mutation) -> Vec<Error> {
+        let claims = |world: &ReferenceModel| -> Vec<(IdentityKey, bool, LocalityId)> {
             let of = |(id, person): (&LocalityId, &Person)| {
                 let id = *id;
                 person.keys().into_iter().map(move |(key, guard)| (key, guard, id)).collect::<Vec<_>>()

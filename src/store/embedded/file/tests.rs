@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use self::faults::Failing;
 use super::super::lock::{FileId, Locker};
-use super::{Gate, Step, StoreFile};
+use super::{Gate, StagedOp, StoreFile};
 
 const LENGTH: u64 = 64;
 
@@ -48,25 +48,25 @@ fn content(mut file: &File) -> Vec<u8> {
     bytes
 }
 
-fn step() -> impl Strategy<Value = Step<'static>> {
+fn step() -> impl Strategy<Value = StagedOp<'static>> {
     prop_oneof![
-        (0..LENGTH * 2).prop_map(Step::Resize),
-        (0..LENGTH * 2, vec(100..200u8, 1..40)).prop_map(|(at, data)| Step::Write(at, data.into())),
-        any::<()>().prop_map(|()| Step::Sync),
+        (0..LENGTH * 2).prop_map(StagedOp::Resize),
+        (0..LENGTH * 2, vec(100..200u8, 1..40)).prop_map(|(at, data)| StagedOp::Write(at, data.into())),
+        any::<()>().prop_map(|()| StagedOp::Sync),
     ]
 }
 
-fn apply(step: &Step<'_>, staged: &StoreFile, plain: &File) {
+fn apply(step: &StagedOp<'_>, staged: &StoreFile, plain: &File) {
     match step {
-        Step::Resize(length) => {
+        StagedOp::Resize(length) => {
             staged.set_len(*length).unwrap();
             plain.set_len(*length).unwrap();
         }
-        Step::Write(at, data) => {
+        StagedOp::Write(at, data) => {
             staged.write(*at, data).unwrap();
             plain.write_all_at(data, *at).unwrap();
         }
-        Step::Sync => staged.sync_data().unwrap(),
+        StagedOp::Sync => staged.sync_data().unwrap(),
     }
 }
 

@@ -10,8 +10,8 @@ use std::path::Path;
 use futures_util::future::join_all;
 use tempfile::TempDir;
 
-use super::super::audit::Audit;
 use super::super::file::tests::disk::{Disk, NextDisk, Random, When};
+use super::super::integrity::IntegritySession;
 use super::super::lock::FileId;
 use super::super::{Embedded, Options};
 use super::{creation, id, is_there};
@@ -19,7 +19,7 @@ use crate::directory::{Error, Mutation, MutationKind, NewUser, Outcome, Store, T
 use crate::locality::{Generator, Mode};
 use crate::store::conformance::model::{Model, matches};
 use crate::store::conformance::step::Step;
-use crate::store::verify::{Finding, Observer, verify};
+use crate::store::integrity::{Finding, Observer, verify};
 
 const FILE: &str = "directory.redb";
 /// About the steps of the disk that the opening of a store takes, and how many of them are syncs.
@@ -139,7 +139,7 @@ impl Machine {
     /// Fails if a verification of what has survived finds anything.
     async fn verify(&self) {
         let folder = self.folder();
-        let audit = Audit::open(folder.path()).unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
+        let audit = IntegritySession::open(folder.path()).unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
         let mut findings = Findings::default();
         verify(&audit, false, &mut findings).await.unwrap();
         assert!(findings.0.is_empty(), "seed {}: {:?}", self.seed, findings.0);

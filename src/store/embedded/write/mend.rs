@@ -5,27 +5,27 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::error::{Fault, Trouble, chain};
+use super::super::degraded::{Degraded, RETRY};
+use super::super::error::{DegradedReason, Fault, chain};
 use super::super::open::Open;
-use super::super::outage::{Outage, RETRY};
 use super::super::read::Snapshot;
 use super::Writer;
 
 type Failure = Box<dyn std::error::Error>;
 
 impl Writer {
-    pub(super) fn cannot_read(&mut self, trouble: Trouble, cause: &str) {
+    pub(super) fn cannot_read(&mut self, trouble: DegradedReason, cause: &str) {
         // What is published again was opened after the read had failed.
         if self.published.load().is_none() {
-            self.suffer(trouble, cause);
+            self.enter_degraded(trouble, cause);
         }
     }
 
     /// Takes no mutations from here on, and writes nothing more to what is open.
-    pub(super) fn suffer(&mut self, trouble: Trouble, cause: &str) {
+    pub(super) fn enter_degraded(&mut self, trouble: DegradedReason, cause: &str) {
         if let Some(open) = &self.open {
             open.gate.shut();
-            self.damaged = (trouble == Trouble::Damaged).then(|| open.gate.file_id());
+            self.damaged = (trouble == DegradedReason::Damaged).then(|| open.gate.file_id());
         }
         let mut next = Instant::now() + RETRY;
         if !trouble.leaves_reads() {
@@ -33,9 +33,9 @@ impl Writer {
             let before = self.published.swap(None);
             retire(before, self.open.take());
         }
-        Outage::tell(trouble, cause);
+        Degraded::log(trouble, cause);
         self.trouble.store(Some(Arc::new(trouble)));
-        self.outage.get_or_insert_with(|| Outage::begin(next));
+        self.outage.get_or_insert_with(|| Degraded::begin(next));
     }
 
     /// Tries to end the outage.
@@ -90,7 +90,7 @@ impl Writer {
         let snapshot = Snapshot::new(&open.database, self.published.load().as_deref(), self.opener.hint_bytes());
         match snapshot {
             Ok(snapshot) => self.published.store(Some(Arc::new(snapshot))),
-            Err(fault) => self.suffer(Trouble::Unreadable, &chain(&fault)),
+            Err(fault) => self.enter_degraded(DegradedReason::Unreadable, &chain(&fault)),
         }
     }
 }

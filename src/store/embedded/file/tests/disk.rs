@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use super::super::{FileId, Step};
+use super::super::{FileId, StagedOp};
 
 /// What a disk writes at once, or not at all.
 const SECTOR: usize = 512;
@@ -35,7 +35,7 @@ struct State {
     /// The content that is safe.
     durable: Vec<u8>,
     /// The steps since the last sync.
-    pending: Vec<Step<'static>>,
+    pending: Vec<StagedOp<'static>>,
     when: When,
 }
 
@@ -104,7 +104,7 @@ impl Drop for NextDisk {
 }
 
 /// Takes a step of a file; an error where its disk has no power. The step at which the power fails may be done in part.
-pub(in super::super) fn record(id: FileId, step: &Step<'_>) -> io::Result<()> {
+pub(in super::super) fn record(id: FileId, step: &StagedOp<'_>) -> io::Result<()> {
     let mut disks = disks();
     if let Some(when) = NEXT.take() {
         ADOPTED.set(Some(id));
@@ -120,7 +120,7 @@ pub(in super::super) fn record(id: FileId, step: &Step<'_>) -> io::Result<()> {
             disk.pending.push(step.clone().into_owned());
             return Err(io::Error::other("the power fails"));
         }
-        Step::Sync => {
+        StagedOp::Sync => {
             for step in std::mem::take(&mut disk.pending) {
                 step.write_to(&mut disk.durable);
             }
@@ -132,16 +132,16 @@ pub(in super::super) fn record(id: FileId, step: &Step<'_>) -> io::Result<()> {
 
 impl When {
     /// What is left of it after a step.
-    fn after(self, step: &Step<'_>) -> Self {
+    fn after(self, step: &StagedOp<'_>) -> Self {
         match (self, step) {
             (Self::Step(left), _) => left.checked_sub(1).map_or(Self::Past, Self::Step),
-            (Self::Sync(left), Step::Sync) => left.checked_sub(1).map_or(Self::Past, Self::Sync),
+            (Self::Sync(left), StagedOp::Sync) => left.checked_sub(1).map_or(Self::Past, Self::Sync),
             (same, _) => same,
         }
     }
 }
 
-impl Step<'_> {
+impl StagedOp<'_> {
     fn write_to(&self, content: &mut Vec<u8>) {
         match self {
             Self::Resize(length) => content.resize(*length as usize, 0),
@@ -180,7 +180,7 @@ impl State {
         for step in &self.pending {
             match (fate, step) {
                 (Fate::Lost, _) => {}
-                (Fate::Mixed, Step::Write(at, data)) => tear(*at, data, &mut content, random),
+                (Fate::Mixed, StagedOp::Write(at, data)) => tear(*at, data, &mut content, random),
                 (Fate::Mixed, _) if random.below(2) == 0 => {}
                 _ => step.write_to(&mut content),
             }
@@ -196,7 +196,7 @@ fn tear(at: u64, data: &[u8], content: &mut Vec<u8>, random: &mut Random) {
         // A write does not show beyond a length that was lost.
         let to = to.min((content.len() as u64).saturating_sub(at) as usize + from);
         if from < to {
-            Step::Write(at, Cow::Borrowed(&data[from..to])).write_to(content);
+            StagedOp::Write(at, Cow::Borrowed(&data[from..to])).write_to(content);
         }
     };
     let cut = random.below(data.len() + 1);

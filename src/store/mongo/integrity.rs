@@ -1,4 +1,4 @@
-//! The store as `store verify` sees it: walks over both collections, suspects looked at in one transaction, and mended in
+//! The store as `store verify` sees it: walks over both collections, candidates looked at in one transaction, and mended in
 //! one each. It may be in use meanwhile.
 
 use std::collections::HashMap;
@@ -24,19 +24,21 @@ use super::versions::{Fence, Supported, Versions};
 use crate::directory::{Claim, Error, Timestamp};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
-use crate::store::verify::{Audited, ClaimRow, Listing, Moment, Stood, Suspect, UserRow, remedy};
+use crate::store::integrity::{
+    Candidate, CheckableStore, ClaimRow, Moment, Presence, UserClaims, UserRow, plan_repair,
+};
 
 /// How many documents are asked for at once.
 const BATCH: usize = 1_000;
-/// How many suspects are mended at once.
+/// How many candidates are mended at once.
 const AT_ONCE: usize = 8;
 
 /// A store in a database of MongoDB, to be verified.
-pub struct Audit {
+pub struct IntegritySession {
     collections: Collections,
 }
 
-impl Audit {
+impl IntegritySession {
     /// Opens the store in the database that `uri` names.
     ///
     /// # Errors
@@ -88,19 +90,19 @@ impl Audit {
         stream::once(cursor).try_flatten().boxed()
     }
 
-    /// Where there is something to write under the suspect's key, writes it, unless users change meanwhile.
-    async fn mend_one(&self, suspect: &Suspect) -> Result<bool, Fault> {
+    /// Where there is something to write under the candidate's key, writes it, unless users change meanwhile.
+    async fn mend_one(&self, candidate: &Candidate) -> Result<bool, Fault> {
         let deadline = Instant::now() + self.collections.timeout;
-        match while_transient(deadline, || self.attempt(suspect, deadline)).await {
+        match while_transient(deadline, || self.attempt(candidate, deadline)).await {
             Err(fault) if fault.is_duplicate() => Ok(false),
             outcome => outcome,
         }
     }
 
-    async fn attempt(&self, suspect: &Suspect, deadline: Instant) -> Result<bool, Fault> {
+    async fn attempt(&self, candidate: &Candidate, deadline: Instant) -> Result<bool, Fault> {
         let versions = self.collections.fence.versions()?;
         let mut transaction = Transaction::begin(&self.collections, &Freshness::default()).await?.under(versions.epoch);
-        match self.statements(&mut transaction, suspect).await {
+        match self.statements(&mut transaction, candidate).await {
             Ok(true) => commit(transaction, deadline).await.map(|()| true),
             outcome => {
                 transaction.abort().await;
@@ -109,27 +111,27 @@ impl Audit {
         }
     }
 
-    async fn statements(&self, transaction: &mut Transaction<'_>, suspect: &Suspect) -> Result<bool, Fault> {
-        let moment = self.look(transaction, suspect).await?;
-        let Some(write) = remedy(suspect, &moment, Timestamp::now()) else { return Ok(false) };
+    async fn statements(&self, transaction: &mut Transaction<'_>, candidate: &Candidate) -> Result<bool, Fault> {
+        let moment = self.look(transaction, candidate).await?;
+        let Some(write) = plan_repair(candidate, &moment, Timestamp::now()) else { return Ok(false) };
         for user in [moment.user, moment.owner] {
-            if let Stood::There(user) = user {
+            if let Presence::There(user) = user {
                 transaction.touch(user.id).await?;
             }
         }
-        transaction.write_claims(&[(suspect.key.clone(), write)]).await?;
+        transaction.write_claims(&[(candidate.key.clone(), write)]).await?;
         transaction.confirm_epoch().await?;
         Ok(true)
     }
 
-    async fn look(&self, transaction: &mut Transaction<'_>, suspect: &Suspect) -> Result<Moment, Fault> {
-        let claim = transaction.find_one(&self.collections.identities, doc! { ID: key_value(&suspect.key) }).await?;
-        let claim = claim.map_or(Stood::Absent, |claim| stood(read_claim(&claim).map(|(_, claim)| claim)));
+    async fn look(&self, transaction: &mut Transaction<'_>, candidate: &Candidate) -> Result<Moment, Fault> {
+        let claim = transaction.find_one(&self.collections.identities, doc! { ID: key_value(&candidate.key) }).await?;
+        let claim = claim.map_or(Presence::Absent, |claim| presence(read_claim(&claim).map(|(_, claim)| claim)));
         let owner = match &claim {
-            Stood::There(claim) => claim.owner.filter(|owner| Some(*owner) != suspect.user),
-            Stood::Absent | Stood::Unreadable => None,
+            Presence::There(claim) => claim.owner.filter(|owner| Some(*owner) != candidate.user),
+            Presence::Absent | Presence::Unreadable => None,
         };
-        let user = self.look_at_user(transaction, suspect.user).await?;
+        let user = self.look_at_user(transaction, candidate.user).await?;
         let owner = self.look_at_user(transaction, owner).await?;
         Ok(Moment { claim, user, owner })
     }
@@ -138,15 +140,15 @@ impl Audit {
         &self,
         transaction: &mut Transaction<'_>,
         id: Option<LocalityId>,
-    ) -> Result<Stood<Listing>, Fault> {
-        let Some(id) = id else { return Ok(Stood::Absent) };
+    ) -> Result<Presence<UserClaims>, Fault> {
+        let Some(id) = id else { return Ok(Presence::Absent) };
         let user = transaction.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
-        Ok(user.map_or(Stood::Absent, |user| stood(listing(&user))))
+        Ok(user.map_or(Presence::Absent, |user| presence(listing(&user))))
     }
 }
 
 #[async_trait]
-impl Audited for Audit {
+impl CheckableStore for IntegritySession {
     async fn counts(&self) -> Result<(u64, u64), Error> {
         let users = count(&self.collections.users).await.map_err(failure)?;
         let claims = count(&self.collections.identities).await.map_err(failure)?;
@@ -155,7 +157,7 @@ impl Audited for Audit {
 
     fn users(&self) -> BoxStream<'_, Result<UserRow, Error>> {
         self.walk(&self.collections.users, |document| match listing(document) {
-            Ok(listing) => UserRow::Listing(listing),
+            Ok(listing) => UserRow::UserClaims(listing),
             Err(_) => UserRow::Unreadable(id_text(document)),
         })
     }
@@ -168,35 +170,35 @@ impl Audited for Audit {
         })
     }
 
-    async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Stood<Claim>>, Error> {
+    async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Presence<Claim>>, Error> {
         let found = self.find(&self.collections.identities, keys.iter().map(key_value).collect()).await?;
         let by_key = |claim: &RawDocumentBuf| {
-            Some((claim.get_str(ID).ok()?.to_owned(), stood(read_claim(claim).map(|(_, claim)| claim))))
+            Some((claim.get_str(ID).ok()?.to_owned(), presence(read_claim(claim).map(|(_, claim)| claim))))
         };
-        let found: HashMap<String, Stood<Claim>> = found.iter().filter_map(by_key).collect();
-        Ok(keys.iter().map(|key| found.get(key.as_str()).cloned().unwrap_or(Stood::Absent)).collect())
+        let found: HashMap<String, Presence<Claim>> = found.iter().filter_map(by_key).collect();
+        Ok(keys.iter().map(|key| found.get(key.as_str()).cloned().unwrap_or(Presence::Absent)).collect())
     }
 
-    async fn users_at(&self, ids: &[LocalityId]) -> Result<Vec<Stood<Listing>>, Error> {
+    async fn users_at(&self, ids: &[LocalityId]) -> Result<Vec<Presence<UserClaims>>, Error> {
         let found = self.find(&self.collections.users, ids.iter().copied().map(id_value).collect()).await?;
-        let mut by_id: HashMap<String, Stood<Listing>> =
-            found.iter().map(|user| (id_text(user), stood(listing(user)))).collect();
-        Ok(ids.iter().map(|id| by_id.remove(&id.to_string()).unwrap_or(Stood::Absent)).collect())
+        let mut by_id: HashMap<String, Presence<UserClaims>> =
+            found.iter().map(|user| (id_text(user), presence(listing(user)))).collect();
+        Ok(ids.iter().map(|id| by_id.remove(&id.to_string()).unwrap_or(Presence::Absent)).collect())
     }
 
-    async fn moment(&self, suspect: &Suspect) -> Result<Moment, Error> {
+    async fn moment(&self, candidate: &Candidate) -> Result<Moment, Error> {
         let look = || async {
             let mut transaction = Transaction::begin(&self.collections, &Freshness::default()).await?;
-            let moment = self.look(&mut transaction, suspect).await;
+            let moment = self.look(&mut transaction, candidate).await;
             transaction.abort().await;
             moment
         };
         Ok(while_transient(Instant::now() + self.collections.timeout, look).await?)
     }
 
-    async fn mend(&self, suspects: &[Suspect]) -> Result<Vec<bool>, Error> {
-        let one = |n: usize| self.mend_one(&suspects[n]);
-        let mended = stream::iter(0..suspects.len()).map(one).buffered(AT_ONCE);
+    async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {
+        let one = |n: usize| self.mend_one(&candidates[n]);
+        let mended = stream::iter(0..candidates.len()).map(one).buffered(AT_ONCE);
         Ok(mended.try_collect().await?)
     }
 }
@@ -205,19 +207,19 @@ fn failure(error: mongodb::error::Error) -> Error {
     Fault::from(error).into()
 }
 
-fn stood<T>(read: Result<T, Fault>) -> Stood<T> {
-    read.map_or(Stood::Unreadable, Stood::There)
+fn presence<T>(read: Result<T, Fault>) -> Presence<T> {
+    read.map_or(Presence::Unreadable, Presence::There)
 }
 
 /// What a user's document lists; it is none where it is filed under another id or tenant than its user's.
-fn listing(document: &RawDocument) -> Result<Listing, Fault> {
+fn listing(document: &RawDocument) -> Result<UserClaims, Fault> {
     let stored = StoredUser::read(document)?;
     let record = stored.decode()?;
     let tenant = document.get_str(TENANT).map_err(Fault::damaged)?;
     if record.id() != stored.id || record.user.tenant.as_str() != tenant {
         return Err(Fault::damaged("a user filed under another one's id or tenant"));
     }
-    Ok(Listing::of(&record))
+    Ok(UserClaims::of(&record))
 }
 
 /// The id of a document as text.

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::error::Trouble;
+use super::error::DegradedReason;
 
 /// How often a store that failed is tried again.
 pub const RETRY: Duration = Duration::from_secs(1);
 
-pub struct Outage {
+pub struct Degraded {
     since: Instant,
     next: Instant,
     /// How many mutations were refused, and of how many of them the log has told.
@@ -15,13 +15,13 @@ pub struct Outage {
     told: u64,
 }
 
-impl Outage {
+impl Degraded {
     /// Begins now; the first try is at `next`.
     pub fn begin(next: Instant) -> Self {
         Self { since: Instant::now(), next, refused: 0, told: 0 }
     }
 
-    pub fn tell(trouble: Trouble, cause: &str) {
+    pub fn log(trouble: DegradedReason, cause: &str) {
         let reads = if trouble.leaves_reads() { "reads go on" } else { "reads are refused too" };
         tracing::error!(cause, reads, "{trouble}: mutations are refused");
     }

@@ -23,7 +23,7 @@ pub enum Fault {
     /// A claim names a user who does not list its key.
     Unlisted,
     /// A claim names nobody and is not held either.
-    Nobodys,
+    Unowned,
     /// A document among the users is no user.
     UnreadableUser,
     /// A document among the claims is no claim.
@@ -83,7 +83,7 @@ impl Fault {
         Self::Unclear,
         Self::Ownerless,
         Self::Unlisted,
-        Self::Nobodys,
+        Self::Unowned,
         Self::UnreadableUser,
         Self::UnreadableClaim,
     ];
@@ -92,7 +92,7 @@ impl Fault {
     pub const fn can_be_settled(self) -> bool {
         match self {
             Self::Unclaimed | Self::Misclaimed | Self::Differs => true,
-            Self::Ownerless | Self::Unlisted | Self::Nobodys => true,
+            Self::Ownerless | Self::Unlisted | Self::Unowned => true,
             Self::Shared | Self::Unclear | Self::UnreadableUser | Self::UnreadableClaim => false,
         }
     }
@@ -107,7 +107,7 @@ impl Fault {
             Self::Unclear => "unclear",
             Self::Ownerless => "ownerless",
             Self::Unlisted => "unlisted",
-            Self::Nobodys => "nobodys",
+            Self::Unowned => "unowned",
             Self::UnreadableUser => "unreadable_user",
             Self::UnreadableClaim => "unreadable_claim",
         }
@@ -119,7 +119,7 @@ impl Fault {
             Self::Unclaimed => "the claim is made",
             Self::Misclaimed => "the claim is given to the user who lists the key",
             Self::Differs => "the claim is written anew",
-            Self::Ownerless | Self::Unlisted | Self::Nobodys => "the claim is deleted",
+            Self::Ownerless | Self::Unlisted | Self::Unowned => "the claim is deleted",
             Self::Shared => "unlink it from one of the two users",
             Self::Unclear => "look at the documents that cannot be read first",
             Self::UnreadableUser | Self::UnreadableClaim => "this program did not write it: it is left as it is",
@@ -137,7 +137,7 @@ impl fmt::Display for Fault {
             Self::Unclear => "an identity that a user lists has a claim, or a claim's user, that cannot be read",
             Self::Ownerless => "a claim names a user who is not there",
             Self::Unlisted => "a claim names a user who does not list its key",
-            Self::Nobodys => "a claim names nobody",
+            Self::Unowned => "a claim names nobody",
             Self::UnreadableUser => "a document among the users is no user",
             Self::UnreadableClaim => "a document among the claims is no claim",
         })

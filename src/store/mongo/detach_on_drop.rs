@@ -8,19 +8,19 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 /// Work that goes on in a task of its own where it is dropped before it is done.
-pub struct Outliving<F: Future<Output: Send + 'static> + Send + 'static> {
+pub struct DetachOnDrop<F: Future<Output: Send + 'static> + Send + 'static> {
     work: Option<Pin<Box<F>>>,
     longest: Duration,
 }
 
-impl<F: Future<Output: Send + 'static> + Send + 'static> Outliving<F> {
+impl<F: Future<Output: Send + 'static> + Send + 'static> DetachOnDrop<F> {
     /// Without its caller it goes on for `longest` at most.
     pub fn new(work: F, longest: Duration) -> Self {
         Self { work: Some(Box::pin(work)), longest }
     }
 }
 
-impl<F: Future<Output: Send + 'static> + Send + 'static> Future for Outliving<F> {
+impl<F: Future<Output: Send + 'static> + Send + 'static> Future for DetachOnDrop<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
@@ -34,7 +34,7 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> Future for Outliving<F>
     }
 }
 
-impl<F: Future<Output: Send + 'static> + Send + 'static> Drop for Outliving<F> {
+impl<F: Future<Output: Send + 'static> + Send + 'static> Drop for DetachOnDrop<F> {
     fn drop(&mut self) {
         // Where there is no runtime any more, nothing can go on.
         if let (Some(work), Ok(runtime)) = (self.work.take(), Handle::try_current()) {
@@ -53,14 +53,14 @@ mod tests {
 
     #[tokio::test]
     async fn who_stays_has_the_outcome() {
-        assert_eq!(Outliving::new(async { tokio::task::yield_now().await }, LONG).await, ());
+        assert_eq!(DetachOnDrop::new(async { tokio::task::yield_now().await }, LONG).await, ());
     }
 
     #[tokio::test]
     async fn what_is_left_is_done_all_the_same() {
         let (go, gone) = oneshot::channel::<()>();
         let (done, outcome) = oneshot::channel();
-        let work = Outliving::new(async { done.send(gone.await) }, LONG);
+        let work = DetachOnDrop::new(async { done.send(gone.await) }, LONG);
         assert!(timeout(Duration::from_millis(20), work).await.is_err());
         go.send(()).unwrap();
         assert!(outcome.await.unwrap().is_ok());
@@ -69,7 +69,8 @@ mod tests {
     #[tokio::test]
     async fn what_is_left_does_not_go_on_for_ever() {
         let (held, released) = oneshot::channel::<()>();
-        let work = Outliving::new(async move { (held, std::future::pending::<()>().await) }, Duration::from_millis(20));
+        let work =
+            DetachOnDrop::new(async move { (held, std::future::pending::<()>().await) }, Duration::from_millis(20));
         assert!(timeout(Duration::from_millis(20), work).await.is_err());
         assert!(timeout(LONG, released).await.unwrap().is_err());
     }

@@ -46,11 +46,11 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     }
     // Signals count from here on: from here on there is something to tidy up.
     let stop = Stop::new()?;
-    let place = Place::new(&settings.store)?;
+    let place = StoreLocation::new(&settings.store)?;
     stop.remove_at_once(place.temporary());
     let opened = runtime.block_on(async {
         tokio::select! {
-            kept = Kept::open(&place, &settings) => kept.map(Some),
+            kept = OpenStore::open(&place, &settings) => kept.map(Some),
             () = stop.signalled() => Ok(None),
         }
     });
@@ -75,7 +75,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
 }
 
 /// Waits until the store is closed, but not for a disk that hangs.
-fn close(kept: Kept) -> Result<(), Failure> {
+fn close(kept: OpenStore) -> Result<(), Failure> {
     let (closing, closed) = mpsc::channel::<()>();
     std::thread::spawn(move || {
         drop(kept);
@@ -88,13 +88,13 @@ fn close(kept: Kept) -> Result<(), Failure> {
 }
 
 /// Where the store is; a temporary folder goes with it.
-enum Place<'s> {
+enum StoreLocation<'s> {
     Folder(&'s Path),
     Temporary(TempDir),
     Mongo(&'s MongoUri),
 }
 
-impl<'s> Place<'s> {
+impl<'s> StoreLocation<'s> {
     fn new(store: &'s StoreChoice) -> Result<Self, Failure> {
         match store {
             StoreChoice::Embedded(folder) => Ok(Self::Folder(folder)),
@@ -116,17 +116,17 @@ impl<'s> Place<'s> {
 }
 
 /// The store that is served.
-enum Kept {
+enum OpenStore {
     Embedded(Arc<Embedded>),
     Mongo(Arc<Mongo>),
 }
 
-impl Kept {
-    async fn open(place: &Place<'_>, settings: &Serve) -> Result<Self, Failure> {
+impl OpenStore {
+    async fn open(place: &StoreLocation<'_>, settings: &Serve) -> Result<Self, Failure> {
         let folder = match place {
-            Place::Folder(folder) => folder,
-            Place::Temporary(folder) => folder.path(),
-            Place::Mongo(uri) => {
+            StoreLocation::Folder(folder) => folder,
+            StoreLocation::Temporary(folder) => folder.path(),
+            StoreLocation::Mongo(uri) => {
                 let opened = Mongo::open(uri.as_str(), mongo::Options { timeout: settings.call_timeout }).await;
                 let opened = opened.map_err(|error| Failure::Other(format!("{uri}: {error}")))?;
                 return Ok(Self::Mongo(Arc::new(opened)));
@@ -185,7 +185,7 @@ async fn serve(settings: &Serve, stop: Stop, listener: TcpListener, store: Arc<d
     if settings.sample {
         load_sample(&*store).await?;
     }
-    tell_risk(address);
+    warn_if_exposed(address);
     announce(address, settings.sample);
     let directory = Directory::new(store, Generator::new(Mode::Variable), limits(settings));
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
@@ -236,7 +236,7 @@ fn options(settings: &Serve) -> grpc::Options {
     }
 }
 
-fn tell_risk(address: SocketAddr) {
+fn warn_if_exposed(address: SocketAddr) {
     if address.ip().to_canonical().is_loopback() {
         tracing::warn!("no credentials are asked for: every user of this machine may read and change everything");
     } else {

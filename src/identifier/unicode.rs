@@ -4,7 +4,7 @@ use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
 /// Why a character tells a reader nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub enum CharacterIssue {
     /// It shows nothing, or only changes how others are shown.
     Invisible,
     /// It is for private use, or is none: what it stands for, if anything, differs from place to place.
@@ -12,14 +12,14 @@ pub enum Flaw {
 }
 
 /// What is wrong with a character. White space and control characters are not looked at.
-pub fn flaw(c: char) -> Option<Flaw> {
+pub fn character_issue(c: char) -> Option<CharacterIssue> {
     if c.is_ascii() {
         return None;
     }
     match c.general_category() {
-        GeneralCategory::PrivateUse | GeneralCategory::Unassigned => Some(Flaw::Unassigned),
-        GeneralCategory::Format => Some(Flaw::Invisible),
-        _ if is_blank(c) => Some(Flaw::Invisible),
+        GeneralCategory::PrivateUse | GeneralCategory::Unassigned => Some(CharacterIssue::Unassigned),
+        GeneralCategory::Format => Some(CharacterIssue::Invisible),
+        _ if is_blank(c) => Some(CharacterIssue::Invisible),
         _ => None,
     }
 }
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn letters_and_signs_of_all_scripts_can_be_seen() {
         for c in "aZ9é用ёשلক๛ö\u{301}€½→♥🤖\u{1f1e6}々ー".chars() {
-            assert_eq!(flaw(c), None, "{c:?}");
+            assert_eq!(character_issue(c), None, "{c:?}");
         }
         assert!(is_mark('\u{301}') && is_mark('\u{93e}') && is_mark('\u{20dd}') && !is_mark('é'));
     }
@@ -67,10 +67,10 @@ mod tests {
         let invisible = "\u{ad}\u{61c}\u{200b}\u{200d}\u{200e}\u{202a}\u{202e}\u{2060}\u{2066}\u{feff}\u{3164}\u{115f}\
                          \u{ffa0}\u{34f}\u{fe0f}\u{e0041}\u{e0100}\u{180e}\u{2800}";
         for c in invisible.chars() {
-            assert_eq!(flaw(c), Some(Flaw::Invisible), "{c:?}");
+            assert_eq!(character_issue(c), Some(CharacterIssue::Invisible), "{c:?}");
         }
         for c in "\u{e000}\u{f8ff}\u{10fffd}\u{ffff}\u{fdd0}\u{378}\u{2065}\u{1ffff}".chars() {
-            assert_eq!(flaw(c), Some(Flaw::Unassigned), "{c:?}");
+            assert_eq!(character_issue(c), Some(CharacterIssue::Unassigned), "{c:?}");
         }
     }
 }

@@ -15,17 +15,19 @@ use super::schema::{HOLD_TIMES, IDENTITIES, USERS, decode_claim, decode_user, en
 use crate::directory::{Claim, ClaimWrite, Error, Timestamp};
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::LocalityId;
-use crate::store::verify::{Audited, ClaimRow, Listing, Moment, Stood, Suspect, UserRow, remedy};
+use crate::store::integrity::{
+    Candidate, CheckableStore, ClaimRow, Moment, Presence, UserClaims, UserRow, plan_repair,
+};
 
 /// Memory for the database's pages, in bytes.
 pub const CACHE: usize = 256 << 20;
 
 /// A store in a folder that no server has open, to be verified.
-pub struct Audit {
+pub struct IntegritySession {
     open: Open,
 }
 
-impl Audit {
+impl IntegritySession {
     /// Opens the store in `folder`, which must be there, and reads all of it to see whether the disk has kept it. Blocks.
     ///
     /// # Errors
@@ -55,19 +57,19 @@ impl Audit {
         Ok(read(&transaction)?)
     }
 
-    fn write(&self, suspects: &[Suspect]) -> Result<Vec<bool>, Fault> {
+    fn write(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Fault> {
         let mut transaction = self.open.database.begin_write()?;
         transaction.set_quick_repair(true);
-        let mut mended = Vec::with_capacity(suspects.len());
+        let mut mended = Vec::with_capacity(candidates.len());
         {
             let users = transaction.open_table(USERS)?;
             let mut claims = transaction.open_table(IDENTITIES)?;
             let mut hold_times = transaction.open_table(HOLD_TIMES)?;
-            for suspect in suspects {
-                let moment = look(&users, &claims, suspect)?;
-                let write = remedy(suspect, &moment, Timestamp::now());
+            for candidate in candidates {
+                let moment = look(&users, &claims, candidate)?;
+                let write = plan_repair(candidate, &moment, Timestamp::now());
                 mended.push(write.is_some());
-                let key = suspect.key.as_str().as_bytes();
+                let key = candidate.key.as_str().as_bytes();
                 match write {
                     None => {}
                     Some(ClaimWrite::Delete) => drop(claims.remove(key)?),
@@ -86,7 +88,7 @@ impl Audit {
 }
 
 #[async_trait]
-impl Audited for Audit {
+impl CheckableStore for IntegritySession {
     async fn counts(&self) -> Result<(u64, u64), Error> {
         self.read(|transaction| Ok((transaction.open_table(USERS)?.len()?, transaction.open_table(IDENTITIES)?.len()?)))
     }
@@ -97,7 +99,8 @@ impl Audited for Audit {
             rows.map(|row| {
                 let (id, record) = row.map_err(Fault::from)?;
                 let id = LocalityId::from(*id.value());
-                Ok(listing(id, record.value()).map_or_else(|_| UserRow::Unreadable(id.to_string()), UserRow::Listing))
+                Ok(listing(id, record.value())
+                    .map_or_else(|_| UserRow::Unreadable(id.to_string()), UserRow::UserClaims))
             })
         }))
     }
@@ -117,26 +120,26 @@ impl Audited for Audit {
         }))
     }
 
-    async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Stood<Claim>>, Error> {
+    async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Presence<Claim>>, Error> {
         self.read(|transaction| {
             let claims = transaction.open_table(IDENTITIES)?;
             keys.iter().map(|key| look_at_claim(&claims, key)).collect()
         })
     }
 
-    async fn users_at(&self, ids: &[LocalityId]) -> Result<Vec<Stood<Listing>>, Error> {
+    async fn users_at(&self, ids: &[LocalityId]) -> Result<Vec<Presence<UserClaims>>, Error> {
         self.read(|transaction| {
             let users = transaction.open_table(USERS)?;
             ids.iter().map(|id| look_at_user(&users, Some(*id))).collect()
         })
     }
 
-    async fn moment(&self, suspect: &Suspect) -> Result<Moment, Error> {
-        self.read(|transaction| look(&transaction.open_table(USERS)?, &transaction.open_table(IDENTITIES)?, suspect))
+    async fn moment(&self, candidate: &Candidate) -> Result<Moment, Error> {
+        self.read(|transaction| look(&transaction.open_table(USERS)?, &transaction.open_table(IDENTITIES)?, candidate))
     }
 
-    async fn mend(&self, suspects: &[Suspect]) -> Result<Vec<bool>, Error> {
-        Ok(self.write(suspects)?)
+    async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {
+        Ok(self.write(candidates)?)
     }
 }
 
@@ -152,38 +155,40 @@ fn rows_or_failure<T: Send + 'static>(
 fn look(
     users: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
     claims: &impl ReadableTable<&'static [u8], &'static [u8]>,
-    suspect: &Suspect,
+    candidate: &Candidate,
 ) -> Result<Moment, Fault> {
-    let claim = look_at_claim(claims, &suspect.key)?;
+    let claim = look_at_claim(claims, &candidate.key)?;
     let owner = match &claim {
-        Stood::There(claim) => claim.owner.filter(|owner| Some(*owner) != suspect.user),
-        Stood::Absent | Stood::Unreadable => None,
+        Presence::There(claim) => claim.owner.filter(|owner| Some(*owner) != candidate.user),
+        Presence::Absent | Presence::Unreadable => None,
     };
-    Ok(Moment { claim, user: look_at_user(users, suspect.user)?, owner: look_at_user(users, owner)? })
+    Ok(Moment { claim, user: look_at_user(users, candidate.user)?, owner: look_at_user(users, owner)? })
 }
 
 fn look_at_claim(
     claims: &impl ReadableTable<&'static [u8], &'static [u8]>,
     key: &IdentityKey,
-) -> Result<Stood<Claim>, Fault> {
+) -> Result<Presence<Claim>, Fault> {
     let claim = claims.get(key.as_str().as_bytes())?;
-    Ok(claim.map_or(Stood::Absent, |claim| decode_claim(claim.value()).map_or(Stood::Unreadable, Stood::There)))
+    Ok(claim
+        .map_or(Presence::Absent, |claim| decode_claim(claim.value()).map_or(Presence::Unreadable, Presence::There)))
 }
 
 fn look_at_user(
     users: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
     id: Option<LocalityId>,
-) -> Result<Stood<Listing>, Fault> {
-    let Some(id) = id else { return Ok(Stood::Absent) };
+) -> Result<Presence<UserClaims>, Fault> {
+    let Some(id) = id else { return Ok(Presence::Absent) };
     let record = users.get(id.as_bytes())?;
-    Ok(record.map_or(Stood::Absent, |record| listing(id, record.value()).map_or(Stood::Unreadable, Stood::There)))
+    Ok(record
+        .map_or(Presence::Absent, |record| listing(id, record.value()).map_or(Presence::Unreadable, Presence::There)))
 }
 
 /// What a user's record lists; it is none where it is filed under another id than its user's.
-fn listing(id: LocalityId, record: &[u8]) -> Result<Listing, Fault> {
+fn listing(id: LocalityId, record: &[u8]) -> Result<UserClaims, Fault> {
     let record = decode_user(record)?;
     if record.id() == id {
-        Ok(Listing::of(&record))
+        Ok(UserClaims::of(&record))
     } else {
         Err(Fault::damaged("a user filed under another one's id"))
     }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use phonenumber::country::Id;
 use phonenumber::metadata::DATABASE;
 
-use super::plan::{Plan, Region};
+use super::phone_metadata::{Plan, Region};
 
 const MAX_CODE_DIGITS: usize = 3;
 

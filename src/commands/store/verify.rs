@@ -9,7 +9,7 @@ use polynym::cli::output;
 use polynym::config::{StoreChoice, StoreReport};
 use polynym::identifier::IdentityKey;
 use polynym::locality::LocalityId;
-use polynym::store::verify::{self, Finding, Observer, Settled, Summary};
+use polynym::store::integrity::{self, Finding, Observer, Settled, Summary};
 use polynym::store::{embedded, mongo};
 use serde::Serialize;
 
@@ -21,11 +21,12 @@ pub async fn run(settings: &StoreReport, mend: bool, show_keys: bool) -> Result<
     let mut report = Report { json, keys: Keys::new(show_keys), bar: None, unread: Ok(()) };
     let outcome = match &settings.store {
         StoreChoice::Embedded(folder) => {
-            verify::verify(&embedded::Audit::open(folder).map_err(other)?, mend, &mut report).await
+            integrity::verify(&embedded::IntegritySession::open(folder).map_err(other)?, mend, &mut report).await
         }
         StoreChoice::Mongo(uri) => {
-            let store = mongo::Audit::open(uri.as_str()).await.map_err(|error| other(format!("{uri}: {error}")))?;
-            let outcome = verify::verify(&store, mend, &mut report).await;
+            let store =
+                mongo::IntegritySession::open(uri.as_str()).await.map_err(|error| other(format!("{uri}: {error}")))?;
+            let outcome = integrity::verify(&store, mend, &mut report).await;
             store.close().await;
             outcome
         }

@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::audited::{Audited, ClaimRow, Listing, Moment, Side, Stood, Suspect, UserRow};
+use super::checkable::{Candidate, CheckableStore, ClaimRow, Moment, Presence, Side, UserClaims, UserRow};
+use super::diagnosis::diagnose;
 use super::finding::{Fault, Finding, Settled, Summary};
-use super::judge::judge;
 use super::sketch::{Hashes, Sketch};
 use crate::directory::{Claim, Error, Timestamp};
 use crate::identifier::IdentityKey;
@@ -18,7 +18,7 @@ use crate::locality::LocalityId;
 
 /// How many rows of a walk are looked at together.
 const BATCH: usize = 500;
-/// How many suspects are looked at again at once.
+/// How many candidates are looked at again at once.
 const AT_ONCE: usize = 16;
 
 /// Who is told how a verification goes.
@@ -34,7 +34,7 @@ pub trait Observer {
 ///
 /// # Errors
 /// The store's, such as [`Error::Unavailable`], where it cannot be read or written.
-pub async fn verify<A: Audited>(store: &A, mend: bool, observer: &mut dyn Observer) -> Result<Summary, Error> {
+pub async fn verify<A: CheckableStore>(store: &A, mend: bool, observer: &mut dyn Observer) -> Result<Summary, Error> {
     let (hashes, unclaimed, contested, told) = Default::default();
     let totals = store.counts().await?;
     let summary = Summary::default();
@@ -61,14 +61,14 @@ struct Run<'r, A> {
     summary: Summary,
 }
 
-/// A suspect that was looked at again, and what is wrong with it.
+/// A candidate that was looked at again, and what is wrong with it.
 struct Case {
-    suspect: Suspect,
+    candidate: Candidate,
     fault: Fault,
     other: Option<LocalityId>,
 }
 
-impl<A: Audited> Run<'_, A> {
+impl<A: CheckableStore> Run<'_, A> {
     async fn walk_users(&mut self) -> Result<(), Error> {
         let store = self.store;
         let mut batches = store.users().try_chunks(BATCH);
@@ -77,40 +77,40 @@ impl<A: Audited> Run<'_, A> {
             let listings = self.readable(batch);
             let (other, none) = self.strange(&listings).await?;
             let (later, now): (Vec<_>, Vec<_>) = self.confirm(other).await?.into_iter().partition(Case::is_unclaimed);
-            for suspect in none.into_iter().chain(later.into_iter().map(|case| case.suspect)) {
-                self.unclaimed.add(self.hashes.of(&suspect.key));
+            for candidate in none.into_iter().chain(later.into_iter().map(|case| case.candidate)) {
+                self.unclaimed.add(self.hashes.of(&candidate.key));
             }
-            self.settle(now).await?;
+            self.repair(now).await?;
             self.observer.at("users", self.summary.users, self.totals.0);
         }
         Ok(())
     }
 
     /// The users of a batch; tells of what is none.
-    fn readable(&mut self, batch: Vec<UserRow>) -> Vec<Listing> {
+    fn readable(&mut self, batch: Vec<UserRow>) -> Vec<UserClaims> {
         let mut listings = Vec::with_capacity(batch.len());
         for row in batch {
             match row {
-                UserRow::Listing(listing) => listings.push(listing),
-                UserRow::Unreadable(id) => self.tell_document(Fault::UnreadableUser, id),
+                UserRow::UserClaims(listing) => listings.push(listing),
+                UserRow::Unreadable(id) => self.report_document(Fault::UnreadableUser, id),
             }
         }
         listings
     }
 
     /// Of what the users list: what has another claim than it should have, and what has none.
-    async fn strange(&self, listings: &[Listing]) -> Result<(Vec<Suspect>, Vec<Suspect>), Error> {
-        let listed = |listing: &Listing| listing.claims.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+    async fn strange(&self, listings: &[UserClaims]) -> Result<(Vec<Candidate>, Vec<Candidate>), Error> {
+        let listed = |listing: &UserClaims| listing.claims.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
         let keys: Vec<IdentityKey> = listings.iter().flat_map(listed).collect();
         let found = self.store.claims_at(&keys).await?;
         let expected = listings.iter().flat_map(|listing| listing.claims.iter().map(move |own| (listing.id, own)));
         let (mut other, mut none) = (Vec::new(), Vec::new());
         for ((user, (key, claim)), found) in expected.zip(found) {
-            let suspect = || Suspect { side: Side::Listed, key: key.clone(), user: Some(user) };
+            let candidate = || Candidate { side: Side::Listed, key: key.clone(), user: Some(user) };
             match found {
-                Stood::There(found) if found == *claim => {}
-                Stood::Absent => none.push(suspect()),
-                _ => other.push(suspect()),
+                Presence::There(found) if found == *claim => {}
+                Presence::Absent => none.push(candidate()),
+                _ => other.push(candidate()),
             }
         }
         Ok((other, none))
@@ -135,7 +135,7 @@ impl<A: Audited> Run<'_, A> {
             for case in &mut cases {
                 self.mark_contested(case);
             }
-            self.settle(cases).await?;
+            self.repair(cases).await?;
             self.observer.at("unclaimed", done, self.totals.0);
         }
         Ok(())
@@ -165,9 +165,9 @@ impl<A: Audited> Run<'_, A> {
     }
 
     fn mark_contested(&self, case: &mut Case) {
-        if let Some(listers) = self.contested.get(&self.hashes.of(&case.suspect.key)) {
+        if let Some(listers) = self.contested.get(&self.hashes.of(&case.candidate.key)) {
             case.fault = Fault::Shared;
-            case.other = listers.iter().copied().find(|lister| Some(*lister) != case.suspect.user);
+            case.other = listers.iter().copied().find(|lister| Some(*lister) != case.candidate.user);
         }
     }
 
@@ -180,72 +180,72 @@ impl<A: Audited> Run<'_, A> {
             for row in batch {
                 match row {
                     ClaimRow::Claim(key, claim) => claims.push((key, claim)),
-                    ClaimRow::Unreadable(key) => self.tell_document(Fault::UnreadableClaim, key),
+                    ClaimRow::Unreadable(key) => self.report_document(Fault::UnreadableClaim, key),
                 }
             }
-            let mut suspects = self.unlisted(claims).await?;
-            suspects.retain(|suspect| !self.told.contains(&self.hashes.of(&suspect.key)));
-            let cases = self.confirm(suspects).await?;
-            self.settle(cases).await?;
+            let mut candidates = self.unlisted(claims).await?;
+            candidates.retain(|candidate| !self.told.contains(&self.hashes.of(&candidate.key)));
+            let cases = self.confirm(candidates).await?;
+            self.repair(cases).await?;
             self.observer.at("claims", self.summary.claims, self.totals.1);
         }
         Ok(())
     }
 
     /// Of the claims: those that no user seems to list.
-    async fn unlisted(&self, claims: Vec<(IdentityKey, Claim)>) -> Result<Vec<Suspect>, Error> {
+    async fn unlisted(&self, claims: Vec<(IdentityKey, Claim)>) -> Result<Vec<Candidate>, Error> {
         let mut ids: Vec<LocalityId> = claims.iter().filter_map(|(_, claim)| claim.owner).collect();
         ids.sort_unstable();
         ids.dedup();
         let users = self.store.users_at(&ids).await?;
         let lists = |id: LocalityId, key: &IdentityKey| {
             let user = ids.binary_search(&id).ok().map(|n| &users[n]);
-            matches!(user, Some(Stood::There(user)) if user.claim(key).is_some())
+            matches!(user, Some(Presence::There(user)) if user.claim(key).is_some())
         };
-        let suspect = |(key, claim): (IdentityKey, Claim)| match claim.owner {
+        let candidate = |(key, claim): (IdentityKey, Claim)| match claim.owner {
             Some(id) if lists(id, &key) => None,
-            user => Some(Suspect { side: Side::Claimed, key, user }),
+            user => Some(Candidate { side: Side::Claimed, key, user }),
         };
-        Ok(claims.into_iter().filter_map(suspect).collect())
+        Ok(claims.into_iter().filter_map(candidate).collect())
     }
 
-    /// What is wrong with the suspects, as each is at one moment.
-    async fn confirm(&self, suspects: Vec<Suspect>) -> Result<Vec<Case>, Error> {
-        let look = |suspect: Suspect| async {
-            let moment = self.store.moment(&suspect).await?;
-            Ok::<_, Error>(Case::of(suspect, &moment))
+    /// What is wrong with the candidates, as each is at one moment.
+    async fn confirm(&self, candidates: Vec<Candidate>) -> Result<Vec<Case>, Error> {
+        let look = |candidate: Candidate| async {
+            let moment = self.store.moment(&candidate).await?;
+            Ok::<_, Error>(Case::of(candidate, &moment))
         };
-        let cases: Vec<Option<Case>> = stream::iter(suspects).map(look).buffered(AT_ONCE).try_collect().await?;
+        let cases: Vec<Option<Case>> = stream::iter(candidates).map(look).buffered(AT_ONCE).try_collect().await?;
         Ok(cases.into_iter().flatten().collect())
     }
 
     /// Settles what can be settled, where that is asked for, and tells of all.
-    async fn settle(&mut self, cases: Vec<Case>) -> Result<(), Error> {
+    async fn repair(&mut self, cases: Vec<Case>) -> Result<(), Error> {
         let (open, lost): (Vec<_>, Vec<_>) = cases.into_iter().partition(|case| case.fault.can_be_settled());
-        lost.into_iter().for_each(|case| self.tell(case, Settled::CannotBe));
+        lost.into_iter().for_each(|case| self.record(case, Settled::CannotBe));
         if !self.mend {
-            open.into_iter().for_each(|case| self.tell(case, Settled::CouldBe));
+            open.into_iter().for_each(|case| self.record(case, Settled::CouldBe));
             return Ok(());
         }
-        let suspects: Vec<_> = open.iter().map(|case| case.suspect.clone()).collect();
-        let mended = self.store.mend(&suspects).await?;
+        let candidates: Vec<_> = open.iter().map(|case| case.candidate.clone()).collect();
+        let mended = self.store.mend(&candidates).await?;
         let mut again = Vec::new();
         for (case, mended) in open.into_iter().zip(mended) {
             if mended {
-                self.tell(case, Settled::Was);
+                self.record(case, Settled::Was);
             } else {
-                again.push(case.suspect);
+                again.push(case.candidate);
             }
         }
         // What was not there to be mended has gone by itself, or become something else.
         for case in self.confirm(again).await? {
-            self.tell(case, Settled::CannotBe);
+            self.record(case, Settled::CannotBe);
         }
         Ok(())
     }
 
-    fn tell(&mut self, case: Case, settled: Settled) {
-        let Case { suspect: Suspect { key, user, side }, fault, other } = case;
+    fn record(&mut self, case: Case, settled: Settled) {
+        let Case { candidate: Candidate { key, user, side }, fault, other } = case;
         if side == Side::Listed && settled != Settled::Was {
             self.told.insert(self.hashes.of(&key));
         }
@@ -253,7 +253,7 @@ impl<A: Audited> Run<'_, A> {
     }
 
     /// Tells of a document that cannot be read. Where its id is one, it is told as such.
-    fn tell_document(&mut self, fault: Fault, id: String) {
+    fn report_document(&mut self, fault: Fault, id: String) {
         let user = (fault == Fault::UnreadableUser).then(|| id.parse().ok()).flatten();
         let document = user.is_none().then_some(id);
         self.report(&Finding { fault, user, other: None, key: None, document, settled: Settled::CannotBe });
@@ -266,14 +266,14 @@ impl<A: Audited> Run<'_, A> {
 }
 
 impl Case {
-    fn of(suspect: Suspect, moment: &Moment) -> Option<Self> {
-        let fault = judge(&suspect, moment, Timestamp::now())?;
+    fn of(candidate: Candidate, moment: &Moment) -> Option<Self> {
+        let fault = diagnose(&candidate, moment, Timestamp::now())?;
         let owner = match &moment.claim {
-            Stood::There(claim) => claim.owner,
-            Stood::Absent | Stood::Unreadable => None,
+            Presence::There(claim) => claim.owner,
+            Presence::Absent | Presence::Unreadable => None,
         };
-        let other = owner.filter(|owner| Some(*owner) != suspect.user);
-        Some(Self { suspect, fault, other })
+        let other = owner.filter(|owner| Some(*owner) != candidate.user);
+        Some(Self { candidate, fault, other })
     }
 
     /// Whether the user's key has to be settled after all walks of users.
@@ -283,9 +283,9 @@ impl Case {
 }
 
 impl UserRow {
-    fn into_listing(self) -> Option<Listing> {
+    fn into_listing(self) -> Option<UserClaims> {
         match self {
-            Self::Listing(listing) => Some(listing),
+            Self::UserClaims(listing) => Some(listing),
             Self::Unreadable(_) => None,
         }
     }

@@ -2,15 +2,15 @@
 //! identity that a user lists has its claim. The user's record is the truth; what can be settled is settled by it.
 //!
 //! Here is what all stores share: what is compared with what, in which order, and what follows from it. How users and
-//! claims are read and written is each store's own: see [`Audited`].
+//! claims are read and written is each store's own: see [`CheckableStore`].
 
-mod audited;
+mod checkable;
+mod diagnosis;
 mod finding;
-mod judge;
 mod passes;
 mod sketch;
 
-pub use audited::{Audited, ClaimRow, Listing, Moment, Side, Stood, Suspect, UserRow};
+pub use checkable::{Candidate, CheckableStore, ClaimRow, Moment, Presence, Side, UserClaims, UserRow};
+pub use diagnosis::{diagnose, plan_repair};
 pub use finding::{Fault, Finding, Settled, Summary};
-pub use judge::{judge, remedy};
 pub use passes::{Observer, verify};

@@ -8,9 +8,9 @@ use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
 /// A store that can be verified. Walks need not see one moment, and stores may be in use meanwhile: whatever looks wrong
-/// is looked at again by [`Audited::moment`].
+/// is looked at again by [`CheckableStore::moment`].
 #[async_trait]
-pub trait Audited: Sync {
+pub trait CheckableStore: Sync {
     /// About how many users and claims there are.
     async fn counts(&self) -> Result<(u64, u64), Error>;
 
@@ -21,24 +21,24 @@ pub trait Audited: Sync {
     fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>>;
 
     /// What stands under each of `keys`, in their order.
-    async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Stood<Claim>>, Error>;
+    async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Presence<Claim>>, Error>;
 
     /// The users with these ids, in their order.
-    async fn users_at(&self, ids: &[LocalityId]) -> Result<Vec<Stood<Listing>>, Error>;
+    async fn users_at(&self, ids: &[LocalityId]) -> Result<Vec<Presence<UserClaims>>, Error>;
 
     /// All that bears on a suspicion, as it is at one moment.
-    async fn moment(&self, suspect: &Suspect) -> Result<Moment, Error>;
+    async fn moment(&self, candidate: &Candidate) -> Result<Moment, Error>;
 
-    /// For each of `suspects`, in one transaction: reads its moment, and writes what [`remedy`](super::remedy) says of
+    /// For each of `candidates`, in one transaction: reads its moment, and writes what [`plan_repair`](super::plan_repair) says of
     /// it. Says of each whether there was something to write.
-    async fn mend(&self, suspects: &[Suspect]) -> Result<Vec<bool>, Error>;
+    async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error>;
 }
 
 /// A user of a walk.
 #[derive(Clone, Debug)]
 pub enum UserRow {
     /// What the user lists.
-    Listing(Listing),
+    UserClaims(UserClaims),
     /// A document that is no user, by its id as text.
     Unreadable(String),
 }
@@ -54,14 +54,14 @@ pub enum ClaimRow {
 
 /// The claims that follow from a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listing {
+pub struct UserClaims {
     /// The user.
     pub id: LocalityId,
     /// By their keys.
     pub claims: Vec<(IdentityKey, Claim)>,
 }
 
-impl Listing {
+impl UserClaims {
     /// What a record lists.
     pub fn of(record: &Record) -> Self {
         Self { id: record.id(), claims: record.claims() }
@@ -75,7 +75,7 @@ impl Listing {
 
 /// What is found where something is looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stood<T> {
+pub enum Presence<T> {
     /// Nothing.
     Absent,
     /// Something that cannot be read.
@@ -95,7 +95,7 @@ pub enum Side {
 
 /// A key and a user that may not fit together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Suspect {
+pub struct Candidate {
     /// Where the suspicion comes from.
     pub side: Side,
     /// The key.
@@ -108,9 +108,9 @@ pub struct Suspect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// The claim under the key.
-    pub claim: Stood<Claim>,
+    pub claim: Presence<Claim>,
     /// The user of the suspicion.
-    pub user: Stood<Listing>,
+    pub user: Presence<UserClaims>,
     /// The user whom the claim names, where that is another one.
-    pub owner: Stood<Listing>,
+    pub owner: Presence<UserClaims>,
 }

@@ -1,0 +1,73 @@
+//! What is wrong with a key and a user, and what to write so that it is not: pure, so that a store decides it from what
+//! it has read inside a transaction exactly as from what it has read in passing.
+
+use super::checkable::{Candidate, Moment, Presence, Side};
+use super::finding::Fault;
+use crate::directory::{Claim, ClaimWrite, Timestamp};
+
+/// What is wrong with a candidate, if anything is.
+pub fn diagnose(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Option<Fault> {
+    match candidate.side {
+        Side::Listed => diagnose_listed(candidate, moment, now),
+        Side::Claimed => diagnose_claimed(candidate, moment, now),
+    }
+}
+
+/// What to write under the candidate's key so that nothing is wrong; nothing where nothing is, or where nobody can tell.
+pub fn plan_repair(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Option<ClaimWrite> {
+    let fault = diagnose(candidate, moment, now).filter(|fault| fault.can_be_settled())?;
+    let expected = || expected(candidate, moment).cloned();
+    match fault {
+        Fault::Unclaimed => expected().map(ClaimWrite::Insert),
+        Fault::Misclaimed | Fault::Differs => expected().map(ClaimWrite::Update),
+        _ => Some(ClaimWrite::Delete),
+    }
+}
+
+/// The claim that follows from the candidate's user.
+fn expected<'m>(candidate: &Candidate, moment: &'m Moment) -> Option<&'m Claim> {
+    match &moment.user {
+        Presence::There(user) => user.claim(&candidate.key),
+        Presence::Absent | Presence::Unreadable => None,
+    }
+}
+
+fn diagnose_listed(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Option<Fault> {
+    let expected = expected(candidate, moment)?;
+    let claim = match &moment.claim {
+        Presence::There(claim) => claim,
+        _ if is_over(expected, now) => return None,
+        Presence::Absent => return Some(Fault::Unclaimed),
+        Presence::Unreadable => return Some(Fault::Unclear),
+    };
+    if claim == expected || (claim.owner != candidate.user && is_over(expected, now)) {
+        return None;
+    }
+    if claim.owner == candidate.user {
+        return Some(Fault::Differs);
+    }
+    match &moment.owner {
+        Presence::There(other) if other.claim(&candidate.key).is_some() => Some(Fault::Shared),
+        Presence::There(_) | Presence::Absent => Some(Fault::Misclaimed),
+        Presence::Unreadable => Some(Fault::Unclear),
+    }
+}
+
+/// A key that is held no longer is free, whether or not its claim is still there.
+fn is_over(claim: &Claim, now: Timestamp) -> bool {
+    claim.hold.is_some_and(|until| until <= now)
+}
+
+/// Of a user who cannot be read, nothing is known of what it lists.
+fn diagnose_claimed(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Option<Fault> {
+    let Presence::There(claim) = &moment.claim else { return None };
+    if claim.owner != candidate.user || is_over(claim, now) {
+        return None;
+    }
+    match &moment.user {
+        _ if claim.owner.is_none() => claim.hold.is_none().then_some(Fault::Unowned),
+        Presence::Absent => Some(Fault::Ownerless),
+        Presence::There(user) if user.claim(&candidate.key).is_none() => Some(Fault::Unlisted),
+        Presence::There(_) | Presence::Unreadable => None,
+    }
+}
