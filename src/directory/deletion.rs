@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::tenants::{FRESH, KnownTenant, RETRY};
 use super::{
     DeletionStep, Directory, Error, Mutation, MutationKind, MutationReport, Policies, Record, RequestContext, State,
-    Tenant, TenantRecord,
+    Tenant, TenantRecord, Timestamp,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -32,32 +32,48 @@ const AT_ONCE: usize = 16;
 /// How many merges may lead from a user to the one who has it now.
 const HOPS: usize = 100;
 
-/// The tenants that are marked, as far as this server knows, each with the time of its next step.
+/// The tenants that are marked, as far as this server knows.
 #[derive(Default)]
-pub struct Deletions(Mutex<HashMap<Tenant, Instant>>);
+pub struct Deletions(Mutex<HashMap<Tenant, Marked>>);
+
+/// A tenant that is marked.
+struct Marked {
+    /// Since when: a tenant of the same name may have been made, and marked, again.
+    since: Timestamp,
+    /// The earliest time of the next step.
+    next: Instant,
+}
 
 impl Deletions {
-    /// Notes that a tenant is marked.
-    fn add(&self, tenant: Tenant) {
-        self.lock().entry(tenant).or_insert_with(|| Instant::now() + QUIET);
+    /// Notes a mark, and when to begin, unless it is noted already.
+    fn add(&self, tenant: Tenant, since: Timestamp) {
+        if !self.has(&tenant, since) {
+            self.lock().insert(tenant, Marked { since, next: Instant::now() + QUIET });
+        }
+    }
+
+    fn has(&self, tenant: &Tenant, since: Timestamp) -> bool {
+        self.lock().get(tenant).is_some_and(|marked| marked.since == since)
     }
 
     /// The tenants whose time has come.
     fn due(&self) -> Vec<Tenant> {
         let now = Instant::now();
         let marked = self.lock();
-        marked.iter().filter(|(_, next)| **next <= now).map(|(tenant, _)| tenant.clone()).collect()
+        marked.iter().filter(|(_, marked)| marked.next <= now).map(|(tenant, _)| tenant.clone()).collect()
     }
 
     fn postpone(&self, tenant: &Tenant) {
-        self.lock().insert(tenant.clone(), Instant::now() + PAUSE);
+        if let Some(marked) = self.lock().get_mut(tenant) {
+            marked.next = Instant::now() + PAUSE;
+        }
     }
 
     fn remove(&self, tenant: &Tenant) {
         self.lock().remove(tenant);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Tenant, Instant>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Tenant, Marked>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -66,6 +82,8 @@ impl Deletions {
 enum Step {
     More,
     Done,
+    /// It is too early.
+    Wait,
 }
 
 impl Directory {
@@ -86,9 +104,9 @@ impl Directory {
         let began = Instant::now();
         let MutationReport::Tenant(tenant) = self.store.mutate(mutation).await?.report else { return Ok(None) };
 
-        if tenant.deletion.is_some() && !dry_run {
+        if let (Some(deletion), false) = (tenant.deletion, dry_run) {
             self.tenants.learn_change(&name, Some(KnownTenant::from(&*tenant)), began);
-            self.deletions.add(name);
+            self.deletions.add(name, deletion.time);
         }
         Ok(Some(*tenant))
     }
@@ -116,9 +134,11 @@ impl Directory {
             let page = self.store.tenants("", &after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = last.name.to_string();
-            page.into_iter()
-                .filter(|tenant| tenant.deletion.is_some())
-                .for_each(|tenant| self.deletions.add(tenant.name));
+            for tenant in page {
+                if let Some(deletion) = tenant.deletion {
+                    self.deletions.add(tenant.name, deletion.time);
+                }
+            }
         }
     }
 
@@ -126,6 +146,7 @@ impl Directory {
         loop {
             match self.deletion_step(name).await {
                 Ok(Step::More) => {}
+                Ok(Step::Wait) => return,
                 Ok(Step::Done) => return self.deletions.remove(name),
                 Err(error) => {
                     tracing::warn!(tenant = %name, %error, pause = ?PAUSE, "the tenant is not deleted yet: tried again");
@@ -139,6 +160,11 @@ impl Directory {
     async fn deletion_step(&self, name: &Tenant) -> Result<Step, Error> {
         let tenant = self.store.tenant(name).await?;
         let Some(deletion) = tenant.and_then(|tenant| tenant.deletion) else { return Ok(Step::Done) };
+
+        if !self.deletions.has(name, deletion.time) {
+            self.deletions.add(name.clone(), deletion.time);
+            return Ok(Step::Wait);
+        }
 
         let users = self.store.scan(name, None, PAGE).await?;
         if !users.is_empty() && !deletion.with_users {
@@ -215,5 +241,27 @@ impl Directory {
         let mutation = Mutation::new(name.clone(), id, now.time, change);
         let mutation = Mutation { in_doubt: now.in_doubt, policies, limits: self.limits, ..mutation };
         Ok(self.store.mutate(mutation).await?.report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mark_is_waited_for() {
+        let (deletions, tenant) = (Deletions::default(), Tenant::DEFAULT);
+        let next = || deletions.lock().get(&tenant).map(|marked| marked.next).unwrap();
+        deletions.add(tenant.clone(), Timestamp::from_millis(1));
+        let first = next();
+        deletions.add(tenant.clone(), Timestamp::from_millis(1));
+        assert_eq!(next(), first);
+        assert!(first > Instant::now() && deletions.due().is_empty());
+        deletions.lock().get_mut(&tenant).unwrap().next = Instant::now();
+        assert_eq!(deletions.due(), std::slice::from_ref(&tenant));
+        deletions.add(tenant.clone(), Timestamp::from_millis(2));
+        assert!(deletions.due().is_empty(), "a mark that was made later");
+        deletions.remove(&tenant);
+        assert!(!deletions.has(&tenant, Timestamp::from_millis(2)));
     }
 }
