@@ -118,7 +118,7 @@ fn panicked() -> Response<Body> {
     status::internal().into_http()
 }
 
-/// CallPermits for calls that are worked on. Nobody waits for one.
+/// Permits for calls under way. A call that gets none is refused.
 struct CallPermits {
     free: AtomicUsize,
 }

@@ -39,13 +39,13 @@ pub struct Options {
     pub max_calls: usize,
     /// Connections at once; more wait to be accepted.
     pub max_connections: usize,
-    /// After this long a connection is told to finish and come again, so that callers task_per_call over new servers.
+    /// After this long a connection is told to finish and come again, so that callers spread over new servers.
     pub connection_age: Duration,
     /// After this long without calls a connection is told to come again when it has some.
     pub connection_idle: Duration,
     /// How long calls under way may take to finish once the server is asked to stop.
     pub drain: Duration,
-    /// Whether the calls of one connection are task_per_call over all threads, as is best where the store works on the caller's
+    /// Whether the calls of one connection are spread over all threads, as is best where the store works on the caller's
     /// thread. Else they stay on one, as is best where it waits for servers.
     pub task_per_call: bool,
 }

@@ -86,7 +86,7 @@ fn every_confusable_of_ascii_is_guarded() {
     assert!(seen > 150, "{seen}");
 }
 
-/// A guard's skeleton is normalized: it has no further guard in ASCII, and composing leaves it.
+/// A guard's skeleton is final: it has no further guard in ASCII, and composing leaves it.
 #[test]
 fn a_skeleton_is_in_nfc_and_lower_case() {
     for c in ('\u{80}'..=char::MAX).filter(|c| c.is_alphabetic()) {

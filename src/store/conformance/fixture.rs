@@ -193,7 +193,7 @@ pub fn replace(old: &str, new: &str) -> Result<MutationKind, Failure> {
     Ok(MutationKind::Replace(identifier(old)?, draft(new)?))
 }
 
-/// A request with this key and request_hash.
+/// A request with this key and hash.
 pub fn request(key: &str, request_hash: u64) -> Option<IdempotencyKey> {
     Some(IdempotencyKey { key: key.to_owned(), request_hash })
 }

@@ -46,7 +46,7 @@ pub struct Step {
     pub tenant: usize,
     /// Which etag it carries.
     pub etag: Etag,
-    /// The request id that it carries, and the request_hash.
+    /// The request id that it carries, and the hash of the request.
     pub request: Option<(u8, u64)>,
     /// How much a user may have of anything that is limited.
     pub room: usize,

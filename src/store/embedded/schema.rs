@@ -32,7 +32,7 @@ pub const META_MOVING: &str = "moving";
 pub const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
 /// Identity key to claim: unique, being the key. As bytes, which order like text and need no check on every step.
 pub const IDENTITIES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("identities");
-/// IdempotencyKey key to [`RequestRecord`].
+/// The key of a request to [`RequestRecord`].
 pub const REQUESTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("requests");
 /// Time of a request, in milliseconds, and its key: what to forget first.
 pub const REQUEST_TIMES: TableDefinition<'_, (i64, &str), ()> = TableDefinition::new("request_times");

@@ -72,7 +72,7 @@ impl Found {
         Some(format!("{name} is sharded on {key} in place of {}", shard_key(name)))
     }
 
-    /// Whether it is no read set, not capped, and compares keys byte by byte, as keys have to be.
+    /// Whether it is no view, not capped, and compares keys byte by byte, as keys have to be.
     fn is_plain(&self) -> bool {
         let has = |name| self.options().is_some_and(|options| options.contains_key(name));
         let kind = self.listed.as_ref().and_then(|listed| listed.get_str("type").ok());
