@@ -6,6 +6,7 @@ mod attribute;
 mod bench;
 mod client;
 mod completions;
+mod confirm;
 mod failure;
 mod id;
 mod identifier;

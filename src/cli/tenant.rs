@@ -103,7 +103,14 @@ pub struct Set {
     /// Show what would be, and do nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Change the tenant only if this is its etag.
+    #[command(flatten)]
+    change: Change,
+}
+
+/// The arguments that all changes of a tenant share.
+#[derive(Args)]
+pub struct Change {
+    /// Change or delete the tenant only if this is its etag.
     #[arg(long, default_value = "")]
     etag: String,
     /// A UUID that names this call: sent again with it, the call happens once at most.
@@ -145,14 +152,14 @@ async fn get(command: Get) -> Result<(), Failure> {
 }
 
 async fn set(command: Set) -> Result<(), Failure> {
-    let session = Session::open(&command.settings).await?;
-    let request_id = request_id(command.request_id.as_deref());
+    let session = Session::open(&command.change.settings).await?;
+    let request_id = request_id(command.change.request_id.as_deref());
     let (policies, paths) = policies(&command);
     let request = UpdateTenantRequest {
         tenant: session.tenant(),
         policies: Some(policies),
         update_mask: Some(FieldMask { paths }),
-        etag: command.etag,
+        etag: command.change.etag,
         request_id: request_id.clone(),
         validate_only: command.dry_run,
     };

@@ -135,14 +135,8 @@ pub struct Update {
     /// An attribute to remove; may be given again.
     #[arg(long = "remove-attribute", value_name = "NAME")]
     remove: Vec<String>,
-    /// Change the user only if this is its etag.
-    #[arg(long, default_value = "")]
-    etag: String,
-    /// A UUID that names this call: sent again with it, the call happens once at most.
-    #[arg(long, value_name = "UUID")]
-    request_id: Option<String>,
     #[command(flatten)]
-    settings: Flags<Client>,
+    change: Change,
 }
 
 pub async fn run(command: User) -> Result<(), Failure> {
@@ -205,14 +199,14 @@ async fn get(command: Get) -> Result<(), Failure> {
 
 async fn update(command: Update) -> Result<(), Failure> {
     check(&command)?;
-    let session = Session::open(&command.settings).await?;
-    let request_id = request_id(command.request_id.as_deref());
+    let session = Session::open(&command.change.settings).await?;
+    let request_id = request_id(command.change.request_id.as_deref());
     let request = UpdateUserRequest {
         tenant: session.tenant(),
         update_mask: Some(FieldMask { paths: mask(&command) }),
         user: Some(v1::User {
             user_id: command.user.id(&session).await?,
-            etag: command.etag,
+            etag: command.change.etag,
             display_name: command.name.unwrap_or_default(),
             attributes: command.attributes.into_iter().map(|a| (a.name, a.value)).collect(),
             ..Default::default()

@@ -20,10 +20,14 @@ fn mark() -> Identifier {
 
 /// Makes and marks the tenant where there is none, and refuses one that has no mark.
 pub async fn claim(session: &Session) -> Result<(), Failure> {
+    if exists(session).await? { check_mark(session).await } else { make(session).await }
+}
+
+async fn exists(session: &Session) -> Result<bool, Failure> {
     let request = GetTenantRequest { tenant: session.tenant() };
     match session.admin().get_tenant(session.request(request)).await {
-        Ok(_) => marked(session).await,
-        Err(status) if status.code() == Code::NotFound => make(session).await,
+        Ok(_) => Ok(true),
+        Err(status) if status.code() == Code::NotFound => Ok(false),
         Err(status) => Err(session.failed(status, None)),
     }
 }
@@ -52,8 +56,8 @@ async fn make(session: &Session) -> Result<(), Failure> {
     session.mutate(&id, request, send).await.map(drop)
 }
 
-/// Fails where the tenant has no mark.
-async fn marked(session: &Session) -> Result<(), Failure> {
+/// Fails if the tenant has no mark.
+async fn check_mark(session: &Session) -> Result<(), Failure> {
     let tenant = session.tenant();
     let request = ResolveIdentityRequest { tenant, identifier: Some(mark()), ..Default::default() };
     match session.directory().resolve_identity(session.request(request)).await {
@@ -68,11 +72,9 @@ async fn marked(session: &Session) -> Result<(), Failure> {
 
 /// Deletes the tenant, with all users that were loaded and registered.
 pub async fn remove(session: &Session) -> Result<(), Failure> {
-    let request = GetTenantRequest { tenant: session.tenant() };
-    match session.admin().get_tenant(session.request(request)).await {
-        Err(status) if status.code() == Code::NotFound => return Ok(()),
-        Err(status) => return Err(session.failed(status, None)),
-        Ok(_) => marked(session).await?,
+    if !exists(session).await? {
+        return Ok(());
     }
+    check_mark(session).await?;
     delete_whole(session).await
 }

@@ -1,18 +1,16 @@
 //! `polynym tenant delete`: marks a tenant, and waits until the servers have removed it.
 
-use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use clap::Args;
 use tonic::Code;
 
-use crate::cli::Failure;
+use super::Change;
 use crate::cli::client::{Session, request_id};
-use crate::cli::output;
-use crate::config::{Client, Flags};
+use crate::cli::{Failure, confirm, output};
 use crate::proto::v1::{DeleteTenantRequest, DeleteTenantResponse, GetTenantRequest};
 
-/// How often a server is asked whether the tenant is gone.
+/// The pause between two polls of the tenant.
 const PERIOD: Duration = Duration::from_millis(500);
 
 #[derive(Args)]
@@ -29,23 +27,17 @@ pub struct Delete {
     /// Do not wait until it is gone.
     #[arg(long)]
     no_wait: bool,
-    /// Delete the tenant only if this is its etag.
-    #[arg(long, default_value = "")]
-    etag: String,
-    /// A UUID that names this call: sent again with it, the call happens once at most.
-    #[arg(long, value_name = "UUID")]
-    request_id: Option<String>,
     #[command(flatten)]
-    settings: Flags<Client>,
+    change: Change,
 }
 
 pub async fn delete(command: Delete) -> Result<(), Failure> {
-    let session = Session::open(&command.settings).await?;
+    let session = Session::open(&command.change.settings).await?;
     let request = DeleteTenantRequest {
         tenant: session.tenant(),
-        etag: command.etag,
+        etag: command.change.etag,
         force: command.force,
-        request_id: request_id(command.request_id.as_deref()),
+        request_id: request_id(command.change.request_id.as_deref()),
         validate_only: command.dry_run,
     };
     if command.force && !command.dry_run && !command.yes {
@@ -86,21 +78,16 @@ async fn send(session: &Session, request: DeleteTenantRequest) -> Result<DeleteT
     session.mutate(&request_id, request, send).await
 }
 
-/// Asks for the tenant's name. Only somebody at a terminal can answer.
+/// Requires the tenant's name to be typed at a terminal.
 fn confirm(tenant: &str) -> Result<(), Failure> {
-    if !io::stdin().is_terminal() {
-        return Err(Failure::Usage(format!(
-            "all users of {tenant} would be purged, which cannot be undone: give --yes"
-        )));
-    }
-
-    eprint!("All users of {tenant} are purged, which cannot be undone. Type the tenant's name: ");
-    let mut typed = String::new();
-    io::stdin().read_line(&mut typed)?;
-    if typed.trim() == tenant { Ok(()) } else { Err(Failure::Other("nothing was deleted".to_owned())) }
+    confirm::require_terminal(&format!(
+        "all users of {tenant} would be purged, which cannot be undone: give --yes"
+    ))?;
+    let question = format!("All users of {tenant} are purged, which cannot be undone. Type the tenant's name: ");
+    confirm::require_answer(&question, tenant, "nothing was deleted")
 }
 
-/// Waits until the tenant is gone.
+/// Polls the tenant until it is gone.
 async fn wait(session: &Session) -> Result<(), Failure> {
     loop {
         let request = GetTenantRequest { tenant: session.tenant() };

@@ -1,14 +1,12 @@
 //! `polynym user disable`, `enable`, `delete`, `undelete` and `purge`.
 
-use std::io::{self, IsTerminal};
-
 use clap::Args;
 
 use super::{Change, show};
-use crate::cli::Failure;
 use crate::cli::client::{Session, request_id};
 use crate::cli::output::{self, printable};
 use crate::cli::who::{self, Who};
+use crate::cli::{Failure, confirm};
 use crate::proto::v1::{
     DeleteUserRequest, DisableUserRequest, EnableUserRequest, PurgeUserRequest, UndeleteUserRequest,
 };
@@ -126,11 +124,7 @@ pub async fn purge(Purge { user, dry_run, yes, change }: Purge) -> Result<(), Fa
 
 /// Asks whether those who would be gone shall be. Only somebody at a terminal can answer.
 async fn confirm(session: &Session, request: &PurgeUserRequest) -> Result<(), Failure> {
-    if !io::stdin().is_terminal() {
-        return Err(Failure::Usage(
-            "a purge cannot be undone: see with --dry-run who would be gone, and give --yes".to_owned(),
-        ));
-    }
+    confirm::require_terminal("a purge cannot be undone: see with --dry-run who would be gone, and give --yes")?;
 
     let request_id = request_id(None);
     let trial = PurgeUserRequest { validate_only: true, request_id, ..request.clone() };
@@ -138,9 +132,6 @@ async fn confirm(session: &Session, request: &PurgeUserRequest) -> Result<(), Fa
     for id in &answer.user_ids {
         eprintln!("{} would be gone", printable(id));
     }
-    eprint!("This cannot be undone. Purge? Type yes: ");
-
-    let mut typed = String::new();
-    io::stdin().read_line(&mut typed)?;
-    if typed.trim() == "yes" { Ok(()) } else { Err(Failure::Other("nothing was purged".to_owned())) }
+    let question = "This cannot be undone. Purge? Type yes: ";
+    confirm::require_answer(question, "yes", "nothing was purged")
 }
