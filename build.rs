@@ -11,8 +11,8 @@ const PROTOS: [&str; 4] = [
     "google/rpc/error_details.proto",
 ];
 
-/// The responses that carry users as they are stored: the services answer with these types, which have the same wire
-/// form as the messages.
+/// The responses that carry users as they are stored: the services answer with these types, which
+/// have the same wire form as the messages.
 const RAW: [(&str, &str); 4] = [
     (".polynym.v1.ResolveIdentityResponse", "crate::grpc::raw_response::Resolved"),
     (".polynym.v1.BatchResolveIdentitiesResponse", "crate::grpc::raw_response::BatchResolved"),
@@ -33,7 +33,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let services = out.join("services");
     fs::create_dir_all(&services)?;
     let builder = tonic_prost_build::configure().build_client(false).out_dir(services);
-    let builder = builder.extern_path(".polynym.v1", "crate::proto::v1").extern_path(".google", "::prost_types");
-    RAW.iter().fold(builder, |builder, (message, path)| builder.extern_path(message, path)).compile_fds(descriptors)?;
+    let builder = builder
+        .extern_path(".polynym.v1", "crate::proto::v1")
+        .extern_path(".google", "::prost_types");
+    RAW.iter()
+        .fold(builder, |builder, (message, path)| builder.extern_path(message, path))
+        .compile_fds(descriptors)?;
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! No measurement of its own: starts MongoDB servers for benchmarks and trials, and runs until Ctrl-C or SIGTERM.
+//! No measurement of its own: starts MongoDB servers for benchmarks and trials, and runs until
+//! Ctrl-C or SIGTERM.
 //!
-//! `cargo bench --bench cluster -- --shards 3` starts a sharded cluster, `-- --members 1` a replica set. Once it serves it
-//! prints `ready` and where.
+//! `cargo bench --bench cluster -- --shards 3` starts a sharded cluster, `-- --members 1` a replica
+//! set. Once it serves it prints `ready` and where.
 
 #[path = "../tests/support/mongo/mod.rs"]
 mod servers;
@@ -32,7 +33,8 @@ struct Arguments {
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let (mut interrupt, mut terminate) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::select! {
         () = serve(Arguments::parse()) => {}
         _ = interrupt.recv() => {}
@@ -43,7 +45,11 @@ async fn main() -> std::io::Result<()> {
 
 /// Starts what is asked for, and serves for ever.
 async fn serve(arguments: Arguments) {
-    let layout = Layout { cache: arguments.cache, members: arguments.members.unwrap_or(1), ..Layout::default() };
+    let layout = Layout {
+        cache: arguments.cache,
+        members: arguments.members.unwrap_or(1),
+        ..Layout::default()
+    };
     if let Some(shards) = arguments.shards {
         let cluster = Sharded::start(shards, layout).await;
         println!("ready {}", cluster.uri(&arguments.database));

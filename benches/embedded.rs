@@ -1,19 +1,23 @@
-//! What the embedded store costs without any RPC: look-ups, durable creates with and without group commit, and opening.
+//! What the embedded store costs without any RPC: look-ups, durable creates with and without group
+//! commit, and opening.
 //!
-//! `cargo bench --bench embedded` with `USERS` (100,000) users of three identities each and a page cache of
-//! `CACHE_MIB` (1,024).
+//! `cargo bench --bench embedded` with `USERS` (100,000) users of three identities each and a page
+//! cache of `CACHE_MIB` (1,024).
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polynym::directory::{Consistency, Mutation, MutationKind, NewIdentity, NewUser, Store, Tenant, Timestamp, Value};
+use polynym::directory::{
+    Consistency, Mutation, MutationKind, NewIdentity, NewUser, Store, Tenant, Timestamp, Value,
+};
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::{Generator, Mode};
 use polynym::store::embedded::{Embedded, Options};
 
 fn identifiers(n: u64) -> [Identifier; 3] {
-    let (email, handle, subject) = (format!("user{n}@example.com"), format!("user{n}"), format!("{n}"));
+    let (email, handle, subject) =
+        (format!("user{n}@example.com"), format!("user{n}"), format!("{n}"));
     let social = RawIdentifier::Social { provider: "github", subject: &subject };
     [RawIdentifier::Email(&email), RawIdentifier::Handle(&handle), social]
         .map(|raw| Identifier::parse(raw).expect("a well-formed identifier"))
@@ -24,7 +28,8 @@ fn create(ids: &Generator, n: u64) -> Mutation {
         let display = identifier.canonical().to_owned();
         NewIdentity::new(identifier, display)
     };
-    let note = Value::String("some sixty bytes that stand for what a company knows of a user".to_owned());
+    let note =
+        Value::String("some sixty bytes that stand for what a company knows of a user".to_owned());
     let draft = NewUser {
         display_name: format!("User number {n}"),
         identities: identifiers(n).map(identity).into(),
@@ -34,7 +39,13 @@ fn create(ids: &Generator, n: u64) -> Mutation {
 }
 
 /// Creates users `from..to` with `concurrency` callers, and tells how many a second.
-async fn creates(store: &Arc<Embedded>, ids: &Arc<Generator>, from: u64, to: u64, concurrency: u64) -> f64 {
+async fn creates(
+    store: &Arc<Embedded>,
+    ids: &Arc<Generator>,
+    from: u64,
+    to: u64,
+    concurrency: u64,
+) -> f64 {
     let start = Instant::now();
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..concurrency {
@@ -52,7 +63,10 @@ async fn creates(store: &Arc<Embedded>, ids: &Arc<Generator>, from: u64, to: u64
 async fn resolves(store: &Arc<Embedded>, users: u64, time: Duration) -> f64 {
     let keys: Vec<_> = (0..50_000u64)
         .map(|n| {
-            IdentityKey::new("default", &identifiers(n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % users)[(n % 3) as usize])
+            IdentityKey::new(
+                "default",
+                &identifiers(n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % users)[(n % 3) as usize],
+            )
         })
         .collect();
     let (start, mut count) = (Instant::now(), 0u64);
@@ -61,7 +75,10 @@ async fn resolves(store: &Arc<Embedded>, users: u64, time: Duration) -> f64 {
             let _ = store.resolve(std::slice::from_ref(key), Consistency::Latest).await;
         }
         for key in &keys {
-            let found = store.resolve(std::slice::from_ref(key), Consistency::Latest).await.expect("a read");
+            let found = store
+                .resolve(std::slice::from_ref(key), Consistency::Latest)
+                .await
+                .expect("a read");
             assert!(matches!(found.found[0], Ok(Some(_))));
             count += 1;
         }
@@ -72,9 +89,11 @@ async fn resolves(store: &Arc<Embedded>, users: u64, time: Duration) -> f64 {
 fn open(folder: &Path, group_limit: usize) -> Arc<Embedded> {
     let start = Instant::now();
     let cache_bytes = setting("CACHE_MIB", 1_024) << 20;
-    let store =
-        Embedded::open(folder, Options { group_limit, cache_bytes: cache_bytes as usize, ..Options::default() })
-            .expect("a store");
+    let store = Embedded::open(
+        folder,
+        Options { group_limit, cache_bytes: cache_bytes as usize, ..Options::default() },
+    )
+    .expect("a store");
     println!("open                           {:>12.1} ms", start.elapsed().as_secs_f64() * 1e3);
     Arc::new(store)
 }
@@ -89,11 +108,16 @@ async fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let ids = Arc::new(Generator::new(Mode::Variable));
     let mut store = open(folder.path(), 1_024);
-    println!("load of {users} users at 1,024 {:>12.0} /s", creates(&store, &ids, 0, users, 1_024).await);
+    println!(
+        "load of {users} users at 1,024 {:>12.0} /s",
+        creates(&store, &ids, 0, users, 1_024).await
+    );
     let rate = resolves(&store, users, Duration::from_secs(3)).await;
     println!("resolve, one thread            {rate:>12.0} /s  {:.0} ns", 1e9 / rate);
     let mut next = users;
-    for (concurrency, count) in [(1, 300), (16, 3_000), (64, 10_000), (256, 20_000), (1_024, 40_000)] {
+    for (concurrency, count) in
+        [(1, 300), (16, 3_000), (64, 10_000), (256, 20_000), (1_024, 40_000)]
+    {
         let rate = creates(&store, &ids, next, next + count, concurrency).await;
         println!("creates at {concurrency:>5}, grouped       {rate:>12.0} /s");
         next += count;

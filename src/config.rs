@@ -1,8 +1,9 @@
-//! The configuration: from flags, environment and file to values that are known to be good, with all faults reported
-//! together. What the values are used for is decided elsewhere.
+//! The configuration: from flags, environment and file to values that are known to be good, with
+//! all faults reported together. What the values are used for is decided elsewhere.
 //!
-//! A [`Setting`] is declared once; that gives its flag `--max-calls`, its environment variable `POLYNYM_MAX_CALLS`, its
-//! key `max_calls` in the TOML file, and its help. A flag wins over the environment, the environment over the file.
+//! A [`Setting`] is declared once; that gives its flag `--max-calls`, its environment variable
+//! `POLYNYM_MAX_CALLS`, its key `max_calls` in the TOML file, and its help. A flag wins over the
+//! environment, the environment over the file.
 
 mod client;
 mod fault;
@@ -91,7 +92,10 @@ pub struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    fn new(flags: &'a BTreeMap<&'static str, String>, environment: &'a dyn Fn(&str) -> Option<String>) -> Self {
+    fn new(
+        flags: &'a BTreeMap<&'static str, String>,
+        environment: &'a dyn Fn(&str) -> Option<String>,
+    ) -> Self {
         let mut values = Self { flags, environment, file: File::default(), faults: Vec::new() };
         if let Some((path, _)) = values.outside_file(flags::CONFIG) {
             values.file = File::read(&path, &mut values.faults);
@@ -99,8 +103,13 @@ impl<'a> Values<'a> {
         values
     }
 
-    /// The value of `setting`, as `parse` reads it. None where that is a fault, which is taken note of.
-    fn get<T>(&mut self, setting: &Setting, parse: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
+    /// The value of `setting`, as `parse` reads it. None where that is a fault, which is taken note
+    /// of.
+    fn get<T>(
+        &mut self,
+        setting: &Setting,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
         let (text, origin) = self.find(setting);
         match parse(&text) {
             Ok(value) => Some(value),

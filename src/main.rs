@@ -8,7 +8,8 @@ use clap::Parser;
 use mimalloc::MiMalloc;
 use polynym::cli::{self, Arguments, Failure};
 
-/// Pages of the cache come and go on every thread: the system's allocator would keep as much again for itself.
+/// Pages of the cache come and go on every thread: the system's allocator would keep as much again
+/// for itself.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

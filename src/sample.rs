@@ -1,11 +1,11 @@
-//! Made-up users to try things with. Their ids and times are always the same, so that what a server says of them can be
-//! shown in documentation.
+//! Made-up users to try things with. Their ids and times are always the same, so that what a server
+//! says of them can be shown in documentation.
 
 mod people;
 
 use crate::directory::{
-    Consistency, Error, Mutation, MutationKind, NewIdentity, NewUser, PolicyUpdate, Store, Tenant, Timestamp, Value,
-    Verification,
+    Consistency, Error, Mutation, MutationKind, NewIdentity, NewUser, PolicyUpdate, Store, Tenant,
+    Timestamp, Value, Verification,
 };
 use crate::identifier::{Kind, RawIdentifier, Rules};
 use crate::locality::{Generator, LocalityId, Mode};
@@ -15,8 +15,9 @@ use people::{PEOPLE, Person};
 const START: i64 = 1_767_603_600_000;
 const HOUR: i64 = 3_600_000;
 
-/// Makes the default tenant where it is not there, and loads those of the made-up users that are not in `store`; tells how many were loaded, and how many could not be
-/// because somebody else has one of their identifiers.
+/// Makes the default tenant where it is not there, and loads those of the made-up users that are
+/// not in `store`; tells how many were loaded, and how many could not be because somebody else has
+/// one of their identifiers.
 ///
 /// # Errors
 /// Those of [`Store::get`] and [`Store::mutate`].
@@ -25,10 +26,14 @@ pub async fn load(store: &dyn Store) -> Result<(usize, usize), Error> {
     let mutations: Vec<_> = mutations(Rules::known(stored.version).unwrap_or(Rules::PRESENT))?;
     let ids: Vec<_> = mutations.iter().map(|mutation| mutation.user_id).collect();
     let present = store.get(&Tenant::DEFAULT, &ids).await?;
-    let missing = mutations.into_iter().zip(present).filter(|(_, user)| !matches!(user, Ok(Some(_))));
+    let missing =
+        mutations.into_iter().zip(present).filter(|(_, user)| !matches!(user, Ok(Some(_))));
     if store.tenant(&Tenant::DEFAULT).await?.is_none() {
-        let (change, time) = (MutationKind::SetTenant(PolicyUpdate::default()), Timestamp::from_millis(START));
-        store.mutate(Mutation::new(Tenant::DEFAULT, LocalityId::from([0; 16]), time, change)).await?;
+        let (change, time) =
+            (MutationKind::SetTenant(PolicyUpdate::default()), Timestamp::from_millis(START));
+        store
+            .mutate(Mutation::new(Tenant::DEFAULT, LocalityId::from([0; 16]), time, change))
+            .await?;
     }
     let (mut loaded, mut refused) = (0, 0);
     for (mutation, _) in missing {
@@ -43,19 +48,44 @@ pub async fn load(store: &dyn Store) -> Result<(usize, usize), Error> {
 
 /// What registers the made-up users. Their ids come from a generator that always says the same.
 fn mutations(rules: Rules) -> Result<Vec<Mutation>, Error> {
-    let ids = Generator::builder(Mode::Variable).process_id(0x5a3).node(0x1e).start(0).clock(|| START as u64).build();
-    PEOPLE.iter().zip(0..).map(|(person, n)| mutation(rules, person, ids.next_id(), START + n * HOUR)).collect()
+    let ids = Generator::builder(Mode::Variable)
+        .process_id(0x5a3)
+        .node(0x1e)
+        .start(0)
+        .clock(|| START as u64)
+        .build();
+    PEOPLE
+        .iter()
+        .zip(0..)
+        .map(|(person, n)| mutation(rules, person, ids.next_id(), START + n * HOUR))
+        .collect()
 }
 
-fn mutation(rules: Rules, person: &Person, user_id: LocalityId, millis: i64) -> Result<Mutation, Error> {
+fn mutation(
+    rules: Rules,
+    person: &Person,
+    user_id: LocalityId,
+    millis: i64,
+) -> Result<Mutation, Error> {
     let time = Timestamp::from_millis(millis);
-    let identities = person.identifiers.iter().map(|text| identity(rules, text, time)).collect::<Result<_, _>>()?;
+    let identities = person
+        .identifiers
+        .iter()
+        .map(|text| identity(rules, text, time))
+        .collect::<Result<_, _>>()?;
     let attributes = [
         ("team".to_owned(), Value::String(person.team.to_owned())),
-        ("languages".to_owned(), Value::List(person.languages.iter().map(ToString::to_string).collect())),
+        (
+            "languages".to_owned(),
+            Value::List(person.languages.iter().map(ToString::to_string).collect()),
+        ),
     ];
-    let draft = NewUser { display_name: person.name.to_owned(), identities, attributes: attributes.into() };
-    Ok(Mutation { rules, ..Mutation::new(Tenant::DEFAULT, user_id, time, MutationKind::Create(draft)) })
+    let draft =
+        NewUser { display_name: person.name.to_owned(), identities, attributes: attributes.into() };
+    Ok(Mutation {
+        rules,
+        ..Mutation::new(Tenant::DEFAULT, user_id, time, MutationKind::Create(draft))
+    })
 }
 
 /// Emails count as verified.
@@ -65,7 +95,11 @@ fn identity(rules: Rules, text: &str, time: Timestamp) -> Result<NewIdentity, Er
     let verified = identifier.kind() == Kind::Email;
     let verification = verified.then(|| Verification { time, by: "sample".to_owned() });
     let rules_version = rules.version();
-    Ok(NewIdentity { verification, rules_version, ..NewIdentity::new(identifier, raw.typed().to_owned()) })
+    Ok(NewIdentity {
+        verification,
+        rules_version,
+        ..NewIdentity::new(identifier, raw.typed().to_owned())
+    })
 }
 
 #[cfg(test)]

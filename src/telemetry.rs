@@ -1,4 +1,5 @@
-//! Logging and counting: where it goes and how it looks. What is logged or counted stands where it happens.
+//! Logging and counting: where it goes and how it looks. What is logged or counted stands where it
+//! happens.
 
 use std::net::SocketAddr;
 
@@ -7,15 +8,18 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
-/// Starts logging to standard error: for people, or (`json`) one JSON object a line. `filter` is a level such as
-/// `info`, or levels for parts of the program such as `polynym=debug,warn`. What callers do to their connections is told
-/// by the HTTP/2 library, and only where `filter` names it (`h2=warn`). Only the first call counts.
+/// Starts logging to standard error: for people, or (`json`) one JSON object a line. `filter` is a
+/// level such as `info`, or levels for parts of the program such as `polynym=debug,warn`. What
+/// callers do to their connections is told by the HTTP/2 library, and only where `filter` names it
+/// (`h2=warn`). Only the first call counts.
 ///
 /// # Errors
 /// Where `filter` is not one.
 pub fn init(json: bool, filter: &str) -> Result<(), ParseError> {
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(but_for_h2(filter)?).with_writer(std::io::stderr).with_target(false);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(but_for_h2(filter)?)
+        .with_writer(std::io::stderr)
+        .with_target(false);
     let started = if json {
         builder.json().flatten_event(true).try_init()
     } else {
@@ -31,12 +35,17 @@ pub fn init(json: bool, filter: &str) -> Result<(), ParseError> {
 /// The name of a metric, and its meaning.
 pub type Metric = (&'static str, &'static str);
 
-/// Tells what is counted, as Prometheus text on every path of `address`, as long as the runtime runs in which this is called.
-/// `counters` are those that are told before anything was counted; `gauges` are described.
+/// Tells what is counted, as Prometheus text on every path of `address`, as long as the runtime
+/// runs in which this is called. `counters` are those that are told before anything was counted;
+/// `gauges` are described.
 ///
 /// # Errors
 /// Where nobody can listen there, or what is counted goes elsewhere already.
-pub fn serve_metrics(address: SocketAddr, counters: &[Metric], gauges: &[Metric]) -> Result<(), String> {
+pub fn serve_metrics(
+    address: SocketAddr,
+    counters: &[Metric],
+    gauges: &[Metric],
+) -> Result<(), String> {
     let started = PrometheusBuilder::new().with_http_listener(address).install();
     started.map_err(|error| format!("cannot tell metrics on {address}: {error}"))?;
     for (name, what) in gauges {

@@ -1,4 +1,5 @@
-//! Look-ups sent together: the conformance suite over the embedded store, and what is particular to sharing.
+//! Look-ups sent together: the conformance suite over the embedded store, and what is particular to
+//! sharing.
 
 mod alone;
 mod apart;

@@ -1,4 +1,5 @@
-//! What is left after the server was killed, and after it was asked to stop, in the midst of mutations.
+//! What is left after the server was killed, and after it was asked to stop, in the midst of
+//! mutations.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -24,7 +25,10 @@ fn server(folder: &TempDir) -> Server {
 }
 
 fn person(n: u64) -> v1::User {
-    let identities = vec![identity(email(&format!("user{n}@example.com"))), identity(handle(&format!("user{n}")))];
+    let identities = vec![
+        identity(email(&format!("user{n}@example.com"))),
+        identity(handle(&format!("user{n}"))),
+    ];
     v1::User { display_name: format!("User {n}"), identities, ..Default::default() }
 }
 
@@ -64,7 +68,8 @@ async fn create_until_gone(url: &str, first: u64, log: &Arc<Mutex<Log>>) -> Vec<
     callers.join_all().await
 }
 
-/// Checks that what was acknowledged is there, and that what was not is there as a whole or not at all.
+/// Checks that what was acknowledged is there, and that what was not is there as a whole or not at
+/// all.
 async fn check(url: &str, log: &Log) -> (usize, usize) {
     let mut client = Client::connect(url).await;
     let mut unanswered = 0;
@@ -107,7 +112,9 @@ async fn killed_at_any_moment_it_keeps_what_it_acknowledged() {
     let server = server(&folder);
     let log = std::mem::take(&mut *log.lock().unwrap());
     let (acknowledged, unanswered) = check(&server.url, &log).await;
-    println!("{ROUNDS} kills: {acknowledged} acknowledged users are there, {unanswered} others as a whole");
+    println!(
+        "{ROUNDS} kills: {acknowledged} acknowledged users are there, {unanswered} others as a whole"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -134,7 +141,9 @@ fn a_second_server_on_the_same_folder_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let _first = server(&folder);
     let store = format!("embedded:{}", folder.path().join("store").display());
-    let second = support::server::polynym(&["serve", "--listen", "127.0.0.1:0", "--store", &store]).output().unwrap();
+    let second = support::server::polynym(&["serve", "--listen", "127.0.0.1:0", "--store", &store])
+        .output()
+        .unwrap();
     let said = String::from_utf8(second.stderr).unwrap();
     assert_eq!(second.status.code(), Some(1));
     assert!(said.contains("is in use by another process"), "{said}");

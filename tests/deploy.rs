@@ -1,4 +1,5 @@
-//! What `deploy/` holds, as far as it can be checked without a container engine and a running systemd.
+//! What `deploy/` holds, as far as it can be checked without a container engine and a running
+//! systemd.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,8 @@ fn read(path: &str) -> String {
 }
 
 fn load(arguments: &[&str]) -> Serve {
-    let cli::Command::Serve(flags) = cli::Arguments::try_parse_from(arguments).unwrap().command else {
+    let cli::Command::Serve(flags) = cli::Arguments::try_parse_from(arguments).unwrap().command
+    else {
         panic!("{arguments:?} does not serve")
     };
     flags.load().unwrap()
@@ -32,7 +34,8 @@ fn the_unit_starts_the_server_with_the_example() {
     let unit = read("deploy/polynym.service");
     let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
     let example = root().join("deploy/polynym.example.toml").display().to_string();
-    let words: Vec<_> = line.split(' ').map(|word| if word.ends_with(".toml") { &example } else { word }).collect();
+    let words: Vec<_> =
+        line.split(' ').map(|word| if word.ends_with(".toml") { &example } else { word }).collect();
     assert!(words.contains(&example.as_str()), "{line}");
     let settings = load(&words);
     let folder = unit.lines().find_map(|line| line.strip_prefix("StateDirectory=")).unwrap();
@@ -45,7 +48,8 @@ fn the_unit_starts_the_server_with_the_example() {
 #[test]
 fn what_the_example_leaves_out_is_the_default() {
     let example = read("deploy/polynym.example.toml");
-    let is_setting = |line: &&str| line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
+    let is_setting =
+        |line: &&str| line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
     let commented = example.lines().filter_map(|line| line.strip_prefix("# ")).filter(is_setting);
     // How many threads there are depends on the machine.
     let defaults: Vec<_> = commented.filter(|line| !line.starts_with("threads")).collect();
@@ -67,7 +71,8 @@ fn the_unit_is_sound() {
     let folder = tempfile::tempdir().unwrap();
     let unit = folder.path().join("polynym.service");
     let text = read("deploy/polynym.service");
-    fs::write(&unit, text.replace("/usr/local/bin/polynym", env!("CARGO_BIN_EXE_polynym"))).unwrap();
+    fs::write(&unit, text.replace("/usr/local/bin/polynym", env!("CARGO_BIN_EXE_polynym")))
+        .unwrap();
     let threshold = format!("--threshold={EXPOSURE}");
     for arguments in [&["verify"][..], &["security", "--offline=true", &threshold, "--no-pager"]] {
         let output = Command::new("systemd-analyze").args(arguments).arg(&unit).output().unwrap();
@@ -79,14 +84,21 @@ fn the_unit_is_sound() {
 #[test]
 fn the_image_is_built_from_what_is_there() {
     let text = read("deploy/Containerfile");
-    let copies = text.lines().filter_map(|line| line.strip_prefix("COPY ")).filter(|rest| !rest.starts_with("--from"));
-    let sources: Vec<PathBuf> =
-        copies.flat_map(|rest| rest.rsplit_once(' ').unwrap().0.split(' ')).map(Into::into).collect();
+    let copies = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("COPY "))
+        .filter(|rest| !rest.starts_with("--from"));
+    let sources: Vec<PathBuf> = copies
+        .flat_map(|rest| rest.rsplit_once(' ').unwrap().0.split(' '))
+        .map(Into::into)
+        .collect();
     assert!(sources.len() >= 6, "{sources:?}");
     for source in sources {
         assert!(root().join(&source).exists(), "{}", source.display());
     }
-    let rust =
-        read("Cargo.toml").lines().find_map(|line| Some(line.strip_prefix("rust-version = ")?.to_owned())).unwrap();
+    let rust = read("Cargo.toml")
+        .lines()
+        .find_map(|line| Some(line.strip_prefix("rust-version = ")?.to_owned()))
+        .unwrap();
     assert!(text.contains(&format!("/rust:{}-slim", rust.trim_matches('"'))), "{rust}");
 }

@@ -1,5 +1,6 @@
-//! What the store on MongoDB does when something breaks: servers killed, frozen and replaced, replies lost, networks cut,
-//! chunks that move, callers that leave, and many who want the same. After each fault everything is checked: see
+//! What the store on MongoDB does when something breaks: servers killed, frozen and replaced,
+//! replies lost, networks cut, chunks that move, callers that leave, and many who want the same.
+//! After each fault everything is checked: see
 //! [`audit`] and [`ledger`].
 
 mod absent;

@@ -1,4 +1,5 @@
-//! A server on a disk that is full: a limit on the size of its files stands in for it, for which nobody needs to be root.
+//! A server on a disk that is full: a limit on the size of its files stands in for it, for which
+//! nobody needs to be root.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -45,14 +46,21 @@ impl Limited {
         let script = format!("trap '' XFSZ; ulimit -S -f {BLOCKS}; exec \"$0\" \"$@\"");
         let mut command = Command::new("sh");
         command.args(["-c", &script, env!("CARGO_BIN_EXE_polynym")]).env_clear();
-        let arguments = ["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--store", &store];
+        let arguments =
+            ["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--store", &store];
         let server = Server::start_with(command.stderr(log.reopen().unwrap()), &arguments);
         Self { server, log, _folder: folder }
     }
 
     fn make_room(&self) {
         let pid = self.server.id().to_string();
-        assert!(Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited"]).status().unwrap().success());
+        assert!(
+            Command::new("prlimit")
+                .args(["--pid", &pid, "--fsize=unlimited"])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 
     fn log(&self) -> Vec<String> {
@@ -60,7 +68,9 @@ impl Limited {
     }
 
     async fn health(&self) -> HealthClient<Channel> {
-        HealthClient::new(Channel::from_shared(self.server.url.clone()).unwrap().connect().await.unwrap())
+        HealthClient::new(
+            Channel::from_shared(self.server.url.clone()).unwrap().connect().await.unwrap(),
+        )
     }
 }
 
@@ -137,17 +147,23 @@ async fn reads_go_on_health_is_steady_the_log_is_short_and_nothing_is_left_unsai
     until_serving(&mut health, true).await;
     let first = v1::User { identities: vec![identity(handle("first"))], ..Default::default() };
     let first = client.create(first).await.unwrap();
-    let (stop, reads, refusals) = (Arc::new(AtomicBool::new(false)), Arc::default(), Arc::default());
+    let (stop, reads, refusals) =
+        (Arc::new(AtomicBool::new(false)), Arc::default(), Arc::default());
     let reader = tokio::spawn(read(url.clone(), first.user_id, stop.clone(), Arc::clone(&reads)));
     let mut callers = JoinSet::new();
-    (0..CALLERS)
-        .for_each(|caller| drop(callers.spawn(create(url.clone(), caller, stop.clone(), Arc::clone(&refusals)))));
+    (0..CALLERS).for_each(|caller| {
+        drop(callers.spawn(create(url.clone(), caller, stop.clone(), Arc::clone(&refusals))))
+    });
 
     until_serving(&mut health, false).await;
     let (start, reads_before) = (Instant::now(), reads.load(Ordering::Relaxed));
     let has_seen_enough = |checks| {
-        let (reads, refusals) = (reads.load(Ordering::Relaxed) - reads_before, refusals.load(Ordering::Relaxed));
-        assert!(start.elapsed() < PATIENCE, "the server stands still: {reads} reads, {refusals} refusals");
+        let (reads, refusals) =
+            (reads.load(Ordering::Relaxed) - reads_before, refusals.load(Ordering::Relaxed));
+        assert!(
+            start.elapsed() < PATIENCE,
+            "the server stands still: {reads} reads, {refusals} refusals"
+        );
         checks >= CHECKS && reads >= READS && refusals >= REFUSALS
     };
     let mut checks = 0;
@@ -165,24 +181,38 @@ async fn reads_go_on_health_is_steady_the_log_is_short_and_nothing_is_left_unsai
     until_serving(&mut health, true).await;
 
     let count = |of: fn(&Told) -> usize| told.iter().map(of).sum::<usize>();
-    let (done, refused, unknown) = (count(|t| t.done.len()), count(|t| t.refused.len()), count(|t| t.unknown));
+    let (done, refused, unknown) =
+        (count(|t| t.done.len()), count(|t| t.refused.len()), count(|t| t.unknown));
     println!("{done} done, {refused} refused, {unknown} unknown, {} lines", log.len());
     assert!(done > 20 && unknown == 0, "{done} done, {refused} refused, {unknown} unknown");
     // A few lines a second at most, however many calls were refused.
     let lines = 30 + 4 * outage.as_secs() as usize;
-    assert!(log.len() < lines, "{} lines in the log, such as {:?}", log.len(), &log[..20.min(log.len())]);
+    assert!(
+        log.len() < lines,
+        "{} lines in the log, such as {:?}",
+        log.len(),
+        &log[..20.min(log.len())]
+    );
     for told in &told {
         for n in &told.done {
             client.resolve(handle(&format!("user{n}"))).await.unwrap();
         }
         for n in told.refused.iter().take(50) {
             let found = client.resolve(handle(&format!("user{n}"))).await;
-            assert_eq!(found.unwrap_err().code(), Code::NotFound, "user {n} was refused and is there");
+            assert_eq!(
+                found.unwrap_err().code(),
+                Code::NotFound,
+                "user {n} was refused and is there"
+            );
         }
     }
     client.create(person(u64::from(u32::MAX))).await.unwrap();
     let log = limited.log();
     for part in ["cannot be written", "takes mutations again"] {
-        assert_eq!(log.iter().filter(|line| line.contains(part) && !line.contains("untold")).count(), 1, "{log:?}");
+        assert_eq!(
+            log.iter().filter(|line| line.contains(part) && !line.contains("untold")).count(),
+            1,
+            "{log:?}"
+        );
     }
 }

@@ -63,7 +63,10 @@ async fn every_kind_of_identifier_resolves_to_its_user() {
         (handle("joe_99"), handle("joe_99")),
         (phone("+1 415 555 2671", ""), phone("+14155552671", "")),
         (social("github", "583231"), social("github", "583231")),
-        (url("http://www.linkedin.com/in/joe.e.smith"), url("https://www.linkedin.com/in/joe.e.smith")),
+        (
+            url("http://www.linkedin.com/in/joe.e.smith"),
+            url("https://www.linkedin.com/in/joe.e.smith"),
+        ),
     ];
     for (spelling, canonical) in spellings {
         let found = client.resolve(spelling).await.unwrap();
@@ -90,7 +93,10 @@ async fn answers_carry_what_was_said_and_what_the_server_adds() {
     assert!(created.create_time.is_some() && created.create_time == created.update_time);
     let [first, second] = &created.identities[..] else { panic!("two identities") };
     assert_eq!((first.display.as_str(), first.primary), ("Zoe@Example.com", false));
-    assert_eq!((second.verify_time, second.verified_by.as_str(), second.primary), (Some(time), "a letter", true));
+    assert_eq!(
+        (second.verify_time, second.verified_by.as_str(), second.primary),
+        (Some(time), "a letter", true)
+    );
     assert_eq!(client.get(&created.user_id).await.unwrap(), created);
 }
 
@@ -107,15 +113,22 @@ async fn a_resolve_tells_its_reads() {
 async fn a_batch_answers_in_order_with_a_status_for_each_item() {
     let (_server, mut client) = fresh().await;
     client.create(user("Joe", vec![email(JOE), handle("joe")])).await.unwrap();
-    let identifiers =
-        vec![handle("joe"), email("nobody@example.com"), email("not an email"), v1::Identifier::default(), email(JOE)];
+    let identifiers = vec![
+        handle("joe"),
+        email("nobody@example.com"),
+        email("not an email"),
+        v1::Identifier::default(),
+        email(JOE),
+    ];
     let request = v1::BatchResolveIdentitiesRequest { identifiers, ..Default::default() };
-    let results = client.directory.batch_resolve_identities(request).await.unwrap().into_inner().results;
+    let results =
+        client.directory.batch_resolve_identities(request).await.unwrap().into_inner().results;
     let outcomes: Vec<_> = results.into_iter().map(support::status::outcome).collect();
     assert_eq!(outcomes[0], Ok("Joe".to_owned()));
     assert_eq!(outcomes[1], Err((Code::NotFound, "IDENTITY_NOT_FOUND".to_owned(), vec![])));
-    let invalid =
-        |n: usize| (Code::InvalidArgument, "IDENTIFIER_INVALID".to_owned(), vec![format!("identifiers[{n}]")]);
+    let invalid = |n: usize| {
+        (Code::InvalidArgument, "IDENTIFIER_INVALID".to_owned(), vec![format!("identifiers[{n}]")])
+    };
     assert_eq!(outcomes[2], Err(invalid(2)));
     assert_eq!(outcomes[3], Err(invalid(3)));
     assert_eq!(outcomes[4], Ok("Joe".to_owned()));
@@ -130,8 +143,12 @@ async fn a_batch_answer_stops_at_4_mib() {
         large.attributes.insert(format!("text{n}"), v1::AttributeValue { kind });
     }
     client.create(large).await.unwrap();
-    let request = v1::BatchResolveIdentitiesRequest { identifiers: vec![handle("large"); 200], ..Default::default() };
-    let results = client.directory.batch_resolve_identities(request).await.unwrap().into_inner().results;
+    let request = v1::BatchResolveIdentitiesRequest {
+        identifiers: vec![handle("large"); 200],
+        ..Default::default()
+    };
+    let results =
+        client.directory.batch_resolve_identities(request).await.unwrap().into_inner().results;
     let outcomes: Vec<_> = results.into_iter().map(support::status::outcome).collect();
     let left = Err((Code::ResourceExhausted, "ANSWER_TOO_LARGE".to_owned(), vec![]));
     let found = outcomes.iter().take_while(|outcome| outcome.is_ok()).count();
@@ -141,12 +158,18 @@ async fn a_batch_answer_stops_at_4_mib() {
 
 /// Attributes of `count` texts of 4 KiB.
 fn texts(prefix: &str, count: usize) -> BTreeMap<String, v1::AttributeValue> {
-    let text = || v1::AttributeValue { kind: Some(v1::attribute_value::Kind::StringValue("x".repeat(4_096))) };
+    let text = || v1::AttributeValue {
+        kind: Some(v1::attribute_value::Kind::StringValue("x".repeat(4_096))),
+    };
     (0..count).map(|n| (format!("{prefix}{n}"), text())).collect()
 }
 
 /// Makes a user grow by some 49 KiB.
-async fn grow(client: &mut Client, user: v1::User, prefix: &str) -> Result<v1::User, tonic::Status> {
+async fn grow(
+    client: &mut Client,
+    user: v1::User,
+    prefix: &str,
+) -> Result<v1::User, tonic::Status> {
     let attributes = texts(prefix, 12);
     let paths: Vec<_> = attributes.keys().map(|name| format!("attributes.{name}")).collect();
     let paths: Vec<_> = paths.iter().map(String::as_str).collect();
@@ -159,7 +182,10 @@ async fn a_user_grows_no_larger_than_it_may() {
     let empty = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let full = grow(&mut client, empty, "a").await.unwrap();
     let refused = told(grow(&mut client, full.clone(), "b").await.unwrap_err());
-    assert_eq!((refused.code, refused.reason.as_str()), (Code::ResourceExhausted, "LIMIT_EXCEEDED"));
+    assert_eq!(
+        (refused.code, refused.reason.as_str()),
+        (Code::ResourceExhausted, "LIMIT_EXCEEDED")
+    );
     assert_eq!(refused.metadata["limit"], "65536");
     assert!(refused.metadata["value"].parse::<usize>().unwrap() > 98_000, "{refused:?}");
     assert_eq!(client.get(&full.user_id).await.unwrap(), full);
@@ -173,12 +199,16 @@ async fn one_large_user_asked_for_a_thousand_times_is_an_answer_at_once() {
         large = grow(&mut client, large, &format!("part{part}_")).await.unwrap();
     }
     let before = server.server.memory();
-    let request = v1::BatchGetUsersRequest { user_ids: vec![large.user_id; 1_000], ..Default::default() };
+    let request =
+        v1::BatchGetUsersRequest { user_ids: vec![large.user_id; 1_000], ..Default::default() };
     let results = client.directory.batch_get_users(request).await.unwrap().into_inner().results;
     let more = server.server.memory().saturating_sub(before) >> 20;
     let outcomes: Vec<_> = results.into_iter().map(support::status::got).collect();
     let left = Err((Code::ResourceExhausted, "ANSWER_TOO_LARGE".to_owned(), vec![]));
-    assert!(outcomes[..8].iter().all(Result::is_ok) && outcomes[8..].iter().skip(1).all(|outcome| *outcome == left));
+    assert!(
+        outcomes[..8].iter().all(Result::is_ok)
+            && outcomes[8..].iter().skip(1).all(|outcome| *outcome == left)
+    );
     assert!(more < 100, "{more} MiB for one answer");
 }
 
@@ -192,19 +222,26 @@ async fn users_by_id_and_in_batches() {
     let results = client.directory.batch_get_users(request).await.unwrap().into_inner().results;
     let outcomes: Vec<_> = results.into_iter().map(support::status::got).collect();
     assert_eq!(outcomes[0], Err((Code::NotFound, "USER_NOT_FOUND".to_owned(), vec![])));
-    assert_eq!(outcomes[1], Err((Code::InvalidArgument, "USER_ID_INVALID".to_owned(), vec!["user_ids[1]".to_owned()])));
+    assert_eq!(
+        outcomes[1],
+        Err((Code::InvalidArgument, "USER_ID_INVALID".to_owned(), vec!["user_ids[1]".to_owned()]))
+    );
     assert_eq!(outcomes[2], Ok("Joe".to_owned()));
 }
 
 #[tokio::test]
 async fn normalize_shows_what_each_rule_did() {
     let (_server, mut client) = fresh().await;
-    let request = v1::NormalizeIdentityRequest { tenant: "acme".into(), identifier: Some(email("Joe@Exämple.COM")) };
+    let request = v1::NormalizeIdentityRequest {
+        tenant: "acme".into(),
+        identifier: Some(email("Joe@Exämple.COM")),
+    };
     let answer = client.directory.normalize_identity(request).await.unwrap().into_inner();
     assert_eq!(answer.identifier, Some(email("joe@xn--exmple-cua.com")));
     assert_eq!(answer.key, "acme,email,joe@xn--exmple-cua.com");
     assert_eq!(answer.rules_version, 2);
-    let changes: Vec<_> = answer.changes.iter().map(|c| (c.before.as_str(), c.after.as_str())).collect();
+    let changes: Vec<_> =
+        answer.changes.iter().map(|c| (c.before.as_str(), c.after.as_str())).collect();
     assert_eq!(changes, [("Joe", "joe"), ("Exämple.COM", "xn--exmple-cua.com")]);
     assert!(answer.changes.iter().all(|change| !change.rule.is_empty()));
 }
@@ -213,7 +250,10 @@ async fn normalize_shows_what_each_rule_did() {
 async fn check_tells_whether_an_identifier_is_free() {
     let (_server, mut client) = fresh().await;
     client.create(user("Joe", vec![handle("joe")])).await.unwrap();
-    let check = |identifier| v1::CheckIdentityRequest { identifier: Some(identifier), ..Default::default() };
+    let check = |identifier| v1::CheckIdentityRequest {
+        identifier: Some(identifier),
+        ..Default::default()
+    };
     let taken = client.directory.check_identity(check(handle("JOE"))).await.unwrap().into_inner();
     assert_eq!(
         (taken.available, taken.reason.as_str(), taken.identifier),
@@ -234,16 +274,27 @@ async fn link_unlink_replace_verify() {
     assert_ne!(linked.etag, joe.etag);
     assert_eq!(client.link(&joe.user_id, email("JOE.smith@example.com")).await.unwrap(), linked);
     let taken = told(client.link(&ann.user_id, email(JOE)).await.unwrap_err());
-    assert_eq!(taken, Told::new(Code::AlreadyExists, "IDENTITY_TAKEN").field("identifier").with("owner", &joe.user_id));
+    assert_eq!(
+        taken,
+        Told::new(Code::AlreadyExists, "IDENTITY_TAKEN")
+            .field("identifier")
+            .with("owner", &joe.user_id)
+    );
 
     let renamed = client.replace(&joe.user_id, handle("joe"), handle("joseph")).await.unwrap();
     assert_eq!(renamed.identities[0].identifier, Some(handle("joseph")));
     assert!(renamed.identities[0].primary);
-    assert_eq!(told(client.resolve(handle("joe")).await.unwrap_err()), Told::new(Code::NotFound, "IDENTITY_NOT_FOUND"));
-    let taken = told(client.replace(&joe.user_id, handle("joseph"), handle("ann")).await.unwrap_err());
+    assert_eq!(
+        told(client.resolve(handle("joe")).await.unwrap_err()),
+        Told::new(Code::NotFound, "IDENTITY_NOT_FOUND")
+    );
+    let taken =
+        told(client.replace(&joe.user_id, handle("joseph"), handle("ann")).await.unwrap_err());
     assert_eq!(
         taken,
-        Told::new(Code::AlreadyExists, "IDENTITY_TAKEN").field("new_identifier").with("owner", &ann.user_id)
+        Told::new(Code::AlreadyExists, "IDENTITY_TAKEN")
+            .field("new_identifier")
+            .with("owner", &ann.user_id)
     );
     assert_eq!(client.resolve(handle("joseph")).await.unwrap().user.unwrap(), renamed);
 
@@ -264,10 +315,13 @@ async fn link_unlink_replace_verify() {
 async fn updates_follow_their_mask_and_their_etag() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
-    let text = |text: &str| v1::AttributeValue { kind: Some(v1::attribute_value::Kind::StringValue(text.into())) };
+    let text = |text: &str| v1::AttributeValue {
+        kind: Some(v1::attribute_value::Kind::StringValue(text.into())),
+    };
     let mut wanted = joe.clone();
     wanted.display_name = "Joseph".into();
-    wanted.attributes = BTreeMap::from([("plan".to_owned(), text("gold")), ("note".to_owned(), text("x"))]);
+    wanted.attributes =
+        BTreeMap::from([("plan".to_owned(), text("gold")), ("note".to_owned(), text("x"))]);
     let named = client.update(wanted.clone(), &["display_name"]).await.unwrap();
     assert_eq!((named.display_name.as_str(), named.attributes.len()), ("Joseph", 0));
     let stale = told(client.update(wanted.clone(), &["attributes"]).await.unwrap_err());
@@ -277,7 +331,9 @@ async fn updates_follow_their_mask_and_their_etag() {
     assert_eq!(planned.attributes, BTreeMap::from([("plan".to_owned(), text("gold"))]));
     wanted.etag = String::new();
     wanted.attributes.clear();
-    assert!(client.update(wanted.clone(), &["attributes.plan"]).await.unwrap().attributes.is_empty());
+    assert!(
+        client.update(wanted.clone(), &["attributes.plan"]).await.unwrap().attributes.is_empty()
+    );
     let mask = told(client.update(wanted, &["identities"]).await.unwrap_err());
     assert_eq!(mask, Told::new(Code::InvalidArgument, "UPDATE_MASK_INVALID").field("update_mask"));
 }
@@ -294,13 +350,27 @@ async fn a_request_id_makes_a_retry_safe_across_restarts() {
     };
     let server = Server::start(&["--store", &store]);
     let mut client = Client::connect(&server.url).await;
-    let first = client.registry.create_user(create("Joe", request_id)).await.unwrap().into_inner().user.unwrap();
+    let first = client
+        .registry
+        .create_user(create("Joe", request_id))
+        .await
+        .unwrap()
+        .into_inner()
+        .user
+        .unwrap();
     let changed = client.link(&first.user_id, email(JOE)).await.unwrap();
     drop(server);
 
     let server = Server::start(&["--store", &store]);
     let mut client = Client::connect(&server.url).await;
-    let again = client.registry.create_user(create("Joe", request_id)).await.unwrap().into_inner().user.unwrap();
+    let again = client
+        .registry
+        .create_user(create("Joe", request_id))
+        .await
+        .unwrap()
+        .into_inner()
+        .user
+        .unwrap();
     assert_eq!(again, changed, "the same user, as it is now");
     let other = told(client.registry.create_user(create("Ann", request_id)).await.unwrap_err());
     assert_eq!(other, Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id"));
@@ -324,8 +394,23 @@ async fn a_retry_may_be_spelt_otherwise_and_must_ask_for_the_same() {
     };
     client.registry.link_identity(link("", &joe.user_id, email(JOE), true)).await.unwrap();
     let again = link("default", &joe.user_id.to_uppercase(), email(JOE), true);
-    assert_eq!(client.registry.link_identity(again).await.unwrap().into_inner().user.unwrap().identities.len(), 2);
-    let others = [link("", &joe.user_id, email("ann@example.com"), true), link("", &joe.user_id, email(JOE), false)];
+    assert_eq!(
+        client
+            .registry
+            .link_identity(again)
+            .await
+            .unwrap()
+            .into_inner()
+            .user
+            .unwrap()
+            .identities
+            .len(),
+        2
+    );
+    let others = [
+        link("", &joe.user_id, email("ann@example.com"), true),
+        link("", &joe.user_id, email(JOE), false),
+    ];
     for other in others {
         let told = told(client.registry.link_identity(other).await.unwrap_err());
         assert_eq!(told, Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id"));
@@ -338,9 +423,15 @@ async fn what_is_shown_cannot_drive_a_terminal() {
     let typed = "https://example.com/\u{1b}[2Ja\nb\u{7}\u{202e}c";
     let joe = client.create(user("Zoë 👩\u{200d}🚀", vec![url(typed)])).await.unwrap();
     assert_eq!(joe.identities[0].display, "https://example.com/[2Jabc");
-    for name in [" ", "\u{3000}\u{200b}", "a\u{202e}b", "a\u{1b}b", "\u{301}a", "\u{e000}", "a\u{2028}b"] {
+    for name in
+        [" ", "\u{3000}\u{200b}", "a\u{202e}b", "a\u{1b}b", "\u{301}a", "\u{e000}", "a\u{2028}b"]
+    {
         let told = told(client.create(user(name, vec![])).await.unwrap_err());
-        assert_eq!(told, Told::new(Code::InvalidArgument, "FIELD_INVALID").field("user.display_name"), "{name:?}");
+        assert_eq!(
+            told,
+            Told::new(Code::InvalidArgument, "FIELD_INVALID").field("user.display_name"),
+            "{name:?}"
+        );
     }
 }
 
@@ -350,8 +441,16 @@ async fn malformed_requests_name_the_field() {
     let twice = vec![handle("joe"), handle("@JOE")];
     let mut cases = vec![
         (user("x", twice), "IDENTIFIER_DUPLICATE", "user.identities[1].identifier"),
-        (user("x", vec![handle("joe"), email("joe")]), "IDENTIFIER_INVALID", "user.identities[1].identifier"),
-        (user("x", vec![v1::Identifier::default()]), "IDENTIFIER_INVALID", "user.identities[0].identifier"),
+        (
+            user("x", vec![handle("joe"), email("joe")]),
+            "IDENTIFIER_INVALID",
+            "user.identities[1].identifier",
+        ),
+        (
+            user("x", vec![v1::Identifier::default()]),
+            "IDENTIFIER_INVALID",
+            "user.identities[0].identifier",
+        ),
         (user(&"x".repeat(257), vec![]), "FIELD_INVALID", "user.display_name"),
         (user("a\u{7}b", vec![]), "FIELD_INVALID", "user.display_name"),
     ];
@@ -359,7 +458,8 @@ async fn malformed_requests_name_the_field() {
     primaries.identities.iter_mut().for_each(|identity| identity.primary = true);
     cases.push((primaries, "FIELD_INVALID", "user.identities[1].primary"));
     let mut verified = user("x", vec![handle("a")]);
-    verified.identities[0].verify_time = Some(prost_types::Timestamp { seconds: i64::MAX, nanos: 0 });
+    verified.identities[0].verify_time =
+        Some(prost_types::Timestamp { seconds: i64::MAX, nanos: 0 });
     cases.push((verified, "FIELD_INVALID", "user.identities[0].verify_time"));
     let mut unnamed = user("x", vec![]);
     unnamed.attributes.insert("plan".into(), v1::AttributeValue { kind: None });
@@ -371,21 +471,35 @@ async fn malformed_requests_name_the_field() {
     let tenant = v1::GetUserRequest { tenant: "No Tenant".into(), user_id: String::new() };
     let told_tenant = told(client.directory.get_user(tenant).await.unwrap_err());
     assert_eq!(told_tenant, Told::new(Code::InvalidArgument, "TENANT_INVALID").field("tenant"));
-    let strange = v1::ResolveIdentityRequest { identifier: Some(handle("a")), consistency: 9, ..Default::default() };
+    let strange = v1::ResolveIdentityRequest {
+        identifier: Some(handle("a")),
+        consistency: 9,
+        ..Default::default()
+    };
     let told_strange = told(client.directory.resolve_identity(strange).await.unwrap_err());
-    assert_eq!(told_strange, Told::new(Code::InvalidArgument, "FIELD_INVALID").field("consistency"));
+    assert_eq!(
+        told_strange,
+        Told::new(Code::InvalidArgument, "FIELD_INVALID").field("consistency")
+    );
 }
 
 #[tokio::test]
 async fn limits_tell_the_limit_and_the_value() {
     let limits = ["--max-batch", "3", "--max-identities", "2", "--max-attributes", "1"];
     let (_server, mut client) = fresh_with(&limits).await;
-    let request = v1::BatchResolveIdentitiesRequest { identifiers: vec![handle("a"); 4], ..Default::default() };
+    let request = v1::BatchResolveIdentitiesRequest {
+        identifiers: vec![handle("a"); 4],
+        ..Default::default()
+    };
     let batch = told(client.directory.batch_resolve_identities(request).await.unwrap_err());
-    assert_eq!(batch, Told::new(Code::InvalidArgument, "BATCH_TOO_LARGE").with("limit", "3").with("value", "4"));
+    assert_eq!(
+        batch,
+        Told::new(Code::InvalidArgument, "BATCH_TOO_LARGE").with("limit", "3").with("value", "4")
+    );
     let joe = client.create(user("Joe", vec![handle("a"), handle("b")])).await.unwrap();
     let third = told(client.link(&joe.user_id, handle("c")).await.unwrap_err());
-    let too_many = Told::new(Code::ResourceExhausted, "LIMIT_EXCEEDED").with("limit", "2").with("value", "3");
+    let too_many =
+        Told::new(Code::ResourceExhausted, "LIMIT_EXCEEDED").with("limit", "2").with("value", "3");
     assert_eq!(third, too_many);
     assert_eq!(client.get(&joe.user_id).await.unwrap(), joe);
 }
@@ -411,7 +525,10 @@ async fn tenants_do_not_see_each_other() {
     };
     client.registry.create_user(Request::new(elsewhere)).await.unwrap();
     let get = v1::GetUserRequest { tenant: "acme".into(), user_id: joe.user_id };
-    assert_eq!(told(client.directory.get_user(get).await.unwrap_err()), Told::new(Code::NotFound, "USER_NOT_FOUND"));
+    assert_eq!(
+        told(client.directory.get_user(get).await.unwrap_err()),
+        Told::new(Code::NotFound, "USER_NOT_FOUND")
+    );
     assert_eq!(client.resolve(handle("joe")).await.unwrap().user.unwrap().display_name, "Joe");
 }
 
@@ -424,11 +541,20 @@ async fn health_is_told_beside_batches_that_cost_most() {
     let batches: Vec<_> = (0..3)
         .map(|_| {
             let mut client = client.clone();
-            let request = v1::BatchResolveIdentitiesRequest { identifiers: identifiers.clone(), ..Default::default() };
-            tokio::spawn(async move { client.directory.batch_resolve_identities(request).await.unwrap() })
+            let request = v1::BatchResolveIdentitiesRequest {
+                identifiers: identifiers.clone(),
+                ..Default::default()
+            };
+            tokio::spawn(async move {
+                client.directory.batch_resolve_identities(request).await.unwrap()
+            })
         })
         .collect();
-    let channel = tonic::transport::Channel::from_shared(server.server.url.clone()).unwrap().connect().await.unwrap();
+    let channel = tonic::transport::Channel::from_shared(server.server.url.clone())
+        .unwrap()
+        .connect()
+        .await
+        .unwrap();
     let mut health = tonic_health::pb::health_client::HealthClient::new(channel);
     let mut waited = Vec::new();
     while batches.iter().any(|batch| !batch.is_finished()) {

@@ -1,4 +1,5 @@
-//! The servers that other tests run on: they are what they should be, and nothing of them is left behind.
+//! The servers that other tests run on: they are what they should be, and nothing of them is left
+//! behind.
 
 mod cluster;
 mod faults;

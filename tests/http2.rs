@@ -27,11 +27,13 @@ fn block_on<T>(client: impl Future<Output = T>) -> T {
 /// Longer than a busy machine takes for anything here.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Somebody else is served all the same. Where a server gives a call little time, a busy machine may need several.
+/// Somebody else is served all the same. Where a server gives a call little time, a busy machine
+/// may need several.
 fn serves_others(server: &Server) {
     block_on(async {
         let mut client = Client::connect(&server.url).await;
-        let draft = v1::User { identities: vec![identity(handle("somebody_else"))], ..Default::default() };
+        let draft =
+            v1::User { identities: vec![identity(handle("somebody_else"))], ..Default::default() };
         let since = Instant::now();
         loop {
             let _ = client.create(draft.clone()).await;
@@ -49,7 +51,8 @@ fn is_slow(status: &Status) -> bool {
     matches!(status.code(), Code::DeadlineExceeded | Code::NotFound)
 }
 
-/// Whether the bytes of a header block hold this text as a literal, plain or Huffman-coded digits excepted.
+/// Whether the bytes of a header block hold this text as a literal, plain or Huffman-coded digits
+/// excepted.
 fn holds(payload: &[u8], text: &str) -> bool {
     payload.windows(text.len()).any(|window| window == text.as_bytes())
 }
@@ -118,7 +121,8 @@ fn a_flood_of_resets_ends_the_connection(place: &Place) {
     serves_others(&server);
 }
 
-/// What callers do to their connections is not the operator's business, but for what helps to set a caller up.
+/// What callers do to their connections is not the operator's business, but for what helps to set a
+/// caller up.
 fn the_log_tells_of_strangers_and_not_of_resets(place: &Place) {
     let (server, log) = place.serve_logged(&[]);
     let mut raw = Raw::greeted(&server);
@@ -127,7 +131,8 @@ fn the_log_tells_of_strangers_and_not_of_resets(place: &Place) {
         raw.send(RESET, 0, 2 * n + 1, &8u32.to_be_bytes());
     }
     raw.until(GOAWAY);
-    for start in [&b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"[..], &[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]] {
+    for start in [&b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"[..], &[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]]
+    {
         let mut stranger = Raw::connect(&server);
         stranger.0.write_all(start).unwrap();
         let _ = stranger.0.read_to_end(&mut Vec::new());
@@ -158,7 +163,12 @@ fn random_frames_do_no_harm(place: &Place) {
             random ^= random >> 7;
             random ^= random << 17;
             let bytes = random.to_be_bytes();
-            raw.send(bytes[0] % 12, bytes[1], u32::from(bytes[2] % 8), &bytes[..usize::from(bytes[3] % 8)]);
+            raw.send(
+                bytes[0] % 12,
+                bytes[1],
+                u32::from(bytes[2] % 8),
+                &bytes[..usize::from(bytes[3] % 8)],
+            );
         }
     }
     serves_others(&server);

@@ -1,12 +1,13 @@
-//! What callers are told when the store below the API misbehaves in ways that no real one can be made to on demand.
+//! What callers are told when the store below the API misbehaves in ways that no real one can be
+//! made to on demand.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use polynym::directory::{
-    Claim, Consistency, Directory, EncodedUser, Error, ExpiredUser, ItemResult, Limits, Mutation, Outcome, Record,
-    Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
+    Claim, Consistency, Directory, EncodedUser, Error, ExpiredUser, ItemResult, Limits, Mutation,
+    Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
 };
 use polynym::grpc::{self, Options};
 use polynym::identifier::IdentityKey;
@@ -23,8 +24,8 @@ use tonic_health::pb::health_client::HealthClient;
 use crate::support::calls::{Client, handle};
 use crate::support::status::{Told, told};
 
-/// A store that panics at look-ups, never answers a get, and has lost sight of every mutation. Only whether it is well may
-/// be answered, after a while.
+/// A store that panics at look-ups, never answers a get, and has lost sight of every mutation. Only
+/// whether it is well may be answered, after a while.
 struct Faulty {
     well_after: Option<Duration>,
     /// How many gets have come.
@@ -43,19 +44,31 @@ impl Store for Faulty {
         Ok(StoredRules::new(1))
     }
 
-    async fn resolve(&self, _: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error> {
+    async fn resolve(
+        &self,
+        _: &[IdentityKey],
+        consistency: Consistency,
+    ) -> Result<Resolved, Error> {
         match consistency {
             Consistency::Eventual => Err(Error::Unavailable("cut off: secret cause".into())),
             _ => panic!("secret panic"),
         }
     }
 
-    async fn get(&self, _: &Tenant, _: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+    async fn get(
+        &self,
+        _: &Tenant,
+        _: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.gets.add_permits(1);
         std::future::pending().await
     }
 
-    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+    async fn get_snapshot(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.get(tenant, ids).await
     }
 
@@ -75,11 +88,21 @@ impl Store for Faulty {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }
 
-    async fn scan(&self, _: &Tenant, _: Option<LocalityId>, _: usize) -> Result<Vec<Record>, Error> {
+    async fn scan(
+        &self,
+        _: &Tenant,
+        _: Option<LocalityId>,
+        _: usize,
+    ) -> Result<Vec<Record>, Error> {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }
 
-    async fn due(&self, _: Timestamp, _: Option<(Timestamp, LocalityId)>, _: usize) -> Result<Vec<ExpiredUser>, Error> {
+    async fn due(
+        &self,
+        _: Timestamp,
+        _: Option<(Timestamp, LocalityId)>,
+        _: usize,
+    ) -> Result<Vec<ExpiredUser>, Error> {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }
 
@@ -106,12 +129,14 @@ async fn serve(options: Options) -> String {
 async fn serve_store(store: Faulty, options: Options) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let directory = Directory::new(Arc::new(store), Generator::new(Mode::Variable), Limits::default());
+    let directory =
+        Directory::new(Arc::new(store), Generator::new(Mode::Variable), Limits::default());
     tokio::spawn(grpc::serve(listener, Arc::new(directory), options, std::future::pending()));
     url
 }
 
-/// Each test with calls that have tasks of their own, and with calls that stay together on their connection's.
+/// Each test with calls that have tasks of their own, and with calls that stay together on their
+/// connection's.
 macro_rules! both_ways {
     ($($test:ident),* $(,)?) => {
         mod task_per_call {
@@ -134,11 +159,15 @@ both_ways!(
 );
 
 fn get() -> v1::GetUserRequest {
-    v1::GetUserRequest { user_id: "20be0ffc-314a-bd53-7a50-013a65ca76d2".into(), ..Default::default() }
+    v1::GetUserRequest {
+        user_id: "20be0ffc-314a-bd53-7a50-013a65ca76d2".into(),
+        ..Default::default()
+    }
 }
 
 async fn a_panic_is_answered_without_detail_and_the_server_goes_on(task_per_call: bool) {
-    let mut client = Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
+    let mut client =
+        Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
     for _ in 0..3 {
         let status = client.resolve(handle("joe")).await.unwrap_err();
         assert_eq!(status.message(), "internal error");
@@ -147,23 +176,33 @@ async fn a_panic_is_answered_without_detail_and_the_server_goes_on(task_per_call
 }
 
 async fn a_lost_outcome_is_never_called_a_failure(task_per_call: bool) {
-    let mut client = Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
+    let mut client =
+        Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
     let status = client.create(v1::User::default()).await.unwrap_err();
     assert!(!status.message().contains("secret"), "{status:?}");
     assert_eq!(told(status), Told::new(Code::Unknown, "OUTCOME_UNKNOWN"));
 }
 
 async fn a_store_that_is_away_is_told_with_when_to_try_again(task_per_call: bool) {
-    let mut client = Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
+    let mut client =
+        Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
     let consistency = v1::Consistency::Eventual.into();
-    let request = v1::ResolveIdentityRequest { identifier: Some(handle("joe")), consistency, ..Default::default() };
+    let request = v1::ResolveIdentityRequest {
+        identifier: Some(handle("joe")),
+        consistency,
+        ..Default::default()
+    };
     let status = client.directory.resolve_identity(request).await.unwrap_err();
     assert!(!status.message().contains("secret"), "{status:?}");
-    assert_eq!(told(status), Told { retry: true, ..Told::new(Code::Unavailable, "STORE_UNAVAILABLE") });
+    assert_eq!(
+        told(status),
+        Told { retry: true, ..Told::new(Code::Unavailable, "STORE_UNAVAILABLE") }
+    );
 }
 
 async fn a_call_that_takes_too_long_ends_at_its_deadline(task_per_call: bool) {
-    let options = Options { call_timeout: Duration::from_millis(200), task_per_call, ..Options::default() };
+    let options =
+        Options { call_timeout: Duration::from_millis(200), task_per_call, ..Options::default() };
     let mut client = Client::connect(&serve(options).await).await;
     let status = client.directory.get_user(get()).await.unwrap_err();
     assert!(!status.message().contains("mutation"), "{status:?}");
@@ -171,7 +210,12 @@ async fn a_call_that_takes_too_long_ends_at_its_deadline(task_per_call: bool) {
 }
 
 async fn more_calls_than_allowed_are_refused_at_once(task_per_call: bool) {
-    let options = Options { max_calls: 1, call_timeout: Duration::from_secs(60), task_per_call, ..Options::default() };
+    let options = Options {
+        max_calls: 1,
+        call_timeout: Duration::from_secs(60),
+        task_per_call,
+        ..Options::default()
+    };
     let store = Faulty::default();
     let gets = store.gets.clone();
     let client = Client::connect(&serve_store(store, options).await).await;
@@ -179,7 +223,10 @@ async fn more_calls_than_allowed_are_refused_at_once(task_per_call: bool) {
     let waiting = tokio::spawn(async move { first.get_user(get()).await });
     gets.acquire().await.unwrap().forget();
     let status = second.get_user(get()).await.unwrap_err();
-    assert_eq!(told(status), Told { retry: true, ..Told::new(Code::ResourceExhausted, "OVERLOADED") });
+    assert_eq!(
+        told(status),
+        Told { retry: true, ..Told::new(Code::ResourceExhausted, "OVERLOADED") }
+    );
     assert!(!waiting.is_finished(), "the first call goes on");
 }
 
@@ -198,7 +245,8 @@ async fn health_says_that_the_store_does_not_answer(task_per_call: bool) {
 
 async fn a_server_whose_store_is_well_serves_from_its_first_call_on(task_per_call: bool) {
     let store = Faulty { well_after: Some(Duration::from_millis(100)), ..Faulty::default() };
-    let mut health = health(serve_store(store, Options { task_per_call, ..Options::default() }).await).await;
+    let mut health =
+        health(serve_store(store, Options { task_per_call, ..Options::default() }).await).await;
     let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
     assert_eq!(answer.status(), ServingStatus::Serving);
 }

@@ -1,4 +1,5 @@
-//! The store on MongoDB, on replica sets: the conformance suite, and what is particular to this store.
+//! The store on MongoDB, on replica sets: the conformance suite, and what is particular to this
+//! store.
 
 mod clocks;
 mod deleting;

@@ -1,5 +1,5 @@
-//! The front page and the other documents keep their word: each command that they show answers what they print, and
-//! each command that they name is there.
+//! The front page and the other documents keep their word: each command that they show answers what
+//! they print, and each command that they name is there.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,7 +31,10 @@ fn every_call_answers_to_grpcurl_what_is_printed() {
     let (server, _folder) = sample();
     let grpcurl = GRPCURL.installed().map_or_else(|| GRPCURL.fetched(), Ok).unwrap();
     let calls: Vec<_> = all_shown().into_iter().filter(is_call).collect();
-    assert!(calls.iter().filter(|call| call.place.starts_with("README.md:")).count() >= 3, "{calls:#?}");
+    assert!(
+        calls.iter().filter(|call| call.place.starts_with("README.md:")).count() >= 3,
+        "{calls:#?}"
+    );
     for call in calls {
         let command = call.command.replacen("grpcurl", grpcurl.to_str().unwrap(), 1);
         let command = command.replace(ADDRESS, server.url.trim_start_matches("http://"));
@@ -39,7 +42,12 @@ fn every_call_answers_to_grpcurl_what_is_printed() {
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
         // Versions of grpcurl differ in white space.
         let value = |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).unwrap();
-        assert_eq!(value(&output.stdout), value(call.output.as_bytes()), "{}: {command}", call.place);
+        assert_eq!(
+            value(&output.stdout),
+            value(call.output.as_bytes()),
+            "{}: {command}",
+            call.place
+        );
     }
 }
 
@@ -52,7 +60,8 @@ async fn every_call_answers_what_is_printed() {
     let mut faults = Vec::new();
     for version in [Version::V1, Version::V1Alpha] {
         let mut api = Api::discover(channel.clone(), version).await.unwrap();
-        let services = ["AdminService", "DirectoryService", "RegistryService"].map(|name| format!("polynym.v1.{name}"));
+        let services = ["AdminService", "DirectoryService", "RegistryService"]
+            .map(|name| format!("polynym.v1.{name}"));
         let services = [&services[..], &["grpc.health.v1.Health".to_owned()]].concat();
         assert_eq!(api.services(), services, "{version:?}");
         api.learn("google.rpc.ErrorInfo").await.unwrap();
@@ -76,17 +85,24 @@ fn every_command_answers_what_is_printed() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// A server with the made-up users, and the folder in which it makes its own: one that is killed leaves that behind.
+/// A server with the made-up users, and the folder in which it makes its own: one that is killed
+/// leaves that behind.
 fn sample() -> (Server, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = server::polynym(&["serve", "--sample", "--listen", "127.0.0.1:0", "--log", "error"]);
+    let mut command =
+        server::polynym(&["serve", "--sample", "--listen", "127.0.0.1:0", "--log", "error"]);
     let server = Server::start_with(command.env("TMPDIR", folder.path()), &[]);
     (server, folder)
 }
 
-/// What is shown of the made-up users. The walk is through an empty store, and has a test of its own.
+/// What is shown of the made-up users. The walk is through an empty store, and has a test of its
+/// own.
 fn all_shown() -> Vec<Shown> {
-    documents().iter().filter(|path| *path != "docs/walkthrough.md").flat_map(|path| shown(path, &read(path))).collect()
+    documents()
+        .iter()
+        .filter(|path| *path != "docs/walkthrough.md")
+        .flat_map(|path| shown(path, &read(path)))
+        .collect()
 }
 
 fn is_call(shown: &Shown) -> bool {
@@ -131,8 +147,10 @@ fn is_reason(text: &str) -> bool {
 fn every_setting_is_told() {
     let guide = read("docs/configuration.md");
     let told: BTreeSet<_> = guide.lines().filter_map(told_setting).collect();
-    let given: BTreeSet<_> =
-        [&["serve"][..], &["tenant", "get"], &["bench"]].iter().flat_map(|command| settings(&help(command))).collect();
+    let given: BTreeSet<_> = [&["serve"][..], &["tenant", "get"], &["bench"]]
+        .iter()
+        .flat_map(|command| settings(&help(command)))
+        .collect();
     assert!(given.len() > 20, "{given:?}");
     assert_eq!(given, told);
 }
@@ -142,9 +160,16 @@ type Setting = (String, Option<String>);
 
 fn told_setting(line: &str) -> Option<Setting> {
     let cells: Vec<_> = line.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
-    let flag = cells.get(1)?.split(' ').next().filter(|flag| flag.starts_with("--") && !flag.ends_with('-'))?;
+    let flag = cells
+        .get(1)?
+        .split(' ')
+        .next()
+        .filter(|flag| flag.starts_with("--") && !flag.ends_with('-'))?;
     let default = cells.get(2).filter(|default| !default.contains(' '));
-    Some((flag.to_owned(), default.map(|default| if *default == "off" { "false" } else { *default }.to_owned())))
+    Some((
+        flag.to_owned(),
+        default.map(|default| if *default == "off" { "false" } else { *default }.to_owned()),
+    ))
 }
 
 /// An option starts a line, indented by six; what it does may go on below, further in.
@@ -154,14 +179,16 @@ fn settings(help: &str) -> Vec<Setting> {
         let words = option.split_whitespace().collect::<Vec<_>>().join(" ");
         let is_setting = words.contains("env: POLYNYM_");
         let name = words.split([' ', '[']).next().unwrap_or_default();
-        let default = words.split_once("[default: ").and_then(|(_, rest)| rest.split([',', ']']).next());
+        let default =
+            words.split_once("[default: ").and_then(|(_, rest)| rest.split([',', ']']).next());
         is_setting.then(|| (format!("--{name}"), default.map(str::to_owned)))
     };
     options.filter_map(setting).filter(|(name, _)| name != "--config").collect()
 }
 
 fn help(names: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_polynym")).args(names).arg("--help").output().unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_polynym")).args(names).arg("--help").output().unwrap();
     if output.status.success() { String::from_utf8(output.stdout).unwrap() } else { String::new() }
 }
 
@@ -170,8 +197,14 @@ fn help(names: &[&str]) -> String {
 fn documents_are_read_as_written() {
     let text = "a\n```console\n$ one \\\n    two\nout\n\n$ three\n```\n`polynym id new -n 3` polynym x\n    polynym serve --sample\n";
     let [first, second] = &shown("a.md", text)[..] else { panic!() };
-    assert_eq!((first.command.as_str(), first.output.as_str(), first.place.as_str()), ("one two", "out\n", "a.md:3"));
-    assert_eq!((second.command.as_str(), second.output.as_str(), second.place.as_str()), ("three", "", "a.md:7"));
+    assert_eq!(
+        (first.command.as_str(), first.output.as_str(), first.place.as_str()),
+        ("one two", "out\n", "a.md:3")
+    );
+    assert_eq!(
+        (second.command.as_str(), second.output.as_str(), second.place.as_str()),
+        ("three", "", "a.md:7")
+    );
     assert_eq!(named(text), ["id new -n 3", "serve --sample"]);
     assert_eq!(missing("serve --smaple").as_deref(), Some("there is no --smaple"));
     assert!(missing("sreve").is_some());
@@ -188,15 +221,23 @@ fn read(path: &str) -> String {
 /// The documents, as paths from the root.
 fn documents() -> Vec<String> {
     let inside = ["docs", "docs/decisions", "deploy"].into_iter().flat_map(|folder| {
-        let entries = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().file_name());
+        let entries =
+            fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().file_name());
         entries.map(move |name| format!("{folder}/{}", name.to_str().unwrap()))
     });
-    ["README.md".to_owned()].into_iter().chain(inside).filter(|path| path.ends_with(".md")).collect()
+    ["README.md".to_owned()]
+        .into_iter()
+        .chain(inside)
+        .filter(|path| path.ends_with(".md"))
+        .collect()
 }
 
 fn compare(shown: &Shown, output: &str, faults: &mut Vec<String>) {
     if shown.output != output {
-        faults.push(format!("{}: {}\n--- printed\n{}--- answered\n{output}", shown.place, shown.command, shown.output));
+        faults.push(format!(
+            "{}: {}\n--- printed\n{}--- answered\n{output}",
+            shown.place, shown.command, shown.output
+        ));
     }
 }
 
@@ -214,7 +255,10 @@ async fn grpcurl(api: &Api, command: &str) -> String {
 }
 
 fn shell_words(command: &str) -> Vec<String> {
-    let output = Command::new("/bin/sh").args(["-c", &format!("printf '%s\\0' {command}")]).output().unwrap();
+    let output = Command::new("/bin/sh")
+        .args(["-c", &format!("printf '%s\\0' {command}")])
+        .output()
+        .unwrap();
     let words = String::from_utf8(output.stdout).unwrap();
     words.trim_end_matches('\0').split('\0').map(str::to_owned).collect()
 }
@@ -227,7 +271,8 @@ fn run(command: &str, url: &str) -> String {
     String::from_utf8(stdout).unwrap()
 }
 
-/// The commands of the program that a text names, in code or in an indented line of its own, without the program's name.
+/// The commands of the program that a text names, in code or in an indented line of its own,
+/// without the program's name.
 fn named(text: &str) -> Vec<String> {
     let words = [
         "serve",
@@ -266,7 +311,9 @@ fn missing(command: &str) -> Option<String> {
     let Some(help) = help else {
         return Some("there is no such command".to_owned());
     };
-    let known: BTreeSet<_> = help.split(|c: char| c.is_whitespace() || "=[]<>,".contains(c)).collect();
-    let flags = words.iter().filter_map(|word| word.split('=').next()).filter(|word| word.starts_with('-'));
+    let known: BTreeSet<_> =
+        help.split(|c: char| c.is_whitespace() || "=[]<>,".contains(c)).collect();
+    let flags =
+        words.iter().filter_map(|word| word.split('=').next()).filter(|word| word.starts_with('-'));
     flags.filter(|flag| !known.contains(flag)).map(|flag| format!("there is no {flag}")).next()
 }

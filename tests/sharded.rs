@@ -1,4 +1,5 @@
-//! The store on a sharded cluster of MongoDB: the conformance suite, and what its calls cost on which shard.
+//! The store on a sharded cluster of MongoDB: the conformance suite, and what its calls cost on
+//! which shard.
 
 mod costs;
 

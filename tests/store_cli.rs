@@ -1,4 +1,5 @@
-//! The stores from outside: `polynym store init`, `status` and `verify`, on a folder and on real servers.
+//! The stores from outside: `polynym store init`, `status` and `verify`, on a folder and on real
+//! servers.
 
 mod clock;
 mod damage;
@@ -20,8 +21,8 @@ fn store(arguments: &[&str], store: &str) -> Output {
     polynym(&["store"]).args(arguments).args(["--store", store]).output().unwrap()
 }
 
-/// The database that `uri` names, to write into past the store. What is read from a majority must be written to one: a
-/// replica set does so unasked, the front end of a cluster does not.
+/// The database that `uri` names, to write into past the store. What is read from a majority must
+/// be written to one: a replica set does so unasked, the front end of a cluster does not.
 async fn database(uri: &str) -> Database {
     let client = Client::with_uri_str(uri).await.unwrap();
     let options = DatabaseOptions::builder().write_concern(WriteConcern::majority()).build();

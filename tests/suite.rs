@@ -1,5 +1,6 @@
-//! The tests of the program as a whole, in one process: most of their time is spent waiting, which they do side by side,
-//! and servers of MongoDB that they share are started once. A test that kills, freezes or counts on a server has its own.
+//! The tests of the program as a whole, in one process: most of their time is spent waiting, which
+//! they do side by side, and servers of MongoDB that they share are started once. A test that
+//! kills, freezes or counts on a server has its own.
 
 #![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
 

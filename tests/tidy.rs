@@ -1,5 +1,5 @@
-//! The rules of the house, checked as text: who may import whom, how long files and functions may be, and what stands
-//! nowhere. Every fault is told with its file and line.
+//! The rules of the house, checked as text: who may import whom, how long files and functions may
+//! be, and what stands nowhere. Every fault is told with its file and line.
 
 #![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
 
@@ -22,7 +22,8 @@ struct Bounds {
     most: usize,
 }
 
-/// What each module may import of the project. The last three are the program itself, which puts the parts together.
+/// What each module may import of the project. The last three are the program itself, which puts
+/// the parts together.
 const IMPORTS: [(&str, &[&str]); 20] = [
     ("locality", &[]),
     ("identifier", &[]),
@@ -89,12 +90,24 @@ const GENERATED: &str = "src/proto.rs";
 
 #[test]
 fn imports() {
-    report(program().iter().filter(|source| source.path.starts_with("src/")).flat_map(import_faults).collect());
+    report(
+        program()
+            .iter()
+            .filter(|source| source.path.starts_with("src/"))
+            .flat_map(import_faults)
+            .collect(),
+    );
 }
 
 #[test]
 fn crates() {
-    report(program().iter().filter(|source| source.path.starts_with("src/")).flat_map(crate_faults).collect());
+    report(
+        program()
+            .iter()
+            .filter(|source| source.path.starts_with("src/"))
+            .flat_map(crate_faults)
+            .collect(),
+    );
 }
 
 #[test]
@@ -103,7 +116,9 @@ fn lengths() {
     let files = sources.iter().map(|source| (source.path.clone(), source.lines()));
     let mut faults = length_faults("file", &FILE_LINES, files.collect());
     let functions = sources.iter().flat_map(|source| {
-        let place = |function: &source::Function| format!("{}:{}: fn {}", source.path, function.line, function.name);
+        let place = |function: &source::Function| {
+            format!("{}:{}: fn {}", source.path, function.line, function.name)
+        };
         source.functions().into_iter().map(move |function| (place(&function), function.lines))
     });
     faults.extend(length_faults("function", &FUNCTION_LINES, functions.collect()));
@@ -119,10 +134,21 @@ fn modules_tell_what_they_are() {
 
 #[test]
 fn nothing_that_has_no_place_here() {
-    let mut faults: Vec<_> = program().iter().flat_map(|source| [unwraps(source), macros(source)].concat()).collect();
-    faults.extend(["src", "benches", "tests"].into_iter().flat_map(sources).flat_map(|source| bare_allows(&source)));
+    let mut faults: Vec<_> =
+        program().iter().flat_map(|source| [unwraps(source), macros(source)].concat()).collect();
+    faults.extend(
+        ["src", "benches", "tests"]
+            .into_iter()
+            .flat_map(sources)
+            .flat_map(|source| bare_allows(&source)),
+    );
     faults.extend(texts().iter().flat_map(|(path, text)| word_faults(path, text)));
-    faults.extend(sources("src/grpc").iter().filter(|source| source.path.ends_with("/status.rs")).flat_map(catch_alls));
+    faults.extend(
+        sources("src/grpc")
+            .iter()
+            .filter(|source| source.path.ends_with("/status.rs"))
+            .flat_map(catch_alls),
+    );
     report(faults);
 }
 
@@ -140,22 +166,39 @@ fn faults_are_seen() {
                 let _ = r#\"\"unwrap()\"#;\n    '{'\n}\n#[cfg(test)]\nmod tests {\n    fn g() {\n    }\n}\n\
                 #[allow(dead_code)]\nfn h() {\n    redb::x().unwrap();\n    match 1 { _ => super::super::store::embedded::y() }\n}\n";
     let source = Source::new("src/identifier/made_up.rs", text);
-    let functions = source.functions().into_iter().map(|function| (function.name, function.line, function.lines));
+    let functions = source
+        .functions()
+        .into_iter()
+        .map(|function| (function.name, function.line, function.lines));
     assert_eq!(functions.collect::<Vec<_>>(), [("f".to_owned(), 2, 5), ("h".to_owned(), 13, 4)]);
     assert_eq!(source.lines(), 11);
     let imports = import_faults(&source);
     assert_eq!(imports.len(), 4, "{imports:#?}");
-    assert!(imports[0].starts_with("src/identifier/made_up.rs:1: identifier may not import locality"), "{imports:#?}");
+    assert!(
+        imports[0].starts_with("src/identifier/made_up.rs:1: identifier may not import locality"),
+        "{imports:#?}"
+    );
     assert!(imports[3].ends_with(":15: identifier may not import store::embedded"), "{imports:#?}");
-    assert_eq!(crate_faults(&source), ["src/identifier/made_up.rs:14: identifier may not use the crate redb"]);
+    assert_eq!(
+        crate_faults(&source),
+        ["src/identifier/made_up.rs:14: identifier may not use the crate redb"]
+    );
     assert_eq!(unwraps(&source), ["src/identifier/made_up.rs:14: unwrap() outside tests"]);
     assert_eq!(bare_allows(&source), ["src/identifier/made_up.rs:12: an allow without its reason"]);
     assert_eq!(catch_alls(&source).len(), 1);
     let long = (1..=20).map(|n| (format!("f{n}"), 60 + n)).collect();
     assert_eq!(length_faults("function", &FUNCTION_LINES, long).len(), 1 + 10);
-    assert_eq!(word_faults("a.rs", &format!("{}\nin \"/ho{}/joe\"", ["TO", "DO"].concat(), "me")).len(), 2);
     assert_eq!(
-        links::faults(&root(), "README.md", "# A b\n[x](nowhere.md) [y](#a-b) [z](#c) [c](Cargo.toml)").len(),
+        word_faults("a.rs", &format!("{}\nin \"/ho{}/joe\"", ["TO", "DO"].concat(), "me")).len(),
+        2
+    );
+    assert_eq!(
+        links::faults(
+            &root(),
+            "README.md",
+            "# A b\n[x](nowhere.md) [y](#a-b) [z](#c) [c](Cargo.toml)"
+        )
+        .len(),
         2
     );
 }
@@ -176,7 +219,11 @@ fn import_faults(source: &Source) -> Vec<String> {
         let target = module(&absolute(&own, &path));
         if target != home && !allowed.contains(&target.as_str()) {
             let target = if target.is_empty() { "the root" } else { &target };
-            faults.push(format!("{}:{line}: {} may not import {target}", source.path, named(&home)));
+            faults.push(format!(
+                "{}:{line}: {} may not import {target}",
+                source.path,
+                named(&home)
+            ));
         }
     }
     faults
@@ -185,8 +232,14 @@ fn import_faults(source: &Source) -> Vec<String> {
 fn crate_faults(source: &Source) -> Vec<String> {
     let home = module(&place(&source.path));
     let barred = CRATES.iter().filter(|(_, homes)| !homes.contains(&home.as_str()));
-    let fault = |line, name| format!("{}:{line}: {} may not use the crate {name}", source.path, named(&home));
-    barred.flat_map(|(name, _)| source.crate_uses(name).into_iter().map(move |line| fault(line, name))).collect()
+    let fault = |line, name| {
+        format!("{}:{line}: {} may not use the crate {name}", source.path, named(&home))
+    };
+    barred
+        .flat_map(|(name, _)| {
+            source.crate_uses(name).into_iter().map(move |line| fault(line, name))
+        })
+        .collect()
 }
 
 fn named(module: &str) -> &str {
@@ -207,7 +260,8 @@ fn absolute(own: &[String], path: &[String]) -> Vec<String> {
     start.iter().chain(&path[ups.max(1)..]).cloned().collect()
 }
 
-/// The module of the table that a path lies in. A path that ends in a name of the root lies in the root.
+/// The module of the table that a path lies in. A path that ends in a name of the root lies in the
+/// root.
 fn module(path: &[String]) -> String {
     let known = |name: &str| IMPORTS.iter().any(|(module, _)| *module == name);
     let pair = path.iter().take(2).cloned().collect::<Vec<_>>().join("::");
@@ -218,14 +272,19 @@ fn length_faults(what: &str, bounds: &Bounds, mut lengths: Vec<(String, usize)>)
     assert!(!lengths.is_empty());
     lengths.sort_by_key(|(_, length)| *length);
     let median = lengths[lengths.len() / 2].1;
-    println!("{} {what}s, median {median} lines, longest {}", lengths.len(), lengths[lengths.len() - 1].1);
+    println!(
+        "{} {what}s, median {median} lines, longest {}",
+        lengths.len(),
+        lengths[lengths.len() - 1].1
+    );
     let mut faults = Vec::new();
     if median > bounds.median {
         faults.push(format!("the middle {what} has {median} lines, more than {}", bounds.median));
     }
     let long = lengths.iter().filter(|(_, length)| *length > bounds.most);
-    faults
-        .extend(long.map(|(name, length)| format!("{name}: the {what} has {length} lines, more than {}", bounds.most)));
+    faults.extend(long.map(|(name, length)| {
+        format!("{name}: the {what} has {length} lines, more than {}", bounds.most)
+    }));
     faults
 }
 
@@ -253,27 +312,42 @@ fn bare_allows(source: &Source) -> Vec<String> {
         !lines[n].contains("reason") && !reasons.iter().any(|line| line.contains("//"))
     };
     let code = source.code.lines().enumerate();
-    let allows = code.filter(|(n, code)| code.trim_start().starts_with("#") && code.contains("allow(") && is_bare(*n));
+    let allows = code.filter(|(n, code)| {
+        code.trim_start().starts_with("#") && code.contains("allow(") && is_bare(*n)
+    });
     allows.map(|(n, _)| format!("{}:{}: an allow without its reason", source.path, n + 1)).collect()
 }
 
-fn at_words(source: &Source, word: &str, is_fault: impl Fn(&str) -> bool, message: &str) -> Vec<String> {
-    let found = words(&source.code).filter(|(at, found)| *found == word && is_fault(&source.code[at + word.len()..]));
+fn at_words(
+    source: &Source,
+    word: &str,
+    is_fault: impl Fn(&str) -> bool,
+    message: &str,
+) -> Vec<String> {
+    let found = words(&source.code)
+        .filter(|(at, found)| *found == word && is_fault(&source.code[at + word.len()..]));
     found.map(|(at, _)| format!("{}:{}: {message}", source.path, line(&source.code, at))).collect()
 }
 
-/// Unfinished work, and places that only one machine has. The words are put together here, so as not to be found here.
+/// Unfinished work, and places that only one machine has. The words are put together here, so as
+/// not to be found here.
 fn word_faults(path: &str, text: &str) -> Vec<String> {
-    let unfinished = ["TO:DO", "FIX:ME", "to:do!", "un:implemented!"].map(|word| word.replace(':', ""));
-    let places = ["ho:me", "ro:ot", "Us:ers", "wo:rk", "tm:p"].map(|folder| format!("/{}/", folder.replace(':', "")));
+    let unfinished =
+        ["TO:DO", "FIX:ME", "to:do!", "un:implemented!"].map(|word| word.replace(':', ""));
+    let places = ["ho:me", "ro:ot", "Us:ers", "wo:rk", "tm:p"]
+        .map(|folder| format!("/{}/", folder.replace(':', "")));
     let starts = |line: &str, place: &str| {
         let before = line.find(place).map(|at| line[..at].chars().next_back());
-        before.is_some_and(|before| before.is_none_or(|c| !c.is_alphanumeric() && !"./-_}>".contains(c)))
+        before.is_some_and(|before| {
+            before.is_none_or(|c| !c.is_alphanumeric() && !"./-_}>".contains(c))
+        })
     };
     let faults = text.lines().enumerate().flat_map(|(n, line)| {
         let unfinished = unfinished.iter().filter(|word| line.contains(*word));
         let places = places.iter().filter(|place| starts(line, place));
-        let found = unfinished.chain(places).map(|word| format!("{path}:{}: {word} has no place here", n + 1));
+        let found = unfinished
+            .chain(places)
+            .map(|word| format!("{path}:{}: {word} has no place here", n + 1));
         found.collect::<Vec<_>>()
     });
     faults.collect()
@@ -289,13 +363,20 @@ fn program() -> Vec<Source> {
 #[test]
 fn every_file_of_tests_is_run() {
     let (manifest, suite) = (read("Cargo.toml"), read("tests/suite.rs"));
-    let (named, module) = (|name: &str| format!("[[test]]\nname = \"{name}\""), |name: &str| format!("\nmod {name};"));
+    let (named, module) = (
+        |name: &str| format!("[[test]]\nname = \"{name}\""),
+        |name: &str| format!("\nmod {name};"),
+    );
     let files = files("tests").into_iter().filter(|path| path.matches('/').count() == 1);
-    let names: Vec<_> =
-        files.filter_map(|path| Some(path.strip_prefix("tests/")?.strip_suffix(".rs")?.to_owned())).collect();
+    let names: Vec<_> = files
+        .filter_map(|path| Some(path.strip_prefix("tests/")?.strip_suffix(".rs")?.to_owned()))
+        .collect();
     let runs = |name: &String| manifest.contains(&named(name)) || suite.contains(&module(name));
     let faults: Vec<_> = names.iter().filter(|name| !runs(name)).collect();
-    assert!(names.len() > 10 && faults.is_empty(), "neither in tests/suite.rs nor in Cargo.toml: {faults:?}");
+    assert!(
+        names.len() > 10 && faults.is_empty(),
+        "neither in tests/suite.rs nor in Cargo.toml: {faults:?}"
+    );
 }
 
 /// The Rust files at or under a path.
@@ -308,8 +389,21 @@ fn sources(under: &str) -> Vec<Source> {
 
 /// All that people wrote for this project: path and text.
 fn texts() -> Vec<(String, String)> {
-    let endings = [".rs", ".md", ".toml", ".proto", ".yaml", ".yml", ".service", "Containerfile", "run", ".sh", ".py"];
-    let own = files("").into_iter().filter(|path| endings.iter().any(|ending| path.ends_with(ending)));
+    let endings = [
+        ".rs",
+        ".md",
+        ".toml",
+        ".proto",
+        ".yaml",
+        ".yml",
+        ".service",
+        "Containerfile",
+        "run",
+        ".sh",
+        ".py",
+    ];
+    let own =
+        files("").into_iter().filter(|path| endings.iter().any(|ending| path.ends_with(ending)));
     own.map(|path| (path.clone(), read(&path))).collect()
 }
 

@@ -1,6 +1,6 @@
-//! The walk through the life of a user, docs/walkthrough.md: taken in order, on both stores, each command answers what is
-//! printed below it. Ids and etags are other ones, but the same where the page has the same; times are other ones, as many
-//! days apart.
+//! The walk through the life of a user, docs/walkthrough.md: taken in order, on both stores, each
+//! command answers what is printed below it. Ids and etags are other ones, but the same where the
+//! page has the same; times are other ones, as many days apart.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,13 +27,18 @@ impl Walk {
     /// Whether one answer is the other, but for what is always another.
     fn fits(&mut self, printed: &str, answered: &str) -> bool {
         let lines = printed.lines().count() == answered.lines().count();
-        lines && printed.lines().zip(answered.lines()).all(|(printed, answered)| self.line_fits(printed, answered))
+        lines
+            && printed
+                .lines()
+                .zip(answered.lines())
+                .all(|(printed, answered)| self.line_fits(printed, answered))
     }
 
     /// Word by word: the columns of a table are as wide as what is in them.
     fn line_fits(&mut self, printed: &str, answered: &str) -> bool {
         let (printed, answered): (Vec<_>, Vec<_>) = (words(printed), words(answered));
-        printed.len() == answered.len() && printed.iter().zip(&answered).all(|(this, that)| self.word_fits(this, that))
+        printed.len() == answered.len()
+            && printed.iter().zip(&answered).all(|(this, that)| self.word_fits(this, that))
     }
 
     fn word_fits(&mut self, printed: &str, answered: &str) -> bool {
@@ -49,7 +54,8 @@ impl Walk {
 
     fn time_fits(&mut self, printed: Timestamp, answered: Timestamp) -> bool {
         let (from, to) = *self.began.get_or_insert((printed, answered));
-        let days = |from: Timestamp, to: Timestamp| (to.seconds - from.seconds + DAY / 2).div_euclid(DAY);
+        let days =
+            |from: Timestamp, to: Timestamp| (to.seconds - from.seconds + DAY / 2).div_euclid(DAY);
         days(from, printed) == days(to, answered)
     }
 
@@ -62,7 +68,9 @@ impl Walk {
 /// The words of a line; of lines that are drawn, only that they are there.
 fn words(line: &str) -> Vec<String> {
     let drawn = |c: char| matches!(c, '─' | '═');
-    line.split_whitespace().map(|word| word.split(drawn).filter(|part| !part.is_empty()).collect()).collect()
+    line.split_whitespace()
+        .map(|word| word.split(drawn).filter(|part| !part.is_empty()).collect())
+        .collect()
 }
 
 fn is_name(word: &str) -> bool {
@@ -80,9 +88,12 @@ fn page() -> Vec<Shown> {
 /// What a shell answers to the commands as they stand on the page, one after the other.
 fn pasted(page: &[Shown], url: &str) -> Vec<String> {
     const END: &str = "== the end of an answer ==\n";
-    let lines = page.iter().map(|shown| format!("{{ {}\n}} 2>&1; echo '{}'\n", shown.command, END.trim_end()));
+    let lines = page
+        .iter()
+        .map(|shown| format!("{{ {}\n}} 2>&1; echo '{}'\n", shown.command, END.trim_end()));
     let output = shown::shell(&lines.collect::<String>(), url);
-    let answers: Vec<_> = String::from_utf8(output.stdout).unwrap().split(END).map(str::to_owned).collect();
+    let answers: Vec<_> =
+        String::from_utf8(output.stdout).unwrap().split(END).map(str::to_owned).collect();
     assert_eq!(answers.len(), page.len() + 1, "{answers:?}");
     answers
 }
@@ -94,7 +105,10 @@ fn walk(store: &str) {
     let page = page();
     let answers = pasted(&page, &server.url);
     for (Shown { place, command, output: printed }, answered) in page.iter().zip(answers) {
-        assert!(walk.fits(printed, &answered), "{place}: {command}\n--- printed\n{printed}--- answered\n{answered}");
+        assert!(
+            walk.fits(printed, &answered),
+            "{place}: {command}\n--- printed\n{printed}--- answered\n{answered}"
+        );
         assert!(walk.has_no_name_twice(), "{place}: {command}\n{answered}\n{:?}", walk.names);
     }
     server.signal("TERM");
@@ -123,9 +137,13 @@ async fn on_mongodb() {
 /// Only what is told apart is held.
 #[test]
 fn answers_are_told_apart() {
-    let [joe, ann] = ["16553674-d965-ba02-b5fc-01a1ff46da1d", "bcecc0f5-d965-ba02-b5fc-01a1ff46dae2"];
+    let [joe, ann] =
+        ["16553674-d965-ba02-b5fc-01a1ff46da1d", "bcecc0f5-d965-ba02-b5fc-01a1ff46dae2"];
     let mut walk = Walk::default();
-    assert!(walk.fits(&format!("│ user ┆ {joe} │\n└──┴──┘\n"), &format!("│ user    ┆ {ann} │\n└─┴──────┘\n")));
+    assert!(walk.fits(
+        &format!("│ user ┆ {joe} │\n└──┴──┘\n"),
+        &format!("│ user    ┆ {ann} │\n└─┴──────┘\n")
+    ));
     assert!(walk.fits(joe, ann) && !walk.fits(joe, joe) && !walk.fits("no line", "one\nmore"));
     assert!(walk.has_no_name_twice() && walk.fits(ann, ann) && !walk.has_no_name_twice());
     assert!(walk.fits("until: 2026-01-01T09:00:00.123Z", "until: 2030-05-05T10:00:00Z"));

@@ -33,7 +33,8 @@ impl Contender {
 }
 
 impl Bench {
-    /// Measures the contenders at each concurrency, one after the other, round by round. `users` is how many are loaded.
+    /// Measures the contenders at each concurrency, one after the other, round by round. `users` is
+    /// how many are loaded.
     pub async fn compare(
         &mut self,
         comparison: &'static str,
@@ -46,7 +47,8 @@ impl Bench {
             eprintln!("{comparison}, round {round}");
             for &concurrency in concurrencies {
                 for contender in contenders {
-                    let rate = self.rate(comparison, servers, users, concurrency, contender).await?;
+                    let rate =
+                        self.rate(comparison, servers, users, concurrency, contender).await?;
                     self.report.note(rate);
                 }
             }
@@ -63,7 +65,8 @@ impl Bench {
         contender: &Contender,
     ) -> Result<Rate> {
         let before = servers.cpu_us().await?;
-        let Sample { per_second, p99_us, calls } = measure(&contender.work, concurrency, self.time).await?;
+        let Sample { per_second, p99_us, calls } =
+            measure(&contender.work, concurrency, self.time).await?;
         let server_us = (servers.cpu_us().await? - before) / calls as f64;
         let (place, what) = (contender.place.clone(), contender.what);
         let (per_second, p99_us, server_us) = (vec![per_second], vec![p99_us], vec![server_us]);

@@ -1,4 +1,5 @@
-//! What claims and users take on disk in the store's form, and in the forms that one would think of first.
+//! What claims and users take on disk in the store's form, and in the forms that one would think of
+//! first.
 
 use std::sync::Arc;
 
@@ -31,7 +32,11 @@ pub async fn run(bench: &mut Bench, place: &Place, database: &str) -> Result<()>
         let collection = place.database(database).collection::<Document>(&format!("form_{n}"));
         if let Some(field) = unique {
             let options = IndexOptions::builder().unique(true).build();
-            collection.create_index(IndexModel::builder().keys(doc! { field: 1 }).options(options).build()).await?;
+            collection
+                .create_index(
+                    IndexModel::builder().keys(doc! { field: 1 }).options(options).build(),
+                )
+                .await?;
         }
         place.load(&collection, &people, form).await?;
         place.settle().await?;
@@ -41,8 +46,14 @@ pub async fn run(bench: &mut Bench, place: &Place, database: &str) -> Result<()>
     Ok(())
 }
 
-async fn size(place: &Place, database: &str, collection: &Collection<Document>, what: &'static str) -> Result<Size> {
-    let stats = place.database(database).run_command(doc! { "collStats": collection.name() }).await?;
+async fn size(
+    place: &Place,
+    database: &str,
+    collection: &Collection<Document>,
+    what: &'static str,
+) -> Result<Size> {
+    let stats =
+        place.database(database).run_command(doc! { "collStats": collection.name() }).await?;
     Ok(Size {
         what,
         documents: number(&stats, "count")? as u64,

@@ -11,7 +11,8 @@ use tokio::time::Instant;
 
 use crate::Result;
 
-/// Something to call. A call that gives a wrong answer fails, and a call that fails ends the measurement.
+/// Something to call. A call that gives a wrong answer fails, and a call that fails ends the
+/// measurement.
 #[async_trait]
 pub trait Work: Send + Sync + 'static {
     /// Makes one call. No two calls get the same number.

@@ -37,7 +37,9 @@ pub fn users(user: &User) -> Vec<Document> {
 
 /// The same with fields that tell what they are.
 pub fn users_with_long_names(user: &User) -> Vec<Document> {
-    vec![doc! { "_id": uuid(user.id), "revision": 0i64, "tenant": user.tenant.as_str(), "user": wire(user) }]
+    vec![
+        doc! { "_id": uuid(user.id), "revision": 0i64, "tenant": user.tenant.as_str(), "user": wire(user) },
+    ]
 }
 
 /// A user document that lists its keys, for an index on them: no second collection.
@@ -47,7 +49,8 @@ pub fn users_with_keys(user: &User) -> Vec<Document> {
 
 /// A user of which everything is a field.
 pub fn spelled_out(user: &User) -> Vec<Document> {
-    let attributes: Document = user.attributes.iter().map(|(name, value)| (name.clone(), bson(value))).collect();
+    let attributes: Document =
+        user.attributes.iter().map(|(name, value)| (name.clone(), bson(value))).collect();
     vec![doc! {
         "_id": uuid(user.id),
         "revision": 0i64,

@@ -1,5 +1,6 @@
-//! What identities can be sharded on: their keys in order, hashes of their keys, or keys with a short hash before them.
-//! What each costs a create and a look-up, in bytes, and where the identities of one new tenant go.
+//! What identities can be sharded on: their keys in order, hashes of their keys, or keys with a
+//! short hash before them. What each costs a create and a look-up, in bytes, and where the
+//! identities of one new tenant go.
 
 use std::sync::Arc;
 
@@ -39,14 +40,20 @@ struct Way {
     what: &'static str,
     form: Form,
     key: fn(String) -> String,
-    /// Whether there is an index on hashes of `_id`, and on a cluster these are what it is sharded on.
+    /// Whether there is an index on hashes of `_id`, and on a cluster these are what it is sharded
+    /// on.
     hashed: bool,
 }
 
 const WAYS: [Way; 3] = [
     Way { what: "the key, in order", form: documents::claims, key: |key| key, hashed: false },
     Way { what: "the key, hashed", form: documents::claims, key: |key| key, hashed: true },
-    Way { what: "a hash before the key, in order", form: claims_after_hashes, key: after_hash, hashed: false },
+    Way {
+        what: "a hash before the key, in order",
+        form: claims_after_hashes,
+        key: after_hash,
+        hashed: false,
+    },
 ];
 
 /// So many characters of a hash as there are shards for.
@@ -65,17 +72,35 @@ fn claims_after_hashes(user: &User) -> Vec<Document> {
 
 pub async fn run(bench: &mut Bench, servers: &mut Servers, database: &str) -> Result<()> {
     let people = Arc::new(People::new((bench.users / SHARE).max(1_000))?);
-    for (name, place) in [("replica set", servers.replica_set().await?), ("3 shards", servers.cluster().await?)] {
+    for (name, place) in
+        [("replica set", servers.replica_set().await?), ("3 shards", servers.cluster().await?)]
+    {
         let (mut creates, mut finds, mut finds_of_many) = (Vec::new(), Vec::new(), Vec::new());
         for (n, way) in WAYS.iter().enumerate() {
-            let stored = Arc::new(Stored::load(&place, &format!("{database}_{n}"), way, people.clone()).await?);
+            let stored = Arc::new(
+                Stored::load(&place, &format!("{database}_{n}"), way, people.clone()).await?,
+            );
             bench.report.sizes.push(stored.size(&place, size_name(name, n)).await?);
-            creates.push(Contender::new(format!("{name}, create"), way.what, Create(stored.clone())));
-            finds.push(Contender::new(format!("{name}, find 1"), way.what, Find(stored.clone(), 1)));
-            finds_of_many.push(Contender::new(format!("{name}, find 100"), way.what, Find(stored, MANY)));
+            creates.push(Contender::new(
+                format!("{name}, create"),
+                way.what,
+                Create(stored.clone()),
+            ));
+            finds.push(Contender::new(
+                format!("{name}, find 1"),
+                way.what,
+                Find(stored.clone(), 1),
+            ));
+            finds_of_many.push(Contender::new(
+                format!("{name}, find 100"),
+                way.what,
+                Find(stored, MANY),
+            ));
         }
         bench.compare(COMPARISON, &place, people.len(), &CONCURRENCIES, &finds).await?;
-        bench.compare(COMPARISON, &place, people.len(), &CONCURRENCIES[..2], &finds_of_many).await?;
+        bench
+            .compare(COMPARISON, &place, people.len(), &CONCURRENCIES[..2], &finds_of_many)
+            .await?;
         bench.compare(COMPARISON, &place, people.len(), &CONCURRENCIES, &creates).await?;
     }
     Ok(())
@@ -104,12 +129,19 @@ struct Stored {
 }
 
 impl Stored {
-    async fn load(place: &Place, database: &str, way: &'static Way, people: Arc<People>) -> Result<Self> {
+    async fn load(
+        place: &Place,
+        database: &str,
+        way: &'static Way,
+        people: Arc<People>,
+    ) -> Result<Self> {
         let shards = place.shards();
         let collection = |name| place.database(database).collection::<Document>(name);
         let (users, identities) = (collection(USERS), collection(IDENTITIES));
         if way.hashed && shards.is_empty() {
-            identities.create_index(IndexModel::builder().keys(doc! { "_id": "hashed" }).build()).await?;
+            identities
+                .create_index(IndexModel::builder().keys(doc! { "_id": "hashed" }).build())
+                .await?;
         }
         if !shards.is_empty() {
             let pieces = shards.len() * PIECES;
@@ -131,7 +163,8 @@ impl Stored {
 
     async fn size(&self, place: &Place, what: &'static str) -> Result<Size> {
         let namespace = self.identities.namespace();
-        let mut size = Size { what, documents: 0, data_bytes: 0.0, disk_bytes: 0.0, index_bytes: 0.0 };
+        let mut size =
+            Size { what, documents: 0, data_bytes: 0.0, disk_bytes: 0.0, index_bytes: 0.0 };
         for part in place.parts(&namespace.db, &namespace.coll) {
             let database = part.client().database(&namespace.db);
             let stats = database.run_command(doc! { "collStats": &namespace.coll }).await?;

@@ -1,5 +1,5 @@
-//! Which shards take the writes, by kind of id. The ids are those of two hours, as four servers would have made them;
-//! the hours pass as fast as the documents are written.
+//! Which shards take the writes, by kind of id. The ids are those of two hours, as four servers
+//! would have made them; the hours pass as fast as the documents are written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,7 +57,14 @@ pub async fn run(bench: &mut Bench, place: &Place, database: &str) -> Result<()>
         // Where a window of the sequential ids starts, so that slices lie inside windows.
         let start = Timestamp::now().as_millis() as u64 / WINDOW * WINDOW;
         let collection = format!("ids_{n}");
-        place.spread(database, &collection, cuts(ids, place.shards().len() * PIECES, start), place.shards()).await?;
+        place
+            .spread(
+                database,
+                &collection,
+                cuts(ids, place.shards().len() * PIECES, start),
+                place.shards(),
+            )
+            .await?;
         let mut source = Source::new(ids, start);
         let target = place.database(database).collection::<Document>(&collection);
         let parts = place.parts(database, &collection);
@@ -82,14 +89,23 @@ fn cuts(ids: Ids, pieces: usize, now: u64) -> Vec<Bson> {
         Ids::Variable | Ids::Sequential => {
             split_points(pieces).into_iter().map(|id| documents::uuid(id).into()).collect()
         }
-        Ids::Object => passed.map(|at| ObjectId::from_parts((at / 1_000) as u32, [0; 5], [0; 3]).into()).collect(),
-        Ids::Version7 => {
-            passed.map(|at| uuid_value(uuid::Builder::from_unix_timestamp_millis(at, &[0; 10]).into_uuid())).collect()
-        }
+        Ids::Object => passed
+            .map(|at| ObjectId::from_parts((at / 1_000) as u32, [0; 5], [0; 3]).into())
+            .collect(),
+        Ids::Version7 => passed
+            .map(|at| {
+                uuid_value(uuid::Builder::from_unix_timestamp_millis(at, &[0; 10]).into_uuid())
+            })
+            .collect(),
     }
 }
 
-async fn write(target: &Collection<Document>, source: &mut Source, count: u64, slice: u64) -> Result<()> {
+async fn write(
+    target: &Collection<Document>,
+    source: &mut Source,
+    count: u64,
+    slice: u64,
+) -> Result<()> {
     let filler = Binary { subtype: BinarySubtype::Generic, bytes: FILLER.to_vec() };
     let step = MINUTES * MILLIS / (SLICES * count);
     let ids: Vec<_> = (0..count).map(|n| source.next((slice * count + n) * step)).collect();
@@ -111,7 +127,11 @@ async fn counts(parts: &[Collection<Document>]) -> Result<Vec<u64>> {
 async fn index_bytes(parts: &[Collection<Document>]) -> Result<f64> {
     let mut sum = 0.0;
     for part in parts {
-        let stats = part.client().database(&part.namespace().db).run_command(doc! { "collStats": part.name() }).await?;
+        let stats = part
+            .client()
+            .database(&part.namespace().db)
+            .run_command(doc! { "collStats": part.name() })
+            .await?;
         sum += number(&stats, "totalIndexSize")?;
     }
     Ok(sum)
@@ -132,7 +152,10 @@ impl Source {
         let mode = if matches!(ids, Ids::Sequential) { Mode::Sequential } else { Mode::Variable };
         let generator = |_| {
             let now = now.clone();
-            Generator::builder(mode).random_origin().clock(move || now.load(Ordering::Relaxed)).build()
+            Generator::builder(mode)
+                .random_origin()
+                .clock(move || now.load(Ordering::Relaxed))
+                .build()
         };
         Self { ids, start, generators: (0..SERVERS).map(generator).collect(), now, made: 0 }
     }
@@ -144,7 +167,9 @@ impl Source {
         self.made += 1;
         let server = self.made % SERVERS;
         match self.ids {
-            Ids::Variable | Ids::Sequential => documents::uuid(self.generators[server as usize].next_id()).into(),
+            Ids::Variable | Ids::Sequential => {
+                documents::uuid(self.generators[server as usize].next_id()).into()
+            }
             Ids::Object => {
                 let [_, counter @ ..] = self.made.to_be_bytes();
                 ObjectId::from_parts((now / 1_000) as u32, [server as u8; 5], counter).into()

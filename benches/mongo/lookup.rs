@@ -1,5 +1,5 @@
-//! Ways to look up an identifier on a replica set, beside the store's: what a plain program with the driver does, a
-//! join in the database, and identifiers inside the user with an index on them.
+//! Ways to look up an identifier on a replica set, beside the store's: what a plain program with
+//! the driver does, a join in the database, and identifiers inside the user with an index on them.
 
 use std::sync::Arc;
 
@@ -23,8 +23,11 @@ pub async fn run(bench: &mut Bench, place: &Place, database: &str) -> Result<()>
     let people = Arc::new(People::new(bench.users)?);
     let store = open(place, database, &[]).await?;
     let collection = |name| place.database(database).collection(name);
-    let (identities, users, inside) = (collection(IDENTITIES), collection(USERS), collection(INSIDE));
-    let unique = IndexModel::builder().keys(doc! { "i": 1 }).options(IndexOptions::builder().unique(true).build());
+    let (identities, users, inside) =
+        (collection(IDENTITIES), collection(USERS), collection(INSIDE));
+    let unique = IndexModel::builder()
+        .keys(doc! { "i": 1 })
+        .options(IndexOptions::builder().unique(true).build());
     inside.create_index(unique.build()).await?;
     eprintln!("loading {} users in two forms", bench.users);
     place.load(&users, &people, documents::users).await?;
@@ -33,15 +36,27 @@ pub async fn run(bench: &mut Bench, place: &Place, database: &str) -> Result<()>
     place.settle().await?;
 
     let contenders = [
-        contender("two finds, a plain program", &people, TwoFinds { identities: identities.clone(), users }),
+        contender(
+            "two finds, a plain program",
+            &people,
+            TwoFinds { identities: identities.clone(), users },
+        ),
         contender("two finds, the store", &people, OfStore(store.clone())),
-        contender("coalesced", &people, OfStore(Arc::new(Coalesced::new(store, Default::default())))),
+        contender(
+            "coalesced",
+            &people,
+            OfStore(Arc::new(Coalesced::new(store, Default::default()))),
+        ),
         contender("one $lookup", &people, Lookup { identities, users: USERS }),
         contender("an index inside the user", &people, Inside { users: inside }),
     ];
     bench.compare(COMPARISON, place, people.len(), &CONCURRENCIES, &contenders).await
 }
 
-fn contender(what: &'static str, people: &Arc<People>, reader: impl crate::readers::Reader) -> Contender {
+fn contender(
+    what: &'static str,
+    people: &Arc<People>,
+    reader: impl crate::readers::Reader,
+) -> Contender {
     Contender::new(PLACE, what, Resolves { reader, people: people.clone() })
 }

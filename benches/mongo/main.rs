@@ -1,8 +1,9 @@
-//! The store on MongoDB beside what one would do without it, in one process: look-ups, writes, bytes, and where ids
-//! put their users.
+//! The store on MongoDB beside what one would do without it, in one process: look-ups, writes,
+//! bytes, and where ids put their users.
 //!
-//! `cargo bench --bench mongo -- --quick` shows that it works; without `--quick` it takes more than half an hour.
-//! `benches/mongo_table.py` makes a page of it. It starts its own servers, as the tests do.
+//! `cargo bench --bench mongo -- --quick` shows that it works; without `--quick` it takes more than
+//! half an hour. `benches/mongo_table.py` makes a page of it. It starts its own servers, as the
+//! tests do.
 
 mod bench;
 mod bytes;
@@ -83,7 +84,12 @@ impl Arguments {
     fn bench(&self) -> Bench {
         let (users, rounds, seconds) =
             if self.quick { (5_000, 2, 1.0) } else { (self.users, self.rounds, self.duration) };
-        Bench { users, rounds, time: Duration::from_secs_f64(seconds), report: Report::new(users, rounds, seconds) }
+        Bench {
+            users,
+            rounds,
+            time: Duration::from_secs_f64(seconds),
+            report: Report::new(users, rounds, seconds),
+        }
     }
 }
 

@@ -1,9 +1,9 @@
-//! The users that all of this works on: everything about a person follows from a number, so that every answer can be
-//! checked.
+//! The users that all of this works on: everything about a person follows from a number, so that
+//! every answer can be checked.
 
 use polynym::directory::{
-    Decision, EncodedUser, Mutation, MutationKind, NewIdentity, NewUser, ReadSet, Record, Tenant, Timestamp, User,
-    Value,
+    Decision, EncodedUser, Mutation, MutationKind, NewIdentity, NewUser, ReadSet, Record, Tenant,
+    Timestamp, User, Value,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind};
 use polynym::locality::{Generator, LocalityId, Mode};
@@ -35,8 +35,8 @@ const FIRST: [&str; 16] = [
     "tony",
 ];
 const LAST: [&str; 16] = [
-    "allen", "backus", "bell", "clarke", "dijkstra", "hamilton", "hoare", "hopper", "johnson", "knuth", "lamarr",
-    "lamport", "liskov", "lovelace", "perlman", "turing",
+    "allen", "backus", "bell", "clarke", "dijkstra", "hamilton", "hoare", "hopper", "johnson",
+    "knuth", "lamarr", "lamport", "liskov", "lovelace", "perlman", "turing",
 ];
 
 /// The people 0 to `len`, as they are loaded.
@@ -50,7 +50,9 @@ impl People {
     pub fn new(len: u64) -> Result<Self> {
         let ids = Generator::new(Mode::Variable);
         let ids: Vec<_> = (0..len).map(|_| ids.next_id()).collect();
-        let hash = |(n, id): (usize, &LocalityId)| Ok(xxh3_64(EncodedUser::of(&user(n as u64, *id)?).as_bytes()));
+        let hash = |(n, id): (usize, &LocalityId)| {
+            Ok(xxh3_64(EncodedUser::of(&user(n as u64, *id)?).as_bytes()))
+        };
         let hashes = ids.iter().enumerate().map(hash).collect::<Result<_>>()?;
         Ok(Self { ids, hashes })
     }

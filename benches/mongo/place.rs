@@ -44,7 +44,13 @@ impl Place {
             holders.push(connect(&format!("mongodb://{host}/"), true).await?);
         }
         let build = admin.run_command(doc! { "buildInfo": 1 }).await?;
-        Ok(Self { uri: uri.to_owned(), client, holders, shards, version: build.get_str("version")?.to_owned() })
+        Ok(Self {
+            uri: uri.to_owned(),
+            client,
+            holders,
+            shards,
+            version: build.get_str("version")?.to_owned(),
+        })
     }
 
     pub fn version(&self) -> &str {
@@ -61,7 +67,10 @@ impl Place {
 
     /// The address with the name of a database.
     pub fn uri_of(&self, database: &str) -> String {
-        let (head, query) = self.uri.split_once('?').map_or((&*self.uri, String::new()), |(h, q)| (h, format!("?{q}")));
+        let (head, query) = self
+            .uri
+            .split_once('?')
+            .map_or((&*self.uri, String::new()), |(h, q)| (h, format!("?{q}")));
         let hosts = head.trim_start_matches("mongodb://").split('/').next().unwrap_or_default();
         format!("mongodb://{hosts}/{database}{query}")
     }
@@ -71,7 +80,8 @@ impl Place {
         self.holders.iter().map(|holder| holder.database(database).collection(collection)).collect()
     }
 
-    /// Microseconds of processor time that the servers which hold data have taken since they started.
+    /// Microseconds of processor time that the servers which hold data have taken since they
+    /// started.
     pub async fn cpu_us(&self) -> Result<f64> {
         let mut sum = 0.0;
         for holder in &self.holders {
@@ -82,7 +92,8 @@ impl Place {
         Ok(sum)
     }
 
-    /// Has every server write what it has to its disk, so that the sizes of files are those of what they hold.
+    /// Has every server write what it has to its disk, so that the sizes of files are those of what
+    /// they hold.
     pub async fn settle(&self) -> Result<()> {
         for holder in &self.holders {
             holder.database("admin").run_command(doc! { "fsync": 1 }).await?;
@@ -91,7 +102,12 @@ impl Place {
     }
 
     /// Inserts what `form` makes of everybody.
-    pub async fn load(&self, collection: &Collection<Document>, people: &Arc<People>, form: Form) -> Result<()> {
+    pub async fn load(
+        &self,
+        collection: &Collection<Document>,
+        people: &Arc<People>,
+        form: Form,
+    ) -> Result<()> {
         let ranges = (0..people.len()).step_by(TOGETHER as usize);
         let loads = ranges.map(|from| {
             let (collection, people) = (collection.clone(), people.clone());
@@ -100,8 +116,15 @@ impl Place {
         stream::iter(loads).buffer_unordered(REQUESTS).try_collect().await
     }
 
-    /// Shards a collection on `_id`, cuts it at `points`, and deals the pieces out to `shards` in turn.
-    pub async fn spread(&self, database: &str, name: &str, points: Vec<Bson>, shards: &[String]) -> Result<()> {
+    /// Shards a collection on `_id`, cuts it at `points`, and deals the pieces out to `shards` in
+    /// turn.
+    pub async fn spread(
+        &self,
+        database: &str,
+        name: &str,
+        points: Vec<Bson>,
+        shards: &[String],
+    ) -> Result<()> {
         let admin = self.client.database("admin");
         let namespace = format!("{database}.{name}");
         admin.run_command(doc! { "enableSharding": database }).await?;
@@ -121,19 +144,28 @@ impl Place {
         let admin = self.client.database("admin");
         admin.run_command(doc! { "enableSharding": database }).await?;
         let namespace = format!("{database}.{name}");
-        admin.run_command(doc! { "shardCollection": namespace, "key": { "_id": "hashed" } }).await?;
+        admin
+            .run_command(doc! { "shardCollection": namespace, "key": { "_id": "hashed" } })
+            .await?;
         Ok(())
     }
 
     /// Moves all pieces of a collection to these shards.
     pub async fn confine(&self, database: &str, name: &str, shards: &[String]) -> Result<()> {
         let (config, namespace) = (self.client.database("config"), format!("{database}.{name}"));
-        let entry = config.collection::<Document>("collections").find_one(doc! { "_id": &namespace }).await?;
-        let uuid = entry.as_ref().and_then(|entry| entry.get("uuid")).ok_or("a collection that is not sharded")?;
+        let entry = config
+            .collection::<Document>("collections")
+            .find_one(doc! { "_id": &namespace })
+            .await?;
+        let uuid = entry
+            .as_ref()
+            .and_then(|entry| entry.get("uuid"))
+            .ok_or("a collection that is not sharded")?;
         let pieces = config.collection::<Document>("chunks").find(doc! { "uuid": uuid }).await?;
         let pieces: Vec<Document> = pieces.try_collect().await?;
-        let elsewhere =
-            pieces.iter().filter(|p| !shards.iter().any(|shard| p.get_str("shard").is_ok_and(|at| at == shard)));
+        let elsewhere = pieces
+            .iter()
+            .filter(|p| !shards.iter().any(|shard| p.get_str("shard").is_ok_and(|at| at == shard)));
         for (piece, shard) in elsewhere.zip(shards.iter().cycle()) {
             let bounds = [piece.get_document("min")?.clone(), piece.get_document("max")?.clone()];
             let command = doc! { "moveChunk": &namespace, "bounds": bounds.to_vec(), "to": shard };
@@ -172,7 +204,12 @@ async fn shards(admin: &Database) -> Result<(Vec<String>, Vec<String>)> {
     Ok(shards.map(shard).collect::<Result<Vec<_>>>()?.into_iter().unzip())
 }
 
-async fn load_some(collection: Collection<Document>, people: Arc<People>, from: u64, form: Form) -> Result<()> {
+async fn load_some(
+    collection: Collection<Document>,
+    people: Arc<People>,
+    from: u64,
+    form: Form,
+) -> Result<()> {
     let mut documents = Vec::new();
     for n in from..people.len().min(from + TOGETHER) {
         documents.extend(form(&people.user(n)?));

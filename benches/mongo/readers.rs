@@ -44,7 +44,8 @@ pub struct OfStore(pub Arc<dyn Store>);
 #[async_trait]
 impl Reader for TwoFinds {
     async fn resolve(&self, key: IdentityKey) -> Result<Bytes> {
-        let claim = self.identities.find_one(doc! { "_id": key.into_string() }).await?.ok_or("no claim")?;
+        let claim =
+            self.identities.find_one(doc! { "_id": key.into_string() }).await?.ok_or("no claim")?;
         let id = claim.get("u").ok_or("a claim without a user")?;
         let user = self.users.find_one(doc! { "_id": id }).await?.ok_or("no user")?;
         wire(user)
@@ -54,9 +55,11 @@ impl Reader for TwoFinds {
 #[async_trait]
 impl Reader for Lookup {
     async fn resolve(&self, key: IdentityKey) -> Result<Bytes> {
-        let join = doc! { "from": self.users, "localField": "u", "foreignField": "_id", "as": "user" };
+        let join =
+            doc! { "from": self.users, "localField": "u", "foreignField": "_id", "as": "user" };
         let steps = [doc! { "$match": { "_id": key.into_string() } }, doc! { "$lookup": join }];
-        let mut found = self.identities.aggregate(steps).await?.try_next().await?.ok_or("no claim")?;
+        let mut found =
+            self.identities.aggregate(steps).await?.try_next().await?.ok_or("no claim")?;
         let users = found.get_array_mut("user")?;
         wire(users.pop().and_then(|user| user.as_document().cloned()).ok_or("no user")?)
     }
@@ -80,12 +83,15 @@ impl Reader for OfStore {
 
 fn wire(mut user: Document) -> Result<Bytes> {
     match user.remove("w") {
-        Some(mongodb::bson::Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes })) => Ok(bytes.into()),
+        Some(mongodb::bson::Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes })) => {
+            Ok(bytes.into())
+        }
         _ => Err("a user without its wire form".into()),
     }
 }
 
-/// Looks up anybody by any of their identities, and checks that the answer is the very bytes that were loaded.
+/// Looks up anybody by any of their identities, and checks that the answer is the very bytes that
+/// were loaded.
 pub struct Resolves<R> {
     pub reader: R,
     pub people: Arc<People>,
@@ -97,6 +103,10 @@ impl<R: Reader> Work for Resolves<R> {
         let pick = mixed(number) % (self.people.len() * KINDS);
         let (n, kind) = (pick / KINDS, pick % KINDS);
         let wire = self.reader.resolve(key(n, kind)?).await?;
-        if self.people.is_right(n, &wire) { Ok(()) } else { Err(format!("a wrong answer for person {n}").into()) }
+        if self.people.is_right(n, &wire) {
+            Ok(())
+        } else {
+            Err(format!("a wrong answer for person {n}").into())
+        }
     }
 }

@@ -62,7 +62,8 @@ impl Report {
     /// Takes down a measurement of a round.
     pub fn note(&mut self, rate: Rate) {
         let Rate { comparison, place, what, concurrency, .. } = &rate;
-        let (per_second, p99, cpu) = (last(&rate.per_second), last(&rate.p99_us), last(&rate.server_us));
+        let (per_second, p99, cpu) =
+            (last(&rate.per_second), last(&rate.p99_us), last(&rate.server_us));
         eprintln!(
             "  {comparison}, {place}, {what} at {concurrency}: {per_second:.0} /s, p99 {p99:.0} us, {cpu:.0} us of the server"
         );
@@ -82,16 +83,24 @@ impl Report {
 
     /// A line for each measurement, with the medians of its rounds.
     pub fn print(&self) {
-        println!("{:10} {:20} {:36} {:>4} {:>9} {:>9} {:>9}", "", "", "median", "at", "/s", "p99 us", "server us");
+        println!(
+            "{:10} {:20} {:36} {:>4} {:>9} {:>9} {:>9}",
+            "", "", "median", "at", "/s", "p99 us", "server us"
+        );
         for rate in &self.rates {
-            let [per_second, p99, cpu] = [&rate.per_second, &rate.p99_us, &rate.server_us].map(|f| median(f));
+            let [per_second, p99, cpu] =
+                [&rate.per_second, &rate.p99_us, &rate.server_us].map(|f| median(f));
             let Rate { comparison, place, what, concurrency, .. } = rate;
-            println!("{comparison:10} {place:20} {what:36} {concurrency:4} {per_second:9.0} {p99:9.0} {cpu:9.1}");
+            println!(
+                "{comparison:10} {place:20} {what:36} {concurrency:4} {per_second:9.0} {p99:9.0} {cpu:9.1}"
+            );
         }
         for Size { what, documents, data_bytes, disk_bytes, index_bytes } in &self.sizes {
             let of_one = |bytes: &f64| bytes / *documents as f64;
             let [data, disk, index] = [data_bytes, disk_bytes, index_bytes].map(of_one);
-            println!("bytes      {what:57} {data:9.1} data, {disk:.1} on disk, {index:.1} of index");
+            println!(
+                "bytes      {what:57} {data:9.1} data, {disk:.1} on disk, {index:.1} of index"
+            );
         }
         for Spread { ids, slices, .. } in &self.spreads {
             println!("locality   {ids:20} {slices:?}");

@@ -1,5 +1,6 @@
-//! What look-ups cost with one, two and three shards: routed by the identifier, and scattered to all shards where the
-//! identifiers stand inside the users. There, no index over all shards can be unique, either.
+//! What look-ups cost with one, two and three shards: routed by the identifier, and scattered to
+//! all shards where the identifiers stand inside the users. There, no index over all shards can be
+//! unique, either.
 
 use std::sync::Arc;
 
@@ -34,17 +35,35 @@ pub async fn run(bench: &mut Bench, place: &Place, database: &str) -> Result<()>
         let coalesced = Arc::new(Coalesced::new(store.clone(), Default::default()));
         let name = if count == 1 { "1 shard".to_owned() } else { format!("{count} shards") };
         contenders.extend([
-            Contender::new(&name, "two finds", Resolves { reader: OfStore(store), people: people.clone() }),
-            Contender::new(&name, "coalesced", Resolves { reader: OfStore(coalesced), people: people.clone() }),
-            Contender::new(&name, "scatter-gather", Resolves { reader: inside, people: people.clone() }),
+            Contender::new(
+                &name,
+                "two finds",
+                Resolves { reader: OfStore(store), people: people.clone() },
+            ),
+            Contender::new(
+                &name,
+                "coalesced",
+                Resolves { reader: OfStore(coalesced), people: people.clone() },
+            ),
+            Contender::new(
+                &name,
+                "scatter-gather",
+                Resolves { reader: inside, people: people.clone() },
+            ),
         ]);
     }
     bench.compare(COMPARISON, place, people.len(), &CONCURRENCIES, &contenders).await
 }
 
-async fn load(place: &Place, database: &str, shards: &[String], people: &Arc<People>) -> Result<Arc<dyn Store>> {
+async fn load(
+    place: &Place,
+    database: &str,
+    shards: &[String],
+    people: &Arc<People>,
+) -> Result<Arc<dyn Store>> {
     let store = open(place, database, shards).await?;
-    let points = split_points(PIECES * shards.len()).into_iter().map(|id| Bson::from(documents::uuid(id)));
+    let points =
+        split_points(PIECES * shards.len()).into_iter().map(|id| Bson::from(documents::uuid(id)));
     place.spread(database, INSIDE, points.collect(), shards).await?;
     let collection = |name| place.database(database).collection(name);
     collection(INSIDE).create_index(IndexModel::builder().keys(doc! { "i": 1 }).build()).await?;

@@ -1,4 +1,5 @@
-//! The servers that are measured: those of the tests, started when they are first needed, with caches that hold everything.
+//! The servers that are measured: those of the tests, started when they are first needed, with
+//! caches that hold everything.
 
 #[path = "../../tests/support/mongo/mod.rs"]
 mod support;
@@ -38,15 +39,18 @@ impl Servers {
         if let Some((_, place)) = &self.cluster {
             return Ok(place.clone());
         }
-        let cluster = Sharded::start(SHARDS, Layout { cache: SHARD_CACHE, ..Layout::default() }).await;
+        let cluster =
+            Sharded::start(SHARDS, Layout { cache: SHARD_CACHE, ..Layout::default() }).await;
         let place = Arc::new(Place::open(&cluster.uri("admin")).await?);
         self.cluster = Some((cluster, place.clone()));
         Ok(place)
     }
 
-    /// The version of the servers that were started, and whether a cluster was behind MongoDB's own router.
+    /// The version of the servers that were started, and whether a cluster was behind MongoDB's own
+    /// router.
     pub fn told(&self) -> (Option<String>, Option<bool>) {
-        let places = [self.replica_set.as_ref().map(|(_, p)| p), self.cluster.as_ref().map(|(_, p)| p)];
+        let places =
+            [self.replica_set.as_ref().map(|(_, p)| p), self.cluster.as_ref().map(|(_, p)| p)];
         let version = places.into_iter().flatten().map(|place| place.version().to_owned()).next();
         // The front end of the tests takes no retryable writes, and its address says so.
         let front = |cluster: &Sharded| cluster.uri("admin").contains("retryWrites=false");

@@ -1,5 +1,6 @@
-//! What a transaction costs: users created and identities linked by the store, and the same documents written by plain
-//! inserts, one collection after the other. On a replica set, on one shard and on three.
+//! What a transaction costs: users created and identities linked by the store, and the same
+//! documents written by plain inserts, one collection after the other. On a replica set, on one
+//! shard and on three.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,7 +63,12 @@ struct Stored {
 }
 
 impl Stored {
-    async fn load(place: &Place, database: &str, shards: &[String], people: Arc<People>) -> Result<Self> {
+    async fn load(
+        place: &Place,
+        database: &str,
+        shards: &[String],
+        people: Arc<People>,
+    ) -> Result<Self> {
         let store = open(place, database, shards).await?;
         let collection = |name| place.database(database).collection(name);
         let (identities, users) = (collection(IDENTITIES), collection(USERS));
@@ -77,7 +83,8 @@ impl Stored {
         people::creation(FIRST + number, self.ids.next_id())
     }
 
-    /// The user for whom call `number` links something. Calls that follow each other take different ones.
+    /// The user for whom call `number` links something. Calls that follow each other take different
+    /// ones.
     fn linked(&self, number: u64) -> LocalityId {
         self.people.id(number % self.people.len())
     }
@@ -93,7 +100,8 @@ impl Stored {
     }
 
     fn has_linked(&self, user: &User, key: &IdentityKey, id: LocalityId) -> Result<()> {
-        if user.id != id || !user.identities.iter().any(|identity| key.is_of(&identity.identifier)) {
+        if user.id != id || !user.identities.iter().any(|identity| key.is_of(&identity.identifier))
+        {
             return Err("an identity was not linked".into());
         }
         self.expected[1].fetch_add(1, Ordering::Relaxed);
@@ -102,12 +110,18 @@ impl Stored {
 
     /// Whether everything that was written is there.
     async fn check(&self) -> Result<()> {
-        for (collection, expected) in [&self.users, &self.identities].into_iter().zip(&self.expected) {
+        for (collection, expected) in
+            [&self.users, &self.identities].into_iter().zip(&self.expected)
+        {
             let mut counted = collection.aggregate([doc! { "$count": "n" }]).await?;
             let counted = counted.try_next().await?.map_or(Ok(0.0), |count| number(&count, "n"))?;
             let expected = expected.load(Ordering::Relaxed);
             if counted != expected as f64 {
-                return Err(format!("{counted} documents in {}, not {expected}", collection.name()).into());
+                return Err(format!(
+                    "{counted} documents in {}, not {expected}",
+                    collection.name()
+                )
+                .into());
             }
         }
         Ok(())
@@ -152,12 +166,19 @@ impl Work for LinkAtOnce {
 impl Work for LinkPlainly {
     async fn call(&self, number: u64) -> Result<()> {
         let (id, key) = (self.0.linked(number), people::link_key(number)?);
-        let found = self.0.users.find_one(doc! { "_id": documents::uuid(id) }).await?.ok_or("no user")?;
-        let before = Record::decode(&EncodedUser::from_stored(found.get_binary_generic("w")?.clone().into()), &[])?;
+        let found =
+            self.0.users.find_one(doc! { "_id": documents::uuid(id) }).await?.ok_or("no user")?;
+        let before = Record::decode(
+            &EncodedUser::from_stored(found.get_binary_generic("w")?.clone().into()),
+            &[],
+        )?;
         let user = people::outcome(&people::link(id, number), Some(before))?;
         let revision = found.get_i64("r")?;
         let mut after = found;
-        after.extend([("r".to_owned(), Bson::from(revision + 1)), ("w".to_owned(), documents::wire(&user).into())]);
+        after.extend([
+            ("r".to_owned(), Bson::from(revision + 1)),
+            ("w".to_owned(), documents::wire(&user).into()),
+        ]);
         let filter = doc! { "_id": documents::uuid(id), "r": revision };
         if self.0.users.replace_one(filter, after).await?.matched_count != 1 {
             return Err("a user changed meanwhile".into());

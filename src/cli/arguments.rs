@@ -7,8 +7,8 @@ use crate::config::{Flags, Serve};
 
 /// A user directory where one user has many names.
 ///
-/// Every setting has a flag, an environment variable and a key in the TOML file that --config names. A flag wins over
-/// the environment, the environment over the file.
+/// Every setting has a flag, an environment variable and a key in the TOML file that --config
+/// names. A flag wins over the environment, the environment over the file.
 #[derive(Parser)]
 #[command(name = "polynym", version, max_term_width = 120, after_help = EXAMPLES)]
 pub struct Arguments {

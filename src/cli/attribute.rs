@@ -33,7 +33,9 @@ fn typed(kind: &str, value: &str) -> Result<Kind, String> {
         "int" => Kind::IntValue(value.parse().map_err(|_| not("a whole number of 64 bits"))?),
         "double" => Kind::DoubleValue(value.parse().map_err(|_| not("a number"))?),
         "bool" => Kind::BoolValue(value.parse().map_err(|_| not("true or false"))?),
-        "time" => Kind::TimeValue(time(value).ok_or_else(|| not("a time such as 2026-01-31T12:00:00Z"))?),
+        "time" => {
+            Kind::TimeValue(time(value).ok_or_else(|| not("a time such as 2026-01-31T12:00:00Z"))?)
+        }
         "list" => Kind::ListValue(StringList { values: items(value) }),
         _ => return Err("the type is one of string, int, double, bool, time and list".to_owned()),
     })
@@ -79,8 +81,9 @@ mod tests {
         assert_eq!(kind("staff:bool=true"), Kind::BoolValue(true));
         let joined = Timestamp { seconds: 1_769_860_800, nanos: 500_000_000 };
         assert_eq!(kind("joined:time=2026-01-31T12:00:00.5Z"), Kind::TimeValue(joined));
-        let list =
-            |values: &[&str]| Kind::ListValue(StringList { values: values.iter().map(ToString::to_string).collect() });
+        let list = |values: &[&str]| {
+            Kind::ListValue(StringList { values: values.iter().map(ToString::to_string).collect() })
+        };
         assert_eq!(kind("tags:list=a,b c"), list(&["a", "b c"]));
         assert_eq!(kind("tags:list="), list(&[]));
     }

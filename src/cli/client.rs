@@ -72,7 +72,8 @@ impl Session {
         request
     }
 
-    /// Sends a mutation, and once more where it may not have happened: its `request_id` makes that safe.
+    /// Sends a mutation, and once more where it may not have happened: its `request_id` makes that
+    /// safe.
     pub async fn mutate<M, A, F>(
         &self,
         request_id: &str,
@@ -84,7 +85,8 @@ impl Session {
         F: Future<Output = Result<Response<A>, Status>>,
     {
         let mut answer = call(self.request(message.clone())).await;
-        if matches!(&answer, Err(status) if matches!(status.code(), Code::Unavailable | Code::Unknown)) {
+        if matches!(&answer, Err(status) if matches!(status.code(), Code::Unavailable | Code::Unknown))
+        {
             tokio::time::sleep(PAUSE).await;
             answer = call(self.request(message)).await;
         }
@@ -106,7 +108,11 @@ impl Session {
             Code::Cancelled => Status::deadline_exceeded("the --timeout is over"),
             _ => status,
         };
-        Failure::Call(Box::new(FailedCall { status, request_id: request_id.map(str::to_owned), json: self.json() }))
+        Failure::Call(Box::new(FailedCall {
+            status,
+            request_id: request_id.map(str::to_owned),
+            json: self.json(),
+        }))
     }
 }
 

@@ -41,8 +41,9 @@ pub struct FailedCall {
 }
 
 impl Failure {
-    /// Tells what went wrong on standard error, and programs that asked for JSON on standard output, too. The exit status
-    /// is 2 for wrong usage, 1 for a failure, 130 after Ctrl-C, and 0 where the reader of standard output has seen enough.
+    /// Tells what went wrong on standard error, and programs that asked for JSON on standard
+    /// output, too. The exit status is 2 for wrong usage, 1 for a failure, 130 after Ctrl-C, and 0
+    /// where the reader of standard output has seen enough.
     pub fn report(&self) -> ExitCode {
         match self {
             Failure::Config(faults) => {
@@ -102,7 +103,12 @@ fn describe(status: &Status, request_id: Option<&str>) -> String {
     for violation in details.bad_request().into_iter().flat_map(|bad| &bad.field_violations) {
         lines.push(format!("  field: {}", printable(&violation.field)));
     }
-    for (what, key) in [("user", "user_id"), ("owner", "owner"), ("until", "until"), ("merged into", "merged_into")] {
+    for (what, key) in [
+        ("user", "user_id"),
+        ("owner", "owner"),
+        ("until", "until"),
+        ("merged into", "merged_into"),
+    ] {
         if let Some(value) = details.error_info().and_then(|info| info.metadata.get(key)) {
             lines.push(format!("  {what}: {}", printable(value)));
         }
@@ -111,14 +117,20 @@ fn describe(status: &Status, request_id: Option<&str>) -> String {
         lines.push(format!("  what to do: {advice}"));
     }
     if let Some(id) = request_id.filter(|_| is_open(status)) {
-        lines.push(format!("  it may have happened: sent again with --request-id {id} it happens once at most"));
+        lines.push(format!(
+            "  it may have happened: sent again with --request-id {id} it happens once at most"
+        ));
     }
     lines.join("\n")
 }
 
 /// The status as a message, with its details.
 pub fn rich(status: &Status) -> RpcStatus {
-    let bare = RpcStatus { code: status.code().into(), message: status.message().to_owned(), details: Vec::new() };
+    let bare = RpcStatus {
+        code: status.code().into(),
+        message: status.message().to_owned(),
+        details: Vec::new(),
+    };
     RpcStatus::decode(status.details()).ok().filter(|rich| rich.code == bare.code).unwrap_or(bare)
 }
 
@@ -130,26 +142,39 @@ pub fn sentence(status: &Status) -> String {
     }
 }
 
-/// What is wrong and what to do where a call failed without a reason: whatever a server of this program answers has one.
+/// What is wrong and what to do where a call failed without a reason: whatever a server of this
+/// program answers has one.
 const fn unexplained(code: Code) -> (&'static str, &'static str) {
     match code {
-        Code::Cancelled | Code::DeadlineExceeded => {
-            ("no answer came in time", "look whether the server is well, or give it more time with --timeout")
+        Code::Cancelled | Code::DeadlineExceeded => (
+            "no answer came in time",
+            "look whether the server is well, or give it more time with --timeout",
+        ),
+        Code::Unavailable => {
+            ("the server cannot be reached", "check that the server runs, and the --server")
         }
-        Code::Unavailable => ("the server cannot be reached", "check that the server runs, and the --server"),
-        Code::Unimplemented => {
-            ("the server does not have this call", "check the --server: it is an older one, or no Polynym server")
-        }
-        _ => ("what listens there is no Polynym server, or cannot be understood", "check the --server"),
+        Code::Unimplemented => (
+            "the server does not have this call",
+            "check the --server: it is an older one, or no Polynym server",
+        ),
+        _ => (
+            "what listens there is no Polynym server, or cannot be understood",
+            "check the --server",
+        ),
     }
 }
 
-/// Whether a mutation may have happened although its call failed. Of these reasons, nothing was written.
+/// Whether a mutation may have happened although its call failed. Of these reasons, nothing was
+/// written.
 fn is_open(status: &Status) -> bool {
     let details = status.get_error_details();
-    let certain = ["OVERLOADED", "STORE_UNAVAILABLE", "SERVER_OUTDATED", "RULES_CHANGING", "CLOCK_IN_DOUBT"];
+    let certain =
+        ["OVERLOADED", "STORE_UNAVAILABLE", "SERVER_OUTDATED", "RULES_CHANGING", "CLOCK_IN_DOUBT"];
     let is_certain = details.error_info().is_some_and(|info| certain.contains(&&*info.reason));
-    let is_open = matches!(status.code(), Code::Unknown | Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled);
+    let is_open = matches!(
+        status.code(),
+        Code::Unknown | Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled
+    );
     is_open && !is_certain
 }
 
@@ -168,12 +193,18 @@ fn code_name(code: Code) -> String {
 fn advice(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "IDENTIFIER_INVALID" => "docs/identifiers.md has the rules of each kind",
-        "IDENTITY_NOT_FOUND" => "check the spelling and the --tenant; `polynym user get` shows what a user has",
+        "IDENTITY_NOT_FOUND" => {
+            "check the spelling and the --tenant; `polynym user get` shows what a user has"
+        }
         "USER_NOT_FOUND" => "check the id and the --tenant",
         "IDENTITY_TAKEN" => "look at its owner with `polynym user get`: it may be another person",
         "IDENTITY_HELD" => "wait until then, or end the hold with `polynym identity release`",
-        "IDENTITY_CONFUSABLE" => "take one that looks different; `polynym identity normalize` shows what it looks like",
-        "IDENTITY_RESERVED" => "take another; `polynym tenant set --reserved-handles` says which are reserved",
+        "IDENTITY_CONFUSABLE" => {
+            "take one that looks different; `polynym identity normalize` shows what it looks like"
+        }
+        "IDENTITY_RESERVED" => {
+            "take another; `polynym tenant set --reserved-handles` says which are reserved"
+        }
         "USER_DISABLED" => "see it with --show-disabled, or let it in with `polynym user enable`",
         "USER_DELETED" => "restore it with `polynym user undelete` first",
         "MERGE_CONFLICT" => "see what differs with --dry-run, and choose a side with --conflicts",

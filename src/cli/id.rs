@@ -16,7 +16,8 @@ Examples:
   polynym id inspect 20be0ffc-314a-bd53-7a50-013a65ca76d2";
 
 const NEW_EXAMPLES: &str = "Example:\n  polynym id new -n 1000 --sequential";
-const INSPECT_EXAMPLES: &str = "Example:\n  polynym id inspect 20be0ffc-314a-bd53-7a50-013a65ca76d2 --json";
+const INSPECT_EXAMPLES: &str =
+    "Example:\n  polynym id inspect 20be0ffc-314a-bd53-7a50-013a65ca76d2 --json";
 
 #[derive(Subcommand)]
 pub enum Id {

@@ -31,12 +31,16 @@ pub fn parse(text: &str) -> Result<Typed, TextError> {
 
 /// The text form of an identifier from an answer, safe to print.
 pub fn text(message: Option<&v1::Identifier>) -> String {
-    let Some(kind) = message.and_then(|identifier| identifier.kind.as_ref()) else { return String::new() };
+    let Some(kind) = message.and_then(|identifier| identifier.kind.as_ref()) else {
+        return String::new();
+    };
     let raw = match kind {
         Kind::Email(email) => RawIdentifier::Email(email),
         Kind::Handle(handle) => RawIdentifier::Handle(handle),
         Kind::Phone(v1::Phone { number, region }) => RawIdentifier::Phone { number, region },
-        Kind::Social(v1::Social { provider, subject }) => RawIdentifier::Social { provider, subject },
+        Kind::Social(v1::Social { provider, subject }) => {
+            RawIdentifier::Social { provider, subject }
+        }
         Kind::Url(url) => RawIdentifier::Url(url),
     };
     printable(&raw.to_string()).into_owned()
@@ -48,10 +52,20 @@ mod tests {
 
     #[test]
     fn text_forms_survive_the_round_trip() {
-        let texts = ["email:a@b", "handle:joe", "phone:+1", "phone/US:415", "social:x/y/z:w", "url:https://a/b:c"];
+        let texts = [
+            "email:a@b",
+            "handle:joe",
+            "phone:+1",
+            "phone/US:415",
+            "social:x/y/z:w",
+            "url:https://a/b:c",
+        ];
         for typed in texts {
             let parsed = parse(typed).unwrap();
-            assert_eq!((parsed.text.as_str(), text(Some(&parsed.message)).as_str()), (typed, typed));
+            assert_eq!(
+                (parsed.text.as_str(), text(Some(&parsed.message)).as_str()),
+                (typed, typed)
+            );
         }
     }
 

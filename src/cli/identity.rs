@@ -10,9 +10,9 @@ use super::user::{self, Change};
 use super::who::{self, Who};
 use crate::config::{Client, Flags};
 use crate::proto::v1::{
-    CheckIdentityRequest, CheckIdentityResponse, LinkIdentityRequest, MoveIdentityRequest, NormalizeIdentityRequest,
-    NormalizeIdentityResponse, ReleaseHoldRequest, ReplaceIdentityRequest, UnlinkIdentityRequest,
-    VerifyIdentityRequest,
+    CheckIdentityRequest, CheckIdentityResponse, LinkIdentityRequest, MoveIdentityRequest,
+    NormalizeIdentityRequest, NormalizeIdentityResponse, ReleaseHoldRequest,
+    ReplaceIdentityRequest, UnlinkIdentityRequest, VerifyIdentityRequest,
 };
 
 pub const EXAMPLES: &str = "\
@@ -22,9 +22,12 @@ Examples:
 
 const LINK: &str = "Example:\n  polynym identity link 20be0ffc-314a-bd53-7a50-013a65ca76d2 email:joe@example.org --verified --by 'sign-up mail'\n  polynym identity link handle:joe social:github/583231 --display octocat";
 const UNLINK: &str = "Example:\n  polynym identity unlink handle:joe email:joe@example.org";
-const REPLACE: &str = "Example:\n  polynym identity replace email:joe@example.org handle:joe handle:joseph";
-const MOVE: &str = "Example:\n  polynym identity move handle:joe handle:joseph social:github/583231";
-const VERIFY: &str = "Example:\n  polynym identity verify handle:joe email:joe@example.org --by 'sign-up mail'";
+const REPLACE: &str =
+    "Example:\n  polynym identity replace email:joe@example.org handle:joe handle:joseph";
+const MOVE: &str =
+    "Example:\n  polynym identity move handle:joe handle:joseph social:github/583231";
+const VERIFY: &str =
+    "Example:\n  polynym identity verify handle:joe email:joe@example.org --by 'sign-up mail'";
 const CHECK: &str = "\
 Examples:
   polynym identity check handle:joe
@@ -163,7 +166,8 @@ pub struct Check {
     /// The identifier.
     #[arg(value_parser = identifier::parse)]
     identifier: Typed,
-    /// Who would have it: what is held for this user counts as free. An id, or an identifier that the user owns.
+    /// Who would have it: what is held for this user counts as free. An id, or an identifier that
+    /// the user owns.
     #[arg(long, value_name = "USER", value_parser = who::parse)]
     user: Option<Who>,
     #[command(flatten)]
@@ -293,7 +297,8 @@ async fn release(command: Release) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let request_id = request_id(command.request_id.as_deref());
     let identifier = Some(command.identifier.message);
-    let request = ReleaseHoldRequest { tenant: session.tenant(), identifier, request_id: request_id.clone() };
+    let request =
+        ReleaseHoldRequest { tenant: session.tenant(), identifier, request_id: request_id.clone() };
     let send = |request| {
         let mut admin = session.admin();
         async move { admin.release_hold(request).await }
@@ -311,9 +316,13 @@ async fn check(command: Check) -> Result<(), Failure> {
         Some(user) => user.id(&session).await?,
         None => String::new(),
     };
-    let request =
-        CheckIdentityRequest { tenant: session.tenant(), identifier: Some(command.identifier.message), user_id };
-    let answer = session.answer(session.directory().check_identity(session.request(request)).await)?;
+    let request = CheckIdentityRequest {
+        tenant: session.tenant(),
+        identifier: Some(command.identifier.message),
+        user_id,
+    };
+    let answer =
+        session.answer(session.directory().check_identity(session.request(request)).await)?;
     if session.json() {
         output::print_whole_message("CheckIdentityResponse", &answer)?;
     } else {
@@ -336,8 +345,12 @@ fn verdict(answer: &CheckIdentityResponse) -> Table {
 
 async fn normalize(command: Look) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
-    let request = NormalizeIdentityRequest { tenant: session.tenant(), identifier: Some(command.identifier.message) };
-    let answer = session.answer(session.directory().normalize_identity(session.request(request)).await)?;
+    let request = NormalizeIdentityRequest {
+        tenant: session.tenant(),
+        identifier: Some(command.identifier.message),
+    };
+    let answer =
+        session.answer(session.directory().normalize_identity(session.request(request)).await)?;
     if session.json() {
         return output::print_message("NormalizeIdentityResponse", &answer);
     }

@@ -1,5 +1,6 @@
-//! The command line: its arguments, one file for each subcommand, and how answers and failures are shown. Everything here
-//! but `id` and `completions` is a client of a server's API; `serve` and `store` are run by the program's main.
+//! The command line: its arguments, one file for each subcommand, and how answers and failures are
+//! shown. Everything here but `id` and `completions` is a client of a server's API; `serve` and
+//! `store` are run by the program's main.
 
 mod arguments;
 mod attribute;
@@ -25,8 +26,8 @@ pub use failure::Failure;
 
 use crate::config::{Flags, Serve};
 
-/// Runs a command, all of whose output goes to standard output. `serve` is given the settings of a server to run, `store`
-/// what to do with a store.
+/// Runs a command, all of whose output goes to standard output. `serve` is given the settings of a
+/// server to run, `store` what to do with a store.
 ///
 /// # Errors
 /// What [`Failure::report`] is to tell.

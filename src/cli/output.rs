@@ -24,11 +24,13 @@ pub fn print(text: &str) -> Result<(), Failure> {
 
 /// Prints one JSON value on a line.
 pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string(value).map_err(|error| Failure::Other(format!("cannot write JSON: {error}")))?;
+    let text = serde_json::to_string(value)
+        .map_err(|error| Failure::Other(format!("cannot write JSON: {error}")))?;
     print(&(escaped(&text) + "\n"))
 }
 
-/// Prints `message`, which is a `polynym.v1.NAME`, on a line, in the JSON mapping of protocol buffers.
+/// Prints `message`, which is a `polynym.v1.NAME`, on a line, in the JSON mapping of protocol
+/// buffers.
 pub fn print_message(name: &str, message: &impl prost::Message) -> Result<(), Failure> {
     print_json(&value(&format!("polynym.v1.{name}"), message)?)
 }
@@ -51,7 +53,8 @@ fn value(name: &str, message: &impl prost::Message) -> Result<serde_json::Value,
     value_with(name, message, &SerializeOptions::new())
 }
 
-/// By way of a value, whose keys are in order: a message's maps have none, and the same user must print the same.
+/// By way of a value, whose keys are in order: a message's maps have none, and the same user must
+/// print the same.
 fn value_with(
     name: &str,
     message: &impl prost::Message,
@@ -68,14 +71,18 @@ fn value_with(
 
 fn descriptors() -> Result<&'static DescriptorPool, String> {
     static POOL: OnceLock<Result<DescriptorPool, String>> = OnceLock::new();
-    let pool = POOL.get_or_init(|| DescriptorPool::decode(proto::DESCRIPTORS).map_err(|error| error.to_string()));
+    let pool = POOL.get_or_init(|| {
+        DescriptorPool::decode(proto::DESCRIPTORS).map_err(|error| error.to_string())
+    });
     pool.as_ref().map_err(Clone::clone)
 }
 
 /// A table with this header. On a terminal it fits the width.
 pub fn table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
+    table
+        .load_style(presets::UTF8_FULL_CONDENSED)
+        .set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(header);
     table
 }
@@ -85,12 +92,15 @@ pub fn print_table(table: &Table) -> Result<(), Failure> {
     print(&format!("{}\n", whole_ids(table)))
 }
 
-/// The table in which, however narrow the terminal is, an id stays on one line, where it can be copied.
+/// The table in which, however narrow the terminal is, an id stays on one line, where it can be
+/// copied.
 fn whole_ids(table: &Table) -> Table {
     let mut table = table.clone();
     let rows: Vec<_> = table.header().into_iter().chain(table.row_iter()).cloned().collect();
     for (n, column) in table.column_iter_mut().enumerate() {
-        let has_id = |row: &Row| row.cell_iter().nth(n).is_some_and(|cell| cell.content().lines().any(is_id));
+        let has_id = |row: &Row| {
+            row.cell_iter().nth(n).is_some_and(|cell| cell.content().lines().any(is_id))
+        };
         if rows.iter().any(has_id) {
             column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(ID_WIDTH)));
         }
@@ -102,7 +112,8 @@ fn is_id(text: &str) -> bool {
     text.parse::<LocalityId>().is_ok()
 }
 
-/// JSON with the characters escaped that could drive a terminal: outside its strings there are none.
+/// JSON with the characters escaped that could drive a terminal: outside its strings there are
+/// none.
 fn escaped(json: &str) -> Cow<'_, str> {
     if !json.contains(drives) {
         return Cow::Borrowed(json);
@@ -110,23 +121,31 @@ fn escaped(json: &str) -> Cow<'_, str> {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
         match drives(c) {
-            true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| escaped.push_str(&format!("\\u{unit:04x}"))),
+            true => c
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| escaped.push_str(&format!("\\u{unit:04x}"))),
             false => escaped.push(c),
         }
     }
     Cow::Owned(escaped)
 }
 
-/// Whether a character moves or turns what a terminal shows, or hides in it: control characters, marks of direction, and
-/// formatting that shows nothing and has no part in writing words, as joiners have.
+/// Whether a character moves or turns what a terminal shows, or hides in it: control characters,
+/// marks of direction, and formatting that shows nothing and has no part in writing words, as
+/// joiners have.
 fn drives(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
+        || matches!(
+            c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}'
+        )
         || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}')
         || matches!(c, '\u{e0000}'..='\u{e007f}')
 }
 
-/// The text with such characters written out, so that what somebody typed cannot drive the terminal.
+/// The text with such characters written out, so that what somebody typed cannot drive the
+/// terminal.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(drives) {
         return Cow::Borrowed(text);
@@ -159,7 +178,11 @@ mod tests {
     fn ids_stay_whole_in_a_narrow_table() {
         let id = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
         let mut narrow = super::table(["asked for", "user", "identities"]);
-        narrow.set_width(60).add_row(["a long text that takes room of its own", id, "email:joe@example.com"]);
+        narrow.set_width(60).add_row([
+            "a long text that takes room of its own",
+            id,
+            "email:joe@example.com",
+        ]);
         assert!(super::whole_ids(&narrow).to_string().contains(id));
     }
 }

@@ -12,7 +12,9 @@ use super::output::{self, printable};
 use super::{Failure, view};
 use crate::config::{Client, Flags};
 use crate::proto::v1::batch_resolve_identities_response::{Found, Result as Item, result::Outcome};
-use crate::proto::v1::{BatchResolveIdentitiesRequest, Consistency, ResolveIdentityRequest, ResolveIdentityResponse};
+use crate::proto::v1::{
+    BatchResolveIdentitiesRequest, Consistency, ResolveIdentityRequest, ResolveIdentityResponse,
+};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -22,7 +24,8 @@ Examples:
 
 #[derive(Args)]
 pub struct Resolve {
-    /// Who to look for: email:…, handle:…, phone:+…, phone/REGION:…, social:PROVIDER/SUBJECT, url:https://…
+    /// Who to look for: email:…, handle:…, phone:+…, phone/REGION:…, social:PROVIDER/SUBJECT,
+    /// url:https://…
     #[arg(required = true, value_name = "IDENTIFIER", value_parser = identifier::parse)]
     identifiers: Vec<Typed>,
     /// How fresh the answer must be.
@@ -81,7 +84,11 @@ async fn resolve_one(session: &Session, typed: &Typed, command: &Resolve) -> Res
     show(session, &[(typed, found)])
 }
 
-async fn resolve_many(session: &Session, typed: &[Typed], command: &Resolve) -> Result<(), Failure> {
+async fn resolve_many(
+    session: &Session,
+    typed: &[Typed],
+    command: &Resolve,
+) -> Result<(), Failure> {
     let request = BatchResolveIdentitiesRequest {
         tenant: session.tenant(),
         identifiers: typed.iter().map(|typed| typed.message.clone()).collect(),
@@ -99,11 +106,16 @@ fn outcome(item: Item) -> Result<Found, RpcStatus> {
     match item.outcome {
         Some(Outcome::Found(found)) => Ok(found),
         Some(Outcome::Error(status)) => Err(status),
-        None => Err(RpcStatus { code: Code::Internal as i32, message: "no answer".to_owned(), details: Vec::new() }),
+        None => Err(RpcStatus {
+            code: Code::Internal as i32,
+            message: "no answer".to_owned(),
+            details: Vec::new(),
+        }),
     }
 }
 
-/// Shows answers as a table, or as one object a line, in the order in which was asked; and errors on standard error.
+/// Shows answers as a table, or as one object a line, in the order in which was asked; and errors
+/// on standard error.
 fn show(session: &Session, items: &[(&Typed, Result<Found, RpcStatus>)]) -> Result<(), Failure> {
     if session.json() {
         items.iter().try_for_each(|(typed, outcome)| print_item(typed, outcome))?;
@@ -124,7 +136,8 @@ fn show(session: &Session, items: &[(&Typed, Result<Found, RpcStatus>)]) -> Resu
     if failed { Err(Failure::Told) } else { Ok(()) }
 }
 
-/// What is found looks the same whether one or many were asked for. An error has a line too, to keep the order.
+/// What is found looks the same whether one or many were asked for. An error has a line too, to
+/// keep the order.
 fn print_item(typed: &Typed, outcome: &Result<Found, RpcStatus>) -> Result<(), Failure> {
     match outcome {
         Ok(found) => output::print_message("BatchResolveIdentitiesResponse.Found", found),
@@ -134,7 +147,8 @@ fn print_item(typed: &Typed, outcome: &Result<Found, RpcStatus>) -> Result<(), F
 
 fn add_row(table: &mut Table, typed: &Typed, outcome: &Result<Found, RpcStatus>) {
     let Ok(Found { user: Some(user), .. }) = outcome else { return };
-    let identities: Vec<_> = user.identities.iter().map(|i| identifier::text(i.identifier.as_ref())).collect();
+    let identities: Vec<_> =
+        user.identities.iter().map(|i| identifier::text(i.identifier.as_ref())).collect();
     table.add_row([
         printable(&typed.text).into_owned(),
         printable(&user.user_id).into_owned(),

@@ -1,5 +1,5 @@
-//! The arguments of `polynym store …`, which needs no server: the program's main runs it, since stores are not for
-//! clients.
+//! The arguments of `polynym store …`, which needs no server: the program's main runs it, since
+//! stores are not for clients.
 
 use clap::{Args, Subcommand};
 
@@ -111,10 +111,12 @@ pub struct ConfirmClock {
 /// `polynym store verify`.
 #[derive(Args)]
 pub struct Verify {
-    /// Settle what can be settled: users are right, claims are made, given to their users, or deleted.
+    /// Settle what can be settled: users are right, claims are made, given to their users, or
+    /// deleted.
     #[arg(long)]
     pub mend: bool,
-    /// Show identity keys, which are personal data, in place of a hash that tells them apart within one run.
+    /// Show identity keys, which are personal data, in place of a hash that tells them apart within
+    /// one run.
     #[arg(long)]
     pub show_keys: bool,
     /// Which store, and how to print.

@@ -16,8 +16,8 @@ use super::output::{self, printable};
 use crate::config::{Client, Flags};
 use crate::identifier::Kind;
 use crate::proto::v1::{
-    GetTenantRequest, GetTenantResponse, Holds, ListTenantsRequest, Policies, ReservedHandles, Tenant as Message,
-    UpdateTenantRequest,
+    GetTenantRequest, GetTenantResponse, Holds, ListTenantsRequest, Policies, ReservedHandles,
+    Tenant as Message, UpdateTenantRequest,
 };
 
 pub const EXAMPLES: &str = "\
@@ -72,7 +72,8 @@ enum Switch {
 
 #[derive(Args)]
 pub struct Set {
-    /// For how long identifiers of a kind are held for their former owners: 30d, 12h; 0d for not at all. May be given again.
+    /// For how long identifiers of a kind are held for their former owners: 30d, 12h; 0d for not at
+    /// all. May be given again.
     #[arg(long = "hold", value_name = "KIND=TIME", value_parser = hold)]
     holds: Vec<(Kind, Duration)>,
     /// Identities that are not verified do not resolve.
@@ -96,8 +97,8 @@ pub struct Set {
     /// For how long a merge can be undone: 7d, 12h.
     #[arg(long, value_name = "TIME", value_parser = time)]
     undo_window: Option<Duration>,
-    /// Handles that nobody can register or link, with commas between them: empty for none, `default` for the list that
-    /// docs/api.md has.
+    /// Handles that nobody can register or link, with commas between them: empty for none,
+    /// `default` for the list that docs/api.md has.
     #[arg(long, value_name = "HANDLES")]
     reserved_handles: Option<String>,
     /// Show what would be, and do nothing.
@@ -125,8 +126,11 @@ const UNITS: [(&str, u64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1
 /// A length of time, such as `30d`, `12h`, `5m` or `10s`.
 fn time(text: &str) -> Result<Duration, String> {
     let found = UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
-    let seconds = found.and_then(|(number, seconds)| number.parse::<u64>().ok()?.checked_mul(*seconds));
-    seconds.map(Duration::from_secs).ok_or_else(|| "write a time such as 30d, 12h, 5m or 10s".to_owned())
+    let seconds =
+        found.and_then(|(number, seconds)| number.parse::<u64>().ok()?.checked_mul(*seconds));
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| "write a time such as 30d, 12h, 5m or 10s".to_owned())
 }
 
 fn hold(text: &str) -> Result<(Kind, Duration), String> {
@@ -192,8 +196,10 @@ fn policies(command: &Set) -> (Policies, Vec<String>) {
     policies.restore_window = window("restore_window", command.restore_window);
     policies.undo_window = window("undo_window", command.undo_window);
     if let Some(list) = &command.reserved_handles {
-        let handles = list.split(',').map(str::trim).filter(|handle| !handle.is_empty()).map(str::to_owned);
-        policies.reserved_handles = (list != "default").then(|| ReservedHandles { handles: handles.collect() });
+        let handles =
+            list.split(',').map(str::trim).filter(|handle| !handle.is_empty()).map(str::to_owned);
+        policies.reserved_handles =
+            (list != "default").then(|| ReservedHandles { handles: handles.collect() });
         paths.push("reserved_handles".to_owned());
     }
     let holds = policies.holds.get_or_insert_default();
@@ -224,13 +230,15 @@ async fn list(command: Get) -> Result<(), Failure> {
     let mut page_token = String::new();
     loop {
         let request = ListTenantsRequest { tenant: String::new(), page_size: PAGE, page_token };
-        let answer = session.answer(session.admin().list_tenants(session.request(request)).await)?;
+        let answer =
+            session.answer(session.admin().list_tenants(session.request(request)).await)?;
         for tenant in &answer.tenants {
             if session.json() {
                 output::print_message("Tenant", tenant)?;
             }
             let times = [&tenant.create_time, &tenant.update_time];
-            let [created, changed] = times.map(|time| time.as_ref().map(ToString::to_string).unwrap_or_default());
+            let [created, changed] =
+                times.map(|time| time.as_ref().map(ToString::to_string).unwrap_or_default());
             table.add_row([printable(&tenant.tenant).into_owned(), created, changed]);
         }
         page_token = answer.next_page_token;
@@ -266,12 +274,17 @@ fn fields(tenant: &Message) -> Table {
     row("keep primary identity", on(policies.keep_primary_identity));
     row("keep last identity", on(policies.keep_last_identity));
     row("allow look-alikes", on(policies.allow_lookalikes));
-    let reserved = policies.reserved_handles.map_or_else(|| "default".to_owned(), |list| list.handles.join(", "));
+    let reserved = policies
+        .reserved_handles
+        .map_or_else(|| "default".to_owned(), |list| list.handles.join(", "));
     row("reserved handles", printable(&reserved).into_owned());
     row("deleted users are kept for", length(&policies.restore_window.unwrap_or_default()));
     row("merges can be undone for", length(&policies.undo_window.unwrap_or_default()));
     row("created", tenant.create_time.as_ref().map(ToString::to_string).unwrap_or_default());
-    row("policies changed", tenant.update_time.as_ref().map(ToString::to_string).unwrap_or_default());
+    row(
+        "policies changed",
+        tenant.update_time.as_ref().map(ToString::to_string).unwrap_or_default(),
+    );
     if let Some(time) = &tenant.delete_time {
         let what = if tenant.delete_users { "with its users" } else { "unless it has users" };
         row("being deleted", format!("since {time}, {what}"));
@@ -282,7 +295,8 @@ fn fields(tenant: &Message) -> Table {
 
 /// A length of time in the largest unit that leaves nothing over.
 fn length(time: &ProtoDuration) -> String {
-    let even = |(_, seconds): &&(&str, u64)| time.nanos == 0 && time.seconds % (*seconds as i64) == 0;
+    let even =
+        |(_, seconds): &&(&str, u64)| time.nanos == 0 && time.seconds % (*seconds as i64) == 0;
     match UNITS.iter().find(even) {
         Some((unit, seconds)) => format!("{} {unit}", time.seconds / *seconds as i64),
         None => time.to_string(),
@@ -295,7 +309,9 @@ mod tests {
 
     #[test]
     fn times_are_read_and_shown() {
-        for (typed, seconds, shown) in [("30d", 2_592_000, "30 d"), ("36h", 129_600, "36 h"), ("90s", 90, "90 s")] {
+        for (typed, seconds, shown) in
+            [("30d", 2_592_000, "30 d"), ("36h", 129_600, "36 h"), ("90s", 90, "90 s")]
+        {
             assert_eq!(time(typed).unwrap().as_secs(), seconds);
             assert_eq!(length(&span(time(typed).unwrap())), shown);
         }

@@ -15,7 +15,9 @@ use super::output::printable;
 use super::who::{self, Who};
 use super::{Failure, output, view};
 use crate::config::{Client, Flags};
-use crate::proto::v1::{self, CreateUserRequest, GetUserRequest, UpdateUserRequest, UpdateUserResponse};
+use crate::proto::v1::{
+    self, CreateUserRequest, GetUserRequest, UpdateUserRequest, UpdateUserResponse,
+};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -92,7 +94,8 @@ pub struct Create {
     /// An identifier that the user shall own; may be given again.
     #[arg(long = "identity", value_name = "KIND:VALUE", value_parser = identifier::parse)]
     identities: Vec<Typed>,
-    /// An identifier that it shall own as the primary one of its kind; may be given again. Otherwise the first is.
+    /// An identifier that it shall own as the primary one of its kind; may be given again.
+    /// Otherwise the first is.
     #[arg(long = "primary", value_name = "KIND:VALUE", value_parser = identifier::parse)]
     primaries: Vec<Typed>,
     /// It is verified that all these are the user's.
@@ -101,7 +104,8 @@ pub struct Create {
     /// Who or what verified them.
     #[arg(long, value_name = "WHO", default_value = "", requires = "verified")]
     by: String,
-    /// What else is known of the user; may be given again. TYPE: string, int, double, bool, time or list.
+    /// What else is known of the user; may be given again. TYPE: string, int, double, bool, time or
+    /// list.
     #[arg(long = "attribute", value_name = "NAME[:TYPE]=VALUE", value_parser = attribute::parse)]
     attributes: Vec<Attribute>,
     /// A UUID that names this call: sent again with it, the call happens once at most.
@@ -173,7 +177,11 @@ async fn create(command: Create) -> Result<(), Failure> {
         ..Default::default()
     };
     let request_id = request_id(command.request_id.as_deref());
-    let request = CreateUserRequest { tenant: session.tenant(), user: Some(user), request_id: request_id.clone() };
+    let request = CreateUserRequest {
+        tenant: session.tenant(),
+        user: Some(user),
+        request_id: request_id.clone(),
+    };
     let send = |request| {
         let mut registry = session.registry();
         async move { registry.create_user(request).await }
@@ -192,7 +200,11 @@ async fn get(command: Get) -> Result<(), Failure> {
     }
     let user = answer.user.unwrap_or_default();
     if !answer.merged_from.is_empty() {
-        eprintln!("{} was merged into {}", printable(&answer.merged_from), printable(&user.user_id));
+        eprintln!(
+            "{} was merged into {}",
+            printable(&answer.merged_from),
+            printable(&user.user_id)
+        );
     }
     view::print_user(&user)
 }
@@ -223,9 +235,15 @@ async fn update(command: Update) -> Result<(), Failure> {
 
 /// An attribute is set or removed, not both.
 fn check(command: &Update) -> Result<(), Failure> {
-    let both = command.attributes.iter().map(|attribute| &attribute.name).find(|name| command.remove.contains(name));
+    let both = command
+        .attributes
+        .iter()
+        .map(|attribute| &attribute.name)
+        .find(|name| command.remove.contains(name));
     match both {
-        Some(name) => Err(Failure::Usage(format!("--attribute sets {name}, and --remove-attribute removes it"))),
+        Some(name) => Err(Failure::Usage(format!(
+            "--attribute sets {name}, and --remove-attribute removes it"
+        ))),
         None => Ok(()),
     }
 }

@@ -17,7 +17,11 @@ pub enum Who {
 
 /// Reads either: only identifiers have a colon.
 pub fn parse(text: &str) -> Result<Who, TextError> {
-    if text.contains(':') { identifier::parse(text).map(Who::Identifier) } else { Ok(Who::Id(text.to_owned())) }
+    if text.contains(':') {
+        identifier::parse(text).map(Who::Identifier)
+    } else {
+        Ok(Who::Id(text.to_owned()))
+    }
 }
 
 impl Who {
@@ -34,7 +38,8 @@ impl Who {
             show_disabled: true,
             ..Default::default()
         };
-        let found = session.answer(session.directory().resolve_identity(session.request(request)).await)?;
+        let found =
+            session.answer(session.directory().resolve_identity(session.request(request)).await)?;
         Ok(found.user.unwrap_or_default().user_id)
     }
 }

@@ -1,4 +1,5 @@
-//! `polynym serve`: picks the store, runs the server until it is told to stop, and leaves nothing half done.
+//! `polynym serve`: picks the store, runs the server until it is told to stop, and leaves nothing
+//! half done.
 
 use std::future::pending;
 use std::io::Write;
@@ -42,7 +43,8 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let listener = runtime.block_on(bind(&settings.listen))?;
     if let Some(address) = settings.metrics_listen {
         let _runtime = runtime.enter();
-        telemetry::serve_metrics(address, &[DISPLACED, grpc::PANICS], &[CLOCK_AHEAD]).map_err(Failure::Other)?;
+        telemetry::serve_metrics(address, &[DISPLACED, grpc::PANICS], &[CLOCK_AHEAD])
+            .map_err(Failure::Other)?;
     }
     // Signals count from here on: from here on there is something to tidy up.
     let stop = Stop::new()?;
@@ -55,7 +57,8 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         }
     });
     let Some(kept) = opened? else {
-        // The disk may take its time: until a store is open, ending the program changes nothing in it.
+        // The disk may take its time: until a store is open, ending the program changes nothing in
+        // it.
         runtime.shutdown_background();
         tracing::info!("stopped before the store was open");
         return Ok(());
@@ -67,7 +70,8 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         }
     });
     runtime.block_on(kept.close());
-    // What the runtime still holds must go before the store, and closing the store waits for its writer.
+    // What the runtime still holds must go before the store, and closing the store waits for its
+    // writer.
     runtime.shutdown_timeout(Duration::from_secs(1));
     close(kept)?;
     tracing::info!("stopped");
@@ -101,7 +105,9 @@ impl<'s> StoreLocation<'s> {
             StoreChoice::Mongo(uri) => Ok(Self::Mongo(uri)),
             StoreChoice::Temporary => {
                 let made = tempfile::Builder::new().prefix("polynym-sample-").tempdir();
-                let made = made.map_err(|error| Failure::Other(format!("cannot make a temporary folder: {error}")))?;
+                let made = made.map_err(|error| {
+                    Failure::Other(format!("cannot make a temporary folder: {error}"))
+                })?;
                 Ok(Self::Temporary(made))
             }
         }
@@ -127,17 +133,21 @@ impl OpenStore {
             StoreLocation::Folder(folder) => folder,
             StoreLocation::Temporary(folder) => folder.path(),
             StoreLocation::Mongo(uri) => {
-                let opened = Mongo::open(uri.as_str(), mongo::Options { timeout: settings.call_timeout }).await;
+                let opened =
+                    Mongo::open(uri.as_str(), mongo::Options { timeout: settings.call_timeout })
+                        .await;
                 let opened = opened.map_err(|error| Failure::Other(format!("{uri}: {error}")))?;
                 return Ok(Self::Mongo(Arc::new(opened)));
             }
         };
-        let group_limit = if settings.group_commit { embedded::Options::default().group_limit } else { 1 };
+        let group_limit =
+            if settings.group_commit { embedded::Options::default().group_limit } else { 1 };
         let create = settings.create || settings.sample;
         let options = embedded::Options { cache_bytes: settings.cache_bytes, group_limit, create };
         let folder = folder.to_owned();
         let opened = tokio::task::spawn_blocking(move || Embedded::open(&folder, options)).await;
-        let opened = opened.map_err(|error| Failure::Other(format!("the store cannot be opened: {error}")))?;
+        let opened = opened
+            .map_err(|error| Failure::Other(format!("the store cannot be opened: {error}")))?;
         Ok(Self::Embedded(Arc::new(opened.map_err(|error| Failure::Other(error.to_string()))?)))
     }
 
@@ -161,8 +171,8 @@ impl OpenStore {
         }
     }
 
-    /// Waits for what is under way though its callers have left, and parts from the servers. The embedded store does what
-    /// there is to do when it is dropped.
+    /// Waits for what is under way though its callers have left, and parts from the servers. The
+    /// embedded store does what there is to do when it is dropped.
     async fn close(&self) {
         if let Self::Mongo(store) = self {
             store.close().await;
@@ -175,10 +185,16 @@ fn runtime(threads: usize) -> Result<Runtime, Failure> {
     runtime.map_err(|error| Failure::Other(format!("cannot start the threads: {error}")))
 }
 
-async fn serve(settings: &Serve, stop: Stop, listener: TcpListener, store: Arc<dyn Store>) -> Result<(), Failure> {
+async fn serve(
+    settings: &Serve,
+    stop: Stop,
+    listener: TcpListener,
+    store: Arc<dyn Store>,
+) -> Result<(), Failure> {
     let address = listener.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
-    // The first call must not wait for tables that are built on first use. A build without optimization takes a second
-    // for them: tests start such servers by the hundred, and few of these ever see a phone number.
+    // The first call must not wait for tables that are built on first use. A build without
+    // optimization takes a second for them: tests start such servers by the hundred, and few of
+    // these ever see a phone number.
     if !cfg!(debug_assertions) {
         identifier::warm_up();
     }
@@ -199,13 +215,17 @@ async fn serve(settings: &Serve, stop: Stop, listener: TcpListener, store: Arc<d
 
 async fn bind(addresses: &[SocketAddr]) -> Result<TcpListener, Failure> {
     let all = || addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    TcpListener::bind(addresses)
-        .await
-        .map_err(|error| Failure::Other(format!("cannot listen on {} ({error}): choose another with --listen", all())))
+    TcpListener::bind(addresses).await.map_err(|error| {
+        Failure::Other(format!(
+            "cannot listen on {} ({error}): choose another with --listen",
+            all()
+        ))
+    })
 }
 
 async fn load_sample(store: &dyn Store) -> Result<(), Failure> {
-    let (loaded, refused) = sample::load(store).await.map_err(|error| Failure::Other(error.to_string()))?;
+    let (loaded, refused) =
+        sample::load(store).await.map_err(|error| Failure::Other(error.to_string()))?;
     tracing::info!(loaded, "made-up users");
     if refused > 0 {
         tracing::warn!(refused, "made-up users left out: other users have their identifiers");
@@ -238,9 +258,13 @@ fn options(settings: &Serve) -> grpc::Options {
 
 fn warn_if_exposed(address: SocketAddr) {
     if address.ip().to_canonical().is_loopback() {
-        tracing::warn!("no credentials are asked for: every user of this machine may read and change everything");
+        tracing::warn!(
+            "no credentials are asked for: every user of this machine may read and change everything"
+        );
     } else {
-        tracing::warn!("no encryption and no credentials: whoever reaches {address} may read and change everything");
+        tracing::warn!(
+            "no encryption and no credentials: whoever reaches {address} may read and change everything"
+        );
     }
 }
 
@@ -267,8 +291,8 @@ fn suggestions(address: SocketAddr) -> String {
     )
 }
 
-/// The signals that ask the server to stop. A thread of their own waits for them, so that the second one ends the program
-/// whatever else hangs.
+/// The signals that ask the server to stop. A thread of their own waits for them, so that the
+/// second one ends the program whatever else hangs.
 struct Stop {
     asked: watch::Receiver<bool>,
     /// A folder that must not outlive the program.
@@ -319,7 +343,10 @@ struct Signals {
 impl Signals {
     fn new(runtime: &Runtime) -> std::io::Result<Self> {
         let _runtime = runtime.enter();
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
     }
 
     async fn next(&mut self) {

@@ -1,4 +1,5 @@
-//! `polynym store …`: picks the store, and shows what it does or what it says of itself. What is done is the stores' own.
+//! `polynym store …`: picks the store, and shows what it does or what it says of itself. What is
+//! done is the stores' own.
 
 mod status;
 mod verify;
@@ -29,7 +30,9 @@ pub fn run(command: Store) -> Result<(), Failure> {
             Store::Status(command) => status::run(&command.settings.load()?).await,
             Store::Upgrade(command) => upgrade(&command).await,
             Store::ConfirmClock(command) => confirm_clock(&command.settings.load()?),
-            Store::Verify(command) => verify::run(&command.settings.load()?, command.mend, command.show_keys).await,
+            Store::Verify(command) => {
+                verify::run(&command.settings.load()?, command.mend, command.show_keys).await
+            }
         }
     })
 }
@@ -37,7 +40,9 @@ pub fn run(command: Store) -> Result<(), Failure> {
 async fn init(command: &Init) -> Result<(), Failure> {
     let settings = command.settings.load()?;
     if !command.tenants.is_empty() {
-        eprintln!("--tenant has no effect any more: identifiers of all tenants are spread over the shards");
+        eprintln!(
+            "--tenant has no effect any more: identifiers of all tenants are spread over the shards"
+        );
     }
     match &settings.store {
         StoreChoice::Embedded(folder) => init_folder(folder),
@@ -57,9 +62,9 @@ async fn upgrade(command: &Upgrade) -> Result<(), Failure> {
     let say = |line: &str| drop(output::print(&format!("{line}\n")));
     match &command.settings.load()?.store {
         StoreChoice::Embedded(folder) => embedded::upgrade(folder, &say).await.map_err(other),
-        StoreChoice::Mongo(uri) => {
-            mongo::upgrade(uri.as_str(), &say).await.map_err(|error| other(format!("{uri}: {error}")))
-        }
+        StoreChoice::Mongo(uri) => mongo::upgrade(uri.as_str(), &say)
+            .await
+            .map_err(|error| other(format!("{uri}: {error}"))),
         StoreChoice::Temporary => Err(no_temporary()),
     }
 }
@@ -75,11 +80,14 @@ fn confirm_clock(settings: &config::Store) -> Result<(), Failure> {
     match &settings.store {
         StoreChoice::Embedded(folder) => {
             embedded::confirm_clock(folder).map_err(other)?;
-            output::print(&format!("{}: this machine's clock is taken for right\n", folder.display()))
+            output::print(&format!(
+                "{}: this machine's clock is taken for right\n",
+                folder.display()
+            ))
         }
-        StoreChoice::Mongo(_) => {
-            Err(other("servers hold their clocks against the database's: set the one that is wrong"))
-        }
+        StoreChoice::Mongo(_) => Err(other(
+            "servers hold their clocks against the database's: set the one that is wrong",
+        )),
         StoreChoice::Temporary => Err(no_temporary()),
     }
 }

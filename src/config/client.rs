@@ -45,28 +45,57 @@ pub struct Bench {
     pub batch: usize,
 }
 
-const SERVER: Setting =
-    Setting { name: "server", value: "URL", default: "http://127.0.0.1:7171", help: "The server to ask" };
-const TENANT: Setting =
-    Setting { name: "tenant", value: "TENANT", default: "default", help: "The tenant whose users are meant" };
+const SERVER: Setting = Setting {
+    name: "server",
+    value: "URL",
+    default: "http://127.0.0.1:7171",
+    help: "The server to ask",
+};
+const TENANT: Setting = Setting {
+    name: "tenant",
+    value: "TENANT",
+    default: "default",
+    help: "The tenant whose users are meant",
+};
 const BENCH_TENANT: Setting = Setting {
     name: "tenant",
     value: "TENANT",
     default: "bench",
     help: "The tenant to work in: one that this made or makes, to write",
 };
-const TIMEOUT: Setting =
-    Setting { name: "timeout", value: "TIME", default: "10s", help: "The longest to wait for an answer" };
-const JSON: Setting =
-    Setting { name: "json", value: "", default: "false", help: "Print JSON, one object a line, in place of tables" };
+const TIMEOUT: Setting = Setting {
+    name: "timeout",
+    value: "TIME",
+    default: "10s",
+    help: "The longest to wait for an answer",
+};
+const JSON: Setting = Setting {
+    name: "json",
+    value: "",
+    default: "false",
+    help: "Print JSON, one object a line, in place of tables",
+};
 
-const CONNECTIONS: Setting =
-    Setting { name: "connections", value: "N", default: "4", help: "Connections to spread the callers over" };
-const CONCURRENCY: Setting =
-    Setting { name: "concurrency", value: "N", default: "64", help: "Callers, each with one call under way" };
-const DURATION: Setting = Setting { name: "duration", value: "TIME", default: "10", help: "How long to measure" };
-const WARMUP: Setting =
-    Setting { name: "warmup", value: "TIME", default: "2", help: "How long to run unmeasured first" };
+const CONNECTIONS: Setting = Setting {
+    name: "connections",
+    value: "N",
+    default: "4",
+    help: "Connections to spread the callers over",
+};
+const CONCURRENCY: Setting = Setting {
+    name: "concurrency",
+    value: "N",
+    default: "64",
+    help: "Callers, each with one call under way",
+};
+const DURATION: Setting =
+    Setting { name: "duration", value: "TIME", default: "10", help: "How long to measure" };
+const WARMUP: Setting = Setting {
+    name: "warmup",
+    value: "TIME",
+    default: "2",
+    help: "How long to run unmeasured first",
+};
 const USERS: Setting = Setting {
     name: "users",
     value: "N",
@@ -79,7 +108,8 @@ const LOADED: Setting = Setting {
     default: "false",
     help: "Take it that the users are there, and do not look first; `link` looks all the same",
 };
-const BATCH: Setting = Setting { name: "batch", value: "N", default: "100", help: "Identifiers in one batch" };
+const BATCH: Setting =
+    Setting { name: "batch", value: "N", default: "100", help: "Identifiers in one batch" };
 
 impl Resolve for Client {
     fn settings() -> Vec<&'static Setting> {
@@ -146,13 +176,20 @@ fn server(text: &str) -> Result<String, String> {
     let uri = text.parse::<http::Uri>().map_err(|_| wrong())?;
     match (uri.scheme_str(), uri.authority()) {
         (Some("http" | "https"), Some(authority)) if authority.as_str().contains('@') => {
-            Err("a server has no user and no password: leave out what stands before the @".to_owned())
+            Err("a server has no user and no password: leave out what stands before the @"
+                .to_owned())
         }
-        (Some("https"), Some(_)) => Err("this build does not support TLS: give an http:// URL".to_owned()),
-        (Some("http"), Some(authority)) if !authority.host().is_empty() => match uri.path_and_query() {
-            Some(rest) if rest.as_str() != "/" => Err(format!("a server has no path: write http://{authority}")),
-            _ => Ok(text.to_owned()),
-        },
+        (Some("https"), Some(_)) => {
+            Err("this build does not support TLS: give an http:// URL".to_owned())
+        }
+        (Some("http"), Some(authority)) if !authority.host().is_empty() => {
+            match uri.path_and_query() {
+                Some(rest) if rest.as_str() != "/" => {
+                    Err(format!("a server has no path: write http://{authority}"))
+                }
+                _ => Ok(text.to_owned()),
+            }
+        }
         _ => Err(wrong()),
     }
 }

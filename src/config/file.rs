@@ -19,10 +19,14 @@ impl File {
     pub fn read(path: &str, faults: &mut Vec<Fault>) -> Self {
         let mut file = Self { path: path.to_owned(), values: BTreeMap::new() };
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
-        let table = text.and_then(|text| text.parse::<toml::Table>().map_err(|error| error.to_string()));
+        let table =
+            text.and_then(|text| text.parse::<toml::Table>().map_err(|error| error.to_string()));
         match table {
             Ok(table) => file.take(table, faults),
-            Err(error) => faults.push(Fault { origin: format!("file {path}"), message: error.trim_end().to_owned() }),
+            Err(error) => faults.push(Fault {
+                origin: format!("file {path}"),
+                message: error.trim_end().to_owned(),
+            }),
         }
         file
     }

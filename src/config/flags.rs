@@ -26,7 +26,10 @@ impl<C: Resolve> Flags<C> {
         self.load_from(&|variable| Some(std::env::var_os(variable)?.to_string_lossy().into_owned()))
     }
 
-    pub(super) fn load_from(&self, environment: &dyn Fn(&str) -> Option<String>) -> Result<C, Faults> {
+    pub(super) fn load_from(
+        &self,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<C, Faults> {
         let mut values = Values::new(&self.given, environment);
         let resolved = C::resolve(&mut values);
         values.finish(resolved)
@@ -49,7 +52,8 @@ impl<C: Resolve> FromArgMatches for Flags<C> {
 impl<C: Resolve> Args for Flags<C> {
     fn augment_args(command: Command) -> Command {
         let help = "File with any of these settings, as TOML [env: POLYNYM_CONFIG]";
-        let config = Arg::new(CONFIG).long(CONFIG).value_name("FILE").help(help).help_heading(HEADING);
+        let config =
+            Arg::new(CONFIG).long(CONFIG).value_name("FILE").help(help).help_heading(HEADING);
         command.args(C::settings().into_iter().map(Setting::arg)).arg(config)
     }
 
@@ -62,7 +66,11 @@ const HEADING: &str = "Settings";
 
 impl Setting {
     fn arg(&self) -> Arg {
-        let default = if self.default.is_empty() { String::new() } else { format!("default: {}, ", self.default) };
+        let default = if self.default.is_empty() {
+            String::new()
+        } else {
+            format!("default: {}, ", self.default)
+        };
         let (variable, key) = (variable(self.name), key(self.name));
         let help = format!("{} [{default}env: {variable}, key: {key}]", self.help);
         let arg = Arg::new(self.name).long(self.name).help(help).help_heading(HEADING);

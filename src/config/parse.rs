@@ -17,7 +17,9 @@ pub fn switch(text: &str) -> Result<bool, String> {
 pub fn count(range: RangeInclusive<usize>) -> impl Fn(&str) -> Result<usize, String> {
     move |text| {
         let number = text.replace('_', "").parse().ok().filter(|number| range.contains(number));
-        number.ok_or_else(|| format!("write a whole number from {} to {}", range.start(), range.end()))
+        number.ok_or_else(|| {
+            format!("write a whole number from {} to {}", range.start(), range.end())
+        })
     }
 }
 
@@ -37,20 +39,25 @@ const SIZES: [(&str, u64); 9] = [
 pub fn size(text: &str) -> Result<usize, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = SIZES.iter().find(|(unit, _)| *unit == &text[digits.len()..]);
-    let bytes = unit.and_then(|(_, bytes)| digits.trim_end().parse::<u64>().ok()?.checked_mul(*bytes));
+    let bytes =
+        unit.and_then(|(_, bytes)| digits.trim_end().parse::<u64>().ok()?.checked_mul(*bytes));
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
     bytes.ok_or_else(|| "write a size such as 256MiB, 1GiB, 500MB or a number of bytes".to_owned())
 }
 
 /// Memory for a cache: a size that is worth having one.
 pub fn cache_size(text: &str) -> Result<usize, String> {
-    size(text).and_then(|bytes| if bytes < 1 << 20 { Err("must be at least 1MiB".to_owned()) } else { Ok(bytes) })
+    size(text).and_then(|bytes| {
+        if bytes < 1 << 20 { Err("must be at least 1MiB".to_owned()) } else { Ok(bytes) }
+    })
 }
 
 /// The size of a user: a batch's answer has room for it, and it has room for what one call can add.
 pub fn user_size(text: &str) -> Result<usize, String> {
     let fits = |bytes: &usize| (64 << 10..=2 << 20).contains(bytes);
-    size(text).and_then(|bytes| Some(bytes).filter(fits).ok_or_else(|| "must be from 64KiB to 2MiB".to_owned()))
+    size(text).and_then(|bytes| {
+        Some(bytes).filter(fits).ok_or_else(|| "must be from 64KiB to 2MiB".to_owned())
+    })
 }
 
 const SPANS: [(&str, f64); 5] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("", 1.0)];
@@ -59,19 +66,24 @@ const SPANS: [(&str, f64); 5] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3
 pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = SPANS.iter().find(|(unit, _)| *unit == &text[digits.len()..]);
-    let seconds = unit.and_then(|(_, seconds)| Some(digits.trim_end().parse::<f64>().ok()? * seconds));
+    let seconds =
+        unit.and_then(|(_, seconds)| Some(digits.trim_end().parse::<f64>().ok()? * seconds));
     let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    duration.ok_or_else(|| "write a length of time such as 10s, 500ms, 2m, or a number of seconds".to_owned())
+    duration.ok_or_else(|| {
+        "write a length of time such as 10s, 500ms, 2m, or a number of seconds".to_owned()
+    })
 }
 
 /// A length of time that is not nothing.
 pub fn positive(text: &str) -> Result<Duration, String> {
-    duration(text).and_then(|d| if d.is_zero() { Err("must be more than nothing".to_owned()) } else { Ok(d) })
+    duration(text)
+        .and_then(|d| if d.is_zero() { Err("must be more than nothing".to_owned()) } else { Ok(d) })
 }
 
 /// The addresses that `HOST:PORT` stands for.
 pub fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
-    let wrong = || format!("{text:?} is no address: write HOST:PORT, as in 127.0.0.1:7171 or [::1]:7171");
+    let wrong =
+        || format!("{text:?} is no address: write HOST:PORT, as in 127.0.0.1:7171 or [::1]:7171");
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
     if host.is_empty() || port.parse::<u16>().is_err() {
         return Err(wrong());

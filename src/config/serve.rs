@@ -71,20 +71,43 @@ pub enum LogFormat {
     Json,
 }
 
-const fn setting(name: &'static str, value: &'static str, default: &'static str, help: &'static str) -> Setting {
+const fn setting(
+    name: &'static str,
+    value: &'static str,
+    default: &'static str,
+    help: &'static str,
+) -> Setting {
     Setting { name, value, default, help }
 }
 
-const LISTEN: Setting = setting("listen", "HOST:PORT", "127.0.0.1:7171", "Where to listen; port 0 takes a free one");
-const CREATE: Setting =
-    setting("create", "", "false", "Make an empty embedded store where there is none; --sample does so, too");
-const SAMPLE: Setting =
-    setting("sample", "", "false", "Load a few dozen made-up users; without --store, into a folder that goes at exit");
-const INSECURE: Setting =
-    setting("insecure", "", "false", "Let other machines in without encryption and without credentials");
-const CACHE: Setting = setting("cache", "SIZE", "1GiB", "Most memory for caching what the embedded store reads");
-const GROUP_COMMIT: Setting =
-    setting("group-commit", "on|off", "on", "Let mutations that wait together share one sync to the disk");
+const LISTEN: Setting =
+    setting("listen", "HOST:PORT", "127.0.0.1:7171", "Where to listen; port 0 takes a free one");
+const CREATE: Setting = setting(
+    "create",
+    "",
+    "false",
+    "Make an empty embedded store where there is none; --sample does so, too",
+);
+const SAMPLE: Setting = setting(
+    "sample",
+    "",
+    "false",
+    "Load a few dozen made-up users; without --store, into a folder that goes at exit",
+);
+const INSECURE: Setting = setting(
+    "insecure",
+    "",
+    "false",
+    "Let other machines in without encryption and without credentials",
+);
+const CACHE: Setting =
+    setting("cache", "SIZE", "1GiB", "Most memory for caching what the embedded store reads");
+const GROUP_COMMIT: Setting = setting(
+    "group-commit",
+    "on|off",
+    "on",
+    "Let mutations that wait together share one sync to the disk",
+);
 const COALESCE: Setting = setting(
     "coalesce",
     "on|off",
@@ -94,26 +117,53 @@ const COALESCE: Setting = setting(
 const MAX_BATCH: Setting = setting("max-batch", "N", "1000", "Items in one batch request");
 const MAX_IDENTITIES: Setting = setting("max-identities", "N", "100", "Identities of one user");
 const MAX_ATTRIBUTES: Setting = setting("max-attributes", "N", "200", "Attributes of one user");
-const MAX_HOLDS: Setting = setting("max-holds", "N", "100", "Identifiers that are held for one user");
+const MAX_HOLDS: Setting =
+    setting("max-holds", "N", "100", "Identifiers that are held for one user");
 const MAX_MERGED: Setting = setting("max-merged", "N", "100", "Users that were merged into one");
-const TENANTS: Setting =
-    setting("tenants", "closed|open", "closed", "Whether only admins make tenants, or the first change in one, too");
+const TENANTS: Setting = setting(
+    "tenants",
+    "closed|open",
+    "closed",
+    "Whether only admins make tenants, or the first change in one, too",
+);
 const MAX_USER_SIZE: Setting =
     setting("max-user-size", "SIZE", "512KiB", "Bytes of one user, all in all; at most 2MiB");
-const CALL_TIMEOUT: Setting = setting("call-timeout", "TIME", "10s", "The longest that a call may take");
-const MAX_CALLS: Setting =
-    setting("max-calls", "N", "1024", "Look-ups under way at once, and as many mutations; more are refused");
-const MAX_CONNECTIONS: Setting = setting("max-connections", "N", "10000", "Connections at once; more have to wait");
-const CONNECTION_AGE: Setting =
-    setting("connection-age", "TIME", "1h", "How old a connection may become before its client is told to come again");
-const CONNECTION_IDLE: Setting =
-    setting("connection-idle", "TIME", "5m", "How long a connection may be without calls before it is told the same");
-const DRAIN: Setting = setting("drain", "TIME", "10s", "How long calls may take to finish once asked to stop");
-const THREADS: Setting = setting("threads", "N", "", "Threads that handle calls; as many as the machine has cores");
-const METRICS_LISTEN: Setting =
-    setting("metrics-listen", "HOST:PORT", "", "Where to tell what is counted, for Prometheus; nowhere unless given");
-const LOG_FORMAT: Setting = setting("log-format", "text|json", "text", "The form of the log, on standard error");
-const LOG: Setting = setting("log", "FILTER", "info", "What is logged: a level, or polynym=debug,warn and the like");
+const CALL_TIMEOUT: Setting =
+    setting("call-timeout", "TIME", "10s", "The longest that a call may take");
+const MAX_CALLS: Setting = setting(
+    "max-calls",
+    "N",
+    "1024",
+    "Look-ups under way at once, and as many mutations; more are refused",
+);
+const MAX_CONNECTIONS: Setting =
+    setting("max-connections", "N", "10000", "Connections at once; more have to wait");
+const CONNECTION_AGE: Setting = setting(
+    "connection-age",
+    "TIME",
+    "1h",
+    "How old a connection may become before its client is told to come again",
+);
+const CONNECTION_IDLE: Setting = setting(
+    "connection-idle",
+    "TIME",
+    "5m",
+    "How long a connection may be without calls before it is told the same",
+);
+const DRAIN: Setting =
+    setting("drain", "TIME", "10s", "How long calls may take to finish once asked to stop");
+const THREADS: Setting =
+    setting("threads", "N", "", "Threads that handle calls; as many as the machine has cores");
+const METRICS_LISTEN: Setting = setting(
+    "metrics-listen",
+    "HOST:PORT",
+    "",
+    "Where to tell what is counted, for Prometheus; nowhere unless given",
+);
+const LOG_FORMAT: Setting =
+    setting("log-format", "text|json", "text", "The form of the log, on standard error");
+const LOG: Setting =
+    setting("log", "FILTER", "info", "What is logged: a level, or polynym=debug,warn and the like");
 
 const MANY: usize = 1_000_000;
 
@@ -162,7 +212,8 @@ impl Resolve for Serve {
         let max_attributes = values.get(&MAX_ATTRIBUTES, parse::count(0..=MANY));
         let max_holds = values.get(&MAX_HOLDS, parse::count(0..=MANY));
         let max_merged = values.get(&MAX_MERGED, parse::count(0..=MANY));
-        let closed_tenants = values.get(&TENANTS, parse::choice(&[("open", false), ("closed", true)]));
+        let closed_tenants =
+            values.get(&TENANTS, parse::choice(&[("open", false), ("closed", true)]));
         let max_user_bytes = values.get(&MAX_USER_SIZE, parse::user_size);
         let call_timeout = values.get(&CALL_TIMEOUT, parse::positive);
         let max_calls = values.get(&MAX_CALLS, parse::count(1..=MANY));
@@ -172,8 +223,10 @@ impl Resolve for Serve {
         let drain = values.get(&DRAIN, parse::duration);
         let threads = values.get(&THREADS, threads);
         let metrics_listen = values.get(&METRICS_LISTEN, metrics_listen);
-        let log_format =
-            values.get(&LOG_FORMAT, parse::choice(&[("text", LogFormat::Text), ("json", LogFormat::Json)]));
+        let log_format = values.get(
+            &LOG_FORMAT,
+            parse::choice(&[("text", LogFormat::Text), ("json", LogFormat::Json)]),
+        );
         let log = values.get(&LOG, filter);
         Some(Self {
             listen: listen?,
@@ -206,10 +259,15 @@ impl Resolve for Serve {
 
 /// Nobody is named in what is counted: other machines may read it.
 fn metrics_listen(text: &str) -> Result<Option<SocketAddr>, String> {
-    if text.is_empty() { Ok(None) } else { parse::addresses(text).map(|found| found.first().copied()) }
+    if text.is_empty() {
+        Ok(None)
+    } else {
+        parse::addresses(text).map(|found| found.first().copied())
+    }
 }
 
-/// What other machines reach needs encryption and credentials, or somebody who says that it does not.
+/// What other machines reach needs encryption and credentials, or somebody who says that it does
+/// not.
 fn listen(values: &mut Values<'_>) -> Option<Vec<SocketAddr>> {
     let insecure = values.switch(&INSECURE)?;
     let addresses = values.get(&LISTEN, parse::addresses)?;
@@ -240,12 +298,16 @@ fn threads(text: &str) -> Result<usize, String> {
     parse::count(1..=1_024)(text)
 }
 
-/// A single word that is no level would pass as the name of a part of the program that does not exist.
+/// A single word that is no level would pass as the name of a part of the program that does not
+/// exist.
 fn filter(text: &str) -> Result<String, String> {
     let is_level = |part: &str| part.parse::<LevelFilter>().is_ok();
     let sound = text.split(',').all(|part| is_level(part) || part.contains(['=', '[']));
     match EnvFilter::try_new(text) {
         Ok(_) if sound => Ok(text.to_owned()),
-        _ => Err("write a level, which is error, warn, info, debug, trace or off, or polynym=debug,warn".to_owned()),
+        _ => Err(
+            "write a level, which is error, warn, info, debug, trace or off, or polynym=debug,warn"
+                .to_owned(),
+        ),
     }
 }

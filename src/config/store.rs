@@ -46,7 +46,8 @@ pub const STORE: Setting = Setting {
     help: "Where the users are kept: embedded:FOLDER or mongodb://HOST/DATABASE",
 };
 
-const FORMS: &str = "write embedded:FOLDER, as in embedded:./polynym-data, or mongodb://HOST[:PORT][,…]/DATABASE";
+const FORMS: &str =
+    "write embedded:FOLDER, as in embedded:./polynym-data, or mongodb://HOST[:PORT][,…]/DATABASE";
 
 impl Resolve for Store {
     fn settings() -> Vec<&'static Setting> {
@@ -73,7 +74,9 @@ impl Resolve for StoreReport {
 /// The store that `text` names.
 pub fn choice(text: &str) -> Result<StoreChoice, String> {
     match text.split_once(':') {
-        Some(("embedded", folder)) if !folder.is_empty() => Ok(StoreChoice::Embedded(folder.into())),
+        Some(("embedded", folder)) if !folder.is_empty() => {
+            Ok(StoreChoice::Embedded(folder.into()))
+        }
         Some(("mongodb" | "mongodb+srv", place)) if place.starts_with("//") => {
             MongoUri::parse(text).map(StoreChoice::Mongo)
         }
@@ -82,15 +85,16 @@ pub fn choice(text: &str) -> Result<StoreChoice, String> {
 }
 
 impl MongoUri {
-    /// The driver has the last word on what an address may look like, and repeats parts of a wrong one: those may be
-    /// parts of a password.
+    /// The driver has the last word on what an address may look like, and repeats parts of a wrong
+    /// one: those may be parts of a password.
     fn parse(text: &str) -> Result<Self, String> {
         match ConnectionString::parse(text) {
             Ok(parsed) if parsed.default_database.is_some() => Ok(Self(text.to_owned())),
             Ok(_) => Err(format!("the address names no database: {FORMS}")),
-            Err(_) if is_unescaped(credentials(text)) => {
-                Err("user and password must be percent-encoded: write %40 for @, %3A for :, %2F for /".to_owned())
-            }
+            Err(_) if is_unescaped(credentials(text)) => Err(
+                "user and password must be percent-encoded: write %40 for @, %3A for :, %2F for /"
+                    .to_owned(),
+            ),
             Err(error) => Err(match &*error.kind {
                 ErrorKind::InvalidArgument { message, .. } => without_values(message),
                 _ => FORMS.to_owned(),
@@ -119,14 +123,16 @@ impl fmt::Debug for MongoUri {
     }
 }
 
-/// What stands before the last `@`, wherever that is: in a wrong address, that may be in the middle of a password.
+/// What stands before the last `@`, wherever that is: in a wrong address, that may be in the middle
+/// of a password.
 fn credentials(uri: &str) -> &str {
     let rest = uri.split_once("://").map_or("", |(_, rest)| rest);
     rest.rsplit_once('@').map_or("", |(credentials, _)| credentials)
 }
 
 fn is_unescaped(credentials: &str) -> bool {
-    credentials.contains(['/', '?', '#', '[', ']', '@', '&']) || credentials.matches(':').count() > 1
+    credentials.contains(['/', '?', '#', '[', ']', '@', '&'])
+        || credentials.matches(':').count() > 1
 }
 
 /// The driver's words as far as they repeat nothing but names of options.

@@ -8,8 +8,11 @@ use super::*;
 
 fn load<C: Resolve>(flags: &[&str], environment: &[(&str, &str)]) -> Result<C, Faults> {
     let command = Flags::<C>::augment_args(Command::new("test").no_binary_name(true));
-    let flags = Flags::<C>::from_arg_matches(&command.try_get_matches_from(flags).unwrap()).unwrap();
-    let find = |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+    let flags =
+        Flags::<C>::from_arg_matches(&command.try_get_matches_from(flags).unwrap()).unwrap();
+    let find = |name: &str| {
+        environment.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
+    };
     flags.load_from(&find)
 }
 
@@ -19,8 +22,16 @@ fn file(text: &str) -> tempfile::NamedTempFile {
     file
 }
 
-fn faults<C: Resolve + fmt::Debug>(flags: &[&str], environment: &[(&str, &str)]) -> Vec<(String, String)> {
-    load::<C>(flags, environment).unwrap_err().0.into_iter().map(|fault| (fault.origin, fault.message)).collect()
+fn faults<C: Resolve + fmt::Debug>(
+    flags: &[&str],
+    environment: &[(&str, &str)],
+) -> Vec<(String, String)> {
+    load::<C>(flags, environment)
+        .unwrap_err()
+        .0
+        .into_iter()
+        .map(|fault| (fault.origin, fault.message))
+        .collect()
 }
 
 #[test]
@@ -28,18 +39,27 @@ fn nothing_given_means_the_defaults() {
     let serve: Serve = load(&[], &[]).unwrap();
     assert_eq!(serve.listen, ["127.0.0.1:7171".parse().unwrap()]);
     assert_eq!(serve.store, StoreChoice::Embedded("./polynym-data".into()));
-    assert_eq!((serve.cache_bytes, serve.group_commit, serve.coalesce, serve.sample), (1 << 30, true, true, false));
+    assert_eq!(
+        (serve.cache_bytes, serve.group_commit, serve.coalesce, serve.sample),
+        (1 << 30, true, true, false)
+    );
     let bench: Bench = load(&[], &[]).unwrap();
     assert_eq!((bench.connections, bench.client.server.as_str()), (4, "http://127.0.0.1:7171"));
 }
 
 #[test]
 fn a_flag_wins_over_the_environment_and_that_over_the_file() {
-    let file = file("max_calls = 1\nmax-batch = 1\ncache = \"1MiB\"\nsample = true\nserver = \"http://elsewhere\"\n");
+    let file = file(
+        "max_calls = 1\nmax-batch = 1\ncache = \"1MiB\"\nsample = true\nserver = \"http://elsewhere\"\n",
+    );
     let path = file.path().to_str().unwrap();
-    let environment = [("POLYNYM_CONFIG", path), ("POLYNYM_MAX_CALLS", "2"), ("POLYNYM_MAX_BATCH", "2")];
+    let environment =
+        [("POLYNYM_CONFIG", path), ("POLYNYM_MAX_CALLS", "2"), ("POLYNYM_MAX_BATCH", "2")];
     let serve: Serve = load(&["--max-calls", "3", "--sample=false"], &environment).unwrap();
-    assert_eq!((serve.max_calls, serve.max_batch, serve.cache_bytes, serve.sample), (3, 2, 1 << 20, false));
+    assert_eq!(
+        (serve.max_calls, serve.max_batch, serve.cache_bytes, serve.sample),
+        (3, 2, 1 << 20, false)
+    );
 }
 
 #[test]
@@ -53,7 +73,10 @@ fn all_faults_are_told_each_with_its_origin() {
     let file = file("drain = [1]\nmax_cals = 5\nlog_format = \"xml\"\n");
     let path = file.path().to_str().unwrap();
     let environment = [("POLYNYM_CACHE", "lots"), ("POLYNYM_STORE", "mongodb://joe:secret@host")];
-    let found = faults::<Serve>(&["--config", path, "--listen", "nowhere", "--max-batch", "0"], &environment);
+    let found = faults::<Serve>(
+        &["--config", path, "--listen", "nowhere", "--max-batch", "0"],
+        &environment,
+    );
     let expected = [
         (format!("file {path} key drain"), "a text, a number"),
         (format!("file {path} key max_cals"), "did you mean max_calls?"),
@@ -93,7 +116,10 @@ fn other_machines_are_let_in_only_on_request() {
     for address in ["0.0.0.0:7171", "[::]:0", "192.0.2.1:80"] {
         let found = faults::<Serve>(&["--listen", address], &[]);
         assert_eq!(found[0].0, "flag --listen");
-        assert!(found[0].1.contains("TLS and credentials") && found[0].1.contains("--insecure"), "{found:?}");
+        assert!(
+            found[0].1.contains("TLS and credentials") && found[0].1.contains("--insecure"),
+            "{found:?}"
+        );
         assert!(load::<Serve>(&["--listen", address, "--insecure"], &[]).is_ok());
     }
     for address in ["127.0.0.9:0", "[::1]:7171", "[::ffff:127.0.0.1]:7171", "localhost:0"] {
@@ -168,7 +194,11 @@ fn sizes_and_times_have_units() {
 fn every_default_is_well_formed_and_no_name_is_used_twice() {
     assert!(load::<Output>(&[], &[]).is_ok() && load::<StoreReport>(&[], &[]).is_ok());
     assert_eq!(load::<Store>(&[], &[]).unwrap().store, load::<Serve>(&[], &[]).unwrap().store);
-    let names: Vec<_> = Serve::settings().into_iter().chain(Bench::settings()).map(|setting| setting.name).collect();
+    let names: Vec<_> = Serve::settings()
+        .into_iter()
+        .chain(Bench::settings())
+        .map(|setting| setting.name)
+        .collect();
     let distinct: std::collections::HashSet<_> = names.iter().collect();
     assert_eq!(names.len(), distinct.len());
 }

@@ -7,8 +7,9 @@ use std::time::Instant;
 use super::runs::Run;
 use super::tenants::KnownTenant;
 use super::{
-    Consistency, Directory, Error, Identity, Invalid, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate,
-    Record, RequestContext, StoredRules, Tenant, TenantRecord, read::parse, renormalize,
+    Consistency, Directory, Error, Identity, Invalid, Mutation, MutationKind, MutationReport,
+    Policies, PolicyUpdate, Record, RequestContext, StoredRules, Tenant, TenantRecord, read::parse,
+    renormalize,
 };
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
 use crate::locality::LocalityId;
@@ -28,7 +29,13 @@ impl Directory {
     ) -> Result<Identifier, Error> {
         let rules = self.rules_to_change().await?;
         let identifier = parse(rules, "identifier", raw)?;
-        self.execute_under(rules, call, self.ids.next_id(), MutationKind::Release(identifier.clone())).await?;
+        self.execute_under(
+            rules,
+            call,
+            self.ids.next_id(),
+            MutationKind::Release(identifier.clone()),
+        )
+        .await?;
         Ok(identifier)
     }
 
@@ -44,7 +51,12 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::Unavailable`].
-    pub async fn tenants(&self, prefix: &str, token: &str, limit: usize) -> Result<Vec<TenantRecord>, Error> {
+    pub async fn tenants(
+        &self,
+        prefix: &str,
+        token: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Error> {
         if !token.is_empty() && Tenant::parse(token).is_err() {
             return Err(token_fault());
         }
@@ -55,10 +67,19 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::EtagMismatch`], and those of [`super::Store::mutate`].
-    pub async fn set_tenant(&self, call: RequestContext<'_>, update: PolicyUpdate) -> Result<TenantRecord, Error> {
+    pub async fn set_tenant(
+        &self,
+        call: RequestContext<'_>,
+        update: PolicyUpdate,
+    ) -> Result<TenantRecord, Error> {
         update.check()?;
         let (name, dry_run) = (call.tenant.clone(), call.dry_run);
-        let mutation = self.mutation(call, self.ids.next_id(), MutationKind::SetTenant(update), Arc::default())?;
+        let mutation = self.mutation(
+            call,
+            self.ids.next_id(),
+            MutationKind::SetTenant(update),
+            Arc::default(),
+        )?;
         let began = Instant::now();
         match self.store.mutate(mutation).await?.report {
             MutationReport::Tenant(tenant) => {
@@ -71,9 +92,13 @@ impl Directory {
         }
     }
 
-    /// The rules of a tenant in which something is to be changed: the first change makes the tenant, unless only admins do,
-    /// or it is a dry run.
-    pub(super) async fn policies_to_change(&self, name: &Tenant, dry_run: bool) -> Result<Arc<Policies>, Error> {
+    /// The rules of a tenant in which something is to be changed: the first change makes the
+    /// tenant, unless only admins do, or it is a dry run.
+    pub(super) async fn policies_to_change(
+        &self,
+        name: &Tenant,
+        dry_run: bool,
+    ) -> Result<Arc<Policies>, Error> {
         match self.tenants.get(&*self.store, name).await? {
             Some(tenant) if tenant.is_deleted => Err(Error::TenantNotFound),
             Some(tenant) => Ok(tenant.policies),
@@ -81,10 +106,14 @@ impl Directory {
             None if dry_run => Ok(Arc::default()),
             None => {
                 let change = MutationKind::SetTenant(PolicyUpdate::default());
-                let mutation = Mutation::new(name.clone(), self.ids.next_id(), self.now().time, change);
+                let mutation =
+                    Mutation::new(name.clone(), self.ids.next_id(), self.now().time, change);
                 let began = Instant::now();
-                let MutationReport::Tenant(tenant) = self.store.mutate(mutation).await?.report else {
-                    return Err(Error::Internal("a mutation of a tenant without its tenant".into()));
+                let MutationReport::Tenant(tenant) = self.store.mutate(mutation).await?.report
+                else {
+                    return Err(Error::Internal(
+                        "a mutation of a tenant without its tenant".into(),
+                    ));
                 };
                 let tenant = KnownTenant::from(&*tenant);
                 self.tenants.learn_change(name, Some(tenant.clone()), began);
@@ -93,7 +122,8 @@ impl Directory {
         }
     }
 
-    /// Begins to move a tenant's identities to the present rules, after the user that `token` names. Nothing happens until
+    /// Begins to move a tenant's identities to the present rules, after the user that `token`
+    /// names. Nothing happens until
     /// [`Renormalization::step`].
     ///
     /// # Errors
@@ -111,7 +141,9 @@ impl Directory {
         }
         let run = self.renormalizations.begin(&tenant)?;
         let policies = self.policies(&tenant).await?;
-        let after = Some(token).filter(|token| !token.is_empty()).map(|token| token.parse().map_err(|_| token_fault()));
+        let after = Some(token)
+            .filter(|token| !token.is_empty())
+            .map(|token| token.parse().map_err(|_| token_fault()));
         let directory = self.clone();
         let made = HashMap::new();
         Ok(Renormalization {
@@ -130,7 +162,11 @@ impl Directory {
     /// latest.
     async fn check_move(&self, dry_run: bool) -> Result<(), Error> {
         let StoredRules { version, next } = self.store.rules(Consistency::Latest).await?;
-        if dry_run || next.unwrap_or(version) == self.rules.version() { Ok(()) } else { Err(Error::RulesChanging) }
+        if dry_run || next.unwrap_or(version) == self.rules.version() {
+            Ok(())
+        } else {
+            Err(Error::RulesChanging)
+        }
     }
 }
 
@@ -180,7 +216,13 @@ pub struct Problem {
 /// Names the user and the kind alone: identifiers are personal data.
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "user {}: its {} cannot be moved: {}", self.user, self.identifier.kind(), self.error)
+        write!(
+            f,
+            "user {}: its {} cannot be moved: {}",
+            self.user,
+            self.identifier.kind(),
+            self.error
+        )
     }
 }
 
@@ -188,13 +230,15 @@ impl Renormalization {
     /// Looks at the next users.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], [`Error::OutcomeUnknown`] and [`Error::Internal`], after which another one can go on.
+    /// [`Error::Unavailable`], [`Error::OutcomeUnknown`] and [`Error::Internal`], after which
+    /// another one can go on.
     pub async fn step(&mut self) -> Result<&mut Progress, Error> {
         self.progress.problems.clear();
         let users = self.directory.store.scan(&self.tenant, self.after, USERS_A_STEP).await?;
         for record in &users {
             let version = self.directory.rules.version();
-            let old = record.user.identities.iter().filter(|identity| identity.rules_version < version);
+            let old =
+                record.user.identities.iter().filter(|identity| identity.rules_version < version);
             for identity in old {
                 self.note(record, identity, self.move_one(record, identity).await)?;
             }
@@ -209,12 +253,25 @@ impl Renormalization {
         let change = MutationKind::Renormalize(identity.identifier.clone());
         let now = self.directory.now();
         let mutation = Mutation::new(self.tenant.clone(), record.id(), now.time, change);
-        let (policies, limits, rules) = (self.policies.clone(), self.directory.limits, self.directory.rules);
-        let mutation = Mutation { in_doubt: now.in_doubt, policies, limits, rules, dry_run: self.dry_run, ..mutation };
+        let (policies, limits, rules) =
+            (self.policies.clone(), self.directory.limits, self.directory.rules);
+        let mutation = Mutation {
+            in_doubt: now.in_doubt,
+            policies,
+            limits,
+            rules,
+            dry_run: self.dry_run,
+            ..mutation
+        };
         self.directory.store.mutate(mutation).await.map(drop)
     }
 
-    fn note(&mut self, record: &Record, identity: &Identity, outcome: Result<(), Error>) -> Result<(), Error> {
+    fn note(
+        &mut self,
+        record: &Record,
+        identity: &Identity,
+        outcome: Result<(), Error>,
+    ) -> Result<(), Error> {
         let outcome = outcome.and_then(|()| self.note_key(record, identity));
         match outcome {
             Ok(()) => self.progress.moved += 1,

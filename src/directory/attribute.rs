@@ -36,13 +36,14 @@ pub(super) fn check(attributes: &BTreeMap<String, Value>, field: &str) -> Result
     Ok(())
 }
 
-pub(super) const NAME_RULE: &str =
-    "an attribute's name has 1 to 64 characters: letters and digits of ASCII, '_', '-' and '.', a letter first";
+pub(super) const NAME_RULE: &str = "an attribute's name has 1 to 64 characters: letters and digits of ASCII, '_', '-' and '.', a letter first";
 
 /// Whether `name` may name an attribute.
 pub(super) fn is_name(name: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
-    name.len() <= NAME_BYTES && name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.bytes().all(allowed)
+    name.len() <= NAME_BYTES
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.bytes().all(allowed)
 }
 
 const CONTROL_RULE: &str = "a text has no control characters but tabs and the ends of lines";
@@ -57,9 +58,13 @@ fn check_value(value: &Value) -> Result<(), &'static str> {
         Value::String(text) if text.len() > TEXT_BYTES => Err("a text has at most 4,096 bytes"),
         Value::Double(number) if !number.is_finite() => Err("a number must be finite"),
         Value::List(items) if items.len() > LIST_ITEMS => Err("a list has at most 100 texts"),
-        Value::List(items) if items.iter().any(|text| text.len() > TEXT_BYTES) => Err("a text has at most 4,096 bytes"),
+        Value::List(items) if items.iter().any(|text| text.len() > TEXT_BYTES) => {
+            Err("a text has at most 4,096 bytes")
+        }
         Value::String(text) if text.contains(is_refused) => Err(CONTROL_RULE),
-        Value::List(items) if items.iter().any(|text| text.contains(is_refused)) => Err(CONTROL_RULE),
+        Value::List(items) if items.iter().any(|text| text.contains(is_refused)) => {
+            Err(CONTROL_RULE)
+        }
         _ => Ok(()),
     }
 }

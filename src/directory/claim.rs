@@ -10,8 +10,8 @@ pub struct Claim {
     pub owner: Option<LocalityId>,
     /// Whether the key is a guard: it resolves to nobody, and refuses everybody.
     pub guard: bool,
-    /// Where the owner has given the key up: until when nobody else can take it. From then on it is free, whether or not
-    /// the claim is still there.
+    /// Where the owner has given the key up: until when nobody else can take it. From then on it is
+    /// free, whether or not the claim is still there.
     pub hold: Option<Timestamp>,
     /// The version of the rules that made the key.
     pub rules_version: u32,
@@ -26,15 +26,22 @@ impl Claim {
         }
     }
 
-    /// Why nobody may put `wanted` in the place of this claim; nothing where its hold is over, or is for the one who
-    /// wants it.
-    pub(super) fn refusal(&self, wanted: &Self, now: Now, field: impl FnOnce() -> String) -> Option<Error> {
+    /// Why nobody may put `wanted` in the place of this claim; nothing where its hold is over, or
+    /// is for the one who wants it.
+    pub(super) fn refusal(
+        &self,
+        wanted: &Self,
+        now: Now,
+        field: impl FnOnce() -> String,
+    ) -> Option<Error> {
         match (self.hold, self.owner) {
             (Some(until), _) if now.is_past(until) => None,
             (Some(_), Some(owner)) if wanted.owner == Some(owner) => None,
             (Some(until), _) if now.may_be_past(until) => Some(Error::ClockInDoubt),
             (Some(until), _) => Some(Error::IdentityHeld { until, field: field() }),
-            (None, Some(owner)) if !self.guard && !wanted.guard => Some(Error::IdentityTaken { owner, field: field() }),
+            (None, Some(owner)) if !self.guard && !wanted.guard => {
+                Some(Error::IdentityTaken { owner, field: field() })
+            }
             (None, _) => Some(Error::IdentityConfusable { field: field() }),
         }
     }
@@ -43,8 +50,8 @@ impl Claim {
 /// What a mutation does to the claim under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimWrite {
-    /// Puts a claim where there is none. Where there is one after all, which only a read set that takes what it was not told
-    /// for free can bring about, the mutation has to be decided again.
+    /// Puts a claim where there is none. Where there is one after all, which only a read set that
+    /// takes what it was not told for free can bring about, the mutation has to be decided again.
     Insert(Claim),
     /// Puts a claim in the place of the one that is there.
     Update(Claim),

@@ -1,12 +1,16 @@
-//! What it takes for users to change: which of them are written, and which claims lie between what they were and what
-//! they are to be. The claims follow from the users alone, so that no change of a user can forget one.
+//! What it takes for users to change: which of them are written, and which claims lie between what
+//! they were and what they are to be. The claims follow from the users alone, so that no change of
+//! a user can forget one.
 
 use std::collections::BTreeMap;
 
 use super::read_set::{DecideError, ReadState};
 use super::record::Hold;
 use super::size::size;
-use super::{Claim, ClaimWrite, Error, Identity, Mutation, MutationKind, ReadRequest, ReadSet, Record, User, WriteSet};
+use super::{
+    Claim, ClaimWrite, Error, Identity, Mutation, MutationKind, ReadRequest, ReadSet, Record, User,
+    WriteSet,
+};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -37,8 +41,8 @@ impl<'v> UserTransition<'v> {
     }
 }
 
-/// The write set of a mutation under which users change so. `changes` are those of claims that do not follow from the
-/// users' identities, which is those on keys that are held.
+/// The write set of a mutation under which users change so. `changes` are those of claims that do
+/// not follow from the users' identities, which is those on keys that are held.
 pub fn plan_writes(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -51,7 +55,9 @@ pub fn plan_writes(
     }
     hold_released(mutation, &mut transitions, &mut changes);
     touch(mutation, &mut transitions);
-    if let Some(transition) = transitions.iter().find(|transition| transition.is_of(mutation.user_id)) {
+    if let Some(transition) =
+        transitions.iter().find(|transition| transition.is_of(mutation.user_id))
+    {
         check_limits(mutation, transition)?;
     }
     let claims = writes(mutation, read_set, changes)?;
@@ -74,9 +80,11 @@ fn users(mutation: &Mutation, transitions: Vec<UserTransition<'_>>) -> WriteSet 
     write_set
 }
 
-/// Sets the update time of the users that change visibly: one time for all of them, later than that of any change before.
+/// Sets the update time of the users that change visibly: one time for all of them, later than that
+/// of any change before.
 fn touch(mutation: &Mutation, transitions: &mut [UserTransition<'_>]) {
-    let is_visible = |(before, after): &(&User, &mut User)| **before != **after && before.etag() != after.etag();
+    let is_visible =
+        |(before, after): &(&User, &mut User)| **before != **after && before.etag() != after.etag();
     let changed: Vec<(&User, &mut User)> =
         transitions.iter_mut().filter_map(UserTransition::both).filter(is_visible).collect();
     let time = changed.iter().map(|(before, _)| mutation.time.after(before.update_time)).max();
@@ -86,12 +94,20 @@ fn touch(mutation: &Mutation, transitions: &mut [UserTransition<'_>]) {
 }
 
 /// Nobody is refused for what was there before: a limit that was lowered only stops growth.
-fn check_limits(mutation: &Mutation, UserTransition { before, after }: &UserTransition<'_>) -> Result<(), Error> {
-    let check = |what, limit, count: &dyn Fn(&Record) -> usize| match after.as_ref().map_or(0, count) {
-        n if n > limit && n > before.map_or(0, count) => Err(Error::TooMany { what, limit, count: n }),
-        _ => Ok(()),
+fn check_limits(
+    mutation: &Mutation,
+    UserTransition { before, after }: &UserTransition<'_>,
+) -> Result<(), Error> {
+    let check =
+        |what, limit, count: &dyn Fn(&Record) -> usize| match after.as_ref().map_or(0, count) {
+            n if n > limit && n > before.map_or(0, count) => {
+                Err(Error::TooMany { what, limit, count: n })
+            }
+            _ => Ok(()),
+        };
+    let holds = |record: &Record| {
+        record.private.holds.iter().filter(|hold| !mutation.is_past(hold.until)).count()
     };
-    let holds = |record: &Record| record.private.holds.iter().filter(|hold| !mutation.is_past(hold.until)).count();
     check("identities", mutation.limits.identities, &|record| record.user.identities.len())?;
     check("attributes", mutation.limits.attributes, &|record| record.user.attributes.len())?;
     check("identifiers held for it", mutation.limits.holds, &holds)?;
@@ -100,7 +116,11 @@ fn check_limits(mutation: &Mutation, UserTransition { before, after }: &UserTran
 }
 
 /// Adds the claims on identities and guards that lie between the two states of a user.
-pub fn add_changes(mutation: &Mutation, changes: &mut ClaimDiff, transition: &UserTransition<'_>) -> Result<(), Error> {
+pub fn add_changes(
+    mutation: &Mutation,
+    changes: &mut ClaimDiff,
+    transition: &UserTransition<'_>,
+) -> Result<(), Error> {
     let UserTransition { before, after } = transition;
     let (released, taken) = differing(identities(*before), identities(after.as_ref()));
     if let Some(before) = before {
@@ -126,19 +146,32 @@ fn identities(record: Option<&Record>) -> &[Identity] {
 }
 
 /// Two lists of identities without what both start and end with: the claims there are the same.
-fn differing<'a>(before: &'a [Identity], after: &'a [Identity]) -> (&'a [Identity], &'a [Identity]) {
-    let same = |(a, b): &(&Identity, &Identity)| a.identifier == b.identifier && a.rules_version == b.rules_version;
+fn differing<'a>(
+    before: &'a [Identity],
+    after: &'a [Identity],
+) -> (&'a [Identity], &'a [Identity]) {
+    let same = |(a, b): &(&Identity, &Identity)| {
+        a.identifier == b.identifier && a.rules_version == b.rules_version
+    };
     let start = before.iter().zip(after).take_while(same).count();
     let (before, after) = (&before[start..], &after[start..]);
     let end = before.iter().rev().zip(after.iter().rev()).take_while(same).count();
     (&before[..before.len() - end], &after[..after.len() - end])
 }
 
-/// Has the keys that users give up held for them, and forgets the holds of keys that they take back.
-fn hold_released(mutation: &Mutation, transitions: &mut [UserTransition<'_>], changes: &mut ClaimDiff) {
+/// Has the keys that users give up held for them, and forgets the holds of keys that they take
+/// back.
+fn hold_released(
+    mutation: &Mutation,
+    transitions: &mut [UserTransition<'_>],
+    changes: &mut ClaimDiff,
+) {
     let holds = matches!(
         mutation.change,
-        MutationKind::Unlink(_) | MutationKind::Replace(..) | MutationKind::Purge | MutationKind::Expire
+        MutationKind::Unlink(_)
+            | MutationKind::Replace(..)
+            | MutationKind::Purge
+            | MutationKind::Expire
     );
     for (key, (before, after)) in changes {
         let claim = after.as_ref().or(before.as_ref());
@@ -149,7 +182,8 @@ fn hold_released(mutation: &Mutation, transitions: &mut [UserTransition<'_>], ch
             (Some(released), None) if holds && released.hold.is_none() => {
                 let Some(time) = mutation.policies.hold(key) else { continue };
                 let owner = record.as_ref().map(|record| record.id());
-                let held = Claim { hold: Some(mutation.time.plus(time)), owner, ..released.clone() };
+                let held =
+                    Claim { hold: Some(mutation.time.plus(time)), owner, ..released.clone() };
                 if let Some(record) = record {
                     record.private.holds.retain(|hold| !mutation.is_past(hold.until));
                     record.private.holds.extend(Hold::of(key, &held));
@@ -181,10 +215,12 @@ fn writes(
             (Some(_), Some(after)) => ClaimWrite::Update(after),
             (None, Some(after)) => match read_set.claim(&key, mutation.dry_run) {
                 ReadState::Absent => ClaimWrite::Insert(after),
-                ReadState::There(claim) => match claim.refusal(&after, mutation.now(), || mutation.field_of(&key)) {
-                    Some(refusal) => return Err(refusal.into()),
-                    None => ClaimWrite::Update(after),
-                },
+                ReadState::There(claim) => {
+                    match claim.refusal(&after, mutation.now(), || mutation.field_of(&key)) {
+                        Some(refusal) => return Err(refusal.into()),
+                        None => ClaimWrite::Update(after),
+                    }
+                }
                 ReadState::Unread => {
                     needs.claims.push(key);
                     continue;

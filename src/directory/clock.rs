@@ -8,8 +8,10 @@ use std::time::Duration;
 use super::{Directory, Timestamp};
 
 /// The gauge of the difference between the two clocks: its name, and its meaning.
-pub const CLOCK_AHEAD: (&str, &str) =
-    ("polynym_clock_ahead_seconds", "Seconds by which the server's clock is ahead of the store's; negative: behind");
+pub const CLOCK_AHEAD: (&str, &str) = (
+    "polynym_clock_ahead_seconds",
+    "Seconds by which the server's clock is ahead of the store's; negative: behind",
+);
 
 /// A wall clock. Clones are the same clock.
 #[derive(Clone, Debug, Default)]
@@ -24,8 +26,8 @@ impl Clock {
         Timestamp::from_millis(Timestamp::now().as_millis() + self.ahead.load(Relaxed))
     }
 
-    /// Sets the clock so many milliseconds ahead of the machine's; a negative number sets it behind.
-    /// Tests use it.
+    /// Sets the clock so many milliseconds ahead of the machine's; a negative number sets it
+    /// behind. Tests use it.
     pub fn set_ahead(&self, millis: i64) {
         self.ahead.store(millis, Relaxed);
     }
@@ -34,12 +36,14 @@ impl Clock {
 /// The present time as one operation takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// The wall clock's time; in doubt, the later one of both clocks, so that no deadline that is set
-    /// from it comes too early.
+    /// The wall clock's time; in doubt, the later one of both clocks, so that no deadline that is
+    /// set from it comes too early.
     pub time: Timestamp,
-    /// Whether the clocks differ, or the store does not know the time yet. Then nothing counts as over.
+    /// Whether the clocks differ, or the store does not know the time yet. Then nothing counts as
+    /// over.
     pub in_doubt: bool,
-    /// Milliseconds by which the wall clock is ahead of the store's; none where the store has no time.
+    /// Milliseconds by which the wall clock is ahead of the store's; none where the store has no
+    /// time.
     pub ahead: Option<i64>,
 }
 
@@ -149,7 +153,9 @@ mod tests {
             assert!(!now.is_past(past) && now.may_be_past(past), "{now:?}");
             assert!(!now.is_past(future) && !now.may_be_past(future), "{now:?}");
         }
-        assert!(compare(0).is_past(STORE) && compare(0).is_past(past) && !compare(0).may_be_past(past));
+        assert!(
+            compare(0).is_past(STORE) && compare(0).is_past(past) && !compare(0).may_be_past(past)
+        );
     }
 
     #[test]

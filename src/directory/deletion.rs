@@ -10,8 +10,8 @@ use tokio::time::sleep;
 
 use super::tenants::{FRESH, KnownTenant, RETRY};
 use super::{
-    DeletionStep, Directory, Error, Mutation, MutationKind, MutationReport, Policies, Record, RequestContext, State,
-    Tenant, TenantRecord, Timestamp,
+    DeletionStep, Directory, Error, Mutation, MutationKind, MutationReport, Policies, Record,
+    RequestContext, State, Tenant, TenantRecord, Timestamp,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -20,8 +20,9 @@ use crate::locality::LocalityId;
 const SEARCH: Duration = Duration::from_secs(30);
 /// How often marked tenants are looked at.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How long a mark must be known before anything is removed. A server may rely on what it knew of the tenant before for
-/// so long as policies count, and may then take the time of a call to finish what it has begun.
+/// How long a mark must be known before anything is removed. A server may rely on what it knew of
+/// the tenant before for so long as policies count, and may then take the time of a call to finish
+/// what it has begun.
 const QUIET: Duration = FRESH.saturating_add(RETRY).saturating_add(Duration::from_secs(10));
 /// How long a tenant is left alone after something went wrong.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -60,7 +61,11 @@ impl Deletions {
     fn due(&self) -> Vec<Tenant> {
         let now = Instant::now();
         let marked = self.lock();
-        marked.iter().filter(|(_, marked)| marked.next <= now).map(|(tenant, _)| tenant.clone()).collect()
+        marked
+            .iter()
+            .filter(|(_, marked)| marked.next <= now)
+            .map(|(tenant, _)| tenant.clone())
+            .collect()
     }
 
     fn postpone(&self, tenant: &Tenant) {
@@ -87,8 +92,8 @@ enum Step {
 }
 
 impl Directory {
-    /// Marks a tenant to be deleted, with its users or only if it has none. Answers with the tenant, or with none where
-    /// the call was made before and the tenant is gone.
+    /// Marks a tenant to be deleted, with its users or only if it has none. Answers with the
+    /// tenant, or with none where the call was made before and the tenant is gone.
     ///
     /// # Errors
     /// [`Error::TenantNotFound`], [`Error::TenantNotEmpty`], [`Error::EtagMismatch`], and those of
@@ -102,7 +107,9 @@ impl Directory {
         let change = MutationKind::DeleteTenant(DeletionStep::Begin { with_users });
         let mutation = self.mutation(call, self.ids.next_id(), change, Arc::default())?;
         let began = Instant::now();
-        let MutationReport::Tenant(tenant) = self.store.mutate(mutation).await?.report else { return Ok(None) };
+        let MutationReport::Tenant(tenant) = self.store.mutate(mutation).await?.report else {
+            return Ok(None);
+        };
 
         if let (Some(deletion), false) = (tenant.deletion, dry_run) {
             self.tenants.learn_change(&name, Some(KnownTenant::from(&*tenant)), began);
@@ -111,7 +118,8 @@ impl Directory {
         Ok(Some(*tenant))
     }
 
-    /// Deletes the tenants that are marked, again and again. Every server may: what one has removed, is gone for others.
+    /// Deletes the tenants that are marked, again and again. Every server may: what one has
+    /// removed, is gone for others.
     pub async fn delete_marked_tenants(&self) -> Infallible {
         let mut searched: Option<Instant> = None;
         loop {
@@ -156,10 +164,13 @@ impl Directory {
         }
     }
 
-    /// Users go first, then what is held of theirs, then the tenant: until then the mark says what is to be done.
+    /// Users go first, then what is held of theirs, then the tenant: until then the mark says what
+    /// is to be done.
     async fn deletion_step(&self, name: &Tenant) -> Result<Step, Error> {
         let tenant = self.store.tenant(name).await?;
-        let Some(deletion) = tenant.and_then(|tenant| tenant.deletion) else { return Ok(Step::Done) };
+        let Some(deletion) = tenant.and_then(|tenant| tenant.deletion) else {
+            return Ok(Step::Done);
+        };
 
         if !self.deletions.has(name, deletion.time) {
             self.deletions.add(name.clone(), deletion.time);
@@ -209,7 +220,9 @@ impl Directory {
             gone += purged?;
         }
         if gone == 0 {
-            return Err(Error::Internal("none of the tenant's users can be purged: run `polynym store verify`".into()));
+            return Err(Error::Internal(
+                "none of the tenant's users can be purged: run `polynym store verify`".into(),
+            ));
         }
         Ok(())
     }
@@ -219,13 +232,17 @@ impl Directory {
         let mut id = record.id();
         // One whose time is over counts as gone already, but for what tends users.
         let mut change = match record.user.state {
-            State::Deleted { purge_time, .. } if self.now().is_past(purge_time) => MutationKind::Expire,
+            State::Deleted { purge_time, .. } if self.now().is_past(purge_time) => {
+                MutationKind::Expire
+            }
             _ => MutationKind::Purge,
         };
         for _ in 0..HOPS {
             match self.take_step(name, id, change.clone()).await {
                 Ok(MutationReport::Purged(users)) => return Ok(users.len()),
-                Ok(_) | Err(Error::UserNotFound) if change == MutationKind::Purge => change = MutationKind::Expire,
+                Ok(_) | Err(Error::UserNotFound) if change == MutationKind::Purge => {
+                    change = MutationKind::Expire
+                }
                 Ok(_) | Err(Error::UserNotFound) => return Ok(0),
                 Err(Error::UserMerged { into, .. }) => id = into,
                 Err(error) => return Err(error),
@@ -235,11 +252,17 @@ impl Directory {
     }
 
     /// Carries out a change in a tenant that is marked. Nothing is held for anybody afterwards.
-    async fn take_step(&self, name: &Tenant, id: LocalityId, change: MutationKind) -> Result<MutationReport, Error> {
+    async fn take_step(
+        &self,
+        name: &Tenant,
+        id: LocalityId,
+        change: MutationKind,
+    ) -> Result<MutationReport, Error> {
         let now = self.now();
         let policies = Arc::new(Policies { holds: Default::default(), ..Policies::default() });
         let mutation = Mutation::new(name.clone(), id, now.time, change);
-        let mutation = Mutation { in_doubt: now.in_doubt, policies, limits: self.limits, ..mutation };
+        let mutation =
+            Mutation { in_doubt: now.in_doubt, policies, limits: self.limits, ..mutation };
         Ok(self.store.mutate(mutation).await?.report)
     }
 }

@@ -147,7 +147,9 @@ pub enum Error {
     #[error("this server is too old for its store: {0}")]
     Outdated(String),
     /// A hold is over by one clock, and not by the other. Nothing was written.
-    #[error("the server's clock differs from the store's: whether this identifier is still held is not known")]
+    #[error(
+        "the server's clock differs from the store's: whether this identifier is still held is not known"
+    )]
     ClockInDoubt,
     /// Too many mutations wait to be written. Nothing was written.
     #[error("too many mutations wait to be written: try again a little later")]
@@ -167,8 +169,8 @@ pub enum Error {
     Internal(#[source] Cause),
 }
 
-/// Why one of several things that were asked for together has no answer. Copies share the cause: each may go to another
-/// caller.
+/// Why one of several things that were asked for together has no answer. Copies share the cause:
+/// each may go to another caller.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ItemError {
     /// The part of the store that has it does not answer.

@@ -1,4 +1,5 @@
-//! What happens without a call: users whose time is over are purged, and what undoes old merges is forgotten.
+//! What happens without a call: users whose time is over are purged, and what undoes old merges is
+//! forgotten.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -15,14 +16,16 @@ const PERIOD: Duration = Duration::from_secs(1);
 const PAGE: usize = 100;
 /// How many users are expired at once. One that hangs must not stop all others.
 const AT_ONCE: usize = 4;
-/// The pause after a user's first failure. Each one after it is twice as long as the one before, up to [`LONGEST_PAUSE`].
+/// The pause after a user's first failure. Each one after it is twice as long as the one before, up
+/// to [`LONGEST_PAUSE`].
 const PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 /// How many users that fail are remembered. Further ones are tried again in each round.
 const MOST_FAILING: usize = 10_000;
 
 impl Directory {
-    /// Does what is due, again and again. Every server may: what one has done, is not due for another.
+    /// Does what is due, again and again. Every server may: what one has done, is not due for
+    /// another.
     pub async fn run_expiry(&self) -> Infallible {
         let mut failing = Failing::default();
         loop {
@@ -37,7 +40,8 @@ impl Directory {
         }
     }
 
-    /// Does all that is due now, or nothing while the time is in doubt: a page at a time. A user that fails keeps no other waiting: it is passed over for a while.
+    /// Does all that is due now, or nothing while the time is in doubt: a page at a time. A user
+    /// that fails keeps no other waiting: it is passed over for a while.
     async fn expire_round(&self, failing: &mut Failing) -> Result<(), Error> {
         let (now, mut after) = (self.gauged_now(), None);
         failing.forget_old(Instant::now());
@@ -130,7 +134,10 @@ mod tests {
         let (mut failing, now) = (Failing::default(), Instant::now());
         let pauses: Vec<_> = (0..12).map(|_| failing.add(id(1), now).as_secs()).collect();
         assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 3_600, 3_600, 3_600]);
-        assert!(!failing.may_try(id(1), now + LONGEST_PAUSE / 2) && failing.may_try(id(1), now + LONGEST_PAUSE));
+        assert!(
+            !failing.may_try(id(1), now + LONGEST_PAUSE / 2)
+                && failing.may_try(id(1), now + LONGEST_PAUSE)
+        );
         assert!(failing.may_try(id(2), now));
         failing.forget_old(now + 2 * LONGEST_PAUSE);
         assert_eq!(failing.add(id(1), now).as_secs(), 10);

@@ -6,8 +6,8 @@ use super::record::Hold;
 use super::{Claim, Error, Mutation, ReadSet, Record, WriteSet};
 use crate::identifier::{Identifier, IdentityKey};
 
-/// Those of `holds` that are still there, with their claims. Somebody else may have a key whose hold was over by another
-/// clock.
+/// Those of `holds` that are still there, with their claims. Somebody else may have a key whose
+/// hold was over by another clock.
 pub fn held<'v>(
     mutation: &Mutation,
     read_set: &'v ReadSet,
@@ -22,12 +22,20 @@ pub fn held<'v>(
 }
 
 /// Ends the hold on an identifier, and on what guards it.
-pub fn release(mutation: &Mutation, read_set: &ReadSet, identifier: &Identifier) -> Result<WriteSet, DecideError> {
+pub fn release(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    identifier: &Identifier,
+) -> Result<WriteSet, DecideError> {
     let key = mutation.key(identifier);
-    let guard = identifier.guard().map(|guard| IdentityKey::of_guard(mutation.tenant.as_str(), &guard));
+    let guard =
+        identifier.guard().map(|guard| IdentityKey::of_guard(mutation.tenant.as_str(), &guard));
     let mut claims = read_set.read_claims(std::iter::once(key.clone()).chain(guard).collect())?;
     let is_held = |claim: &Claim| claim.hold.is_some_and(|until| !mutation.is_past(until));
-    let held = claims.iter().find(|(other, claim)| *other == key && is_held(claim)).map(|(_, claim)| *claim);
+    let held = claims
+        .iter()
+        .find(|(other, claim)| *other == key && is_held(claim))
+        .map(|(_, claim)| *claim);
     let Some(held) = held else { return Err(Error::NotHeld.into()) };
     claims.retain(|(other, claim)| {
         *other == key || (claim.guard, claim.owner, claim.hold) == (true, held.owner, held.hold)

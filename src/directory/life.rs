@@ -2,16 +2,19 @@
 
 use super::read::parse_user_id;
 use super::{
-    ConflictPolicy, Directory, Error, MutationKind, MutationReport, NotRestored, Preview, RequestContext, User,
+    ConflictPolicy, Directory, Error, MutationKind, MutationReport, NotRestored, Preview,
+    RequestContext, User,
 };
 use crate::locality::LocalityId;
 
 impl Directory {
-    /// Makes the secondary user part of the primary. Answers with the primary, and for a dry run with a preview.
+    /// Makes the secondary user part of the primary. Answers with the primary, and for a dry run
+    /// with a preview.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserDeleted`], [`Error::UserMerged`],
-    /// [`Error::EtagMismatch`], [`Error::MergeConflict`], [`Error::TooMany`], and those of [`super::Store::mutate`].
+    /// [`Error::EtagMismatch`], [`Error::MergeConflict`], [`Error::TooMany`], and those of
+    /// [`super::Store::mutate`].
     pub async fn merge(
         &self,
         call: RequestContext<'_>,
@@ -32,7 +35,8 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserDeleted`], [`Error::UserMerged`],
-    /// [`Error::EtagMismatch`], [`Error::NotMerged`], [`Error::UndoExpired`], and those of [`super::Store::mutate`].
+    /// [`Error::EtagMismatch`], [`Error::NotMerged`], [`Error::UndoExpired`], and those of
+    /// [`super::Store::mutate`].
     pub async fn unmerge(
         &self,
         call: RequestContext<'_>,
@@ -51,9 +55,13 @@ impl Directory {
     /// Removes a user for good, and those that were merged into it. Answers with all their ids.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserMerged`], [`Error::EtagMismatch`], and those of
-    /// [`super::Store::mutate`].
-    pub async fn purge(&self, call: RequestContext<'_>, user_id: &str) -> Result<Vec<LocalityId>, Error> {
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserMerged`], [`Error::EtagMismatch`],
+    /// and those of [`super::Store::mutate`].
+    pub async fn purge(
+        &self,
+        call: RequestContext<'_>,
+        user_id: &str,
+    ) -> Result<Vec<LocalityId>, Error> {
         let id = parse_user_id("user_id", user_id)?;
         match self.execute(call, id, MutationKind::Purge).await?.report {
             MutationReport::Purged(ids) => Ok(ids),

@@ -6,7 +6,8 @@ use super::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use super::read_set::DecideError;
 use super::record::{Hold, MergeSnapshot, UserInternals};
 use super::{
-    Claim, Error, Identity, Invalid, Mutation, MutationReport, ReadSet, Record, State, User, Value, WriteSet, hold,
+    Claim, Error, Identity, Invalid, Mutation, MutationReport, ReadSet, Record, State, User, Value,
+    WriteSet, hold,
 };
 use crate::identifier::{Identifier, Kind};
 use crate::locality::LocalityId;
@@ -37,7 +38,8 @@ pub struct Preview {
 /// Something that both users have, differently.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflict {
-    /// What it is: `display_name`, `attributes.NAME`, or `primary.KIND` for the mark of the primary identity of a kind.
+    /// What it is: `display_name`, `attributes.NAME`, or `primary.KIND` for the mark of the primary
+    /// identity of a kind.
     pub field: String,
     /// The value that stays.
     pub kept: Value,
@@ -80,16 +82,21 @@ pub fn merge(
         return Err(Error::MergeConflict { fields }.into());
     }
     let owner = Some(primary.id());
-    let moves =
-        held.into_iter().map(|(key, claim)| (key, (Some(claim.clone()), Some(Claim { owner, ..claim.clone() }))));
-    let transitions = vec![UserTransition::new(primary, after), UserTransition::new(secondary, gone)];
+    let moves = held
+        .into_iter()
+        .map(|(key, claim)| (key, (Some(claim.clone()), Some(Claim { owner, ..claim.clone() }))));
+    let transitions =
+        vec![UserTransition::new(primary, after), UserTransition::new(secondary, gone)];
     let write_set = plan_writes(mutation, read_set, transitions, moves.collect::<ClaimDiff>())?;
     if !mutation.dry_run {
         return Ok(write_set);
     }
     let report = |result| MutationReport::Preview(Box::new(Preview { moved, conflicts, result }));
     let result = write_set.users.iter().find(|record| record.id() == primary.id());
-    Ok(WriteSet { report: result.map_or(MutationReport::Nothing, |record| report(record.user.clone())), ..write_set })
+    Ok(WriteSet {
+        report: result.map_or(MutationReport::Nothing, |record| report(record.user.clone())),
+        ..write_set
+    })
 }
 
 /// A merge under way.
@@ -106,7 +113,12 @@ struct Merger<'v> {
 }
 
 impl<'v> Merger<'v> {
-    fn new(mutation: &Mutation, primary: &'v Record, secondary: &'v Record, policy: ConflictPolicy) -> Self {
+    fn new(
+        mutation: &Mutation,
+        primary: &'v Record,
+        secondary: &'v Record,
+        policy: ConflictPolicy,
+    ) -> Self {
         let until = mutation.time.plus(mutation.policies.undo_window);
         let undo = MergeSnapshot {
             until,
@@ -144,8 +156,10 @@ impl<'v> Merger<'v> {
     }
 
     fn merge_name(&mut self) {
-        let value = |name: &String| Some(name).filter(|name| !name.is_empty()).cloned().map(Value::String);
-        let (primary, secondary) = (&self.primary.user.display_name, &self.secondary.user.display_name);
+        let value =
+            |name: &String| Some(name).filter(|name| !name.is_empty()).cloned().map(Value::String);
+        let (primary, secondary) =
+            (&self.primary.user.display_name, &self.secondary.user.display_name);
         let Some(other) = value(secondary) else { return };
         if self.takes("display_name", value(primary), &other) {
             self.after.user.display_name.clone_from(secondary);
@@ -159,19 +173,23 @@ impl<'v> Merger<'v> {
             let own = self.primary.user.attributes.get(name);
             if self.takes(&format!("attributes.{name}"), own.cloned(), value) {
                 self.after.user.attributes.insert(name.clone(), value.clone());
-                self.note(|undo| drop(undo.attributes.insert(name.clone(), (own.cloned(), value.clone()))));
+                self.note(|undo| {
+                    drop(undo.attributes.insert(name.clone(), (own.cloned(), value.clone())))
+                });
             }
         }
     }
 
-    /// Two users have a primary identity of a kind each: one of the two becomes an identity like others.
+    /// Two users have a primary identity of a kind each: one of the two becomes an identity like
+    /// others.
     fn merge_mark(&mut self, kind: Kind) {
         let marks = (self.primary.user.primary(kind), self.secondary.user.primary(kind));
         let (Some(own), Some(other)) = marks else { return };
         let value = |identity: &Identity| Value::String(identity.identifier.to_string());
         let takes = self.takes(&format!("primary.{kind}"), Some(value(own)), &value(other));
         let identities = if takes { &mut self.after.user.identities } else { &mut self.moved };
-        for identity in identities.iter_mut().filter(|identity| identity.identifier.kind() == kind) {
+        for identity in identities.iter_mut().filter(|identity| identity.identifier.kind() == kind)
+        {
             identity.primary = false;
         }
         if takes {

@@ -1,5 +1,6 @@
-//! Users by their ids, where those that were merged are followed to the one who has their identities. Each step is a read
-//! of its own, and the answer is one that sees all of them at one moment.
+//! Users by their ids, where those that were merged are followed to the one who has their
+//! identities. Each step is a read of its own, and the answer is one that sees all of them at one
+//! moment.
 
 use super::{Directory, EncodedUser, Error, ItemResult, State, Tenant};
 use crate::locality::LocalityId;
@@ -35,10 +36,15 @@ impl Followed {
 }
 
 impl Directory {
-    /// The users with these ids, in their order; fewer where the store leaves some out. Takes one read for all that are
-    /// not merged; for those that are, one for each step, and one more that sees all steps at one moment. Where somebody
-    /// was merged or came apart meanwhile, it begins again.
-    pub(super) async fn follow(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Followed>, Error> {
+    /// The users with these ids, in their order; fewer where the store leaves some out. Takes one
+    /// read for all that are not merged; for those that are, one for each step, and one more that
+    /// sees all steps at one moment. Where somebody was merged or came apart meanwhile, it begins
+    /// again.
+    pub(super) async fn follow(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<Followed>, Error> {
         let mut followed = self.steps(tenant, ids).await?;
         loop {
             let torn = self.confirm(tenant, &mut followed).await?;
@@ -55,10 +61,16 @@ impl Directory {
 
     async fn steps(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Followed>, Error> {
         let users = self.store.get(tenant, ids).await?;
-        let mut followed: Vec<_> = ids.iter().zip(users).map(|(id, user)| Followed::new(*id, user)).collect();
-        // More steps than there can be merges are a circle, which only steps of different moments make.
+        let mut followed: Vec<_> =
+            ids.iter().zip(users).map(|(id, user)| Followed::new(*id, user)).collect();
+        // More steps than there can be merges are a circle, which only steps of different moments
+        // make.
         for _ in 0..=self.limits.merged {
-            let next: Vec<_> = followed.iter().enumerate().filter_map(|(n, user)| Some((n, user.next()?))).collect();
+            let next: Vec<_> = followed
+                .iter()
+                .enumerate()
+                .filter_map(|(n, user)| Some((n, user.next()?)))
+                .collect();
             if next.is_empty() {
                 break;
             }
@@ -72,10 +84,14 @@ impl Directory {
         Ok(followed)
     }
 
-    /// Reads all steps once more, at one moment, and takes over the last users as they are then: parts of one merge may
-    /// become visible one after the other. Returns which of them lead elsewhere by now. Where a step cannot be read any
-    /// more, nor can its user.
-    async fn confirm(&self, tenant: &Tenant, followed: &mut Vec<Followed>) -> Result<Vec<usize>, Error> {
+    /// Reads all steps once more, at one moment, and takes over the last users as they are then:
+    /// parts of one merge may become visible one after the other. Returns which of them lead
+    /// elsewhere by now. Where a step cannot be read any more, nor can its user.
+    async fn confirm(
+        &self,
+        tenant: &Tenant,
+        followed: &mut Vec<Followed>,
+    ) -> Result<Vec<usize>, Error> {
         let merged = followed.iter().enumerate().filter(|(_, user)| !user.merged.is_empty());
         let chains: Vec<_> = merged.map(|(n, user)| (n, user.chain())).collect();
         let ids: Vec<_> = chains.iter().flat_map(|(_, chain)| chain).copied().collect();
@@ -92,7 +108,9 @@ impl Directory {
             }
             match users.into_iter().collect::<Result<Vec<_>, _>>() {
                 Err(error) => followed[n].user = Err(error),
-                Ok(mut users) if is_chain(&chain, &users) => followed[n].user = Ok(users.pop().flatten()),
+                Ok(mut users) if is_chain(&chain, &users) => {
+                    followed[n].user = Ok(users.pop().flatten())
+                }
                 Ok(_) => torn.push(n),
             }
         }

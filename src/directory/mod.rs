@@ -1,5 +1,6 @@
-//! Users, their identities, and the rules by which both change. The [`Store`] trait says what a store must do.
-//! No RPC and no database here, but for the wire form of a user: `grpc` translates to this module, `store` keeps what it decides.
+//! Users, their identities, and the rules by which both change. The [`Store`] trait says what a
+//! store must do. No RPC and no database here, but for the wire form of a user: `grpc` translates
+//! to this module, `store` keeps what it decides.
 
 mod admin;
 mod attribute;
@@ -57,7 +58,9 @@ pub use mutation::{IdempotencyKey, Mutation, MutationKind};
 pub use new_user::{NewIdentity, NewUser};
 pub use policies::{Policies, PolicyUpdate};
 pub use read::Got;
-pub use read_set::{Decision, MutationReport, Outcome, ReadRequest, ReadSet, TenantWrite, WriteSet};
+pub use read_set::{
+    Decision, MutationReport, Outcome, ReadRequest, ReadSet, TenantWrite, WriteSet,
+};
 pub use record::Record;
 pub use reserved::{DEFAULT as RESERVED_HANDLES, parse as reserved_handles};
 pub use store::{ANSWER_BYTES, Consistency, ExpiredUser, ItemResult, Resolved, Store};
@@ -67,8 +70,8 @@ pub use timestamp::Timestamp;
 pub use update::Update;
 pub use user::{Identity, State, User, Verification};
 pub use wire::{
-    EncodedUser, Found, Unknown, WireError, identifier_message, identity_message, tenant_message, user_message,
-    value_message,
+    EncodedUser, Found, Unknown, WireError, identifier_message, identity_message, tenant_message,
+    user_message, value_message,
 };
 pub use write::{DISPLACED, RawIdentity, RequestContext};
 
@@ -98,11 +101,19 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { batch: 1_000, identities: 100, attributes: 200, holds: 100, merged: 100, bytes: 512 << 10 }
+        Self {
+            batch: 1_000,
+            identities: 100,
+            attributes: 200,
+            holds: 100,
+            merged: 100,
+            bytes: 512 << 10,
+        }
     }
 }
 
-/// The user directory: takes what callers typed, applies the rules, and has a [`Store`] keep the result.
+/// The user directory: takes what callers typed, applies the rules, and has a [`Store`] keep the
+/// result.
 pub struct Directory {
     store: Arc<dyn Store>,
     ids: Generator,
@@ -121,7 +132,8 @@ pub struct Directory {
 impl Directory {
     /// A directory over `store` that gives new users ids from `ids`.
     pub fn new(store: Arc<dyn Store>, ids: Generator, limits: Limits) -> Self {
-        let (tenants, clock, clock_log) = (Tenants::default(), Clock::default(), ClockLog::default());
+        let (tenants, clock, clock_log) =
+            (Tenants::default(), Clock::default(), ClockLog::default());
         Self {
             store,
             ids,
@@ -166,7 +178,10 @@ impl Directory {
 
     /// The rules by which the store's identifiers are normalised, and those to which it is moved
     /// now, if it is.
-    async fn stored_rules(&self, consistency: Consistency) -> Result<(Rules, Option<Rules>), Error> {
+    async fn stored_rules(
+        &self,
+        consistency: Consistency,
+    ) -> Result<(Rules, Option<Rules>), Error> {
         let StoredRules { version, next } = self.store.rules(consistency).await?;
         Ok((self.rules_of(version)?, next.map(|next| self.rules_of(next)).transpose()?))
     }

@@ -43,8 +43,13 @@ impl StoredRules {
             MutationKind::Merge(..) | MutationKind::Unmerge(_) => true,
             _ => return Ok(()),
         };
-        let names_none = matches!(&mutation.change, MutationKind::Create(draft) if draft.identities.is_empty());
-        if is_of_rules && (self.next.is_none() || names_none) { Ok(()) } else { Err(Error::RulesChanging) }
+        let names_none =
+            matches!(&mutation.change, MutationKind::Create(draft) if draft.identities.is_empty());
+        if is_of_rules && (self.next.is_none() || names_none) {
+            Ok(())
+        } else {
+            Err(Error::RulesChanging)
+        }
     }
 }
 
@@ -87,6 +92,8 @@ async fn tenants(store: &dyn Store) -> Result<Vec<Tenant>, Error> {
         let found = store.tenants("", &after, TENANTS).await?;
         let Some(last) = found.last() else { return Ok(tenants) };
         after = last.name.as_str().to_owned();
-        tenants.extend(found.into_iter().map(|tenant| tenant.name).filter(|name| *name != Tenant::DEFAULT));
+        tenants.extend(
+            found.into_iter().map(|tenant| tenant.name).filter(|name| *name != Tenant::DEFAULT),
+        );
     }
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 use super::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use super::read_set::DecideError;
 use super::{
-    ConflictPolicy, Decision, DeletionStep, Error, Limits, MutationReport, NewIdentity, NewUser, Now, Policies,
-    PolicyUpdate, ReadRequest, ReadSet, Record, State, Tenant, Timestamp, Update, Verification, WriteSet, hold, merge,
-    purge, renormalize, takeover, tenancy, transfer, unmerge, user_edits,
+    ConflictPolicy, Decision, DeletionStep, Error, Limits, MutationReport, NewIdentity, NewUser,
+    Now, Policies, PolicyUpdate, ReadRequest, ReadSet, Record, State, Tenant, Timestamp, Update,
+    Verification, WriteSet, hold, merge, purge, renormalize, takeover, tenancy, transfer, unmerge,
+    user_edits,
 };
 use crate::identifier::{Identifier, IdentityKey, Rules};
 use crate::locality::LocalityId;
@@ -34,14 +35,15 @@ pub struct Mutation {
     pub policies: Arc<Policies>,
     /// The rules of normalisation to which a renormalisation moves.
     pub rules: Rules,
-    /// Whether nothing is to be written: the answer tells what would happen. Goes without a request.
+    /// Whether nothing is to be written: the answer tells what would happen. Goes without a
+    /// request.
     pub dry_run: bool,
     /// What to do.
     pub change: MutationKind,
 }
 
-/// The name of a request. A store remembers it with the user for [`IdempotencyKey::LIFETIME`] once the mutation has
-/// happened (AIP-155).
+/// The name of a request. A store remembers it with the user for [`IdempotencyKey::LIFETIME`] once
+/// the mutation has happened (AIP-155).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
     /// Tenant, method, request id and caller as one string: different requests have different keys.
@@ -62,8 +64,8 @@ pub enum MutationKind {
     Create(NewUser),
     /// Sets fields.
     Update(Update),
-    /// Gives the user an identity. One that the user has stays as it is, but for being verified now where it was not, and
-    /// for being the primary one now where that is asked for.
+    /// Gives the user an identity. One that the user has stays as it is, but for being verified now
+    /// where it was not, and for being the primary one now where that is asked for.
     Link(NewIdentity),
     /// Takes an identity from the user.
     Unlink(Identifier),
@@ -104,7 +106,19 @@ impl Mutation {
     pub fn new(tenant: Tenant, user_id: LocalityId, time: Timestamp, change: MutationKind) -> Self {
         let (limits, policies, rules) = (Limits::default(), Arc::default(), Rules::PRESENT);
         let (in_doubt, dry_run) = (false, false);
-        Self { tenant, user_id, etag: None, request: None, time, in_doubt, limits, policies, rules, dry_run, change }
+        Self {
+            tenant,
+            user_id,
+            etag: None,
+            request: None,
+            time,
+            in_doubt,
+            limits,
+            policies,
+            rules,
+            dry_run,
+            change,
+        }
     }
 
     /// The present time of the mutation.
@@ -117,22 +131,29 @@ impl Mutation {
         self.now().is_past(deadline)
     }
 
-    /// Whether a request that was carried out at `time` is forgotten, though a store may still have it.
+    /// Whether a request that was carried out at `time` is forgotten, though a store may still have
+    /// it.
     pub fn forgets(&self, time: Timestamp) -> bool {
         self.is_past(time.plus(IdempotencyKey::LIFETIME))
     }
 
-    /// What deciding needs in nearly every case. A store that reads this first is seldom asked for more.
+    /// What deciding needs in nearly every case. A store that reads this first is seldom asked for
+    /// more.
     pub fn needs(&self) -> ReadRequest {
         let key = |draft: &NewIdentity| self.key(&draft.identifier);
         let (mut users, mut claims) = (vec![self.user_id], Vec::new());
         match &self.change {
             MutationKind::Create(draft) => claims.extend(draft.identities.iter().map(key)),
             MutationKind::Link(draft) | MutationKind::Replace(_, draft) => claims.push(key(draft)),
-            MutationKind::Merge(secondary, _) | MutationKind::Unmerge(secondary) => users.push(*secondary),
+            MutationKind::Merge(secondary, _) | MutationKind::Unmerge(secondary) => {
+                users.push(*secondary)
+            }
             MutationKind::Move(from, _) => users.push(*from),
             MutationKind::Release(identifier) => {
-                return ReadRequest { claims: vec![self.key(identifier)], ..ReadRequest::default() };
+                return ReadRequest {
+                    claims: vec![self.key(identifier)],
+                    ..ReadRequest::default()
+                };
             }
             MutationKind::SetTenant(_) | MutationKind::DeleteTenant(_) => {
                 return ReadRequest { tenant: true, ..ReadRequest::default() };
@@ -142,22 +163,23 @@ impl Mutation {
         ReadRequest { users, claims, ..ReadRequest::default() }
     }
 
-    /// What is to be done, given what was read; or what must be read first. Pure: the same answer for the same read set.
+    /// What is to be done, given what was read; or what must be read first. Pure: the same answer
+    /// for the same read set.
     ///
     /// # Errors
     /// Why nothing is to be done.
     pub fn decide(&self, read_set: &ReadSet) -> Result<Decision, Error> {
-        decided(
-            self.write_set(read_set)
-                .map(|write_set| if self.dry_run { self.untouched(read_set, write_set) } else { write_set }),
-        )
+        decided(self.write_set(read_set).map(|write_set| {
+            if self.dry_run { self.untouched(read_set, write_set) } else { write_set }
+        }))
     }
 
-    /// What to answer where this request was carried out before, with the answer about `subject`. Nothing is checked
-    /// again, neither the etag nor a rule, and nothing is written.
+    /// What to answer where this request was carried out before, with the answer about `subject`.
+    /// Nothing is checked again, neither the etag nor a rule, and nothing is written.
     ///
     /// # Errors
-    /// [`Error::UserNotFound`] or [`Error::TenantNotFound`] where that user or the tenant is gone since.
+    /// [`Error::UserNotFound`] or [`Error::TenantNotFound`] where that user or the tenant is gone
+    /// since.
     pub fn decide_again(&self, subject: LocalityId, read_set: &ReadSet) -> Result<Decision, Error> {
         decided(self.repeated(subject, read_set))
     }
@@ -166,12 +188,14 @@ impl Mutation {
         let nothing = WriteSet::nothing(subject);
         let report = match &self.change {
             MutationKind::Release(_) => return Ok(nothing),
-            MutationKind::Purge => return Ok(WriteSet { report: MutationReport::Purged(vec![subject]), ..nothing }),
+            MutationKind::Purge => {
+                return Ok(WriteSet { report: MutationReport::Purged(vec![subject]), ..nothing });
+            }
             MutationKind::SetTenant(_) => return tenancy::repeat(subject, read_set),
             MutationKind::DeleteTenant(_) => return tenancy::repeat_deletion(subject, read_set),
-            MutationKind::Unmerge(_) => {
-                MutationReport::NotRestored(self.present(read_set, subject)?.private.not_restored.clone())
-            }
+            MutationKind::Unmerge(_) => MutationReport::NotRestored(
+                self.present(read_set, subject)?.private.not_restored.clone(),
+            ),
             _ => MutationReport::Nothing,
         };
         let unchanged = Some(self.present(read_set, subject)?.user.clone());
@@ -181,12 +205,18 @@ impl Mutation {
     fn write_set(&self, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
         match &self.change {
             MutationKind::Create(draft) => self.create(read_set, draft),
-            MutationKind::Merge(secondary, policy) => merge::merge(self, read_set, *secondary, *policy),
+            MutationKind::Merge(secondary, policy) => {
+                merge::merge(self, read_set, *secondary, *policy)
+            }
             MutationKind::Unmerge(secondary) => unmerge::unmerge(self, read_set, *secondary),
-            MutationKind::Move(from, identifier) => transfer::transfer(self, read_set, *from, identifier),
+            MutationKind::Move(from, identifier) => {
+                transfer::transfer(self, read_set, *from, identifier)
+            }
             MutationKind::Purge => purge::purge(self, read_set, self.subject(read_set)?),
             MutationKind::Expire => purge::expire(self, read_set),
-            MutationKind::Renormalize(identifier) => renormalize::renormalize(self, read_set, identifier),
+            MutationKind::Renormalize(identifier) => {
+                renormalize::renormalize(self, read_set, identifier)
+            }
             MutationKind::Release(identifier) => hold::release(self, read_set, identifier),
             MutationKind::SetTenant(update) => tenancy::set(self, read_set, update),
             MutationKind::DeleteTenant(step) => tenancy::delete(self, read_set, step),
@@ -194,8 +224,8 @@ impl Mutation {
         }
     }
 
-    /// What a dry run leaves of the write_set: what there is to tell, of the user as it is. Of one who was merged into another
-    /// there is more to tell as it would be.
+    /// What a dry run leaves of the write_set: what there is to tell, of the user as it is. Of one
+    /// who was merged into another there is more to tell as it would be.
     fn untouched(&self, read_set: &ReadSet, write_set: WriteSet) -> WriteSet {
         let restored = || write_set.users.iter().find(|record| record.id() == write_set.subject);
         let told = match self.change {
@@ -212,7 +242,10 @@ impl Mutation {
         }
         self.policies.check_reserved(draft)?;
         let mut record = Record::new(draft.user(self.user_id, self.tenant.clone(), self.time));
-        draft.identities.iter().for_each(|identity| record.guard(&identity.identifier, &self.policies));
+        draft
+            .identities
+            .iter()
+            .for_each(|identity| record.guard(&identity.identifier, &self.policies));
         let created = UserTransition { before: None, after: Some(record) };
         takeover::plan_writes(self, read_set, created, &draft.identities)
     }
@@ -255,23 +288,35 @@ impl Mutation {
     }
 
     /// The user with this id, if it can be changed so.
-    pub(super) fn changeable<'v>(&self, read_set: &'v ReadSet, id: LocalityId) -> Result<&'v Record, DecideError> {
+    pub(super) fn changeable<'v>(
+        &self,
+        read_set: &'v ReadSet,
+        id: LocalityId,
+    ) -> Result<&'v Record, DecideError> {
         let record = self.present(read_set, id)?;
         match (record.user.state, &self.change) {
             (State::Merged { into }, _) => Err(Error::UserMerged { user: id, into }.into()),
-            (State::Deleted { .. }, MutationKind::Undelete | MutationKind::Purge | MutationKind::Renormalize(_)) => {
-                Ok(record)
-            }
+            (
+                State::Deleted { .. },
+                MutationKind::Undelete | MutationKind::Purge | MutationKind::Renormalize(_),
+            ) => Ok(record),
             (State::Deleted { .. }, MutationKind::Delete) => Err(Error::UserNotFound.into()),
             (State::Deleted { .. }, _) => Err(Error::UserDeleted { user: id }.into()),
-            (State::Active | State::Disabled, MutationKind::Undelete) => Err(Error::UserNotDeleted.into()),
+            (State::Active | State::Disabled, MutationKind::Undelete) => {
+                Err(Error::UserNotDeleted.into())
+            }
             (State::Active | State::Disabled, _) => Ok(record),
         }
     }
 
     /// The user of the tenant with this id. One that is to be purged by now counts as gone.
-    pub(super) fn present<'v>(&self, read_set: &'v ReadSet, id: LocalityId) -> Result<&'v Record, DecideError> {
-        let is_gone = |state| matches!(state, State::Deleted { purge_time, .. } if self.is_past(purge_time));
+    pub(super) fn present<'v>(
+        &self,
+        read_set: &'v ReadSet,
+        id: LocalityId,
+    ) -> Result<&'v Record, DecideError> {
+        let is_gone =
+            |state| matches!(state, State::Deleted { purge_time, .. } if self.is_past(purge_time));
         let record = read_set.read_user(id)?.filter(|record| record.user.tenant == self.tenant);
         Ok(record.filter(|record| !is_gone(record.user.state)).ok_or(Error::UserNotFound)?)
     }

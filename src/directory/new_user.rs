@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Error, Identity, Invalid, State, Tenant, Timestamp, Unknown, User, Value, Verification};
+use super::{
+    Error, Identity, Invalid, State, Tenant, Timestamp, Unknown, User, Value, Verification,
+};
 use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION};
 use crate::locality::LocalityId;
 
@@ -44,7 +46,11 @@ impl NewUser {
             }
             if identity.primary && !primaries.insert(identity.identifier.kind()) {
                 let path = format!("user.identities[{n}].primary");
-                return Err(Error::invalid(Invalid::Field, path, "only one identity of a kind can be primary"));
+                return Err(Error::invalid(
+                    Invalid::Field,
+                    path,
+                    "only one identity of a kind can be primary",
+                ));
             }
         }
         Ok(())
@@ -77,7 +83,13 @@ impl NewUser {
 impl NewIdentity {
     /// An identity that nothing is said of but how it was typed, under the rules of this build.
     pub const fn new(identifier: Identifier, display: String) -> Self {
-        Self { identifier, display, verification: None, primary: false, rules_version: RULES_VERSION }
+        Self {
+            identifier,
+            display,
+            verification: None,
+            primary: false,
+            rules_version: RULES_VERSION,
+        }
     }
 
     /// Whether it is an account that is shown by a name from its provider.

@@ -15,11 +15,13 @@ const LONGEST_UNDO: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The rules of one tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policies {
-    /// For how long an identifier of each kind is held for its former owner. A kind that is absent is not held.
+    /// For how long an identifier of each kind is held for its former owner. A kind that is absent
+    /// is not held.
     pub holds: BTreeMap<Kind, Duration>,
     /// Whether identities that are not verified do not resolve.
     pub hide_unverified: bool,
-    /// Whether a user who links a verified identity takes it from one whose identity is not verified.
+    /// Whether a user who links a verified identity takes it from one whose identity is not
+    /// verified.
     pub verified_wins: bool,
     /// Whether a primary identity cannot be unlinked while the user has others of its kind.
     pub keep_primary: bool,
@@ -31,7 +33,8 @@ pub struct Policies {
     pub restore_window: Duration,
     /// For how long a merge can be undone.
     pub undo_window: Duration,
-    /// The canonical forms of handles that nobody can register or link; where it is absent, those of
+    /// The canonical forms of handles that nobody can register or link; where it is absent, those
+    /// of
     /// [`RESERVED_HANDLES`](super::RESERVED_HANDLES).
     pub reserved_handles: Option<BTreeSet<String>>,
 }
@@ -53,7 +56,8 @@ impl Default for Policies {
 }
 
 impl Policies {
-    /// For how long the key is held for its former owner; a guard is held like the handle that it guards.
+    /// For how long the key is held for its former owner; a guard is held like the handle that it
+    /// guards.
     pub(super) fn hold(&self, key: &IdentityKey) -> Option<Duration> {
         let kind = match key.parts().1 {
             Guard::LOOKALIKE => Kind::Handle,

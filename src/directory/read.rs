@@ -7,8 +7,8 @@ use tokio::task::yield_now;
 
 use super::merge_redirects::Followed;
 use super::{
-    ANSWER_BYTES, Claim, Consistency, Directory, EncodedUser, Error, Found, Invalid, ItemResult, Policies, State,
-    Tenant,
+    ANSWER_BYTES, Claim, Consistency, Directory, EncodedUser, Error, Found, Invalid, ItemResult,
+    Policies, State, Tenant,
 };
 use crate::identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection, Rules};
 use crate::locality::LocalityId;
@@ -25,16 +25,16 @@ pub struct Got {
 /// Why a batch has no answer to an item that the store has left out.
 const FULL: Error = Error::AnswerFull { limit: ANSWER_BYTES };
 
-/// How many identifiers of a batch are normalised before other calls have the thread: the costliest take half a
-/// millisecond each.
+/// How many identifiers of a batch are normalised before other calls have the thread: the costliest
+/// take half a millisecond each.
 const TURN: usize = 32;
 
 impl Directory {
     /// The owner of an identifier, and how many reads it took.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::IdentityNotFound`], [`Error::UserDisabled`], [`Error::TenantNotFound`],
-    /// [`Error::Unavailable`].
+    /// [`Error::Invalid`], [`Error::IdentityNotFound`], [`Error::UserDisabled`],
+    /// [`Error::TenantNotFound`], [`Error::Unavailable`].
     pub async fn resolve(
         &self,
         tenant: &Tenant,
@@ -42,12 +42,14 @@ impl Directory {
         consistency: Consistency,
         show_disabled: bool,
     ) -> Result<(Found, u32), Error> {
-        let mut looked_up = self.look_up(tenant, &[raw], consistency, |_| "identifier".to_owned()).await?;
+        let mut looked_up =
+            self.look_up(tenant, &[raw], consistency, |_| "identifier".to_owned()).await?;
         let found = looked_up.found.pop().ok_or(FULL)??;
         Ok((shown(found, &looked_up.policies, show_disabled)?, looked_up.reads))
     }
 
-    /// The owners of many identifiers, in their order, each with its own outcome, and how many reads it took.
+    /// The owners of many identifiers, in their order, each with its own outcome, and how many
+    /// reads it took.
     ///
     /// # Errors
     /// [`Error::BatchTooLarge`], [`Error::TenantNotFound`], [`Error::Unavailable`].
@@ -68,7 +70,8 @@ impl Directory {
     /// A user by id.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::TenantNotFound`], [`Error::Unavailable`].
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::TenantNotFound`],
+    /// [`Error::Unavailable`].
     pub async fn get(&self, tenant: &Tenant, user_id: &str) -> Result<Got, Error> {
         self.policies(tenant).await?;
         let id = parse_user_id("user_id", user_id)?;
@@ -80,24 +83,33 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::BatchTooLarge`], [`Error::TenantNotFound`], [`Error::Unavailable`].
-    pub async fn batch_get(&self, tenant: &Tenant, user_ids: &[String]) -> Result<Vec<Result<Got, Error>>, Error> {
+    pub async fn batch_get(
+        &self,
+        tenant: &Tenant,
+        user_ids: &[String],
+    ) -> Result<Vec<Result<Got, Error>>, Error> {
         self.check_batch(user_ids.len())?;
         self.policies(tenant).await?;
         let parse = |(n, id): (usize, &String)| parse_user_id(&format!("user_ids[{n}]"), id);
         let ids: Vec<_> = user_ids.iter().enumerate().map(parse).collect();
         let good: Vec<_> = ids.iter().flatten().copied().collect();
         let mut users = self.get_present(tenant, &good).await?.into_iter();
-        let outcome =
-            |id: Result<LocalityId, Error>| id.and_then(|_| users.next().ok_or(FULL)??.ok_or(Error::UserNotFound));
+        let outcome = |id: Result<LocalityId, Error>| {
+            id.and_then(|_| users.next().ok_or(FULL)??.ok_or(Error::UserNotFound))
+        };
         Ok(ids.into_iter().map(outcome).collect())
     }
 
-    /// Those of the users that are there and not to be purged by now. Who was merged into another is followed.
-    async fn get_present(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<Got>>, Error> {
+    /// Those of the users that are there and not to be purged by now. Who was merged into another
+    /// is followed.
+    async fn get_present(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<Got>>, Error> {
         let followed = self.follow(tenant, ids).await?;
         let now = self.now();
-        let is_gone =
-            |user: &EncodedUser| matches!(user.state(), State::Deleted { purge_time, .. } if now.is_past(purge_time));
+        let is_gone = |user: &EncodedUser| matches!(user.state(), State::Deleted { purge_time, .. } if now.is_past(purge_time));
         let got = |(followed, id): (Followed, &LocalityId)| {
             let Some(user) = followed.user?.filter(|user| !is_gone(user)) else { return Ok(None) };
             let merged_from = Some(*id).filter(|id| !user.has_id(*id));
@@ -119,13 +131,14 @@ impl Directory {
         let raw = present("identifier", raw)?;
         let (rules, _) = self.stored_rules(Consistency::Eventual).await?;
         let normalization = rules.normalize(raw);
-        let normalization = normalization.map_err(|rejection| rejected("identifier", &rejection))?;
+        let normalization =
+            normalization.map_err(|rejection| rejected("identifier", &rejection))?;
         let key = IdentityKey::new(tenant.as_str(), &normalization.identifier);
         Ok((normalization, rules.version(), key))
     }
 
-    /// The identifier in canonical form, and why it could not be linked now to a user; where `user_id` is empty, to one who
-    /// has nothing to do with it.
+    /// The identifier in canonical form, and why it could not be linked now to a user; where
+    /// `user_id` is empty, to one who has nothing to do with it.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`].
@@ -144,15 +157,21 @@ impl Directory {
         let policies = self.policies(tenant).await?;
         let guard = identifier.guard().filter(|_| !policies.allow_lookalikes);
         let guard = guard.map(|guard| IdentityKey::of_guard(tenant.as_str(), &guard));
-        let keys: Vec<_> = std::iter::once(IdentityKey::new(tenant.as_str(), &identifier)).chain(guard).collect();
+        let keys: Vec<_> =
+            std::iter::once(IdentityKey::new(tenant.as_str(), &identifier)).chain(guard).collect();
         let claims = self.store.claims(&keys).await?;
         let now = self.now();
-        let wanted = |n| Claim { owner: user, guard: n > 0, hold: None, rules_version: rules.version() };
-        let refusal = |(n, claim): (usize, Option<Claim>)| claim?.refusal(&wanted(n), now, || "identifier".to_owned());
+        let wanted =
+            |n| Claim { owner: user, guard: n > 0, hold: None, rules_version: rules.version() };
+        let refusal = |(n, claim): (usize, Option<Claim>)| {
+            claim?.refusal(&wanted(n), now, || "identifier".to_owned())
+        };
         let is_own = |error: &Error| matches!(error, Error::IdentityTaken { owner, .. } if Some(*owner) == user);
         let refusal = match claims.into_iter().enumerate().find_map(refusal) {
             Some(error) if is_own(&error) => None,
-            None if policies.reserves(&identifier) => Some(Error::IdentityReserved { field: "identifier".to_owned() }),
+            None if policies.reserves(&identifier) => {
+                Some(Error::IdentityReserved { field: "identifier".to_owned() })
+            }
             refusal => refusal,
         };
         Ok((identifier, refusal))
@@ -198,17 +217,21 @@ impl Directory {
     ) -> Result<(Vec<Result<Option<Found>, Error>>, u32), Error> {
         let key = |identifier: &Identifier| IdentityKey::new(tenant.as_str(), identifier);
         let keys: Vec<_> = names.iter().flatten().map(|name| key(&name.present)).collect();
-        let next: Vec<_> =
-            names.iter().map(|name| name.as_ref().ok().and_then(|name| name.next.as_ref().map(key))).collect();
+        let next: Vec<_> = names
+            .iter()
+            .map(|name| name.as_ref().ok().and_then(|name| name.next.as_ref().map(key)))
+            .collect();
         let resolved = self.store.resolve(&keys, consistency).await?;
         let (mut found, mut reads) = (resolved.found.into_iter(), resolved.reads);
-        let outcome = |name: Result<Name, Error>| name.and_then(|_| Ok(found.next().ok_or(FULL)??));
+        let outcome =
+            |name: Result<Name, Error>| name.and_then(|_| Ok(found.next().ok_or(FULL)??));
         let mut outcomes: Vec<_> = names.into_iter().map(outcome).collect();
         for (outcome, next) in outcomes.iter_mut().zip(next) {
             if let (Ok(None), Some(key)) = (&outcome, next) {
                 let resolved = self.store.resolve(&[key], Consistency::Linearizable).await?;
                 reads += resolved.reads;
-                *outcome = resolved.found.into_iter().next().unwrap_or(Ok(None)).map_err(Error::from);
+                *outcome =
+                    resolved.found.into_iter().next().unwrap_or(Ok(None)).map_err(Error::from);
             }
         }
         Ok((outcomes, reads))
@@ -279,7 +302,10 @@ pub(super) fn parse(
     rules.parse(raw).map_err(|rejection| rejected(field, &rejection))
 }
 
-fn present<'a>(field: impl fmt::Display, raw: Option<RawIdentifier<'a>>) -> Result<RawIdentifier<'a>, Error> {
+fn present<'a>(
+    field: impl fmt::Display,
+    raw: Option<RawIdentifier<'a>>,
+) -> Result<RawIdentifier<'a>, Error> {
     let missing = "an identifier is missing: set one of email, handle, phone, social and url";
     raw.ok_or_else(|| Error::invalid(Invalid::Identifier, field.to_string(), missing))
 }

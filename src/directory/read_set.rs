@@ -1,5 +1,5 @@
-//! What passes between the rules and a store while a mutation is decided: what was read, what must still be read, and
-//! what is to be written. Data alone: no store, and no rule.
+//! What passes between the rules and a store while a mutation is decided: what was read, what must
+//! still be read, and what is to be written. Data alone: no store, and no rule.
 
 use std::collections::HashMap;
 
@@ -39,8 +39,8 @@ pub enum Decision {
     Ready(Box<WriteSet>),
 }
 
-/// What a mutation does, to be written in one transaction, and what its caller is told. Nothing is to be written where
-/// there is nothing in it.
+/// What a mutation does, to be written in one transaction, and what its caller is told. Nothing is
+/// to be written where there is nothing in it.
 #[derive(Debug)]
 pub struct WriteSet {
     /// The users to write, ascending by id: those that the read set does not have are new.
@@ -116,8 +116,9 @@ pub(super) enum ReadState<'v, T> {
 }
 
 impl ReadSet {
-    /// A read set that takes what was not read for absent: claims, and the user of a new id. For stores in which reading
-    /// costs more than finding out, when they write, that something was there after all.
+    /// A read set that takes what was not read for absent: claims, and the user of a new id. For
+    /// stores in which reading costs more than finding out, when they write, that something was
+    /// there after all.
     pub fn optimistic() -> Self {
         Self { is_optimistic: true, ..Self::default() }
     }
@@ -150,7 +151,9 @@ impl ReadSet {
     /// The user, who must be read.
     pub(super) fn read_user(&self, id: LocalityId) -> Result<Option<&Record>, DecideError> {
         let user = self.users.get(&id).map(Option::as_ref);
-        user.ok_or_else(|| DecideError::NeedsReads(ReadRequest { users: vec![id], ..ReadRequest::default() }))
+        user.ok_or_else(|| {
+            DecideError::NeedsReads(ReadRequest { users: vec![id], ..ReadRequest::default() })
+        })
     }
 
     /// Those of the users that are there; all must be read.
@@ -163,9 +166,13 @@ impl ReadSet {
     }
 
     /// Those of the keys under which there is a claim, with it; all must be read.
-    pub(super) fn read_claims(&self, keys: Vec<IdentityKey>) -> Result<Vec<(IdentityKey, &Claim)>, DecideError> {
+    pub(super) fn read_claims(
+        &self,
+        keys: Vec<IdentityKey>,
+    ) -> Result<Vec<(IdentityKey, &Claim)>, DecideError> {
         if keys.iter().all(|key| self.claims.contains_key(key)) {
-            let claim = |key: IdentityKey| self.claims.get(&key)?.as_ref().map(|claim| (key, claim));
+            let claim =
+                |key: IdentityKey| self.claims.get(&key)?.as_ref().map(|claim| (key, claim));
             return Ok(keys.into_iter().filter_map(claim).collect());
         }
         let claims = keys.into_iter().filter(|key| !self.claims.contains_key(key)).collect();
@@ -175,12 +182,16 @@ impl ReadSet {
     /// The mutation's tenant, which must be read.
     pub(super) fn read_tenant(&self) -> Result<Option<&TenantRecord>, DecideError> {
         let tenant = self.tenant.as_ref().map(Option::as_ref);
-        tenant.ok_or_else(|| DecideError::NeedsReads(ReadRequest { tenant: true, ..ReadRequest::default() }))
+        tenant.ok_or_else(|| {
+            DecideError::NeedsReads(ReadRequest { tenant: true, ..ReadRequest::default() })
+        })
     }
 
     /// Whether the mutation's tenant has users, which must be read.
     pub(super) fn has_members(&self) -> Result<bool, DecideError> {
-        self.has_members.ok_or_else(|| DecideError::NeedsReads(ReadRequest { members: true, ..ReadRequest::default() }))
+        self.has_members.ok_or_else(|| {
+            DecideError::NeedsReads(ReadRequest { members: true, ..ReadRequest::default() })
+        })
     }
 
     /// The user with an id that nobody should have.
@@ -188,7 +199,8 @@ impl ReadSet {
         if self.is_optimistic { Ok(self.user(id)) } else { self.read_user(id) }
     }
 
-    /// What stands under a key that is to be taken. `only_read` says that nothing may be taken for free unread.
+    /// What stands under a key that is to be taken. `only_read` says that nothing may be taken for
+    /// free unread.
     pub(super) fn claim(&self, key: &IdentityKey, only_read: bool) -> ReadState<'_, Claim> {
         match self.claims.get(key) {
             Some(Some(claim)) => ReadState::There(claim),

@@ -1,9 +1,11 @@
-//! A user as stores keep it: what everybody may see, and beside it what only the rules of this module need.
+//! A user as stores keep it: what everybody may see, and beside it what only the rules of this
+//! module need.
 
 use std::collections::BTreeMap;
 
 use super::{
-    Claim, EncodedUser, Identity, NotRestored, Policies, State, Timestamp, Unknown, User, Value, WireError, wire,
+    Claim, EncodedUser, Identity, NotRestored, Policies, State, Timestamp, Unknown, User, Value,
+    WireError, wire,
 };
 use crate::identifier::{Guard, Identifier, IdentityKey, Rules};
 use crate::locality::LocalityId;
@@ -86,8 +88,9 @@ impl Record {
         self.user.id
     }
 
-    /// When something is to be done about the user without anybody asking for it: a deleted user is to be purged, or what
-    /// undoes a merge is to be forgotten. See [`MutationKind::Expire`](super::MutationKind::Expire).
+    /// When something is to be done about the user without anybody asking for it: a deleted user is
+    /// to be purged, or what undoes a merge is to be forgotten. See
+    /// [`MutationKind::Expire`](super::MutationKind::Expire).
     pub fn due(&self) -> Option<Timestamp> {
         match self.user.state {
             State::Deleted { purge_time, .. } => Some(purge_time),
@@ -96,7 +99,8 @@ impl Record {
         }
     }
 
-    /// The claims that follow from the user, by their keys: those that the store has to hold, and no others of this user.
+    /// The claims that follow from the user, by their keys: those that the store has to hold, and
+    /// no others of this user.
     pub fn claims(&self) -> Vec<(IdentityKey, Claim)> {
         let identities = self.user.identities.iter().map(|identity| self.claim(identity));
         let guards = self.private.guards.iter().map(|guarded| self.guard_claim(guarded));
@@ -106,8 +110,8 @@ impl Record {
         identities.chain(guards).chain(self.private.holds.iter().map(held)).collect()
     }
 
-    /// The two parts that a store keeps: the user as answers carry it, and what is for [`Record::decode`] alone to read,
-    /// which is empty for nearly all users.
+    /// The two parts that a store keeps: the user as answers carry it, and what is for
+    /// [`Record::decode`] alone to read, which is empty for nearly all users.
     pub fn encode(&self) -> (EncodedUser, Vec<u8>) {
         (EncodedUser::of(&self.user), wire::encode_private(self))
     }
@@ -129,8 +133,14 @@ impl Record {
 
     /// The key of a guard of the user, and its claim.
     pub(super) fn guard_claim(&self, guarded: &Guarded) -> (IdentityKey, Claim) {
-        let version = self.user.identity(&guarded.handle).map_or(Rules::UNNAMED, |handle| handle.rules_version);
-        (IdentityKey::of_guard(self.user.tenant.as_str(), &guarded.guard), self.claim_of(version, true))
+        let version = self
+            .user
+            .identity(&guarded.handle)
+            .map_or(Rules::UNNAMED, |handle| handle.rules_version);
+        (
+            IdentityKey::of_guard(self.user.tenant.as_str(), &guarded.guard),
+            self.claim_of(version, true),
+        )
     }
 
     fn claim_of(&self, rules_version: u32, guard: bool) -> Claim {

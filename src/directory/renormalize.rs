@@ -5,8 +5,13 @@ use super::read_set::DecideError;
 use super::{Error, Identity, Invalid, Mutation, ReadSet, WriteSet, user_edits};
 use crate::identifier::{Identifier, Kind, RawIdentifier, Rules};
 
-/// Moves one identity of the mutation's user. Nothing happens where it is of the mutation's rules, or of later ones.
-pub fn renormalize(mutation: &Mutation, read_set: &ReadSet, identifier: &Identifier) -> Result<WriteSet, DecideError> {
+/// Moves one identity of the mutation's user. Nothing happens where it is of the mutation's rules,
+/// or of later ones.
+pub fn renormalize(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    identifier: &Identifier,
+) -> Result<WriteSet, DecideError> {
     let before = mutation.subject(read_set)?;
     let n = user_edits::position(&before.user, identifier)?;
     let mut after = before.clone();
@@ -36,5 +41,7 @@ pub fn parse(identity: &Identity, rules: Rules) -> Result<Identifier, Error> {
         }
         Kind::Url => RawIdentifier::Url(typed),
     };
-    rules.parse(raw).map_err(|rejection| Error::invalid(Invalid::Identifier, "identifier", rejection.to_string()))
+    rules.parse(raw).map_err(|rejection| {
+        Error::invalid(Invalid::Identifier, "identifier", rejection.to_string())
+    })
 }

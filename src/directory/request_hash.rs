@@ -1,10 +1,13 @@
-//! A hash of what a request asks for, to tell a retry from another request under the same id. It is taken from what was
-//! understood, since a retry may be spelt otherwise; times that come from the clock do not count.
+//! A hash of what a request asks for, to tell a retry from another request under the same id. It is
+//! taken from what was understood, since a retry may be spelt otherwise; times that come from the
+//! clock do not count.
 
 use std::collections::BTreeMap;
 
 use super::user::Fields;
-use super::{DeletionStep, MutationKind, NewIdentity, NewUser, PolicyUpdate, Update, Value, Verification};
+use super::{
+    DeletionStep, MutationKind, NewIdentity, NewUser, PolicyUpdate, Update, Value, Verification,
+};
 use crate::identifier::Identifier;
 use crate::locality::LocalityId;
 
@@ -15,7 +18,10 @@ pub fn request_hash(user_id: LocalityId, etag: &str, change: &MutationKind) -> u
     hash.bytes(etag.as_bytes());
     if !matches!(
         change,
-        MutationKind::Create(_) | MutationKind::Release(_) | MutationKind::SetTenant(_) | MutationKind::DeleteTenant(_)
+        MutationKind::Create(_)
+            | MutationKind::Release(_)
+            | MutationKind::SetTenant(_)
+            | MutationKind::DeleteTenant(_)
     ) {
         hash.bytes(user_id.as_bytes());
     }
@@ -82,7 +88,15 @@ fn update(hash: &mut Fields, update: &Update) {
 }
 
 fn policies(hash: &mut Fields, update: &PolicyUpdate) {
-    let PolicyUpdate { holds, hide_unverified, verified_wins, keep_primary, keep_last, allow_lookalikes, .. } = update;
+    let PolicyUpdate {
+        holds,
+        hide_unverified,
+        verified_wins,
+        keep_primary,
+        keep_last,
+        allow_lookalikes,
+        ..
+    } = update;
     hash.number(0, holds.len() as u64);
     for (kind, time) in holds {
         hash.bytes(kind.as_str().as_bytes());

@@ -8,7 +8,8 @@ use crate::identifier::{Identifier, Kind, RawIdentifier};
 /// How many handles a tenant may reserve.
 const MOST: usize = 1_000;
 
-/// What is reserved unless the tenant says otherwise, in order: names of roles in RFC 2142, and what sites commonly keep.
+/// What is reserved unless the tenant says otherwise, in order: names of roles in RFC 2142, and
+/// what sites commonly keep.
 pub const DEFAULT: [&str; 30] = [
     "abuse",
     "admin",
@@ -53,7 +54,9 @@ pub fn parse(handles: &[String]) -> Result<BTreeSet<String>, Error> {
     }
     let canonical = |handle: &String| {
         let parsed = Identifier::parse(RawIdentifier::Handle(handle));
-        parsed.map(|parsed| parsed.canonical().to_owned()).map_err(|rejection| fault(rejection.to_string()))
+        parsed
+            .map(|parsed| parsed.canonical().to_owned())
+            .map_err(|rejection| fault(rejection.to_string()))
     };
     handles.iter().map(canonical).collect()
 }
@@ -95,10 +98,14 @@ mod tests {
     fn reserved_is_what_looks_like_a_reserved_handle_too() {
         let handle = |text: &str| Identifier::parse(RawIdentifier::Handle(text)).unwrap();
         let policies = Policies::default();
-        assert!(policies.reserves(&handle("@Admin")) && !policies.reserves(&handle("administrators")));
+        assert!(
+            policies.reserves(&handle("@Admin")) && !policies.reserves(&handle("administrators"))
+        );
         // Cyrillic.
-        let cyrillic =
-            Policies { reserved_handles: Some(parse(&["scope".to_owned()]).unwrap()), ..Policies::default() };
+        let cyrillic = Policies {
+            reserved_handles: Some(parse(&["scope".to_owned()]).unwrap()),
+            ..Policies::default()
+        };
         assert!(cyrillic.reserves(&handle("ѕсоре")) && !cyrillic.reserves(&handle("admin")));
         let mail = Identifier::parse(RawIdentifier::Email("admin@example.com")).unwrap();
         assert!(!policies.reserves(&mail));

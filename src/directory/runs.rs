@@ -22,7 +22,8 @@ impl Runs {
     /// Begins a run.
     ///
     /// # Errors
-    /// [`Error::RenormalizeRunning`] where the tenant has one, [`Error::Overloaded`] where there are too many.
+    /// [`Error::RenormalizeRunning`] where the tenant has one, [`Error::Overloaded`] where there
+    /// are too many.
     pub fn begin(&self, tenant: &Tenant) -> Result<Run, Error> {
         let mut tenants = self.lock();
 

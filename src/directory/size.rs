@@ -1,4 +1,5 @@
-//! How large a user is: what it takes on the wire, on the disk and in answers, counted without encoding it.
+//! How large a user is: what it takes on the wire, on the disk and in answers, counted without
+//! encoding it.
 
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 
 use super::{
-    Claim, EncodedUser, Error, Found, ItemError, Mutation, Outcome, Record, StoredRules, Tenant, TenantRecord,
-    Timestamp,
+    Claim, EncodedUser, Error, Found, ItemError, Mutation, Outcome, Record, StoredRules, Tenant,
+    TenantRecord, Timestamp,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -12,7 +12,8 @@ use crate::locality::LocalityId;
 /// How fresh the answer of a read must be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Consistency {
-    /// What a majority has acknowledged, from the primary; may be stale for the length of a failover.
+    /// What a majority has acknowledged, from the primary; may be stale for the length of a
+    /// failover.
     #[default]
     Latest,
     /// Never stale, and never shared with another look-up.
@@ -24,17 +25,19 @@ pub enum Consistency {
 /// How many bytes of users a look-up may find: more than that is too much for one answer.
 pub const ANSWER_BYTES: usize = 4 << 20;
 
-/// What is found of one of several things that were looked for together. An error concerns this one alone: where what is
-/// stored of it cannot be read, or the part of the store that has it does not answer.
+/// What is found of one of several things that were looked for together. An error concerns this one
+/// alone: where what is stored of it cannot be read, or the part of the store that has it does not
+/// answer.
 pub type ItemResult<T> = Result<Option<T>, ItemError>;
 
 /// The answer to [`Store::resolve`].
 #[derive(Debug)]
 pub struct Resolved {
-    /// For each key, in order, the user who owns it; fewer only where these users have [`ANSWER_BYTES`] already.
+    /// For each key, in order, the user who owns it; fewer only where these users have
+    /// [`ANSWER_BYTES`] already.
     pub found: Vec<ItemResult<Found>>,
-    /// How many reads it stands for: one for each claim that was looked for, one for each user that was found. A store that
-    /// sends reads to servers counts those, a shared one as one.
+    /// How many reads it stands for: one for each claim that was looked for, one for each user that
+    /// was found. A store that sends reads to servers counts those, a shared one as one.
     pub reads: u32,
 }
 
@@ -58,9 +61,10 @@ impl ExpiredUser {
 
 /// Keeps users, and the claims that give each identity key to one of them.
 ///
-/// Each method is one whole operation and happens in one transaction of the store. What a caller was told has happened
-/// survives any crash; what failed left nothing behind. A method whose future is dropped half-way still finishes or
-/// leaves nothing behind. The conformance suite is this contract as code.
+/// Each method is one whole operation and happens in one transaction of the store. What a caller
+/// was told has happened survives any crash; what failed left nothing behind. A method whose future
+/// is dropped half-way still finishes or leaves nothing behind. The conformance suite is this
+/// contract as code.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// The rules of normalisation that the store has, as they were not long ago: before identities
@@ -71,29 +75,47 @@ pub trait Store: Send + Sync + 'static {
     /// [`Error::Outdated`] where this program does not support them; [`Error::Unavailable`].
     async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error>;
 
-    /// The owners of `keys`, in their order. An owner always lists the key: a store never answers with a user who does
-    /// not own it, and never answers "nobody" for a key that somebody owned throughout the call. Once the users have
-    /// [`ANSWER_BYTES`], it may stop, and leave out the answers to the rest of the keys; there is one to the first of
-    /// them in any case.
+    /// The owners of `keys`, in their order. An owner always lists the key: a store never answers
+    /// with a user who does not own it, and never answers "nobody" for a key that somebody owned
+    /// throughout the call. Once the users have [`ANSWER_BYTES`], it may stop, and leave out the
+    /// answers to the rest of the keys; there is one to the first of them in any case.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer. A fault of one key is the answer to that key.
-    async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error>;
+    /// [`Error::Unavailable`] where the store does not answer. A fault of one key is the answer to
+    /// that key.
+    async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+    ) -> Result<Resolved, Error>;
 
-    /// The users of `tenant` with these ids, in their order. It may stop early, as [`Store::resolve`] may.
+    /// The users of `tenant` with these ids, in their order. It may stop early, as
+    /// [`Store::resolve`] may.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer. A fault of one user is the answer to that id.
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error>;
+    /// [`Error::Unavailable`] where the store does not answer. A fault of one user is the answer to
+    /// that id.
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error>;
 
-    /// The same users as they all are at one moment. A user that shows to an earlier [`Store::get`] a part of a mutation
-    /// shows all of it here, also where users are on several servers. It may stop early, as [`Store::resolve`] may.
+    /// The same users as they all are at one moment. A user that shows to an earlier [`Store::get`]
+    /// a part of a mutation shows all of it here, also where users are on several servers. It may
+    /// stop early, as [`Store::resolve`] may.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the store does not answer. A fault of one user is the answer to that id.
-    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error>;
+    /// [`Error::Unavailable`] where the store does not answer. A fault of one user is the answer to
+    /// that id.
+    async fn get_snapshot(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error>;
 
-    /// What stands under `keys`, in their order: whether or not it resolves, and also where its hold is over.
+    /// What stands under `keys`, in their order: whether or not it resolves, and also where its
+    /// hold is over.
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
@@ -105,11 +127,17 @@ pub trait Store: Send + Sync + 'static {
     /// [`Error::Unavailable`] where the store does not answer.
     async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error>;
 
-    /// Tenants in the order of their names: those after `after` whose names start with `prefix`, at most `limit`.
+    /// Tenants in the order of their names: those after `after` whose names start with `prefix`, at
+    /// most `limit`.
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
-    async fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Error>;
+    async fn tenants(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Error>;
 
     /// Keys of `tenant` under which something stands, in any order, at most `limit`.
     ///
@@ -121,11 +149,16 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
-    async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error>;
+    async fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error>;
 
-    /// Users that are [due](Record::due) at `now`, those that have waited longest first, and by id where they have waited
-    /// equally long: those whose [place](ExpiredUser::place) is after `after`, at most `limit`. None only where there are no
-    /// more.
+    /// Users that are [due](Record::due) at `now`, those that have waited longest first, and by id
+    /// where they have waited equally long: those whose [place](ExpiredUser::place) is after
+    /// `after`, at most `limit`. None only where there are no more.
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
@@ -136,18 +169,20 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<ExpiredUser>, Error>;
 
-    /// Carries out a mutation: reads what [`Mutation::decide`] asks for until it has decided, and writes the write set. What
-    /// was read and what is written belong to one transaction. Where the mutation carries a request that was answered
-    /// within its lifetime, answers as [`Mutation::decide_again`] says and writes nothing.
+    /// Carries out a mutation: reads what [`Mutation::decide`] asks for until it has decided, and
+    /// writes the write set. What was read and what is written belong to one transaction. Where the
+    /// mutation carries a request that was answered within its lifetime, answers as
+    /// [`Mutation::decide_again`] says and writes nothing.
     ///
     /// # Errors
-    /// Those of [`Mutation::decide`]; [`Error::RequestIdReused`]; [`Error::Unavailable`] where nothing was written;
+    /// Those of [`Mutation::decide`]; [`Error::RequestIdReused`]; [`Error::Unavailable`] where
+    /// nothing was written;
     /// [`Error::OutcomeUnknown`] where that cannot be told.
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error>;
 
     /// The present time by another clock than this machine's wall clock, whose time is `wall`; none
-    /// while it is not known. A store that has no such clock of its own learns the time from `wall`, and
-    /// goes on from there by the monotonic clock.
+    /// while it is not known. A store that has no such clock of its own learns the time from
+    /// `wall`, and goes on from there by the monotonic clock.
     fn time(&self, wall: Timestamp) -> Option<Timestamp>;
 
     /// Whether the store can answer reads and accept mutations now.

@@ -7,8 +7,8 @@ use super::read_set::{DecideError, ReadState};
 use super::{Error, Mutation, MutationReport, NewIdentity, ReadSet, Record, WriteSet, user_edits};
 use crate::locality::LocalityId;
 
-/// Settles the transition of a user who takes the identities of `drafts`: from other users, too, where theirs are not
-/// verified.
+/// Settles the transition of a user who takes the identities of `drafts`: from other users, too,
+/// where theirs are not verified.
 pub fn plan_writes(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -24,8 +24,10 @@ pub fn plan_writes(
     let ids: Vec<LocalityId> = losers.keys().copied().collect();
     let lost = losers.into_values().map(|(before, after)| UserTransition::new(before, after));
     let transitions = std::iter::once(transition).chain(lost).collect();
-    let write_set = super::claim_diff::plan_writes(mutation, read_set, transitions, ClaimDiff::new())?;
-    let report = if ids.is_empty() { MutationReport::Nothing } else { MutationReport::Displaced(ids) };
+    let write_set =
+        super::claim_diff::plan_writes(mutation, read_set, transitions, ClaimDiff::new())?;
+    let report =
+        if ids.is_empty() { MutationReport::Nothing } else { MutationReport::Displaced(ids) };
     Ok(WriteSet { report, ..write_set })
 }
 
@@ -38,11 +40,14 @@ fn takeover<'v>(
     draft: &NewIdentity,
     losers: &mut Losers<'v>,
 ) -> Result<(), DecideError> {
-    let ReadState::There(claim) = read_set.claim(&mutation.key(&draft.identifier), mutation.dry_run) else {
+    let ReadState::There(claim) =
+        read_set.claim(&mutation.key(&draft.identifier), mutation.dry_run)
+    else {
         return Ok(());
     };
     let Some(owner) = claim.resolves_to() else { return Ok(()) };
-    let before = read_set.read_user(owner)?.ok_or_else(|| Error::Internal("a claim of nobody".into()))?;
+    let before =
+        read_set.read_user(owner)?.ok_or_else(|| Error::Internal("a claim of nobody".into()))?;
     let (_, after) = losers.entry(owner).or_insert_with(|| (before, before.clone()));
     let unlisted = |_| Error::Internal("a claim of a user who does not list it".into());
     let n = user_edits::position(&after.user, &draft.identifier).map_err(unlisted)?;

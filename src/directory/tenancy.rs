@@ -5,8 +5,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::claim_diff::{ClaimDiff, plan_writes};
 use super::read_set::DecideError;
 use super::{
-    Error, Mutation, MutationReport, Policies, PolicyUpdate, ReadSet, Tenant, TenantWrite, Timestamp, Unknown,
-    WireError, WriteSet, wire,
+    Error, Mutation, MutationReport, Policies, PolicyUpdate, ReadSet, Tenant, TenantWrite,
+    Timestamp, Unknown, WireError, WriteSet, wire,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -74,7 +74,11 @@ impl TenantRecord {
 }
 
 /// ClaimDiff a tenant's policies, or makes it with them.
-pub fn set(mutation: &Mutation, read_set: &ReadSet, update: &PolicyUpdate) -> Result<WriteSet, DecideError> {
+pub fn set(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    update: &PolicyUpdate,
+) -> Result<WriteSet, DecideError> {
     let before = read_set.read_tenant()?;
     if before.is_some_and(|before| before.deletion.is_some()) {
         return Err(Error::TenantNotFound.into());
@@ -105,8 +109,13 @@ fn check_etag(mutation: &Mutation, before: Option<&TenantRecord>) -> Result<(), 
     if mutation.etag.as_ref().is_some_and(is_other) { Err(Error::EtagMismatch) } else { Ok(()) }
 }
 
-/// Takes a step of deleting the tenant. All but the first have nothing to do where it is not marked.
-pub fn delete(mutation: &Mutation, read_set: &ReadSet, step: &DeletionStep) -> Result<WriteSet, DecideError> {
+/// Takes a step of deleting the tenant. All but the first have nothing to do where it is not
+/// marked.
+pub fn delete(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    step: &DeletionStep,
+) -> Result<WriteSet, DecideError> {
     let nothing = WriteSet::nothing(mutation.user_id);
     let before = read_set.read_tenant()?.ok_or(Error::TenantNotFound)?;
     match step {
@@ -145,7 +154,10 @@ fn marked(before: &TenantRecord, now: Timestamp, with_users: bool) -> TenantReco
 /// Answers a change that was carried out before with the tenant as it is now.
 pub fn repeat(subject: LocalityId, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
     let tenant = read_set.read_tenant()?.ok_or(Error::TenantNotFound)?;
-    Ok(WriteSet { report: MutationReport::Tenant(Box::new(tenant.clone())), ..WriteSet::nothing(subject) })
+    Ok(WriteSet {
+        report: MutationReport::Tenant(Box::new(tenant.clone())),
+        ..WriteSet::nothing(subject)
+    })
 }
 
 /// Answers a deletion that was begun before with the tenant as it is now, if it is still there.

@@ -23,7 +23,8 @@ impl Tenant {
         }
         let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         if name.len() > 63 || name.starts_with('-') || !name.bytes().all(allowed) {
-            let rule = "a tenant has 1 to 63 characters: a-z, 0-9 and '-', which may not come first";
+            let rule =
+                "a tenant has 1 to 63 characters: a-z, 0-9 and '-', which may not come first";
             return Err(Error::invalid(Invalid::Tenant, "tenant", rule));
         }
         Ok(Self(Cow::Owned(name.to_owned())))

@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 
 use super::{Error, Policies, Store, Tenant, TenantRecord};
 
-/// For how long policies count after the read of them began. So long another server's change may take to be heeded, and
+/// For how long policies count after the read of them began. So long another server's change may
+/// take to be heeded, and
 /// [`RETRY`] longer where the caller that reads them again leaves.
 pub const FRESH: Duration = Duration::from_secs(5);
-/// The time after which old policies are read again where the last read has failed, or has not come back.
+/// The time after which old policies are read again where the last read has failed, or has not come
+/// back.
 pub const RETRY: Duration = Duration::from_secs(1);
 /// How many tenants are remembered. Callers may make names up.
 const MOST: usize = 10_000;
@@ -46,9 +48,13 @@ struct Known {
 }
 
 impl Tenants {
-    /// A tenant; none where there is no such one. While one caller reads it again, others get it as it was before; so
-    /// does everybody while the store is away.
-    pub async fn get(&self, store: &dyn Store, name: &Tenant) -> Result<Option<KnownTenant>, Error> {
+    /// A tenant; none where there is no such one. While one caller reads it again, others get it as
+    /// it was before; so does everybody while the store is away.
+    pub async fn get(
+        &self,
+        store: &dyn Store,
+        name: &Tenant,
+    ) -> Result<Option<KnownTenant>, Error> {
         self.get_at(Instant::now(), name, || store.tenant(name)).await
     }
 
@@ -92,9 +98,14 @@ impl Tenants {
         is_due
     }
 
-    /// Remembers what a read returned which began at `began`. Returns what is known now: a change that was made
-    /// meanwhile is newer.
-    fn learn_read(&self, name: &Tenant, tenant: Option<KnownTenant>, began: Instant) -> Option<KnownTenant> {
+    /// Remembers what a read returned which began at `began`. Returns what is known now: a change
+    /// that was made meanwhile is newer.
+    fn learn_read(
+        &self,
+        name: &Tenant,
+        tenant: Option<KnownTenant>,
+        began: Instant,
+    ) -> Option<KnownTenant> {
         self.learn(name, Known { tenant, began, held: began, tried: began })
     }
 
@@ -132,13 +143,22 @@ mod tests {
     const MOMENT: Duration = Duration::from_millis(1);
 
     fn record(undo_window: u64) -> TenantRecord {
-        let policies = Policies { undo_window: Duration::from_secs(undo_window), ..Policies::default() };
+        let policies =
+            Policies { undo_window: Duration::from_secs(undo_window), ..Policies::default() };
         let time = Timestamp::from_millis(0);
         let unknown = Default::default();
-        TenantRecord { name: Tenant::DEFAULT, policies, create_time: time, update_time: time, deletion: None, unknown }
+        TenantRecord {
+            name: Tenant::DEFAULT,
+            policies,
+            create_time: time,
+            update_time: time,
+            deletion: None,
+            unknown,
+        }
     }
 
-    /// What a caller at `now` gets, whose read, if it makes one, returns `told`; and whether it made one.
+    /// What a caller at `now` gets, whose read, if it makes one, returns `told`; and whether it
+    /// made one.
     fn ask(tenants: &Tenants, now: Instant, told: Result<u64, ()>) -> (Option<u64>, bool) {
         let is_read = Cell::new(false);
         let read = || {
@@ -159,7 +179,11 @@ mod tests {
         let old = start + FRESH;
         let left = tenants.get_at(old, &Tenant::DEFAULT, pending).now_or_never();
         assert!(left.is_none());
-        assert_eq!(ask(&tenants, old + RETRY - MOMENT, Ok(2)), (Some(1), false), "others need not wait for it");
+        assert_eq!(
+            ask(&tenants, old + RETRY - MOMENT, Ok(2)),
+            (Some(1), false),
+            "others need not wait for it"
+        );
         assert_eq!(ask(&tenants, old + RETRY, Ok(2)), (Some(2), true));
     }
 
@@ -196,6 +220,10 @@ mod tests {
         tenants.learn_change(&Tenant::DEFAULT, Some(KnownTenant::from(&record(2))), start);
         let known = tenants.learn_read(&Tenant::DEFAULT, None, start).unwrap();
         assert_eq!(known.policies.undo_window.as_secs(), 2);
-        assert_eq!(ask(&tenants, start + FRESH, Ok(3)), (Some(3), true), "a change ages from its beginning");
+        assert_eq!(
+            ask(&tenants, start + FRESH, Ok(3)),
+            (Some(3), true),
+            "a change ages from its beginning"
+        );
     }
 }

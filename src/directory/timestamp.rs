@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The earliest instant that the API can carry: 0001-01-01T00:00:00Z (RFC 3339 has no earlier year).
+    /// The earliest instant that the API can carry: 0001-01-01T00:00:00Z (RFC 3339 has no earlier
+    /// year).
     pub const MIN: Timestamp = Timestamp(-62_135_596_800_000);
     /// The latest instant that the API can carry: 9999-12-31T23:59:59.999Z.
     pub const MAX: Timestamp = Timestamp(253_402_300_799_999);
@@ -29,8 +30,9 @@ impl Timestamp {
         Self(self.0.saturating_add(millis)).min(Self::MAX)
     }
 
-    /// The same instant, or the one just after `other` where that is later: of two changes in one millisecond, or under a
-    /// clock that went back, each has a time of its own, in the order in which they happened.
+    /// The same instant, or the one just after `other` where that is later: of two changes in one
+    /// millisecond, or under a clock that went back, each has a time of its own, in the order in
+    /// which they happened.
     #[must_use]
     pub fn after(self, other: Self) -> Self {
         self.max(other.plus(Duration::from_millis(1)))

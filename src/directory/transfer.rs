@@ -1,4 +1,5 @@
-//! Moving an identity from one user to another in one step, so that nobody else can take it in between.
+//! Moving an identity from one user to another in one step, so that nobody else can take it in
+//! between.
 
 use super::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use super::read_set::DecideError;
@@ -6,8 +7,8 @@ use super::{Error, Identity, Invalid, Mutation, ReadSet, WriteSet, user_edits};
 use crate::identifier::Identifier;
 use crate::locality::LocalityId;
 
-/// Takes an identity from the user `from` and gives it to the mutation's user. It stays verified, and is the primary one of
-/// its kind only where that user has no other.
+/// Takes an identity from the user `from` and gives it to the mutation's user. It stays verified,
+/// and is the primary one of its kind only where that user has no other.
 pub fn transfer(
     mutation: &Mutation,
     read_set: &ReadSet,

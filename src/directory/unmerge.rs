@@ -1,13 +1,20 @@
-//! Undoing a merge: the secondary becomes a user of its own again, with what it had, as far as the primary still has it.
+//! Undoing a merge: the secondary becomes a user of its own again, with what it had, as far as the
+//! primary still has it.
 
 use super::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use super::read_set::DecideError;
 use super::record::MergeSnapshot;
-use super::{Claim, Error, Mutation, MutationReport, NotRestored, ReadSet, Record, State, WriteSet, hold};
+use super::{
+    Claim, Error, Mutation, MutationReport, NotRestored, ReadSet, Record, State, WriteSet, hold,
+};
 use crate::locality::LocalityId;
 
 /// Takes `secondary` out of the mutation's user. The answer is about the secondary.
-pub fn unmerge(mutation: &Mutation, read_set: &ReadSet, secondary: LocalityId) -> Result<WriteSet, DecideError> {
+pub fn unmerge(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    secondary: LocalityId,
+) -> Result<WriteSet, DecideError> {
     let primary = mutation.subject(read_set)?;
     let merged = mutation.present(read_set, secondary)?;
     if merged.user.state != (State::Merged { into: primary.id() }) {
@@ -21,26 +28,45 @@ pub fn unmerge(mutation: &Mutation, read_set: &ReadSet, secondary: LocalityId) -
     give_back_fields(&mut after, undo, &mut not_restored);
     let mut held = hold::held(mutation, read_set, primary, &undo.before.private.holds)?;
     held.retain(|(key, claim)| {
-        undo.before.private.holds.iter().any(|hold| hold.key == *key && Some(hold.until) == claim.hold)
+        undo.before
+            .private
+            .holds
+            .iter()
+            .any(|hold| hold.key == *key && Some(hold.until) == claim.hold)
     });
     restored.private.holds.retain(|hold| held.iter().any(|(key, _)| *key == hold.key));
-    after.private.holds.retain(|hold| restored.private.holds.iter().all(|other| other.key != hold.key));
+    after
+        .private
+        .holds
+        .retain(|hold| restored.private.holds.iter().all(|other| other.key != hold.key));
     after.private.merged.retain(|id| *id != secondary && !restored.private.merged.contains(id));
     restored.private.not_restored.clone_from(&not_restored);
     let owner = Some(secondary);
-    let moves =
-        held.into_iter().map(|(key, claim)| (key, (Some(claim.clone()), Some(Claim { owner, ..claim.clone() }))));
-    let transitions = vec![UserTransition::new(primary, after), UserTransition::new(merged, restored)];
+    let moves = held
+        .into_iter()
+        .map(|(key, claim)| (key, (Some(claim.clone()), Some(Claim { owner, ..claim.clone() }))));
+    let transitions =
+        vec![UserTransition::new(primary, after), UserTransition::new(merged, restored)];
     let write_set = plan_writes(mutation, read_set, transitions, moves.collect::<ClaimDiff>())?;
-    Ok(WriteSet { subject: secondary, unchanged: None, report: MutationReport::NotRestored(not_restored), ..write_set })
+    Ok(WriteSet {
+        subject: secondary,
+        unchanged: None,
+        report: MutationReport::NotRestored(not_restored),
+        ..write_set
+    })
 }
 
 /// An identity goes back as it is now, but for the mark that it had.
-fn give_back_identities(after: &mut Record, restored: &mut Record, not_restored: &mut Vec<NotRestored>) {
+fn give_back_identities(
+    after: &mut Record,
+    restored: &mut Record,
+    not_restored: &mut Vec<NotRestored>,
+) {
     restored.private.guards.clear();
     for had in std::mem::take(&mut restored.user.identities) {
-        let is =
-            |identity: &super::Identity| (&identity.identifier, identity.link_time) == (&had.identifier, had.link_time);
+        let is = |identity: &super::Identity| {
+            (&identity.identifier, identity.link_time) == (&had.identifier, had.link_time)
+        };
         match after.user.identities.iter().position(is) {
             None => not_restored.push(NotRestored::Identity(had.identifier)),
             Some(n) => {
@@ -52,7 +78,8 @@ fn give_back_identities(after: &mut Record, restored: &mut Record, not_restored:
     }
 }
 
-/// What the merge changed of the primary becomes what it was, where it is still what the merge made of it.
+/// What the merge changed of the primary becomes what it was, where it is still what the merge made
+/// of it.
 fn give_back_fields(after: &mut Record, undo: &MergeSnapshot, not_restored: &mut Vec<NotRestored>) {
     let user = &mut after.user;
     match &undo.display_name {

@@ -16,8 +16,8 @@ pub struct Update {
 }
 
 impl Update {
-    /// The update that sets the fields of `paths` to what `display_name` and `attributes` say. Without a mask, those of
-    /// the two that are not empty are set.
+    /// The update that sets the fields of `paths` to what `display_name` and `attributes` say.
+    /// Without a mask, those of the two that are not empty are set.
     ///
     /// # Errors
     /// [`Error::Invalid`] where a path names anything else.
@@ -41,7 +41,12 @@ impl Update {
         Ok(update)
     }
 
-    fn add(&mut self, path: &str, name: &str, attributes: &BTreeMap<String, Value>) -> Result<(), Error> {
+    fn add(
+        &mut self,
+        path: &str,
+        name: &str,
+        attributes: &BTreeMap<String, Value>,
+    ) -> Result<(), Error> {
         match path {
             "*" => {
                 self.display_name = Some(name.to_owned());
@@ -58,11 +63,15 @@ impl Update {
         Ok(())
     }
 
-    /// Refuses a mask that was written in JSON as `attributes.loginCount`, which JSON's mapping of masks turns into
-    /// `attributes.login_count`: it would remove that one, and not set the one that was meant.
+    /// Refuses a mask that was written in JSON as `attributes.loginCount`, which JSON's mapping of
+    /// masks turns into `attributes.login_count`: it would remove that one, and not set the one
+    /// that was meant.
     fn check_spelling(&self, attributes: &BTreeMap<String, Value>) -> Result<(), Error> {
-        let is_meant =
-            |masked: &str| attributes.keys().find(|name| !self.edits.contains_key(*name) && snake_case(name) == masked);
+        let is_meant = |masked: &str| {
+            attributes
+                .keys()
+                .find(|name| !self.edits.contains_key(*name) && snake_case(name) == masked)
+        };
         let removed = self.edits.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| name);
         for masked in removed {
             if let Some(meant) = is_meant(masked) {
@@ -103,7 +112,8 @@ impl Update {
     }
 }
 
-/// A name in capitals and small letters as JSON's mapping of masks turns it into one of small letters.
+/// A name in capitals and small letters as JSON's mapping of masks turns it into one of small
+/// letters.
 fn snake_case(name: &str) -> String {
     let part = |c: char| match c.is_ascii_uppercase() {
         true => format!("_{}", c.to_ascii_lowercase()),
@@ -112,12 +122,16 @@ fn snake_case(name: &str) -> String {
     name.chars().map(part).collect()
 }
 
-/// The attribute that a path such as `attributes.plan`, ``attributes.`a.b` `` or `attributes_hex.x706c616e` names.
+/// The attribute that a path such as `attributes.plan`, ``attributes.`a.b` `` or
+/// `attributes_hex.x706c616e` names.
 fn attribute_path(path: &str) -> Result<Cow<'_, str>, Error> {
-    let plain = path
-        .strip_prefix("attributes.")
-        .map(|name| Cow::Borrowed(name.strip_prefix('`').and_then(|name| name.strip_suffix('`')).unwrap_or(name)));
-    let name = plain.or_else(|| path.strip_prefix("attributes_hex.x").map(|hex| Cow::Owned(from_hex(hex))));
+    let plain = path.strip_prefix("attributes.").map(|name| {
+        Cow::Borrowed(
+            name.strip_prefix('`').and_then(|name| name.strip_suffix('`')).unwrap_or(name),
+        )
+    });
+    let name = plain
+        .or_else(|| path.strip_prefix("attributes_hex.x").map(|hex| Cow::Owned(from_hex(hex))));
     match name {
         Some(name) if attribute::is_name(&name) => Ok(name),
         Some(_) => Err(Error::invalid(Invalid::UpdateMask, "update_mask", attribute::NAME_RULE)),
@@ -131,7 +145,9 @@ fn attribute_path(path: &str) -> Result<Cow<'_, str>, Error> {
 
 /// The text whose bytes these digits are; no name where they are none.
 fn from_hex(digits: &str) -> String {
-    let byte = |pair: &[u8]| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    let byte = |pair: &[u8]| {
+        std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok())
+    };
     let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
     bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
 }
@@ -151,17 +167,28 @@ mod tests {
         let told = update(&["attributes.login_count"], &["loginCount"]).unwrap_err().to_string();
         assert!(told.contains("attributes_hex.x6c6f67696e436f756e74"), "{told}");
         // Both are named, or nothing else could be meant.
-        assert!(update(&["attributes.login_count", "attributes.loginCount"], &["loginCount"]).is_ok());
+        assert!(
+            update(&["attributes.login_count", "attributes.loginCount"], &["loginCount"]).is_ok()
+        );
         assert!(update(&["attributes.login_count"], &["plan"]).is_ok());
     }
 
     #[test]
     fn names_are_plain_quoted_or_in_hex() {
-        for path in ["attributes.loginCount", "attributes.`loginCount`", "attributes_hex.x6c6f67696e436f756e74"] {
+        for path in [
+            "attributes.loginCount",
+            "attributes.`loginCount`",
+            "attributes_hex.x6c6f67696e436f756e74",
+        ] {
             let edits = update(&[path], &["loginCount"]).unwrap().edits;
-            assert_eq!(edits.into_iter().collect::<Vec<_>>(), [("loginCount".to_owned(), Some(Value::Bool(true)))]);
+            assert_eq!(
+                edits.into_iter().collect::<Vec<_>>(),
+                [("loginCount".to_owned(), Some(Value::Bool(true)))]
+            );
         }
-        for path in ["attributes_hex.x6", "attributes_hex.xzz", "attributes_hex.xff", "attributes_hex.6c"] {
+        for path in
+            ["attributes_hex.x6", "attributes_hex.xzz", "attributes_hex.xff", "attributes_hex.6c"]
+        {
             assert!(update(&[path], &[]).is_err(), "{path}");
         }
     }

@@ -123,7 +123,9 @@ impl User {
 
     /// The user's primary identity of a kind.
     pub(super) fn primary(&self, kind: Kind) -> Option<&Identity> {
-        self.identities.iter().find(|identity| identity.primary && identity.identifier.kind() == kind)
+        self.identities
+            .iter()
+            .find(|identity| identity.primary && identity.identifier.kind() == kind)
     }
 
     /// Makes one identity of each kind the primary one: the marked one, else the first.
@@ -138,8 +140,8 @@ impl User {
     }
 }
 
-/// Feeds fields to a hash, each with its length or a tag, so that no two users feed the same bytes: where one of several
-/// things can come next, its tag tells which.
+/// Feeds fields to a hash, each with its length or a tag, so that no two users feed the same bytes:
+/// where one of several things can come next, its tag tells which.
 #[derive(Default)]
 pub struct Fields(Xxh3Default);
 
@@ -177,8 +179,8 @@ impl Fields {
         }
     }
 
-    /// Last, and nothing for a user in use. The name of an attribute, which may come instead, starts with its length, 64
-    /// at most.
+    /// Last, and nothing for a user in use. The name of an attribute, which may come instead,
+    /// starts with its length, 64 at most.
     fn state(&mut self, state: State) {
         match state {
             State::Active => {}

@@ -1,10 +1,12 @@
-//! What a change of one user makes of it. What that does to claims follows from the difference, in `settle`.
+//! What a change of one user makes of it. What that does to claims follows from the difference, in
+//! `settle`.
 
 use super::record::Guarded;
 use super::{Error, Identity, Mutation, MutationKind, NewIdentity, Record, State, User};
 use crate::identifier::Identifier;
 
-/// Applies the mutation's change to the user, who is there and can be changed so. Only changes of one user come here.
+/// Applies the mutation's change to the user, who is there and can be changed so. Only changes of
+/// one user come here.
 pub fn apply(mutation: &Mutation, record: &mut Record) -> Result<(), Error> {
     let user = &mut record.user;
     match &mutation.change {
@@ -89,9 +91,15 @@ fn check_primary(mutation: &Mutation, record: &Record, n: usize) -> Result<(), E
     if must_stay { Err(Error::PrimaryIdentity) } else { Ok(()) }
 }
 
-/// The new identity takes the old one's place in the list, and its mark where both are of one kind. One that the user has
-/// already stays where it is, and where only the spelling differs, the identity stays what it was.
-fn replace(mutation: &Mutation, record: &mut Record, old: &Identifier, draft: &NewIdentity) -> Result<(), Error> {
+/// The new identity takes the old one's place in the list, and its mark where both are of one kind.
+/// One that the user has already stays where it is, and where only the spelling differs, the
+/// identity stays what it was.
+fn replace(
+    mutation: &Mutation,
+    record: &mut Record,
+    old: &Identifier,
+    draft: &NewIdentity,
+) -> Result<(), Error> {
     let n = position(&record.user, old)?;
     if *old == draft.identifier {
         record.user.identities[n].display.clone_from(&draft.display);

@@ -1,5 +1,6 @@
-//! A user in the form in which the API's answers carry it. It is encoded once, when the user is written, and passed on
-//! untouched whenever the user is read: look-ups build no user, and the services copy bytes.
+//! A user in the form in which the API's answers carry it. It is encoded once, when the user is
+//! written, and passed on untouched whenever the user is read: look-ups build no user, and the
+//! services copy bytes.
 
 use bytes::Bytes;
 use prost::Message;
@@ -78,14 +79,16 @@ impl EncodedUser {
         wire_fields::first(&self.0, v1_tag::USER_TENANT)
     }
 
-    /// The user. The rules' versions are no part of the wire form: each identity gets [`Rules::UNNAMED`].
+    /// The user. The rules' versions are no part of the wire form: each identity gets
+    /// [`Rules::UNNAMED`].
     ///
     /// [`Rules::UNNAMED`]: crate::identifier::Rules::UNNAMED
     ///
     /// # Errors
     /// [`WireError`] where the bytes were not made by [`EncodedUser::of`].
     pub fn decode(&self) -> Result<User, WireError> {
-        let message = v1::User::decode(self.0.clone()).map_err(|error| WireError(error.to_string()))?;
+        let message =
+            v1::User::decode(self.0.clone()).map_err(|error| WireError(error.to_string()))?;
         let mut user = decode::read_user(message)?;
         user.unknown = Unknown::after(v1_tag::USER_LAST, &self.0);
         let identities = unknown::messages(v1_tag::USER_IDENTITIES, &self.0);
@@ -95,8 +98,8 @@ impl EncodedUser {
         Ok(user)
     }
 
-    /// Where the user stands in its life, read without the rest. What is damaged reads as in use: it was checked when it was
-    /// written.
+    /// Where the user stands in its life, read without the rest. What is damaged reads as in use:
+    /// it was checked when it was written.
     pub fn state(&self) -> State {
         let state = wire_fields::fields(&self.0).find(|field| field.tag == v1_tag::USER_STATE);
         let state = state.and_then(|field| i32::try_from(field.number).ok()?.try_into().ok());
@@ -107,7 +110,9 @@ impl EncodedUser {
                 delete_time: self.time(v1_tag::USER_DELETE_TIME),
                 purge_time: self.time(v1_tag::USER_PURGE_TIME),
             },
-            v1::State::Merged => self.merged_into().map_or(State::Active, |into| State::Merged { into }),
+            v1::State::Merged => {
+                self.merged_into().map_or(State::Active, |into| State::Merged { into })
+            }
         }
     }
 
@@ -122,14 +127,20 @@ impl EncodedUser {
     }
 
     fn merged_into(&self) -> Option<LocalityId> {
-        std::str::from_utf8(wire_fields::first(&self.0, v1_tag::USER_MERGED_INTO)).ok()?.parse().ok()
+        std::str::from_utf8(wire_fields::first(&self.0, v1_tag::USER_MERGED_INTO))
+            .ok()?
+            .parse()
+            .ok()
     }
 
     /// The encoded identity that `key` stands for.
     fn identity(&self, key: &IdentityKey) -> Option<Bytes> {
         let (tenant, kind, value) = key.parts();
-        let is = |field: &Field<'_>| field.tag == v1_tag::USER_IDENTITIES && is_identity(field.bytes, kind, value);
-        let field = wire_fields::fields(&self.0).find(is).filter(|_| self.tenant() == tenant.as_bytes())?;
+        let is = |field: &Field<'_>| {
+            field.tag == v1_tag::USER_IDENTITIES && is_identity(field.bytes, kind, value)
+        };
+        let field =
+            wire_fields::fields(&self.0).find(is).filter(|_| self.tenant() == tenant.as_bytes())?;
         Some(self.0.slice_ref(field.bytes))
     }
 }
@@ -172,7 +183,8 @@ fn kind_tag(kind: &str) -> u32 {
     }
 }
 
-/// Whether a provider as keys have it is the one that a user has: keys have issuers percent-encoded.
+/// Whether a provider as keys have it is the one that a user has: keys have issuers
+/// percent-encoded.
 fn is_provider(encoded: &str, provider: &[u8]) -> bool {
     percent_encoding::percent_decode_str(encoded).eq(provider.iter().copied())
 }
@@ -180,7 +192,10 @@ fn is_provider(encoded: &str, provider: &[u8]) -> bool {
 /// Whether an encoded identity has this identifier.
 fn is_identity(identity: &[u8], kind: &str, value: &str) -> bool {
     let identifier = wire_fields::first(identity, v1_tag::IDENTITY_IDENTIFIER);
-    let Some(field) = wire_fields::fields(identifier).find(|field| field.tag == kind_tag(kind)) else { return false };
+    let Some(field) = wire_fields::fields(identifier).find(|field| field.tag == kind_tag(kind))
+    else {
+        return false;
+    };
     match kind {
         "phone" => wire_fields::first(field.bytes, v1_tag::PHONE_NUMBER) == value.as_bytes(),
         "social" => value.split_once('/').is_some_and(|(provider, subject)| {

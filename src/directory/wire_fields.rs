@@ -16,7 +16,8 @@ pub fn fields(mut message: &[u8]) -> impl Iterator<Item = Field<'_>> {
     std::iter::from_fn(move || next(&mut message))
 }
 
-/// The content of the first field with this tag; empty where there is none, as for a field with its default value.
+/// The content of the first field with this tag; empty where there is none, as for a field with its
+/// default value.
 pub fn first(message: &[u8], tag: u32) -> &[u8] {
     fields(message).find(|field| field.tag == tag).map_or(&[], |field| field.bytes)
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::read::{parse, parse_user_id};
 use super::request_hash::request_hash;
 use super::{
-    Directory, Error, IdempotencyKey, Invalid, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, Outcome,
-    Policies, Tenant, Update, User, Value, Verification, attribute, new_user,
+    Directory, Error, IdempotencyKey, Invalid, Mutation, MutationKind, MutationReport, NewIdentity,
+    NewUser, Outcome, Policies, Tenant, Update, User, Value, Verification, attribute, new_user,
 };
 use crate::identifier::{RawIdentifier, Rules, character_issue, is_mark};
 use crate::locality::LocalityId;
@@ -48,14 +48,17 @@ pub struct RawIdentity<'a> {
 }
 
 /// The counter of identities that lose to verified ones: its name, and what it counts.
-pub const DISPLACED: (&str, &str) =
-    ("polynym_displaced_identities_total", "Unverified identities that went to a user who had them verified");
+pub const DISPLACED: (&str, &str) = (
+    "polynym_displaced_identities_total",
+    "Unverified identities that went to a user who had them verified",
+);
 
 impl Directory {
     /// Registers a user.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::TooMany`], [`Error::IdentityTaken`], and those of [`super::Store::mutate`].
+    /// [`Error::Invalid`], [`Error::TooMany`], [`Error::IdentityTaken`], and those of
+    /// [`super::Store::mutate`].
     pub async fn create(
         &self,
         call: RequestContext<'_>,
@@ -70,8 +73,12 @@ impl Directory {
             return Err(Error::TooMany { what: "identities", limit, count: identities.len() });
         }
         let rules = self.rules_to_change().await?;
-        let identities = identities.iter().enumerate().map(|(n, raw)| draft_identity(rules, &new_user::field(n), raw));
-        let draft = NewUser { display_name, identities: identities.collect::<Result<_, _>>()?, attributes };
+        let identities = identities
+            .iter()
+            .enumerate()
+            .map(|(n, raw)| draft_identity(rules, &new_user::field(n), raw));
+        let draft =
+            NewUser { display_name, identities: identities.collect::<Result<_, _>>()?, attributes };
         self.check_times(&draft)?;
         draft.check()?;
         self.mutate_under(rules, call, self.ids.next_id(), MutationKind::Create(draft)).await
@@ -80,7 +87,9 @@ impl Directory {
     /// Nothing was verified in the future. Clocks may differ by [`SKEW`].
     fn check_times(&self, draft: &NewUser) -> Result<(), Error> {
         let latest = self.now().time.plus(SKEW);
-        let is_ahead = |identity: &NewIdentity| identity.verification.as_ref().is_some_and(|v| v.time > latest);
+        let is_ahead = |identity: &NewIdentity| {
+            identity.verification.as_ref().is_some_and(|v| v.time > latest)
+        };
         match draft.identities.iter().position(is_ahead) {
             Some(n) => {
                 let field = format!("user.identities[{n}].verify_time");
@@ -93,8 +102,8 @@ impl Directory {
     /// Sets a user's display name and attributes, those that `mask` names.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::EtagMismatch`], [`Error::TooMany`], and those of
-    /// [`super::Store::mutate`].
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::EtagMismatch`], [`Error::TooMany`],
+    /// and those of [`super::Store::mutate`].
     pub async fn update(
         &self,
         call: RequestContext<'_>,
@@ -113,8 +122,8 @@ impl Directory {
     /// Gives a user an identity.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::IdentityTaken`], [`Error::EtagMismatch`],
-    /// [`Error::TooMany`], and those of [`super::Store::mutate`].
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::IdentityTaken`],
+    /// [`Error::EtagMismatch`], [`Error::TooMany`], and those of [`super::Store::mutate`].
     pub async fn link(
         &self,
         call: RequestContext<'_>,
@@ -136,7 +145,8 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::LastIdentity`],
-    /// [`Error::PrimaryIdentity`], [`Error::EtagMismatch`], [`Error::TooMany`], and those of [`super::Store::mutate`].
+    /// [`Error::PrimaryIdentity`], [`Error::EtagMismatch`], [`Error::TooMany`], and those of
+    /// [`super::Store::mutate`].
     pub async fn move_identity(
         &self,
         call: RequestContext<'_>,
@@ -147,14 +157,20 @@ impl Directory {
         let from = parse_user_id("from_user_id", from)?;
         let to = parse_user_id("to_user_id", to)?;
         let rules = self.rules_to_change().await?;
-        self.mutate_under(rules, call, to, MutationKind::Move(from, parse(rules, "identifier", raw)?)).await
+        self.mutate_under(
+            rules,
+            call,
+            to,
+            MutationKind::Move(from, parse(rules, "identifier", raw)?),
+        )
+        .await
     }
 
     /// Takes an identity from a user.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::EtagMismatch`], and those of
-    /// [`super::Store::mutate`].
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::EtagMismatch`],
+    /// and those of [`super::Store::mutate`].
     pub async fn unlink(
         &self,
         call: RequestContext<'_>,
@@ -163,14 +179,16 @@ impl Directory {
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
         let rules = self.rules_to_change().await?;
-        self.mutate_under(rules, call, id, MutationKind::Unlink(parse(rules, "identifier", raw)?)).await
+        self.mutate_under(rules, call, id, MutationKind::Unlink(parse(rules, "identifier", raw)?))
+            .await
     }
 
     /// Puts a new identity in the place of an old one, in one step.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`] for the old one,
-    /// [`Error::IdentityTaken`] for the new one, [`Error::EtagMismatch`], and those of [`super::Store::mutate`].
+    /// [`Error::IdentityTaken`] for the new one, [`Error::EtagMismatch`], and those of
+    /// [`super::Store::mutate`].
     pub async fn replace(
         &self,
         call: RequestContext<'_>,
@@ -189,8 +207,8 @@ impl Directory {
     /// Says that an identity is verified, and by whom, or (`None`) that it is not.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::EtagMismatch`], and those of
-    /// [`super::Store::mutate`].
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::EtagMismatch`],
+    /// and those of [`super::Store::mutate`].
     pub async fn verify(
         &self,
         call: RequestContext<'_>,
@@ -210,11 +228,21 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], and those of [`super::Store::mutate`].
-    pub async fn change(&self, call: RequestContext<'_>, user_id: &str, change: MutationKind) -> Result<User, Error> {
+    pub async fn change(
+        &self,
+        call: RequestContext<'_>,
+        user_id: &str,
+        change: MutationKind,
+    ) -> Result<User, Error> {
         self.mutate(call, parse_user_id("user_id", user_id)?, change).await
     }
 
-    async fn mutate(&self, call: RequestContext<'_>, user_id: LocalityId, change: MutationKind) -> Result<User, Error> {
+    async fn mutate(
+        &self,
+        call: RequestContext<'_>,
+        user_id: LocalityId,
+        change: MutationKind,
+    ) -> Result<User, Error> {
         self.execute(call, user_id, change).await?.into_user()
     }
 
@@ -267,7 +295,15 @@ impl Directory {
         let (limits, dry_run) = (self.limits, call.dry_run);
         let now = self.now();
         let mutation = Mutation::new(call.tenant, user_id, now.time, change);
-        Ok(Mutation { in_doubt: now.in_doubt, etag, request, limits, policies, dry_run, ..mutation })
+        Ok(Mutation {
+            in_doubt: now.in_doubt,
+            etag,
+            request,
+            limits,
+            policies,
+            dry_run,
+            ..mutation
+        })
     }
 
     fn log_takeover(winner: LocalityId, losers: &[LocalityId]) {
@@ -303,7 +339,8 @@ fn display(field: &str, raw: &RawIdentity<'_>) -> Result<String, Error> {
     Ok(raw.display.to_owned())
 }
 
-/// The request's name: any spelling of the UUID is the same id. The caller comes last, being the only free text.
+/// The request's name: any spelling of the UUID is the same id. The caller comes last, being the
+/// only free text.
 fn request(
     call: &RequestContext<'_>,
     user_id: LocalityId,
@@ -312,7 +349,8 @@ fn request(
     if call.request_id.is_empty() {
         return Ok(None);
     }
-    // The nil UUID is what programs send that forget to make one: all of their requests would be the same.
+    // The nil UUID is what programs send that forget to make one: all of their requests would be
+    // the same.
     let parsed = call.request_id.parse::<LocalityId>().ok().filter(|id| *id.as_bytes() != [0; 16]);
     let message = "a request_id is a UUID in its 36-character text form, and not the one of zeros";
     let id = parsed.ok_or_else(|| Error::invalid(Invalid::RequestId, "request_id", message))?;
@@ -337,12 +375,16 @@ fn check_text(field: &str, text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a character may stand in a text that is shown. Of those that cannot be seen themselves, only those may that
-/// scripts and emoji need: joiners, marks of direction, variation selectors and tags.
+/// Whether a character may stand in a text that is shown. Of those that cannot be seen themselves,
+/// only those may that scripts and emoji need: joiners, marks of direction, variation selectors and
+/// tags.
 fn is_shown(c: &char) -> bool {
     let writes = matches!(
         c,
         '\u{200c}'..='\u{200f}' | '\u{61c}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0020}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}'
     );
-    writes || !(c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') || character_issue(*c).is_some())
+    writes
+        || !(c.is_control()
+            || matches!(c, '\u{2028}' | '\u{2029}')
+            || character_issue(*c).is_some())
 }

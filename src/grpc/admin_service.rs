@@ -10,7 +10,8 @@ use super::registry_service::{call, with_dry_run};
 use super::status::{reason, status};
 use super::{convert, policies};
 use crate::directory::{
-    Directory, Error, Invalid, Problem, Progress, Renormalization, Tenant, identifier_message, tenant_message,
+    Directory, Error, Invalid, Problem, Progress, Renormalization, Tenant, identifier_message,
+    tenant_message,
 };
 use crate::proto::services::admin_service_server::AdminService;
 use crate::proto::v1;
@@ -30,8 +31,14 @@ impl AdminService for AdminApi {
     ) -> Result<Response<v1::PurgeUserResponse>, Status> {
         let request = request.into_inner();
         let call = call("PurgeUser", &request.tenant, &request.etag, &request.request_id)?;
-        let purged = self.0.purge(with_dry_run(call, request.validate_only), &request.user_id).await.map_err(status)?;
-        Ok(Response::new(v1::PurgeUserResponse { user_ids: purged.iter().map(ToString::to_string).collect() }))
+        let purged = self
+            .0
+            .purge(with_dry_run(call, request.validate_only), &request.user_id)
+            .await
+            .map_err(status)?;
+        Ok(Response::new(v1::PurgeUserResponse {
+            user_ids: purged.iter().map(ToString::to_string).collect(),
+        }))
     }
 
     async fn release_hold(
@@ -42,10 +49,13 @@ impl AdminService for AdminApi {
         let call = call("ReleaseHold", &request.tenant, "", &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let identifier = self.0.release_hold(call, raw).await.map_err(status)?;
-        Ok(Response::new(v1::ReleaseHoldResponse { identifier: Some(identifier_message(&identifier)) }))
+        Ok(Response::new(v1::ReleaseHoldResponse {
+            identifier: Some(identifier_message(&identifier)),
+        }))
     }
 
-    type RenormalizeStream = Pin<Box<dyn Stream<Item = Result<v1::RenormalizeResponse, Status>> + Send>>;
+    type RenormalizeStream =
+        Pin<Box<dyn Stream<Item = Result<v1::RenormalizeResponse, Status>> + Send>>;
 
     async fn renormalize(
         &self,
@@ -53,7 +63,11 @@ impl AdminService for AdminApi {
     ) -> Result<Response<Self::RenormalizeStream>, Status> {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
-        let run = self.0.renormalize(tenant, &request.page_token, request.validate_only).await.map_err(status)?;
+        let run = self
+            .0
+            .renormalize(tenant, &request.page_token, request.validate_only)
+            .await
+            .map_err(status)?;
         let steps = stream::try_unfold(Some(run), |run| async move {
             let Some(run) = run else { return Ok(None) };
             step(run).await.map(Some).map_err(status)
@@ -78,7 +92,11 @@ impl AdminService for AdminApi {
         let call = call("UpdateTenant", &request.tenant, &request.etag, &request.request_id)?;
         let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
         let update = policies::update(request.policies.as_ref(), mask).map_err(status)?;
-        let tenant = self.0.set_tenant(with_dry_run(call, request.validate_only), update).await.map_err(status)?;
+        let tenant = self
+            .0
+            .set_tenant(with_dry_run(call, request.validate_only), update)
+            .await
+            .map_err(status)?;
         Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(tenant_message(&tenant)) }))
     }
 
@@ -88,7 +106,8 @@ impl AdminService for AdminApi {
     ) -> Result<Response<v1::DeleteTenantResponse>, Status> {
         let request = request.into_inner();
         let call = call("DeleteTenant", &request.tenant, &request.etag, &request.request_id)?;
-        let deleted = self.0.delete_tenant(with_dry_run(call, request.validate_only), request.force).await;
+        let deleted =
+            self.0.delete_tenant(with_dry_run(call, request.validate_only), request.force).await;
         let tenant = deleted.map_err(status)?.as_ref().map(tenant_message);
         Ok(Response::new(v1::DeleteTenantResponse { tenant }))
     }
@@ -100,23 +119,30 @@ impl AdminService for AdminApi {
         let request = request.into_inner();
         let size = page_size(request.page_size).map_err(status)?;
         // One more tells whether there are more.
-        let mut tenants = self.0.tenants(&request.tenant, &request.page_token, size + 1).await.map_err(status)?;
+        let mut tenants =
+            self.0.tenants(&request.tenant, &request.page_token, size + 1).await.map_err(status)?;
         let more = tenants.len() > size;
         tenants.truncate(size);
-        let next_page_token = tenants.last().filter(|_| more).map(|tenant| tenant.name.to_string()).unwrap_or_default();
+        let next_page_token = tenants
+            .last()
+            .filter(|_| more)
+            .map(|tenant| tenant.name.to_string())
+            .unwrap_or_default();
         let tenants = tenants.iter().map(tenant_message).collect();
         Ok(Response::new(v1::ListTenantsResponse { tenants, next_page_token }))
     }
 }
 
 fn page_size(size: i32) -> Result<usize, Error> {
-    let size =
-        usize::try_from(size).map_err(|_| Error::invalid(Invalid::Field, "page_size", "must not be negative"))?;
+    let size = usize::try_from(size)
+        .map_err(|_| Error::invalid(Invalid::Field, "page_size", "must not be negative"))?;
     Ok(if size == 0 { PAGE } else { size.min(LARGEST_PAGE) })
 }
 
 /// One step, and what is left to do after it.
-async fn step(mut run: Renormalization) -> Result<(v1::RenormalizeResponse, Option<Renormalization>), Error> {
+async fn step(
+    mut run: Renormalization,
+) -> Result<(v1::RenormalizeResponse, Option<Renormalization>), Error> {
     let progress = run.step().await?;
     let (message, more) = (progress_message(progress), progress.last.is_some());
     Ok((message, more.then_some(run)))

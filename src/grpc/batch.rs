@@ -1,5 +1,6 @@
-//! What fits into the answer to a batch. The answer as a whole stays within the size that clients take unless they are told
-//! otherwise, [`ANSWER_BYTES`], where it has at most 8,000 items: of more, even what says that they were left out is more.
+//! What fits into the answer to a batch. The answer as a whole stays within the size that clients
+//! take unless they are told otherwise, [`ANSWER_BYTES`], where it has at most 8,000 items: of
+//! more, even what says that they were left out is more.
 
 use prost::Message;
 use tonic::{Code, Status};
@@ -12,8 +13,8 @@ const LEFT_BYTES: usize = 256;
 /// What an item takes at most in front of it: its tag and its length.
 const FRAME_BYTES: usize = 6;
 
-/// The items of an answer, in order. Those that do not fit say so: that they are to be asked for again, or, where one
-/// alone is larger than an answer, that it never fits.
+/// The items of an answer, in order. Those that do not fit say so: that they are to be asked for
+/// again, or, where one alone is larger than an answer, that it never fits.
 pub fn fill<T, R>(outcomes: Vec<Result<T, Error>>) -> Vec<R>
 where
     R: Message + From<Result<T, Status>>,
@@ -85,12 +86,16 @@ mod tests {
         fn from(outcome: Result<Vec<u8>, Status>) -> Self {
             match outcome {
                 Ok(found) => Self { found, error: None },
-                Err(status) => Self { found: Vec::new(), error: tonic_types::Status::decode(status.details()).ok() },
+                Err(status) => Self {
+                    found: Vec::new(),
+                    error: tonic_types::Status::decode(status.details()).ok(),
+                },
             }
         }
     }
 
-    /// Fills an answer with users of these sizes; for each, whether it is there, or the reason why not.
+    /// Fills an answer with users of these sizes; for each, whether it is there, or the reason why
+    /// not.
     fn filled(sizes: &[usize]) -> Vec<String> {
         let items: Vec<Item> = fill(sizes.iter().map(|size| Ok(vec![0; *size])).collect());
         let bytes: usize = items.iter().map(|item| item.encoded_len() + FRAME_BYTES).sum();

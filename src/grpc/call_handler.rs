@@ -1,4 +1,5 @@
-//! What every call passes: what makes a request a call, a limit of calls worked on, a deadline, and a net for panics.
+//! What every call passes: what makes a request a call, a limit of calls worked on, a deadline, and
+//! a net for panics.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -46,7 +47,11 @@ impl CallHandler {
     }
 
     /// Answers a call. A call that is refused costs next to nothing.
-    pub async fn call(&self, budget: &Arc<ConnectionBudget>, request: Request<Incoming>) -> Response<ResponseBody> {
+    pub async fn call(
+        &self,
+        budget: &Arc<ConnectionBudget>,
+        request: Request<Incoming>,
+    ) -> Response<ResponseBody> {
         let target = Target::of(request.uri().path());
         let timeout = match request_check::validate(&request) {
             Ok(timeout) => timeout.map_or(self.timeout, |timeout| timeout.min(self.timeout)),
@@ -57,7 +62,9 @@ impl CallHandler {
         }
         let mut reservation = Reservation::call(budget);
         let answer = async {
-            let request = request_body::read_message(request, target.message_bytes(), &mut reservation).await?;
+            let request =
+                request_body::read_message(request, target.message_bytes(), &mut reservation)
+                    .await?;
             // Who is slow to send a message must not take the place of those who have sent theirs.
             let _place = match self.places(target) {
                 Some(places) => Some(places.take().ok_or_else(protocol::overloaded)?),
@@ -78,15 +85,22 @@ impl CallHandler {
         request: Request<Incoming>,
     ) -> Response<ResponseBody> {
         let Some(stream) = OpenStream::new(budget) else {
-            return ResponseBody::call(protocol::too_many_streams().into_http(), Reservation::call(budget));
+            return ResponseBody::call(
+                protocol::too_many_streams().into_http(),
+                Reservation::call(budget),
+            );
         };
-        let answer =
-            async { Ok(self.router.call(target, request.map(|body| RequestBody::open(body, self.timeout))).await) };
+        let answer = async {
+            Ok(self
+                .router
+                .call(target, request.map(|body| RequestBody::open(body, self.timeout)))
+                .await)
+        };
         ResponseBody::stream(self.bounded(target, timeout, answer).await, stream)
     }
 
-    /// The places of which a call takes one. While a disk hangs, mutations take all of theirs, and look-ups go on. Health
-    /// takes none: it must be told under any load.
+    /// The places of which a call takes one. While a disk hangs, mutations take all of theirs, and
+    /// look-ups go on. Health takes none: it must be told under any load.
     const fn places(&self, target: Target) -> Option<&CallPermits> {
         match target {
             Target::Directory => Some(&self.look_ups),
@@ -127,7 +141,9 @@ struct CallPermit<'a>(&'a CallPermits);
 
 impl CallPermits {
     fn take(&self) -> Option<CallPermit<'_>> {
-        let taken = self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| free.checked_sub(1));
+        let taken = self
+            .free
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| free.checked_sub(1));
         taken.ok().map(|_| CallPermit(self))
     }
 }

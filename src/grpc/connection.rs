@@ -19,8 +19,8 @@ use super::unvectored_io::UnvectoredIo;
 
 /// Streams that one connection may have open.
 const STREAMS: u32 = 200;
-/// The largest list of headers that is read at all. What is over the bound in `entry` and below this one gets an answer
-/// that says so.
+/// The largest list of headers that is read at all. What is over the bound in `entry` and below
+/// this one gets an answer that says so.
 const HEADER_BYTES: u32 = 32 << 10;
 /// How much of an answer waits in the connection's own buffer.
 const SEND_BYTES: usize = 256 << 10;
@@ -28,10 +28,12 @@ const SEND_BYTES: usize = 256 << 10;
 const RESETS: usize = 64;
 /// How long the other side may take to say that it speaks HTTP/2.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How often a silent connection is asked whether it is still there, and how long it may take to answer.
+/// How often a silent connection is asked whether it is still there, and how long it may take to
+/// answer.
 const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
 
-/// Serves a connection until it ends, grows old, or the server drains. Tells whether calls were cut off.
+/// Serves a connection until it ends, grows old, or the server drains. Tells whether calls were cut
+/// off.
 pub async fn serve(
     stream: TcpStream,
     handler: Arc<CallHandler>,

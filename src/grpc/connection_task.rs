@@ -1,8 +1,9 @@
 //! A connection and its calls.
 //!
-//! The HTTP/2 library wants a task for every call, which hands it to whichever thread is free. That is right for calls that
-//! work. Calls that wait for others are better off on the connection's own task: those that arrive together are taken on
-//! together, nobody is woken on another thread, and answers that are there together leave in one write.
+//! The HTTP/2 library wants a task for every call, which hands it to whichever thread is free. That
+//! is right for calls that work. Calls that wait for others are better off on the connection's own
+//! task: those that arrive together are taken on together, nobody is woken on another thread, and
+//! answers that are there together leave in one write.
 
 use std::mem::take;
 use std::pin::Pin;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use prost_types::Timestamp as ProtoTimestamp;
 
 use crate::directory::{
-    Conflict, ConflictPolicy, Consistency, Error, Invalid, NotRestored, Preview, RawIdentity, Timestamp, Value,
-    Verification, identifier_message, identity_message, user_message, value_message,
+    Conflict, ConflictPolicy, Consistency, Error, Invalid, NotRestored, Preview, RawIdentity,
+    Timestamp, Value, Verification, identifier_message, identity_message, user_message,
+    value_message,
 };
 use crate::identifier::{Change, IdentityKey, Normalization, RawIdentifier};
 use crate::proto::v1::{self, attribute_value, identifier, normalize_identity_response};
@@ -16,8 +17,12 @@ pub fn raw(message: Option<&v1::Identifier>) -> Option<RawIdentifier<'_>> {
     Some(match message?.kind.as_ref()? {
         identifier::Kind::Email(email) => RawIdentifier::Email(email),
         identifier::Kind::Handle(handle) => RawIdentifier::Handle(handle),
-        identifier::Kind::Phone(phone) => RawIdentifier::Phone { number: &phone.number, region: &phone.region },
-        identifier::Kind::Social(v1::Social { provider, subject }) => RawIdentifier::Social { provider, subject },
+        identifier::Kind::Phone(phone) => {
+            RawIdentifier::Phone { number: &phone.number, region: &phone.region }
+        }
+        identifier::Kind::Social(v1::Social { provider, subject }) => {
+            RawIdentifier::Social { provider, subject }
+        }
         identifier::Kind::Url(url) => RawIdentifier::Url(url),
     })
 }
@@ -29,12 +34,17 @@ pub fn raw_identities(messages: &[v1::Identity]) -> Result<Vec<RawIdentity<'_>>,
 
 fn raw_identity(n: usize, message: &v1::Identity) -> Result<RawIdentity<'_>, Error> {
     let field = |name| format!("user.identities[{n}].{name}");
-    let time = message.verify_time.as_ref().map(|time| timestamp(&field("verify_time"), time)).transpose()?;
+    let time = message
+        .verify_time
+        .as_ref()
+        .map(|time| timestamp(&field("verify_time"), time))
+        .transpose()?;
     if time.is_none() && !message.verified_by.is_empty() {
         return Err(Error::invalid(Invalid::Field, field("verified_by"), "needs a verify_time"));
     }
     let identifier = raw(message.identifier.as_ref());
-    // A user that was read may be registered elsewhere: of other kinds, the display is what was typed.
+    // A user that was read may be registered elsewhere: of other kinds, the display is what was
+    // typed.
     let is_account = matches!(identifier, Some(RawIdentifier::Social { .. }));
     Ok(RawIdentity {
         identifier,
@@ -45,12 +55,16 @@ fn raw_identity(n: usize, message: &v1::Identity) -> Result<RawIdentity<'_>, Err
 }
 
 /// The attributes of a request.
-pub fn attributes(messages: &BTreeMap<String, v1::AttributeValue>) -> Result<BTreeMap<String, Value>, Error> {
-    let convert = |(n, (name, message)): (usize, (&String, _))| Ok((name.clone(), value(n, message)?));
+pub fn attributes(
+    messages: &BTreeMap<String, v1::AttributeValue>,
+) -> Result<BTreeMap<String, Value>, Error> {
+    let convert =
+        |(n, (name, message)): (usize, (&String, _))| Ok((name.clone(), value(n, message)?));
     messages.iter().enumerate().map(convert).collect()
 }
 
-/// The value of the attribute that is the `n`th by name: names are not checked yet, and so not repeated to a caller.
+/// The value of the attribute that is the `n`th by name: names are not checked yet, and so not
+/// repeated to a caller.
 fn value(n: usize, message: &v1::AttributeValue) -> Result<Value, Error> {
     use attribute_value::Kind;
     let field = || format!("user.attributes (name {n} in order)");
@@ -66,10 +80,18 @@ fn value(n: usize, message: &v1::AttributeValue) -> Result<Value, Error> {
 }
 
 fn timestamp(field: &str, message: &ProtoTimestamp) -> Result<Timestamp, Error> {
-    let millis = message.seconds.checked_mul(1_000).and_then(|ms| ms.checked_add(i64::from(message.nanos) / 1_000_000));
-    let time = millis.map(Timestamp::from_millis).filter(|_| (0..1_000_000_000).contains(&message.nanos));
+    let millis = message
+        .seconds
+        .checked_mul(1_000)
+        .and_then(|ms| ms.checked_add(i64::from(message.nanos) / 1_000_000));
+    let time =
+        millis.map(Timestamp::from_millis).filter(|_| (0..1_000_000_000).contains(&message.nanos));
     time.filter(|time| (Timestamp::MIN..=Timestamp::MAX).contains(time)).ok_or_else(|| {
-        Error::invalid(Invalid::Field, field, "a time lies in the years 1 to 9999, with nanos below 10^9")
+        Error::invalid(
+            Invalid::Field,
+            field,
+            "a time lies in the years 1 to 9999, with nanos below 10^9",
+        )
     })
 }
 
@@ -88,10 +110,14 @@ pub fn time_message(time: Timestamp) -> ProtoTimestamp {
 /// Whose value stays in a merge.
 pub fn conflict_policy(number: i32) -> Result<ConflictPolicy, Error> {
     match v1::ConflictPolicy::try_from(number) {
-        Ok(v1::ConflictPolicy::Unspecified | v1::ConflictPolicy::PrimaryWins) => Ok(ConflictPolicy::PrimaryWins),
+        Ok(v1::ConflictPolicy::Unspecified | v1::ConflictPolicy::PrimaryWins) => {
+            Ok(ConflictPolicy::PrimaryWins)
+        }
         Ok(v1::ConflictPolicy::SecondaryWins) => Ok(ConflictPolicy::SecondaryWins),
         Ok(v1::ConflictPolicy::Fail) => Ok(ConflictPolicy::Fail),
-        Err(_) => Err(Error::invalid(Invalid::Field, "conflict_policy", "is none of the known policies")),
+        Err(_) => {
+            Err(Error::invalid(Invalid::Field, "conflict_policy", "is none of the known policies"))
+        }
     }
 }
 
@@ -112,7 +138,9 @@ pub fn preview(preview: &Preview) -> v1::MergePreview {
 /// Something that could not be restored, as a message.
 pub fn not_restored(what: &NotRestored) -> v1::unmerge_users_response::NotRestored {
     let (field, identifier) = match what {
-        NotRestored::Identity(identifier) => ("identities".to_owned(), Some(identifier_message(identifier))),
+        NotRestored::Identity(identifier) => {
+            ("identities".to_owned(), Some(identifier_message(identifier)))
+        }
         NotRestored::DisplayName => ("primary.display_name".to_owned(), None),
         NotRestored::Attribute(name) => (format!("primary.attributes.{name}"), None),
     };
@@ -122,27 +150,39 @@ pub fn not_restored(what: &NotRestored) -> v1::unmerge_users_response::NotRestor
 /// By whom an identity shall be said to be verified, or that it is not.
 pub fn verified_by(verified: bool, by: &str) -> Result<Option<String>, Error> {
     if !verified && !by.is_empty() {
-        return Err(Error::invalid(Invalid::Field, "verified_by", "must be empty where verified is false"));
+        return Err(Error::invalid(
+            Invalid::Field,
+            "verified_by",
+            "must be empty where verified is false",
+        ));
     }
     Ok(verified.then(|| by.to_owned()))
 }
 
 /// Whether this is a duration as protocol buffers define it, and not negative.
 fn is_span(duration: &prost_types::Duration) -> bool {
-    (0..=315_576_000_000).contains(&duration.seconds) && (0..1_000_000_000).contains(&duration.nanos)
+    (0..=315_576_000_000).contains(&duration.seconds)
+        && (0..1_000_000_000).contains(&duration.nanos)
 }
 
-/// How fresh an answer must be; `max_staleness` is checked alone, since nothing is cached that could be stale.
-pub fn consistency(number: i32, max_staleness: Option<&prost_types::Duration>) -> Result<Consistency, Error> {
+/// How fresh an answer must be; `max_staleness` is checked alone, since nothing is cached that
+/// could be stale.
+pub fn consistency(
+    number: i32,
+    max_staleness: Option<&prost_types::Duration>,
+) -> Result<Consistency, Error> {
     if max_staleness.is_some_and(|age| !is_span(age)) {
-        let message = "must not be negative, nor have more than 315,576,000,000 seconds or 999,999,999 nanos";
+        let message =
+            "must not be negative, nor have more than 315,576,000,000 seconds or 999,999,999 nanos";
         return Err(Error::invalid(Invalid::Field, "max_staleness", message));
     }
     match v1::Consistency::try_from(number) {
         Ok(v1::Consistency::Unspecified | v1::Consistency::Latest) => Ok(Consistency::Latest),
         Ok(v1::Consistency::Linearizable) => Ok(Consistency::Linearizable),
         Ok(v1::Consistency::Eventual) => Ok(Consistency::Eventual),
-        Err(_) => Err(Error::invalid(Invalid::Field, "consistency", "is none of the known consistencies")),
+        Err(_) => {
+            Err(Error::invalid(Invalid::Field, "consistency", "is none of the known consistencies"))
+        }
     }
 }
 

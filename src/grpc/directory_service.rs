@@ -12,7 +12,8 @@ use crate::directory::{Directory, Error, Tenant, identifier_message, wire_fields
 use crate::proto::services::directory_service_server::DirectoryService;
 use crate::proto::v1;
 
-/// How many batches are worked on at once: each may have a full answer in memory until that is sent.
+/// How many batches are worked on at once: each may have a full answer in memory until that is
+/// sent.
 const BATCHES: usize = 64;
 
 pub struct DirectoryApi {
@@ -31,10 +32,12 @@ impl DirectoryApi {
     }
 }
 
-/// The number of a batch's items in its message, which is not decoded for that. In both messages they have this tag.
+/// The number of a batch's items in its message, which is not decoded for that. In both messages
+/// they have this tag.
 const ITEMS: u32 = 2;
 
-/// Refuses a batch of too many items before they are decoded: an empty one takes two bytes, and many times that decoded.
+/// Refuses a batch of too many items before they are decoded: an empty one takes two bytes, and
+/// many times that decoded.
 pub fn check_batch(path: &str, message: &[u8], limit: usize) -> Result<(), Status> {
     if !path.ends_with("/BatchResolveIdentities") && !path.ends_with("/BatchGetUsers") {
         return Ok(());
@@ -51,10 +54,14 @@ impl DirectoryService for DirectoryApi {
     ) -> Result<Response<raw_response::Resolved>, Status> {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
-        let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref()).map_err(status)?;
+        let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref())
+            .map_err(status)?;
         let raw = convert::raw(request.identifier.as_ref());
-        let (found, reads) =
-            self.directory.resolve(&tenant, raw, consistency, request.show_disabled).await.map_err(status)?;
+        let (found, reads) = self
+            .directory
+            .resolve(&tenant, raw, consistency, request.show_disabled)
+            .await
+            .map_err(status)?;
         Ok(with_reads(found.into(), reads))
     }
 
@@ -64,15 +71,21 @@ impl DirectoryService for DirectoryApi {
     ) -> Result<Response<raw_response::BatchResolved>, Status> {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
-        let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref()).map_err(status)?;
-        let raw: Vec<_> = request.identifiers.iter().map(|message| convert::raw(Some(message))).collect();
+        let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref())
+            .map_err(status)?;
+        let raw: Vec<_> =
+            request.identifiers.iter().map(|message| convert::raw(Some(message))).collect();
         let _turn = self.turn().await?;
-        let resolved = self.directory.batch_resolve(&tenant, &raw, consistency, request.show_disabled).await;
+        let resolved =
+            self.directory.batch_resolve(&tenant, &raw, consistency, request.show_disabled).await;
         let (outcomes, reads) = resolved.map_err(status)?;
         Ok(with_reads(raw_response::BatchResolved { results: fill(outcomes) }, reads))
     }
 
-    async fn get_user(&self, request: Request<v1::GetUserRequest>) -> Result<Response<raw_response::Got>, Status> {
+    async fn get_user(
+        &self,
+        request: Request<v1::GetUserRequest>,
+    ) -> Result<Response<raw_response::Got>, Status> {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let got = self.directory.get(&tenant, &request.user_id).await.map_err(status)?;
@@ -86,7 +99,8 @@ impl DirectoryService for DirectoryApi {
         let request = request.into_inner();
         let tenant = Tenant::parse(&request.tenant).map_err(status)?;
         let _turn = self.turn().await?;
-        let outcomes = self.directory.batch_get(&tenant, &request.user_ids).await.map_err(status)?;
+        let outcomes =
+            self.directory.batch_get(&tenant, &request.user_ids).await.map_err(status)?;
         Ok(Response::new(raw_response::BatchGot { results: fill(outcomes) }))
     }
 

@@ -18,8 +18,8 @@ use crate::directory::Directory;
 /// How often the store is asked.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// Tells health from now on. A store that answers within a [`PERIOD`] is known from the first call on; until another one
-/// does, the server serves nothing.
+/// Tells health from now on. A store that answers within a [`PERIOD`] is known from the first call
+/// on; until another one does, the server serves nothing.
 pub async fn reporter(directory: &Directory) -> HealthReporter {
     let reporter = HealthReporter::new();
     let status = timeout(PERIOD, ask(directory)).await.unwrap_or(ServingStatus::NotServing);
@@ -78,13 +78,19 @@ fn unknown() -> HealthCheckResponse {
 
 #[tonic::async_trait]
 impl Health for HealthApi {
-    async fn check(&self, request: Request<HealthCheckRequest>) -> Result<Response<HealthCheckResponse>, Status> {
+    async fn check(
+        &self,
+        request: Request<HealthCheckRequest>,
+    ) -> Result<Response<HealthCheckResponse>, Status> {
         self.0.check(request).await.map_err(|_| protocol::unknown_health())
     }
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
 
-    async fn watch(&self, request: Request<HealthCheckRequest>) -> Result<Response<Self::WatchStream>, Status> {
+    async fn watch(
+        &self,
+        request: Request<HealthCheckRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
         let known: Result<Response<WatchStream>, Status> = self.0.watch(request).await;
         Ok(Response::new(match known {
             Ok(stream) => Box::pin(stream.into_inner()),

@@ -1,4 +1,5 @@
-//! Keeps the log readable while calls fail by the thousand: a line a second, with how many calls it leaves out.
+//! Keeps the log readable while calls fail by the thousand: a line a second, with how many calls it
+//! leaves out.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

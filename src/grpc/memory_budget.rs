@@ -1,5 +1,6 @@
-//! What a connection makes the server hold: calls under way, parts of messages, and answers that are made and not taken.
-//! Nothing waits here and nothing locks. What is over a bound is refused, and the connection finds out by asking.
+//! What a connection makes the server hold: calls under way, parts of messages, and answers that
+//! are made and not taken. Nothing waits here and nothing locks. What is over a bound is refused,
+//! and the connection finds out by asking.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
@@ -16,7 +17,8 @@ const TOTAL: isize = 512 << 20;
 /// Streams that stay open, as those do that watch health, on one connection and on all.
 const STREAMS: usize = 8;
 const ALL_STREAMS: usize = 1_024;
-/// How long a connection must be without calls to be idle, in steps of `STEP`: what was answered last is on its way then.
+/// How long a connection must be without calls to be idle, in steps of `STEP`: what was answered
+/// last is on its way then.
 const QUIET: u32 = 10;
 const STEP: Duration = Duration::from_millis(50);
 
@@ -72,7 +74,8 @@ impl ConnectionBudget {
         }
     }
 
-    /// Returns where calls are under way that began longer ago than `most`, though not before twice that time.
+    /// Returns where calls are under way that began longer ago than `most`, though not before twice
+    /// that time.
     pub async fn stuck(&self, most: Duration) {
         loop {
             sleep(most).await;
@@ -87,7 +90,8 @@ impl ConnectionBudget {
     fn hold(&self, bytes: usize) -> bool {
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let more = surplus(before + bytes) - surplus(before);
-        let total = if more > 0 { self.total.bytes.fetch_add(more, Ordering::Relaxed) + more } else { 0 };
+        let total =
+            if more > 0 { self.total.bytes.fetch_add(more, Ordering::Relaxed) + more } else { 0 };
         let fits = before + bytes <= MOST && total <= TOTAL;
         if !fits {
             self.release(bytes);
@@ -181,7 +185,8 @@ impl OpenStream {
         Reservation { budget: self.0.clone(), bytes: 0, era: None }
     }
 
-    /// The time until the client takes more of the stream, which counts like a call: it must not last.
+    /// The time until the client takes more of the stream, which counts like a call: it must not
+    /// last.
     pub fn pause(&self) -> Reservation {
         Reservation::call(&self.0)
     }
@@ -207,13 +212,17 @@ mod tests {
         let total = Arc::new(GlobalBudget::default());
         let budget = budget(&total);
         let mut reservations: Vec<_> = (0..17).map(|_| Reservation::call(&budget)).collect();
-        let held: Vec<_> = reservations.iter_mut().map(|reservation| reservation.hold(MOST / 16)).collect();
+        let held: Vec<_> =
+            reservations.iter_mut().map(|reservation| reservation.hold(MOST / 16)).collect();
         assert_eq!(held.iter().filter(|held| **held).count(), 16);
         assert!(budget.has_calls());
         reservations[0].release(MOST / 16);
         assert!(reservations[16].replace(MOST / 16));
         reservations.clear();
-        assert_eq!((budget.bytes.load(Ordering::Relaxed), total.bytes.load(Ordering::Relaxed)), (0, 0));
+        assert_eq!(
+            (budget.bytes.load(Ordering::Relaxed), total.bytes.load(Ordering::Relaxed)),
+            (0, 0)
+        );
         assert!(!budget.has_calls());
     }
 
@@ -221,8 +230,10 @@ mod tests {
     fn each_connection_has_its_share_though_others_take_the_rest() {
         let total = Arc::new(GlobalBudget::default());
         let greedy: Vec<_> = (0..9).map(|_| Reservation::call(&budget(&total))).collect();
-        let mut greedy: Vec<_> =
-            greedy.into_iter().map(|mut reservation| (reservation.hold(MOST), reservation)).collect();
+        let mut greedy: Vec<_> = greedy
+            .into_iter()
+            .map(|mut reservation| (reservation.hold(MOST), reservation))
+            .collect();
         assert!(!greedy.pop().is_some_and(|(held, _)| held), "the ninth is too much for all");
         let mut modest = Reservation::call(&budget(&total));
         assert!(modest.hold(SHARE) && !modest.hold(4 << 20));

@@ -8,8 +8,12 @@ use crate::directory::{Error, Invalid, PolicyUpdate, reserved_handles};
 use crate::identifier::Kind;
 use crate::proto::v1;
 
-/// The update that sets what `mask` names to what `policies` says; without a mask, what `policies` says.
-pub fn update(policies: Option<&v1::Policies>, mask: Option<&[String]>) -> Result<PolicyUpdate, Error> {
+/// The update that sets what `mask` names to what `policies` says; without a mask, what `policies`
+/// says.
+pub fn update(
+    policies: Option<&v1::Policies>,
+    mask: Option<&[String]>,
+) -> Result<PolicyUpdate, Error> {
     let empty = v1::Policies::default();
     let policies = policies.unwrap_or(&empty);
     let mut update = PolicyUpdate::default();
@@ -20,8 +24,13 @@ pub fn update(policies: Option<&v1::Policies>, mask: Option<&[String]>) -> Resul
     Ok(update)
 }
 
-const SWITCHES: [&str; 5] =
-    ["hide_unverified", "verified_wins", "keep_primary_identity", "keep_last_identity", "allow_lookalikes"];
+const SWITCHES: [&str; 5] = [
+    "hide_unverified",
+    "verified_wins",
+    "keep_primary_identity",
+    "keep_last_identity",
+    "allow_lookalikes",
+];
 
 fn set_present(update: &mut PolicyUpdate, policies: &v1::Policies) -> Result<(), Error> {
     for switch in SWITCHES {
@@ -52,7 +61,9 @@ fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result
             let all = ["holds", "restore_window", "undo_window", "reserved_handles"];
             all.iter().chain(&SWITCHES).try_for_each(|path| set(update, policies, path))?;
         }
-        "holds" => Kind::ALL.iter().try_for_each(|kind| set(update, policies, &format!("holds.{kind}")))?,
+        "holds" => {
+            Kind::ALL.iter().try_for_each(|kind| set(update, policies, &format!("holds.{kind}")))?
+        }
         "hide_unverified" => update.hide_unverified = Some(policies.hide_unverified),
         "verified_wins" => update.verified_wins = Some(policies.verified_wins),
         "keep_primary_identity" => update.keep_primary = Some(policies.keep_primary_identity),
@@ -61,13 +72,17 @@ fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result
         "restore_window" => update.restore_window = Some(span(policies.restore_window, path)?),
         "undo_window" => update.undo_window = Some(span(policies.undo_window, path)?),
         "reserved_handles" => {
-            let handles = policies.reserved_handles.as_ref().map(|reserved| reserved_handles(&reserved.handles));
+            let handles = policies
+                .reserved_handles
+                .as_ref()
+                .map(|reserved| reserved_handles(&reserved.handles));
             update.reserved_handles = Some(handles.transpose()?);
         }
         _ => {
             let kind = path.strip_prefix("holds.").and_then(|kind| kind.parse::<Kind>().ok());
             let rule = "a mask may name the policies, holds.KIND, and * for all of them";
-            let kind = kind.ok_or_else(|| Error::invalid(Invalid::UpdateMask, "update_mask", rule))?;
+            let kind =
+                kind.ok_or_else(|| Error::invalid(Invalid::UpdateMask, "update_mask", rule))?;
             update.holds.insert(kind, span(hold_of(policies, kind), path)?);
         }
     }
@@ -98,7 +113,13 @@ fn hold_of(policies: &v1::Policies, kind: Kind) -> Option<ProtoDuration> {
 /// A length of time; none where there is none. Kept to the millisecond, as all times are.
 fn span(message: Option<ProtoDuration>, path: &str) -> Result<Duration, Error> {
     let Some(message) = message else { return Ok(Duration::ZERO) };
-    let fault = |_| Error::invalid(Invalid::Policy, format!("policies.{path}"), "must be a time, and not negative");
+    let fault = |_| {
+        Error::invalid(
+            Invalid::Policy,
+            format!("policies.{path}"),
+            "must be a time, and not negative",
+        )
+    };
     let time = Duration::try_from(message).map_err(fault)?;
     Ok(Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
 }

@@ -39,11 +39,16 @@ impl PrefaceCheck {
         }
     }
 
-    /// A client that is set up wrongly comes again and again: each line tells of twice as many as the one before.
+    /// A client that is set up wrongly comes again and again: each line tells of twice as many as
+    /// the one before.
     fn tell(&self, start: &[u8]) {
         let count = self.0.fetch_add(1, Ordering::Relaxed) + 1;
         if count.is_power_of_two() {
-            tracing::info!(count, spoken = spoken(start), "a connection is closed: gRPC over plain HTTP/2 is expected");
+            tracing::info!(
+                count,
+                spoken = spoken(start),
+                "a connection is closed: gRPC over plain HTTP/2 is expected"
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The statuses of calls that never reach the directory: what breaks the protocol, what is over a bound of the server, and
-//! what is too late. Reasons and details are as in `status`.
+//! The statuses of calls that never reach the directory: what breaks the protocol, what is over a
+//! bound of the server, and what is too late. Reasons and details are as in `status`.
 
 use http::Response;
 use tonic::body::Body;
@@ -13,10 +13,15 @@ const ACCEPTED: &str = "grpc-accept-encoding";
 
 /// The status for a call when too many are under way.
 pub fn overloaded() -> Status {
-    retry(Code::ResourceExhausted, "OVERLOADED", "too many calls are under way: try again a little later")
+    retry(
+        Code::ResourceExhausted,
+        "OVERLOADED",
+        "too many calls are under way: try again a little later",
+    )
 }
 
-/// The status for a call whose answer the server cannot hold, since others were not read. The call itself was done.
+/// The status for a call whose answer the server cannot hold, since others were not read. The call
+/// itself was done.
 pub fn unread() -> Status {
     let message = "too many answers have not been read yet: read them, and send this call again, with its request_id";
     retry(Code::ResourceExhausted, "ANSWERS_UNREAD", message)
@@ -24,13 +29,19 @@ pub fn unread() -> Status {
 
 /// The status for one more stream on a connection that has enough of them.
 pub fn too_many_streams() -> Status {
-    retry(Code::ResourceExhausted, "OVERLOADED", "too many streams are open: close one, or try again later")
+    retry(
+        Code::ResourceExhausted,
+        "OVERLOADED",
+        "too many streams are open: close one, or try again later",
+    )
 }
 
 /// The status for a call whose time is over.
 pub fn deadline(changes: bool) -> Status {
     let message = match changes {
-        true => "the call took too long; a mutation may still happen: send it again with the same request_id",
+        true => {
+            "the call took too long; a mutation may still happen: send it again with the same request_id"
+        }
         false => "the call took too long: try again, or give it more time",
     };
     plain(Code::DeadlineExceeded, "DEADLINE", message)
@@ -38,7 +49,8 @@ pub fn deadline(changes: bool) -> Status {
 
 /// The status for a request that is larger than the service accepts.
 pub fn message_too_large(limit: usize, value: usize) -> Status {
-    let message = format!("a message to this service has at most {limit} bytes, this one has {value}");
+    let message =
+        format!("a message to this service has at most {limit} bytes, this one has {value}");
     limited(Code::ResourceExhausted, "MESSAGE_TOO_LARGE", &message, limit, value)
 }
 
@@ -80,12 +92,19 @@ fn unknown_method() -> Status {
 
 /// The status for the health of a service that is not served (grpc.health.v1, `Check`).
 pub fn unknown_health() -> Status {
-    plain(Code::NotFound, "SERVICE_UNKNOWN", "there is no such service: the empty name stands for the whole server")
+    plain(
+        Code::NotFound,
+        "SERVICE_UNKNOWN",
+        "there is no such service: the empty name stands for the whole server",
+    )
 }
 
-/// What the RPC library refuses, in the words of this API: its statuses have no details, those of this API have some.
+/// What the RPC library refuses, in the words of this API: its statuses have no details, those of
+/// this API have some.
 pub fn translated(response: Response<Body>) -> Response<Body> {
-    let Some(status) = Status::from_header_map(response.headers()).filter(|status| status.details().is_empty()) else {
+    let Some(status) =
+        Status::from_header_map(response.headers()).filter(|status| status.details().is_empty())
+    else {
         return response;
     };
     let status = match status.code() {

@@ -1,5 +1,6 @@
-//! The answers that carry users, with each user as the bytes that were stored. On the wire a message and a field of bytes
-//! are the same, so these are the messages of the API; only the types differ.
+//! The answers that carry users, with each user as the bytes that were stored. On the wire a
+//! message and a field of bytes are the same, so these are the messages of the API; only the types
+//! differ.
 
 use bytes::Bytes;
 use prost::Message;

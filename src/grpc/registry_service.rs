@@ -6,7 +6,9 @@ use tonic::{Request, Response, Status};
 
 use super::convert;
 use super::status::status;
-use crate::directory::{Directory, Error, Invalid, MutationKind, RequestContext, Tenant, User, user_message};
+use crate::directory::{
+    Directory, Error, Invalid, MutationKind, RequestContext, Tenant, User, user_message,
+};
 use crate::proto::services::registry_service_server::RegistryService;
 use crate::proto::v1;
 
@@ -63,7 +65,8 @@ impl RegistryService for RegistryApi {
         let call = call("UpdateUser", &request.tenant, &user.etag, &request.request_id)?;
         let attributes = convert::attributes(&user.attributes).map_err(status)?;
         let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
-        let updated = self.0.update(call, &user.user_id, mask, user.display_name.clone(), attributes).await;
+        let updated =
+            self.0.update(call, &user.user_id, mask, user.display_name.clone(), attributes).await;
         Ok(Response::new(v1::UpdateUserResponse { user: user_response(updated)? }))
     }
 
@@ -75,7 +78,8 @@ impl RegistryService for RegistryApi {
         let call = call("LinkIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
-        let linked = self.0.link(call, &request.user_id, raw, &request.display, by, request.primary);
+        let linked =
+            self.0.link(call, &request.user_id, raw, &request.display, by, request.primary);
         let linked = linked.await;
         Ok(Response::new(v1::LinkIdentityResponse { user: user_response(linked)? }))
     }
@@ -111,7 +115,8 @@ impl RegistryService for RegistryApi {
         let call = call("MoveIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let call = with_dry_run(call, request.validate_only);
         let raw = convert::raw(request.identifier.as_ref());
-        let moved = self.0.move_identity(call, &request.from_user_id, &request.to_user_id, raw).await;
+        let moved =
+            self.0.move_identity(call, &request.from_user_id, &request.to_user_id, raw).await;
         Ok(Response::new(v1::MoveIdentityResponse { user: user_response(moved)? }))
     }
 
@@ -175,7 +180,8 @@ impl RegistryService for RegistryApi {
         let call = call("MergeUsers", &request.tenant, &request.etag, &request.request_id)?;
         let policy = convert::conflict_policy(request.conflict_policy).map_err(status)?;
         let call = with_dry_run(call, request.validate_only);
-        let merged = self.0.merge(call, &request.primary_user_id, &request.secondary_user_id, policy).await;
+        let merged =
+            self.0.merge(call, &request.primary_user_id, &request.secondary_user_id, policy).await;
         let (user, preview) = merged.map_err(status)?;
         let preview = preview.as_ref().map(convert::preview);
         Ok(Response::new(v1::MergeUsersResponse { user: Some(user_message(&user)), preview }))
@@ -188,9 +194,13 @@ impl RegistryService for RegistryApi {
         let request = request.into_inner();
         let call = call("UnmergeUsers", &request.tenant, &request.etag, &request.request_id)?;
         let call = with_dry_run(call, request.validate_only);
-        let unmerged = self.0.unmerge(call, &request.primary_user_id, &request.secondary_user_id).await;
+        let unmerged =
+            self.0.unmerge(call, &request.primary_user_id, &request.secondary_user_id).await;
         let (user, not_restored) = unmerged.map_err(status)?;
         let not_restored = not_restored.iter().map(convert::not_restored).collect();
-        Ok(Response::new(v1::UnmergeUsersResponse { user: Some(user_message(&user)), not_restored }))
+        Ok(Response::new(v1::UnmergeUsersResponse {
+            user: Some(user_message(&user)),
+            not_restored,
+        }))
     }
 }

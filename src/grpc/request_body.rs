@@ -1,5 +1,5 @@
-//! The body of a request. A call that has one message is worked on once that message is there as a whole: until then it
-//! takes nobody's place.
+//! The body of a request. A call that has one message is worked on once that message is there as a
+//! whole: until then it takes nobody's place.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -16,7 +16,8 @@ use tonic::Status;
 use super::memory_budget::Reservation;
 use super::{protocol, request_check};
 
-/// What stands before a message: a flag and the message's length (gRPC over HTTP/2, "Length-Prefixed-Message").
+/// What stands before a message: a flag and the message's length (gRPC over HTTP/2,
+/// "Length-Prefixed-Message").
 pub const PREFIX: usize = 5;
 
 /// A request's body, as the services take it.
@@ -42,7 +43,10 @@ impl RequestBody {
 }
 
 impl MessageStream {
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         if polled.is_ready() {
             self.idle.as_mut().reset(Instant::now() + self.patience);
@@ -56,7 +60,10 @@ impl Body for RequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         match &mut *self {
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
@@ -130,11 +137,17 @@ async fn next(body: &mut (impl Body<Data = Bytes> + Unpin)) -> Result<Option<Byt
 
 /// Whether the message is there as a whole. Refuses one that is too large as soon as it says so.
 fn is_complete(bytes: &[u8], headers: &HeaderMap, limit: usize) -> Result<bool, Status> {
-    let Some((&[flag, ref length @ ..], message)) = bytes.split_first_chunk::<PREFIX>() else { return Ok(false) };
+    let Some((&[flag, ref length @ ..], message)) = bytes.split_first_chunk::<PREFIX>() else {
+        return Ok(false);
+    };
     match flag {
         0 => {}
         1 if is_encoded(headers) => return Err(protocol::compressed()),
-        1 => return Err(protocol::message_invalid("it is marked as compressed, and no grpc-encoding says how")),
+        1 => {
+            return Err(protocol::message_invalid(
+                "it is marked as compressed, and no grpc-encoding says how",
+            ));
+        }
         _ => return Err(protocol::message_invalid("its first byte must be 0")),
     }
     let length = u32::from_be_bytes(*length) as usize;
@@ -178,7 +191,10 @@ mod tests {
         type Data = Bytes;
         type Error = Infallible;
 
-        fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
             match self.0.pop() {
                 Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
                 None => Poll::Pending,
@@ -223,9 +239,9 @@ mod tests {
         let budget = Arc::new(ConnectionBudget::new(Arc::new(GlobalBudget::default())));
         let headers = headers();
         let mut reservations: Vec<_> = (0..9).map(|_| Reservation::call(&budget)).collect();
-        let mut outcomes = reservations
-            .iter_mut()
-            .map(|reservation| message(frames(&[LIMIT]), &headers, LIMIT, reservation).now_or_never());
+        let mut outcomes = reservations.iter_mut().map(|reservation| {
+            message(frames(&[LIMIT]), &headers, LIMIT, reservation).now_or_never()
+        });
         assert!(outcomes.by_ref().take(7).all(|outcome| outcome.is_none()));
         let refused = outcomes.next().flatten().expect("an answer").expect_err("64 MiB and more");
         assert_eq!(refused.code(), tonic::Code::ResourceExhausted);

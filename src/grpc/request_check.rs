@@ -1,4 +1,5 @@
-//! What is looked at before a request is taken for a call: HTTP's side of gRPC (gRPC over HTTP/2, "Requests").
+//! What is looked at before a request is taken for a call: HTTP's side of gRPC (gRPC over HTTP/2,
+//! "Requests").
 
 use std::time::Duration;
 
@@ -32,7 +33,9 @@ impl From<RequestRejection> for Response<Body> {
                 *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
                 response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
             }
-            RequestRejection::ContentType => *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            RequestRejection::ContentType => {
+                *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE
+            }
             RequestRejection::Call(status) => response = status.into_http(),
         }
         response
@@ -58,7 +61,8 @@ pub fn validate<B>(request: &Request<B>) -> Result<Option<Duration>, RequestReje
 /// Whether this is gRPC with protocol buffers; parameters do not matter.
 fn is_grpc(content_type: &[u8]) -> bool {
     let essence = content_type.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
-    essence.eq_ignore_ascii_case(b"application/grpc") || essence.eq_ignore_ascii_case(b"application/grpc+proto")
+    essence.eq_ignore_ascii_case(b"application/grpc")
+        || essence.eq_ignore_ascii_case(b"application/grpc+proto")
 }
 
 fn header_bytes<B>(request: &Request<B>) -> usize {
@@ -121,12 +125,22 @@ mod tests {
 
     #[test]
     fn types_of_content() {
-        for taken in ["application/grpc", "application/grpc+proto", "Application/gRPC", "application/grpc;x=y"] {
+        for taken in [
+            "application/grpc",
+            "application/grpc+proto",
+            "Application/gRPC",
+            "application/grpc;x=y",
+        ] {
             assert!(is_grpc(taken.as_bytes()), "{taken}");
         }
-        for other in
-            ["", "text/plain", "application/json", "application/grpc-web", "application/grpc+json", "application/grpcx"]
-        {
+        for other in [
+            "",
+            "text/plain",
+            "application/json",
+            "application/grpc-web",
+            "application/grpc+json",
+            "application/grpcx",
+        ] {
             assert!(!is_grpc(other.as_bytes()), "{other}");
         }
     }

@@ -40,7 +40,8 @@ impl ResponseBody {
         })
     }
 
-    /// The message to send; in its place the end, with a status, where the server would have to hold too much.
+    /// The message to send; in its place the end, with a status, where the server would have to
+    /// hold too much.
     fn piece(&mut self, bytes: Bytes) -> Frame<Piece> {
         let reservation = match &mut self.payer {
             Payer::Call(reservation) => reservation.take(),
@@ -66,11 +67,16 @@ impl HttpBody for ResponseBody {
     type Data = Piece;
     type Error = Status;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Piece>, Status>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Piece>, Status>>> {
         if let Payer::Stream(_, pause) = &mut self.payer {
             *pause = None;
         }
-        let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)?) else { return Poll::Ready(None) };
+        let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)?) else {
+            return Poll::Ready(None);
+        };
         Poll::Ready(Some(Ok(match frame.into_data() {
             Ok(bytes) => self.piece(bytes),
             Err(frame) => Frame::trailers(frame.into_trailers().unwrap_or_default()),

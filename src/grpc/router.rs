@@ -88,7 +88,11 @@ impl Target {
         match self {
             Self::Directory => DIRECTORY_BYTES,
             Self::Registry | Self::Admin | Self::Renormalize => REGISTRY_BYTES,
-            Self::Health | Self::Watch | Self::Reflection | Self::ReflectionAlpha | Self::Unknown => SMALL_BYTES,
+            Self::Health
+            | Self::Watch
+            | Self::Reflection
+            | Self::ReflectionAlpha
+            | Self::Unknown => SMALL_BYTES,
         }
     }
 }
@@ -105,13 +109,17 @@ pub struct Router {
 }
 
 impl Router {
-    pub fn new(directory: &Arc<Directory>, health: &HealthReporter) -> Result<Self, tonic_reflection::server::Error> {
+    pub fn new(
+        directory: &Arc<Directory>,
+        health: &HealthReporter,
+    ) -> Result<Self, tonic_reflection::server::Error> {
         let alpha = reflection().build_v1alpha()?.max_decoding_message_size(SMALL_BYTES);
         Ok(Self {
             batch: directory.limits().batch,
             directory: Directories::new(DirectoryApi::new(directory.clone())),
             registry: Registries::new(RegistryApi(directory.clone())),
-            admin: Admins::new(AdminApi(directory.clone())).max_decoding_message_size(REGISTRY_BYTES),
+            admin: Admins::new(AdminApi(directory.clone()))
+                .max_decoding_message_size(REGISTRY_BYTES),
             health: Healths::new(HealthApi::new(health)).max_decoding_message_size(SMALL_BYTES),
             reflection: Boxed::new(reflection().build_v1()?.max_decoding_message_size(SMALL_BYTES)),
             reflection_alpha: Boxed::new(alpha),
@@ -120,7 +128,11 @@ impl Router {
 
     pub async fn call(&self, target: Target, request: Request<RequestBody>) -> Response<Body> {
         if let (Target::Directory, RequestBody::Whole(bytes)) = (target, request.body())
-            && let Err(refusal) = check_batch(request.uri().path(), bytes.get(PREFIX..).unwrap_or_default(), self.batch)
+            && let Err(refusal) = check_batch(
+                request.uri().path(),
+                bytes.get(PREFIX..).unwrap_or_default(),
+                self.batch,
+            )
         {
             return refusal.into_http();
         }

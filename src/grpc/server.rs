@@ -13,8 +13,8 @@ use super::router::Router;
 use super::{Options, connection, health};
 use crate::directory::Directory;
 
-/// Serves the API on `listener` until `shutdown` completes; then tells health, takes no further calls, and lets those
-/// under way finish within [`Options::drain`].
+/// Serves the API on `listener` until `shutdown` completes; then tells health, takes no further
+/// calls, and lets those under way finish within [`Options::drain`].
 ///
 /// # Errors
 /// Where the service descriptors cannot be read.

@@ -1,4 +1,5 @@
-//! From a directory error to a gRPC status with rich details (AIP-193): one reason for each case, for programs to act on.
+//! From a directory error to a gRPC status with rich details (AIP-193): one reason for each case,
+//! for programs to act on.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +13,8 @@ use crate::directory::{Error, Invalid};
 
 const DOMAIN: &str = "polynym";
 
-/// The bytes of names that a status lists. They are in its message and its details: clients refuse headers over 8 KiB.
+/// The bytes of names that a status lists. They are in its message and its details: clients refuse
+/// headers over 8 KiB.
 const NAMES_BYTES: usize = 1_536;
 
 /// When to try again where the server or its store is short of something.
@@ -40,7 +42,9 @@ pub fn status(error: Error) -> Status {
         Error::IdentityConfusable { field } | Error::IdentityReserved { field } => {
             at_field(code, &field, &message, info(reason, []))
         }
-        Error::UserDeleted { user } => detailed(code, &message, info(reason, [("user_id", user.to_string())])),
+        Error::UserDeleted { user } => {
+            detailed(code, &message, info(reason, [("user_id", user.to_string())]))
+        }
         Error::UserMerged { user, into } => {
             let metadata = [("user_id", user.to_string()), ("merged_into", into.to_string())];
             detailed(code, &message, info(reason, metadata))
@@ -49,9 +53,14 @@ pub fn status(error: Error) -> Status {
         Error::MergeConflict { fields } => {
             let (fields, left) = first(&fields, NAMES_BYTES);
             let more = if left > 0 { format!(" and {left} more") } else { String::new() };
-            let message = format!("both users have values of their own for {}{more}", fields.join(", "));
+            let message =
+                format!("both users have values of their own for {}{more}", fields.join(", "));
             let more = (left > 0).then(|| ("more", left.to_string()));
-            detailed(code, &message, info(reason, [("fields", fields.join(","))].into_iter().chain(more)))
+            detailed(
+                code,
+                &message,
+                info(reason, [("fields", fields.join(","))].into_iter().chain(more)),
+            )
         }
         Error::Overloaded => retry(code, reason, &message),
         Error::Unavailable(cause) => {
@@ -86,10 +95,14 @@ pub fn status(error: Error) -> Status {
 
 const fn code(error: &Error) -> Code {
     match error {
-        Error::Invalid { .. } | Error::BatchTooLarge { .. } | Error::RequestIdReused => Code::InvalidArgument,
-        Error::IdentityNotFound | Error::NotOwned | Error::UserNotFound | Error::NotHeld | Error::TenantNotFound => {
-            Code::NotFound
+        Error::Invalid { .. } | Error::BatchTooLarge { .. } | Error::RequestIdReused => {
+            Code::InvalidArgument
         }
+        Error::IdentityNotFound
+        | Error::NotOwned
+        | Error::UserNotFound
+        | Error::NotHeld
+        | Error::TenantNotFound => Code::NotFound,
         Error::IdentityTaken { .. } | Error::UserNotDeleted => Code::AlreadyExists,
         Error::IdentityHeld { .. }
         | Error::IdentityConfusable { .. }
@@ -104,8 +117,12 @@ const fn code(error: &Error) -> Code {
         | Error::TenantNotEmpty
         | Error::UndoExpired => Code::FailedPrecondition,
         Error::EtagMismatch | Error::RenormalizeRunning => Code::Aborted,
-        Error::TooMany { .. } | Error::AnswerFull { .. } | Error::Overloaded => Code::ResourceExhausted,
-        Error::Unavailable(_) | Error::ClockInDoubt | Error::Outdated(_) | Error::RulesChanging => Code::Unavailable,
+        Error::TooMany { .. } | Error::AnswerFull { .. } | Error::Overloaded => {
+            Code::ResourceExhausted
+        }
+        Error::Unavailable(_) | Error::ClockInDoubt | Error::Outdated(_) | Error::RulesChanging => {
+            Code::Unavailable
+        }
         Error::OutcomeUnknown(_) => Code::Unknown,
         Error::Internal(_) => Code::Internal,
     }
@@ -203,7 +220,8 @@ fn violation(reason: &str, field: &str, message: &str) -> Status {
 }
 
 fn info<'n>(reason: &str, metadata: impl IntoIterator<Item = (&'n str, String)>) -> ErrorDetails {
-    let metadata: HashMap<_, _> = metadata.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let metadata: HashMap<_, _> =
+        metadata.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     ErrorDetails::with_error_info(reason, DOMAIN, metadata)
 }
 
@@ -225,6 +243,8 @@ static INTERNAL: LogThrottle = LogThrottle::new();
 
 fn log(pace: &LogThrottle, cause: &(dyn std::error::Error + 'static), message: &str) {
     let Some(untold) = pace.step() else { return };
-    let causes: Vec<_> = std::iter::successors(Some(cause), |cause| cause.source()).map(ToString::to_string).collect();
+    let causes: Vec<_> = std::iter::successors(Some(cause), |cause| cause.source())
+        .map(ToString::to_string)
+        .collect();
     tracing::error!(cause = %causes.join(": "), untold, "{message}");
 }

@@ -1,8 +1,9 @@
 //! A connection whose small writes are gathered.
 //!
-//! The HTTP/2 library hands each message of 256 bytes or more to the kernel by itself where the connection takes several
-//! buffers at once, which costs a system call for every answer. Where it takes one buffer, messages below 1 KiB are
-//! copied together, and the answers to many calls leave in one write.
+//! The HTTP/2 library hands each message of 256 bytes or more to the kernel by itself where the
+//! connection takes several buffers at once, which costs a system call for every answer. Where it
+//! takes one buffer, messages below 1 KiB are copied together, and the answers to many calls leave
+//! in one write.
 
 use std::io;
 use std::pin::Pin;
@@ -21,13 +22,21 @@ impl UnvectoredIo {
 }
 
 impl Read for UnvectoredIo {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_read(cx, buffer)
     }
 }
 
 impl Write for UnvectoredIo {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, bytes)
     }
 

@@ -17,7 +17,8 @@ pub(super) fn quick(typed: &str) -> Option<String> {
     let bytes = typed.as_bytes();
     let at = bytes.iter().take(MAX_LOCAL + 1).position(|&b| b == b'@')?;
     let (local, domain) = (&bytes[..at], &bytes[at + 1..]);
-    (bytes.len() <= MAX_TOTAL && is_plain_local(local) && is_plain_domain(domain)).then(|| typed.to_ascii_lowercase())
+    (bytes.len() <= MAX_TOTAL && is_plain_local(local) && is_plain_domain(domain))
+        .then(|| typed.to_ascii_lowercase())
 }
 
 fn is_plain_local(local: &[u8]) -> bool {
@@ -117,8 +118,8 @@ fn check_local(local: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The rule that a character breaks: `atext` as RFC 6531 section 3.3 extends it, less what nobody can see and what means
-/// nothing.
+/// The rule that a character breaks: `atext` as RFC 6531 section 3.3 extends it, less what nobody
+/// can see and what means nothing.
 fn broken_by(c: char) -> Option<Rule> {
     let is_fit = match u8::try_from(c) {
         Ok(byte) if byte.is_ascii() => is_atext(byte),

@@ -43,11 +43,12 @@ pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, F
     Ok(stable)
 }
 
-/// Whether the canonical form would be too long, found out in linear time: PRECIS's rules that look at a character's
-/// neighbours (RFC 5892, appendix A) look at all of them, for each such character.
+/// Whether the canonical form would be too long, found out in linear time: PRECIS's rules that look
+/// at a character's neighbours (RFC 5892, appendix A) look at all of them, for each such character.
 fn is_too_long(typed: &str) -> bool {
     let mut composed = typed.nfkc().flat_map(char::to_lowercase).nfkc();
-    typed.chars().nth(MAX_TYPED_CODE_POINTS).is_some() || composed.nth(1 + MAX_CODE_POINTS).is_some()
+    typed.chars().nth(MAX_TYPED_CODE_POINTS).is_some()
+        || composed.nth(1 + MAX_CODE_POINTS).is_some()
 }
 
 /// The mappings of RFC 8265 section 3.3.3 up to normalization. The directionality rule comes

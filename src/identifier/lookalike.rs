@@ -19,7 +19,8 @@ impl Guard {
     /// The kind word of a guard whose skeleton is not all ASCII.
     pub const LOOKALIKE: &'static str = "lookalike";
 
-    /// The guard of a handle in canonical form; also of one that is its own skeleton, since another may have the same.
+    /// The guard of a handle in canonical form; also of one that is its own skeleton, since another
+    /// may have the same.
     pub(super) fn of_handle(handle: &str) -> Option<Self> {
         (!handle.is_ascii()).then(|| Guard { skeleton: skeleton_of(handle) })
     }

@@ -17,10 +17,15 @@ const MIN_DIGITS: usize = 4;
 
 /// The zeros of the decimal digits that people type numbers with: ASCII, Arabic-Indic, extended
 /// Arabic-Indic, NKo, the scripts of India, Thai, Lao, Tibetan, Myanmar, Khmer, and full width.
-const ZEROS: [char; 19] =
-    ['0', '٠', '۰', '߀', '०', '০', '੦', '૦', '୦', '௦', '౦', '೦', '൦', '๐', '໐', '༠', '၀', '០', '０'];
+const ZEROS: [char; 19] = [
+    '0', '٠', '۰', '߀', '०', '০', '੦', '૦', '୦', '௦', '౦', '೦', '൦', '๐', '໐', '༠', '၀', '០', '０',
+];
 
-pub(super) fn canonical(number: &str, region: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+pub(super) fn canonical(
+    number: &str,
+    region: &str,
+    trace: &mut impl Trace,
+) -> Result<String, Fault> {
     let region = known_region(region)?;
     let dialled = dialled(number)?;
     trace.step("digits", number, &dialled);

@@ -30,7 +30,10 @@ impl Plan {
     pub(super) fn has(&self, national: &str) -> bool {
         match self.regions.as_slice() {
             [only] => only.has(national),
-            regions => regions.iter().find(|region| region.claims(national)).is_some_and(|region| region.has(national)),
+            regions => regions
+                .iter()
+                .find(|region| region.claims(national))
+                .is_some_and(|region| region.has(national)),
         }
     }
 }
@@ -58,7 +61,11 @@ impl Region {
             transform: metadata.national_prefix_transform_rule().map(braced),
             leading_digits: front(metadata.leading_digits().map(|p| p.as_str())),
             general: Pattern::load(descriptors.general())?,
-            types: number_types(descriptors).into_iter().flatten().filter_map(Pattern::load).collect(),
+            types: number_types(descriptors)
+                .into_iter()
+                .flatten()
+                .filter_map(Pattern::load)
+                .collect(),
         })
     }
 
@@ -119,7 +126,10 @@ struct Pattern {
 impl Pattern {
     fn load(descriptor: &Descriptor) -> Option<Self> {
         let pattern = descriptor.national_number().as_str();
-        Some(Pattern { lengths: descriptor.possible_length().to_vec(), digits: compile(&format!("^(?:{pattern})$"))? })
+        Some(Pattern {
+            lengths: descriptor.possible_length().to_vec(),
+            digits: compile(&format!("^(?:{pattern})$"))?,
+        })
     }
 
     fn matches(&self, national: &str) -> bool {
@@ -135,5 +145,7 @@ fn compile(pattern: &str) -> Option<Regex> {
 
 /// Java's `9$15` is group 1 and a 5, `regex`'s is group 15: braces say which.
 fn braced(rule: &str) -> String {
-    ('1'..='9').fold(rule.to_owned(), |rule, group| rule.replace(&format!("${group}"), &format!("${{{group}}}")))
+    ('1'..='9').fold(rule.to_owned(), |rule, group| {
+        rule.replace(&format!("${group}"), &format!("${{{group}}}"))
+    })
 }

@@ -37,7 +37,13 @@ const SERVICES: [Service; 5] = [
         prefix: "/in/",
         dots: true,
     },
-    Service { host: "github.com", others: &["www.github.com"], countries: false, prefix: "/", dots: true },
+    Service {
+        host: "github.com",
+        others: &["www.github.com"],
+        countries: false,
+        prefix: "/",
+        dots: true,
+    },
     Service {
         host: "www.facebook.com",
         others: &[
@@ -55,7 +61,14 @@ const SERVICES: [Service; 5] = [
     },
     Service {
         host: "x.com",
-        others: &["www.x.com", "mobile.x.com", "twitter.com", "www.twitter.com", "mobile.twitter.com", "m.twitter.com"],
+        others: &[
+            "www.x.com",
+            "mobile.x.com",
+            "twitter.com",
+            "www.twitter.com",
+            "mobile.twitter.com",
+            "m.twitter.com",
+        ],
         countries: false,
         prefix: "/",
         dots: true,
@@ -90,7 +103,9 @@ pub(super) fn address(url: &Url, host: &str, path: &str) -> Option<String> {
 
 impl Service {
     fn is_at(&self, host: &str) -> bool {
-        host == self.host || self.others.contains(&host) || self.countries && self.is_country(host).unwrap_or(false)
+        host == self.host
+            || self.others.contains(&host)
+            || self.countries && self.is_country(host).unwrap_or(false)
     }
 
     fn is_country(&self, host: &str) -> Option<bool> {

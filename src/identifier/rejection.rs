@@ -120,17 +120,22 @@ impl Rule {
             Rule::EmailQuoted => ("email-quoted", "use a name that needs no quotes"),
             Rule::EmailLiteral => ("email-literal", "give a domain name instead of an address"),
             Rule::EmailCharacter => ("email-character", "remove the character from the name"),
-            Rule::EmailInvisible => ("email-invisible", "remove the character, which nobody can see"),
-            Rule::EmailUnassigned => ("email-unassigned", "use characters that mean the same to everyone"),
+            Rule::EmailInvisible => {
+                ("email-invisible", "remove the character, which nobody can see")
+            }
+            Rule::EmailUnassigned => {
+                ("email-unassigned", "use characters that mean the same to everyone")
+            }
             Rule::EmailMark => ("email-mark", "put a letter in front of the combining mark"),
             Rule::EmailDot => ("email-dot", "put dots only singly between other characters"),
             Rule::EmailLocalLength => ("email-local-length", "put 1 to 64 bytes before the @"),
             Rule::EmailDomain => ("email-domain", "give a valid domain name after the @"),
             Rule::EmailLength => ("email-length", "use an address of at most 254 bytes"),
             Rule::HandleCharacter => ("handle-character", "use letters, digits and ASCII signs"),
-            Rule::HandleDirection => {
-                ("handle-direction", "start and end a right-to-left handle with right-to-left letters")
-            }
+            Rule::HandleDirection => (
+                "handle-direction",
+                "start and end a right-to-left handle with right-to-left letters",
+            ),
             Rule::HandleUnstable => ("handle-unstable", "use the small letters of the script"),
             Rule::HandleLength => ("handle-length", "use 1 to 64 characters"),
             Rule::HandleAt => ("handle-at", "use no @ but one in front"),
@@ -138,22 +143,31 @@ impl Rule {
             Rule::HandleLetter => ("handle-letter", "use at least one letter"),
             Rule::HandleScripts => ("handle-scripts", "keep to the letters of one script"),
             Rule::PhoneRegion => ("phone-region", "give the country as ISO 3166 alpha-2, as US"),
-            Rule::PhoneRegionMissing => ("phone-region-missing", "start with + and the country code, or give a region"),
+            Rule::PhoneRegionMissing => {
+                ("phone-region-missing", "start with + and the country code, or give a region")
+            }
             Rule::PhoneLetter => ("phone-letter", "write digits for the letters"),
             Rule::PhoneExtension => ("phone-extension", "leave out the extension"),
             Rule::PhoneCharacter => ("phone-character", "use digits, spaces and ( ) - . / only"),
             Rule::PhonePlus => ("phone-plus", "put one + in front of the first digit"),
-            Rule::PhoneNumber => ("phone-number", "check the digits: the country has no such number"),
+            Rule::PhoneNumber => {
+                ("phone-number", "check the digits: the country has no such number")
+            }
             Rule::SocialProvider => (
                 "social-provider",
                 "use an issuer's https URL, or 1 to 64 of a-z, 0-9, dot, underscore and hyphen, a letter or digit first",
             ),
-            Rule::SocialIssuer => {
-                ("social-issuer", "use the issuer's URL as its tokens have it: https://, no query, at most 255 bytes")
-            }
+            Rule::SocialIssuer => (
+                "social-issuer",
+                "use the issuer's URL as its tokens have it: https://, no query, at most 255 bytes",
+            ),
             Rule::SocialSubjectLength => ("social-subject-length", "use 1 to 255 bytes"),
-            Rule::SocialSubjectControl => ("social-subject-control", "remove the control character"),
-            Rule::SocialSubjectInvisible => ("social-subject-invisible", "remove the character, which nobody can see"),
+            Rule::SocialSubjectControl => {
+                ("social-subject-control", "remove the control character")
+            }
+            Rule::SocialSubjectInvisible => {
+                ("social-subject-invisible", "remove the character, which nobody can see")
+            }
             Rule::UrlSyntax => ("url-syntax", "give the whole address, as https://host/path"),
             Rule::UrlScheme => ("url-scheme", "start with https://"),
             Rule::UrlUserInfo => ("url-user-info", "leave out the part before the @"),

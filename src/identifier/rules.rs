@@ -19,7 +19,8 @@ pub type Parse = fn(RawIdentifier<'_>) -> Result<Identifier, Rejection>;
 pub type Normalize = fn(RawIdentifier<'_>) -> Result<Normalization, Rejection>;
 
 impl Rules {
-    /// The version of a stored identity that names none. This number never changes: stores are full of such identities.
+    /// The version of a stored identity that names none. This number never changes: stores are full
+    /// of such identities.
     pub const UNNAMED: u32 = 1;
 
     /// The first rules. A store that has them is served by them until it is upgraded.

@@ -18,7 +18,11 @@ const SCHEME: &str = "https://";
 /// What is escaped in an issuer: all but the unreserved characters of RFC 3986.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-pub(super) fn canonical(provider: &str, subject: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+pub(super) fn canonical(
+    provider: &str,
+    subject: &str,
+    trace: &mut impl Trace,
+) -> Result<String, Fault> {
     let provider = match issuer(provider)? {
         Some(issuer) => encode(&issuer).into_owned(),
         None => short_name(provider, trace)?,
@@ -32,7 +36,11 @@ pub(super) fn canonical(provider: &str, subject: &str, trace: &mut impl Trace) -
 
 /// The canonical form by the first version of the rules: no issuers, and any subject without
 /// control characters.
-pub(super) fn first(provider: &str, subject: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+pub(super) fn first(
+    provider: &str,
+    subject: &str,
+    trace: &mut impl Trace,
+) -> Result<String, Fault> {
     let provider = short_name(provider, trace)?;
     check_subject(subject)?;
     Ok(format!("{provider}/{subject}"))
@@ -84,8 +92,9 @@ const fn is_url_byte(byte: u8) -> bool {
 }
 
 fn short_name(provider: &str, trace: &mut impl Trace) -> Result<String, Fault> {
-    let is_bad =
-        |(position, c): (usize, char)| !(c.is_ascii_alphanumeric() || (position > 0 && matches!(c, '.' | '_' | '-')));
+    let is_bad = |(position, c): (usize, char)| {
+        !(c.is_ascii_alphanumeric() || (position > 0 && matches!(c, '.' | '_' | '-')))
+    };
     if let Some(position) = provider.chars().enumerate().position(is_bad) {
         return Err(Rule::SocialProvider.at(position));
     }

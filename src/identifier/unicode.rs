@@ -1,4 +1,5 @@
-//! Characters that a reader cannot see, or that mean nothing to one. Two names must not differ in them alone.
+//! Characters that a reader cannot see, or that mean nothing to one. Two names must not differ in
+//! them alone.
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
@@ -7,7 +8,8 @@ use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 pub enum CharacterIssue {
     /// It shows nothing, or only changes how others are shown.
     Invisible,
-    /// It is for private use, or is none: what it stands for, if anything, differs from place to place.
+    /// It is for private use, or is none: what it stands for, if anything, differs from place to
+    /// place.
     Unassigned,
 }
 
@@ -17,7 +19,9 @@ pub fn character_issue(c: char) -> Option<CharacterIssue> {
         return None;
     }
     match c.general_category() {
-        GeneralCategory::PrivateUse | GeneralCategory::Unassigned => Some(CharacterIssue::Unassigned),
+        GeneralCategory::PrivateUse | GeneralCategory::Unassigned => {
+            Some(CharacterIssue::Unassigned)
+        }
         GeneralCategory::Format => Some(CharacterIssue::Invisible),
         _ if is_blank(c) => Some(CharacterIssue::Invisible),
         _ => None,
@@ -27,11 +31,16 @@ pub fn character_issue(c: char) -> Option<CharacterIssue> {
 /// Whether a character belongs to the one before it.
 pub fn is_mark(c: char) -> bool {
     let category = c.general_category();
-    matches!(category, GeneralCategory::NonspacingMark | GeneralCategory::SpacingMark | GeneralCategory::EnclosingMark)
+    matches!(
+        category,
+        GeneralCategory::NonspacingMark
+            | GeneralCategory::SpacingMark
+            | GeneralCategory::EnclosingMark
+    )
 }
 
-/// Default_Ignorable_Code_Point (UAX 44) where the category does not say so, and signs that are drawn empty: the blank of
-/// braille, the note without a head, the stand-in for an object.
+/// Default_Ignorable_Code_Point (UAX 44) where the category does not say so, and signs that are
+/// drawn empty: the blank of braille, the note without a head, the stand-in for an object.
 const fn is_blank(c: char) -> bool {
     matches!(
         c,

@@ -63,7 +63,8 @@ impl LocalityId {
         self.field(96, 32).map(|bits| bits as u32)
     }
 
-    /// The process field: the last 16 bits of a process id, or a number drawn or given in its place.
+    /// The process field: the last 16 bits of a process id, or a number drawn or given in its
+    /// place.
     pub fn process_id(&self) -> Option<u16> {
         self.field(80, 16).map(|bits| bits as u16)
     }

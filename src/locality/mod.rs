@@ -1,4 +1,5 @@
-//! Locality UUIDs (version b): what one says, how it is written and read, and how new ones are made.
+//! Locality UUIDs (version b): what one says, how it is written and read, and how new ones are
+//! made.
 //!
 //! ```text
 //! wwwwwwww-xxxx-byyy-yyyy-zzzzzzzzzzzz
@@ -6,9 +7,9 @@
 //! y  28 bits: node         z  48 bits: milliseconds since the Unix epoch, UTC
 //! ```
 //!
-//! Here live [`LocalityId`], which holds any UUID, and [`Generator`], which makes new ones. What the
-//! ids stand for, and how a database stores them, does not. The layout and both counter modes follow
-//! Groupon's locality-uuid (Java and Ruby, 2013).
+//! Here live [`LocalityId`], which holds any UUID, and [`Generator`], which makes new ones. What
+//! the ids stand for, and how a database stores them, does not. The layout and both counter modes
+//! follow Groupon's locality-uuid (Java and Ruby, 2013).
 
 mod generator;
 mod id;

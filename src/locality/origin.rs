@@ -46,9 +46,13 @@ pub(super) fn counts_process_ids(namespace: &Path) -> bool {
 /// interface, as Linux shows them; on other systems there is none, so no MAC is found.
 pub(super) fn node_of_interfaces(folder: &Path) -> Option<u32> {
     let interfaces = fs::read_dir(folder).ok()?.flatten();
-    let mut addresses: Vec<_> = interfaces.map(|interface| interface.path().join("address")).collect();
+    let mut addresses: Vec<_> =
+        interfaces.map(|interface| interface.path().join("address")).collect();
     addresses.sort();
-    addresses.iter().filter_map(|file| fs::read_to_string(file).ok()).find_map(|text| node_of_mac(text.trim()))
+    addresses
+        .iter()
+        .filter_map(|file| fs::read_to_string(file).ok())
+        .find_map(|text| node_of_mac(text.trim()))
 }
 
 /// The last 28 bits of a MAC written as `00:1b:21:3c:9d:f8`.

@@ -3,8 +3,8 @@
 //! `state` holds two numbers of 32 bits: a *tick*, the number of ten-second steps since the Unix
 //! epoch, and a *position*, the number of ids drawn, modulo 2^32. Three things hold:
 //!
-//! 1. The tick never falls. It rises when the clock has passed it, and when the position wraps to 0:
-//!    adding 1 to the whole carries into it.
+//! 1. The tick never falls. It rises when the clock has passed it, and when the position wraps to
+//!    0: adding 1 to the whole carries into it.
 //! 2. An id drawn under a tick has a timestamp within the ten seconds of that tick. Where the clock
 //!    is behind the tick, the timestamp is the tick's first millisecond.
 //! 3. Within one tick a position is drawn at most once, since a wrap ends the tick. The position
@@ -110,7 +110,9 @@ impl Order {
 
     fn counter(&self, base: u32, position: u32) -> u32 {
         match self {
-            Self::Variable(_) => reverse_digits(base.wrapping_add(INCREMENT.wrapping_mul(position))),
+            Self::Variable(_) => {
+                reverse_digits(base.wrapping_add(INCREMENT.wrapping_mul(position)))
+            }
             Self::Sequential => base.wrapping_add(position),
         }
     }

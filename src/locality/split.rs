@@ -1,4 +1,5 @@
-//! Where to cut the id space so that a store can spread ids over its shards before the first arrives.
+//! Where to cut the id space so that a store can spread ids over its shards before the first
+//! arrives.
 
 use super::LocalityId;
 

@@ -1,5 +1,6 @@
-//! The made-up users themselves. Domains are those that RFC 2606 sets aside, telephone numbers lie where a country's
-//! authority has set numbers aside for fiction, where it has and where such a number counts as valid.
+//! The made-up users themselves. Domains are those that RFC 2606 sets aside, telephone numbers lie
+//! where a country's authority has set numbers aside for fiction, where it has and where such a
+//! number counts as valid.
 
 /// A made-up user.
 pub struct Person {

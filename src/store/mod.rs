@@ -1,4 +1,5 @@
-//! Where users and claims are kept. Every store here implements [`crate::directory::Store`] and passes the
+//! Where users and claims are kept. Every store here implements [`crate::directory::Store`] and
+//! passes the
 //! [`conformance`] suite; what a store does with bytes and disks stays in its own module.
 
 pub mod coalesce;

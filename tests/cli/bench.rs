@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::{assert_fails, json};
 use crate::server::{Server, polynym};
 
-const QUICK: [&str; 8] = ["--duration", "0.8", "--warmup", "0.05", "--concurrency", "4", "--connections", "2"];
+const QUICK: [&str; 8] =
+    ["--duration", "0.8", "--warmup", "0.05", "--concurrency", "4", "--connections", "2"];
 
 /// One caller, who leaves something of the machine to others.
 const LIGHT: [&str; 4] = ["--concurrency", "1", "--connections", "1"];
@@ -29,8 +30,12 @@ struct Way {
 impl Way {
     fn to(server: &Server) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let way = Self { url: format!("http://{}", listener.local_addr().unwrap()), answered: Arc::default() };
-        let (address, answered) = (server.url.trim_start_matches("http://").to_owned(), way.answered.clone());
+        let way = Self {
+            url: format!("http://{}", listener.local_addr().unwrap()),
+            answered: Arc::default(),
+        };
+        let (address, answered) =
+            (server.url.trim_start_matches("http://").to_owned(), way.answered.clone());
         std::thread::spawn(move || {
             for caller in listener.incoming().map(Result::unwrap) {
                 let Ok(server) = TcpStream::connect(&address) else { continue };
@@ -85,29 +90,50 @@ fn number(report: &Value, key: &str) -> f64 {
 #[test]
 fn every_mode_measures_and_finds_nothing_wrong() {
     let (server, _folder) = server();
-    for (mode, identifiers) in [("health", 0.0), ("resolve", 1.0), ("batch", 20.0), ("create", 3.0), ("link", 1.0)] {
+    for (mode, identifiers) in
+        [("health", 0.0), ("resolve", 1.0), ("batch", 20.0), ("create", 3.0), ("link", 1.0)]
+    {
         let report = bench(&server, mode, &["--users", "150", "--batch", "20"]);
         let calls = number(&report, "calls_per_second");
         assert!(calls > 0.0, "{mode}: {report}");
         let expected = calls * identifiers;
-        assert!((number(&report, "identifiers_per_second") - expected).abs() <= identifiers, "{mode}: {report}");
+        assert!(
+            (number(&report, "identifiers_per_second") - expected).abs() <= identifiers,
+            "{mode}: {report}"
+        );
         let quantiles = ["p50_us", "p99_us", "p999_us"].map(|key| number(&report, key));
         assert!(quantiles[0] > 0.0 && quantiles.is_sorted(), "{mode}: {report}");
-        assert_eq!((number(&report, "errors"), number(&report, "wrong")), (0.0, 0.0), "{mode}: {report}");
+        assert_eq!(
+            (number(&report, "errors"), number(&report, "wrong")),
+            (0.0, 0.0),
+            "{mode}: {report}"
+        );
     }
 }
 
 #[test]
 fn what_is_loaded_is_the_same_for_all_numbers_and_left_alone() {
     let (server, _folder) = server();
-    let show = || json(&server.run(&["resolve", "--json", "--tenant", "bench", "handle:ada_0", "handle:alan_49"]));
+    let show = || {
+        json(&server.run(&[
+            "resolve",
+            "--json",
+            "--tenant",
+            "bench",
+            "handle:ada_0",
+            "handle:alan_49",
+        ]))
+    };
     bench(&server, "resolve", &["--users", "50"]);
     let few = show();
     let nobody = server.run(&["resolve", "--tenant", "bench", "handle:barbara_50"]);
     assert_fails(&nobody, 1, &["nobody owns"]);
     bench(&server, "link", &["--users", "120"]);
-    let ids = |users: &[Value]| users.iter().map(|found| found["user"]["userId"].clone()).collect::<Vec<_>>();
-    let handles = |users: &[Value]| users.iter().map(|f| f["user"]["identities"].clone()).collect::<Vec<_>>();
+    let ids = |users: &[Value]| {
+        users.iter().map(|found| found["user"]["userId"].clone()).collect::<Vec<_>>()
+    };
+    let handles =
+        |users: &[Value]| users.iter().map(|f| f["user"]["identities"].clone()).collect::<Vec<_>>();
     assert_eq!((ids(&few), handles(&few)), (ids(&show()), handles(&show())));
     assert!(server.run(&["resolve", "--tenant", "bench", "handle:barbara_50"]).status.success());
 }
@@ -115,7 +141,9 @@ fn what_is_loaded_is_the_same_for_all_numbers_and_left_alone() {
 #[test]
 fn told_that_users_are_there_it_does_not_load_them() {
     let (server, _folder) = server();
-    let told = |mode: &str| server.run(&[&["bench", mode, "--loaded", "--users", "20"], &QUICK[..]].concat());
+    let told = |mode: &str| {
+        server.run(&[&["bench", mode, "--loaded", "--users", "20"], &QUICK[..]].concat())
+    };
     assert_fails(&told("resolve"), 1, &["answers were wrong: the users are not there"]);
     assert!(told("link").status.success(), "links are of users whose ids it looks for");
     assert!(told("resolve").status.success());
@@ -125,7 +153,8 @@ fn told_that_users_are_there_it_does_not_load_them() {
 fn users_that_are_not_as_they_were_loaded_are_found_out() {
     let (server, _folder) = server();
     bench(&server, "resolve", &["--users", "20"]);
-    let found = json(&server.run(&["resolve", "--json", "--tenant", "bench", "handle:ada_0"])).remove(0);
+    let found =
+        json(&server.run(&["resolve", "--json", "--tenant", "bench", "handle:ada_0"])).remove(0);
     let id = found["user"]["userId"].as_str().unwrap();
     json(&server.run(&["identity", "unlink", "--json", "--tenant", "bench", id, "handle:ada_0"]));
     let output = server.run(&[&["bench", "resolve", "--users", "20"], &QUICK[..]].concat());
@@ -157,19 +186,34 @@ fn only_its_own_tenant_is_written_into_and_emptied() {
 fn a_wrong_answer_is_found_out() {
     let (server, _folder) = server();
     bench(&server, "resolve", &["--users", "1"]);
-    let found = json(&server.run(&["resolve", "--json", "--tenant", "bench", "handle:ada_0"])).remove(0);
+    let found =
+        json(&server.run(&["resolve", "--json", "--tenant", "bench", "handle:ada_0"])).remove(0);
     let id = found["user"]["userId"].as_str().unwrap();
     let way = Way::to(&server);
-    let arguments = ["bench", "resolve", "--json", "--users", "1", "--duration", "5", "--warmup", "0"];
+    let arguments =
+        ["bench", "resolve", "--json", "--users", "1", "--duration", "5", "--warmup", "0"];
     let output = std::thread::scope(|scope| {
-        let measuring = scope.spawn(|| server.run(&[&arguments[..], &LIGHT, &["--server", &way.url]].concat()));
+        let measuring =
+            scope.spawn(|| server.run(&[&arguments[..], &LIGHT, &["--server", &way.url]].concat()));
         way.until_under_way();
-        json(&server.run(&["user", "update", "--json", "--tenant", "bench", id, "--name", "somebody else"]));
+        json(&server.run(&[
+            "user",
+            "update",
+            "--json",
+            "--tenant",
+            "bench",
+            id,
+            "--name",
+            "somebody else",
+        ]));
         measuring.join().unwrap()
     });
     assert_fails(&output, 1, &["answers were wrong"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(number(&report, "wrong") > 0.0 && number(&report, "calls_per_second") > 0.0, "{report}");
+    assert!(
+        number(&report, "wrong") > 0.0 && number(&report, "calls_per_second") > 0.0,
+        "{report}"
+    );
 }
 
 #[test]
@@ -178,7 +222,8 @@ fn calls_that_failed_are_a_failure() {
     let way = Way::to(&server);
     let arguments = ["bench", "health", "--json", "--duration", "8", "--warmup", "0"];
     let output = std::thread::scope(|scope| {
-        let measuring = scope.spawn(|| server.run(&[&arguments[..], &LIGHT, &["--server", &way.url]].concat()));
+        let measuring =
+            scope.spawn(|| server.run(&[&arguments[..], &LIGHT, &["--server", &way.url]].concat()));
         way.until_under_way();
         server.signal("KILL");
         measuring.join().unwrap()
@@ -192,12 +237,18 @@ fn calls_that_failed_are_a_failure() {
 fn what_was_measured_before_ctrl_c_is_told() {
     let (server, _folder) = server();
     let way = Way::to(&server);
-    let arguments = ["bench", "health", "--json", "--duration", "600", "--warmup", "0", "--server", &way.url];
+    let arguments =
+        ["bench", "health", "--json", "--duration", "600", "--warmup", "0", "--server", &way.url];
     let bench = polynym(&arguments).stdout(Stdio::piped()).spawn().unwrap();
     way.until_under_way();
-    assert!(Command::new("kill").args(["-INT", &bench.id().to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("kill").args(["-INT", &bench.id().to_string()]).status().unwrap().success()
+    );
     let output = bench.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(number(&report, "calls_per_second") > 0.0 && number(&report, "errors") == 0.0, "{report}");
+    assert!(
+        number(&report, "calls_per_second") > 0.0 && number(&report, "errors") == 0.0,
+        "{report}"
+    );
 }

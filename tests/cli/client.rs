@@ -43,7 +43,10 @@ fn every_kind_of_identifier_resolves() {
         assert_eq!(*found, one(&server, &["resolve", typed]));
     }
     assert_eq!(found[0]["identity"]["identifier"], value!({ "email": "joe.smith@example.com" }));
-    assert_eq!(found[2]["identity"]["identifier"], value!({ "phone": { "number": "+14155552671" } }));
+    assert_eq!(
+        found[2]["identity"]["identifier"],
+        value!({ "phone": { "number": "+14155552671" } })
+    );
     let table = out(&server.run(&["resolve", "handle:joe"]));
     assert!(table.contains("Joe Smith") && table.contains("social:github/583231"), "{table}");
 }
@@ -66,16 +69,30 @@ fn who_is_not_found_is_told_on_standard_error() {
     assert_fails(&output, 1, &["handle:nobody: ", "email:x: "]);
     assert!(out(&output).contains("Joe Smith"));
     let output = server.run(&["resolve", "--json", "handle:nobody", "handle:joe"]);
-    let lines: Vec<Value> = out(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((text(&lines[0], "asked"), &lines[0]["error"]["code"]), ("handle:nobody", &value!(5)));
+    let lines: Vec<Value> =
+        out(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        (text(&lines[0], "asked"), &lines[0]["error"]["code"]),
+        ("handle:nobody", &value!(5))
+    );
     assert_eq!(text(&lines[1]["user"], "displayName"), "Joe Smith");
 }
 
 #[test]
 fn a_user_is_created_shown_and_changed() {
     let server = sample();
-    let create = ["user", "create", "--name", "Ada", "--identity", "email:Ada@example.com", "--identity", "handle:ada"];
-    let typed = ["--attribute", "level:int=3", "--attribute", "tags:list=a,b", "--attribute", "team=core"];
+    let create = [
+        "user",
+        "create",
+        "--name",
+        "Ada",
+        "--identity",
+        "email:Ada@example.com",
+        "--identity",
+        "handle:ada",
+    ];
+    let typed =
+        ["--attribute", "level:int=3", "--attribute", "tags:list=a,b", "--attribute", "team=core"];
     let ada = user(&server, &[&create[..], &typed].concat());
     assert_eq!(ada["attributes"]["level"], value!({ "intValue": "3" }));
     assert_eq!(ada["attributes"]["tags"], value!({ "listValue": { "values": ["a", "b"] } }));
@@ -83,14 +100,19 @@ fn a_user_is_created_shown_and_changed() {
     assert_eq!(one(&server, &["user", "get", id]), value!({ "user": ada }));
     let table = out(&server.run(&["user", "get", id]));
     assert!(
-        ["Ada@example.com", "email:ada@example.com", "a, b", "active"].iter().all(|p| table.contains(p)),
+        ["Ada@example.com", "email:ada@example.com", "a, b", "active"]
+            .iter()
+            .all(|p| table.contains(p)),
         "{table}"
     );
 
     let change = ["--name", "Ada L.", "--remove-attribute", "team", "--attribute", "level:int=4"];
     let update = [&["user", "update", id, "--etag", text(&ada, "etag")], &change[..]].concat();
     let changed = user(&server, &update);
-    assert_eq!((text(&changed, "displayName"), &changed["attributes"]["team"]), ("Ada L.", &Value::Null));
+    assert_eq!(
+        (text(&changed, "displayName"), &changed["attributes"]["team"]),
+        ("Ada L.", &Value::Null)
+    );
     assert_eq!(changed["attributes"]["level"], value!({ "intValue": "4" }));
     assert_eq!(changed["identities"], ada["identities"]);
     assert_fails(&server.run(&update), 1, &["ETAG_MISMATCH (ABORTED)", "polynym user get"]);
@@ -118,12 +140,19 @@ fn identities_come_and_go() {
         text(&checked, "reason").to_owned()
     };
     assert_eq!(why_not("handle:ada"), "IDENTITY_HELD");
-    assert_eq!(one(&server, &["identity", "release", "handle:ada"])["identifier"], value!({ "handle": "ada" }));
+    assert_eq!(
+        one(&server, &["identity", "release", "handle:ada"])["identifier"],
+        value!({ "handle": "ada" })
+    );
     assert_eq!(one(&server, &["identity", "check", "handle:ada"])["available"], true);
     assert_eq!(why_not("handle:lovelace"), "IDENTITY_TAKEN");
     let changed = user(&server, &["identity", "unlink", id, "handle:lovelace"]);
     assert_eq!(identities(&changed), "");
-    assert_fails(&server.run(&["identity", "unlink", id, "handle:ada"]), 1, &["IDENTITY_NOT_FOUND (NOT_FOUND)"]);
+    assert_fails(
+        &server.run(&["identity", "unlink", id, "handle:ada"]),
+        1,
+        &["IDENTITY_NOT_FOUND (NOT_FOUND)"],
+    );
 }
 
 #[test]
@@ -133,20 +162,33 @@ fn what_the_rules_do_is_shown() {
     let answer = one(&server, &["identity", "normalize", typed]);
     assert_eq!(answer["identifier"], value!({ "email": "joe.smith@xn--exmple-cua.com" }));
     let table = out(&server.run(&["identity", "normalize", typed]));
-    assert!(table.contains("email:joe.smith@xn--exmple-cua.com") && table.contains("rules version"), "{table}");
+    assert!(
+        table.contains("email:joe.smith@xn--exmple-cua.com") && table.contains("rules version"),
+        "{table}"
+    );
 }
 
 #[test]
 fn an_error_names_reason_and_field_and_what_to_do() {
     let server = sample();
-    let output = server.run(&["user", "create", "--identity", "handle:ada", "--identity", "handle:joe"]);
-    let parts = ["error: ", "IDENTITY_TAKEN (ALREADY_EXISTS)", "field: user.identities[1].identifier", "what to do: "];
+    let output =
+        server.run(&["user", "create", "--identity", "handle:ada", "--identity", "handle:joe"]);
+    let parts = [
+        "error: ",
+        "IDENTITY_TAKEN (ALREADY_EXISTS)",
+        "field: user.identities[1].identifier",
+        "what to do: ",
+    ];
     assert_fails(&output, 1, &parts);
     let output = server.run(&["identity", "check", "email:a@b@c"]);
     assert_fails(&output, 1, &["IDENTIFIER_INVALID (INVALID_ARGUMENT)", "field: identifier"]);
     let nobody = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
     assert_fails(&server.run(&["user", "get", nobody]), 1, &["USER_NOT_FOUND"]);
-    assert_fails(&server.run(&["user", "get", "--tenant", "elsewhere", nobody]), 1, &["TENANT_NOT_FOUND"]);
+    assert_fails(
+        &server.run(&["user", "get", "--tenant", "elsewhere", nobody]),
+        1,
+        &["TENANT_NOT_FOUND"],
+    );
 }
 
 #[test]

@@ -9,7 +9,8 @@ use crate::server::Server;
 /// Creates a user who owns these, and answers with the user's id.
 fn create(server: &Server, name: &str, identities: &[&str]) -> String {
     let identities = identities.iter().flat_map(|identity| ["--identity", identity]);
-    let arguments: Vec<_> = ["user", "create", "--name", name].into_iter().chain(identities).collect();
+    let arguments: Vec<_> =
+        ["user", "create", "--name", name].into_iter().chain(identities).collect();
     text(&user(server, &arguments), "userId").to_owned()
 }
 
@@ -27,7 +28,10 @@ fn a_user_is_disabled_deleted_restored_and_purged() {
     assert_eq!(state("undelete"), "STATE_DISABLED");
     assert_fails(&server.run(&["user", "undelete", id]), 1, &["USER_NOT_DELETED (ALREADY_EXISTS)"]);
     assert_eq!(state("enable"), "STATE_ACTIVE");
-    assert_eq!(out(&server.run(&["user", "purge", "--dry-run", id])), format!("{id} would be gone\n"));
+    assert_eq!(
+        out(&server.run(&["user", "purge", "--dry-run", id])),
+        format!("{id} would be gone\n")
+    );
     assert!(server.run(&["resolve", "handle:countess"]).status.success());
     assert_eq!(out(&server.run(&["user", "purge", "--yes", id])), format!("{id} is gone\n"));
     assert_fails(&server.run(&["user", "get", id]), 1, &["USER_NOT_FOUND"]);
@@ -47,18 +51,32 @@ fn users_are_merged_and_come_apart_again() {
     let output = server.run(&["user", "merge", "--conflicts", "fail", primary, secondary]);
     assert_fails(&output, 1, &["MERGE_CONFLICT (FAILED_PRECONDITION)", "display_name"]);
     let preview = out(&server.run(&["user", "merge", "--dry-run", primary, secondary]));
-    for part in ["moves", "handle:joseph", "display_name", "primary.email", "The result would be:"] {
+    for part in ["moves", "handle:joseph", "display_name", "primary.email", "The result would be:"]
+    {
         assert!(preview.contains(part), "no {part} in {preview}");
     }
     assert_eq!(text(&user(&server, &["user", "get", secondary]), "displayName"), "Joseph");
     let merged = user(&server, &["user", "merge", "--conflicts", "secondary", primary, secondary]);
-    assert_eq!((text(&merged, "userId"), text(&merged, "displayName")), (primary.as_str(), "Joseph"));
+    assert_eq!(
+        (text(&merged, "userId"), text(&merged, "displayName")),
+        (primary.as_str(), "Joseph")
+    );
     let got = one(&server, &["user", "get", secondary]);
-    assert_eq!((text(&got["user"], "userId"), text(&got, "mergedFrom")), (primary.as_str(), secondary.as_str()));
-    assert_fails(&server.run(&["user", "disable", secondary]), 1, &["USER_MERGED (FAILED_PRECONDITION)"]);
+    assert_eq!(
+        (text(&got["user"], "userId"), text(&got, "mergedFrom")),
+        (primary.as_str(), secondary.as_str())
+    );
+    assert_fails(
+        &server.run(&["user", "disable", secondary]),
+        1,
+        &["USER_MERGED (FAILED_PRECONDITION)"],
+    );
     assert!(server.run(&["identity", "unlink", primary, "handle:joseph"]).status.success());
     let told = out(&server.run(&["user", "unmerge", primary, secondary]));
-    assert!(told.contains("not restored, having changed since: identities handle:joseph"), "{told}");
+    assert!(
+        told.contains("not restored, having changed since: identities handle:joseph"),
+        "{told}"
+    );
     assert_eq!(text(&user(&server, &["user", "get", primary]), "displayName"), "Joe");
     let back = one(&server, &["resolve", "email:joseph@example.com"]);
     assert_eq!(text(&back["user"], "userId"), secondary);
@@ -67,8 +85,21 @@ fn users_are_merged_and_come_apart_again() {
 #[test]
 fn a_tenant_is_shown_set_and_listed() {
     let server = sample();
-    assert_fails(&server.run(&["tenant", "get", "--tenant", "acme"]), 1, &["TENANT_NOT_FOUND (NOT_FOUND)"]);
-    let policies = ["--hold", "email=7d", "--hold", "handle=0d", "--verified-wins", "on", "--undo-window", "12h"];
+    assert_fails(
+        &server.run(&["tenant", "get", "--tenant", "acme"]),
+        1,
+        &["TENANT_NOT_FOUND (NOT_FOUND)"],
+    );
+    let policies = [
+        "--hold",
+        "email=7d",
+        "--hold",
+        "handle=0d",
+        "--verified-wins",
+        "on",
+        "--undo-window",
+        "12h",
+    ];
     let set = one(&server, &[&["tenant", "set", "--tenant", "acme"], &policies[..]].concat());
     let expected = value!({ "email": "604800s" });
     assert_eq!(
@@ -80,13 +111,33 @@ fn a_tenant_is_shown_set_and_listed() {
         assert!(shown.contains(part), "no {part} in {shown}");
     }
     let output = server.run(&["tenant", "set", "--tenant", "acme", "--restore-window", "99999d"]);
-    assert_fails(&output, 1, &["POLICY_INVALID (INVALID_ARGUMENT)", "field: policies.restore_window"]);
+    assert_fails(
+        &output,
+        1,
+        &["POLICY_INVALID (INVALID_ARGUMENT)", "field: policies.restore_window"],
+    );
     let etag = text(&set["tenant"], "etag");
-    let dry =
-        one(&server, &["tenant", "set", "--tenant", "acme", "--dry-run", "--etag", etag, "--hide-unverified", "on"]);
+    let dry = one(
+        &server,
+        &[
+            "tenant",
+            "set",
+            "--tenant",
+            "acme",
+            "--dry-run",
+            "--etag",
+            etag,
+            "--hide-unverified",
+            "on",
+        ],
+    );
     assert_eq!(dry["tenant"]["policies"]["hideUnverified"], true);
     assert_eq!(one(&server, &["tenant", "get", "--tenant", "acme"])["tenant"], set["tenant"]);
-    assert_fails(&server.run(&["user", "create", "--tenant", "beta"]), 1, &["TENANT_NOT_FOUND", "polynym tenant set"]);
+    assert_fails(
+        &server.run(&["user", "create", "--tenant", "beta"]),
+        1,
+        &["TENANT_NOT_FOUND", "polynym tenant set"],
+    );
     assert!(server.run(&["tenant", "set", "--tenant", "beta"]).status.success());
     assert!(server.run(&["user", "create", "--tenant", "beta"]).status.success());
     let listed = json(&server.run(&["tenant", "list", "--json"]));
@@ -103,5 +154,9 @@ fn there_is_nothing_to_move_where_all_rules_are_the_present_ones() {
     assert!(text.ends_with("users, 0 identities would be moved, 0 cannot be\n"), "{text}");
     let last: Value = json(&server.run(&["renormalize", "--json"])).pop().unwrap();
     assert!(last["users"].as_str().unwrap().parse::<u32>().unwrap() > 20, "{last}");
-    assert_fails(&server.run(&["renormalize", "--from", "x"]), 1, &["PAGE_TOKEN_INVALID (INVALID_ARGUMENT)"]);
+    assert_fails(
+        &server.run(&["renormalize", "--from", "x"]),
+        1,
+        &["PAGE_TOKEN_INVALID (INVALID_ARGUMENT)"],
+    );
 }

@@ -25,7 +25,8 @@ fn check_help(path: &mut Vec<String>, command: &clap::Command) {
     assert!(output.status.success() && help.contains("Example"), "{path:?}: {help}");
     let example = format!("\n  polynym {}", path.join(" "));
     assert!(help.contains(example.trim_end()), "{path:?}: {help}");
-    for subcommand in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help") {
+    for subcommand in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help")
+    {
         path.push(subcommand.get_name().to_owned());
         check_help(path, subcommand);
         path.pop();
@@ -51,11 +52,15 @@ fn defaults_of_the_configuration_are_those_of_the_parts() {
     let serve = flags.load().unwrap();
     let options = polynym::grpc::Options::default();
     assert_eq!((serve.call_timeout, serve.drain), (options.call_timeout, options.drain));
-    assert_eq!((serve.max_calls, serve.max_connections), (options.max_calls, options.max_connections));
+    assert_eq!(
+        (serve.max_calls, serve.max_connections),
+        (options.max_calls, options.max_connections)
+    );
     assert_eq!(serve.connection_age, options.connection_age);
     assert_eq!(serve.connection_idle, options.connection_idle);
     let limits = polynym::directory::Limits::default();
-    let configured = (serve.max_batch, serve.max_identities, serve.max_attributes, serve.max_user_bytes);
+    let configured =
+        (serve.max_batch, serve.max_identities, serve.max_attributes, serve.max_user_bytes);
     assert_eq!(configured, (limits.batch, limits.identities, limits.attributes, limits.bytes));
     assert_eq!((serve.max_holds, serve.max_merged), (limits.holds, limits.merged));
     assert_eq!(serve.cache_bytes, polynym::store::embedded::Options::default().cache_bytes);
@@ -64,7 +69,8 @@ fn defaults_of_the_configuration_are_those_of_the_parts() {
 #[test]
 fn new_ids_are_distinct_and_one_a_line() {
     let output = out(&run(&["id", "new", "-n", "500"]));
-    let ids: HashSet<polynym::locality::LocalityId> = output.lines().map(|line| line.parse().unwrap()).collect();
+    let ids: HashSet<polynym::locality::LocalityId> =
+        output.lines().map(|line| line.parse().unwrap()).collect();
     assert_eq!((ids.len(), output.lines().count()), (500, 500));
     assert!(ids.iter().all(|id| id.version() == 0xb));
     assert_eq!(out(&run(&["id", "new"])).lines().count(), 1);
@@ -74,7 +80,8 @@ fn new_ids_are_distinct_and_one_a_line() {
 #[test]
 fn sequential_ids_count_up() {
     let output = out(&run(&["id", "new", "-n", "3", "--sequential"]));
-    let counters: Vec<_> = output.lines().map(|line| u32::from_str_radix(&line[..8], 16).unwrap()).collect();
+    let counters: Vec<_> =
+        output.lines().map(|line| u32::from_str_radix(&line[..8], 16).unwrap()).collect();
     let steps: Vec<_> = counters.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
     // A new window of ten minutes may begin between two ids, once.
     assert!(steps.contains(&1), "{counters:x?}");
@@ -131,7 +138,15 @@ fn all_faults_are_reported_together_each_with_its_origin() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(b"max_cals = 7\ndrain = \"soon\"\n").unwrap();
     let path = file.path().to_str().unwrap();
-    let mut command = polynym(&["serve", "--config", path, "--listen", "nowhere", "--store", "mongodb://u:pw@host"]);
+    let mut command = polynym(&[
+        "serve",
+        "--config",
+        path,
+        "--listen",
+        "nowhere",
+        "--store",
+        "mongodb://u:pw@host",
+    ]);
     let output = command.env("POLYNYM_CACHE", "lots").output().unwrap();
     let parts = [
         "5 faults",

@@ -9,8 +9,16 @@ use polynym::store::embedded::{Embedded, Options};
 /// Registers somebody else under the handle of a made-up user.
 fn squatter() -> Mutation {
     let identifier = Identifier::parse(RawIdentifier::Handle("joe")).unwrap();
-    let draft = NewUser { identities: vec![NewIdentity::new(identifier, "joe".to_owned())], ..NewUser::default() };
-    Mutation::new(Tenant::DEFAULT, LocalityId::from([7; 16]), Timestamp::now(), MutationKind::Create(draft))
+    let draft = NewUser {
+        identities: vec![NewIdentity::new(identifier, "joe".to_owned())],
+        ..NewUser::default()
+    };
+    Mutation::new(
+        Tenant::DEFAULT,
+        LocalityId::from([7; 16]),
+        Timestamp::now(),
+        MutationKind::Create(draft),
+    )
 }
 
 #[tokio::test]

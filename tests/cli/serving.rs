@@ -49,7 +49,8 @@ fn users_outlive_the_server_and_a_sample_changes_none_of_them() {
     let server = Server::start(&["--sample", "--store", &store]);
     let joe = json(&server.run(&["resolve", "--json", "handle:joe"])).remove(0);
     let id = joe["user"]["userId"].as_str().unwrap();
-    let changed = json(&server.run(&["user", "update", "--json", id, "--name", "Joseph"])).remove(0);
+    let changed =
+        json(&server.run(&["user", "update", "--json", id, "--name", "Joseph"])).remove(0);
     server.signal("TERM");
     assert!(server.wait().success());
     let server = Server::start(&["--sample", "--store", &store]);
@@ -66,12 +67,16 @@ fn a_store_is_made_only_where_that_is_asked() {
     assert_fails(&output, 1, &["has no store", "mounted"]);
     assert!(!folder.parent().unwrap().exists());
     let told = err(&output);
-    let commands: Vec<_> = told.lines().filter_map(|line| line.trim().strip_prefix("polynym ")).collect();
+    let commands: Vec<_> =
+        told.lines().filter_map(|line| line.trim().strip_prefix("polynym ")).collect();
     let [init, create] = commands[..] else { panic!("{told}") };
 
-    let created =
-        Server::start_with(polynym(&create.split(' ').collect::<Vec<_>>()).args(["--listen", "127.0.0.1:0"]), &[]);
-    let of_owner = |folder: &Path| std::fs::metadata(folder).unwrap().permissions().mode() & 0o777 == 0o700;
+    let created = Server::start_with(
+        polynym(&create.split(' ').collect::<Vec<_>>()).args(["--listen", "127.0.0.1:0"]),
+        &[],
+    );
+    let of_owner =
+        |folder: &Path| std::fs::metadata(folder).unwrap().permissions().mode() & 0o777 == 0o700;
     assert!(of_owner(&folder) && of_owner(folder.parent().unwrap()));
     created.signal("TERM");
     assert!(created.wait().success());
@@ -87,23 +92,31 @@ fn a_store_in_use_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("embedded:{}", folder.path().display());
     let _server = Server::start(&["--store", &store]);
-    let output = polynym(&["serve", "--listen", "127.0.0.1:0", "--store", &store]).output().unwrap();
+    let output =
+        polynym(&["serve", "--listen", "127.0.0.1:0", "--store", &store]).output().unwrap();
     assert_fails(&output, 1, &["in use by another process"]);
     assert_eq!(out(&output), "");
 }
 
 #[test]
 fn a_server_without_credentials_says_so() {
-    for (listen, part) in [("127.0.0.1:0", "every user of this machine"), ("0.0.0.0:0", "whoever reaches")] {
+    for (listen, part) in
+        [("127.0.0.1:0", "every user of this machine"), ("0.0.0.0:0", "whoever reaches")]
+    {
         let folder = tempfile::tempdir().unwrap();
         let log = tempfile::NamedTempFile::new().unwrap();
         let store = format!("embedded:{}", folder.path().display());
-        let arguments = ["serve", "--listen", listen, "--insecure", "--store", &store, "--log-format", "json"];
+        let arguments =
+            ["serve", "--listen", listen, "--insecure", "--store", &store, "--log-format", "json"];
         let mut command = polynym(&arguments);
         drop(Server::start_with(command.stderr(log.reopen().unwrap()), &[]));
         let log = std::fs::read_to_string(log.path()).unwrap();
-        let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert!(lines.iter().any(|l| l["message"].as_str().is_some_and(|m| m.contains(part))), "{lines:?}");
+        let lines: Vec<serde_json::Value> =
+            log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(
+            lines.iter().any(|l| l["message"].as_str().is_some_and(|m| m.contains(part))),
+            "{lines:?}"
+        );
     }
 }
 
@@ -112,7 +125,8 @@ fn limits_are_those_that_were_set() {
     let server = Server::start(&["--sample", "--max-batch", "2", "--max-identities", "1"]);
     let output = server.run(&["resolve", "handle:joe", "handle:grace", "handle:alice"]);
     assert_fails(&output, 1, &["BATCH_TOO_LARGE"]);
-    let output = server.run(&["user", "create", "--identity", "handle:ada", "--identity", "handle:ada2"]);
+    let output =
+        server.run(&["user", "create", "--identity", "handle:ada", "--identity", "handle:ada2"]);
     assert_fails(&output, 1, &["LIMIT_EXCEEDED"]);
 }
 
@@ -122,10 +136,13 @@ fn a_signal_ends_it_while_its_store_opens() {
     for signal in ["TERM", "INT"] {
         let database = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let store = format!("mongodb://{}/polynym", database.local_addr().unwrap());
-        let arguments = ["serve", "--listen", "127.0.0.1:0", "--call-timeout", "600s", "--store", &store];
+        let arguments =
+            ["serve", "--listen", "127.0.0.1:0", "--call-timeout", "600s", "--store", &store];
         let mut child = polynym(&arguments).spawn().unwrap();
         let _silent = database.accept().unwrap();
-        let sent = std::process::Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
+        let sent = std::process::Command::new("kill")
+            .args([&format!("-{signal}"), &child.id().to_string()])
+            .status();
         assert!(sent.unwrap().success());
         let start = std::time::Instant::now();
         let status = loop {

@@ -6,8 +6,11 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use super::{assert_fails, out};
 use crate::server::polynym;
 
-const COMMANDS: [&[&str]; 3] =
-    [&["resolve", "handle:joe"], &["bench", "health"], &["identity", "normalize", "--json", "handle:joe"]];
+const COMMANDS: [&[&str]; 3] = [
+    &["resolve", "handle:joe"],
+    &["bench", "health"],
+    &["identity", "normalize", "--json", "handle:joe"],
+];
 
 /// Starts a listener that serves each connection on a thread. Returns its URL.
 fn listen(serve: fn(TcpStream)) -> String {
@@ -43,7 +46,9 @@ fn a_server_of_another_protocol_is_reported() {
 fn a_server_that_never_answers_is_reported() {
     let url = listen(std::mem::forget);
     for command in COMMANDS {
-        let output = polynym(&[command, &["--server", &url, "--timeout", "300ms"]].concat()).output().unwrap();
+        let output = polynym(&[command, &["--server", &url, "--timeout", "300ms"]].concat())
+            .output()
+            .unwrap();
         assert_fails(&output, 1, &["no answer came in time", "--timeout"]);
     }
 }

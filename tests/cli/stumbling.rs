@@ -1,4 +1,5 @@
-//! What a new user would stumble over: users named by identifiers, irreversible commands, and what tables and JSON show.
+//! What a new user would stumble over: users named by identifiers, irreversible commands, and what
+//! tables and JSON show.
 
 use super::client::{one, sample, text, user};
 use super::{assert_fails, out};
@@ -21,7 +22,10 @@ fn an_identifier_names_a_user_wherever_an_id_does() {
         (&["identity", "verify", "handle:joe", "handle:joseph"], joe),
         (&["identity", "replace", "handle:joe", "handle:joseph", "handle:joey"], joe),
         (&["identity", "unlink", "handle:joe", "handle:joey"], joe),
-        (&["identity", "move", "handle:grace", "handle:joe", "email:grace.okafor@example.com"], joe),
+        (
+            &["identity", "move", "handle:grace", "handle:joe", "email:grace.okafor@example.com"],
+            joe,
+        ),
         (&["user", "merge", "handle:joe", "handle:grace"], joe),
         (&["user", "unmerge", "handle:joe", grace], grace),
         (&["user", "delete", "handle:joe"], joe),
@@ -36,22 +40,34 @@ fn an_identifier_names_a_user_wherever_an_id_does() {
 fn nobody_is_purged_without_being_asked_for() {
     let server = sample();
     let joe = &id_of(&server, "handle:joe");
-    assert_fails(&server.run(&["user", "purge", "handle:joe"]), 2, &["cannot be undone", "--dry-run", "--yes"]);
-    assert_eq!(out(&server.run(&["user", "purge", "--dry-run", "handle:joe"])), format!("{joe} would be gone\n"));
-    assert_eq!(out(&server.run(&["user", "purge", "--yes", "handle:joe"])), format!("{joe} is gone\n"));
+    assert_fails(
+        &server.run(&["user", "purge", "handle:joe"]),
+        2,
+        &["cannot be undone", "--dry-run", "--yes"],
+    );
+    assert_eq!(
+        out(&server.run(&["user", "purge", "--dry-run", "handle:joe"])),
+        format!("{joe} would be gone\n")
+    );
+    assert_eq!(
+        out(&server.run(&["user", "purge", "--yes", "handle:joe"])),
+        format!("{joe} is gone\n")
+    );
 }
 
 #[test]
 fn an_attribute_is_not_set_and_removed_at_once() {
     let server = sample();
-    let both = ["user", "update", "handle:joe", "--attribute", "team=x", "--remove-attribute", "team"];
+    let both =
+        ["user", "update", "handle:joe", "--attribute", "team=x", "--remove-attribute", "team"];
     assert_fails(&server.run(&both), 2, &["--attribute", "--remove-attribute", "team"]);
 }
 
 #[test]
 fn attributes_are_shown_apart_and_empty_ones_too() {
     let server = sample();
-    let update = ["user", "update", "handle:joe", "--attribute", "state=disabled", "--attribute", "note="];
+    let update =
+        ["user", "update", "handle:joe", "--attribute", "state=disabled", "--attribute", "note="];
     let shown = out(&server.run(&update));
     let (fields, attributes) = shown.split_once("attribute").unwrap();
     assert_eq!(fields.matches("state").count(), 1, "{shown}");
@@ -64,8 +80,14 @@ fn a_dry_run_shows_the_user_that_would_be_restored() {
     let grace = &id_of(&server, "handle:grace");
     user(&server, &["user", "merge", "handle:joe", "handle:grace"]);
     let shown = out(&server.run(&["user", "unmerge", "--dry-run", "handle:joe", grace]));
-    assert!(shown.starts_with("The secondary would be:") && shown.contains("handle:grace"), "{shown}");
-    assert_eq!(text(&user(&server, &["user", "get", grace]), "userId"), id_of(&server, "handle:joe"));
+    assert!(
+        shown.starts_with("The secondary would be:") && shown.contains("handle:grace"),
+        "{shown}"
+    );
+    assert_eq!(
+        text(&user(&server, &["user", "get", grace]), "userId"),
+        id_of(&server, "handle:joe")
+    );
 }
 
 #[test]
@@ -90,18 +112,26 @@ fn a_check_tells_until_when_and_for_whom() {
 fn identities_come_verified_and_primary() {
     let server = sample();
     let by = ["--verified", "--by", "a letter"];
-    let create = ["user", "create", "--identity", "email:b@example.com", "--primary", "email:a@example.com"];
+    let create =
+        ["user", "create", "--identity", "email:b@example.com", "--primary", "email:a@example.com"];
     let created = user(&server, &[&create[..], &by].concat());
     let link = ["identity", "link", text(&created, "userId"), "email:c@example.com", "--primary"];
     let linked = user(&server, &[&link[..], &by].concat());
     let identities = linked["identities"].as_array().unwrap();
-    assert!(identities.iter().all(|i| i["verifiedBy"] == "a letter" && i["verifyTime"].is_string()), "{linked}");
+    assert!(
+        identities.iter().all(|i| i["verifiedBy"] == "a letter" && i["verifyTime"].is_string()),
+        "{linked}"
+    );
 
     let primary = |user: &serde_json::Value| {
         let mut identities = user["identities"].as_array().unwrap().iter();
-        identities.find(|identity| identity["primary"] == true).unwrap()["identifier"]["email"].clone()
+        identities.find(|identity| identity["primary"] == true).unwrap()["identifier"]["email"]
+            .clone()
     };
-    assert_eq!((primary(&created), primary(&linked)), ("a@example.com".into(), "c@example.com".into()));
+    assert_eq!(
+        (primary(&created), primary(&linked)),
+        ("a@example.com".into(), "c@example.com".into())
+    );
 }
 
 #[test]
@@ -120,9 +150,10 @@ fn what_users_typed_does_not_drive_the_terminal() {
 #[test]
 fn errors_are_json_for_those_who_asked_for_it() {
     let server = sample();
-    for arguments in
-        [&["tenant", "get", "--json", "--tenant", "elsewhere"][..], &["renormalize", "--json", "--tenant", "elsewhere"]]
-    {
+    for arguments in [
+        &["tenant", "get", "--json", "--tenant", "elsewhere"][..],
+        &["renormalize", "--json", "--tenant", "elsewhere"],
+    ] {
         let output = server.run(arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         let told: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
@@ -133,10 +164,17 @@ fn errors_are_json_for_those_who_asked_for_it() {
 #[test]
 fn reserved_handles_are_set_and_shown() {
     let server = sample();
-    assert!(out(&server.run(&["tenant", "get"])).contains("reserved handles"), "the sample has its tenant");
+    assert!(
+        out(&server.run(&["tenant", "get"])).contains("reserved handles"),
+        "the sample has its tenant"
+    );
     let set = |list: &str| out(&server.run(&["tenant", "set", "--reserved-handles", list]));
     assert!(set("Boss, chief").contains("boss, chief"));
-    assert_fails(&server.run(&["identity", "link", "handle:joe", "handle:boss"]), 1, &["IDENTITY_RESERVED"]);
+    assert_fails(
+        &server.run(&["identity", "link", "handle:joe", "handle:boss"]),
+        1,
+        &["IDENTITY_RESERVED"],
+    );
     assert!(set("default").contains("default"));
     assert!(server.run(&["identity", "link", "handle:joe", "handle:boss"]).status.success());
 }

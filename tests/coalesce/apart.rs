@@ -12,7 +12,8 @@ async fn linearizable_look_ups_share_nothing_and_wait_for_nobody() {
     let busy = scene.busy(1).await;
     let waiting = scene.latest(&[4]);
     let exact = |users: &[usize]| Asked::Owners(Consistency::Linearizable, keys(users));
-    let callers = [[4, 5, 4], [4, 5, 4], [1, 2, 3]].map(|n| (n, scene.resolve(&n, Consistency::Linearizable)));
+    let callers = [[4, 5, 4], [4, 5, 4], [1, 2, 3]]
+        .map(|n| (n, scene.resolve(&n, Consistency::Linearizable)));
     let asked = scene.gate.asked_for(4).await;
     assert_eq!(asked, [latest(&[0]), exact(&[4, 5, 4]), exact(&[4, 5, 4]), exact(&[1, 2, 3])]);
     scene.gate.open(5);
@@ -30,7 +31,8 @@ async fn eventual_look_ups_share_among_themselves() {
     let busy = scene.busy(1).await;
     let first = scene.resolve(&[1], Consistency::Eventual);
     scene.gate.asked_for(2).await;
-    let callers = [(2, Consistency::Eventual), (3, Consistency::Latest), (4, Consistency::Eventual)];
+    let callers =
+        [(2, Consistency::Eventual), (3, Consistency::Latest), (4, Consistency::Eventual)];
     let callers = callers.map(|(n, consistency)| (n, scene.resolve(&[n], consistency)));
     settle().await;
     scene.gate.open(4);
@@ -62,7 +64,12 @@ async fn tenants_are_kept_apart() {
     scene.gate.open(6);
     for (number, (tenant, caller)) in callers.into_iter().enumerate() {
         let found = users::all(answer(caller).await.unwrap());
-        assert_eq!(found[0].is_some(), strangers[tenant] == other, "user 20 for {}", strangers[tenant]);
+        assert_eq!(
+            found[0].is_some(),
+            strangers[tenant] == other,
+            "user 20 for {}",
+            strangers[tenant]
+        );
         assert_eq!(found[1..], if tenant == 0 { wire(&[number]) } else { vec![None] });
     }
     let asked = scene.gate.asked();

@@ -1,4 +1,5 @@
-//! Many callers at once on several threads, some of whom leave, over a store that fails now and then.
+//! Many callers at once on several threads, some of whom leave, over a store that fails now and
+//! then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,11 @@ struct Tally {
 async fn ask(scene: Arc<Scene>, caller: usize) -> Tally {
     let mut tally = Tally::default();
     for turn in (1..=TURNS).map(|n| caller + n * (CALLERS + 3)) {
-        let patience = if turn.is_multiple_of(5) { Duration::from_micros(turn as u64 % 5_000) } else { PATIENCE };
+        let patience = if turn.is_multiple_of(5) {
+            Duration::from_micros(turn as u64 % 5_000)
+        } else {
+            PATIENCE
+        };
         match tokio::time::timeout(patience, look_up(&scene, turn)).await {
             Ok(Ok(())) => tally.answered += 1,
             Ok(Err(Error::Unavailable(_) | Error::Internal(_))) => tally.failed += 1,
@@ -50,7 +55,8 @@ async fn open_slowly(scene: Arc<Scene>) {
 /// A look-up of one kind or another, whose answer must be right.
 async fn look_up(scene: &Scene, turn: usize) -> Result<(), Error> {
     let wanted: Vec<_> = (0..1 + turn % 3).map(|n| (turn * 7 + n * 5) % 20).collect();
-    let consistency = [Consistency::Latest, Consistency::Eventual, Consistency::Linearizable][turn % 7 % 3];
+    let consistency =
+        [Consistency::Latest, Consistency::Eventual, Consistency::Linearizable][turn % 7 % 3];
     if turn.is_multiple_of(4) {
         let ids: Vec<_> = wanted.iter().copied().map(users::id).collect();
         assert_eq!(users::all(scene.store.get(&Tenant::DEFAULT, &ids).await?), wire(&wanted));
@@ -67,7 +73,8 @@ async fn everybody_is_answered_and_nobody_with_what_is_anothers() {
         scene.gate.spoil(call, [Fault::Away, Fault::Damaged][call / 50 % 2]);
     }
     let opener = tokio::spawn(open_slowly(scene.clone()));
-    let callers: Vec<_> = (0..CALLERS).map(|caller| tokio::spawn(ask(scene.clone(), caller))).collect();
+    let callers: Vec<_> =
+        (0..CALLERS).map(|caller| tokio::spawn(ask(scene.clone(), caller))).collect();
     let mut tallies = Vec::new();
     for caller in callers {
         tallies.push(caller.await.unwrap());
@@ -76,7 +83,9 @@ async fn everybody_is_answered_and_nobody_with_what_is_anothers() {
     let (answered, failed, left) = (sum(|t| t.answered), sum(|t| t.failed), sum(|t| t.left));
     let least = tallies.iter().map(|tally| tally.answered).min().unwrap();
     let calls = scene.gate.asked().len();
-    println!("{answered} answered, {failed} failed, {left} left, {calls} calls, at least {least} answers a caller");
+    println!(
+        "{answered} answered, {failed} failed, {left} left, {calls} calls, at least {least} answers a caller"
+    );
     assert!(failed > 0 && left > 0 && least > 0 && calls < answered);
     opener.abort();
     scene.gate.mend();

@@ -12,11 +12,13 @@ fn told(error: &Error) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Spoils the second of three calls, each with three look-ups, and answers with what the callers of that one are told.
+/// Spoils the second of three calls, each with three look-ups, and answers with what the callers of
+/// that one are told.
 async fn spoiled(fault: Fault) -> Vec<Error> {
     let scene = Scene::new(Options { calls: 1, keys: 3, ..STEADY }).await;
     scene.gate.spoil(1, fault);
-    let callers: Vec<Caller<Result<Resolved, Error>>> = (0..9).map(|n| scene.latest(&[n])).collect();
+    let callers: Vec<Caller<Result<Resolved, Error>>> =
+        (0..9).map(|n| scene.latest(&[n])).collect();
     settle().await;
     scene.gate.open(3);
     let mut errors = Vec::new();
@@ -53,10 +55,16 @@ async fn a_fault_of_one_look_up_takes_no_other_along() {
         for (n, caller) in callers {
             match answer(caller).await {
                 Ok(resolved) => are(&resolved, &[n]),
-                Err(error) => assert!(n == 5 && matches!(error, Error::Internal(_)), "{n}: {error:?}"),
+                Err(error) => {
+                    assert!(n == 5 && matches!(error, Error::Internal(_)), "{n}: {error:?}")
+                }
             }
         }
-        assert_eq!(scene.gate.asked().len(), 1 + 1 + 4 * 2, "the call, and both halves of what fails");
+        assert_eq!(
+            scene.gate.asked().len(),
+            1 + 1 + 4 * 2,
+            "the call, and both halves of what fails"
+        );
         assert!(answer(scene.latest(&[5])).await.is_err());
         drop(busy);
     }
@@ -79,7 +87,8 @@ async fn a_fault_of_all_look_ups_is_not_looked_for_without_end() {
     drop(busy);
 }
 
-/// A store leaves out what is too much for one answer. Here it is one caller's own answer that has no room for more.
+/// A store leaves out what is too much for one answer. Here it is one caller's own answer that has
+/// no room for more.
 #[tokio::test]
 async fn what_a_call_leaves_out_is_asked_for_again_unless_its_caller_has_enough() {
     let scene = Scene::new(Options { calls: 1, keys: 3, ..STEADY }).await;

@@ -1,4 +1,5 @@
-//! A store whose look-ups wait at a gate, and which tells what it was asked for. Behind the gate is a real one.
+//! A store whose look-ups wait at a gate, and which tells what it was asked for. Behind the gate is
+//! a real one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -6,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polynym::directory::{
-    Claim, Consistency, EncodedUser, Error, ExpiredUser, Found, ItemResult, Mutation, Outcome, Record, Resolved, Store,
-    StoredRules, Tenant, TenantRecord, Timestamp,
+    Claim, Consistency, EncodedUser, Error, ExpiredUser, Found, ItemResult, Mutation, Outcome,
+    Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::LocalityId;
@@ -78,20 +79,32 @@ impl Gate {
     /// What the `count` first look-ups were for, once there are that many.
     pub async fn asked_for(&self, count: usize) -> Vec<Asked> {
         let mut asked = self.asked.subscribe();
-        let asked = tokio::time::timeout(PATIENCE, asked.wait_for(|asked| asked.len() >= count)).await;
-        asked.unwrap_or_else(|_| panic!("the store below was not asked {count} times")).unwrap().clone()
+        let asked =
+            tokio::time::timeout(PATIENCE, asked.wait_for(|asked| asked.len() >= count)).await;
+        asked
+            .unwrap_or_else(|_| panic!("the store below was not asked {count} times"))
+            .unwrap()
+            .clone()
     }
 
     /// Returns once `count` look-ups have their answers.
     pub async fn answered(&self, count: usize) {
         let mut answered = self.answered.subscribe();
-        let answered = tokio::time::timeout(PATIENCE, answered.wait_for(|answered| *answered >= count)).await;
+        let answered =
+            tokio::time::timeout(PATIENCE, answered.wait_for(|answered| *answered >= count)).await;
         drop(answered.unwrap_or_else(|_| panic!("there were no {count} answers")).unwrap());
     }
 
     async fn pass(&self, asked: Asked) -> Result<Option<Fault>, Error> {
-        let is_in = |key: &IdentityKey| matches!(&asked, Asked::Owners(_, keys) if keys.contains(key));
-        let cursed = self.cursed.lock().unwrap().clone().filter(|(key, _)| is_in(key)).map(|(_, fault)| fault);
+        let is_in =
+            |key: &IdentityKey| matches!(&asked, Asked::Owners(_, keys) if keys.contains(key));
+        let cursed = self
+            .cursed
+            .lock()
+            .unwrap()
+            .clone()
+            .filter(|(key, _)| is_in(key))
+            .map(|(_, fault)| fault);
         let mut number = 0;
         self.asked.send_modify(|all| {
             number = all.len();
@@ -100,8 +113,12 @@ impl Gate {
         self.open.acquire().await.unwrap().forget();
         let fault = self.faults.lock().unwrap().remove(&number).or(cursed);
         match fault {
-            Some(Fault::Away) => Err(Error::Unavailable(format!("look-up {number} went wrong").into())),
-            Some(Fault::Damaged) => Err(Error::Internal(format!("look-up {number} went wrong").into())),
+            Some(Fault::Away) => {
+                Err(Error::Unavailable(format!("look-up {number} went wrong").into()))
+            }
+            Some(Fault::Damaged) => {
+                Err(Error::Internal(format!("look-up {number} went wrong").into()))
+            }
             Some(Fault::Panics) => panic!("look-up {number} is meant to panic"),
             Some(Fault::AnswerMissing) | None => Ok(fault),
         }
@@ -114,7 +131,11 @@ impl Store for Gate {
         self.inner.rules(consistency).await
     }
 
-    async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error> {
+    async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+    ) -> Result<Resolved, Error> {
         let fault = self.pass(Asked::Owners(consistency, keys.to_vec())).await?;
         let mut resolved = self.inner.resolve(keys, consistency).await?;
         if fault.is_some() {
@@ -124,14 +145,22 @@ impl Store for Gate {
         Ok(resolved)
     }
 
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.pass(Asked::Users(tenant.clone(), ids.to_vec())).await?;
         let found = self.inner.get(tenant, ids).await?;
         self.answered.send_modify(|answered| *answered += 1);
         Ok(found)
     }
 
-    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+    async fn get_snapshot(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.inner.get_snapshot(tenant, ids).await
     }
 
@@ -143,7 +172,12 @@ impl Store for Gate {
         self.inner.tenant(name).await
     }
 
-    async fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Error> {
+    async fn tenants(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Error> {
         self.inner.tenants(prefix, after, limit).await
     }
 
@@ -151,7 +185,12 @@ impl Store for Gate {
         self.inner.keys(tenant, limit).await
     }
 
-    async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
+    async fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
         self.inner.scan(tenant, after, limit).await
     }
 
@@ -177,7 +216,8 @@ impl Store for Gate {
     }
 }
 
-/// A store whose look-ups are sent together, through a gate that is closed at first, with some users in it.
+/// A store whose look-ups are sent together, through a gate that is closed at first, with some
+/// users in it.
 pub struct Scene {
     pub gate: Arc<Gate>,
     pub store: Arc<Coalesced>,
@@ -200,7 +240,11 @@ impl Scene {
     }
 
     /// Starts a look-up of the handles of users.
-    pub fn resolve(&self, users: &[usize], consistency: Consistency) -> Caller<Result<Resolved, Error>> {
+    pub fn resolve(
+        &self,
+        users: &[usize],
+        consistency: Consistency,
+    ) -> Caller<Result<Resolved, Error>> {
         let (store, keys) = (self.store.clone(), keys(users));
         tokio::spawn(async move { store.resolve(&keys, consistency).await })
     }
@@ -211,14 +255,18 @@ impl Scene {
     }
 
     /// Starts a look-up of users by their ids.
-    pub fn get(&self, tenant: &Tenant, users: &[usize]) -> Caller<Result<Vec<ItemResult<EncodedUser>>, Error>> {
+    pub fn get(
+        &self,
+        tenant: &Tenant,
+        users: &[usize],
+    ) -> Caller<Result<Vec<ItemResult<EncodedUser>>, Error>> {
         let (store, tenant) = (self.store.clone(), tenant.clone());
         let ids: Vec<_> = users.iter().copied().map(users::id).collect();
         tokio::spawn(async move { store.get(&tenant, &ids).await })
     }
 
-    /// Has so many calls under way, all of user 0, and returns their callers: each call needs as many as are under way
-    /// before it.
+    /// Has so many calls under way, all of user 0, and returns their callers: each call needs as
+    /// many as are under way before it.
     pub async fn busy(&self, calls: usize) -> Vec<Caller<Result<Resolved, Error>>> {
         let mut callers = Vec::new();
         for n in 0..calls {
@@ -258,7 +306,9 @@ pub fn latest(users: &[usize]) -> Asked {
 
 /// Fails unless these users were found, in this order; those above 15 are nobody.
 pub fn are(resolved: &Resolved, wanted: &[usize]) {
-    let user = |found: &ItemResult<Found>| found.as_ref().unwrap().as_ref().map(|found| found.user.clone());
+    let user = |found: &ItemResult<Found>| {
+        found.as_ref().unwrap().as_ref().map(|found| found.user.clone())
+    };
     assert_eq!(resolved.found.iter().map(user).collect::<Vec<_>>(), wire(wanted));
 }
 

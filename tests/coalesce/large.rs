@@ -1,4 +1,5 @@
-//! Users that are too large for one answer: a call holds no more of them than an answer may, and each caller gets its own.
+//! Users that are too large for one answer: a call holds no more of them than an answer may, and
+//! each caller gets its own.
 
 use polynym::directory::{ANSWER_BYTES, Resolved, Store};
 use polynym::locality::LocalityId;
@@ -74,8 +75,12 @@ async fn one_answer_has_no_more_than_it_may() {
 async fn keys_that_several_ask_for_are_told_to_each() {
     let scene = Scene::large().await;
     let busy = scene.busy(1).await;
-    let batches: [&[usize]; 4] =
-        [&[100, 100, 101, 102], &[103, 104, 105, 106, 107, 108, 109, 110], &[100, 111, 100], &[101]];
+    let batches: [&[usize]; 4] = [
+        &[100, 100, 101, 102],
+        &[103, 104, 105, 106, 107, 108, 109, 110],
+        &[100, 111, 100],
+        &[101],
+    ];
     let callers = batches.map(|batch| scene.latest(batch));
     settle().await;
     scene.gate.open(3);

@@ -7,14 +7,16 @@ use super::gate::{STEADY, Scene, answer, are, latest, settle};
 #[tokio::test]
 async fn a_call_has_so_many_keys_unless_one_look_up_has_more() {
     let scene = Scene::new(Options { calls: 1, keys: 4, ..STEADY }).await;
-    let batches: [&[usize]; 7] = [&[1, 2, 3], &[4, 5], &[6, 7], &[8, 9, 10, 11, 12, 13], &[1], &[2, 3, 4], &[5]];
+    let batches: [&[usize]; 7] =
+        [&[1, 2, 3], &[4, 5], &[6, 7], &[8, 9, 10, 11, 12, 13], &[1], &[2, 3, 4], &[5]];
     let callers = batches.map(|batch| scene.latest(batch));
     settle().await;
     scene.gate.open(5);
     for (caller, batch) in callers.into_iter().zip(batches) {
         are(&answer(caller).await.unwrap(), batch);
     }
-    let calls: [&[usize]; 5] = [&[1, 2, 3], &[4, 5, 6, 7], &[8, 9, 10, 11, 12, 13], &[1, 2, 3, 4], &[5]];
+    let calls: [&[usize]; 5] =
+        [&[1, 2, 3], &[4, 5, 6, 7], &[8, 9, 10, 11, 12, 13], &[1, 2, 3, 4], &[5]];
     assert_eq!(scene.gate.asked(), calls.map(latest));
 }
 
@@ -40,7 +42,11 @@ async fn what_has_no_room_in_a_call_may_have_one_at_once() {
     let scene = Scene::new(Options { calls: 8, keys: 4, ..STEADY }).await;
     let callers: Vec<_> = (0..8).map(|n| scene.latest(&[n, n + 1, n + 2])).collect();
     settle().await;
-    assert_eq!(scene.gate.asked().len(), 5, "four wait, and four are under way: a fifth call is worth its price");
+    assert_eq!(
+        scene.gate.asked().len(),
+        5,
+        "four wait, and four are under way: a fifth call is worth its price"
+    );
     scene.gate.open(8);
     for (n, caller) in callers.into_iter().enumerate() {
         are(&answer(caller).await.unwrap(), &[n, n + 1, n + 2]);
@@ -56,7 +62,8 @@ async fn none_is_taken_for_one() {
     }
 }
 
-/// More look-ups arrive than calls can take, and all the same each is sent when those before it are.
+/// More look-ups arrive than calls can take, and all the same each is sent when those before it
+/// are.
 #[tokio::test]
 async fn a_steady_stream_starves_nobody() {
     let scene = Scene::new(Options { calls: 1, keys: 4, ..STEADY }).await;
@@ -72,7 +79,10 @@ async fn a_steady_stream_starves_nobody() {
         scene.gate.open(1);
         scene.gate.asked_for(call).await;
     }
-    assert_eq!(scene.gate.asked()[1..], [latest(&[1, 2, 3, 4]), latest(&[5, 6, 7, 8]), latest(&[15, 1, 2])]);
+    assert_eq!(
+        scene.gate.asked()[1..],
+        [latest(&[1, 2, 3, 4]), latest(&[5, 6, 7, 8]), latest(&[15, 1, 2])]
+    );
     scene.gate.open(1);
     are(&answer(one).await.unwrap(), &[15]);
     scene.gate.open(1_000);

@@ -72,7 +72,8 @@ async fn a_further_call_is_for_as_many_as_are_under_way() {
 /// Eight look-ups, say, went to a shard that hangs, one after the other.
 #[tokio::test]
 async fn nobody_waits_for_a_call_that_hangs_unless_too_many_do() {
-    let scene = Scene::new(Options { calls: 1, patience: Duration::from_millis(50), ..STEADY }).await;
+    let scene =
+        Scene::new(Options { calls: 1, patience: Duration::from_millis(50), ..STEADY }).await;
     let mut callers = Vec::new();
     for n in 0..9 {
         callers.push(scene.latest(&[n]));
@@ -124,7 +125,8 @@ async fn users_by_id_go_together_as_well() {
     let batches: [&[usize]; 4] = [&[0], &[7, 99, 7], &[8, 7], &[9]];
     let first = scene.get(&tenant, batches[0]);
     scene.gate.asked_for(1).await;
-    let callers = [&batches[1..]].concat().into_iter().map(|batch| (batch, scene.get(&tenant, batch)));
+    let callers =
+        [&batches[1..]].concat().into_iter().map(|batch| (batch, scene.get(&tenant, batch)));
     let callers: Vec<_> = callers.collect();
     settle().await;
     scene.gate.open(2);
@@ -136,7 +138,8 @@ async fn users_by_id_go_together_as_well() {
     assert_eq!(scene.gate.asked()[1..], [Asked::Users(tenant, ids)]);
 }
 
-/// What is acknowledged before a look-up starts must be seen by it: it cannot share a call that began earlier.
+/// What is acknowledged before a look-up starts must be seen by it: it cannot share a call that
+/// began earlier.
 #[tokio::test]
 async fn a_look_up_does_not_join_a_call_that_is_under_way() {
     let scene = Scene::new(Options { calls: 1, ..STEADY }).await;

@@ -1,4 +1,5 @@
-//! A disk that fails under an open store: one that goes away and comes back, and one that loses what it had.
+//! A disk that fails under an open store: one that goes away and comes back, and one that loses
+//! what it had.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -51,7 +52,10 @@ async fn a_store_whose_disk_was_away_comes_back_with_everything() {
     let refused = store.mutate(users::creation(USERS)).await;
     assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
     tokio::time::sleep(Duration::from_millis(1_200)).await;
-    assert!(matches!(store.check().await, Err(Error::Unavailable(_))), "a store without its file says that it is well");
+    assert!(
+        matches!(store.check().await, Err(Error::Unavailable(_))),
+        "a store without its file says that it is well"
+    );
     assert!(!file.exists(), "an empty store was put in the place of the one that went away");
 
     fs::rename(&copy, &file).unwrap();
@@ -83,7 +87,10 @@ async fn lost() -> (Arc<dyn Store>, TempDir) {
 async fn is_given_up(store: &dyn Store) {
     for _ in 0..3 {
         let check = store.check().await;
-        assert!(matches!(check, Err(Error::Internal(_))), "a damaged store says that it is well: {check:?}");
+        assert!(
+            matches!(check, Err(Error::Internal(_))),
+            "a damaged store says that it is well: {check:?}"
+        );
         let read = users::look_up(store, 0).await;
         assert!(matches!(read, Err(Error::Internal(_))), "{read:?}");
         let refused = store.mutate(users::creation(USERS)).await;
@@ -116,7 +123,13 @@ async fn a_mutation_that_needs_a_page_that_is_lost_fails_and_so_do_all_after_it(
     let mut changed = 0;
     let error = loop {
         assert!(changed < USERS, "all users were changed without their pages");
-        match store.mutate(users::mutation(users::id(changed), MutationKind::Unlink(users::email(changed)))).await {
+        match store
+            .mutate(users::mutation(
+                users::id(changed),
+                MutationKind::Unlink(users::email(changed)),
+            ))
+            .await
+        {
             Ok(_) => changed += 1,
             Err(error) => break error,
         }

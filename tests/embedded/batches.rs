@@ -34,16 +34,23 @@ async fn a_batch_sees_one_moment() {
     let folder = Folder::new(Options::default());
     let store = folder.open().await.unwrap();
     store.mutate(users::creation(1)).await.unwrap();
-    store.mutate(users::mutation(users::id(1), MutationKind::Link(users::identity(name(0))))).await.unwrap();
+    store
+        .mutate(users::mutation(users::id(1), MutationKind::Link(users::identity(name(0)))))
+        .await
+        .unwrap();
     let (done, batches) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let watcher = tokio::spawn(watch(store.clone(), done.clone(), batches.clone()));
     let mut moves = 0;
     while !watcher.is_finished() && (moves < NAMES || batches.load(Ordering::Relaxed) < BATCHES) {
-        let replace = MutationKind::Replace(name(moves % NAMES), users::identity(name((moves + 1) % NAMES)));
+        let replace =
+            MutationKind::Replace(name(moves % NAMES), users::identity(name((moves + 1) % NAMES)));
         store.mutate(users::mutation(users::id(1), replace)).await.unwrap();
         moves += 1;
     }
     done.store(true, Ordering::Relaxed);
     watcher.await.unwrap();
-    println!("{} batches, each with one name, while it moved {moves} times", batches.load(Ordering::Relaxed));
+    println!(
+        "{} batches, each with one name, while it moved {moves} times",
+        batches.load(Ordering::Relaxed)
+    );
 }

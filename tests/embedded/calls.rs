@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use polynym::directory::{Directory, Error, Invalid, Limits, RawIdentity, RequestContext, Tenant, User};
+use polynym::directory::{
+    Directory, Error, Invalid, Limits, RawIdentity, RequestContext, Tenant, User,
+};
 use polynym::identifier::RawIdentifier;
 use polynym::locality::{Generator, Mode};
 use polynym::store::conformance::StoreFactory;
@@ -18,11 +20,22 @@ async fn directory(folder: &Folder) -> Directory {
 
 fn call(request_id: &str) -> RequestContext<'_> {
     let tenant = Tenant::DEFAULT;
-    RequestContext { tenant, etag: "", request_id, method: "CreateUser", caller: "", dry_run: false }
+    RequestContext {
+        tenant,
+        etag: "",
+        request_id,
+        method: "CreateUser",
+        caller: "",
+        dry_run: false,
+    }
 }
 
 /// Creates a user who owns a handle.
-async fn create(directory: &Directory, call: RequestContext<'_>, handle: &str) -> Result<User, Error> {
+async fn create(
+    directory: &Directory,
+    call: RequestContext<'_>,
+    handle: &str,
+) -> Result<User, Error> {
     let identity = RawIdentity {
         identifier: Some(RawIdentifier::Handle(handle)),
         display: "",
@@ -62,15 +75,21 @@ async fn what_is_malformed_is_named_and_nothing_is_written() {
     let folder = Folder::new(Options::default());
     let directory = directory(&folder).await;
     let malformed = create(&directory, call("1"), "joe").await;
-    assert!(matches!(&malformed, Err(Error::Invalid { what: Invalid::RequestId, field, .. }) if field == "request_id"));
+    assert!(
+        matches!(&malformed, Err(Error::Invalid { what: Invalid::RequestId, field, .. }) if field == "request_id")
+    );
     for name in ["x".repeat(257), "a\nb".to_owned(), "\0".to_owned()] {
         let refused = directory.create(call(""), name, &[], Default::default()).await;
         let is_field = |field: &String| field == "user.display_name";
-        assert!(matches!(&refused, Err(Error::Invalid { what: Invalid::Field, field, .. }) if is_field(field)));
+        assert!(
+            matches!(&refused, Err(Error::Invalid { what: Invalid::Field, field, .. }) if is_field(field))
+        );
     }
     let missing = RawIdentity { identifier: None, display: "", verification: None, primary: false };
     let refused = directory.create(call(""), String::new(), &[missing], Default::default()).await;
     let is_first = |field: &String| field == "user.identities[0].identifier";
-    assert!(matches!(&refused, Err(Error::Invalid { what: Invalid::Identifier, field, .. }) if is_first(field)));
+    assert!(
+        matches!(&refused, Err(Error::Invalid { what: Invalid::Identifier, field, .. }) if is_first(field))
+    );
     create(&directory, call(""), "joe").await.unwrap();
 }

@@ -35,7 +35,15 @@ fn the_time_at_which_a_store_is_closed_is_kept() {
     drop(store);
     let meta = TableDefinition::<&str, u64>::new("meta");
     let database = database(folder.path());
-    let kept = database.begin_read().unwrap().open_table(meta).unwrap().get("last_seen").unwrap().unwrap().value();
+    let kept = database
+        .begin_read()
+        .unwrap()
+        .open_table(meta)
+        .unwrap()
+        .get("last_seen")
+        .unwrap()
+        .unwrap()
+        .value();
     assert!(kept >= seen.as_millis() as u64 + 20, "{kept}");
     assert!(kept <= Timestamp::now().as_millis() as u64 + 1_000, "{kept}");
 }

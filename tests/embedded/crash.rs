@@ -1,4 +1,5 @@
-//! Kills: a process that writes is ended in the midst of it, and what it was told had happened is all there.
+//! Kills: a process that writes is ended in the midst of it, and what it was told had happened is
+//! all there.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -17,7 +18,8 @@ const FOLDER: &str = "POLYNYM_TEST_CRASH_FOLDER";
 const CALLERS: usize = 16;
 const KILLS: u64 = 20;
 
-/// The child process: creates users until it is killed, and prints the number of each when it was told that it is there.
+/// The child process: creates users until it is killed, and prints the number of each when it was
+/// told that it is there.
 #[test]
 fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -39,7 +41,8 @@ fn child() {
     callers.into_iter().for_each(|caller| runtime.block_on(caller).unwrap());
 }
 
-/// Starts the child, kills it some time after it has told of so many users, and answers with those that it told of.
+/// Starts the child, kills it some time after it has told of so many users, and answers with those
+/// that it told of.
 fn write_and_be_killed(folder: &Path, count: usize, after: Duration) -> Vec<usize> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "embedded::crash::child", "--nocapture"])
@@ -71,16 +74,24 @@ fn what_was_acknowledged_survives_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let mut acknowledged = Vec::new();
     for kill in 0..KILLS {
-        let told =
-            write_and_be_killed(folder.path(), kill as usize * 7 % 40, Duration::from_micros(kill * 37 % 90 * 100));
+        let told = write_and_be_killed(
+            folder.path(),
+            kill as usize * 7 % 40,
+            Duration::from_micros(kill * 37 % 90 * 100),
+        );
         acknowledged.extend(told);
         let store = open(folder.path()).unwrap();
         for n in &acknowledged {
             assert!(runtime.block_on(users::look_up(&store, *n)).unwrap(), "user {n} is lost");
         }
         let last = acknowledged.iter().max().copied().unwrap_or(0);
-        let there = (0..last + 2 * CALLERS).filter(|n| runtime.block_on(users::look_up(&store, *n)).unwrap()).count();
-        assert!(there <= acknowledged.len() + KILLS as usize * CALLERS, "more users than were asked for");
+        let there = (0..last + 2 * CALLERS)
+            .filter(|n| runtime.block_on(users::look_up(&store, *n)).unwrap())
+            .count();
+        assert!(
+            there <= acknowledged.len() + KILLS as usize * CALLERS,
+            "more users than were asked for"
+        );
     }
     println!("{KILLS} kills, {} users acknowledged, all there", acknowledged.len());
 }
@@ -112,7 +123,11 @@ async fn the_file_of_an_open_store_has_all_that_was_acknowledged() {
         fs::copy(folder.path().join(FILE), copy.path().join(FILE)).unwrap();
         let copy = open(copy.path()).unwrap();
         for m in 0..60 {
-            assert_eq!(users::look_up(&copy, m).await.unwrap(), m <= n, "user {m} in a copy made after user {n}");
+            assert_eq!(
+                users::look_up(&copy, m).await.unwrap(),
+                m <= n,
+                "user {m} in a copy made after user {n}"
+            );
         }
     }
 }

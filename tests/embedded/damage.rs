@@ -1,5 +1,5 @@
-//! Stores whose file was damaged: opening says so and leaves the file as it is; where the damage lies in what opening
-//! does not read, no read ever answers with a wrong user, and nothing panics.
+//! Stores whose file was damaged: opening says so and leaves the file as it is; where the damage
+//! lies in what opening does not read, no read ever answers with a wrong user, and nothing panics.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -75,9 +75,13 @@ impl Damage {
         let mut tally = tally.lock().unwrap();
         match outcome {
             Err(error) => {
-                let expected = matches!(error, OpenError::Damaged { .. } | OpenError::Foreign { .. });
+                let expected =
+                    matches!(error, OpenError::Damaged { .. } | OpenError::Foreign { .. });
                 assert!(expected, "{what}: opening fails with {error:?}");
-                assert!(bytes == fs::read(&file).unwrap(), "{what}: a file that was refused was changed: {error}");
+                assert!(
+                    bytes == fs::read(&file).unwrap(),
+                    "{what}: a file that was refused was changed: {error}"
+                );
                 tally.refused += 1;
             }
             Ok((_, failed)) if failed > 0 => tally.failed += 1,
@@ -105,9 +109,13 @@ fn a_truncated_file_is_refused() {
     for killed in [false, true] {
         let damage = Damage::new(killed);
         let whole = &damage.sound;
-        let lengths = (0..20).chain([100, 319, 320, 4_095, 4_096, 4_097]).chain((1..40).map(|n| whole.len() * n / 40));
+        let lengths = (0..20)
+            .chain([100, 319, 320, 4_095, 4_096, 4_097])
+            .chain((1..40).map(|n| whole.len() * n / 40));
         let lengths = lengths.chain([PAGE, 512, 1].map(|missing| whole.len() - missing));
-        let cut = |length| (format!("the first {length} bytes of {}", whole.len()), whole[..length].to_vec());
+        let cut = |length| {
+            (format!("the first {length} bytes of {}", whole.len()), whole[..length].to_vec())
+        };
         let tally = damage.check(lengths.map(cut));
         println!("truncated, killed: {killed}: {tally:?}");
         assert_eq!(tally.failed + tally.partial + tally.whole, 0, "a truncated file was opened");
@@ -163,7 +171,9 @@ fn a_flipped_bit_in_a_user_is_noticed_when_the_user_is_read() {
         damage.runtime.block_on(async {
             let read = users::look_up(&store, 7).await;
             assert!(matches!(read, Err(Error::Internal(_))), "bit {bit}: {read:?}");
-            let changed = store.mutate(users::mutation(users::id(7), MutationKind::Unlink(users::email(7)))).await;
+            let changed = store
+                .mutate(users::mutation(users::id(7), MutationKind::Unlink(users::email(7))))
+                .await;
             assert!(matches!(changed, Err(Error::Internal(_))), "bit {bit}: {changed:?}");
             assert!(users::look_up(&store, 8).await.unwrap(), "another user went with it");
             store.mutate(users::creation(USERS)).await.unwrap();

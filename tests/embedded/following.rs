@@ -1,5 +1,5 @@
-//! Users by their ids, while others are merged and come apart between the steps that lead from one to the other: an
-//! answer is of one moment.
+//! Users by their ids, while others are merged and come apart between the steps that lead from one
+//! to the other: an answer is of one moment.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use polynym::directory::{
-    Claim, ConflictPolicy, Consistency, Directory, EncodedUser, Error, ExpiredUser, ItemResult, Limits, Mutation,
-    MutationKind, NewUser, Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
+    Claim, ConflictPolicy, Consistency, Directory, EncodedUser, Error, ExpiredUser, ItemResult,
+    Limits, Mutation, MutationKind, NewUser, Outcome, Record, Resolved, Store, StoredRules, Tenant,
+    TenantRecord, Timestamp,
 };
 use polynym::identifier::IdentityKey;
 use polynym::locality::{Generator, LocalityId, Mode};
@@ -44,16 +45,28 @@ impl Store for Meanwhile {
         self.inner.rules(consistency).await
     }
 
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.change().await?;
         self.inner.get(tenant, ids).await
     }
 
-    async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error> {
+    async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+    ) -> Result<Resolved, Error> {
         self.inner.resolve(keys, consistency).await
     }
 
-    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+    async fn get_snapshot(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.change().await?;
         self.inner.get_snapshot(tenant, ids).await
     }
@@ -66,7 +79,12 @@ impl Store for Meanwhile {
         self.inner.tenant(name).await
     }
 
-    async fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Error> {
+    async fn tenants(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Error> {
         self.inner.tenants(prefix, after, limit).await
     }
 
@@ -74,7 +92,12 @@ impl Store for Meanwhile {
         self.inner.keys(tenant, limit).await
     }
 
-    async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
+    async fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
         self.inner.scan(tenant, after, limit).await
     }
 
@@ -107,8 +130,8 @@ fn merge(secondary: usize) -> MutationKind {
 /// Whom a user led to, and how many reads that took.
 type Led = (LocalityId, usize);
 
-/// Four users of whom 1 is part of 0; then user 1 is looked up, while something happens before one of the reads, and
-/// afterwards users 3 and 1 together.
+/// Four users of whom 1 is part of 0; then user 1 is looked up, while something happens before one
+/// of the reads, and afterwards users 3 and 1 together.
 async fn look_up(change: Option<(usize, (usize, MutationKind))>) -> [Led; 2] {
     let folder = Folder::new(Options::default());
     let inner = folder.open().await.unwrap();
@@ -117,9 +140,13 @@ async fn look_up(change: Option<(usize, (usize, MutationKind))>) -> [Led; 2] {
         inner.mutate(mutation(users::id(n), MutationKind::Create(draft))).await.unwrap();
     }
     inner.mutate(mutation(users::id(0), merge(1))).await.unwrap();
-    let store =
-        Arc::new(Meanwhile { inner, changes: Mutex::new(change.into_iter().collect()), reads: AtomicUsize::new(0) });
-    let directory = Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
+    let store = Arc::new(Meanwhile {
+        inner,
+        changes: Mutex::new(change.into_iter().collect()),
+        reads: AtomicUsize::new(0),
+    });
+    let directory =
+        Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
     let id = users::id(1);
     let got = directory.get(&Tenant::DEFAULT, &id.to_string()).await.unwrap();
     let user = got.user.decode().unwrap();

@@ -1,4 +1,5 @@
-//! Folders that are no store, or one that is in use: opening says what is wrong and changes nothing.
+//! Folders that are no store, or one that is in use: opening says what is wrong and changes
+//! nothing.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,7 +17,10 @@ fn refused(folder: &Path) -> OpenError {
     let before = fs::read(&file).unwrap();
     let Err(error) = open(folder) else { panic!("a foreign file was opened") };
     assert!(before == fs::read(&file).unwrap(), "a file that was refused was changed: {error}");
-    assert!(error.to_string().contains("directory.redb"), "the message does not name the file: {error}");
+    assert!(
+        error.to_string().contains("directory.redb"),
+        "the message does not name the file: {error}"
+    );
     error
 }
 
@@ -43,8 +47,16 @@ fn set_schema(database: &Database, name: &str, version: u64) -> Result<(), redb:
 
 #[test]
 fn another_kind_of_file_is_foreign() {
-    let noise: Vec<u8> = (0..100_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    for bytes in [b"x".as_slice(), b"Dear Joe,\n", b"redb", b"redb\x1A\x0A\xA9\x0D", b"SQLite format 3\0", &noise] {
+    let noise: Vec<u8> =
+        (0..100_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    for bytes in [
+        b"x".as_slice(),
+        b"Dear Joe,\n",
+        b"redb",
+        b"redb\x1A\x0A\xA9\x0D",
+        b"SQLite format 3\0",
+        &noise,
+    ] {
         assert!(matches!(refused_bytes(bytes), OpenError::Foreign { .. }));
     }
 }
@@ -111,7 +123,10 @@ fn what_is_no_folder_is_named() {
     fs::write(&file, "x").unwrap();
     for path in [&file, &file.join("below")] {
         let Err(error) = open(path) else { panic!("a file was opened as a folder") };
-        assert!(matches!(error, OpenError::Io { .. }) && error.to_string().contains("file"), "{error}");
+        assert!(
+            matches!(error, OpenError::Io { .. }) && error.to_string().contains("file"),
+            "{error}"
+        );
     }
     fs::create_dir(folder.path().join(FILE)).unwrap();
     assert!(matches!(open(folder.path()), Err(OpenError::Io { .. })));
@@ -123,7 +138,10 @@ fn a_link_that_leads_nowhere_is_left_alone() {
     let (link, target) = (folder.path().join(FILE), folder.path().join("nowhere"));
     std::os::unix::fs::symlink(&target, &link).unwrap();
     let Err(error) = open(folder.path()) else { panic!("a store was made") };
-    assert!(matches!(&error, OpenError::Io { error, .. } if error.kind() == ErrorKind::NotFound), "{error}");
+    assert!(
+        matches!(&error, OpenError::Io { error, .. } if error.kind() == ErrorKind::NotFound),
+        "{error}"
+    );
     assert!(error.to_string().contains("directory.redb"), "{error}");
     assert!(link.is_symlink() && !target.exists());
 }

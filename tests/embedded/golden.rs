@@ -1,4 +1,5 @@
-//! Golden stores: the stored forms are what they were, and an old store reads under later rules as what it is.
+//! Golden stores: the stored forms are what they were, and an old store reads under later rules as
+//! what it is.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,7 +11,9 @@ use polynym::store::embedded::{Embedded, IntegritySession, Options, upgrade_to};
 use redb::{Database, Key, ReadableDatabase, ReadableTable, TableDefinition, TableError, Value};
 use tempfile::TempDir;
 
-use super::support::golden::{self, compare, fill, later_rules, moved, of_the_first_rules, records, untouched};
+use super::support::golden::{
+    self, compare, fill, later_rules, moved, of_the_first_rules, records, untouched,
+};
 use super::{FILE, database, open};
 
 /// The golden stores, the oldest first: the version of the schema that each has. A store is as the
@@ -51,10 +54,12 @@ pub fn empty_store(version: u64) -> TempDir {
 }
 
 /// The list of each tenant's users, which the oldest store does not have.
-const TENANT_USERS: TableDefinition<'_, (&str, &[u8; 16]), ()> = TableDefinition::new("tenant_users");
+const TENANT_USERS: TableDefinition<'_, (&str, &[u8; 16]), ()> =
+    TableDefinition::new("tenant_users");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
-/// All rows of a store, a line each, as they are stored. The oldest has no list of a tenant's users.
+/// All rows of a store, a line each, as they are stored. The oldest has no list of a tenant's
+/// users.
 fn rows(folder: &Path) -> String {
     let database = database(folder);
     let mut text = String::new();
@@ -80,7 +85,8 @@ fn dump<K: Key + 'static, V: Value + 'static>(database: &Database, name: &str, t
         let (key, value) = row.unwrap();
         let (key, value) = (key.value(), value.value());
         let (key, value) = (K::as_bytes(&key), V::as_bytes(&value));
-        writeln!(text, "{name} {} {}", key.as_ref().escape_ascii(), value.as_ref().escape_ascii()).unwrap();
+        writeln!(text, "{name} {} {}", key.as_ref().escape_ascii(), value.as_ref().escape_ascii())
+            .unwrap();
     }
 }
 
@@ -113,7 +119,10 @@ async fn a_store_from_before_is_of_the_first_rules_whatever_the_program() {
         let rules = later_rules().version();
         untouched(&IntegritySession::open_supporting(folder.path(), rules).unwrap()).await;
         assert!(open(folder.path()).is_err(), "a program without these rules has opened it");
-        moved(Arc::new(Embedded::open_supporting(folder.path(), Options::default(), rules).unwrap())).await;
+        moved(Arc::new(
+            Embedded::open_supporting(folder.path(), Options::default(), rules).unwrap(),
+        ))
+        .await;
     }
 }
 

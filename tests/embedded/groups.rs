@@ -13,16 +13,23 @@ use super::support::users;
 const CALLERS: usize = 8;
 const MUTATIONS: usize = 25;
 
-/// What a caller does on its own user: one after the other, so that its outcomes depend on nobody else.
+/// What a caller does on its own user: one after the other, so that its outcomes depend on nobody
+/// else.
 fn script(caller: usize) -> Vec<MutationKind> {
-    let name = |n: usize| Identifier::parse(RawIdentifier::Handle(&format!("caller{caller}-{n}"))).unwrap();
+    let name = |n: usize| {
+        Identifier::parse(RawIdentifier::Handle(&format!("caller{caller}-{n}"))).unwrap()
+    };
     let link = |n| MutationKind::Link(users::identity(name(n)));
     let changes = (0..MUTATIONS).map(|n| match n % 5 {
         0 => link(n),
         1 => MutationKind::Replace(name(n - 1), users::identity(name(n))),
         2 => MutationKind::Unlink(name(n - 2)),
-        3 => MutationKind::Link(users::identity(Identifier::parse(RawIdentifier::Handle("shared")).unwrap())),
-        _ => MutationKind::Update(Update::from_mask(None, format!("Name {n}"), Default::default()).unwrap()),
+        3 => MutationKind::Link(users::identity(
+            Identifier::parse(RawIdentifier::Handle("shared")).unwrap(),
+        )),
+        _ => MutationKind::Update(
+            Update::from_mask(None, format!("Name {n}"), Default::default()).unwrap(),
+        ),
     });
     changes.collect()
 }
@@ -42,7 +49,8 @@ async fn outcomes(group_limit: usize) -> Vec<String> {
     store.mutate(users::creation(1_000)).await.unwrap();
     let shared = users::identity(Identifier::parse(RawIdentifier::Handle("shared")).unwrap());
     store.mutate(users::mutation(users::id(1_000), MutationKind::Link(shared))).await.unwrap();
-    let callers: Vec<_> = (0..CALLERS).map(|caller| tokio::spawn(run(store.clone(), caller))).collect();
+    let callers: Vec<_> =
+        (0..CALLERS).map(|caller| tokio::spawn(run(store.clone(), caller))).collect();
     let mut outcomes = Vec::new();
     for caller in callers {
         outcomes.extend(caller.await.unwrap().iter().map(|outcome| format!("{outcome:?}")));

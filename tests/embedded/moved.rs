@@ -1,5 +1,6 @@
-//! A store whose file, or whose folder, another program moves, deletes or replaces while it is open: nothing is acknowledged that
-//! the next start would not find, and no second store is opened beside it.
+//! A store whose file, or whose folder, another program moves, deletes or replaces while it is
+//! open: nothing is acknowledged that the next start would not find, and no second store is opened
+//! beside it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,8 +44,14 @@ impl Moved {
             let refused = self.store.mutate(users::creation(1)).await;
             assert!(matches!(refused, Err(Error::Unavailable(_))), "{what}: {refused:?}");
             let check = self.store.check().await;
-            assert!(matches!(check, Err(Error::Unavailable(_))), "{what}: the store says that it is well: {check:?}");
-            assert!(users::look_up(&self.store, 0).await.unwrap(), "{what}: a user who was read before is not there");
+            assert!(
+                matches!(check, Err(Error::Unavailable(_))),
+                "{what}: the store says that it is well: {check:?}"
+            );
+            assert!(
+                users::look_up(&self.store, 0).await.unwrap(),
+                "{what}: a user who was read before is not there"
+            );
             // Longer than it takes until the store tries again.
             tokio::time::sleep(Duration::from_millis(600)).await;
         }
@@ -74,7 +81,10 @@ async fn a_file_that_was_renamed_takes_no_mutations_until_it_is_back() {
     let moved = Moved::new().await;
     fs::rename(moved.file(), moved.elsewhere()).unwrap();
     moved.is_read_only("renamed").await;
-    assert!(!moved.file().exists(), "an empty store was put in the place of the one that was moved");
+    assert!(
+        !moved.file().exists(),
+        "an empty store was put in the place of the one that was moved"
+    );
     fs::rename(moved.elsewhere(), moved.file()).unwrap();
     moved.comes_back().await;
     assert!(users::look_up(&moved.reopened(), 1).await.unwrap());
@@ -119,7 +129,10 @@ async fn a_file_that_was_put_in_the_place_of_another_is_served_from_then_on() {
     let refused = moved.store.mutate(users::creation(1)).await;
     assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
     moved.comes_back().await;
-    assert!(users::look_up(&moved.store, 2).await.unwrap(), "the store still reads the file that was replaced");
+    assert!(
+        users::look_up(&moved.store, 2).await.unwrap(),
+        "the store still reads the file that was replaced"
+    );
     let store = moved.reopened();
     assert!(users::look_up(&store, 1).await.unwrap() && users::look_up(&store, 2).await.unwrap());
 }

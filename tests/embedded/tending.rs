@@ -22,7 +22,11 @@ async fn users_that_fail_stop_no_other() {
         transaction.open_table(DUE).unwrap().insert((LONG_AGO, id.as_bytes()), ()).unwrap();
         // One of them is not there at all.
         if n > 0 {
-            transaction.open_table(USERS).unwrap().insert(id.as_bytes(), &b"not a record"[..]).unwrap();
+            transaction
+                .open_table(USERS)
+                .unwrap()
+                .insert(id.as_bytes(), &b"not a record"[..])
+                .unwrap();
         }
     }
     transaction.commit().unwrap();

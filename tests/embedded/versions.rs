@@ -36,7 +36,10 @@ async fn an_older_store_is_served_until_it_is_upgraded() {
     let output = run("upgrade");
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("schema version 4: is taken to 5") && said.ends_with("rules version 2 now\n"), "{said}");
+    assert!(
+        said.contains("schema version 4: is taken to 5") && said.ends_with("rules version 2 now\n"),
+        "{said}"
+    );
     assert!(!status(folder.path()).unwrap().can_be_upgraded);
     let store = open(folder.path()).unwrap();
     assert!(users::look_up(&store, 0).await.unwrap());
@@ -49,14 +52,20 @@ async fn an_older_store_is_served_until_it_is_upgraded() {
 async fn an_upgrade_that_was_killed_is_finished_by_the_next() {
     for millis in [0, 5, 10, 15, 20, 30, 50] {
         let folder = empty_store(OLDER);
-        open(folder.path()).unwrap().mutate(users::by_first_rules(users::creation(0))).await.unwrap();
+        open(folder.path())
+            .unwrap()
+            .mutate(users::by_first_rules(users::creation(0)))
+            .await
+            .unwrap();
         let name = format!("embedded:{}", folder.path().display());
         let mut killed = polynym(&["store", "upgrade", "--store", &name]).spawn().unwrap();
         tokio::time::sleep(Duration::from_millis(millis)).await;
         let _ = killed.kill();
         killed.wait().unwrap();
         assert!([4, 5].contains(&status(folder.path()).unwrap().schema_version));
-        assert!(polynym(&["store", "upgrade", "--store", &name]).output().unwrap().status.success());
+        assert!(
+            polynym(&["store", "upgrade", "--store", &name]).output().unwrap().status.success()
+        );
         assert_eq!(status(folder.path()).unwrap().schema_version, 5);
         assert!(users::look_up(&open(folder.path()).unwrap(), 0).await.unwrap());
     }
@@ -77,9 +86,17 @@ fn with_added(record: &[u8]) -> Vec<u8> {
 
 fn stored(folder: &Path) -> [Vec<u8>; 3] {
     let transaction = database(folder).begin_read().unwrap();
-    let user = transaction.open_table(USERS).unwrap().get(users::id(1).as_bytes()).unwrap().unwrap().value().to_vec();
+    let user = transaction
+        .open_table(USERS)
+        .unwrap()
+        .get(users::id(1).as_bytes())
+        .unwrap()
+        .unwrap()
+        .value()
+        .to_vec();
     let [email, _] = users::keys(1);
-    let claim = transaction.open_table(CLAIMS).unwrap().get(email.as_str().as_bytes()).unwrap().unwrap();
+    let claim =
+        transaction.open_table(CLAIMS).unwrap().get(email.as_str().as_bytes()).unwrap().unwrap();
     let tenant = transaction.open_table(TENANTS).unwrap().get("default").unwrap().unwrap();
     [user, claim.value().to_vec(), tenant.value().to_vec()]
 }
@@ -93,8 +110,16 @@ fn add(folder: &Path) {
         // A claim says more than whose it is after 27 bytes.
         let claim = [&claim[..], &[0; 9], FIELD].concat();
         let [email, _] = users::keys(1);
-        transaction.open_table(CLAIMS).unwrap().insert(email.as_str().as_bytes(), claim.as_slice()).unwrap();
-        transaction.open_table(TENANTS).unwrap().insert("default", with_field(&tenant).as_slice()).unwrap();
+        transaction
+            .open_table(CLAIMS)
+            .unwrap()
+            .insert(email.as_str().as_bytes(), claim.as_slice())
+            .unwrap();
+        transaction
+            .open_table(TENANTS)
+            .unwrap()
+            .insert("default", with_field(&tenant).as_slice())
+            .unwrap();
     }
     transaction.commit().unwrap();
 }
@@ -103,7 +128,8 @@ async fn do_all(store: &Embedded) {
     let found = store.resolve(&users::keys(1), Default::default()).await.unwrap().found;
     assert!(found.into_iter().all(|found| found.unwrap().is_some()));
     store.mutate(users::mutation(users::id(1), MutationKind::Disable)).await.unwrap();
-    let change = MutationKind::SetTenant(PolicyUpdate { keep_last: Some(true), ..Default::default() });
+    let change =
+        MutationKind::SetTenant(PolicyUpdate { keep_last: Some(true), ..Default::default() });
     store.mutate(users::mutation(users::id(9), change)).await.unwrap();
     // An identity that is given up is held: its claim is changed.
     let holds = [(Kind::Email, Duration::from_secs(100_000_000))].into();
@@ -125,8 +151,17 @@ async fn what_a_newer_program_added_survives() {
     do_all(&store).await;
     drop(store);
     let [user, claim, tenant] = stored(folder.path());
-    assert_eq!(user.windows(FIELD.len()).filter(|part| *part == FIELD).count(), 3, "{}", user.escape_ascii());
-    assert!(claim.len() == 27 + FIELD.len() && claim[18] != 0 && claim.ends_with(FIELD), "{}", claim.escape_ascii());
+    assert_eq!(
+        user.windows(FIELD.len()).filter(|part| *part == FIELD).count(),
+        3,
+        "{}",
+        user.escape_ascii()
+    );
+    assert!(
+        claim.len() == 27 + FIELD.len() && claim[18] != 0 && claim.ends_with(FIELD),
+        "{}",
+        claim.escape_ascii()
+    );
     assert!(has_field(&tenant));
 }
 
@@ -145,7 +180,8 @@ async fn identities_that_would_collide_under_later_rules_stay_what_they_are() {
     store.mutate(creation(2, "adal@example.com")).await.unwrap();
     let before = records(&store).await;
     drop(store);
-    let upgrade = async || upgrade_to(folder.path(), later_rules(), &|line| println!("{line}")).await;
+    let upgrade =
+        async || upgrade_to(folder.path(), later_rules(), &|line| println!("{line}")).await;
     let error = upgrade().await.unwrap_err();
     assert!(matches!(error, OpenError::Unmovable { count: 1, .. }), "{error}");
     let store = open(folder.path()).unwrap();
@@ -163,7 +199,10 @@ async fn status_of_later(folder: &Path) -> [u32; 2] {
     let later = later_rules().version();
     let store = Embedded::open_supporting(folder, Options::default(), later).unwrap();
     let records = records(&store).await;
-    let found = records.iter().flat_map(|record| &record.user.identities).map(|identity| identity.rules_version);
+    let found = records
+        .iter()
+        .flat_map(|record| &record.user.identities)
+        .map(|identity| identity.rules_version);
     [found.min().unwrap(), store.rules(Default::default()).await.unwrap().version]
 }
 
@@ -172,20 +211,28 @@ async fn status_of_later(folder: &Path) -> [u32; 2] {
 async fn profiles_and_issuers_come_with_the_second_rules() {
     let folder = empty_store(5);
     let name = format!("embedded:{}", folder.path().display());
-    let (with, without) = ("url:https://www.linkedin.com/in/ada", "url:https://linkedin.com/in/Ada");
+    let (with, without) =
+        ("url:https://www.linkedin.com/in/ada", "url:https://linkedin.com/in/Ada");
     let issuer = "social:https%3A%2F%2Faccounts.google.com/42";
     let start = || Server::start(&["--store", &name]);
-    let create = |server: &Server, identity| server.run(&["user", "create", "--identity", identity]);
+    let create =
+        |server: &Server, identity| server.run(&["user", "create", "--identity", identity]);
     let normalized = |server: &Server| {
         let output = server.run(&["identity", "normalize", "--json", without]);
         let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        (answer["identifier"]["url"].as_str().unwrap().to_owned(), answer["rulesVersion"].as_u64().unwrap())
+        (
+            answer["identifier"]["url"].as_str().unwrap().to_owned(),
+            answer["rulesVersion"].as_u64().unwrap(),
+        )
     };
     let upgrade = || polynym(&["store", "upgrade", "--store", &name]).output().unwrap();
     {
         let server = start();
         for identity in [with, without] {
-            assert!(create(&server, identity).status.success(), "{identity} is not free by the first rules");
+            assert!(
+                create(&server, identity).status.success(),
+                "{identity} is not free by the first rules"
+            );
         }
         assert!(!create(&server, issuer).status.success(), "the first rules know of no issuers");
         assert_eq!(normalized(&server), ("https://linkedin.com/in/Ada".to_owned(), 1));

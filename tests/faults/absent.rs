@@ -1,5 +1,5 @@
-//! One shard or the config server is away under load: killed, or frozen. What does not need it goes on; when it is back,
-//! everything does, and all is as it was told.
+//! One shard or the config server is away under load: killed, or frozen. What does not need it goes
+//! on; when it is back, everything does, and all is as it was told.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,9 @@ use super::audit::{State, no_transaction};
 use super::caller::{Call, Caller, Direct, Told};
 use super::ledger::{Count, Entry};
 use super::load::{Load, Plan};
-use super::place::{fresh, limit_transactions, long, open, prepare_sharded, shard_of_user, shards_of_names, tell};
+use super::place::{
+    fresh, limit_transactions, long, open, prepare_sharded, shard_of_user, shards_of_names, tell,
+};
 use crate::servers::{Layout, ReplicaSet, Sharded, Signal};
 
 const PLAN: Plan = Plan { callers: 12, creates: false, gets: true, ..Plan::DEFAULT };
@@ -58,7 +60,8 @@ impl Stage {
         Self { cluster, name, shards, callers }
     }
 
-    /// Whether a call was answered without a shard. It may have needed the shard of its request as well.
+    /// Whether a call was answered without a shard. It may have needed the shard of its request as
+    /// well.
     fn goes_on(&self, entry: &Entry, away: Away) -> bool {
         let shard = (away == Away::Shard).then_some(self.cluster.shards.len() - 1);
         entry.told.is_answer() && shard.is_none_or(|shard| !self.needs(entry, shard))
@@ -94,7 +97,10 @@ impl Stage {
         let gone = Instant::now();
         set.members[0].signal(if how == How::Killed { Signal::Kill } else { Signal::Stop }).await;
         for reads in [true, false] {
-            load.until_some(ANSWERED, gone, |entry| entry.call.is_read() == reads && self.goes_on(entry, away)).await;
+            load.until_some(ANSWERED, gone, |entry| {
+                entry.call.is_read() == reads && self.goes_on(entry, away)
+            })
+            .await;
         }
         let went_on = gone.elapsed();
         bring_back(set, how).await;
@@ -136,7 +142,9 @@ async fn bring_back(set: &ReplicaSet, how: How) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_need_what_is_away_goes_on() {
     let stage = Stage::new().await;
-    for (away, how) in [(Away::Shard, How::Killed), (Away::Shard, How::Frozen), (Away::Config, How::Frozen)] {
+    for (away, how) in
+        [(Away::Shard, How::Killed), (Away::Shard, How::Frozen), (Away::Config, How::Frozen)]
+    {
         stage.survive(away, how).await;
     }
 }
@@ -154,5 +162,7 @@ async fn long_absent() {
             }
         }
     }
-    tell(&format!("a shard or the config server away: {times} times, under {count}; everything was as it was told"));
+    tell(&format!(
+        "a shard or the config server away: {times} times, under {count}; everything was as it was told"
+    ));
 }

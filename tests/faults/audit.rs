@@ -1,6 +1,6 @@
-//! Everything that a database holds, read past the store and held against itself: each claim leads to a user who lists
-//! it, each listed name has its claim, each merged user leads to one that is not and has nothing of its own, and nothing
-//! else is there.
+//! Everything that a database holds, read past the store and held against itself: each claim leads
+//! to a user who lists it, each listed name has its claim, each merged user leads to one that is
+//! not and has nothing of its own, and nothing else is there.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -38,7 +38,8 @@ impl State {
     pub async fn read_torn(database: &Database) -> Self {
         let mut state = Self::default();
         for user in all(database, "users").await {
-            let wire = EncodedUser::from_stored(user.get_binary_generic("w").unwrap().clone().into());
+            let wire =
+                EncodedUser::from_stored(user.get_binary_generic("w").unwrap().clone().into());
             let decoded = wire.decode().unwrap();
             assert_eq!(id(&user, "_id"), decoded.id, "a user under another's id");
             state.users.insert(number(decoded.id), listed(&decoded));
@@ -93,16 +94,33 @@ impl State {
 
     fn check(&self) {
         for (user, into) in &self.merged {
-            assert_eq!(self.users.get(user), Some(&Names::default()), "user {user}, who is part of {into}: {self:?}");
-            assert!(self.users.contains_key(into) && !self.merged.contains_key(into), "user {into} is gone: {self:?}");
+            assert_eq!(
+                self.users.get(user),
+                Some(&Names::default()),
+                "user {user}, who is part of {into}: {self:?}"
+            );
+            assert!(
+                self.users.contains_key(into) && !self.merged.contains_key(into),
+                "user {into} is gone: {self:?}"
+            );
         }
         for (name, owner) in &self.owners {
-            let names = self.users.get(owner).unwrap_or_else(|| panic!("name {name} is a claim of nobody: {self:?}"));
-            assert!(names.has(*name), "user {owner} does not list name {name}, whose claim says so: {self:?}");
+            let names = self
+                .users
+                .get(owner)
+                .unwrap_or_else(|| panic!("name {name} is a claim of nobody: {self:?}"));
+            assert!(
+                names.has(*name),
+                "user {owner} does not list name {name}, whose claim says so: {self:?}"
+            );
         }
         for (user, names) in &self.users {
             for name in names.iter() {
-                assert_eq!(self.owners.get(&name), Some(user), "user {user} lists name {name}: {self:?}");
+                assert_eq!(
+                    self.owners.get(&name),
+                    Some(user),
+                    "user {user} lists name {name}: {self:?}"
+                );
             }
         }
     }
@@ -127,7 +145,12 @@ impl State {
 }
 
 pub async fn all(database: &Database, collection: &str) -> Vec<Document> {
-    let found = database.collection(collection).find(doc! {}).read_concern(ReadConcern::majority()).await.unwrap();
+    let found = database
+        .collection(collection)
+        .find(doc! {})
+        .read_concern(ReadConcern::majority())
+        .await
+        .unwrap();
     found.try_collect().await.unwrap()
 }
 

@@ -27,7 +27,8 @@ impl Stage {
         let cluster = Sharded::start(3, Layout::default()).await;
         let name = fresh();
         prepare_sharded(&cluster, &name).await;
-        // Free a moment ago: what listens there next is the server, unless another program is very quick.
+        // Free a moment ago: what listens there next is the server, unless another program is very
+        // quick.
         let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let uri = cluster.uri(&name);
         let server = Server::start(&["--store", &uri, "--metrics-listen", &metrics.to_string()]);
@@ -42,7 +43,8 @@ impl Stage {
 
     /// Waits until the server says whether it serves, and whether a part of the store is away.
     async fn until(&self, is_serving: bool, is_partly_away: bool) {
-        let channel = Channel::from_shared(self.server.url.clone()).unwrap().connect().await.unwrap();
+        let channel =
+            Channel::from_shared(self.server.url.clone()).unwrap().connect().await.unwrap();
         let mut health = HealthClient::new(channel);
         let since = Instant::now();
         loop {
@@ -58,7 +60,9 @@ impl Stage {
 
     fn is_partly_away(&self) -> bool {
         let mut stream = TcpStream::connect(self.metrics).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         text.contains(&format!("{PARTLY_AWAY} 1\n"))

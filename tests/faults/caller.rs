@@ -1,5 +1,5 @@
-//! Calls and what their callers are told, in numbers: user 3 links name 7. They go to a store in this process, or to a
-//! server.
+//! Calls and what their callers are told, in numbers: user 3 links name 7. They go to a store in
+//! this process, or to a server.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polynym::directory::{
-    ConflictPolicy, Consistency, Directory, EncodedUser, Error, IdempotencyKey, Limits, Mutation, MutationKind,
-    NewUser, State, Store, Tenant, Timestamp, User,
+    ConflictPolicy, Consistency, Directory, EncodedUser, Error, IdempotencyKey, Limits, Mutation,
+    MutationKind, NewUser, State, Store, Tenant, Timestamp, User,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::locality::{Generator, LocalityId, Mode};
@@ -39,8 +39,8 @@ pub enum Call {
 /// What its caller is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// It was done; where the answer shows the user as it was just then, what that lists: of an undone merge, the one who
-    /// was part of the other.
+    /// It was done; where the answer shows the user as it was just then, what that lists: of an
+    /// undone merge, the one who was part of the other.
     Done(Option<Names>),
     /// This user owns the name, and lists these.
     Found(usize, Names),
@@ -116,14 +116,16 @@ pub trait Caller: Send + Sync {
     /// Makes a call; a mutation under the name `request`, where it has one.
     async fn call(&self, call: &Call, request: Option<&str>) -> Told;
 
-    /// Whether the answer to a look-up may be older than the call: it shows what was acknowledged before the call, or so
-    /// long before it as look-ups [may be stale](super::ledger::Ledger::may_be_stale).
+    /// Whether the answer to a look-up may be older than the call: it shows what was acknowledged
+    /// before the call, or so long before it as look-ups [may be
+    /// stale](super::ledger::Ledger::may_be_stale).
     fn may_lag(&self, _call: &Call) -> bool {
         false
     }
 }
 
-/// A caller whose look-ups may lag, but for linearizable ones. Users are never looked up so by their ids.
+/// A caller whose look-ups may lag, but for linearizable ones. Users are never looked up so by
+/// their ids.
 pub struct Lagging(pub Direct);
 
 #[async_trait]
@@ -133,7 +135,8 @@ impl Caller for Lagging {
     }
 
     fn may_lag(&self, call: &Call) -> bool {
-        matches!(call, Call::Get(_)) || call.is_read() && self.0.consistency != Consistency::Linearizable
+        matches!(call, Call::Get(_))
+            || call.is_read() && self.0.consistency != Consistency::Linearizable
     }
 }
 
@@ -154,7 +157,8 @@ pub fn name(text: &str) -> usize {
     text.strip_prefix("name").and_then(|n| n.parse().ok()).expect("a name of these tests")
 }
 
-/// The number of the user with this id. One who got an id from a server gets a number above all others.
+/// The number of the user with this id. One who got an id from a server gets a number above all
+/// others.
 pub fn number(id: LocalityId) -> usize {
     static OTHERS: Mutex<Vec<LocalityId>> = Mutex::new(Vec::new());
     let n = usize::from_str_radix(&id.to_string()[..8], 16).unwrap();
@@ -205,7 +209,9 @@ impl Direct {
             Call::Merge(primary, secondary) => {
                 (primary, MutationKind::Merge(users::id(*secondary), ConflictPolicy::PrimaryWins))
             }
-            Call::Unmerge(primary, secondary) => (primary, MutationKind::Unmerge(users::id(*secondary))),
+            Call::Unmerge(primary, secondary) => {
+                (primary, MutationKind::Unmerge(users::id(*secondary)))
+            }
             Call::Resolve(_) | Call::Get(_) => unreachable!("a look-up is no mutation"),
         };
         let request = request.map(|key| IdempotencyKey { key: key.to_owned(), request_hash: 1 });
@@ -214,7 +220,8 @@ impl Direct {
 
     async fn resolve(&self, name: usize) -> Result<Told, Error> {
         let resolved = self.store.resolve(&[key(name)], self.consistency).await?;
-        let [found] = <[_; 1]>::try_from(resolved.found).unwrap_or_else(|all| panic!("{} answers", all.len()));
+        let [found] = <[_; 1]>::try_from(resolved.found)
+            .unwrap_or_else(|all| panic!("{} answers", all.len()));
         Ok(found?.map_or(Told::Nobody, |found| {
             let user = found.user.decode().unwrap();
             Told::Found(number(user.id), listed(&user))
@@ -236,7 +243,11 @@ impl Direct {
         let got = directory.get(&Tenant::DEFAULT, &users::id(user).to_string()).await?;
         let found = EncodedUser::decode(&got.user).unwrap();
         let names = listed(&found);
-        Ok(if found.id == users::id(user) { Told::User(Some(names)) } else { Told::Part(number(found.id), names) })
+        Ok(if found.id == users::id(user) {
+            Told::User(Some(names))
+        } else {
+            Told::Part(number(found.id), names)
+        })
     }
 }
 
@@ -272,7 +283,10 @@ fn refused(call: &Call, error: Error) -> Told {
 fn meant(call: &Call, field: &str) -> usize {
     match call {
         Call::Create(_, names) => {
-            let n = field.strip_prefix("user.identities[").and_then(|rest| rest.split(']').next()).unwrap();
+            let n = field
+                .strip_prefix("user.identities[")
+                .and_then(|rest| rest.split(']').next())
+                .unwrap();
             names[n.parse::<usize>().unwrap()]
         }
         Call::Link(_, name) | Call::Replace(_, _, name) => *name,
@@ -304,16 +318,27 @@ impl Remote {
         let user = match *call {
             Call::Link(user, name) => {
                 let (user_id, identifier) = (id(user), handle(name));
-                let request = v1::LinkIdentityRequest { user_id, identifier, request_id, ..Default::default() };
+                let request = v1::LinkIdentityRequest {
+                    user_id,
+                    identifier,
+                    request_id,
+                    ..Default::default()
+                };
                 registry.link_identity(self.request(request)).await?.into_inner().user
             }
             Call::Unlink(user, name) => {
                 let (user_id, identifier) = (id(user), handle(name));
-                let request = v1::UnlinkIdentityRequest { user_id, identifier, request_id, ..Default::default() };
+                let request = v1::UnlinkIdentityRequest {
+                    user_id,
+                    identifier,
+                    request_id,
+                    ..Default::default()
+                };
                 registry.unlink_identity(self.request(request)).await?.into_inner().user
             }
             Call::Replace(user, old, new) => {
-                let (user_id, old_identifier, new_identifier) = (id(user), handle(old), handle(new));
+                let (user_id, old_identifier, new_identifier) =
+                    (id(user), handle(old), handle(new));
                 let request = v1::ReplaceIdentityRequest {
                     user_id,
                     old_identifier,
@@ -334,13 +359,23 @@ impl Remote {
             Call::Resolve(name) => {
                 let identifier = Some(calls::handle(&text(name)));
                 let consistency = self.consistency.into();
-                let request = v1::ResolveIdentityRequest { identifier, consistency, ..Default::default() };
-                let user = directory.resolve_identity(self.request(request)).await?.into_inner().user.unwrap();
+                let request =
+                    v1::ResolveIdentityRequest { identifier, consistency, ..Default::default() };
+                let user = directory
+                    .resolve_identity(self.request(request))
+                    .await?
+                    .into_inner()
+                    .user
+                    .unwrap();
                 Ok(Told::Found(number(user.user_id.parse().unwrap()), shown(&user)))
             }
             Call::Get(user) => {
-                let request = v1::GetUserRequest { user_id: users::id(user).to_string(), ..Default::default() };
-                let user = directory.get_user(self.request(request)).await?.into_inner().user.unwrap();
+                let request = v1::GetUserRequest {
+                    user_id: users::id(user).to_string(),
+                    ..Default::default()
+                };
+                let user =
+                    directory.get_user(self.request(request)).await?.into_inner().user.unwrap();
                 Ok(Told::User(Some(shown(&user))))
             }
             _ => unreachable!("{call:?} is no look-up"),
@@ -361,7 +396,14 @@ impl Caller for Remote {
 }
 
 fn shown(user: &v1::User) -> Names {
-    let handle = |identity: &v1::Identity| match identity.identifier.as_ref().unwrap().kind.as_ref().unwrap() {
+    let handle = |identity: &v1::Identity| match identity
+        .identifier
+        .as_ref()
+        .unwrap()
+        .kind
+        .as_ref()
+        .unwrap()
+    {
         v1::identifier::Kind::Handle(handle) => name(handle),
         other => panic!("an identity that no test links: {other:?}"),
     };
@@ -371,7 +413,9 @@ fn shown(user: &v1::User) -> Names {
 /// What a caller may conclude from a status: what the server does not say is not known.
 fn status_told(call: &Call, status: &Status) -> Told {
     let details = status.get_error_details();
-    let Some(info) = details.error_info() else { return Told::Unknown(format!("{:?}", status.code())) };
+    let Some(info) = details.error_info() else {
+        return Told::Unknown(format!("{:?}", status.code()));
+    };
     match info.reason.as_str() {
         "IDENTITY_TAKEN" => {
             let field = &details.bad_request().unwrap().field_violations[0].field;

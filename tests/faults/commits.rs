@@ -1,5 +1,6 @@
-//! Commits that are carried out while their answers say something else. What is in the store decides what a caller may be
-//! told: the mutation has happened, so it is done or unknown, and never a failure.
+//! Commits that are carried out while their answers say something else. What is in the store
+//! decides what a caller may be told: the mutation has happened, so it is done or unknown, and
+//! never a failure.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ const COMMIT: &str = "commitTransaction";
 /// Errors without a label: Unauthorized, UnknownError, NetworkInterfaceExceededTimeLimit.
 const UNLABELLED: [i32; 3] = [13, 8, 202];
 
-/// NoSuchTransaction with a write concern error beside it: the absence may be rolled back, and a server gives no label.
+/// NoSuchTransaction with a write concern error beside it: the absence may be rolled back, and a
+/// server gives no label.
 fn absent(mode: impl Into<Bson>) -> Document {
     let concern = doc! { "code": 91, "codeName": "ShutdownInProgress", "errmsg": "as told" };
     let labels = Bson::Array(Vec::new());
@@ -45,9 +47,15 @@ impl Hidden {
         Self { stage, proxy }
     }
 
-    /// Sends a mutation, whose commit is carried out. Its answer is lost once `meanwhile` is over, and every further
-    /// commit ends as `point` has it.
-    async fn call(&self, call: &Call, request: Option<&str>, point: Document, meanwhile: impl Future) -> Told {
+    /// Sends a mutation, whose commit is carried out. Its answer is lost once `meanwhile` is over,
+    /// and every further commit ends as `point` has it.
+    async fn call(
+        &self,
+        call: &Call,
+        request: Option<&str>,
+        point: Document,
+        meanwhile: impl Future,
+    ) -> Told {
         let mut trap = self.proxy.trap(Side::Reply, COMMIT, 1);
         let answer = self.stage.troubled.call(call, request);
         tokio::pin!(answer);
@@ -64,11 +72,13 @@ impl Hidden {
     }
 }
 
-/// The first commit is carried out and its answer lost. What the further ones are told hides neither.
+/// The first commit is carried out and its answer lost. What the further ones are told hides
+/// neither.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_answer_does_not_hide_that_the_first_is_unknown() {
     let mut hidden = Hidden::new().await;
-    let mut points: Vec<_> = UNLABELLED.map(|code| Fault::Code(code).point(COMMIT, "alwaysOn")).into();
+    let mut points: Vec<_> =
+        UNLABELLED.map(|code| Fault::Code(code).point(COMMIT, "alwaysOn")).into();
     points.push(absent("alwaysOn"));
     let mut runs = 0;
     for point in points {
@@ -77,13 +87,19 @@ async fn a_second_answer_does_not_hide_that_the_first_is_unknown() {
             let request = with_request.then(|| format!("hidden {runs}"));
             let start = hidden.stage.ledger.start();
             let told = hidden.call(&call, request.as_deref(), point.clone(), async {}).await;
-            assert!(matches!(told, Told::Done(Some(_))), "{point}: {call:?} has happened, its caller heard {told:?}");
+            assert!(
+                matches!(told, Told::Done(Some(_))),
+                "{point}: {call:?} has happened, its caller heard {told:?}"
+            );
             hidden.stage.ledger.add(&call, told, &start);
             hidden.stage.look(&call).await;
             runs += 1;
         }
     }
-    tell(&format!("commits with lost answers, and errors after: {runs} runs; {}", hidden.stage.end().await));
+    tell(&format!(
+        "commits with lost answers, and errors after: {runs} runs; {}",
+        hidden.stage.end().await
+    ));
 }
 
 /// Others change the user between the commit and the moment at which it is found.

@@ -19,7 +19,11 @@ const MANY: usize = 200;
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// All calls at once; what each was told, and how long all took.
-async fn at_once(to: &[Arc<dyn Caller>], ledger: &Arc<Ledger>, calls: Vec<Call>) -> (Vec<Told>, Duration) {
+async fn at_once(
+    to: &[Arc<dyn Caller>],
+    ledger: &Arc<Ledger>,
+    calls: Vec<Call>,
+) -> (Vec<Told>, Duration) {
     let since = Instant::now();
     let mut tasks = JoinSet::new();
     for (call, caller) in calls.into_iter().zip(to.iter().cycle().cloned()) {
@@ -50,15 +54,25 @@ async fn crowd() {
     let (created, creating) = at_once(&to, &ledger, (0..MANY).map(create).collect()).await;
     assert!(created.iter().all(|told| matches!(told, Told::Done(_))));
 
-    let (told, one_name) = at_once(&to, &ledger, (0..MANY).map(|user| Call::Link(user, 0)).collect()).await;
+    let (told, one_name) =
+        at_once(&to, &ledger, (0..MANY).map(|user| Call::Link(user, 0)).collect()).await;
     let winners = told.iter().filter(|told| matches!(told, Told::Done(_))).count();
     let losers = told.iter().filter(|told| matches!(told, Told::Taken(0, _))).count();
-    assert_eq!((winners, losers), (1, MANY - 1), "callers who were told that they had the name, and that they had not");
+    assert_eq!(
+        (winners, losers),
+        (1, MANY - 1),
+        "callers who were told that they had the name, and that they had not"
+    );
 
-    let (told, one_user) = at_once(&to, &ledger, (0..MANY).map(|n| Call::Link(0, 1 + n % 60)).collect()).await;
+    let (told, one_user) =
+        at_once(&to, &ledger, (0..MANY).map(|n| Call::Link(0, 1 + n % 60)).collect()).await;
     let done = told.iter().filter(|told| matches!(told, Told::Done(_))).count();
-    let others: Vec<_> = told.iter().filter(|told| !matches!(told, Told::Done(_))).take(3).collect();
-    assert_eq!(done, MANY, "links of one user that were done within {one_user:.1?}; of the others {others:?}");
+    let others: Vec<_> =
+        told.iter().filter(|told| !matches!(told, Told::Done(_))).take(3).collect();
+    assert_eq!(
+        done, MANY,
+        "links of one user that were done within {one_user:.1?}; of the others {others:?}"
+    );
 
     no_transaction(&[&set.members[0]]).await;
     let after = State::read(&database).await;
@@ -83,7 +97,8 @@ async fn swap(length: Length) {
         to.push(Arc::new(Direct { store, consistency: Consistency::Latest }));
     }
     let pause = Duration::ZERO;
-    let plan = Plan { callers: 16, users: 2, names: 3, gets: true, creates: false, merges: false, pause };
+    let plan =
+        Plan { callers: 16, users: 2, names: 3, gets: true, creates: false, merges: false, pause };
     let load = Load::start(plan, &to).await;
     let since = Instant::now();
     load.go_on(length).await;
@@ -92,7 +107,10 @@ async fn swap(length: Length) {
     let after = State::read(&database).await;
     after.is_found(&*to[1]).await;
     let (_, longest) = ledger.silence(false, since);
-    tell(&format!("swaps of three names: {}; the longest mutation took {longest:.1?}", ledger.count()));
+    tell(&format!(
+        "swaps of three names: {}; the longest mutation took {longest:.1?}",
+        ledger.count()
+    ));
     ledger.check(&before, &after);
     let count = ledger.count();
     assert_eq!((count.failed, count.unknown), (0, 0), "{:?}", ledger.reasons());

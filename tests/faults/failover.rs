@@ -1,6 +1,7 @@
-//! A set of three members loses its primary under load: killed, frozen for some seconds, or asked to step down. Callers
-//! go on with the same servers, whose reads are linearizable. Where users are merged, they are also looked up by their ids,
-//! which may be stale for as long as nobody took the place of a primary that hangs.
+//! A set of three members loses its primary under load: killed, frozen for some seconds, or asked
+//! to step down. Callers go on with the same servers, whose reads are linearizable. Where users are
+//! merged, they are also looked up by their ids, which may be stale for as long as nobody took the
+//! place of a primary that hangs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,7 +34,8 @@ enum Blow {
 
 /// Shorter than it takes to find out that a server hangs.
 const FROZEN: u64 = 5;
-/// For how long at most look-ups that may lag are stale, where nobody took the place of a primary that hangs.
+/// For how long at most look-ups that may lag are stale, where nobody took the place of a primary
+/// that hangs.
 const STALE: Duration = Duration::from_secs(30);
 /// How many look-ups, and how many mutations, are answered before and after a blow.
 const SOME: usize = 50;
@@ -78,7 +80,8 @@ impl Blow {
 
 /// What callers do to users one by one, and what they do to groups of them.
 const PLAIN: Plan = Plan { creates: false, ..Plan::DEFAULT };
-const MERGES: Plan = Plan { names: 5 * Group::NAMES, users: 5 * Group::USERS, gets: true, merges: true, ..PLAIN };
+const MERGES: Plan =
+    Plan { names: 5 * Group::NAMES, users: 5 * Group::USERS, gets: true, merges: true, ..PLAIN };
 
 /// A set of three, and stores on it: for plain calls, one in this process and one behind a server.
 struct Stage {
@@ -99,14 +102,21 @@ impl Stage {
         let mut callers: Vec<Arc<dyn Caller>> = Vec::new();
         for coalesce in [true, false] {
             let store = open(&uri, Options::default(), coalesce).await;
-            callers.push(Arc::new(Lagging(Direct { store, consistency: Consistency::Linearizable })));
+            callers
+                .push(Arc::new(Lagging(Direct { store, consistency: Consistency::Linearizable })));
         }
         let mut server = None;
         if !plan.merges {
-            let started = tokio::task::spawn_blocking(move || Server::start(&["--store", &uri])).await.unwrap();
+            let started = tokio::task::spawn_blocking(move || Server::start(&["--store", &uri]))
+                .await
+                .unwrap();
             let mut client = Client::connect(&started.url).await;
             client.hold_nothing().await;
-            callers[1] = Arc::new(Remote { client, consistency: v1::Consistency::Linearizable, deadline: None });
+            callers[1] = Arc::new(Remote {
+                client,
+                consistency: v1::Consistency::Linearizable,
+                deadline: None,
+            });
             server = Some(started);
         }
         Self { set, name, plan, server, callers }
@@ -140,8 +150,10 @@ impl Stage {
         for caller in &self.callers {
             after.is_found(&**caller).await;
         }
-        let ([reads, longest_read], [writes, longest_write]) =
-            (<[_; 2]>::from(ledger.silence(true, since)), <[_; 2]>::from(ledger.silence(false, since)));
+        let ([reads, longest_read], [writes, longest_write]) = (
+            <[_; 2]>::from(ledger.silence(true, since)),
+            <[_; 2]>::from(ledger.silence(false, since)),
+        );
         tell(&format!(
             "{blow:?}: no look-up was answered for {reads:.1?}, no mutation for {writes:.1?}; the longest look-up took \
              {longest_read:.1?}, the longest mutation {longest_write:.1?}; {}; {:?}",
@@ -170,7 +182,9 @@ async fn survive_all(plan: Plan, blows: &[Blow], time: Option<Duration>) {
         }
     }
     let what = if plan.merges { "failover under merges" } else { "failover" };
-    tell(&format!("{what}: {struck} blows to the primary of three under {count}; everything was as it was told"));
+    tell(&format!(
+        "{what}: {struck} blows to the primary of three under {count}; everything was as it was told"
+    ));
     if let Some(server) = stage.server {
         server.signal("TERM");
         assert!(server.wait().success());

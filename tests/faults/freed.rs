@@ -1,6 +1,6 @@
-//! Servers that die in a transaction, on MongoDB as it is installed: there a transaction whose client is gone lives for a
-//! minute, and keeps its documents from everybody. They are free again as soon as another server has ended the dead one's
-//! sessions.
+//! Servers that die in a transaction, on MongoDB as it is installed: there a transaction whose
+//! client is gone lives for a minute, and keeps its documents from everybody. They are free again
+//! as soon as another server has ended the dead one's sessions.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,10 +18,12 @@ use crate::calls::{Client, handle, identity};
 use crate::server::Server;
 use crate::servers::{Layout, Proxy, ReplicaSet, Sharded, Side, Trap};
 
-/// How long what a dead server has left may be in the way at most. MongoDB itself ends it after 60 to 90 s.
+/// How long what a dead server has left may be in the way at most. MongoDB itself ends it after 60
+/// to 90 s.
 const LONGEST: Duration = Duration::from_secs(45);
 
-/// Where a server is killed: at which statement of its transaction, and whether a message that was under way arrives.
+/// Where a server is killed: at which statement of its transaction, and whether a message that was
+/// under way arrives.
 const MOMENTS: [(Side, usize, bool); 6] = [
     (Side::Request, 2, false),
     (Side::Reply, 2, false),
@@ -73,12 +75,20 @@ struct Victim {
 }
 
 fn user(names: &[String; 2]) -> v1::User {
-    v1::User { identities: names.iter().map(|name| identity(handle(name))).collect(), ..Default::default() }
+    v1::User {
+        identities: names.iter().map(|name| identity(handle(name))).collect(),
+        ..Default::default()
+    }
 }
 
 impl Victim {
     /// Starts a server and has it begin a mutation, which is caught at a message.
-    async fn start(uri: String, proxy: &Proxy, n: usize, (side, nth, _): (Side, usize, bool)) -> Self {
+    async fn start(
+        uri: String,
+        proxy: &Proxy,
+        n: usize,
+        (side, nth, _): (Side, usize, bool),
+    ) -> Self {
         let server = serve(uri).await;
         // On a cluster, the claims lie on two shards.
         let names = [format!("left{n}"), format!("right{n}")];
@@ -110,7 +120,8 @@ impl Victim {
     }
 }
 
-/// Takes names, as soon as that is possible. Says whether they were free, or else somebody's by then.
+/// Takes names, as soon as that is possible. Says whether they were free, or else somebody's by
+/// then.
 async fn take(client: &Client, names: &[String; 2]) -> bool {
     let since = Instant::now();
     loop {
@@ -118,7 +129,10 @@ async fn take(client: &Client, names: &[String; 2]) -> bool {
             Ok(_) => return true,
             Err(status) if status.code() == Code::AlreadyExists => return false,
             Err(status) if matches!(status.code(), Code::Unavailable | Code::Unknown) => {
-                assert!(since.elapsed() < LONGEST, "{names:?} are still kept from everybody: {status:?}");
+                assert!(
+                    since.elapsed() < LONGEST,
+                    "{names:?} are still kept from everybody: {status:?}"
+                );
                 sleep(Duration::from_millis(50)).await;
             }
             Err(status) => panic!("{status:?}"),
@@ -126,7 +140,8 @@ async fn take(client: &Client, names: &[String; 2]) -> bool {
     }
 }
 
-/// Kills servers in rounds, as many at once, while one goes on. Answers with the longest time that anything was kept.
+/// Kills servers in rounds, as many at once, while one goes on. Answers with the longest time that
+/// anything was kept.
 async fn kill(site: &Site, rounds: usize, at_once: usize) -> Duration {
     let name = fresh();
     site.make(&name).await;
@@ -137,7 +152,9 @@ async fn kill(site: &Site, rounds: usize, at_once: usize) -> Duration {
     let (mut longest, mut happened) = (Duration::ZERO, 0);
     for round in 0..rounds {
         let moment = |n: usize| MOMENTS[(round + n) % MOMENTS.len()];
-        let start = |n: usize| Victim::start(site.uri(&proxies[n], &name), &proxies[n], round * at_once + n, moment(n));
+        let start = |n: usize| {
+            Victim::start(site.uri(&proxies[n], &name), &proxies[n], round * at_once + n, moment(n))
+        };
         let victims = join_all((0..at_once).map(start)).await;
         let since = Instant::now();
         let freed = victims.into_iter().enumerate().map(async |(n, victim)| {
@@ -176,7 +193,8 @@ async fn a_server_that_was_taken_for_dead_does_no_harm() {
     let proxies = [site.proxy().await, site.proxy().await];
     let survivor = serve(site.uri(&proxies[1], &name)).await;
     let client = Client::connect(&survivor.url).await;
-    let victim = Victim::start(site.uri(&proxies[0], &name), &proxies[0], 0, (Side::Request, 3, true)).await;
+    let victim =
+        Victim::start(site.uri(&proxies[0], &name), &proxies[0], 0, (Side::Request, 3, true)).await;
     victim.server.signal("STOP");
     assert!(take(&client, &victim.names).await, "nobody has these names");
     victim.server.signal("CONT");
@@ -199,5 +217,7 @@ async fn a_server_that_was_taken_for_dead_does_no_harm() {
 async fn long_freed() {
     let cluster = kill(&Site::Cluster(Sharded::start(3, Layout::default()).await), 20, 10).await;
     let set = kill(&Site::Set(ReplicaSet::start(Layout::default()).await), 5, 10).await;
-    tell(&format!("free again after at most {cluster:.1?} on a cluster, {set:.1?} on a replica set"));
+    tell(&format!(
+        "free again after at most {cluster:.1?} on a cluster, {set:.1?} on a replica set"
+    ));
 }

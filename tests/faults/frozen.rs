@@ -1,5 +1,5 @@
-//! One shard of three hangs while 64 callers look users up together: those who do not need it go on as before, and the
-//! others are told in time that the store does not answer.
+//! One shard of three hangs while 64 callers look users up together: those who do not need it go on
+//! as before, and the others are told in time that the store does not answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -49,7 +49,9 @@ impl Stage {
         let store = open(&cluster.uri(&name), Options::default(), true).await;
         let caller = Direct { store: store.clone(), consistency: Consistency::Latest };
         for user in 0..USERS {
-            let told = caller.call(&Call::Create(user, (user..NAMES).step_by(USERS).collect()), None).await;
+            let told = caller
+                .call(&Call::Create(user, (user..NAMES).step_by(USERS).collect()), None)
+                .await;
             assert!(matches!(told, Told::Done(_)), "{told:?}");
         }
         let needs = |name: &usize| shard_of_user(name % USERS) == FROZEN || shards[*name] == FROZEN;
@@ -57,8 +59,8 @@ impl Stage {
         Self { cluster, store, through, beside }
     }
 
-    /// Callers look users up until so many look-ups were answered that do not need the shard. Two thirds of the callers
-    /// need it never, one third always.
+    /// Callers look users up until so many look-ups were answered that do not need the shard. Two
+    /// thirds of the callers need it never, one third always.
     async fn turn(&self) -> Turn {
         let (left, stop) = (Arc::new(AtomicUsize::new(LOOK_UPS)), Arc::new(AtomicBool::new(false)));
         let since = Instant::now();
@@ -67,7 +69,8 @@ impl Stage {
             let (store, stop, names) = (self.store.clone(), stop.clone(), self.through.clone());
             others.spawn(async move {
                 for n in (n..).take_while(|_| !stop.load(Relaxed)) {
-                    let _ = store.resolve(&[key(names[n % names.len()])], Consistency::Latest).await;
+                    let _ =
+                        store.resolve(&[key(names[n % names.len()])], Consistency::Latest).await;
                 }
             });
         }
@@ -76,10 +79,14 @@ impl Stage {
             let (store, left, names) = (self.store.clone(), left.clone(), self.beside.clone());
             measured.spawn(async move {
                 let mut took = Vec::new();
-                let is_left = || left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+                let is_left =
+                    || left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
                 for n in (n..).take_while(|_| is_left()) {
                     let since = Instant::now();
-                    let found = store.resolve(&[key(names[n % names.len()])], Consistency::Latest).await.unwrap();
+                    let found = store
+                        .resolve(&[key(names[n % names.len()])], Consistency::Latest)
+                        .await
+                        .unwrap();
                     assert!(found.found[0].as_ref().unwrap().is_some());
                     took.push(since.elapsed());
                 }

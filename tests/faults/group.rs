@@ -1,5 +1,6 @@
-//! Users who are merged and come apart again, with the names that go back and forth between them: what one store could
-//! have told their callers. Each group of a few users and names has a history of its own, and a short one.
+//! Users who are merged and come apart again, with the names that go back and forth between them:
+//! what one store could have told their callers. Each group of a few users and names has a history
+//! of its own, and a short one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,13 +30,14 @@ impl Group {
     pub const USERS: usize = 3;
     pub const NAMES: usize = 4;
 
-    /// What a group is after a call, and what its caller is told. `link` stands for this call alone.
+    /// What a group is after a call, and what its caller is told. `link` stands for this call
+    /// alone.
     fn apply(&self, call: &Call, link: u64) -> (Self, Told) {
         let mut after = self.clone();
         let told = match *call {
-            Call::Resolve(name) => {
-                self.owner(name).map_or(Told::Nobody, |owner| Told::Found(owner, self.listed(owner)))
-            }
+            Call::Resolve(name) => self
+                .owner(name)
+                .map_or(Told::Nobody, |owner| Told::Found(owner, self.listed(owner))),
             Call::Get(user) => match self.last(user) {
                 last if last == user => Told::User(Some(self.listed(user))),
                 last => Told::Part(last, self.listed(last)),
@@ -96,7 +98,9 @@ impl Group {
 
     fn merge(&mut self, primary: usize, secondary: usize) -> Told {
         let mut had = BTreeMap::new();
-        for (name, (owner, link)) in self.owners.iter_mut().filter(|(_, (owner, _))| *owner == secondary) {
+        for (name, (owner, link)) in
+            self.owners.iter_mut().filter(|(_, (owner, _))| *owner == secondary)
+        {
             *owner = primary;
             had.insert(*name, *link);
         }
@@ -106,7 +110,9 @@ impl Group {
 
     /// What the primary has given up since stays given up, also where it has linked it again.
     fn unmerge(&mut self, primary: usize, secondary: usize) -> Told {
-        let Some((_, had)) = self.merged.get(&secondary).filter(|(into, _)| *into == primary).cloned() else {
+        let Some((_, had)) =
+            self.merged.get(&secondary).filter(|(into, _)| *into == primary).cloned()
+        else {
             return Told::NotMerged;
         };
         self.merged.remove(&secondary);
@@ -120,7 +126,11 @@ impl Group {
 
     fn is(&self, owners: &BTreeMap<usize, usize>, merged: &BTreeMap<usize, usize>) -> bool {
         self.owners.iter().map(|(name, (owner, _))| (name, owner)).eq(owners)
-            && self.merged.keys().map(|user| (*user, self.last(*user))).eq(merged.iter().map(|(a, b)| (*a, *b)))
+            && self
+                .merged
+                .keys()
+                .map(|user| (*user, self.last(*user)))
+                .eq(merged.iter().map(|(a, b)| (*a, *b)))
     }
 }
 
@@ -151,18 +161,22 @@ impl Model for Group {
 fn group_of(call: &Call) -> usize {
     match *call {
         Call::Resolve(name) => name / Group::NAMES,
-        Call::Create(user, _) | Call::Link(user, _) | Call::Unlink(user, _) | Call::Replace(user, ..) => {
-            user / Group::USERS
-        }
+        Call::Create(user, _)
+        | Call::Link(user, _)
+        | Call::Unlink(user, _)
+        | Call::Replace(user, ..) => user / Group::USERS,
         Call::Merge(user, _) | Call::Unmerge(user, _) | Call::Get(user) => user / Group::USERS,
     }
 }
 
-/// Fails unless each group's calls could have come one after the other: from users without names to what is there now.
+/// Fails unless each group's calls could have come one after the other: from users without names to
+/// what is there now.
 pub fn check_all(entries: &[Entry], lag: Duration, now: u64, before: &State, after: &State) {
     assert!(before.owners.is_empty() && before.merged.is_empty(), "{before:?}");
     for group in 0..after.users.len().div_ceil(Group::USERS) {
-        let of = |entry: &Entry| group_of(&entry.call) == group && !matches!(entry.told, Told::Failed(_));
+        let of = |entry: &Entry| {
+            group_of(&entry.call) == group && !matches!(entry.told, Told::Failed(_))
+        };
         let event = |entry: &Entry, start: u64| {
             let end = if matches!(entry.told, Told::Unknown(_)) { None } else { Some(entry.end) };
             let call = GroupCall::Told(entry.call.clone(), entry.told.clone(), entry.start);
@@ -170,18 +184,26 @@ pub fn check_all(entries: &[Entry], lag: Duration, now: u64, before: &State, aft
         };
         let mut events: Vec<_> = History::of(entries, lag, of).flat_map(event);
         let part = |map: &BTreeMap<usize, usize>, size: usize| {
-            map.iter().filter(|(key, _)| **key / size == group).map(|(key, value)| (*key, *value)).collect()
+            map.iter()
+                .filter(|(key, _)| **key / size == group)
+                .map(|(key, value)| (*key, *value))
+                .collect()
         };
-        let call =
-            GroupCall::Is { owners: part(&after.owners, Group::NAMES), merged: part(&after.merged, Group::USERS) };
+        let call = GroupCall::Is {
+            owners: part(&after.owners, Group::NAMES),
+            merged: part(&after.merged, Group::USERS),
+        };
         events.push(Event { call, start: now, end: Some(now + 1) });
         let history: String = events.iter().map(|event| format!("\n  {event:?}")).collect();
         let outcome = check::<Group>(Group::default(), events);
-        outcome.unwrap_or_else(|why| panic!("group {group} has an impossible history: {why}\nall of it:{history}"));
+        outcome.unwrap_or_else(|why| {
+            panic!("group {group} has an impossible history: {why}\nall of it:{history}")
+        });
     }
 }
 
-/// What the model says of calls that come one after the other, and that it does not let everything pass.
+/// What the model says of calls that come one after the other, and that it does not let everything
+/// pass.
 #[test]
 fn groups_are_told_apart() {
     let [joe, ann, bob] = [0, 1, 2];
@@ -219,6 +241,9 @@ fn groups_are_told_apart() {
         (10, Told::Done(Some(names(&[0, 1])))),
         (12, Told::NotMerged),
     ] {
-        assert!(check::<Group>(Group::default(), events(Some((n, told.clone())))).is_err(), "{n}: {told:?}");
+        assert!(
+            check::<Group>(Group::default(), events(Some((n, told.clone())))).is_err(),
+            "{n}: {told:?}"
+        );
     }
 }

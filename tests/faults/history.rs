@@ -1,6 +1,6 @@
-//! Histories without faults: on every store, look-ups of what is LATEST fit between the mutations as if all calls had come
-//! one after the other. The tests of faults check the same for look-ups that are LINEARIZABLE, or where nothing fails
-//! over.
+//! Histories without faults: on every store, look-ups of what is LATEST fit between the mutations
+//! as if all calls had come one after the other. The tests of faults check the same for look-ups
+//! that are LINEARIZABLE, or where nothing fails over.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +26,8 @@ const PLAN: Plan = Plan {
 };
 
 /// Five groups, each with the callers of three.
-const MERGES: Plan = Plan { names: 5 * Group::NAMES, users: 5 * Group::USERS, merges: true, ..PLAN };
+const MERGES: Plan =
+    Plan { names: 5 * Group::NAMES, users: 5 * Group::USERS, merges: true, ..PLAN };
 
 async fn on_a_set(plan: Plan, length: Length, coalesce: bool) {
     let set = OwnSet::that_ends_nothing().await;
@@ -54,7 +55,8 @@ async fn on_a_set(plan: Plan, length: Length, coalesce: bool) {
 
 async fn on_the_embedded_store(plan: Plan, length: Length) {
     let folder = tempfile::tempdir().unwrap();
-    let store: Arc<dyn Store> = Arc::new(Embedded::open(folder.path(), embedded::Options::default()).unwrap());
+    let store: Arc<dyn Store> =
+        Arc::new(Embedded::open(folder.path(), embedded::Options::default()).unwrap());
     let caller: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });
     let load = Load::start(plan, std::slice::from_ref(&caller)).await;
     load.go_on(length).await;
@@ -75,7 +77,8 @@ async fn histories_are_linearizable() {
     }
 }
 
-/// Merges and their undoing, beside links and unlinks on both sides, and look-ups by names and by ids.
+/// Merges and their undoing, beside links and unlinks on both sides, and look-ups by names and by
+/// ids.
 #[tokio::test(flavor = "multi_thread")]
 async fn histories_of_merges_are_linearizable() {
     on_the_embedded_store(MERGES, Length::Calls(3_000)).await;

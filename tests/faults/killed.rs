@@ -1,5 +1,6 @@
-//! The server is killed at every message of a mutation's transaction: before it reaches MongoDB, after it has, and when
-//! MongoDB has answered. Then the mutation has happened as a whole or not at all, and sent again it happens once.
+//! The server is killed at every message of a mutation's transaction: before it reaches MongoDB,
+//! after it has, and when MongoDB has answered. Then the mutation has happened as a whole or not at
+//! all, and sent again it happens once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -38,7 +39,8 @@ enum Kind {
     Unmerge,
 }
 
-const KINDS: [Kind; 6] = [Kind::Create, Kind::Link, Kind::Unlink, Kind::Replace, Kind::Merge, Kind::Unmerge];
+const KINDS: [Kind; 6] =
+    [Kind::Create, Kind::Link, Kind::Unlink, Kind::Replace, Kind::Merge, Kind::Unmerge];
 
 /// How many kills there were, and what was found after them.
 #[derive(Default)]
@@ -46,7 +48,8 @@ struct Count {
     kills: AtomicUsize,
     happened: AtomicUsize,
     repeated: AtomicUsize,
-    /// How long the longest mutation had to wait for the transaction that was left behind, in milliseconds.
+    /// How long the longest mutation had to wait for the transaction that was left behind, in
+    /// milliseconds.
     waited: AtomicUsize,
 }
 
@@ -59,8 +62,8 @@ struct Job {
     count: Arc<Count>,
 }
 
-/// A mutation and what it is about: a user who is not there yet, or has one name or none; or two users, of whom each has
-/// brought one of the names.
+/// A mutation and what it is about: a user who is not there yet, or has one name or none; or two
+/// users, of whom each has brought one of the names.
 #[derive(Clone)]
 struct Mutation {
     kind: Kind,
@@ -85,11 +88,21 @@ impl Mutation {
                 registry.create_user(request).await?.into_inner().user
             }
             Kind::Link => {
-                let request = v1::LinkIdentityRequest { user_id, identifier: new, request_id, ..Default::default() };
+                let request = v1::LinkIdentityRequest {
+                    user_id,
+                    identifier: new,
+                    request_id,
+                    ..Default::default()
+                };
                 registry.link_identity(request).await?.into_inner().user
             }
             Kind::Unlink => {
-                let request = v1::UnlinkIdentityRequest { user_id, identifier: old, request_id, ..Default::default() };
+                let request = v1::UnlinkIdentityRequest {
+                    user_id,
+                    identifier: old,
+                    request_id,
+                    ..Default::default()
+                };
                 registry.unlink_identity(request).await?.into_inner().user
             }
             Kind::Replace => {
@@ -104,13 +117,18 @@ impl Mutation {
                 registry.replace_identity(request).await?.into_inner().user
             }
             Kind::Merge => {
-                let request = v1::MergeUsersRequest { request_id, ..merging(&user_id, &self.other_id) };
+                let request =
+                    v1::MergeUsersRequest { request_id, ..merging(&user_id, &self.other_id) };
                 registry.merge_users(request).await?.into_inner().user
             }
             Kind::Unmerge => {
                 let (primary_user_id, secondary_user_id) = (user_id, self.other_id.clone());
-                let request =
-                    v1::UnmergeUsersRequest { primary_user_id, secondary_user_id, request_id, ..Default::default() };
+                let request = v1::UnmergeUsersRequest {
+                    primary_user_id,
+                    secondary_user_id,
+                    request_id,
+                    ..Default::default()
+                };
                 let answer = registry.unmerge_users(request).await?.into_inner();
                 assert!(answer.not_restored.is_empty(), "{answer:?}");
                 answer.user
@@ -148,9 +166,16 @@ impl Mutation {
             }
         }
         let found = (owners[0].is_some(), owners[1].is_some());
-        assert!([true, false].map(|happened| self.owned(happened)).contains(&found), "half of a {:?}", self.kind);
-        let wanted: Vec<_> =
-            [&self.old, &self.new].into_iter().zip(&owners).filter(|(_, owner)| owner.is_some()).collect();
+        assert!(
+            [true, false].map(|happened| self.owned(happened)).contains(&found),
+            "half of a {:?}",
+            self.kind
+        );
+        let wanted: Vec<_> = [&self.old, &self.new]
+            .into_iter()
+            .zip(&owners)
+            .filter(|(_, owner)| owner.is_some())
+            .collect();
         for (_, owner) in &wanted {
             let names = names(owner.as_ref().unwrap());
             assert_eq!(names, wanted.iter().map(|(name, _)| (*name).clone()).collect::<Vec<_>>());
@@ -158,17 +183,24 @@ impl Mutation {
         found == self.owned(true)
     }
 
-    /// Whether the two users are one: both names and both ids lead to the one, who lists both names. Else each leads to
-    /// its own user, who lists its own name.
+    /// Whether the two users are one: both names and both ids lead to the one, who lists both
+    /// names. Else each leads to its own user, who lists its own name.
     async fn are_merged(&self, client: &mut Client) -> bool {
         let other = client.get(&self.other_id).await.unwrap();
         let merged = other.user_id == self.user_id;
         let both = [self.old.clone(), self.new.clone()];
-        for ((name, id), own) in both.iter().zip([&self.user_id, &self.other_id]).zip(both.chunks(1)) {
+        for ((name, id), own) in
+            both.iter().zip([&self.user_id, &self.other_id]).zip(both.chunks(1))
+        {
             let (owner, listed) = if merged { (&self.user_id, &both[..]) } else { (id, own) };
             let found = client.resolve(handle(name)).await.unwrap().user.unwrap();
             let got = client.get(id).await.unwrap();
-            assert_eq!((&found.user_id, &*names(&found)), (owner, listed), "half of a {:?}", self.kind);
+            assert_eq!(
+                (&found.user_id, &*names(&found)),
+                (owner, listed),
+                "half of a {:?}",
+                self.kind
+            );
             assert_eq!(got, found, "half of a {:?}", self.kind);
         }
         merged
@@ -204,8 +236,15 @@ impl Job {
         tokio::task::spawn_blocking(move || Server::start(&["--store", &uri])).await.unwrap()
     }
 
-    /// Kills the server at the nth message. Answers with the next server, and whether there was such a message.
-    async fn kill(&self, server: Server, moment: Moment, nth: usize, used: usize) -> (Server, bool) {
+    /// Kills the server at the nth message. Answers with the next server, and whether there was
+    /// such a message.
+    async fn kill(
+        &self,
+        server: Server,
+        moment: Moment,
+        nth: usize,
+        used: usize,
+    ) -> (Server, bool) {
         let mut client = Client::connect(&server.url).await;
         let mutation = self.mutation(&mut client, used).await;
         let side = if moment == Moment::After { Side::Reply } else { Side::Request };
@@ -241,7 +280,9 @@ impl Job {
         let identities = with_old.then(|| identity(handle(&old))).into_iter().collect();
         let user_id = match self.kind {
             Kind::Create => String::new(),
-            _ => client.create(v1::User { identities, ..Default::default() }).await.unwrap().user_id,
+            _ => {
+                client.create(v1::User { identities, ..Default::default() }).await.unwrap().user_id
+            }
         };
         let other_id = match self.kind {
             Kind::Merge | Kind::Unmerge => {
@@ -253,7 +294,8 @@ impl Job {
         if matches!(self.kind, Kind::Unmerge) {
             client.merge(&user_id, &other_id).await.unwrap();
         }
-        let request_id = if self.with_request { uuid::Uuid::new_v4().to_string() } else { String::new() };
+        let request_id =
+            if self.with_request { uuid::Uuid::new_v4().to_string() } else { String::new() };
         Mutation { kind: self.kind, user_id, other_id, old, new, request_id }
     }
 
@@ -273,8 +315,12 @@ impl Job {
                 }
             }
             (Err(status), Kind::Create, true) => assert_eq!(status.code(), Code::AlreadyExists),
-            (Err(status), Kind::Unlink | Kind::Replace, true) => assert_eq!(status.code(), Code::NotFound),
-            (Err(status), Kind::Merge | Kind::Unmerge, true) => assert_eq!(status.code(), Code::FailedPrecondition),
+            (Err(status), Kind::Unlink | Kind::Replace, true) => {
+                assert_eq!(status.code(), Code::NotFound)
+            }
+            (Err(status), Kind::Merge | Kind::Unmerge, true) => {
+                assert_eq!(status.code(), Code::FailedPrecondition)
+            }
             other => panic!("{other:?}"),
         }
         self.count.kills.fetch_add(1, Relaxed);
@@ -291,7 +337,8 @@ async fn kill_at(moments: impl Fn(Kind, bool) -> &'static [Moment]) {
     let mut jobs = JoinSet::new();
     let mut databases = Vec::new();
     let jobs_of = KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]);
-    let jobs_of = jobs_of.map(|(kind, with_request)| (kind, with_request, moments(kind, with_request)));
+    let jobs_of =
+        jobs_of.map(|(kind, with_request)| (kind, with_request, moments(kind, with_request)));
     for (kind, with_request, moments) in jobs_of.filter(|(_, _, moments)| !moments.is_empty()) {
         let (proxy, name) = (Proxy::start(set.members[0].address()).await, fresh());
         let database = set.members[0].database(&name).await;
@@ -309,7 +356,8 @@ async fn kill_at(moments: impl Fn(Kind, bool) -> &'static [Moment]) {
         database.drop().await.unwrap();
     }
     let [kills, happened, repeated, waited] =
-        [&count.kills, &count.happened, &count.repeated, &count.waited].map(|count| count.load(Relaxed));
+        [&count.kills, &count.happened, &count.repeated, &count.waited]
+            .map(|count| count.load(Relaxed));
     tell(&format!(
         "server killed: {kills} times at a message of a transaction, whose mutation had then happened {happened} times and \
          else not at all; {repeated} were sent again under their request id and happened once; the longest had to wait \

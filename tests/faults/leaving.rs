@@ -1,5 +1,6 @@
-//! Callers of a server that do not wait: deadlines of 0 to 20 ms, and calls that are dropped half-way. Afterwards no
-//! transaction is open, everything is whole, and the server answers as before.
+//! Callers of a server that do not wait: deadlines of 0 to 20 ms, and calls that are dropped
+//! half-way. Afterwards no transaction is open, everything is whole, and the server answers as
+//! before.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,12 +54,21 @@ async fn leave(calls: usize) {
     let uri = set.uri(&name, "");
     let store = open(&uri, Options::default(), false).await;
     let direct: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });
-    // Each outcome that is not known doubles what the check of its name and of its user has to try: many of both.
-    let plan =
-        Plan { callers: 16, names: 64, users: 32, gets: true, creates: false, pause: Duration::ZERO, ..Plan::DEFAULT };
+    // Each outcome that is not known doubles what the check of its name and of its user has to try:
+    // many of both.
+    let plan = Plan {
+        callers: 16,
+        names: 64,
+        users: 32,
+        gets: true,
+        creates: false,
+        pause: Duration::ZERO,
+        ..Plan::DEFAULT
+    };
     // The users are made by one who waits.
     let (_, before) = Load::start(Plan { callers: 0, ..plan }, &[direct]).await.stop().await;
-    let server = tokio::task::spawn_blocking(move || Server::start(&["--store", &uri])).await.unwrap();
+    let server =
+        tokio::task::spawn_blocking(move || Server::start(&["--store", &uri])).await.unwrap();
     let mut client = Client::connect(&server.url).await;
     client.hold_nothing().await;
     let leaving: Arc<dyn Caller> = Arc::new(Leaving { client: client.clone() });

@@ -1,6 +1,7 @@
-//! What all callers did and were told, in order, and whether one store could have told them so: the history of each name
-//! and of each user must be that of calls that happened one after the other; where users are merged, of each [`group`]. What was acknowledged must show from then
-//! on, what failed must never show, and what nobody knows may show as a whole, at any time, or never.
+//! What all callers did and were told, in order, and whether one store could have told them so: the
+//! history of each name and of each user must be that of calls that happened one after the other;
+//! where users are merged, of each [`group`]. What was acknowledged must show from then on, what
+//! failed must never show, and what nobody knows may show as a whole, at any time, or never.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -20,7 +21,8 @@ pub struct Entry {
     /// Numbers that grow with time, for the order of calls.
     pub start: u64,
     pub end: u64,
-    /// When it was answered, and after how long; where it was repeated, how long the longest of these took.
+    /// When it was answered, and after how long; where it was repeated, how long the longest of
+    /// these took.
     pub at: Instant,
     pub took: Duration,
     /// Whether the answer may be older than the call.
@@ -99,8 +101,17 @@ impl Ledger {
 
     pub fn add(&self, call: &Call, told: Told, start: &Start) {
         let end = self.clock.fetch_add(1, SeqCst);
-        let (start, at, took, may_lag) = (start.clock, Instant::now(), start.longest(), start.may_lag);
-        self.entries.lock().unwrap().push(Entry { call: call.clone(), told, start, end, at, took, may_lag });
+        let (start, at, took, may_lag) =
+            (start.clock, Instant::now(), start.longest(), start.may_lag);
+        self.entries.lock().unwrap().push(Entry {
+            call: call.clone(),
+            told,
+            start,
+            end,
+            at,
+            took,
+            may_lag,
+        });
     }
 
     /// Says how long look-ups that may lag can be stale.
@@ -118,20 +129,24 @@ impl Ledger {
         for Entry { call, told, .. } in self.entries.lock().unwrap().iter() {
             *(if call.is_read() { &mut count.look_ups } else { &mut count.mutations }) += 1;
             match told {
-                Told::Taken(..) | Told::NotOwned | Told::Merged(..) | Told::NotMerged => count.refused += 1,
+                Told::Taken(..) | Told::NotOwned | Told::Merged(..) | Told::NotMerged => {
+                    count.refused += 1
+                }
                 Told::Failed(_) => count.failed += 1,
                 Told::Unknown(_) => count.unknown += 1,
-                Told::Done(_) | Told::Found(..) | Told::Nobody | Told::User(_) | Told::Part(..) => {}
+                Told::Done(_) | Told::Found(..) | Told::Nobody | Told::User(_) | Told::Part(..) => {
+                }
             }
         }
         count
     }
 
-    /// The longest time in which no look-up (or no mutation) was answered while callers made them, and the longest that one
-    /// call took.
+    /// The longest time in which no look-up (or no mutation) was answered while callers made them,
+    /// and the longest that one call took.
     pub fn silence(&self, reads: bool, since: Instant) -> (Duration, Duration) {
         let entries = self.entries.lock().unwrap();
-        let of_kind = || entries.iter().filter(|entry| entry.call.is_read() == reads && entry.at >= since);
+        let of_kind =
+            || entries.iter().filter(|entry| entry.call.is_read() == reads && entry.at >= since);
         let mut answered: Vec<Instant> =
             of_kind().filter(|entry| entry.told.is_answer()).map(|entry| entry.at).collect();
         answered.push(since);
@@ -157,8 +172,8 @@ impl Ledger {
         self.entries.lock().unwrap().iter().filter_map(|entry| user_of(&entry.call)).collect()
     }
 
-    /// Fails unless everything that was told could have been told by one store that was `before` at first and is `after`
-    /// now.
+    /// Fails unless everything that was told could have been told by one store that was `before` at
+    /// first and is `after` now.
     pub fn check(&self, before: &State, after: &State) {
         let (users, entries) = (self.users(), self.entries.lock().unwrap());
         let (now, lag) = (self.clock.load(SeqCst), *self.lag.lock().unwrap());
@@ -167,17 +182,29 @@ impl Ledger {
         }
         let last = now..now + 1;
         for name in 0..64 {
-            let history = History::of(&entries, lag, |entry| !name_events(entry, entry.start, name).is_empty());
-            let mut events: Vec<_> = history.flat_map(|entry, start| name_events(entry, start, name));
+            let history = History::of(&entries, lag, |entry| {
+                !name_events(entry, entry.start, name).is_empty()
+            });
+            let mut events: Vec<_> =
+                history.flat_map(|entry, start| name_events(entry, start, name));
             let owner = |state: &State| state.owners.get(&name).copied();
-            events.push(Event { call: NameCall::Is(owner(after)), start: last.start, end: Some(last.end) });
+            events.push(Event {
+                call: NameCall::Is(owner(after)),
+                start: last.start,
+                end: Some(last.end),
+            });
             let outcome = check::<Name>(owner(before), events);
             outcome.unwrap_or_else(|why| panic!("name {name} has an impossible history: {why}"));
         }
-        assert!(after.users.keys().all(|user| users.contains(user) || before.users.contains_key(user)), "strangers");
+        assert!(
+            after.users.keys().all(|user| users.contains(user) || before.users.contains_key(user)),
+            "strangers"
+        );
         for user in users {
-            let history = History::of(&entries, lag, |entry| user_event(entry, entry.start, user).is_some());
-            let mut events: Vec<_> = history.flat_map(|entry, start| user_event(entry, start, user));
+            let history =
+                History::of(&entries, lag, |entry| user_event(entry, entry.start, user).is_some());
+            let mut events: Vec<_> =
+                history.flat_map(|entry, start| user_event(entry, start, user));
             let call = UserCall::Is(after.users.get(&user).copied());
             events.push(Event { call, start: last.start, end: Some(last.end) });
             let outcome = check::<User>(before.users.get(&user).copied(), events);
@@ -198,7 +225,10 @@ impl<'e> History<'e> {
     }
 
     /// What the calls say, each with the moment from which on it may have happened.
-    pub fn flat_map<T, I: IntoIterator<Item = T>>(&self, say: impl Fn(&'e Entry, u64) -> I) -> Vec<T> {
+    pub fn flat_map<T, I: IntoIterator<Item = T>>(
+        &self,
+        say: impl Fn(&'e Entry, u64) -> I,
+    ) -> Vec<T> {
         self.entries.iter().flat_map(|entry| say(entry, self.start(entry))).collect()
     }
 
@@ -209,7 +239,9 @@ impl<'e> History<'e> {
         }
         let sent = entry.at - entry.took;
         let was_done = |other: &&&Entry| {
-            matches!(other.told, Told::Done(_)) && other.end < entry.start && other.at + self.lag <= sent
+            matches!(other.told, Told::Done(_))
+                && other.end < entry.start
+                && other.at + self.lag <= sent
         };
         self.entries.iter().filter(was_done).map(|other| other.end).max().unwrap_or_default()
     }
@@ -259,8 +291,12 @@ fn name_events(entry: &Entry, start: u64, name: usize) -> Vec<Event<NameCall>> {
             names.iter().map(|name| (*name, Take(*user))).collect()
         }
         (Call::Link(user, name), Told::Done(_) | Told::Unknown(_)) => vec![(*name, Take(*user))],
-        (Call::Unlink(user, name), Told::Done(_) | Told::Unknown(_)) => vec![(*name, Release(*user))],
-        (Call::Unlink(user, name) | Call::Replace(user, name, _), Told::NotOwned) => vec![(*name, Lacks(*user))],
+        (Call::Unlink(user, name), Told::Done(_) | Told::Unknown(_)) => {
+            vec![(*name, Release(*user))]
+        }
+        (Call::Unlink(user, name) | Call::Replace(user, name, _), Told::NotOwned) => {
+            vec![(*name, Lacks(*user))]
+        }
         (Call::Replace(user, old, new), Told::Done(_) | Told::Unknown(_)) => {
             vec![(*old, Release(*user)), (*new, Take(*user))]
         }
@@ -301,7 +337,8 @@ impl Model for User {
             }
             UserCall::Has(first, second) => {
                 let names = (*listed)?;
-                (first.is_none_or(|first| names.has(first)) && !names.has(*second)).then_some(*listed)
+                (first.is_none_or(|first| names.has(first)) && !names.has(*second))
+                    .then_some(*listed)
             }
             UserCall::Is(other) => (listed == other).then_some(*listed),
         }
@@ -318,14 +355,19 @@ fn changed(listed: Option<Names>, call: &Call) -> Option<Names> {
         (Call::Create(_, names), None) => Some(names.iter().copied().collect()),
         (Call::Link(_, name), Some(names)) => Some(names.with(*name)),
         (Call::Unlink(_, name), Some(names)) => names.has(*name).then(|| names.without(*name)),
-        (Call::Replace(_, old, new), Some(names)) => names.has(*old).then(|| names.without(*old).with(*new)),
+        (Call::Replace(_, old, new), Some(names)) => {
+            names.has(*old).then(|| names.without(*old).with(*new))
+        }
         _ => None,
     }
 }
 
 fn user_of(call: &Call) -> Option<usize> {
     match call {
-        Call::Create(user, _) | Call::Link(user, _) | Call::Unlink(user, _) | Call::Replace(user, ..) => Some(*user),
+        Call::Create(user, _)
+        | Call::Link(user, _)
+        | Call::Unlink(user, _)
+        | Call::Replace(user, ..) => Some(*user),
         Call::Merge(user, _) | Call::Unmerge(user, _) | Call::Get(user) => Some(*user),
         Call::Resolve(_) => None,
     }

@@ -1,4 +1,5 @@
-//! Callers who make random calls about a few users and names, so that they meet, and write down what they are told.
+//! Callers who make random calls about a few users and names, so that they meet, and write down
+//! what they are told.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -112,10 +113,12 @@ impl Load {
         }
     }
 
-    /// Waits until so many look-ups and so many mutations were answered that ended after an instant.
+    /// Waits until so many look-ups and so many mutations were answered that ended after an
+    /// instant.
     pub async fn until_answered(&self, calls: usize, since: Instant) {
         for reads in [true, false] {
-            let is_answered = |entry: &Entry| entry.call.is_read() == reads && entry.told.is_answer();
+            let is_answered =
+                |entry: &Entry| entry.call.is_read() == reads && entry.told.is_answer();
             self.until_some(calls, since, is_answered).await;
         }
     }
@@ -134,7 +137,8 @@ impl Load {
         }
     }
 
-    /// Lets callers end what they are at. Answers with what they did, and what was there before them.
+    /// Lets callers end what they are at. Answers with what they did, and what was there before
+    /// them.
     pub async fn stop(mut self) -> (Arc<Ledger>, State) {
         self.stop.store(true, Relaxed);
         while let Some(ended) = self.callers.join_next().await {
@@ -154,7 +158,9 @@ async fn call_on(shared: Arc<Shared>, caller: Arc<dyn Caller>) {
             shared.learn(&call, &told);
             shared.ledger.add(&call, told, &start);
         } else {
-            shared.insist(&call, &Uuid::from_u128(random.next().into()).to_string(), &*caller).await;
+            shared
+                .insist(&call, &Uuid::from_u128(random.next().into()).to_string(), &*caller)
+                .await;
         }
         sleep(shared.plan.pause).await;
     }
@@ -171,7 +177,8 @@ impl Shared {
             0..40 => Call::Resolve(name),
             40..45 if self.plan.gets => Call::Get(user),
             45..47 if self.plan.creates => {
-                let names = [name, (name + 1 + random.below(self.plan.names - 1)) % self.plan.names];
+                let names =
+                    [name, (name + 1 + random.below(self.plan.names - 1)) % self.plan.names];
                 Call::Create(self.created.fetch_add(1, Relaxed), names.into())
             }
             47..70 => Call::Link(user, name),
@@ -187,7 +194,8 @@ impl Shared {
     fn choose_in_group(&self, random: &mut Random) -> Call {
         let group = random.below(self.plan.users / Group::USERS);
         let user = random.below(Group::USERS);
-        let other = group * Group::USERS + (user + 1 + random.below(Group::USERS - 1)) % Group::USERS;
+        let other =
+            group * Group::USERS + (user + 1 + random.below(Group::USERS - 1)) % Group::USERS;
         let user = group * Group::USERS + user;
         let name = random.below(Group::NAMES);
         let new = group * Group::NAMES + (name + 1 + random.below(Group::NAMES - 1)) % Group::NAMES;
@@ -218,7 +226,8 @@ impl Shared {
                 // The answer shows the user as it is now, which may be long after it was done.
                 Told::Done(_) => told = Told::Done(None),
                 Told::Unknown(_) | Told::Failed(_) => {}
-                // This time it was not done. The first time may still have its effect, for all that is known.
+                // This time it was not done. The first time may still have its effect, for all that
+                // is known.
                 refused => {
                     self.ledger.add(call, refused, &again);
                     break;
@@ -232,8 +241,12 @@ impl Shared {
     fn learn(&self, call: &Call, told: &Told) {
         let owns = |name: usize, owner: usize| self.owners[name].store(owner + 1, Relaxed);
         match (call, told) {
-            (Call::Link(user, name) | Call::Replace(user, _, name), Told::Done(_)) => owns(*name, *user),
-            (Call::Create(user, names), Told::Done(_)) => names.iter().for_each(|name| owns(*name, *user)),
+            (Call::Link(user, name) | Call::Replace(user, _, name), Told::Done(_)) => {
+                owns(*name, *user)
+            }
+            (Call::Create(user, names), Told::Done(_)) => {
+                names.iter().for_each(|name| owns(*name, *user))
+            }
             (Call::Resolve(name), Told::Found(owner, _)) => owns(*name, *owner),
             (_, Told::Taken(name, owner)) => owns(*name, *owner),
             _ => {}

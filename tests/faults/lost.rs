@@ -1,6 +1,6 @@
-//! Statements that fail, hang or get no answer, one kind after the other, and replies that the network swallows. After
-//! each call the truth is read by another way: what failed was not done, what was done is there, and where the store
-//! could have found out, it has.
+//! Statements that fail, hang or get no answer, one kind after the other, and replies that the
+//! network swallows. After each call the truth is read by another way: what failed was not done,
+//! what was done is there, and where the store could have found out, it has.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,12 +19,12 @@ use crate::servers::{Process, Proxy, ReplicaSet, Side};
 /// The statements of mutations.
 const STATEMENTS: [&str; 5] = ["find", "insert", "update", "delete", "commitTransaction"];
 
-/// Codes of MongoDB's: InterruptedAtShutdown and its like, lost primaries, conflicts, no transaction, no time, and
-/// some that say nothing of what comes next.
+/// Codes of MongoDB's: InterruptedAtShutdown and its like, lost primaries, conflicts, no
+/// transaction, no time, and some that say nothing of what comes next.
 const CODES: [i32; 13] = [91, 112, 11_601, 11_600, 11_602, 10_107, 189, 6, 50, 251, 24, 8, 1];
 
-/// Codes with which a commit that is done is not known to be safe: WriteConcernFailed, a shutdown, Interrupted,
-/// UnknownReplWriteConcern, UnsatisfiableWriteConcern.
+/// Codes with which a commit that is done is not known to be safe: WriteConcernFailed, a shutdown,
+/// Interrupted, UnknownReplWriteConcern, UnsatisfiableWriteConcern.
 const CONCERNS: [i32; 5] = [64, 91, 11_601, 79, 100];
 
 /// What becomes of a statement.
@@ -52,7 +52,8 @@ impl Fault {
         doc! { "configureFailPoint": "failCommand", "mode": mode.into(), "data": data }
     }
 
-    /// Whether nobody can blame the store for failing, once it happens once: MongoDB says no, and not why.
+    /// Whether nobody can blame the store for failing, once it happens once: MongoDB says no, and
+    /// not why.
     const fn is_final(self) -> bool {
         matches!(self, Self::Code(11_601 | 50 | 8 | 1))
     }
@@ -69,14 +70,25 @@ pub struct Stage {
 }
 
 impl Stage {
-    pub async fn new(set: OwnSet, uri: impl FnOnce(&ReplicaSet, &str) -> String, timeout: Duration) -> Self {
+    pub async fn new(
+        set: OwnSet,
+        uri: impl FnOnce(&ReplicaSet, &str) -> String,
+        timeout: Duration,
+    ) -> Self {
         let name = fresh();
         prepare(&set, &name).await;
         let store = open(&uri(&set, &name), Options { timeout }, false).await;
         let healthy = open(&set.uri(&name, ""), Options::default(), false).await;
         let consistency = Consistency::Linearizable;
         let truth = Direct { store: healthy, consistency };
-        Self { set, troubled: Arc::new(Direct { store, consistency }), truth, ledger: Ledger::default(), name, next: 0 }
+        Self {
+            set,
+            troubled: Arc::new(Direct { store, consistency }),
+            truth,
+            ledger: Ledger::default(),
+            name,
+            next: 0,
+        }
     }
 
     /// Calls, and writes down what was told.
@@ -111,7 +123,8 @@ impl Stage {
     /// Takes names from whoever has them.
     async fn free(&self, old: usize, new: usize) {
         for name in [old, new] {
-            if let Told::Found(owner, _) = self.call(&self.truth, &Call::Resolve(name), None).await {
+            if let Told::Found(owner, _) = self.call(&self.truth, &Call::Resolve(name), None).await
+            {
                 let told = self.call(&self.truth, &Call::Unlink(owner, name), None).await;
                 assert!(matches!(told, Told::Done(_)), "{told:?}");
             }
@@ -132,14 +145,16 @@ impl Stage {
         }
     }
 
-    /// Sends a mutation until it is done. A fail point that plays a shutdown leaves the driver with nobody to ask until
-    /// its next heartbeat, after ten seconds.
+    /// Sends a mutation until it is done. A fail point that plays a shutdown leaves the driver with
+    /// nobody to ask until its next heartbeat, after ten seconds.
     async fn until_done(&self, call: &Call, request: &str) {
         let since = Instant::now();
         loop {
             match self.troubled.call(call, Some(request)).await {
                 Told::Done(_) => return,
-                told if told.is_answer() || since.elapsed() > PATIENCE => panic!("{call:?}: {told:?}"),
+                told if told.is_answer() || since.elapsed() > PATIENCE => {
+                    panic!("{call:?}: {told:?}")
+                }
                 _ => sleep(Duration::from_millis(100)).await,
             }
         }
@@ -169,8 +184,8 @@ impl Stage {
     }
 }
 
-/// Each fault once, at each kind of statement, under each kind of mutation: it must pass unnoticed, unless MongoDB says
-/// that it will not have it.
+/// Each fault once, at each kind of statement, under each kind of mutation: it must pass unnoticed,
+/// unless MongoDB says that it will not have it.
 async fn fail_once(faults: &[Fault]) {
     let set = OwnSet::new().await;
     let mut stage = Stage::new(set, |set, name| set.uri(name, "appName=faults"), PATIENCE).await;
@@ -196,16 +211,21 @@ async fn fail_once(faults: &[Fault]) {
         }
     }
     let ended = stage.end().await;
-    tell(&format!("a statement fails once: {runs} runs, of which callers noticed {noticed}; {ended}"));
+    tell(&format!(
+        "a statement fails once: {runs} runs, of which callers noticed {noticed}; {ended}"
+    ));
 }
 
-/// Faults that last longer than the store tries. When they are over, the caller sends it again: it is done once.
+/// Faults that last longer than the store tries. When they are over, the caller sends it again: it
+/// is done once.
 async fn fail_on(faults: &[Fault], statements: &[&str]) {
     let set = OwnSet::new().await;
     let timeout = Duration::from_secs(1);
     let mut stage = Stage::new(set, |set, name| set.uri(name, "appName=faults"), timeout).await;
     let (mut runs, mut longest) = (0, Duration::ZERO);
-    for (fault, statement) in faults.iter().flat_map(|fault| statements.iter().map(move |name| (fault, *name))) {
+    for (fault, statement) in
+        faults.iter().flat_map(|fault| statements.iter().map(move |name| (fault, *name)))
+    {
         for kind in 0..4 {
             let (call, request) = (stage.mutation(kind).await, format!("on {runs}"));
             stage.fail(fault.point(statement, "alwaysOn")).await;
@@ -228,7 +248,9 @@ async fn fail_on(faults: &[Fault], statements: &[&str]) {
     }
     let ended = stage.end().await;
     assert!(longest < PATIENCE / 2, "a call of at most {timeout:?} took {longest:?}");
-    tell(&format!("a statement fails again and again: {runs} runs, the longest of {longest:.1?}; {ended}"));
+    tell(&format!(
+        "a statement fails again and again: {runs} runs, the longest of {longest:.1?}; {ended}"
+    ));
 }
 
 /// The proxy keeps the nth reply of each mutation, for good or until the store's time is over.
@@ -236,7 +258,9 @@ async fn lose_replies(kinds: &[usize], hold: bool) {
     let set = OwnSet::new().await;
     let proxy = Proxy::start(set.members[0].address()).await;
     let timeout = if hold { Duration::from_secs(2) } else { Options::default().timeout };
-    let uri = |_: &ReplicaSet, name: &str| format!("mongodb://{}/{name}?directConnection=true", proxy.address());
+    let uri = |_: &ReplicaSet, name: &str| {
+        format!("mongodb://{}/{name}?directConnection=true", proxy.address())
+    };
     let mut stage = Stage::new(set, uri, timeout).await;
     let (mut runs, mut longest) = (0, Duration::ZERO);
     for (kind, with_request) in kinds.iter().flat_map(|kind| [(*kind, false), (*kind, true)]) {
@@ -276,7 +300,14 @@ async fn lose_replies(kinds: &[usize], hold: bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_fails_once_is_not_noticed() {
-    fail_once(&[Fault::Close, Fault::Code(112), Fault::Concern(11_601), Fault::Concern(79), Fault::Concern(100)]).await;
+    fail_once(&[
+        Fault::Close,
+        Fault::Code(112),
+        Fault::Concern(11_601),
+        Fault::Concern(79),
+        Fault::Concern(100),
+    ])
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -298,7 +329,8 @@ async fn long_lost() {
     fail_once(&[&[Fault::Close, Fault::Block][..], &concerns, &codes].concat()).await;
     fail_on(&[&[Fault::Close][..], &codes].concat(), &["insert", "commitTransaction"]).await;
     fail_on(&concerns, &["commitTransaction"]).await;
-    fail_on(&[Fault::Close, Fault::Code(112)], &["find", "update", "delete", "abortTransaction"]).await;
+    fail_on(&[Fault::Close, Fault::Code(112)], &["find", "update", "delete", "abortTransaction"])
+        .await;
     lose_replies(&[0, 1, 2, 3], false).await;
     lose_replies(&[0, 1, 2, 3], true).await;
 }

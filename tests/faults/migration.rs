@@ -1,5 +1,6 @@
-//! Chunks of all collections are split and moved between three shards while identifiers move between users. Every answer
-//! is held against all others: never the wrong user, and never nobody for what somebody owned all the while.
+//! Chunks of all collections are split and moved between three shards while identifiers move
+//! between users. Every answer is held against all others: never the wrong user, and never nobody
+//! for what somebody owned all the while.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +18,8 @@ use super::place::{cluster, fresh, long, open, prepare_sharded, tell};
 use crate::servers::{Sharded, hash_of};
 use crate::users;
 
-/// Splits and moves of a short run, each for look-ups that are sent together and for those that are sent alone.
+/// Splits and moves of a short run, each for look-ups that are sent together and for those that are
+/// sent alone.
 const SPLITS: usize = 3;
 const MOVES: usize = 15;
 /// How long these may take, on a machine that has much else to do.
@@ -39,14 +41,18 @@ impl Mover {
         let since = Instant::now();
         while self.splits < splits || self.moves < moves {
             let (done, refused) = ((self.splits, self.moves), self.refused);
-            assert!(since.elapsed() < PATIENCE, "{done:?} splits and moves are done, {refused} were refused");
+            assert!(
+                since.elapsed() < PATIENCE,
+                "{done:?} splits and moves are done, {refused} were refused"
+            );
             let collection = ["users", "identities", "requests"][self.random.below(3)];
             let (space, point) = (format!("{}.{collection}", self.name), self.point(collection));
             if self.random.below(5) == 0 {
                 self.split(&space, point.clone()).await;
             }
             let owner = self.cluster.owner(&space, point.clone()).await;
-            let others: Vec<_> = self.cluster.shards.iter().filter(|shard| shard.name != owner).collect();
+            let others: Vec<_> =
+                self.cluster.shards.iter().filter(|shard| shard.name != owner).collect();
             let to = &others[self.random.below(others.len())].name;
             // A move may fail where a transaction is in its way for too long.
             let moved = self.cluster.move_chunk(&space, point, to).await.is_ok();
@@ -63,7 +69,9 @@ impl Mover {
     }
 
     fn point(&mut self, collection: &str) -> Bson {
-        let uuid = |bytes: [u8; 16]| Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: bytes.into() });
+        let uuid = |bytes: [u8; 16]| {
+            Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: bytes.into() })
+        };
         match collection {
             "users" => uuid(*users::id(self.random.below(8)).as_bytes()),
             "identities" => Bson::String(key(self.random.below(24)).as_str().to_owned()),
@@ -83,7 +91,8 @@ async fn migrate(splits: usize, moves: usize, coalesce: bool) -> (Count, usize, 
     let caller: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });
     let plan = Plan { gets: true, callers: 8, ..Plan::default() };
     let load = Load::start(plan, std::slice::from_ref(&caller)).await;
-    let mut mover = Mover { cluster, name, random: Random::default(), splits: 0, moves: 0, refused: 0 };
+    let mut mover =
+        Mover { cluster, name, random: Random::default(), splits: 0, moves: 0, refused: 0 };
     mover.work(splits, moves).await;
     sleep(Duration::from_millis(500)).await;
     let (ledger, before) = load.stop().await;
@@ -93,7 +102,9 @@ async fn migrate(splits: usize, moves: usize, coalesce: bool) -> (Count, usize, 
     let (count, reasons) = (ledger.count(), ledger.reasons());
     let Mover { splits, moves, .. } = mover;
     let how = if coalesce { "together" } else { "alone" };
-    tell(&format!("{splits} splits and {moves} moves of chunks, look-ups {how}: {count}; {reasons:?}"));
+    tell(&format!(
+        "{splits} splits and {moves} moves of chunks, look-ups {how}: {count}; {reasons:?}"
+    ));
     ledger.check(&before, &after);
     assert!(count.look_ups > 0 && count.mutations > 0, "{count}");
     database.drop().await.unwrap();
@@ -120,5 +131,7 @@ async fn long_migration() {
         }
     }
     let (count, splits, moves) = all;
-    tell(&format!("migration: {splits} splits and {moves} moves of chunks under {count}; every answer was right"));
+    tell(&format!(
+        "migration: {splits} splits and {moves} moves of chunks under {count}; every answer was right"
+    ));
 }

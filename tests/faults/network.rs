@@ -1,5 +1,5 @@
-//! A bad network between store and MongoDB: every message late, some lost with their connection, and cuts. The set has
-//! one member, so that no look-up can be old.
+//! A bad network between store and MongoDB: every message late, some lost with their connection,
+//! and cuts. The set has one member, so that no look-up can be old.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,7 +36,8 @@ async fn suffer(time: Duration, coalesce: bool) -> Count {
     let waited = no_transaction(&[&set.members[0]]).await;
     let after = State::read(&database).await;
     after.is_found(&*caller).await;
-    let ((reads, _), (writes, longest)) = (ledger.silence(true, since), ledger.silence(false, since));
+    let ((reads, _), (writes, longest)) =
+        (ledger.silence(true, since), ledger.silence(false, since));
     let ((again, _), (writes_again, _)) = (ledger.silence(true, good), ledger.silence(false, good));
     tell(&format!(
         "bad network for {time:?}: no look-up was answered for {reads:.1?}, no mutation for {writes:.1?}, the longest of \
@@ -67,7 +68,8 @@ async fn long_network() {
     tell(&format!("bad network: {count}; everything was as it was told"));
 }
 
-/// Nothing gets through, and nothing is refused: no call may wait for ever, nor keep others from their turn.
+/// Nothing gets through, and nothing is refused: no call may wait for ever, nor keep others from
+/// their turn.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stalled_network_holds_nobody_for_good() {
     let set = OwnSet::new().await;
@@ -93,7 +95,8 @@ async fn a_stalled_network_holds_nobody_for_good() {
     let after = State::read(&database).await;
     let store = open(&set.uri(&name, ""), Options::default(), true).await;
     after.is_found(&Direct { store, consistency: Consistency::Latest }).await;
-    let ((reads, longest_read), (writes, longest)) = (ledger.silence(true, good), ledger.silence(false, good));
+    let ((reads, longest_read), (writes, longest)) =
+        (ledger.silence(true, good), ledger.silence(false, good));
     tell(&format!(
         "stalled network for {stall:?}: look-ups came back after {reads:.1?}, mutations after {writes:.1?}; the longest \
          took {longest_read:.1?} and {longest:.1?}; {}; {:?}",
@@ -102,7 +105,10 @@ async fn a_stalled_network_holds_nobody_for_good() {
     ));
     ledger.check(&before, &after);
     // A commit that was sent is waited for by the time limit and a second more.
-    assert!(longest_read.max(longest) < PATIENCE / 2, "a call of at most {timeout:?} took {longest:?}");
+    assert!(
+        longest_read.max(longest) < PATIENCE / 2,
+        "a call of at most {timeout:?} took {longest:?}"
+    );
     assert!(reads.max(writes) < PATIENCE / 2, "calls stay away for too long");
     database.drop().await.unwrap();
 }

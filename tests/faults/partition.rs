@@ -1,6 +1,6 @@
-//! A primary is cut off from the other members and still reachable by one server, while the others have elected another:
-//! through that server, look-ups of what is LATEST are stale for a bounded time, linearizable ones are never wrong, and no
-//! mutation is acknowledged and lost.
+//! A primary is cut off from the other members and still reachable by one server, while the others
+//! have elected another: through that server, look-ups of what is LATEST are stale for a bounded
+//! time, linearizable ones are never wrong, and no mutation is acknowledged and lost.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -48,7 +48,9 @@ struct Found {
 
 impl Stage {
     async fn new() -> Self {
-        let set = Arc::new(ReplicaSet::start(Layout { members: 3, proxied: true, ..Layout::default() }).await);
+        let set = Arc::new(
+            ReplicaSet::start(Layout { members: 3, proxied: true, ..Layout::default() }).await,
+        );
         limit_transactions(&set.members).await;
         set_election_timeout(set.primary().await).await;
         let name = fresh();
@@ -71,10 +73,14 @@ impl Stage {
         let host = self.set.host(member).to_string();
         for (n, proxy) in self.set.proxies.iter().enumerate() {
             if n == member {
-                proxy.carry_only(|origin: &Origin| !origin.is_server && origin.application == CUT_OFF);
+                proxy.carry_only(|origin: &Origin| {
+                    !origin.is_server && origin.application == CUT_OFF
+                });
             } else {
                 let host = host.clone();
-                proxy.carry_only(move |origin: &Origin| origin.member != host && origin.application != CUT_OFF);
+                proxy.carry_only(move |origin: &Origin| {
+                    origin.member != host && origin.application != CUT_OFF
+                });
             }
         }
     }
@@ -82,7 +88,12 @@ impl Stage {
     /// Cuts the primary off under load until it has stepped down, and lets it come back.
     async fn survive(&self) -> Found {
         let primary = self.set.primary().await;
-        let old = self.set.members.iter().position(|member| member.address() == primary.address()).unwrap();
+        let old = self
+            .set
+            .members
+            .iter()
+            .position(|member| member.address() == primary.address())
+            .unwrap();
         let before = State::read(&primary.database(&self.name).await).await;
         let load = match before.users.is_empty() {
             true => Load::start(PLAN, &self.callers).await,
@@ -96,14 +107,21 @@ impl Stage {
         self.elect_another(old).await;
         let two = Instant::now();
         for reads in [true, false] {
-            load.until_some(ANSWERED, two, |entry| entry.call.is_read() == reads && answered(entry)).await;
+            load.until_some(ANSWERED, two, |entry| {
+                entry.call.is_read() == reads && answered(entry)
+            })
+            .await;
         }
         let longest = stepped_down.await.unwrap();
         load.until_some(ANSWERED, Instant::now(), answered).await;
         self.set.proxies.iter().for_each(|proxy| proxy.carry_all());
         self.set.whole().await;
         load.until_some(2 * ANSWERED, Instant::now(), answered).await;
-        self.end(load, Found { longest, beside: longest.saturating_sub(two - cut), ..Found::default() }).await
+        self.end(
+            load,
+            Found { longest, beside: longest.saturating_sub(two - cut), ..Found::default() },
+        )
+        .await
     }
 
     /// How long after `cut` a member is no primary any more.
@@ -121,7 +139,9 @@ impl Stage {
     /// Has another member become the primary, at once.
     async fn elect_another(&self, old: usize) {
         let since = Instant::now();
-        let others = || self.set.members.iter().enumerate().filter(|(n, _)| *n != old).map(|(_, member)| member);
+        let others = || {
+            self.set.members.iter().enumerate().filter(|(n, _)| *n != old).map(|(_, member)| member)
+        };
         for candidate in others().cycle() {
             let _ = candidate.admin(doc! { "replSetStepUp": 1 }).await;
             if is_primary(candidate).await {
@@ -153,7 +173,10 @@ impl Stage {
 }
 
 async fn is_primary(member: &Process) -> bool {
-    member.admin(doc! { "hello": 1 }).await.is_ok_and(|hello| hello.get_bool("isWritablePrimary").unwrap_or_default())
+    member
+        .admin(doc! { "hello": 1 })
+        .await
+        .is_ok_and(|hello| hello.get_bool("isWritablePrimary").unwrap_or_default())
 }
 
 async fn set_election_timeout(primary: &Process) {
@@ -161,7 +184,10 @@ async fn set_election_timeout(primary: &Process) {
     let mut config: Document = reply.get_document("config").unwrap().clone();
     let version = config.get_i32("version").unwrap();
     config.insert("version", version + 1);
-    config.get_document_mut("settings").unwrap().insert("electionTimeoutMillis", ELECTION.as_millis() as i32);
+    config
+        .get_document_mut("settings")
+        .unwrap()
+        .insert("electionTimeoutMillis", ELECTION.as_millis() as i32);
     primary.admin(doc! { "replSetReconfig": config }).await.unwrap();
 }
 
@@ -174,7 +200,8 @@ async fn a_primary_without_a_majority_acknowledges_nothing_that_is_lost() {
 #[ignore = "takes minutes"]
 async fn long_partition() {
     let stage = Stage::new().await;
-    let (since, mut count, mut times, mut longest) = (Instant::now(), Count::default(), 0, Duration::ZERO);
+    let (since, mut count, mut times, mut longest) =
+        (Instant::now(), Count::default(), 0, Duration::ZERO);
     while since.elapsed() < long() {
         let found = stage.survive().await;
         count += found.count;

@@ -1,6 +1,6 @@
-//! Shards that are killed in the middle of a two-phase commit: the one that coordinates it, one that takes part, and both.
-//! When they are back, the mutation has happened as a whole or not at all, what was acknowledged is there, and sent again
-//! it happens once.
+//! Shards that are killed in the middle of a two-phase commit: the one that coordinates it, one
+//! that takes part, and both. When they are back, the mutation has happened as a whole or not at
+//! all, what was acknowledged is there, and sent again it happens once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,11 +30,15 @@ const COORDINATOR: [&str; 7] = [
     "hangBeforeDeletingCoordinatorDoc",
 ];
 /// Where another shard can be: at a command of the coordinator, or within.
-const PARTICIPANT: [&str; 4] =
-    ["prepareTransaction", "hangAfterReservingPrepareTimestamp", "commitTransaction", "hangBeforeCommitingTxn"];
+const PARTICIPANT: [&str; 4] = [
+    "prepareTransaction",
+    "hangAfterReservingPrepareTimestamp",
+    "commitTransaction",
+    "hangBeforeCommitingTxn",
+];
 
-/// The users and names of one group, by the shards that have them. No first statement is for the first shard, through
-/// which the front end sends what is in no transaction.
+/// The users and names of one group, by the shards that have them. No first statement is for the
+/// first shard, through which the front end sends what is in no transaction.
 #[derive(Clone, Copy, Debug)]
 struct Cast {
     /// A user on the second shard, and a name there.
@@ -49,14 +53,21 @@ impl Cast {
     /// The first group with names on the shards where they are needed.
     fn choose(shards: &[usize]) -> Self {
         let cast = |(group, shards): (usize, &[usize])| {
-            let on =
-                |shard| (0..shards.len()).filter(move |n| shards[*n] == shard).map(move |n| group * Group::NAMES + n);
+            let on = |shard| {
+                (0..shards.len())
+                    .filter(move |n| shards[*n] == shard)
+                    .map(move |n| group * Group::NAMES + n)
+            };
             let (mut second, mut third) = (on(1), on(2));
             let first = group * Group::USERS;
             let (seconds_name, names) = (second.next()?, [third.next()?, third.next()?]);
             Some(Self { first, seconds_name, second: first + 1, names })
         };
-        shards.chunks(Group::NAMES).enumerate().find_map(cast).expect("a group with names on two shards")
+        shards
+            .chunks(Group::NAMES)
+            .enumerate()
+            .find_map(cast)
+            .expect("a group with names on two shards")
     }
 }
 
@@ -103,14 +114,25 @@ impl Stage {
         let store = open(&cluster.uri(&name), Options::default(), false).await;
         let caller = Arc::new(Direct { store, consistency: Consistency::Linearizable });
         for user in 0..=cast.second {
-            assert!(matches!(caller.call(&Call::Create(user, Vec::new()), None).await, Told::Done(_)));
+            assert!(matches!(
+                caller.call(&Call::Create(user, Vec::new()), None).await,
+                Told::Done(_)
+            ));
         }
-        let stage = Self { cluster, name, cast, caller, ledger: Ledger::default(), tally: Tally::default() };
+        let stage = Self {
+            cluster,
+            name,
+            cast,
+            caller,
+            ledger: Ledger::default(),
+            tally: Tally::default(),
+        };
         stage.until_done(&Call::Link(cast.second, cast.seconds_name), "before all").await;
         stage
     }
 
-    /// A mutation that the second shard coordinates, which has the first user, and in which the third takes part.
+    /// A mutation that the second shard coordinates, which has the first user, and in which the
+    /// third takes part.
     fn next(&self) -> Call {
         let Cast { first, second, names, .. } = self.cast;
         match self.tally.runs % 5 {
@@ -196,7 +218,9 @@ impl Stage {
         loop {
             match self.caller.call(call, Some(request)).await {
                 Told::Done(_) => return self.ledger.add(call, Told::Done(None), &first),
-                told if told.is_answer() || since.elapsed() > PATIENCE => panic!("{call:?}: {told:?}"),
+                told if told.is_answer() || since.elapsed() > PATIENCE => {
+                    panic!("{call:?}: {told:?}")
+                }
                 _ => sleep(Duration::from_millis(100)).await,
             }
         }
@@ -297,7 +321,10 @@ async fn long_phases() {
     let since = Instant::now();
     let mut stage = Stage::new().await;
     while since.elapsed() < long() {
-        let alone = COORDINATOR.map(Victim::Coordinator).into_iter().chain(PARTICIPANT.map(Victim::Participant));
+        let alone = COORDINATOR
+            .map(Victim::Coordinator)
+            .into_iter()
+            .chain(PARTICIPANT.map(Victim::Participant));
         for victim in alone.chain(COORDINATOR.map(Victim::Both)) {
             stage.kill(victim).await;
         }

@@ -27,7 +27,8 @@ const SECONDS: &str = "POLYNYM_FAULT_SECONDS";
 /// The collections of a store that are cut by hand. MongoDB itself spreads identities.
 const CUT: [&str; 2] = ["users", "requests"];
 
-/// The cluster of these tests, for one test at a time: what is counted on a server is then that test's.
+/// The cluster of these tests, for one test at a time: what is counted on a server is then that
+/// test's.
 pub async fn cluster() -> (&'static Sharded, MutexGuard<'static, ()>) {
     static CLUSTER: OnceCell<Sharded> = OnceCell::const_new();
     static TURN: Mutex<()> = Mutex::const_new(());
@@ -51,7 +52,8 @@ pub fn fresh() -> String {
 /// The sets of one member that no test has at the moment.
 static IDLE: std::sync::Mutex<Vec<ReplicaSet>> = std::sync::Mutex::new(Vec::new());
 
-/// A set of one member that a test has to itself: what is counted on its server is then that test's.
+/// A set of one member that a test has to itself: what is counted on its server is then that
+/// test's.
 pub struct OwnSet(Option<ReplicaSet>);
 
 impl OwnSet {
@@ -101,7 +103,10 @@ pub async fn limit_transactions(servers: impl IntoIterator<Item = &Process>) {
 async fn set_lifetime(servers: impl IntoIterator<Item = &Process>, lifetime: Duration) {
     for server in servers {
         let seconds = lifetime.as_secs() as i32;
-        server.admin(doc! { "setParameter": 1, "transactionLifetimeLimitSeconds": seconds }).await.unwrap();
+        server
+            .admin(doc! { "setParameter": 1, "transactionLifetimeLimitSeconds": seconds })
+            .await
+            .unwrap();
     }
 }
 
@@ -120,7 +125,9 @@ pub async fn prepare_sharded(cluster: &Sharded, name: &str) {
 
 /// Where a collection is cut.
 pub fn points(collection: &str) -> [Bson; 2] {
-    let uuid = |bytes: [u8; 16]| Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: bytes.to_vec() });
+    let uuid = |bytes: [u8; 16]| {
+        Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: bytes.to_vec() })
+    };
     match collection {
         "users" => [2, 5].map(|n| uuid(*users::id(n).as_bytes())),
         _ => [0x55, 0xaa].map(|byte| uuid([byte; 16])),

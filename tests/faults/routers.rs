@@ -1,5 +1,6 @@
-//! Two routers before one cluster. A router takes the time of a snapshot from its own clock, and each of these has its own:
-//! what was acknowledged by way of one, a mutation by way of the other must not miss, also where it writes nothing.
+//! Two routers before one cluster. A router takes the time of a snapshot from its own clock, and
+//! each of these has its own: what was acknowledged by way of one, a mutation by way of the other
+//! must not miss, also where it writes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,8 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polynym::directory::{
-    Consistency, Error, IdempotencyKey, Mutation, MutationKind, NewUser, Outcome, State as Life, Store, Timestamp,
-    Update, User,
+    Consistency, Error, IdempotencyKey, Mutation, MutationKind, NewUser, Outcome, State as Life,
+    Store, Timestamp, Update, User,
 };
 use polynym::identifier::IdentityKey;
 use polynym::locality::LocalityId;
@@ -72,7 +73,10 @@ fn mutation(user: LocalityId, change: MutationKind) -> Mutation {
 }
 
 fn creation(name: usize) -> MutationKind {
-    MutationKind::Create(NewUser { identities: vec![users::identity(identifier(name))], ..NewUser::default() })
+    MutationKind::Create(NewUser {
+        identities: vec![users::identity(identifier(name))],
+        ..NewUser::default()
+    })
 }
 
 fn link(name: usize) -> MutationKind {
@@ -83,20 +87,27 @@ fn rename(text: &str) -> MutationKind {
     MutationKind::Update(Update::from_mask(None, text.to_owned(), BTreeMap::new()).unwrap())
 }
 
-/// Refusals, changes that change nothing, dry runs and requests sent again: each right after what makes it otherwise.
+/// Refusals, changes that change nothing, dry runs and requests sent again: each right after what
+/// makes it otherwise.
 async fn take_turns(turns: &Turns, n: usize) {
     let (user, other) = (users::id(2 * n), users::id(2 * n + 1));
     let (own, others) = (2 * n % 64, (2 * n + 1) % 64);
     turns.change(user, creation(own)).await;
     turns.change(user, MutationKind::Unlink(identifier(own))).await;
     turns.change(user, link(own)).await;
-    assert_eq!(turns.owner(key(own)).await, Some(user), "a link that came after the unlinking was lost");
+    assert_eq!(
+        turns.owner(key(own)).await,
+        Some(user),
+        "a link that came after the unlinking was lost"
+    );
     turns.change(user, MutationKind::Disable).await;
     let enabled = turns.change(user, MutationKind::Enable).await;
     assert_eq!(enabled.state, Life::Active);
     let with_etag = Mutation { etag: Some(enabled.etag()), ..mutation(user, rename("new")) };
-    let renamed = turns.mutate(with_etag).await.expect("an etag that is fresh").into_user().unwrap();
-    let rehearsed = turns.mutate(Mutation { dry_run: true, ..mutation(user, rename("dry")) }).await.unwrap();
+    let renamed =
+        turns.mutate(with_etag).await.expect("an etag that is fresh").into_user().unwrap();
+    let rehearsed =
+        turns.mutate(Mutation { dry_run: true, ..mutation(user, rename("dry")) }).await.unwrap();
     assert_eq!(rehearsed.into_user().unwrap(), renamed, "a dry run");
     turns.change(other, creation(others)).await;
     let taken = turns.mutate(mutation(user, link(others))).await.unwrap_err();
@@ -128,12 +139,21 @@ async fn a_mutation_sees_what_was_acknowledged_by_another_router() {
     database.drop().await.unwrap();
 }
 
-const PLAN: Plan =
-    Plan { callers: 3, names: 8, users: 4, gets: true, creates: true, merges: false, pause: Duration::from_millis(1) };
+const PLAN: Plan = Plan {
+    callers: 3,
+    names: 8,
+    users: 4,
+    gets: true,
+    creates: true,
+    merges: false,
+    pause: Duration::from_millis(1),
+};
 
-const MERGES: Plan = Plan { names: 2 * Group::NAMES, users: 2 * Group::USERS, merges: true, ..PLAN };
+const MERGES: Plan =
+    Plan { names: 2 * Group::NAMES, users: 2 * Group::USERS, merges: true, ..PLAN };
 
-/// Callers whose calls go by the one router and the other in turn, until there were so many mutations.
+/// Callers whose calls go by the one router and the other in turn, until there were so many
+/// mutations.
 async fn history(plan: Plan, mutations: usize) {
     let (cluster, _turn) = cluster().await;
     let name = fresh();

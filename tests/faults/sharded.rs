@@ -1,5 +1,5 @@
-//! Users on several shards of a cluster: histories of merges, and what shows while one shard has carried out a commit and
-//! another has not.
+//! Users on several shards of a cluster: histories of merges, and what shows while one shard has
+//! carried out a commit and another has not.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,11 +28,12 @@ const MERGES: Plan = Plan {
     pause: Duration::from_millis(2),
 };
 
-/// How long a shard is kept from carrying out a commit: for less than a transaction may wait for that.
+/// How long a shard is kept from carrying out a commit: for less than a transaction may wait for
+/// that.
 const HELD: Duration = Duration::from_millis(LIFETIME.as_millis() as u64 / 2);
 
-/// Merges and their undoing over three shards, until so many calls were made. Linearizable look-ups fit between the
-/// mutations and each other; the others show at least what was acknowledged.
+/// Merges and their undoing over three shards, until so many calls were made. Linearizable look-ups
+/// fit between the mutations and each other; the others show at least what was acknowledged.
 async fn merge_on_a_cluster(calls: usize, coalesce: bool) -> Count {
     let (cluster, _turn) = cluster().await;
     let name = fresh();
@@ -52,7 +53,10 @@ async fn merge_on_a_cluster(calls: usize, coalesce: bool) -> Count {
     let after = State::read(&database).await;
     after.is_found(&*to[0]).await;
     let count = ledger.count();
-    tell(&format!("merges on a cluster, look-ups together: {coalesce}: {count}; {:?}", ledger.reasons()));
+    tell(&format!(
+        "merges on a cluster, look-ups together: {coalesce}: {count}; {:?}",
+        ledger.reasons()
+    ));
     ledger.check(&before, &after);
     database.drop().await.unwrap();
     count
@@ -87,7 +91,8 @@ async fn hold_next_commit(shard: &Process) {
     shard.admin(point).await.unwrap();
 }
 
-/// The shard of the request coordinates the commit; that of the secondary carries it out first, that of the primary late.
+/// The shard of the request coordinates the commit; that of the secondary carries it out first,
+/// that of the primary late.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_merge_that_one_shard_has_carried_out_shows_as_a_whole() {
     let (cluster, _turn) = cluster().await;
@@ -113,7 +118,10 @@ async fn a_merge_that_one_shard_has_carried_out_shows_as_a_whole() {
             Told::User(Some(names)) => assert!(names.has(0), "the secondary has lost its name"),
             Told::Part(into, names) => {
                 assert_eq!(into, primary);
-                assert!(names.has(0) && names.has(16), "the secondary leads to one without its name: {names:?}");
+                assert!(
+                    names.has(0) && names.has(16),
+                    "the secondary leads to one without its name: {names:?}"
+                );
                 break;
             }
             other => panic!("{other:?}"),

@@ -1,5 +1,6 @@
-//! A server goes on over a backup that is no snapshot: users of one moment and identities of another. It finds nobody by
-//! a name that claim and user do not agree on, and `store verify --mend` makes the two agree while it is served.
+//! A server goes on over a backup that is no snapshot: users of one moment and identities of
+//! another. It finds nobody by a name that claim and user do not agree on, and `store verify
+//! --mend` makes the two agree while it is served.
 
 use std::sync::Arc;
 
@@ -40,7 +41,8 @@ impl Backup {
         let database = set.members[0].database(&name).await;
         prepare(&set, &name).await;
         let store = open(&set.uri(&name, ""), Options::default(), true).await;
-        let caller: Arc<dyn Caller> = Arc::new(Direct { store: store.clone(), consistency: Consistency::Latest });
+        let caller: Arc<dyn Caller> =
+            Arc::new(Direct { store: store.clone(), consistency: Consistency::Latest });
         let load = Load::start(PLAN, std::slice::from_ref(&caller)).await;
         load.until_answered(CALLS / 2, std::time::Instant::now()).await;
         load.stop().await;
@@ -63,7 +65,8 @@ impl Backup {
         State::read_torn(&self.database).await
     }
 
-    /// Who is found by each name: of those that claim and user agree on, the user, and of the others nobody.
+    /// Who is found by each name: of those that claim and user agree on, the user, and of the
+    /// others nobody.
     async fn look_up(&self, torn: &State) -> usize {
         let mut damaged = 0;
         for name in 0..NAMES {
@@ -76,7 +79,10 @@ impl Backup {
                 (Ok(Some(found)), Some(owner)) => {
                     let user = found.user.decode().unwrap();
                     assert_eq!((number(user.id), listed(&user)), (*owner, names), "name {name}");
-                    assert!(names.has(name), "user {owner}, who does not list name {name}, is found by it");
+                    assert!(
+                        names.has(name),
+                        "user {owner}, who does not list name {name}, is found by it"
+                    );
                 }
                 (Err(ItemError::Internal(_)), Some(_)) if !names.has(name) => damaged += 1,
                 (found, owner) => panic!("name {name}, whose claim is of {owner:?}: {found:?}"),
@@ -85,10 +91,14 @@ impl Backup {
         damaged
     }
 
-    /// A stranger asks for each name that has a claim or that nobody lists, and gets only the latter.
+    /// A stranger asks for each name that has a claim or that nobody lists, and gets only the
+    /// latter.
     async fn link(&self, torn: &State) -> Names {
         let mut linked = Names::default();
-        self.store.mutate(Direct::mutation(&Call::Create(STRANGER, Vec::new()), None)).await.unwrap();
+        self.store
+            .mutate(Direct::mutation(&Call::Create(STRANGER, Vec::new()), None))
+            .await
+            .unwrap();
         for name in 0..NAMES {
             let is_claimed = torn.owners.contains_key(&name);
             if !is_claimed && torn.users.values().any(|names| names.has(name)) {
@@ -109,8 +119,13 @@ impl Backup {
         for arguments in [&["verify", "--mend"][..], &["verify"]] {
             let mut command = polynym(&["store"]);
             command.args(arguments).args(["--store", &uri]);
-            let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-            assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+            let output =
+                tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+            assert!(
+                output.status.success(),
+                "{arguments:?}: {}",
+                String::from_utf8_lossy(&output.stdout)
+            );
         }
     }
 
@@ -121,12 +136,16 @@ impl Backup {
         let linked = self.link(&torn).await;
         self.mend().await;
         let whole = State::read(&self.database).await;
-        whole.is_found(&Direct { store: self.store.clone(), consistency: Consistency::Latest }).await;
+        whole
+            .is_found(&Direct { store: self.store.clone(), consistency: Consistency::Latest })
+            .await;
         assert_eq!(whole.users.get(&STRANGER), Some(&linked), "what was acknowledged is not there");
         for (user, names) in &torn.users {
             assert_eq!(whole.users.get(user), Some(names), "user {user} has changed");
         }
-        tell(&format!("a torn backup: {damaged} of {NAMES} names led to nobody until they were mended"));
+        tell(&format!(
+            "a torn backup: {damaged} of {NAMES} names led to nobody until they were mended"
+        ));
     }
 }
 

@@ -9,9 +9,19 @@ use crate::support::status::{Told, told};
 
 const ISSUER: &str = "https://accounts.google.com";
 
-async fn link(client: &mut Client, id: &str, identifier: v1::Identifier, display: &str) -> Result<v1::User, Status> {
+async fn link(
+    client: &mut Client,
+    id: &str,
+    identifier: v1::Identifier,
+    display: &str,
+) -> Result<v1::User, Status> {
     let (user_id, identifier) = (id.to_owned(), Some(identifier));
-    let request = v1::LinkIdentityRequest { user_id, identifier, display: display.to_owned(), ..Default::default() };
+    let request = v1::LinkIdentityRequest {
+        user_id,
+        identifier,
+        display: display.to_owned(),
+        ..Default::default()
+    };
     Ok(client.registry.link_identity(request).await?.into_inner().user.unwrap())
 }
 
@@ -29,7 +39,9 @@ async fn an_account_is_known_by_its_issuer() {
         assert_eq!(found.user.as_ref(), Some(&joe));
         assert_eq!(found.identity.unwrap().identifier, Some(social(ISSUER, "42")));
     }
-    for other in ["https://accounts.google.com/", "https://Accounts.google.com", "accounts.google.com"] {
+    for other in
+        ["https://accounts.google.com/", "https://Accounts.google.com", "accounts.google.com"]
+    {
         let missing = told(client.resolve(social(other, "42")).await.unwrap_err());
         assert_eq!(missing, Told::new(Code::NotFound, "IDENTITY_NOT_FOUND"), "{other}");
     }
@@ -66,6 +78,10 @@ async fn a_name_that_cannot_be_shown_is_refused() {
         [(social("github", "1"), "a\nb"), (social("github", "1"), &long), (handle("joe"), "Joe")]
     {
         let refused = told(link(&mut client, &joe.user_id, identifier, display).await.unwrap_err());
-        assert_eq!((refused.code, refused.fields), (Code::InvalidArgument, vec!["display".to_owned()]), "{display}");
+        assert_eq!(
+            (refused.code, refused.fields),
+            (Code::InvalidArgument, vec!["display".to_owned()]),
+            "{display}"
+        );
     }
 }

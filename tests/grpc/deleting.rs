@@ -1,4 +1,5 @@
-//! Deleting tenants: what callers are told, and what the servers do afterwards, also one that was killed meanwhile.
+//! Deleting tenants: what callers are told, and what the servers do afterwards, also one that was
+//! killed meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +39,8 @@ async fn tenant(client: &mut Client) -> Option<v1::Tenant> {
 
 async fn is_found(client: &mut Client, name: &str) -> bool {
     let identifier = Some(handle(name));
-    let request = v1::ResolveIdentityRequest { tenant: ACME.to_owned(), identifier, ..Default::default() };
+    let request =
+        v1::ResolveIdentityRequest { tenant: ACME.to_owned(), identifier, ..Default::default() };
     client.directory.resolve_identity(request).await.is_ok()
 }
 
@@ -87,7 +89,8 @@ async fn an_empty_tenant_goes() {
     until_gone(&mut client).await;
 }
 
-/// Users of every state, and one server that is killed while they are purged: the next one finishes.
+/// Users of every state, and one server that is killed while they are purged: the next one
+/// finishes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_outlives_its_server() {
     let folder = tempfile::tempdir().unwrap();
@@ -113,13 +116,18 @@ async fn a_deletion_outlives_its_server() {
             // Into the same one, and that one into another.
             2 => {
                 let (primary_user_id, secondary_user_id) = (ids[30].clone(), user_id);
-                let request =
-                    v1::MergeUsersRequest { tenant, primary_user_id, secondary_user_id, ..Default::default() };
+                let request = v1::MergeUsersRequest {
+                    tenant,
+                    primary_user_id,
+                    secondary_user_id,
+                    ..Default::default()
+                };
                 client.registry.merge_users(request).await.unwrap();
             }
             _ => {
                 let identifier = Some(handle(&format!("user{n}")));
-                let request = v1::UnlinkIdentityRequest { tenant, user_id, identifier, ..Default::default() };
+                let request =
+                    v1::UnlinkIdentityRequest { tenant, user_id, identifier, ..Default::default() };
                 client.registry.unlink_identity(request).await.unwrap();
             }
         }
@@ -157,7 +165,9 @@ async fn a_deletion_outlives_its_server() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "acme is deleted\n");
     drop(server);
 
-    let verified = crate::server::polynym(&["store", "verify", "--store", &store_in(&folder)]).output().unwrap();
+    let verified = crate::server::polynym(&["store", "verify", "--store", &store_in(&folder)])
+        .output()
+        .unwrap();
     let told = String::from_utf8(verified.stdout).unwrap();
     assert!(verified.status.success() && told.starts_with("0 users and 0 claims"), "{told}");
 }

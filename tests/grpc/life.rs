@@ -14,15 +14,19 @@ fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>) -> Told {
 }
 
 async fn shown(client: &mut Client, identifier: v1::Identifier) -> Result<v1::User, Status> {
-    let request =
-        v1::ResolveIdentityRequest { identifier: Some(identifier), show_disabled: true, ..Default::default() };
+    let request = v1::ResolveIdentityRequest {
+        identifier: Some(identifier),
+        show_disabled: true,
+        ..Default::default()
+    };
     Ok(client.directory.resolve_identity(request).await?.into_inner().user.unwrap())
 }
 
 #[tokio::test]
 async fn a_disabled_user_resolves_for_those_who_ask_to_see_it() {
     let (_server, mut client) = fresh().await;
-    let joe = client.create(user("Joe", vec![email("joe@example.com"), handle("joe")])).await.unwrap();
+    let joe =
+        client.create(user("Joe", vec![email("joe@example.com"), handle("joe")])).await.unwrap();
     let disabled = client.disable(&joe.user_id).await.unwrap();
     assert_eq!((disabled.state(), &disabled.identities), (v1::State::Disabled, &joe.identities));
     let told = refused(client.resolve(handle("joe")).await);
@@ -31,8 +35,10 @@ async fn a_disabled_user_resolves_for_those_who_ask_to_see_it() {
     assert_eq!(client.get(&joe.user_id).await.unwrap(), disabled);
     for (show_disabled, expected) in [(true, "OK"), (false, "USER_DISABLED")] {
         let identifiers = vec![handle("joe")];
-        let request = v1::BatchResolveIdentitiesRequest { identifiers, show_disabled, ..Default::default() };
-        let results = client.directory.batch_resolve_identities(request).await.unwrap().into_inner().results;
+        let request =
+            v1::BatchResolveIdentitiesRequest { identifiers, show_disabled, ..Default::default() };
+        let results =
+            client.directory.batch_resolve_identities(request).await.unwrap().into_inner().results;
         let item = results.into_iter().map(outcome).next().unwrap();
         assert_eq!(item.map_or_else(|(_, reason, _)| reason, |_| "OK".to_owned()), expected);
     }
@@ -46,30 +52,52 @@ async fn a_deleted_user_can_come_back() {
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let deleted = client.delete(&joe.user_id).await.unwrap();
     let (from, until) = (deleted.delete_time.unwrap(), deleted.purge_time.unwrap());
-    assert_eq!((deleted.state(), until.seconds - from.seconds), (v1::State::Deleted, 30 * 24 * 60 * 60));
+    assert_eq!(
+        (deleted.state(), until.seconds - from.seconds),
+        (v1::State::Deleted, 30 * 24 * 60 * 60)
+    );
     assert_eq!(client.get(&joe.user_id).await.unwrap(), deleted);
     let not_found = Told::new(Code::NotFound, "IDENTITY_NOT_FOUND");
     assert_eq!(refused(client.resolve(handle("joe")).await), not_found);
     assert_eq!(refused(shown(&mut client, handle("joe")).await), not_found);
-    assert_eq!(refused(client.delete(&joe.user_id).await), Told::new(Code::NotFound, "USER_NOT_FOUND"));
+    assert_eq!(
+        refused(client.delete(&joe.user_id).await),
+        Told::new(Code::NotFound, "USER_NOT_FOUND")
+    );
     let changed = client.link(&joe.user_id, email("joe@example.com")).await;
-    let user_deleted = Told::new(Code::FailedPrecondition, "USER_DELETED").with("user_id", &joe.user_id);
+    let user_deleted =
+        Told::new(Code::FailedPrecondition, "USER_DELETED").with("user_id", &joe.user_id);
     assert_eq!(refused(changed), user_deleted);
     let other = client.create(user("Joe II", vec![handle("joe")])).await;
-    let taken = Told::new(Code::AlreadyExists, "IDENTITY_TAKEN").field("user.identities[0].identifier");
+    let taken =
+        Told::new(Code::AlreadyExists, "IDENTITY_TAKEN").field("user.identities[0].identifier");
     assert_eq!(refused(other), taken.with("owner", &joe.user_id));
     let restored = client.undelete(&joe.user_id).await.unwrap();
-    assert_eq!((restored.state(), restored.delete_time, restored.purge_time), (v1::State::Active, None, None));
-    assert_eq!(refused(client.undelete(&joe.user_id).await), Told::new(Code::AlreadyExists, "USER_NOT_DELETED"));
+    assert_eq!(
+        (restored.state(), restored.delete_time, restored.purge_time),
+        (v1::State::Active, None, None)
+    );
+    assert_eq!(
+        refused(client.undelete(&joe.user_id).await),
+        Told::new(Code::AlreadyExists, "USER_NOT_DELETED")
+    );
     client.resolve(handle("joe")).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_purged_user_is_gone_and_its_handle_is_held() {
     let (_server, mut client) = fresh().await;
-    let joe = client.create(user("Joe", vec![email("joe@example.com"), handle("joe")])).await.unwrap();
-    let preview = v1::PurgeUserRequest { user_id: joe.user_id.clone(), validate_only: true, ..Default::default() };
-    assert_eq!(client.admin.purge_user(preview).await.unwrap().into_inner().user_ids.concat(), joe.user_id);
+    let joe =
+        client.create(user("Joe", vec![email("joe@example.com"), handle("joe")])).await.unwrap();
+    let preview = v1::PurgeUserRequest {
+        user_id: joe.user_id.clone(),
+        validate_only: true,
+        ..Default::default()
+    };
+    assert_eq!(
+        client.admin.purge_user(preview).await.unwrap().into_inner().user_ids.concat(),
+        joe.user_id
+    );
     assert_eq!(client.get(&joe.user_id).await.unwrap(), joe);
     assert_eq!(client.purge(&joe.user_id).await.unwrap().concat(), joe.user_id);
     let gone = Told::new(Code::NotFound, "USER_NOT_FOUND");
@@ -84,7 +112,10 @@ async fn a_purged_user_is_gone_and_its_handle_is_held() {
     let checked = client.directory.check_identity(check).await.unwrap().into_inner();
     assert_eq!((checked.available, checked.reason.as_str()), (false, "IDENTITY_HELD"));
     assert_eq!(client.release(handle("@Joe")).await.unwrap().identifier, Some(handle("joe")));
-    assert_eq!(refused(client.release(handle("joe")).await), Told::new(Code::NotFound, "HOLD_NOT_FOUND"));
+    assert_eq!(
+        refused(client.release(handle("joe")).await),
+        Told::new(Code::NotFound, "HOLD_NOT_FOUND")
+    );
     client.link(&eve.user_id, handle("joe")).await.unwrap();
 }
 
@@ -119,14 +150,16 @@ async fn of_two_handles_that_look_alike_the_second_is_refused() {
     let told = refused(client.create(user("Cyrillic", vec![handle("ѕсоре")])).await);
     let confusable = Told::new(Code::FailedPrecondition, "IDENTITY_CONFUSABLE");
     assert_eq!(told, confusable.field("user.identities[0].identifier"));
-    let check = v1::CheckIdentityRequest { identifier: Some(handle("ѕсоре")), ..Default::default() };
+    let check =
+        v1::CheckIdentityRequest { identifier: Some(handle("ѕсоре")), ..Default::default() };
     let checked = client.directory.check_identity(check).await.unwrap().into_inner();
     assert_eq!((checked.available, checked.reason.as_str()), (false, "IDENTITY_CONFUSABLE"));
 }
 
 /// How many users the default tenant has, a deleted one included until nothing is left of it.
 async fn kept(client: &mut Client) -> i64 {
-    let mut answers = client.admin.renormalize(v1::RenormalizeRequest::default()).await.unwrap().into_inner();
+    let mut answers =
+        client.admin.renormalize(v1::RenormalizeRequest::default()).await.unwrap().into_inner();
     let mut users = 0;
     while let Some(answer) = answers.message().await.unwrap() {
         users = answer.users;
@@ -148,7 +181,10 @@ async fn deleted_users_are_purged_by_the_server_itself() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert!(started.elapsed() >= Duration::from_secs(2), "too early");
-    assert_eq!(refused(client.undelete(&joe.user_id).await), Told::new(Code::NotFound, "USER_NOT_FOUND"));
+    assert_eq!(
+        refused(client.undelete(&joe.user_id).await),
+        Told::new(Code::NotFound, "USER_NOT_FOUND")
+    );
     client.create(user("Joe II", vec![email("joe@example.com")])).await.unwrap();
 }
 
@@ -156,14 +192,26 @@ async fn deleted_users_are_purged_by_the_server_itself() {
 async fn what_carries_a_request_id_happens_once() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
-    let (user_id, request_id) = (joe.user_id.clone(), "20be0ffc-314a-bd53-7a50-013a65ca76d2".to_owned());
-    let delete = v1::DeleteUserRequest { user_id, request_id, etag: joe.etag.clone(), ..Default::default() };
+    let (user_id, request_id) =
+        (joe.user_id.clone(), "20be0ffc-314a-bd53-7a50-013a65ca76d2".to_owned());
+    let delete =
+        v1::DeleteUserRequest { user_id, request_id, etag: joe.etag.clone(), ..Default::default() };
     let deleted = client.registry.delete_user(delete.clone()).await.unwrap().into_inner();
     assert_eq!(client.registry.delete_user(delete.clone()).await.unwrap().into_inner(), deleted);
-    let reused = client.registry.delete_user(v1::DeleteUserRequest { etag: String::new(), ..delete.clone() }).await;
-    assert_eq!(refused(reused), Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id"));
+    let reused = client
+        .registry
+        .delete_user(v1::DeleteUserRequest { etag: String::new(), ..delete.clone() })
+        .await;
+    assert_eq!(
+        refused(reused),
+        Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id")
+    );
     // The method is part of a request's name.
     let v1::DeleteUserRequest { user_id, request_id, .. } = delete;
-    let undelete = v1::UndeleteUserRequest { user_id, request_id, etag: joe.etag, ..Default::default() };
-    assert_eq!(refused(client.registry.undelete_user(undelete).await), Told::new(Code::Aborted, "ETAG_MISMATCH"));
+    let undelete =
+        v1::UndeleteUserRequest { user_id, request_id, etag: joe.etag, ..Default::default() };
+    assert_eq!(
+        refused(client.registry.undelete_user(undelete).await),
+        Told::new(Code::Aborted, "ETAG_MISMATCH")
+    );
 }

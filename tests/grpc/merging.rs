@@ -25,7 +25,8 @@ async fn two() -> (Fresh, Client, v1::User, v1::User) {
 #[tokio::test]
 async fn a_merged_users_names_and_id_lead_to_the_primary() {
     let (_server, mut client, joe, joseph) = two().await;
-    let preview = v1::MergeUsersRequest { validate_only: true, ..merging(&joe.user_id, &joseph.user_id) };
+    let preview =
+        v1::MergeUsersRequest { validate_only: true, ..merging(&joe.user_id, &joseph.user_id) };
     let answer = client.registry.merge_users(preview).await.unwrap().into_inner();
     assert_eq!(answer.user, Some(joe.clone()));
     let preview = answer.preview.unwrap();
@@ -34,7 +35,8 @@ async fn a_merged_users_names_and_id_lead_to_the_primary() {
     assert_eq!(client.get(&joseph.user_id).await.unwrap(), joseph);
 
     let merged = client.merge(&joe.user_id, &joseph.user_id).await.unwrap();
-    let without_times = |user: &v1::User| v1::User { update_time: None, etag: String::new(), ..user.clone() };
+    let without_times =
+        |user: &v1::User| v1::User { update_time: None, etag: String::new(), ..user.clone() };
     assert_eq!(without_times(&merged), without_times(&preview.result.unwrap()));
     for name in [email("joe@example.com"), email("joseph@example.com"), handle("joseph")] {
         assert_eq!(client.resolve(name).await.unwrap().user.as_ref(), Some(&merged));
@@ -43,7 +45,8 @@ async fn a_merged_users_names_and_id_lead_to_the_primary() {
     let got = client.directory.get_user(request).await.unwrap().into_inner();
     assert_eq!((got.user, got.merged_from), (Some(merged), joseph.user_id.clone()));
     let changed = refused(client.disable(&joseph.user_id).await);
-    let expected = Told::new(Code::FailedPrecondition, "USER_MERGED").with("user_id", &joseph.user_id);
+    let expected =
+        Told::new(Code::FailedPrecondition, "USER_MERGED").with("user_id", &joseph.user_id);
     assert_eq!(changed, expected.with("merged_into", &joe.user_id));
 }
 
@@ -51,44 +54,67 @@ async fn a_merged_users_names_and_id_lead_to_the_primary() {
 async fn bad_merges_are_refused_and_change_nothing() {
     let (_server, mut client, joe, joseph) = two().await;
     let itself = refused(client.merge(&joe.user_id, &joe.user_id).await);
-    assert_eq!(itself, Told::new(Code::InvalidArgument, "USER_ID_INVALID").field("secondary_user_id"));
+    assert_eq!(
+        itself,
+        Told::new(Code::InvalidArgument, "USER_ID_INVALID").field("secondary_user_id")
+    );
     let policy = v1::ConflictPolicy::Fail.into();
-    let request = v1::MergeUsersRequest { conflict_policy: policy, ..merging(&joe.user_id, &joseph.user_id) };
+    let request =
+        v1::MergeUsersRequest { conflict_policy: policy, ..merging(&joe.user_id, &joseph.user_id) };
     let conflict = Told::new(Code::FailedPrecondition, "MERGE_CONFLICT");
     let told = refused(client.registry.merge_users(request).await);
     assert_eq!(told, conflict.with("fields", "display_name,primary.email"));
-    let request = v1::MergeUsersRequest { conflict_policy: 9, ..merging(&joe.user_id, &joseph.user_id) };
+    let request =
+        v1::MergeUsersRequest { conflict_policy: 9, ..merging(&joe.user_id, &joseph.user_id) };
     assert_eq!(refused(client.registry.merge_users(request).await).fields, ["conflict_policy"]);
-    let request = v1::MergeUsersRequest { tenant: "other".to_owned(), ..merging(&joe.user_id, &joseph.user_id) };
+    let request = v1::MergeUsersRequest {
+        tenant: "other".to_owned(),
+        ..merging(&joe.user_id, &joseph.user_id)
+    };
     let missing = Told::new(Code::NotFound, "TENANT_NOT_FOUND");
     assert_eq!(refused(client.registry.merge_users(request).await), missing);
-    let request = v1::MergeUsersRequest { etag: joseph.etag.clone(), ..merging(&joe.user_id, &joseph.user_id) };
-    assert_eq!(refused(client.registry.merge_users(request).await), Told::new(Code::Aborted, "ETAG_MISMATCH"));
+    let request = v1::MergeUsersRequest {
+        etag: joseph.etag.clone(),
+        ..merging(&joe.user_id, &joseph.user_id)
+    };
+    assert_eq!(
+        refused(client.registry.merge_users(request).await),
+        Told::new(Code::Aborted, "ETAG_MISMATCH")
+    );
     let not_merged = Told::new(Code::FailedPrecondition, "NOT_MERGED");
     assert_eq!(refused(client.unmerge(&joe.user_id, &joseph.user_id).await), not_merged);
     assert_eq!(client.get(&joe.user_id).await.unwrap(), joe);
     assert_eq!(client.get(&joseph.user_id).await.unwrap(), joseph);
     let deleted = client.delete(&joseph.user_id).await.unwrap();
     let told = refused(client.merge(&joe.user_id, &joseph.user_id).await);
-    assert_eq!(told, Told::new(Code::FailedPrecondition, "USER_DELETED").with("user_id", &joseph.user_id));
+    assert_eq!(
+        told,
+        Told::new(Code::FailedPrecondition, "USER_DELETED").with("user_id", &joseph.user_id)
+    );
     assert_eq!(client.get(&joseph.user_id).await.unwrap(), deleted);
 }
 
-/// gRPC libraries take 8 KiB of headers unless they are told otherwise: a longer status would be told as another fault.
+/// gRPC libraries take 8 KiB of headers unless they are told otherwise: a longer status would be
+/// told as another fault.
 #[tokio::test]
 async fn a_conflict_in_many_fields_fits_into_a_status() {
     let (_server, mut client, joe, joseph) = two().await;
     for (mut user, text) in [(joe.clone(), "here"), (joseph.clone(), "there")] {
-        let value = v1::AttributeValue { kind: Some(v1::attribute_value::Kind::StringValue(text.to_owned())) };
-        user.attributes = (0..200).map(|n| (format!("{:x<60}.{n:03}", "a"), value.clone())).collect();
+        let value = v1::AttributeValue {
+            kind: Some(v1::attribute_value::Kind::StringValue(text.to_owned())),
+        };
+        user.attributes =
+            (0..200).map(|n| (format!("{:x<60}.{n:03}", "a"), value.clone())).collect();
         user.etag.clear();
         client.update(user, &["attributes"]).await.unwrap();
     }
     let policy = v1::ConflictPolicy::Fail.into();
-    let request = v1::MergeUsersRequest { conflict_policy: policy, ..merging(&joe.user_id, &joseph.user_id) };
+    let request =
+        v1::MergeUsersRequest { conflict_policy: policy, ..merging(&joe.user_id, &joseph.user_id) };
     let status = client.registry.merge_users(request).await.unwrap_err();
     let headers = status.clone().into_http::<tonic::body::Body>().headers().clone();
-    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum();
+    let bytes: usize =
+        headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum();
     assert!(bytes < 8 << 10, "{bytes} bytes");
     let told = told(status);
     let listed = told.metadata["fields"].split(',').count();
@@ -102,7 +128,10 @@ async fn an_undone_merge_tells_what_it_could_not_give_back() {
     client.unlink(&joe.user_id, email("joseph@example.com")).await.unwrap();
     let answer = client.unmerge(&joe.user_id, &joseph.user_id).await.unwrap();
     let back = answer.user.unwrap();
-    assert_eq!((back.user_id.as_str(), back.display_name.as_str()), (joseph.user_id.as_str(), "Joseph"));
+    assert_eq!(
+        (back.user_id.as_str(), back.display_name.as_str()),
+        (joseph.user_id.as_str(), "Joseph")
+    );
     assert_eq!((back.state(), back.identities.len()), (v1::State::Active, 1));
     let lost = v1::unmerge_users_response::NotRestored {
         field: "identities".to_owned(),
@@ -126,5 +155,8 @@ async fn a_merge_can_be_undone_for_so_long() {
     assert_eq!(late, Told::new(Code::FailedPrecondition, "UNDO_EXPIRED"));
     let purged = client.purge(&joe.user_id).await.unwrap();
     assert_eq!(purged.len(), 2, "who is part of another goes with it");
-    assert_eq!(refused(client.get(&joseph.user_id).await), Told::new(Code::NotFound, "USER_NOT_FOUND"));
+    assert_eq!(
+        refused(client.get(&joseph.user_id).await),
+        Told::new(Code::NotFound, "USER_NOT_FOUND")
+    );
 }

@@ -1,5 +1,5 @@
-//! Each mutation of the API with a request_id and, where it has one, an etag: sent again it is answered as at first, and
-//! nothing happens twice. A dry run is not remembered.
+//! Each mutation of the API with a request_id and, where it has one, an etag: sent again it is
+//! answered as at first, and nothing happens twice. A dry run is not remembered.
 
 use polynym::proto::v1;
 use prost_types::FieldMask;
@@ -31,7 +31,8 @@ enum Call {
     DeleteTenant(v1::DeleteTenantRequest),
 }
 
-/// Whether a call can be a dry run, and what it is answered once more when the user of its answer is purged.
+/// Whether a call can be a dry run, and what it is answered once more when the user of its answer
+/// is purged.
 const CALLS: [(&str, bool, Result<(), &str>); 17] = [
     ("create", false, Err("USER_NOT_FOUND")),
     ("update", false, Err("USER_NOT_FOUND")),
@@ -76,8 +77,19 @@ impl Scene {
         let mut ids = Vec::new();
         for name in ["joe", "eve"] {
             let user = Some(user(name, vec![handle(name), handle(&format!("{name}-too"))]));
-            let request = v1::CreateUserRequest { tenant: tenant.clone(), user, ..Default::default() };
-            ids.push(client.registry.create_user(request).await.unwrap().into_inner().user.unwrap().user_id);
+            let request =
+                v1::CreateUserRequest { tenant: tenant.clone(), user, ..Default::default() };
+            ids.push(
+                client
+                    .registry
+                    .create_user(request)
+                    .await
+                    .unwrap()
+                    .into_inner()
+                    .user
+                    .unwrap()
+                    .user_id,
+            );
         }
         let [joe, eve] = ids.try_into().unwrap();
         let mut scene = Self { client, tenant, joe, eve };
@@ -90,7 +102,8 @@ impl Scene {
             _ => None,
         };
         if let Some(name) = before {
-            let call = scene.call(name, Terms { tenant: scene.tenant.clone(), ..Default::default() });
+            let call =
+                scene.call(name, Terms { tenant: scene.tenant.clone(), ..Default::default() });
             scene.send(&call).await.unwrap();
         }
         scene
@@ -98,7 +111,8 @@ impl Scene {
 
     fn call(&self, name: &str, terms: Terms) -> Call {
         let Terms { tenant, etag, request_id, validate_only } = terms;
-        let (user_id, primary_user_id, secondary_user_id) = (self.joe.clone(), self.joe.clone(), self.eve.clone());
+        let (user_id, primary_user_id, secondary_user_id) =
+            (self.joe.clone(), self.joe.clone(), self.eve.clone());
         let (old, new) = (Some(handle("joe-too")), Some(handle("new")));
         let identifier = old.clone();
         let conflict_policy = 0;
@@ -108,7 +122,12 @@ impl Scene {
                 Call::Create(v1::CreateUserRequest { tenant, user, request_id })
             }
             "update" => {
-                let user = Some(v1::User { user_id, etag, display_name: "Joseph".to_owned(), ..Default::default() });
+                let user = Some(v1::User {
+                    user_id,
+                    etag,
+                    display_name: "Joseph".to_owned(),
+                    ..Default::default()
+                });
                 Call::Update(v1::UpdateUserRequest { tenant, user, update_mask: None, request_id })
             }
             "link" => {
@@ -124,46 +143,125 @@ impl Scene {
                     ..Default::default()
                 })
             }
-            "unlink" => Call::Unlink(v1::UnlinkIdentityRequest { tenant, user_id, identifier, etag, request_id }),
+            "unlink" => Call::Unlink(v1::UnlinkIdentityRequest {
+                tenant,
+                user_id,
+                identifier,
+                etag,
+                request_id,
+            }),
             "replace" => {
                 let (old_identifier, new_identifier) = (old, new);
-                let request = v1::ReplaceIdentityRequest { tenant, user_id, old_identifier, ..Default::default() };
-                Call::Replace(v1::ReplaceIdentityRequest { new_identifier, etag, request_id, ..request })
+                let request = v1::ReplaceIdentityRequest {
+                    tenant,
+                    user_id,
+                    old_identifier,
+                    ..Default::default()
+                };
+                Call::Replace(v1::ReplaceIdentityRequest {
+                    new_identifier,
+                    etag,
+                    request_id,
+                    ..request
+                })
             }
             "move" => {
-                let (from_user_id, to_user_id, identifier) = (self.eve.clone(), user_id, Some(handle("eve-too")));
-                let request = v1::MoveIdentityRequest { tenant, from_user_id, to_user_id, ..Default::default() };
-                Call::Move(v1::MoveIdentityRequest { identifier, etag, request_id, validate_only, ..request })
+                let (from_user_id, to_user_id, identifier) =
+                    (self.eve.clone(), user_id, Some(handle("eve-too")));
+                let request = v1::MoveIdentityRequest {
+                    tenant,
+                    from_user_id,
+                    to_user_id,
+                    ..Default::default()
+                };
+                Call::Move(v1::MoveIdentityRequest {
+                    identifier,
+                    etag,
+                    request_id,
+                    validate_only,
+                    ..request
+                })
             }
             "verify" => {
                 let (verified, verified_by) = (true, "a letter".to_owned());
-                let request = v1::VerifyIdentityRequest { tenant, user_id, identifier, etag, ..Default::default() };
-                Call::Verify(v1::VerifyIdentityRequest { verified, verified_by, request_id, ..request })
+                let request = v1::VerifyIdentityRequest {
+                    tenant,
+                    user_id,
+                    identifier,
+                    etag,
+                    ..Default::default()
+                };
+                Call::Verify(v1::VerifyIdentityRequest {
+                    verified,
+                    verified_by,
+                    request_id,
+                    ..request
+                })
             }
-            "disable" => Call::Disable(v1::DisableUserRequest { tenant, user_id, etag, request_id }),
+            "disable" => {
+                Call::Disable(v1::DisableUserRequest { tenant, user_id, etag, request_id })
+            }
             "enable" => Call::Enable(v1::EnableUserRequest { tenant, user_id, etag, request_id }),
             "delete" => Call::Delete(v1::DeleteUserRequest { tenant, user_id, etag, request_id }),
-            "undelete" => Call::Undelete(v1::UndeleteUserRequest { tenant, user_id, etag, request_id }),
-            "purge" => Call::Purge(v1::PurgeUserRequest { tenant, user_id, etag, request_id, validate_only }),
+            "undelete" => {
+                Call::Undelete(v1::UndeleteUserRequest { tenant, user_id, etag, request_id })
+            }
+            "purge" => Call::Purge(v1::PurgeUserRequest {
+                tenant,
+                user_id,
+                etag,
+                request_id,
+                validate_only,
+            }),
             "merge" => {
-                let request =
-                    v1::MergeUsersRequest { tenant, primary_user_id, secondary_user_id, ..Default::default() };
-                Call::Merge(v1::MergeUsersRequest { conflict_policy, validate_only, etag, request_id, ..request })
+                let request = v1::MergeUsersRequest {
+                    tenant,
+                    primary_user_id,
+                    secondary_user_id,
+                    ..Default::default()
+                };
+                Call::Merge(v1::MergeUsersRequest {
+                    conflict_policy,
+                    validate_only,
+                    etag,
+                    request_id,
+                    ..request
+                })
             }
             "unmerge" => {
-                let request = v1::UnmergeUsersRequest { tenant, primary_user_id, ..Default::default() };
-                Call::Unmerge(v1::UnmergeUsersRequest { secondary_user_id, etag, request_id, validate_only, ..request })
+                let request =
+                    v1::UnmergeUsersRequest { tenant, primary_user_id, ..Default::default() };
+                Call::Unmerge(v1::UnmergeUsersRequest {
+                    secondary_user_id,
+                    etag,
+                    request_id,
+                    validate_only,
+                    ..request
+                })
             }
             "release" => Call::Release(v1::ReleaseHoldRequest { tenant, identifier, request_id }),
             "delete-tenant" => {
                 let force = true;
-                Call::DeleteTenant(v1::DeleteTenantRequest { tenant, etag, force, request_id, validate_only })
+                Call::DeleteTenant(v1::DeleteTenantRequest {
+                    tenant,
+                    etag,
+                    force,
+                    request_id,
+                    validate_only,
+                })
             }
             _ => {
-                let policies = Some(v1::Policies { keep_last_identity: true, ..Default::default() });
+                let policies =
+                    Some(v1::Policies { keep_last_identity: true, ..Default::default() });
                 let update_mask = Some(FieldMask { paths: vec!["keep_last_identity".to_owned()] });
-                let request = v1::UpdateTenantRequest { tenant, policies, update_mask, ..Default::default() };
-                Call::SetTenant(v1::UpdateTenantRequest { etag, request_id, validate_only, ..request })
+                let request =
+                    v1::UpdateTenantRequest { tenant, policies, update_mask, ..Default::default() };
+                Call::SetTenant(v1::UpdateTenantRequest {
+                    etag,
+                    request_id,
+                    validate_only,
+                    ..request
+                })
             }
         }
     }
@@ -185,9 +283,15 @@ impl Scene {
             Call::Undelete(call) => registry.undelete_user(call).await?.into_inner().user,
             Call::Merge(call) => registry.merge_users(call).await?.into_inner().user,
             Call::Unmerge(call) => registry.unmerge_users(call).await?.into_inner().user,
-            Call::Purge(call) => return Ok((format!("{:?}", admin.purge_user(call).await?.into_inner()), None)),
-            Call::Release(call) => return Ok((format!("{:?}", admin.release_hold(call).await?.into_inner()), None)),
-            Call::SetTenant(call) => return Ok((format!("{:?}", admin.update_tenant(call).await?.into_inner()), None)),
+            Call::Purge(call) => {
+                return Ok((format!("{:?}", admin.purge_user(call).await?.into_inner()), None));
+            }
+            Call::Release(call) => {
+                return Ok((format!("{:?}", admin.release_hold(call).await?.into_inner()), None));
+            }
+            Call::SetTenant(call) => {
+                return Ok((format!("{:?}", admin.update_tenant(call).await?.into_inner()), None));
+            }
             Call::DeleteTenant(call) => {
                 return Ok((format!("{:?}", admin.delete_tenant(call).await?.into_inner()), None));
             }
@@ -202,9 +306,20 @@ impl Scene {
         let users = v1::BatchGetUsersRequest { tenant: tenant.clone(), user_ids };
         let users = self.client.directory.batch_get_users(users).await.unwrap().into_inner();
         let identifiers = ["joe", "joe-too", "eve", "eve-too", "new"].map(handle).to_vec();
-        let names = v1::BatchResolveIdentitiesRequest { tenant: tenant.clone(), identifiers, ..Default::default() };
-        let names = self.client.directory.batch_resolve_identities(names).await.unwrap().into_inner();
-        let policies = self.client.admin.get_tenant(v1::GetTenantRequest { tenant }).await.unwrap().into_inner();
+        let names = v1::BatchResolveIdentitiesRequest {
+            tenant: tenant.clone(),
+            identifiers,
+            ..Default::default()
+        };
+        let names =
+            self.client.directory.batch_resolve_identities(names).await.unwrap().into_inner();
+        let policies = self
+            .client
+            .admin
+            .get_tenant(v1::GetTenantRequest { tenant })
+            .await
+            .unwrap()
+            .into_inner();
         format!("{users:?} {names:?} {policies:?}")
     }
 
@@ -214,17 +329,34 @@ impl Scene {
         match name {
             "set-tenant" | "delete-tenant" => {
                 let request = v1::GetTenantRequest { tenant };
-                self.client.admin.get_tenant(request).await.unwrap().into_inner().tenant.unwrap().etag
+                self.client
+                    .admin
+                    .get_tenant(request)
+                    .await
+                    .unwrap()
+                    .into_inner()
+                    .tenant
+                    .unwrap()
+                    .etag
             }
             _ => {
                 let request = v1::GetUserRequest { tenant, user_id: self.joe.clone() };
-                self.client.directory.get_user(request).await.unwrap().into_inner().user.unwrap().etag
+                self.client
+                    .directory
+                    .get_user(request)
+                    .await
+                    .unwrap()
+                    .into_inner()
+                    .user
+                    .unwrap()
+                    .etag
             }
         }
     }
 
     async fn purge(&mut self, user_id: String) {
-        let request = v1::PurgeUserRequest { tenant: self.tenant.clone(), user_id, ..Default::default() };
+        let request =
+            v1::PurgeUserRequest { tenant: self.tenant.clone(), user_id, ..Default::default() };
         self.client.admin.purge_user(request).await.unwrap();
     }
 }
@@ -241,7 +373,8 @@ async fn every_mutation_that_is_sent_again_happens_once() {
             let mut scene = Scene::new(&client, name, with_etag).await;
             let etag = if with_etag { scene.etag(name).await } else { String::new() };
             let request_id = format!("{n:08x}-314a-bd53-7a50-013a65ca76d2");
-            let terms = Terms { tenant: scene.tenant.clone(), etag, request_id, validate_only: false };
+            let terms =
+                Terms { tenant: scene.tenant.clone(), etag, request_id, validate_only: false };
             let before = scene.all().await;
             if has_dry_run {
                 let dry = scene.call(name, Terms { validate_only: true, ..terms.clone() });
@@ -252,19 +385,30 @@ async fn every_mutation_that_is_sent_again_happens_once() {
             let first = scene.send(&call).await.unwrap();
             let after = scene.all().await;
             assert!(after != before || name == "release", "{name}: it has not happened");
-            assert_eq!(scene.send(&call).await.unwrap(), first, "{name}, etag: {with_etag}: the second answer");
+            assert_eq!(
+                scene.send(&call).await.unwrap(),
+                first,
+                "{name}, etag: {with_etag}: the second answer"
+            );
             assert_eq!(scene.all().await, after, "{name}: it happened twice");
             if name != "create" && name != "release" {
                 let other = scene.call(name, Terms { etag: "another".to_owned(), ..terms });
-                let reused = Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id");
+                let reused =
+                    Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id");
                 assert_eq!(told(scene.send(&other).await.unwrap_err()), reused, "{name}");
             }
             if let Some(subject) = first.1 {
                 scene.purge(subject).await;
             }
             match (when_purged, scene.send(&call).await) {
-                (Ok(()), again) => assert_eq!(again.unwrap().0, first.0, "{name}: the answer about a user who is gone"),
-                (Err(wanted), again) => assert_eq!(reason(again), wanted, "{name}: a user who is gone"),
+                (Ok(()), again) => assert_eq!(
+                    again.unwrap().0,
+                    first.0,
+                    "{name}: the answer about a user who is gone"
+                ),
+                (Err(wanted), again) => {
+                    assert_eq!(reason(again), wanted, "{name}: a user who is gone")
+                }
             }
         }
     }

@@ -22,7 +22,10 @@ async fn make(client: &mut Client, tenant: &str) -> v1::Tenant {
     client.admin.update_tenant(request).await.unwrap().into_inner().tenant.unwrap()
 }
 
-async fn page(client: &mut Client, request: v1::ListTenantsRequest) -> Result<(Vec<String>, String), Status> {
+async fn page(
+    client: &mut Client,
+    request: v1::ListTenantsRequest,
+) -> Result<(Vec<String>, String), Status> {
     let answer = client.admin.list_tenants(request).await?.into_inner();
     Ok((answer.tenants.into_iter().map(|tenant| tenant.tenant).collect(), answer.next_page_token))
 }
@@ -33,7 +36,10 @@ async fn the_first_change_makes_a_tenant() {
     let missing = Told::new(Code::NotFound, "TENANT_NOT_FOUND");
     assert_eq!(refused(get(&mut client, "acme").await), missing);
     // Looking something up makes nothing.
-    assert_eq!(refused(client.resolve(handle("joe")).await), Told::new(Code::NotFound, "IDENTITY_NOT_FOUND"));
+    assert_eq!(
+        refused(client.resolve(handle("joe")).await),
+        Told::new(Code::NotFound, "IDENTITY_NOT_FOUND")
+    );
     assert_eq!(refused(get(&mut client, "").await), missing);
     client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let tenant = get(&mut client, "").await.unwrap();
@@ -48,14 +54,23 @@ async fn where_only_admins_make_tenants_calls_in_others_fail() {
     let (_server, mut client) = fresh().await;
     let missing = Told::new(Code::NotFound, "TENANT_NOT_FOUND");
     let tenant = || "acme".to_owned();
-    let create =
-        v1::CreateUserRequest { tenant: tenant(), user: Some(user("Joe", vec![handle("joe")])), ..Default::default() };
+    let create = v1::CreateUserRequest {
+        tenant: tenant(),
+        user: Some(user("Joe", vec![handle("joe")])),
+        ..Default::default()
+    };
     let user_id = "20be0ffc-314a-bd53-7a50-013a65ca76d2".to_owned();
-    let resolve =
-        v1::ResolveIdentityRequest { tenant: tenant(), identifier: Some(handle("joe")), ..Default::default() };
+    let resolve = v1::ResolveIdentityRequest {
+        tenant: tenant(),
+        identifier: Some(handle("joe")),
+        ..Default::default()
+    };
     assert_eq!(refused(client.registry.create_user(create.clone()).await), missing);
     assert_eq!(refused(client.directory.resolve_identity(resolve.clone()).await), missing);
-    assert_eq!(refused(client.directory.get_user(v1::GetUserRequest { tenant: tenant(), user_id }).await), missing);
+    assert_eq!(
+        refused(client.directory.get_user(v1::GetUserRequest { tenant: tenant(), user_id }).await),
+        missing
+    );
     assert_eq!(make(&mut client, "acme").await.tenant, "acme");
     client.registry.create_user(create).await.unwrap();
     client.directory.resolve_identity(resolve).await.unwrap();
@@ -69,14 +84,29 @@ async fn policies_are_changed_by_mask_and_etag() {
     let policies = v1::Policies { verified_wins: true, holds, ..Default::default() };
     let first = client.govern(policies).await.unwrap();
     let set = first.policies.unwrap();
-    assert!(set.verified_wins && set.holds.unwrap().email == day && set.holds.unwrap().handle.is_some(), "{set:?}");
+    assert!(
+        set.verified_wins && set.holds.unwrap().email == day && set.holds.unwrap().handle.is_some(),
+        "{set:?}"
+    );
     let mask = |path: &str| Some(FieldMask { paths: vec![path.to_owned()] });
-    let update = |path: &str| v1::UpdateTenantRequest { update_mask: mask(path), ..Default::default() };
-    let off = client.admin.update_tenant(update("verified_wins")).await.unwrap().into_inner().tenant.unwrap();
+    let update =
+        |path: &str| v1::UpdateTenantRequest { update_mask: mask(path), ..Default::default() };
+    let off = client
+        .admin
+        .update_tenant(update("verified_wins"))
+        .await
+        .unwrap()
+        .into_inner()
+        .tenant
+        .unwrap();
     assert!(!off.policies.as_ref().unwrap().verified_wins);
     let stale = v1::UpdateTenantRequest { etag: first.etag, ..update("holds") };
-    assert_eq!(refused(client.admin.update_tenant(stale).await), Told::new(Code::Aborted, "ETAG_MISMATCH"));
-    let dry = v1::UpdateTenantRequest { etag: off.etag.clone(), validate_only: true, ..update("holds") };
+    assert_eq!(
+        refused(client.admin.update_tenant(stale).await),
+        Told::new(Code::Aborted, "ETAG_MISMATCH")
+    );
+    let dry =
+        v1::UpdateTenantRequest { etag: off.etag.clone(), validate_only: true, ..update("holds") };
     let dry = client.admin.update_tenant(dry).await.unwrap().into_inner().tenant.unwrap();
     assert_eq!(dry.policies.unwrap().holds, Some(v1::Holds::default()));
     assert_eq!(get(&mut client, "").await.unwrap(), off);
@@ -90,10 +120,16 @@ async fn absurd_policies_are_refused_by_name() {
     let (century, year) = (time(100 * 366 * 86_400), time(367 * 86_400));
     let absurd = [
         (v1::Policies { restore_window: century, ..Default::default() }, "policies.restore_window"),
-        (v1::Policies { restore_window: time(-1), ..Default::default() }, "policies.restore_window"),
+        (
+            v1::Policies { restore_window: time(-1), ..Default::default() },
+            "policies.restore_window",
+        ),
         (v1::Policies { undo_window: year, ..Default::default() }, "policies.undo_window"),
         (
-            v1::Policies { holds: Some(v1::Holds { url: time(i64::MAX), ..Default::default() }), ..Default::default() },
+            v1::Policies {
+                holds: Some(v1::Holds { url: time(i64::MAX), ..Default::default() }),
+                ..Default::default()
+            },
             "policies.holds.url",
         ),
     ];
@@ -102,7 +138,12 @@ async fn absurd_policies_are_refused_by_name() {
         assert_eq!(told, Told::new(Code::InvalidArgument, "POLICY_INVALID").field(field));
     }
     let update_mask = Some(FieldMask { paths: vec!["holds.fax".to_owned()] });
-    let told = refused(client.admin.update_tenant(v1::UpdateTenantRequest { update_mask, ..Default::default() }).await);
+    let told = refused(
+        client
+            .admin
+            .update_tenant(v1::UpdateTenantRequest { update_mask, ..Default::default() })
+            .await,
+    );
     assert_eq!(told, Told::new(Code::InvalidArgument, "UPDATE_MASK_INVALID").field("update_mask"));
     assert_eq!(get(&mut client, "").await.unwrap(), before);
 }
@@ -116,7 +157,8 @@ async fn tenants_are_listed_in_pages() {
     let two = v1::ListTenantsRequest { page_size: 2, ..Default::default() };
     let (names, page_token) = page(&mut client, two.clone()).await.unwrap();
     assert_eq!(names, ["acme", "acme-2"]);
-    let rest = page(&mut client, v1::ListTenantsRequest { page_token, ..two.clone() }).await.unwrap();
+    let rest =
+        page(&mut client, v1::ListTenantsRequest { page_token, ..two.clone() }).await.unwrap();
     assert_eq!(rest, (vec!["b".to_owned(), "c".to_owned()], String::new()));
     let prefix = v1::ListTenantsRequest { tenant: "acme".to_owned(), ..Default::default() };
     assert_eq!(page(&mut client, prefix).await.unwrap().0, ["acme", "acme-2"]);
@@ -131,9 +173,13 @@ async fn tenants_are_listed_in_pages() {
 #[tokio::test]
 async fn what_is_not_verified_can_be_hidden_and_lost() {
     let (_server, mut client) = fresh().await;
-    let policies = v1::Policies { hide_unverified: true, verified_wins: true, ..Default::default() };
+    let policies =
+        v1::Policies { hide_unverified: true, verified_wins: true, ..Default::default() };
     client.govern(policies).await.unwrap();
-    let squatter = client.create(user("Squatter", vec![email("joe@example.com"), handle("squat")])).await.unwrap();
+    let squatter = client
+        .create(user("Squatter", vec![email("joe@example.com"), handle("squat")]))
+        .await
+        .unwrap();
     let hidden = refused(client.resolve(email("joe@example.com")).await);
     assert_eq!(hidden, Told::new(Code::NotFound, "IDENTITY_NOT_FOUND"));
     let mut verified = identity(email("joe@example.com"));
@@ -150,7 +196,11 @@ async fn what_is_not_verified_can_be_hidden_and_lost() {
 #[tokio::test]
 async fn a_policy_can_keep_last_and_primary_identities() {
     let (_server, mut client) = fresh().await;
-    let policies = v1::Policies { keep_last_identity: true, keep_primary_identity: true, ..Default::default() };
+    let policies = v1::Policies {
+        keep_last_identity: true,
+        keep_primary_identity: true,
+        ..Default::default()
+    };
     client.govern(policies).await.unwrap();
     let joe = user("Joe", vec![email("joe@example.com"), email("joe@example.org")]);
     let joe = client.create(joe).await.unwrap();
@@ -165,18 +215,23 @@ async fn a_policy_can_keep_last_and_primary_identities() {
 async fn reserved_handles_are_refused_and_owners_keep_theirs() {
     let (_server, mut client) = fresh().await;
     let reserved = |field| Told::new(Code::FailedPrecondition, "IDENTITY_RESERVED").field(field);
-    let told = refused(client.create(user("Eve", vec![email("eve@example.com"), handle("@Admin")])).await);
+    let told =
+        refused(client.create(user("Eve", vec![email("eve@example.com"), handle("@Admin")])).await);
     assert_eq!(told, reserved("user.identities[1].identifier"));
     let joe = client.create(user("Joe", vec![handle("joe"), handle("scope")])).await.unwrap();
     let told = refused(client.link(&joe.user_id, handle("root")).await);
     assert_eq!(told, reserved("identifier"));
-    let check = v1::CheckIdentityRequest { identifier: Some(handle("support")), ..Default::default() };
+    let check =
+        v1::CheckIdentityRequest { identifier: Some(handle("support")), ..Default::default() };
     let checked = client.directory.check_identity(check).await.unwrap().into_inner();
     assert_eq!((checked.available, checked.reason.as_str()), (false, "IDENTITY_RESERVED"));
 
     let reserve = |handles: &[&str]| {
         let handles = handles.iter().map(ToString::to_string).collect();
-        v1::Policies { reserved_handles: Some(v1::ReservedHandles { handles }), ..Default::default() }
+        v1::Policies {
+            reserved_handles: Some(v1::ReservedHandles { handles }),
+            ..Default::default()
+        }
     };
     client.govern(reserve(&["Joe", "scope"])).await.unwrap();
     assert_eq!(client.resolve(handle("joe")).await.unwrap().user.unwrap().user_id, joe.user_id);
@@ -186,7 +241,10 @@ async fn reserved_handles_are_refused_and_owners_keep_theirs() {
     let lookalike = refused(client.create(user("Eve", vec![handle("ѕсоре")])).await);
     assert_eq!(lookalike, reserved("user.identities[0].identifier"));
     let told = refused(client.govern(reserve(&["a b"])).await);
-    assert_eq!((told.reason.as_str(), told.fields), ("POLICY_INVALID", vec!["policies.reserved_handles".to_owned()]));
+    assert_eq!(
+        (told.reason.as_str(), told.fields),
+        ("POLICY_INVALID", vec!["policies.reserved_handles".to_owned()])
+    );
     client.govern(reserve(&[])).await.unwrap();
     client.create(user("Admin", vec![handle("admin")])).await.unwrap();
 }

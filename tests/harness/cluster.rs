@@ -52,20 +52,25 @@ async fn operations_go_where_the_keys_are() {
     assert_eq!(on_shards(cluster, "routing").await, [3, 3, 3]);
 
     let some = doc! { "_id": { "$in": ["a1", "h1", "s1", "none"] } };
-    let mut found: Vec<_> = things.find(some.clone()).batch_size(1).await.unwrap().try_collect().await.unwrap();
+    let mut found: Vec<_> =
+        things.find(some.clone()).batch_size(1).await.unwrap().try_collect().await.unwrap();
     found.sort_by_key(|thing: &Document| thing.get_str("_id").unwrap().to_owned());
     assert_eq!(found, [thing("a1", 0), thing("h1", 0), thing("s1", 0)]);
     let updated = things.update_many(some, doc! { "$inc": { "n": 1 } }).await.unwrap();
     assert_eq!((updated.matched_count, updated.modified_count), (3, 3));
     assert_eq!(things.find_one(doc! { "_id": "h1" }).await.unwrap(), Some(thing("h1", 1)));
-    assert_eq!(things.find_one(doc! { "n": 1 }).sort(doc! { "_id": -1 }).await.unwrap(), Some(thing("s1", 1)));
+    assert_eq!(
+        things.find_one(doc! { "n": 1 }).sort(doc! { "_id": -1 }).await.unwrap(),
+        Some(thing("s1", 1))
+    );
     let sum = doc! { "$group": { "_id": null, "n": { "$sum": "$n" }, "count": { "$sum": 1 } } };
     let sum: Vec<Document> = things.aggregate([sum]).await.unwrap().try_collect().await.unwrap();
     assert_eq!(sum, [doc! { "_id": null, "n": 3, "count": 9 }]);
 
     let again = things.insert_many(["a4", "h1", "s4"].map(|key| thing(key, 0))).await.unwrap_err();
     let ErrorKind::InsertMany(error) = *again.kind else { panic!("{again}") };
-    let errors: Vec<_> = error.write_errors.unwrap().into_iter().map(|error| (error.index, error.code)).collect();
+    let errors: Vec<_> =
+        error.write_errors.unwrap().into_iter().map(|error| (error.index, error.code)).collect();
     assert_eq!(errors, [(1, 11_000)]);
     assert_eq!(things.delete_many(doc! {}).await.unwrap().deleted_count, 10);
 }
@@ -83,8 +88,16 @@ async fn transactions_happen_on_all_shards_or_on_none() {
 
     let mut session = begin(&things).await;
     let of_two = doc! { "_id": { "$in": ["a1", "h1"] } };
-    assert_eq!(things.delete_many(of_two.clone()).session(&mut session).await.unwrap().deleted_count, 2);
-    things.replace_one(doc! { "_id": "s5" }, thing("s5", 5)).upsert(true).session(&mut session).await.unwrap();
+    assert_eq!(
+        things.delete_many(of_two.clone()).session(&mut session).await.unwrap().deleted_count,
+        2
+    );
+    things
+        .replace_one(doc! { "_id": "s5" }, thing("s5", 5))
+        .upsert(true)
+        .session(&mut session)
+        .await
+        .unwrap();
     let seen: Vec<Document> = things
         .find(of_two.clone())
         .session(&mut session)
@@ -100,8 +113,11 @@ async fn transactions_happen_on_all_shards_or_on_none() {
 
     let mut session = begin(&things).await;
     things.delete_one(doc! { "_id": "a1" }).session(&mut session).await.unwrap();
-    let taken =
-        things.insert_many(["a4", "a5", "h1"].map(|key| thing(key, 0))).session(&mut session).await.unwrap_err();
+    let taken = things
+        .insert_many(["a4", "a5", "h1"].map(|key| thing(key, 0)))
+        .session(&mut session)
+        .await
+        .unwrap_err();
     assert!(is_duplicate(&taken, 2), "{taken:?}");
     assert!(!taken.contains_label(TRANSIENT_TRANSACTION_ERROR));
     session.abort_transaction().await.unwrap();
@@ -111,9 +127,11 @@ async fn transactions_happen_on_all_shards_or_on_none() {
 /// Whether the item with this number has a key that is taken.
 pub fn is_duplicate(error: &mongodb::error::Error, item: usize) -> bool {
     match &*error.kind {
-        ErrorKind::InsertMany(error) => {
-            error.write_errors.iter().flatten().any(|error| error.code == 11_000 && error.index == item)
-        }
+        ErrorKind::InsertMany(error) => error
+            .write_errors
+            .iter()
+            .flatten()
+            .any(|error| error.code == 11_000 && error.index == item),
         ErrorKind::Write(WriteFailure::WriteError(error)) => error.code == 11_000,
         ErrorKind::Command(error) => error.code == 11_000,
         _ => false,
@@ -127,7 +145,8 @@ async fn of_two_transactions_that_write_the_same_one_begins_again() {
     let (mut one, mut other) = (begin(&things).await, begin(&things).await);
     let raise = doc! { "$inc": { "n": 1 } };
     things.update_one(doc! { "_id": "h1" }, raise.clone()).session(&mut one).await.unwrap();
-    let conflict = things.update_one(doc! { "_id": "h1" }, raise).session(&mut other).await.unwrap_err();
+    let conflict =
+        things.update_one(doc! { "_id": "h1" }, raise).session(&mut other).await.unwrap_err();
     assert!(conflict.contains_label(TRANSIENT_TRANSACTION_ERROR), "{conflict:?}");
     one.commit_transaction().await.unwrap();
     other.abort_transaction().await.unwrap();
@@ -142,14 +161,16 @@ async fn collections_are_looked_after() {
     things.create_index(IndexModel::builder().keys(doc! { "n": 1 }).build()).await.unwrap();
     assert_eq!(things.list_index_names().await.unwrap(), ["_id_", "n_1"]);
     for shard in &cluster.shards {
-        let there = shard.members[0].database("looked_after").await.collection::<Document>("things");
+        let there =
+            shard.members[0].database("looked_after").await.collection::<Document>("things");
         assert_eq!(there.list_index_names().await.unwrap(), ["_id_", "n_1"], "{}", shard.name);
     }
     database.create_collection("whole").await.unwrap();
     let mut names = database.list_collection_names().await.unwrap();
     names.sort();
     assert_eq!(names, ["things", "whole"]);
-    let bytes = |first: u8| Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: vec![first; 16] });
+    let bytes =
+        |first: u8| Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: vec![first; 16] });
     let whole = database.collection::<Document>("whole");
     let mut session = begin(&things).await;
     whole.insert_one(doc! { "_id": bytes(1) }).session(&mut session).await.unwrap();
@@ -158,7 +179,10 @@ async fn collections_are_looked_after() {
     let statistics = database.run_command(doc! { "collStats": "things" }).await.unwrap();
     assert_eq!(statistics.get_i64("count").unwrap(), 9);
     assert_eq!(statistics.get_document("shards").unwrap().len(), 3);
-    assert_eq!(cluster.admin(doc! { "listShards": 1 }).await.unwrap().get_array("shards").unwrap().len(), 3);
+    assert_eq!(
+        cluster.admin(doc! { "listShards": 1 }).await.unwrap().get_array("shards").unwrap().len(),
+        3
+    );
     let names = cluster.client().await.list_database_names().await.unwrap();
     assert!(names.contains(&"looked_after".to_owned()), "{names:?}");
     things.drop().await.unwrap();

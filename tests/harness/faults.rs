@@ -1,4 +1,5 @@
-//! Servers that are killed, frozen and replaced, networks that lose things, and what is left behind.
+//! Servers that are killed, frozen and replaced, networks that lose things, and what is left
+//! behind.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -34,7 +35,8 @@ async fn a_server_that_was_killed_has_what_was_acknowledged() {
 #[tokio::test]
 async fn a_set_goes_on_without_its_primary() {
     let set = ReplicaSet::start(Layout { members: 3, ..Layout::default() }).await;
-    let things = things(&set.uri("test", "w=majority&heartbeatFrequencyMS=500&connectTimeoutMS=1000")).await;
+    let things =
+        things(&set.uri("test", "w=majority&heartbeatFrequencyMS=500&connectTimeoutMS=1000")).await;
     things.insert_one(doc! { "_id": 0 }).await.unwrap();
     let mut primaries = vec![set.primary().await.address()];
     set.step_down().await;
@@ -59,8 +61,12 @@ async fn a_set_goes_on_without_its_primary() {
 #[tokio::test]
 async fn a_proxy_holds_and_loses_what_it_is_told_to() {
     let set = ReplicaSet::start(Layout { proxied: true, ..Layout::default() }).await;
-    let (things, direct) = (things(&set.uri("test", "retryWrites=false")).await, set.members[0].database("test").await);
-    let there = async || direct.collection::<Document>("things").count_documents(doc! {}).await.unwrap();
+    let (things, direct) = (
+        things(&set.uri("test", "retryWrites=false")).await,
+        set.members[0].database("test").await,
+    );
+    let there =
+        async || direct.collection::<Document>("things").count_documents(doc! {}).await.unwrap();
     let insert = |id: i32| {
         let things = things.clone();
         tokio::spawn(async move { things.insert_one(doc! { "_id": id }).await })
@@ -89,7 +95,8 @@ async fn a_proxy_holds_and_loses_what_it_is_told_to() {
     set.proxies[0].set_line(Line::Up);
     late.await.unwrap().unwrap();
 
-    set.proxies[0].set_weather(Weather { latency: Duration::from_millis(50), ..Weather::default() });
+    set.proxies[0]
+        .set_weather(Weather { latency: Duration::from_millis(50), ..Weather::default() });
     let start = Instant::now();
     for n in 0..20 {
         insert(6 + n).await.unwrap().unwrap();
@@ -107,7 +114,8 @@ async fn a_proxy_holds_and_loses_what_it_is_told_to() {
     insert(1_000).await.unwrap().unwrap();
 }
 
-/// The child process: starts a server of each kind of folder, tells where it is, and waits to be killed.
+/// The child process: starts a server of each kind of folder, tells where it is, and waits to be
+/// killed.
 #[tokio::test]
 async fn child() {
     if std::env::var_os(WAIT).is_none() {
@@ -134,7 +142,9 @@ fn start_child() -> (std::process::Child, PathBuf) {
 /// Whether any process works in a folder.
 fn is_used(folder: &Path) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    processes.flat_map(|process| process.path().join("cwd").read_link()).any(|place| place == folder)
+    processes
+        .flat_map(|process| process.path().join("cwd").read_link())
+        .any(|place| place == folder)
 }
 
 #[test]
@@ -142,12 +152,16 @@ fn nothing_outlives_a_test_that_is_killed() {
     for signal in ["KILL", "INT"] {
         let (mut child, folder) = start_child();
         assert!(folder.is_dir() && is_used(&folder));
-        let sent = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
+        let sent =
+            Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
         assert!(sent.unwrap().success());
         child.wait().unwrap();
         let since = Instant::now();
         while folder.exists() || is_used(&folder) {
-            assert!(since.elapsed() < Duration::from_secs(60), "something is left after a SIG{signal}");
+            assert!(
+                since.elapsed() < Duration::from_secs(60),
+                "something is left after a SIG{signal}"
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }

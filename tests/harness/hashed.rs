@@ -1,5 +1,5 @@
-//! Collections that are sharded on hashes of their keys: the front end sends the statements of transactions where MongoDB
-//! has the documents.
+//! Collections that are sharded on hashes of their keys: the front end sends the statements of
+//! transactions where MongoDB has the documents.
 
 use futures_util::TryStreamExt;
 use mongodb::Client;
@@ -22,24 +22,41 @@ pub async fn shard(cluster: &Sharded, database: &str) -> mongodb::Collection<Doc
 
 /// So many keys of one shard.
 pub async fn keys_of(cluster: &Sharded, database: &str, shard: usize, count: usize) -> Vec<String> {
-    let (chunks, name) = (Hashed::read(cluster, &format!("{database}.things")).await, &cluster.shards[shard].name);
-    (0..).map(|n| format!("key{n}")).filter(|key| chunks.owner(key.as_str()) == name).take(count).collect()
+    let (chunks, name) =
+        (Hashed::read(cluster, &format!("{database}.things")).await, &cluster.shards[shard].name);
+    (0..)
+        .map(|n| format!("key{n}"))
+        .filter(|key| chunks.owner(key.as_str()) == name)
+        .take(count)
+        .collect()
 }
 
 #[tokio::test]
 async fn hashes_are_those_of_the_servers() {
     let cluster = cluster().await;
     let binary = |subtype, bytes: Vec<u8>| Bson::Binary(Binary { subtype, bytes });
-    let texts = ["", "a", "default,email,joe@example.com", "default,handle,ѕсоре", "e\u{301}\u{1f600}"];
+    let texts =
+        ["", "a", "default,email,joe@example.com", "default,handle,ѕсоре", "e\u{301}\u{1f600}"];
     let lengths = [0, 1, 16, 55, 56, 63, 64, 65, 300];
     let values = texts.into_iter().map(Bson::from).chain(lengths.into_iter().flat_map(|length| {
         let bytes: Vec<u8> = (0..length).map(|n| (n * 37 + length) as u8).collect();
         let text = "x".repeat(length);
-        [text.into(), binary(BinarySubtype::Uuid, bytes.clone()), binary(BinarySubtype::Generic, bytes)]
+        [
+            text.into(),
+            binary(BinarySubtype::Uuid, bytes.clone()),
+            binary(BinarySubtype::Generic, bytes),
+        ]
     }));
     for value in values {
-        let told = cluster.shards[0].members[0].admin(doc! { "_hashBSONElement": &value, "seed": 0 }).await.unwrap();
-        assert_eq!(told.get_i64("out").unwrap_or_else(|_| panic!("{told}")), hash_of(value.clone()), "{value}");
+        let told = cluster.shards[0].members[0]
+            .admin(doc! { "_hashBSONElement": &value, "seed": 0 })
+            .await
+            .unwrap();
+        assert_eq!(
+            told.get_i64("out").unwrap_or_else(|_| panic!("{told}")),
+            hash_of(value.clone()),
+            "{value}"
+        );
     }
 }
 
@@ -59,7 +76,8 @@ async fn statements_of_transactions_go_where_the_hashes_are() {
     assert_eq!(seen.len(), 30);
     for key in &keys {
         let raise = doc! { "$inc": { "n": 1 } };
-        let raised = things.update_one(doc! { "_id": key }, raise).session(&mut session).await.unwrap();
+        let raised =
+            things.update_one(doc! { "_id": key }, raise).session(&mut session).await.unwrap();
         assert_eq!(raised.matched_count, 1, "{key}");
     }
     session.commit_transaction().await.unwrap();

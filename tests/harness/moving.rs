@@ -1,4 +1,5 @@
-//! Transactions and snapshots on a cluster whose chunks move, sharded by keys and by hashes of keys.
+//! Transactions and snapshots on a cluster whose chunks move, sharded by keys and by hashes of
+//! keys.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -23,7 +24,8 @@ const AT_LEAST: u32 = 3;
 /// Where this is up, nothing goes on any more.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Documents whose numbers have the sum 0, and keys of all three shards, each of another one than those beside it.
+/// Documents whose numbers have the sum 0, and keys of all three shards, each of another one than
+/// those beside it.
 struct Things {
     things: Collection<Document>,
     keys: Vec<String>,
@@ -69,12 +71,17 @@ impl Things {
         while !self.done.load(Relaxed) {
             let n = made.load(Relaxed) as usize * 7 + task;
             let outcome = match task {
-                0 => self.sum().await.map(|sum| assert_eq!(sum, 0, "a snapshot with half of a transaction")),
+                0 => self
+                    .sum()
+                    .await
+                    .map(|sum| assert_eq!(sum, 0, "a snapshot with half of a transaction")),
                 _ => self.give(n, n + 1 + n % 8).await,
             };
             match outcome {
                 Ok(()) => made.fetch_add(1, Relaxed),
-                Err(error) if error.contains_label(TRANSIENT_TRANSACTION_ERROR) => again.fetch_add(1, Relaxed),
+                Err(error) if error.contains_label(TRANSIENT_TRANSACTION_ERROR) => {
+                    again.fetch_add(1, Relaxed)
+                }
                 Err(error) => panic!("{error:?}"),
             };
         }
@@ -98,7 +105,10 @@ async fn hold(things: Arc<Things>, space: &str, points: [String; 3]) {
             Ok(()) => moves += 1,
             Err(error) => {
                 refused += 1;
-                assert!(since.elapsed() < PATIENCE, "{moves} moves, {refused} refused, at last: {error}");
+                assert!(
+                    since.elapsed() < PATIENCE,
+                    "{moves} moves, {refused} refused, at last: {error}"
+                );
             }
         }
     }
@@ -109,7 +119,10 @@ async fn hold(things: Arc<Things>, space: &str, points: [String; 3]) {
     }
     things.done.store(true, Relaxed);
     timeout(PATIENCE, tasks.join_all()).await.expect("tasks end");
-    println!("{moves} moves, {refused} refused; transactions, and those begun again: {:?}", things.counts);
+    println!(
+        "{moves} moves, {refused} refused; transactions, and those begun again: {:?}",
+        things.counts
+    );
     assert_eq!(things.sum().await.unwrap(), 0);
 }
 

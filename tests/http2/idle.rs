@@ -44,8 +44,11 @@ fn a_stream_whose_client_asks_nothing_more_ends() {
         let (ask, questions) = tokio::sync::mpsc::channel(1);
         ask.send(question).await.unwrap();
         let questions = tokio_stream::wrappers::ReceiverStream::new(questions);
-        let mut answers =
-            ServerReflectionClient::new(channel).server_reflection_info(questions).await.unwrap().into_inner();
+        let mut answers = ServerReflectionClient::new(channel)
+            .server_reflection_info(questions)
+            .await
+            .unwrap()
+            .into_inner();
         assert!(answers.message().await.unwrap().is_some());
         let end = tokio::time::timeout(PATIENCE, answers.message()).await;
         assert!(matches!(end, Ok(Ok(None))), "{end:?}");

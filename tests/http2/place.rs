@@ -1,5 +1,5 @@
-//! Where a server keeps its users: the calls of a connection have tasks of their own with the embedded store, and stay on
-//! the connection's with MongoDB.
+//! Where a server keeps its users: the calls of a connection have tasks of their own with the
+//! embedded store, and stay on the connection's with MongoDB.
 
 use tempfile::{NamedTempFile, TempDir};
 

@@ -46,7 +46,10 @@ fn framed(message: &[u8]) -> Vec<u8> {
 }
 
 fn joe() -> Vec<u8> {
-    framed(&v1::ResolveIdentityRequest { identifier: Some(handle("joe")), ..Default::default() }.encode_to_vec())
+    framed(
+        &v1::ResolveIdentityRequest { identifier: Some(handle("joe")), ..Default::default() }
+            .encode_to_vec(),
+    )
 }
 
 /// Requests over one connection.
@@ -64,7 +67,8 @@ impl Http {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let body = Body::new(Whole(Some(Bytes::copy_from_slice(body)).filter(|body| !body.is_empty())));
+        let body =
+            Body::new(Whole(Some(Bytes::copy_from_slice(body)).filter(|body| !body.is_empty())));
         std::future::poll_fn(|cx| self.0.poll_ready(cx)).await.unwrap();
         let response = self.0.call(request.body(body).unwrap()).await.unwrap();
         (response.status(), response.headers().clone())
@@ -72,7 +76,8 @@ impl Http {
 
     /// The status of a call that is refused at once.
     async fn refused(&mut self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Told {
-        let headers = [&[("content-type", "application/grpc"), ("te", "trailers")], headers].concat();
+        let headers =
+            [&[("content-type", "application/grpc"), ("te", "trailers")], headers].concat();
         let (status, headers) = self.send("POST", path, &headers, body).await;
         assert_eq!(status, StatusCode::OK);
         told(Status::from_header_map(&headers).expect("a status at once"))
@@ -119,7 +124,10 @@ fn malformed_messages_are_the_callers_fault(place: &Place) {
         }
         let large = [&[0], &(2u32 << 20).to_be_bytes()[..], b"x"].concat();
         let told = http.refused(RESOLVE, &[], &large).await;
-        assert_eq!((told.code, told.reason.as_str()), (Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
+        assert_eq!(
+            (told.code, told.reason.as_str()),
+            (Code::ResourceExhausted, "MESSAGE_TOO_LARGE")
+        );
         assert_eq!(told.metadata["limit"], (1 << 20).to_string());
     });
 }
@@ -127,24 +135,42 @@ fn malformed_messages_are_the_callers_fault(place: &Place) {
 fn what_is_not_served_is_told_with_a_reason(place: &Place) {
     with_http(place, async |mut http: Http, _| {
         let unknown = |reason| Told::new(Code::Unimplemented, reason);
-        for path in ["/polynym.v1.DirectoryService/Nope", "/polynym.v1.RegistryService/", "/grpc.health.v1.Health/Nope"]
-        {
-            assert_eq!(http.refused(path, &[], &framed(&[])).await, unknown("METHOD_UNKNOWN"), "{path}");
+        for path in [
+            "/polynym.v1.DirectoryService/Nope",
+            "/polynym.v1.RegistryService/",
+            "/grpc.health.v1.Health/Nope",
+        ] {
+            assert_eq!(
+                http.refused(path, &[], &framed(&[])).await,
+                unknown("METHOD_UNKNOWN"),
+                "{path}"
+            );
         }
         for path in ["/", "/nope.v1.Nope/Nope"] {
-            assert_eq!(http.refused(path, &[], &framed(&[])).await, unknown("SERVICE_UNKNOWN"), "{path}");
+            assert_eq!(
+                http.refused(path, &[], &framed(&[])).await,
+                unknown("SERVICE_UNKNOWN"),
+                "{path}"
+            );
         }
         let gzip = [("grpc-encoding", "gzip")];
         for flag in [0, 1] {
             let body = [&[flag], &joe()[1..]].concat();
-            assert_eq!(http.refused(RESOLVE, &gzip, &body).await, unknown("COMPRESSION_UNSUPPORTED"), "{flag}");
+            assert_eq!(
+                http.refused(RESOLVE, &gzip, &body).await,
+                unknown("COMPRESSION_UNSUPPORTED"),
+                "{flag}"
+            );
         }
         let mut health = HealthClient::new(http.0);
         let nope = HealthCheckRequest { service: "nope".to_owned() };
         let told = told(health.check(nope.clone()).await.unwrap_err());
         assert_eq!(told, Told::new(Code::NotFound, "SERVICE_UNKNOWN"));
         let mut watching = health.watch(nope).await.unwrap().into_inner();
-        assert_eq!(watching.message().await.unwrap().unwrap().status(), ServingStatus::ServiceUnknown);
+        assert_eq!(
+            watching.message().await.unwrap().unwrap().status(),
+            ServingStatus::ServiceUnknown
+        );
     });
 }
 
@@ -156,7 +182,10 @@ fn deadlines_and_headers_have_a_form_and_a_size(place: &Place) {
         }
         let large = "y".repeat(9_000);
         let told = http.refused(RESOLVE, &[("x", &large)], &joe()).await;
-        assert_eq!((told.code, told.reason.as_str()), (Code::ResourceExhausted, "HEADERS_TOO_LARGE"));
+        assert_eq!(
+            (told.code, told.reason.as_str()),
+            (Code::ResourceExhausted, "HEADERS_TOO_LARGE")
+        );
         let fair = "y".repeat(7_000);
         assert_eq!(
             http.refused(RESOLVE, &[("x", &fair)], &joe()).await,
@@ -169,21 +198,27 @@ fn deadlines_and_headers_have_a_form_and_a_size(place: &Place) {
 fn only_grpc_is_a_call(place: &Place) {
     with_http(place, async |mut http: Http, mut client| {
         let user = v1::User { identities: vec![identity(handle("mallory"))], ..Default::default() };
-        let create = framed(&v1::CreateUserRequest { user: Some(user), ..Default::default() }.encode_to_vec());
+        let create = framed(
+            &v1::CreateUserRequest { user: Some(user), ..Default::default() }.encode_to_vec(),
+        );
         for method in ["GET", "PUT", "OPTIONS", "HEAD"] {
-            let (status, headers) = http.send(method, CREATE, &[("content-type", "application/grpc")], &create).await;
+            let (status, headers) =
+                http.send(method, CREATE, &[("content-type", "application/grpc")], &create).await;
             assert_eq!(
                 (status, headers["allow"].to_str().unwrap()),
                 (StatusCode::METHOD_NOT_ALLOWED, "POST"),
                 "{method}"
             );
         }
-        for content_type in [&[("content-type", "text/plain")][..], &[("content-type", "application/json")], &[]] {
+        for content_type in
+            [&[("content-type", "text/plain")][..], &[("content-type", "application/json")], &[]]
+        {
             let (status, _) = http.send("POST", CREATE, content_type, &create).await;
             assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{content_type:?}");
         }
         assert_eq!(told(client.resolve(handle("mallory")).await.unwrap_err()).code, Code::NotFound);
-        let (status, _) = http.send("POST", CREATE, &[("content-type", "application/grpc+proto")], &create).await;
+        let (status, _) =
+            http.send("POST", CREATE, &[("content-type", "application/grpc+proto")], &create).await;
         assert_eq!(status, StatusCode::OK);
         client.resolve(handle("mallory")).await.unwrap();
     });
@@ -191,10 +226,13 @@ fn only_grpc_is_a_call(place: &Place) {
 
 fn fields_out_of_range_are_named(place: &Place) {
     with_http(place, async |_, mut client: Client| {
-        for (seconds, nanos) in [(-1, 0), (0, -1), (1 << 62, 0), (315_576_000_001, 0), (0, 1_000_000_000)] {
+        for (seconds, nanos) in
+            [(-1, 0), (0, -1), (1 << 62, 0), (315_576_000_001, 0), (0, 1_000_000_000)]
+        {
             let max_staleness = Some(prost_types::Duration { seconds, nanos });
             let identifier = Some(email("joe@example.com"));
-            let request = v1::ResolveIdentityRequest { identifier, max_staleness, ..Default::default() };
+            let request =
+                v1::ResolveIdentityRequest { identifier, max_staleness, ..Default::default() };
             let told = told(client.directory.resolve_identity(request).await.unwrap_err());
             assert_eq!(
                 told,

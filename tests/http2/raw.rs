@@ -77,7 +77,12 @@ impl Raw {
 
     fn call(&mut self, stream: u32, path: &str, more: &[(&str, &str)], end: bool) {
         let mut block = Vec::new();
-        let names = [(":method", "POST"), (":scheme", "http"), (":path", path), ("content-type", "application/grpc")];
+        let names = [
+            (":method", "POST"),
+            (":scheme", "http"),
+            (":path", path),
+            ("content-type", "application/grpc"),
+        ];
         for (name, value) in names.iter().chain(more) {
             block.push(0);
             for text in [name, value] {
@@ -96,10 +101,13 @@ impl Raw {
 
     /// Reads frames until one is of `kind`, the connection ends (`None`), or time is over.
     pub fn until(&mut self, kind: u8) -> Option<Vec<u8>> {
-        std::iter::from_fn(|| self.next()).find(|frame| frame.kind == kind).map(|frame| frame.payload)
+        std::iter::from_fn(|| self.next())
+            .find(|frame| frame.kind == kind)
+            .map(|frame| frame.payload)
     }
 
-    /// Whether the server still holds its end, whatever it has sent: what waits to be read keeps its news from this end.
+    /// Whether the server still holds its end, whatever it has sent: what waits to be read keeps
+    /// its news from this end.
     pub fn is_held(&self) -> bool {
         let port = |address: SocketAddr| format!(":{:04X}", address.port());
         // Where the server has reset the connection, it has no other end any more.
@@ -117,7 +125,14 @@ impl Raw {
         let mut head = [0; 9];
         match self.0.read_exact(&mut head) {
             Ok(()) => {}
-            Err(error) if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => return None,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset
+                ) =>
+            {
+                return None;
+            }
             Err(error) => panic!("{error}"),
         }
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);

@@ -1,4 +1,5 @@
-//! Clients that take their time, and streams that stay open: neither keeps others from being served.
+//! Clients that take their time, and streams that stay open: neither keeps others from being
+//! served.
 
 use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
@@ -29,7 +30,9 @@ fn messages_that_have_only_begun_take_nobodys_place(place: &Place) {
         }
     }
     serves_others(&server);
-    block_on(async { health(&server.url).await.check(HealthCheckRequest::default()).await.unwrap() });
+    block_on(async {
+        health(&server.url).await.check(HealthCheckRequest::default()).await.unwrap()
+    });
 }
 
 fn a_message_in_many_pieces_is_put_together(place: &Place) {
@@ -51,12 +54,16 @@ fn those_who_watch_health_take_nobodys_place(place: &Place) {
         for _ in 0..4 {
             let mut health = health(&server.url).await;
             for _ in 0..8 {
-                let mut stream = health.watch(HealthCheckRequest::default()).await.unwrap().into_inner();
+                let mut stream =
+                    health.watch(HealthCheckRequest::default()).await.unwrap().into_inner();
                 assert!(stream.message().await.unwrap().is_some());
                 watching.push(stream);
             }
             let more = told(health.watch(HealthCheckRequest::default()).await.unwrap_err());
-            assert_eq!(more, Told { retry: true, ..Told::new(tonic::Code::ResourceExhausted, "OVERLOADED") });
+            assert_eq!(
+                more,
+                Told { retry: true, ..Told::new(tonic::Code::ResourceExhausted, "OVERLOADED") }
+            );
             health.check(HealthCheckRequest::default()).await.unwrap();
         }
     });

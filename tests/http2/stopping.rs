@@ -11,7 +11,8 @@ use crate::calls::{handle, identity};
 
 const CREATE: &str = "/polynym.v1.RegistryService/CreateUser";
 
-/// Stops a server once a connection is as `prepare` leaves it; tells how long that took, and what the log says.
+/// Stops a server once a connection is as `prepare` leaves it; tells how long that took, and what
+/// the log says.
 fn stop(place: &Place, drain: &str, prepare: impl FnOnce(&mut Raw)) -> (Duration, String) {
     let (server, log) = place.serve_logged(&["--drain", drain]);
     let mut raw = Raw::with_window(&server, 0);
@@ -58,7 +59,11 @@ fn a_peer_without_calls_that_never_says_goodbye_is_not_waited_for(place: &Place)
 
 fn a_peer_that_watches_health_is_not_waited_for(place: &Place) {
     let (took, log) = stop(place, "120s", |raw| {
-        raw.ask(1, "/grpc.health.v1.Health/Watch", &tonic_health::pb::HealthCheckRequest::default());
+        raw.ask(
+            1,
+            "/grpc.health.v1.Health/Watch",
+            &tonic_health::pb::HealthCheckRequest::default(),
+        );
         raw.until(HEADERS).unwrap();
     });
     assert!(took < PATIENCE, "{took:?}");

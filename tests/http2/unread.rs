@@ -1,4 +1,5 @@
-//! Clients that ask and do not read: what they are answered is bounded, and they lose their connection.
+//! Clients that ask and do not read: what they are answered is bounded, and they lose their
+//! connection.
 
 use std::collections::BTreeSet;
 use std::thread::sleep;
@@ -19,18 +20,21 @@ async fn large(url: &str) -> String {
     let mut client = Client::connect(url).await;
     let identities = vec![identity(handle("large"))];
     let mut user = client.create(v1::User { identities, ..Default::default() }).await.unwrap();
-    let text = || v1::AttributeValue { kind: Some(v1::attribute_value::Kind::StringValue("x".repeat(4_096))) };
+    let text = || v1::AttributeValue {
+        kind: Some(v1::attribute_value::Kind::StringValue("x".repeat(4_096))),
+    };
     for part in 0..9 {
         user.attributes = (0..12).map(|n| (format!("text{part}_{n}"), text())).collect();
-        let paths: Vec<_> = user.attributes.keys().map(|name| format!("attributes.{name}")).collect();
+        let paths: Vec<_> =
+            user.attributes.keys().map(|name| format!("attributes.{name}")).collect();
         let paths: Vec<_> = paths.iter().map(String::as_str).collect();
         user = client.update(user, &paths).await.unwrap();
     }
     user.user_id
 }
 
-/// Asks for 100 answers of nearly 4 MiB each over a connection with this window, and does not read them before the server
-/// has ended it. Tells what was sent before the connection ended.
+/// Asks for 100 answers of nearly 4 MiB each over a connection with this window, and does not read
+/// them before the server has ended it. Tells what was sent before the connection ended.
 fn ask_and_wait(place: &Place, window: u32) -> Vec<Frame> {
     let server = place.serve(&["--call-timeout", "5s"]);
     let user_id = block_on(large(&server.url));
@@ -67,17 +71,22 @@ in_each_place! {
 fn answers_for_which_there_is_no_window(place: &Place) {
     let frames = ask_and_wait(place, 0);
     let headers = |end: u8| {
-        let headers = frames.iter().filter(move |frame| frame.kind == HEADERS && frame.flags & END == end);
+        let headers =
+            frames.iter().filter(move |frame| frame.kind == HEADERS && frame.flags & END == end);
         headers.map(|frame| frame.stream).collect::<BTreeSet<_>>()
     };
     let (begun, ended) = (headers(0), headers(END));
     let held = begun.difference(&ended).count();
-    assert!((1..=16).contains(&held), "{held} answers of nearly 4 MiB are held, which is more than 64 MiB");
+    assert!(
+        (1..=16).contains(&held),
+        "{held} answers of nearly 4 MiB are held, which is more than 64 MiB"
+    );
     assert!(begun.intersection(&ended).count() > 0, "others are refused in their place");
 }
 
 fn answers_that_stay_in_the_socket(place: &Place) {
-    let bytes: usize = ask_and_wait(place, 0x7fff_ffff).iter().map(|frame| frame.payload.len()).sum();
+    let bytes: usize =
+        ask_and_wait(place, 0x7fff_ffff).iter().map(|frame| frame.payload.len()).sum();
     assert!(bytes < 64 * MEBI, "{} MiB were sent before the connection ended", bytes / MEBI);
 }
 
@@ -89,8 +98,14 @@ fn a_client_that_reads_keeps_its_connection(place: &Place) {
         let mut client = Client::connect(&server.url).await;
         let start = Instant::now();
         while start.elapsed() < 2 * time {
-            let request = v1::BatchGetUsersRequest { user_ids: vec![user_id.clone(); 2], ..Default::default() };
-            assert_eq!(client.directory.batch_get_users(request).await.unwrap().into_inner().results.len(), 2);
+            let request = v1::BatchGetUsersRequest {
+                user_ids: vec![user_id.clone(); 2],
+                ..Default::default()
+            };
+            assert_eq!(
+                client.directory.batch_get_users(request).await.unwrap().into_inner().results.len(),
+                2
+            );
             tokio::time::sleep(time / 20).await;
         }
     });

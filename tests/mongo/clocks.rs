@@ -40,7 +40,9 @@ async fn status_shows_a_clock_that_differs_until_it_is_set_right() {
     let mut scene = Scene::new(place.open().await.unwrap()).await;
     scene.create(handle("joe")).await;
     let uri = place.uri().await;
-    for (ahead, shown) in [(-2 * DAY, Some("48.0 h behind")), (DAY, Some("24.0 h ahead of")), (0, None)] {
+    for (ahead, shown) in
+        [(-2 * DAY, Some("48.0 h behind")), (DAY, Some("24.0 h ahead of")), (0, None)]
+    {
         scene.clock.set_ahead(ahead);
         until_status_shows(&uri, shown).await;
     }

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
-use polynym::directory::{Directory, Error, Limits, PolicyUpdate, RawIdentity, RequestContext, Tenant, Value};
+use polynym::directory::{
+    Directory, Error, Limits, PolicyUpdate, RawIdentity, RequestContext, Tenant, Value,
+};
 use polynym::identifier::RawIdentifier;
 use polynym::locality::{Generator, LocalityId, Mode};
 use tokio::task::JoinHandle;
@@ -26,7 +28,8 @@ fn call(method: &'static str) -> RequestContext<'static> {
 /// A server, whose upkeep ends with the test.
 async fn server(place: &InDatabase) -> Arc<Directory> {
     let store = Arc::new(place.mongo().await.unwrap());
-    let directory = Directory::new(store, Generator::new(Mode::Variable), Limits::default()).closed();
+    let directory =
+        Directory::new(store, Generator::new(Mode::Variable), Limits::default()).closed();
     let directory = Arc::new(directory);
     let upkeep = directory.clone();
     tokio::spawn(async move { upkeep.delete_marked_tenants().await });
@@ -42,10 +45,14 @@ async fn register(server: &Directory, n: usize) -> Result<LocalityId, Error> {
     let identifier = Some(RawIdentifier::Handle(&name));
     let identities = [RawIdentity { identifier, display: "", verification: None, primary: false }];
     let attributes: BTreeMap<String, Value> = BTreeMap::new();
-    server.create(call("CreateUser"), String::new(), &identities, attributes).await.map(|user| user.id)
+    server
+        .create(call("CreateUser"), String::new(), &identities, attributes)
+        .await
+        .map(|user| user.id)
 }
 
-/// Registers users until the tenant is refused. Returns those who were told that they are registered.
+/// Registers users until the tenant is refused. Returns those who were told that they are
+/// registered.
 fn register_all(server: Arc<Directory>, first: usize) -> JoinHandle<Vec<LocalityId>> {
     tokio::spawn(async move {
         let (mut ids, begun) = (Vec::new(), Instant::now());
@@ -88,7 +95,10 @@ async fn who_registers_while_a_tenant_goes_goes_with_it() {
     let registering = register_all(other.clone(), 0);
     while !matches!(register(&one, 1_000_000).await, Err(Error::IdentityTaken { .. })) {}
     one.delete_tenant(call("DeleteTenant"), true).await.unwrap();
-    assert!(matches!(register(&one, 2_000_000).await, Err(Error::TenantNotFound)), "by its own server at once");
+    assert!(
+        matches!(register(&one, 2_000_000).await, Err(Error::TenantNotFound)),
+        "by its own server at once"
+    );
     let registered = registering.await.unwrap();
     assert!(!registered.is_empty());
     let begun = Instant::now();
@@ -118,7 +128,10 @@ async fn an_empty_tenant_that_gets_a_user_at_the_last_moment_stays() {
         assert!(begun.elapsed() < PATIENCE, "the mark stays");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    assert_eq!(other.get(&acme(), &late.to_string()).await.unwrap().user.decode().unwrap().id, late);
+    assert_eq!(
+        other.get(&acme(), &late.to_string()).await.unwrap().user.decode().unwrap().id,
+        late
+    );
     let begun = Instant::now();
     while register(&one, 2).await.is_err() {
         assert!(begun.elapsed() < PATIENCE, "nobody can register");

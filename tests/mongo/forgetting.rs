@@ -60,7 +60,8 @@ async fn who_is_due_is_found_by_an_index() {
     store.mutate(users::mutation(users::id(7), MutationKind::Delete)).await.unwrap();
     let due = store.due(Timestamp::MAX, None, 10).await.unwrap();
     assert_eq!(due.iter().map(|user| user.id).collect::<Vec<_>>(), [users::id(7)]);
-    let find = doc! { "find": "users", "filter": { "d": { "$lte": DateTime::MAX } }, "sort": { "d": 1 } };
+    let find =
+        doc! { "find": "users", "filter": { "d": { "$lte": DateTime::MAX } }, "sort": { "d": 1 } };
     assert_eq!(examined(&place, find).await, [1, 1]);
 }
 

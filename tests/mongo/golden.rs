@@ -1,4 +1,5 @@
-//! Golden stores: the documents are what they were, and an old store reads under later rules as what it is.
+//! Golden stores: the documents are what they were, and an old store reads under later rules as
+//! what it is.
 
 use std::sync::Arc;
 
@@ -9,7 +10,9 @@ use polynym::identifier::Rules;
 use polynym::store::mongo::{IntegritySession, Mongo, Options, Supported, upgrade_to};
 
 use super::servers;
-use super::support::golden::{self, compare, fill, later_rules, moved, of_the_first_rules, records, untouched};
+use super::support::golden::{
+    self, compare, fill, later_rules, moved, of_the_first_rules, records, untouched,
+};
 
 /// The golden stores, the oldest first: the version of the schema that each has. A store is as the
 /// program wrote it that first had this schema.
@@ -39,7 +42,9 @@ fn plain(mut document: Document) -> Document {
     document.remove("c");
     if let Some(rules) = document.remove("n") {
         let epoch = document.remove("e");
-        document.extend([("n".to_owned(), rules)].into_iter().chain(epoch.map(|epoch| ("e".to_owned(), epoch))));
+        document.extend(
+            [("n".to_owned(), rules)].into_iter().chain(epoch.map(|epoch| ("e".to_owned(), epoch))),
+        );
     }
     document
 }
@@ -63,7 +68,8 @@ async fn batch(database: &Database, command: Document) -> Vec<Document> {
 pub async fn dump(database: &Database) -> String {
     let mut text = String::new();
     for name in COLLECTIONS {
-        let listed = batch(database, doc! { "listCollections": 1, "filter": { "name": name } }).await;
+        let listed =
+            batch(database, doc! { "listCollections": 1, "filter": { "name": name } }).await;
         let mut options = listed[0].get_document("options").unwrap().clone();
         // A validator that was changed has what is the default in words.
         options.remove("validationAction");
@@ -113,7 +119,11 @@ pub async fn golden_store(version: i64, name: &str) -> (Database, String) {
 }
 
 /// The database `name` of a set, with an empty store of an older version.
-pub async fn empty_store(set: &servers::ReplicaSet, version: i64, name: &str) -> (Database, String) {
+pub async fn empty_store(
+    set: &servers::ReplicaSet,
+    version: i64,
+    name: &str,
+) -> (Database, String) {
     let database = set.client().await.database(name);
     restore(&database, text_of(version).lines().filter(is_of_empty)).await;
     (database, set.uri(name, ""))
@@ -137,7 +147,8 @@ async fn the_stored_forms_are_what_they_were() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_written_to_an_older_store_has_its_form() {
     for version in &VERSIONS[..VERSIONS.len() - 1] {
-        let (database, uri) = empty_store(servers::one_member().await, *version, "golden_older").await;
+        let (database, uri) =
+            empty_store(servers::one_member().await, *version, "golden_older").await;
         fill(&Mongo::open(&uri, Options::default()).await.unwrap()).await;
         compare(&store_of(*version), &dump(&database).await);
     }
@@ -153,7 +164,8 @@ async fn a_store_from_before_is_of_the_first_rules_whatever_the_program() {
         let audit = IntegritySession::open_supporting(&uri, supported).await.unwrap();
         untouched(&audit).await;
         audit.close().await;
-        moved(Arc::new(Mongo::open_supporting(&uri, Options::default(), supported).await.unwrap())).await;
+        moved(Arc::new(Mongo::open_supporting(&uri, Options::default(), supported).await.unwrap()))
+            .await;
     }
 }
 
@@ -173,7 +185,8 @@ async fn mending_leaves_a_store_from_before_as_it_is() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_store_is_taken_to_the_newest_version() {
     let newest = text_of(NEWEST);
-    let frame = |text: &str| text.lines().filter(is_of_empty).map(str::to_owned).collect::<Vec<_>>();
+    let frame =
+        |text: &str| text.lines().filter(is_of_empty).map(str::to_owned).collect::<Vec<_>>();
     for version in VERSIONS {
         let (database, uri) = golden_store(version, "golden_upgraded").await;
         let before = records(&Mongo::open(&uri, Options::default()).await.unwrap()).await;

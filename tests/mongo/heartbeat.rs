@@ -16,13 +16,24 @@ const LONG: Duration = Duration::from_secs(60);
 /// The documents of the servers of a store: their ids and times.
 async fn present(place: &InDatabase) -> Vec<(Bson, DateTime)> {
     let database = servers::one_member().await.client().await.database(place.name().await);
-    let found = database.collection::<Document>("servers").find(doc! {}).sort(doc! { "_id": 1 }).await.unwrap();
+    let found = database
+        .collection::<Document>("servers")
+        .find(doc! {})
+        .sort(doc! { "_id": 1 })
+        .await
+        .unwrap();
     let found: Vec<Document> = found.try_collect().await.unwrap();
-    found.iter().map(|one| (one.get("_id").unwrap().clone(), *one.get_datetime("t").unwrap())).collect()
+    found
+        .iter()
+        .map(|one| (one.get("_id").unwrap().clone(), *one.get_datetime("t").unwrap()))
+        .collect()
 }
 
 /// The documents, as soon as they are as they should be.
-async fn until(place: &InDatabase, fits: impl Fn(&[(Bson, DateTime)]) -> bool) -> Vec<(Bson, DateTime)> {
+async fn until(
+    place: &InDatabase,
+    fits: impl Fn(&[(Bson, DateTime)]) -> bool,
+) -> Vec<(Bson, DateTime)> {
     let wait = async {
         loop {
             let found = present(place).await;
@@ -40,7 +51,9 @@ async fn an_open_store_renews_its_document_until_it_is_closed() {
     let place = Databases::of_set(servers::one_member().await, "").place();
     let (first, second) = (place.mongo().await.unwrap(), place.mongo().await.unwrap());
     let both = until(&place, |found| found.len() == 2).await;
-    let later = |found: &[(Bson, DateTime)]| both.iter().zip(found).all(|(old, new)| old.0 == new.0 && old.1 < new.1);
+    let later = |found: &[(Bson, DateTime)]| {
+        both.iter().zip(found).all(|(old, new)| old.0 == new.0 && old.1 < new.1)
+    };
     until(&place, later).await;
     let reading = first.beat().reading.unwrap();
     assert!(reading.before <= reading.after, "{reading:?}");

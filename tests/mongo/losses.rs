@@ -1,4 +1,5 @@
-//! Messages that are lost between the store and its database, and a database that is killed between any two of them.
+//! Messages that are lost between the store and its database, and a database that is killed between
+//! any two of them.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use super::support::users;
 const CREATE: [(&str, usize); 3] = [("insert", 1), ("insert", 2), ("commitTransaction", 1)];
 
 async fn behind_a_proxy() -> (&'static ReplicaSet, Arc<Mongo>) {
-    let set: &ReplicaSet = Box::leak(Box::new(ReplicaSet::start(Layout { proxied: true, ..Layout::default() }).await));
+    let set: &ReplicaSet =
+        Box::leak(Box::new(ReplicaSet::start(Layout { proxied: true, ..Layout::default() }).await));
     (set, Arc::new(Databases::of_set(set, "").place().mongo().await.unwrap()))
 }
 
@@ -33,7 +35,10 @@ async fn a_lost_message_changes_no_outcome() {
             let create = create(&store, n);
             trap.caught().await;
             drop(trap);
-            create.await.unwrap().unwrap_or_else(|error| panic!("{side:?} of {command} {nth}: {error:?}"));
+            create
+                .await
+                .unwrap()
+                .unwrap_or_else(|error| panic!("{side:?} of {command} {nth}: {error:?}"));
             assert!(users::look_up(&*store, n).await.unwrap(), "{side:?} of {command} {nth}");
             n += 1;
         }
@@ -57,12 +62,19 @@ async fn a_database_that_is_killed_half_way_has_all_or_nothing() {
             let outcome = create.await.unwrap();
             let there = there(&store, n).await;
             match &outcome {
-                Ok(()) => assert!(there, "{side:?} of {command} {nth}: what was acknowledged is lost"),
-                Err(Error::Unavailable(_)) => assert!(!there, "{side:?} of {command} {nth}: what failed happened"),
+                Ok(()) => {
+                    assert!(there, "{side:?} of {command} {nth}: what was acknowledged is lost")
+                }
+                Err(Error::Unavailable(_)) => {
+                    assert!(!there, "{side:?} of {command} {nth}: what failed happened")
+                }
                 Err(Error::OutcomeUnknown(_)) => {}
                 Err(error) => panic!("{side:?} of {command} {nth}: {error:?}"),
             }
-            told.push(format!("{side:?} of {command} {nth}: {}", if outcome.is_ok() { "done" } else { "refused" }));
+            told.push(format!(
+                "{side:?} of {command} {nth}: {}",
+                if outcome.is_ok() { "done" } else { "refused" }
+            ));
             n += 1;
         }
     }

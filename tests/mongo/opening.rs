@@ -13,8 +13,19 @@ async fn refusal(uri: &str) -> OpenError {
 async fn a_database_without_a_store_is_refused() {
     let set = servers::one_member().await;
     let error = refusal(&set.uri("nothing_here", "")).await;
-    assert!(matches!(&error, OpenError::NotInitialised { database } if database == "nothing_here"), "{error}");
-    assert!(set.client().await.database("nothing_here").list_collection_names().await.unwrap().is_empty());
+    assert!(
+        matches!(&error, OpenError::NotInitialised { database } if database == "nothing_here"),
+        "{error}"
+    );
+    assert!(
+        set.client()
+            .await
+            .database("nothing_here")
+            .list_collection_names()
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[tokio::test]
@@ -53,12 +64,21 @@ async fn a_store_of_which_a_part_is_missing_is_refused() {
     let requests = database.collection::<Document>("requests");
     requests.drop_index("t_1").await.unwrap();
     let error = place.mongo().await.err().expect("a store without an index was opened");
-    assert!(matches!(&error, OpenError::Incomplete { what, .. } if what.contains("index")), "{error}");
+    assert!(
+        matches!(&error, OpenError::Incomplete { what, .. } if what.contains("index")),
+        "{error}"
+    );
     assert!(error.to_string().contains("polynym store init"), "{error}");
     requests.drop().await.unwrap();
     let error = place.mongo().await.err().expect("a store without a collection was opened");
-    assert!(matches!(&error, OpenError::Incomplete { what, .. } if what.contains("collection requests")), "{error}");
+    assert!(
+        matches!(&error, OpenError::Incomplete { what, .. } if what.contains("collection requests")),
+        "{error}"
+    );
     database.create_collection("requests").capped(true).size(4096).await.unwrap();
     let error = place.mongo().await.err().expect("a store with a foreign collection was opened");
-    assert!(matches!(&error, OpenError::Foreign { what, .. } if what.contains("requests")), "{error}");
+    assert!(
+        matches!(&error, OpenError::Foreign { what, .. } if what.contains("requests")),
+        "{error}"
+    );
 }

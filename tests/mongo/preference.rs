@@ -1,4 +1,5 @@
-//! The URI's read preference: it reaches no read of the store, which needs the newest that a majority has.
+//! The URI's read preference: it reaches no read of the store, which needs the newest that a
+//! majority has.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +11,15 @@ use polynym::directory::{
 use polynym::identifier::RawIdentifier;
 use polynym::locality::{Generator, Mode};
 use polynym::store::integrity::{Finding, Observer, verify};
-use polynym::store::mongo::{InitOptions, IntegritySession, Mongo, OpenError, Options, init, status};
+use polynym::store::mongo::{
+    InitOptions, IntegritySession, Mongo, OpenError, Options, init, status,
+};
 
 use crate::servers::{Layout, ReplicaSet};
 use crate::users;
 
-/// A read that the preference reaches goes to one of two secondaries at random: so often it is repeated.
+/// A read that the preference reaches goes to one of two secondaries at random: so often it is
+/// repeated.
 const TIMES: usize = 12;
 
 struct Silent;
@@ -57,7 +61,8 @@ async fn write(directory: &Directory, store: &dyn Store) {
         caller: "",
         dry_run: false,
     };
-    let update = PolicyUpdate { undo_window: Some(Duration::from_secs(77)), ..PolicyUpdate::default() };
+    let update =
+        PolicyUpdate { undo_window: Some(Duration::from_secs(77)), ..PolicyUpdate::default() };
     directory.set_tenant(call, update).await.unwrap();
 }
 
@@ -65,7 +70,8 @@ async fn write(directory: &Directory, store: &dyn Store) {
 async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
     let (set, uri) = lagging().await;
     let store = Arc::new(Mongo::open(&uri, PATIENT).await.unwrap());
-    let directory = Arc::new(Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default()));
+    let directory =
+        Arc::new(Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default()));
     write(&directory, &*store).await;
     for _ in 0..TIMES {
         let handle = Some(RawIdentifier::Handle("user2"));
@@ -91,7 +97,10 @@ async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
     meta.update_one(doc! { "_id": "schema" }, doc! { "$inc": { "v": 100 } }).await.unwrap();
     for _ in 0..TIMES / 2 {
         let error = Mongo::open(&uri, PATIENT).await.err();
-        assert!(matches!(error, Some(OpenError::Version { .. })), "the check of the version: {error:?}");
+        assert!(
+            matches!(error, Some(OpenError::Version { .. })),
+            "the check of the version: {error:?}"
+        );
         assert!(status(&uri).await.unwrap().schema_version > Some(100), "status");
     }
     store.close().await;

@@ -17,7 +17,8 @@ use crate::users;
 
 /// How many large users there are: 26 MB.
 const LARGE: usize = 64;
-/// The most that is read for one answer: a reply of MongoDB, and what fits into an answer beside it.
+/// The most that is read for one answer: a reply of MongoDB, and what fits into an answer beside
+/// it.
 const MOST: i64 = (16 << 20) + (8 << 20);
 
 fn uuid(id: LocalityId) -> Binary {
@@ -36,12 +37,17 @@ async fn damage_of_one_document_concerns_no_other() {
     let put = async |collection: &str, document: Document| {
         let collection = database.collection::<Document>(collection);
         let filter = doc! { "_id": document.get("_id").cloned() };
-        let replaced = collection.replace_one(filter, document).bypass_document_validation(true).await.unwrap();
+        let replaced = collection
+            .replace_one(filter, document)
+            .bypass_document_validation(true)
+            .await
+            .unwrap();
         assert_eq!(replaced.matched_count, 1);
     };
     let ([email, _], [_, handle]) = (users::keys(CLAIM), users::keys(TORN));
     put("identities", doc! { "_id": email.as_str(), "u": "somebody", "v": 1 }).await;
-    put("identities", doc! { "_id": handle.as_str(), "u": uuid(users::id(TORN + 1)), "v": 1 }).await;
+    put("identities", doc! { "_id": handle.as_str(), "u": uuid(users::id(TORN + 1)), "v": 1 })
+        .await;
     put("users", doc! { "_id": uuid(users::id(USER)), "name": "somebody" }).await;
     let store: Arc<dyn Store> = Arc::new(store);
     fails_alone(store.clone()).await;
@@ -55,7 +61,8 @@ async fn sent(server: &Process) -> i64 {
 
 /// The users that were found, and how many bytes they have.
 fn read(resolved: &Resolved) -> (Vec<LocalityId>, usize) {
-    let found: Vec<_> = resolved.found.iter().map(|found| found.as_ref().unwrap().as_ref().unwrap()).collect();
+    let found: Vec<_> =
+        resolved.found.iter().map(|found| found.as_ref().unwrap().as_ref().unwrap()).collect();
     let ids = found.iter().map(|found| found.user.decode().unwrap().id).collect();
     (ids, found.iter().map(|found| found.user.as_bytes().len()).sum())
 }
@@ -86,7 +93,10 @@ async fn an_answer_takes_no_more_from_the_server_than_it_can_hold() {
             assert!(taken < MOST, "{consistency:?}: {taken} bytes");
             let (next, size) = read(&resolved);
             assert!(size < ANSWER_BYTES + (16 << 19), "{size} bytes");
-            assert!(size > ANSWER_BYTES || next.len() + found.len() == LARGE, "an answer of {size} bytes");
+            assert!(
+                size > ANSWER_BYTES || next.len() + found.len() == LARGE,
+                "an answer of {size} bytes"
+            );
             found.extend(next);
         }
         assert_eq!(found, ids);

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-use polynym::directory::{Consistency, Directory, Error, Limits, RawIdentity, RequestContext, Tenant, Value};
+use polynym::directory::{
+    Consistency, Directory, Error, Limits, RawIdentity, RequestContext, Tenant, Value,
+};
 use polynym::identifier::RawIdentifier;
 use polynym::locality::{Generator, LocalityId, Mode};
 use polynym::store::integrity::{Finding, Observer, verify};
@@ -33,7 +35,8 @@ impl Server {
     }
 
     async fn newer(place: &InDatabase) -> Self {
-        let store = Mongo::open_supporting(&place.uri().await, Options::default(), supported()).await;
+        let store =
+            Mongo::open_supporting(&place.uri().await, Options::default(), supported()).await;
         let store = Arc::new(store.unwrap());
         Self { directory: directory(store.clone()).under(later_rules()), store }
     }
@@ -46,7 +49,8 @@ impl Server {
 
     async fn create(&self, email: &str) -> Result<LocalityId, Error> {
         let identifier = Some(RawIdentifier::Email(email));
-        let identities = [RawIdentity { identifier, display: "", verification: None, primary: false }];
+        let identities =
+            [RawIdentity { identifier, display: "", verification: None, primary: false }];
         let attributes: BTreeMap<String, Value> = BTreeMap::new();
         let created = self.directory.create(call("Create"), String::new(), &identities, attributes);
         created.await.map(|user| user.id)
@@ -96,7 +100,11 @@ fn spellings(n: usize) -> [String; 2] {
 
 /// Looks for users again and again: each is found, as long as the server answers. Returns how often
 /// it did, once it is to stop.
-async fn look_up(server: Arc<Server>, ids: Arc<Vec<LocalityId>>, is_over: Arc<AtomicBool>) -> usize {
+async fn look_up(
+    server: Arc<Server>,
+    ids: Arc<Vec<LocalityId>>,
+    is_over: Arc<AtomicBool>,
+) -> usize {
     let mut answered = 0;
     while !is_over.load(Relaxed) {
         for (n, id) in ids.iter().enumerate() {
@@ -112,7 +120,11 @@ async fn look_up(server: Arc<Server>, ids: Arc<Vec<LocalityId>>, is_over: Arc<At
 }
 
 /// Creates users whose emails others want, too, in the same spelling. Returns those who got it.
-async fn register(server: Arc<Server>, next: Arc<AtomicUsize>, is_over: Arc<AtomicBool>) -> Vec<(usize, LocalityId)> {
+async fn register(
+    server: Arc<Server>,
+    next: Arc<AtomicUsize>,
+    is_over: Arc<AtomicBool>,
+) -> Vec<(usize, LocalityId)> {
     let mut won = Vec::new();
     while !is_over.load(Relaxed) {
         // Each number is drawn twice, by whichever server.
@@ -158,7 +170,13 @@ async fn each_identifier_is_owned_once_while_servers_of_both_versions_are_at_wor
 
     assert_clean(&place).await;
     for record in records(&*new[0].store).await {
-        assert!(record.user.identities.iter().all(|identity| identity.rules_version == later_rules().version()));
+        assert!(
+            record
+                .user
+                .identities
+                .iter()
+                .all(|identity| identity.rules_version == later_rules().version())
+        );
     }
     for (n, id) in &owners {
         for spelling in spellings(*n) {
@@ -167,7 +185,8 @@ async fn each_identifier_is_owned_once_while_servers_of_both_versions_are_at_wor
     }
     let taken = new[0].create(&spellings(0)[1]).await.unwrap_err();
     assert!(matches!(taken, Error::IdentityTaken { .. }), "{taken:?}");
-    let [read, written] = [old.resolve(&spellings(0)[0]).await, old.create("new@example.com").await];
+    let [read, written] =
+        [old.resolve(&spellings(0)[0]).await, old.create("new@example.com").await];
     for refused in [read.unwrap_err(), written.unwrap_err()] {
         let later = format!("rules version {}", later_rules().version());
         assert!(matches!(&refused, Error::Outdated(why) if why.contains(&later)), "{refused:?}");
@@ -245,7 +264,11 @@ async fn a_move_that_was_broken_off_is_finished_by_the_next() {
     for at in ["being moved", "were moved"] {
         interrupted(&place, at).await;
         for (n, id) in ids.iter().enumerate() {
-            assert_eq!(Server::newer(&place).await.resolve(&spellings(n)[0]).await.unwrap(), *id, "{at}");
+            assert_eq!(
+                Server::newer(&place).await.resolve(&spellings(n)[0]).await.unwrap(),
+                *id,
+                "{at}"
+            );
         }
         let refused = Server::newer(&place).await.create("new@example.com").await.unwrap_err();
         assert!(matches!(refused, Error::RulesChanging), "{refused:?}");

@@ -23,7 +23,12 @@ use crate::support::users;
 const OLDER: i64 = 2;
 
 async fn older(uri: &str) -> Result<Mongo, OpenError> {
-    Mongo::open_supporting(uri, Options::default(), Supported { schema: OLDER, ..Supported::PRESENT }).await
+    Mongo::open_supporting(
+        uri,
+        Options::default(),
+        Supported { schema: OLDER, ..Supported::PRESENT },
+    )
+    .await
 }
 
 async fn newer(uri: &str) -> Mongo {
@@ -48,7 +53,12 @@ fn identifier(name: &str) -> Identifier {
 
 /// The epochs of all users; none for those without.
 async fn epochs(database: &Database) -> Vec<Option<i32>> {
-    let found = database.collection::<Document>("users").find(doc! {}).sort(doc! { "_id": 1 }).await.unwrap();
+    let found = database
+        .collection::<Document>("users")
+        .find(doc! {})
+        .sort(doc! { "_id": 1 })
+        .await
+        .unwrap();
     let found: Vec<Document> = found.try_collect().await.unwrap();
     found.iter().map(|user| user.get_i32("e").ok()).collect()
 }
@@ -120,7 +130,10 @@ async fn a_server_that_has_not_heard_of_the_upgrade_finds_out_when_it_writes() {
     }
     assert!(dump(&database).await == before, "an older program has changed it");
     for (store, mutation) in new.iter().zip(mutations()) {
-        store.mutate(mutation.clone()).await.unwrap_or_else(|error| panic!("{mutation:?}: {error:?}"));
+        store
+            .mutate(mutation.clone())
+            .await
+            .unwrap_or_else(|error| panic!("{mutation:?}: {error:?}"));
     }
     assert!(dump(&database).await.contains("\"e\": 1"));
 }
@@ -140,7 +153,8 @@ async fn a_transaction_of_an_older_program_comes_to_nothing() {
     let requests = database.collection::<Document>("requests");
     requests.find_one(doc! {}).session(&mut session).await.unwrap();
     upgraded(&uri).await;
-    let changed = Document::from_iter(found.clone().into_iter().chain([("r".to_owned(), 7_i64.into())]));
+    let changed =
+        Document::from_iter(found.clone().into_iter().chain([("r".to_owned(), 7_i64.into())]));
     let written = people.replace_one(filter.clone(), changed.clone()).session(&mut session).await;
     println!("{}", written.expect_err("it is written"));
     let _ = session.abort_transaction().await;
@@ -153,13 +167,18 @@ async fn a_server_that_was_frozen_during_the_upgrade_goes_on_in_the_new_version(
     let set = servers::one_member().await;
     let (database, uri) = empty_store(set, OLDER, "versions_frozen").await;
     let stores = uri.clone();
-    let server = tokio::task::spawn_blocking(move || Server::start(&["--store", &stores])).await.unwrap();
+    let server =
+        tokio::task::spawn_blocking(move || Server::start(&["--store", &stores])).await.unwrap();
     let created = server.run(&["user", "create", "--identity", "email:joe@example.com"]);
     assert!(created.status.success(), "{created:?}");
     server.signal("STOP");
     let output = polynym(&["store", "upgrade", "--store", &uri]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    assert!(String::from_utf8(output.stdout).unwrap().ends_with("schema version 3 and rules version 2 now\n"));
+    assert!(
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .ends_with("schema version 3 and rules version 2 now\n")
+    );
     server.signal("CONT");
     let created = server.run(&["user", "create", "--identity", "email:eve@example.com"]);
     assert!(created.status.success(), "{created:?}");
@@ -213,9 +232,14 @@ async fn an_older_store_is_made_whole_and_stays_what_it_is() {
     let (database, uri) = golden_store(OLDER, "versions_init").await;
     database.run_command(doc! { "collMod": "users", "validator": {} }).await.unwrap();
     let said = std::sync::Mutex::new(Vec::new());
-    init(&uri, &InitOptions::default(), &|line| said.lock().unwrap().push(line.to_owned())).await.unwrap();
+    init(&uri, &InitOptions::default(), &|line| said.lock().unwrap().push(line.to_owned()))
+        .await
+        .unwrap();
     let said = said.into_inner().unwrap().join("\n");
-    assert!(said.contains("schema version 2 before") && said.contains("polynym store upgrade"), "{said}");
+    assert!(
+        said.contains("schema version 2 before") && said.contains("polynym store upgrade"),
+        "{said}"
+    );
     let whole = golden_store(OLDER, "versions_whole").await.0;
     assert!(dump(&database).await == dump(&whole).await, "it is another store now");
 }
@@ -225,13 +249,22 @@ async fn a_validator_of_a_newer_program_is_as_good() {
     let place = Databases::of_set(servers::one_member().await, "").place();
     place.mongo().await.unwrap().close().await;
     let database = servers::one_member().await.client().await.database(place.name().await);
-    let listed = database.run_command(doc! { "listCollections": 1, "filter": { "name": "users" } }).await.unwrap();
-    let collection = listed.get_document("cursor").unwrap().get_array("firstBatch").unwrap()[0].as_document().unwrap();
-    let mut validator = collection.get_document("options").unwrap().get_document("validator").unwrap().clone();
+    let listed = database
+        .run_command(doc! { "listCollections": 1, "filter": { "name": "users" } })
+        .await
+        .unwrap();
+    let collection = listed.get_document("cursor").unwrap().get_array("firstBatch").unwrap()[0]
+        .as_document()
+        .unwrap();
+    let mut validator =
+        collection.get_document("options").unwrap().get_document("validator").unwrap().clone();
     let schema = validator.get_document_mut("$jsonSchema").unwrap();
     schema.get_document_mut("properties").unwrap().insert("z", doc! { "bsonType": "string" });
     let set = async |validator: &Document| {
-        database.run_command(doc! { "collMod": "users", "validator": validator.clone() }).await.unwrap();
+        database
+            .run_command(doc! { "collMod": "users", "validator": validator.clone() })
+            .await
+            .unwrap();
     };
     set(&validator).await;
     place.mongo().await.unwrap().close().await;
@@ -248,7 +281,9 @@ async fn what_a_newer_program_added_survives() {
     let place = Databases::of_set(servers::one_member().await, "").place();
     let store = place.mongo().await.unwrap();
     store.mutate(users::creation(1)).await.unwrap();
-    let policies = |keep| MutationKind::SetTenant(PolicyUpdate { keep_last: Some(keep), ..Default::default() });
+    let policies = |keep| {
+        MutationKind::SetTenant(PolicyUpdate { keep_last: Some(keep), ..Default::default() })
+    };
     store.mutate(users::mutation(users::id(9), policies(false))).await.unwrap();
     let database = servers::one_member().await.client().await.database(place.name().await);
     let [email, _] = users::keys(1);
@@ -258,22 +293,32 @@ async fn what_a_newer_program_added_survives() {
         ("identities", email.as_str().into(), ""),
     ];
     let find = async |name: &str, id: &Bson| {
-        database.collection::<Document>(name).find_one(doc! { "_id": id.clone() }).await.unwrap().unwrap()
+        database
+            .collection::<Document>(name)
+            .find_one(doc! { "_id": id.clone() })
+            .await
+            .unwrap()
+            .unwrap()
     };
     for (name, id, field) in &documents {
         let mut set = doc! { "zz": "kept" };
         if let Ok(message) = find(name, id).await.get_binary_generic(field) {
-            set.insert(*field, Binary { subtype: BinarySubtype::Generic, bytes: with_field(message) });
+            set.insert(
+                *field,
+                Binary { subtype: BinarySubtype::Generic, bytes: with_field(message) },
+            );
         }
         let collection = database.collection::<Document>(name);
-        let added = collection.update_one(doc! { "_id": id.clone() }, doc! { "$set": set }).await.unwrap();
+        let added =
+            collection.update_one(doc! { "_id": id.clone() }, doc! { "$set": set }).await.unwrap();
         assert_eq!(added.modified_count, 1);
     }
     store.mutate(users::mutation(users::id(1), MutationKind::Disable)).await.unwrap();
     store.mutate(users::mutation(users::id(9), policies(true))).await.unwrap();
     // An identity that is given up is held: its claim is changed.
     let unlink = users::mutation(users::id(1), MutationKind::Unlink(users::email(1)));
-    let holds = [(polynym::identifier::Kind::Email, std::time::Duration::from_secs(100_000_000))].into();
+    let holds =
+        [(polynym::identifier::Kind::Email, std::time::Duration::from_secs(100_000_000))].into();
     let policies = polynym::directory::Policies { holds, ..Default::default() }.into();
     store.mutate(Mutation { policies, ..unlink }).await.unwrap();
     for (name, id, field) in &documents {

@@ -14,7 +14,8 @@ use super::servers;
 /// The longest that somebody else may wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// More operations than the pool has connections are begun, left alone and dropped; others go on meanwhile.
+/// More operations than the pool has connections are begun, left alone and dropped; others go on
+/// meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_begun_and_left_alone_holds_no_connection() {
     let uri = servers::one_member().await.uri("waiting", "maxPoolSize=4&minPoolSize=1");

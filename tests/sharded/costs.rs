@@ -1,5 +1,6 @@
-//! What a call costs, as the profilers of all shards count it: which statements, on which collection of which shard, and
-//! which shards had to prepare before the commit. The table in docs/mongodb.md is what is counted here, word for word.
+//! What a call costs, as the profilers of all shards count it: which statements, on which
+//! collection of which shard, and which shards had to prepare before the commit. The table in
+//! docs/mongodb.md is what is counted here, word for word.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -7,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
 use polynym::directory::{
-    ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind, NewIdentity, NewUser,
-    Policies, PolicyUpdate, Store, Tenant, Timestamp, Update, Verification,
+    ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
+    NewIdentity, NewUser, Policies, PolicyUpdate, Store, Tenant, Timestamp, Update, Verification,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
 use polynym::locality::{Generator, LocalityId, Mode};
@@ -59,10 +60,14 @@ fn handle(text: &str) -> Identifier {
 
 /// A handle that begins so, on this shard, with its guard there or elsewhere.
 fn guarded(start: &str, shard: usize, beside: bool) -> Identifier {
-    let guard = |handle: &Identifier| IdentityKey::of_guard("default", &handle.guard().expect("a guard"));
+    let guard =
+        |handle: &Identifier| IdentityKey::of_guard("default", &handle.guard().expect("a guard"));
     first(
         |k| handle(&format!("{start}{k}")),
-        |handle| is_on(&IdentityKey::new("default", handle), shard) && is_on(&guard(handle), shard) == beside,
+        |handle| {
+            is_on(&IdentityKey::new("default", handle), shard)
+                && is_on(&guard(handle), shard) == beside
+        },
     )
 }
 
@@ -87,7 +92,10 @@ fn creation_of(id: LocalityId, identities: Vec<NewIdentity>) -> Mutation {
 
 /// The mutation that creates user `n` on a shard, with an identity on each of `claims`.
 fn creation(shard: usize, n: usize, claims: &[usize]) -> Mutation {
-    creation_of(id(shard, n), claims.iter().map(|claim| users::identity(identifier(*claim, n))).collect())
+    creation_of(
+        id(shard, n),
+        claims.iter().map(|claim| users::identity(identifier(*claim, n))).collect(),
+    )
 }
 
 /// What a call did.
@@ -164,8 +172,10 @@ impl Counted {
             0 => alone.to_owned(),
             n => format!("in two phases: {} prepare", ["", "one", "both", "all three"][n]),
         };
-        let [claims, users, tenants] = ["identities", "users", "tenants"].map(|collection| cost.on(collection));
-        let is_in_table = |statement: &Statement| !matches!(&*statement.collection, "requests" | "meta");
+        let [claims, users, tenants] =
+            ["identities", "users", "tenants"].map(|collection| cost.on(collection));
+        let is_in_table =
+            |statement: &Statement| !matches!(&*statement.collection, "requests" | "meta");
         assert!(cost.statements.iter().all(is_in_table), "{call}");
         let row = format!("| {call} | {claims} | {users} | {tenants} | {commit} |");
         self.rows.push(row.replace("|  |", "| |").replace("|  |", "| |"));
@@ -176,7 +186,13 @@ impl Counted {
         self.profile(2).await;
         let before = self.prepared().await;
         work.await;
-        let prepared = self.prepared().await.into_iter().zip(before).filter(|(after, before)| after > before).count();
+        let prepared = self
+            .prepared()
+            .await
+            .into_iter()
+            .zip(before)
+            .filter(|(after, before)| after > before)
+            .count();
         self.profile(0).await;
         let mut statements = Vec::new();
         for (n, shard) in self.cluster.shards.iter().enumerate() {
@@ -194,7 +210,8 @@ impl Counted {
 
     /// The statements in the profile of a shard, which is emptied.
     async fn done(&self, n: usize, shard: &Process) -> Vec<Statement> {
-        let profile = shard.database(self.place.name().await).await.collection::<Document>("system.profile");
+        let profile =
+            shard.database(self.place.name().await).await.collection::<Document>("system.profile");
         let done = profile.find(doc! {}).sort(doc! { "$natural": 1 }).await.unwrap();
         let done: Vec<Document> = done.try_collect().await.unwrap();
         profile.drop().await.unwrap();
@@ -206,7 +223,9 @@ impl Counted {
         let mut prepared = Vec::new();
         for shard in &self.cluster.shards {
             let status = shard.members[0].admin(doc! { "serverStatus": 1 }).await.unwrap();
-            prepared.push(status.get_document("transactions").unwrap().get_i64("totalPrepared").unwrap());
+            prepared.push(
+                status.get_document("transactions").unwrap().get_i64("totalPrepared").unwrap(),
+            );
         }
         prepared
     }
@@ -217,25 +236,34 @@ impl Cost {
     fn on(&self, collection: &str) -> String {
         let of = |name: &str| {
             let mut counts = BTreeMap::new();
-            let statements =
-                self.statements.iter().filter(|other| (&*other.collection, &*other.name) == (collection, name));
+            let statements = self
+                .statements
+                .iter()
+                .filter(|other| (&*other.collection, &*other.name) == (collection, name));
             statements.for_each(|statement| *counts.entry(statement.shard).or_insert(0) += 1);
             let (total, shards) = (counts.values().sum::<usize>(), counts.len());
-            let text = |count: usize| format!("{count} {name}{}", if count == 1 { "" } else { "s" });
+            let text =
+                |count: usize| format!("{count} {name}{}", if count == 1 { "" } else { "s" });
             let even = counts.values().all(|count| count * shards == total);
             match shards {
                 0 => None,
                 1 => Some(text(total)),
-                n if even => Some(format!("{} on each of {}", text(total / n), ["", "", "two", "three"][n])),
+                n if even => {
+                    Some(format!("{} on each of {}", text(total / n), ["", "", "two", "three"][n]))
+                }
                 n => Some(format!("{} on {}", text(total), ["", "", "two", "three"][n])),
             }
         };
-        ["find", "insert", "insert of 2", "update", "delete"].into_iter().filter_map(of).collect::<Vec<_>>().join(", ")
+        ["find", "insert", "insert of 2", "update", "delete"]
+            .into_iter()
+            .filter_map(of)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
-/// A statement of a profile; not what the test itself does, and not a server's heartbeat, which belongs to no call. An
-/// insert tells how many documents it has.
+/// A statement of a profile; not what the test itself does, and not a server's heartbeat, which
+/// belongs to no call. An insert tells how many documents it has.
 fn statement(shard: usize, done: &Document) -> Option<Statement> {
     let (_, collection) = done.get_str("ns").unwrap().split_once('.').unwrap();
     let name = match done.get_str("op").unwrap() {
@@ -250,7 +278,8 @@ fn statement(shard: usize, done: &Document) -> Option<Statement> {
     };
     let collection = collection.to_owned();
     // The heartbeat reads and writes for no call.
-    let is_of_none = matches!((&*collection, &*name), ("system.profile" | "servers", _) | ("meta", "find"));
+    let is_of_none =
+        matches!((&*collection, &*name), ("system.profile" | "servers", _) | ("meta", "find"));
     (!is_of_none).then_some(Statement { shard, name, collection })
 }
 
@@ -258,7 +287,8 @@ fn statement(shard: usize, done: &Document) -> Option<Statement> {
 fn table() -> Vec<String> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/mongodb.md");
     let text = std::fs::read_to_string(path).unwrap();
-    let part = text.split("\n## What a call costs\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let part =
+        text.split("\n## What a call costs\n").nth(1).unwrap().split("\n## ").next().unwrap();
     part.lines().filter(|line| line.starts_with('|')).skip(2).map(str::to_owned).collect()
 }
 
@@ -290,11 +320,13 @@ async fn a_call_goes_to_the_shards_that_own_its_keys_and_to_no_other() {
 async fn where_look_ups_go(counted: &Counted) {
     for (n, claim, user) in [(0, 2, 0), (1, 2, 1), (2, 1, 2), (3, 0, 0)] {
         let cost = counted.cost(async {
-            let resolved = counted.store.resolve(&[key(claim, n)], Consistency::Latest).await.unwrap();
+            let resolved =
+                counted.store.resolve(&[key(claim, n)], Consistency::Latest).await.unwrap();
             assert_eq!(resolved.reads, 2);
         });
         let cost = cost.await.statements;
-        let mut went: Vec<_> = cost.iter().map(|done| (&*done.name, &*done.collection, done.shard)).collect();
+        let mut went: Vec<_> =
+            cost.iter().map(|done| (&*done.name, &*done.collection, done.shard)).collect();
         went.sort_unstable();
         assert_eq!(went, [("find", "identities", claim), ("find", "users", user)]);
     }
@@ -306,7 +338,10 @@ async fn what_a_request_adds(counted: &Counted) {
     let named = Mutation { request, ..creation(0, 203, &[0]) };
     let cost = counted.cost(async { drop(counted.store.mutate(named).await.unwrap()) }).await;
     assert_eq!(cost.on("requests"), "1 find, 1 update");
-    assert_eq!((cost.on("users"), cost.on("identities")), ("1 insert".to_owned(), "1 insert".to_owned()));
+    assert_eq!(
+        (cost.on("users"), cost.on("identities")),
+        ("1 insert".to_owned(), "1 insert".to_owned())
+    );
 }
 
 async fn look_ups(counted: &mut Counted) {
@@ -334,7 +369,8 @@ async fn look_ups(counted: &mut Counted) {
     let other = guarded("ëxo", 1, false);
     for (call, handle) in [("check an identifier", plain), ("check a handle with a guard", other)] {
         let guard = handle.guard().map(|guard| IdentityKey::of_guard("default", &guard));
-        let keys: Vec<_> = [IdentityKey::new("default", &handle)].into_iter().chain(guard).collect();
+        let keys: Vec<_> =
+            [IdentityKey::new("default", &handle)].into_iter().chain(guard).collect();
         let cost = counted.cost(async { drop(counted.store.claims(&keys).await.unwrap()) }).await;
         counted.add(call, &cost, "");
     }
@@ -343,24 +379,46 @@ async fn look_ups(counted: &mut Counted) {
 async fn creations(counted: &mut Counted) {
     counted.mutate("create with one identity, both on one shard", creation(0, 200, &[0])).await;
     counted.mutate("create with one identity, on two shards", creation(1, 201, &[0])).await;
-    counted.mutate("create with three identities, on three shards", creation(0, 202, &[0, 1, 2])).await;
+    counted
+        .mutate("create with three identities, on three shards", creation(0, 202, &[0, 1, 2]))
+        .await;
     let with = |n, handle| creation_of(id(1, n), vec![users::identity(handle)]);
-    counted.mutate("create with an ASCII handle, both on one shard", with(210, identifier(1, 210))).await;
+    counted
+        .mutate("create with an ASCII handle, both on one shard", with(210, identifier(1, 210)))
+        .await;
     let [beside, elsewhere] = [guarded("ѕсоре", 1, true), guarded("ëxo", 1, false)];
-    counted.mutate("create with another handle (as `ѕсоре`), its guard on the same shard", with(211, beside)).await;
-    counted.mutate("create with another handle (as `ëxo`), its guard on another shard", with(212, elsewhere)).await;
+    counted
+        .mutate(
+            "create with another handle (as `ѕсоре`), its guard on the same shard",
+            with(211, beside),
+        )
+        .await;
+    counted
+        .mutate(
+            "create with another handle (as `ëxo`), its guard on another shard",
+            with(212, elsewhere),
+        )
+        .await;
     let verified = |n, claim: usize| NewIdentity {
         verification: Some(Verification { time: Timestamp::now(), by: String::new() }),
         ..users::identity(identifier(claim, n))
     };
     let wins = Policies { verified_wins: true, ..Policies::default() };
     let create = under(wins, creation_of(id(1, 213), vec![verified(201, 0)]));
-    counted.mutate("create with a verified identity that another user loses, all on two shards", create).await;
+    counted
+        .mutate(
+            "create with a verified identity that another user loses, all on two shards",
+            create,
+        )
+        .await;
 }
 
 async fn links(counted: &mut Counted) {
-    let link = |shard, n, claim| mutation(id(shard, n), MutationKind::Link(users::identity(identifier(claim, n))));
-    let unlink = |shard, n, claim| mutation(id(shard, n), MutationKind::Unlink(identifier(claim, n)));
+    let link = |shard, n, claim| {
+        mutation(id(shard, n), MutationKind::Link(users::identity(identifier(claim, n))))
+    };
+    let unlink =
+        |shard, n, claim| mutation(id(shard, n), MutationKind::Unlink(identifier(claim, n)));
     let holding = |mutation| under(Policies::default(), mutation);
     counted.prepare(creation(1, 220, &[])).await;
     counted.mutate("link, both on one shard", link(1, 220, 1)).await;
@@ -369,16 +427,30 @@ async fn links(counted: &mut Counted) {
     counted.mutate("unlink with a hold, both on one shard", holding(unlink(1, 220, 1))).await;
     let other = mutation(id(1, 210), MutationKind::Link(users::identity(identifier(1, 220))));
     counted.refuse("link what is taken or held: refused", other).await;
-    counted.mutate("link what is held for the user itself, both on one shard", link(1, 220, 1)).await;
-    let replace =
-        |old, new| mutation(id(1, 220), MutationKind::Replace(identifier(1, old), users::identity(identifier(1, new))));
+    counted
+        .mutate("link what is held for the user itself, both on one shard", link(1, 220, 1))
+        .await;
+    let replace = |old, new| {
+        mutation(
+            id(1, 220),
+            MutationKind::Replace(identifier(1, old), users::identity(identifier(1, new))),
+        )
+    };
     counted.mutate("replace without a hold, all on one shard", replace(220, 221)).await;
     counted.mutate("replace with a hold, all on one shard", holding(replace(221, 222))).await;
     counted
-        .mutate("release a hold, both on one shard", mutation(id(0, 1_000), MutationKind::Release(identifier(1, 221))))
+        .mutate(
+            "release a hold, both on one shard",
+            mutation(id(0, 1_000), MutationKind::Release(identifier(1, 221))),
+        )
         .await;
     let verification = Some(Verification { time: Timestamp::now(), by: String::new() });
-    counted.mutate("verify", mutation(id(1, 220), MutationKind::Verify(identifier(1, 222), verification))).await;
+    counted
+        .mutate(
+            "verify",
+            mutation(id(1, 220), MutationKind::Verify(identifier(1, 222), verification)),
+        )
+        .await;
 }
 
 async fn fields_and_states(counted: &mut Counted) {
@@ -392,8 +464,15 @@ async fn fields_and_states(counted: &mut Counted) {
     ] {
         counted.mutate(call, mutation(id(2, 2), change)).await;
     }
-    counted.change_nothing("enable a user who is enabled", mutation(id(2, 2), MutationKind::Enable)).await;
-    counted.refuse("enable a user who is not there: refused", mutation(id(2, 9_999), MutationKind::Enable)).await;
+    counted
+        .change_nothing("enable a user who is enabled", mutation(id(2, 2), MutationKind::Enable))
+        .await;
+    counted
+        .refuse(
+            "enable a user who is not there: refused",
+            mutation(id(2, 9_999), MutationKind::Enable),
+        )
+        .await;
 }
 
 /// Users on two shards, the claims of the secondary on three.
@@ -402,10 +481,15 @@ async fn merges(counted: &mut Counted) {
     counted.prepare(creation(1, 231, &[0, 1, 2])).await;
     let merge = mutation(id(0, 230), MutationKind::Merge(id(1, 231), ConflictPolicy::PrimaryWins));
     counted.rehearse("preview of the merge below", merge.clone()).await;
-    counted.mutate("merge of users on two shards, the secondary with three identities on three", merge).await;
+    counted
+        .mutate("merge of users on two shards, the secondary with three identities on three", merge)
+        .await;
     let unmerge = mutation(id(0, 230), MutationKind::Unmerge(id(1, 231)));
-    let directory =
-        Directory::new(counted.place.open().await.unwrap(), Generator::new(Mode::Variable), Limits::default());
+    let directory = Directory::new(
+        counted.place.open().await.unwrap(),
+        Generator::new(Mode::Variable),
+        Limits::default(),
+    );
     let secondary = id(1, 231).to_string();
     // The tenant's policies are read when they are needed first.
     directory.get(&Tenant::DEFAULT, &secondary).await.unwrap();
@@ -420,21 +504,35 @@ async fn merges(counted: &mut Counted) {
 
 async fn ends(counted: &mut Counted) {
     let purge = |shard, n| mutation(id(shard, n), MutationKind::Purge);
-    counted.mutate("purge of a user with three identities on three shards, without holds", purge(0, 230)).await;
-    let holds = [Kind::Email, Kind::Handle, Kind::Social].map(|kind| (kind, std::time::Duration::from_secs(3_600)));
+    counted
+        .mutate(
+            "purge of a user with three identities on three shards, without holds",
+            purge(0, 230),
+        )
+        .await;
+    let holds = [Kind::Email, Kind::Handle, Kind::Social]
+        .map(|kind| (kind, std::time::Duration::from_secs(3_600)));
     let holding = Policies { holds: BTreeMap::from(holds), ..Policies::default() };
     counted.mutate("the same with holds", under(holding, purge(1, 231))).await;
-    let cost = counted.cost(async { drop(counted.store.due(Timestamp::now(), None, 100).await.unwrap()) }).await;
+    let cost = counted
+        .cost(async { drop(counted.store.due(Timestamp::now(), None, 100).await.unwrap()) })
+        .await;
     counted.add("look for users whose time is over, each server once a second", &cost, "");
 }
 
 async fn tenants(counted: &mut Counted) {
-    let cost = counted.cost(async { assert!(counted.store.tenant(&Tenant::DEFAULT).await.unwrap().is_some()) }).await;
+    let cost = counted
+        .cost(async { assert!(counted.store.tenant(&Tenant::DEFAULT).await.unwrap().is_some()) })
+        .await;
     counted.add("get a tenant", &cost, "");
-    let cost = counted.cost(async { assert!(!counted.store.tenants("", "", 100).await.unwrap().is_empty()) }).await;
+    let cost = counted
+        .cost(async { assert!(!counted.store.tenants("", "", 100).await.unwrap().is_empty()) })
+        .await;
     counted.add("list tenants", &cost, "");
     let update = PolicyUpdate { hide_unverified: Some(true), ..PolicyUpdate::default() };
-    counted.mutate("set policies of a tenant", mutation(id(0, 1_000), MutationKind::SetTenant(update))).await;
+    counted
+        .mutate("set policies of a tenant", mutation(id(0, 1_000), MutationKind::SetTenant(update)))
+        .await;
 }
 
 async fn renormalizing(counted: &mut Counted) {
@@ -458,6 +556,8 @@ async fn renormalizing(counted: &mut Counted) {
         let user = id(0, n);
         counted.prepare(creation_of(user, vec![draft])).await;
         let rules = Rules::new(RULES_VERSION + 1, Identifier::parse, Identifier::normalize);
-        counted.mutate(call, Mutation { rules, ..mutation(user, MutationKind::Renormalize(old)) }).await;
+        counted
+            .mutate(call, Mutation { rules, ..mutation(user, MutationKind::Renormalize(old)) })
+            .await;
     }
 }

@@ -34,7 +34,8 @@ impl Folder {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
             let joe = runtime.spawn(async move {
                 let mut scene = Scene::at(Arc::new(store), ahead).await;
-                let (joe, ann) = (scene.create(handle("joe")).await, scene.create(handle("ann")).await);
+                let (joe, ann) =
+                    (scene.create(handle("joe")).await, scene.create(handle("ann")).await);
                 scene.client.delete(&joe).await.unwrap();
                 scene.client.link(&ann, handle("anna")).await.unwrap();
                 scene.client.unlink(&ann, handle("anna")).await.unwrap();
@@ -60,7 +61,8 @@ impl Folder {
     }
 
     fn confirm(&self) {
-        let confirmed = polynym(&["store", "confirm-clock", "--store", &self.store]).output().unwrap();
+        let confirmed =
+            polynym(&["store", "confirm-clock", "--store", &self.store]).output().unwrap();
         assert!(confirmed.status.success(), "{}", err(&confirmed));
     }
 
@@ -71,7 +73,8 @@ impl Folder {
     /// Starts a server, with its log in the folder; and a client, and where the metrics are.
     async fn serve(&self) -> (Server, Client, String) {
         let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-        let mut command = polynym(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", &metrics]);
+        let mut command =
+            polynym(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", &metrics]);
         command.stderr(File::create(self.folder.path().join("log")).unwrap());
         let server = Server::start_with(&mut command, &["--store", &self.store]);
         let client = Client::connect(&server.url).await;
@@ -83,7 +86,9 @@ impl Folder {
 async fn until_metric(address: &str, fits: impl Fn(f64) -> bool) {
     for _ in 0..600 {
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix("polynym_clock_ahead_seconds "));

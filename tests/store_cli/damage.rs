@@ -1,4 +1,5 @@
-//! Every fault that a verification knows, made in a store whatever it is, and what is to be found and settled.
+//! Every fault that a verification knows, made in a store whatever it is, and what is to be found
+//! and settled.
 
 use std::collections::BTreeSet;
 use std::process::Output;
@@ -48,18 +49,22 @@ fn found(output: &Output) -> Found {
     let totals = lines.pop().unwrap();
     assert_eq!(totals["findings"], lines.len());
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    let about =
-        |line: &serde_json::Value| if line["key"].is_null() { text(&line["document"]) } else { text(&line["key"]) };
+    let about = |line: &serde_json::Value| {
+        if line["key"].is_null() { text(&line["document"]) } else { text(&line["key"]) }
+    };
     lines.iter().map(|line| (text(&line["finding"]), text(&line["user"]), about(line))).collect()
 }
 
 fn expected(faults: &[(&str, Option<usize>, &str)]) -> Found {
     let user = |n: &Option<usize>| n.map(|n| id(n).to_string()).unwrap_or_default();
-    faults.iter().map(|(word, n, about)| ((*word).to_owned(), user(n), (*about).to_owned())).collect()
+    faults
+        .iter()
+        .map(|(word, n, about)| ((*word).to_owned(), user(n), (*about).to_owned()))
+        .collect()
 }
 
-/// Faults that can be settled: `verify` finds all of them and nothing else, says what `--mend` would do, shows no key
-/// unless it is asked to, and settles all.
+/// Faults that can be settled: `verify` finds all of them and nothing else, says what `--mend`
+/// would do, shows no key unless it is asked to, and settles all.
 pub async fn what_can_be_settled(broken: &dyn Breakable) {
     let name = broken.name();
     broken.create(0..600).await;
@@ -108,7 +113,8 @@ pub async fn what_can_be_settled(broken: &dyn Breakable) {
     broken.assert_there(&[0, 1, 2, 3, 4, 5, 6, 7, 599]).await;
 }
 
-/// Faults that nobody but a person can settle: they are found, told and left as they are; what else is wrong is settled.
+/// Faults that nobody but a person can settle: they are found, told and left as they are; what else
+/// is wrong is settled.
 pub async fn what_cannot_be_settled(broken: &dyn Breakable) {
     let name = broken.name();
     broken.create(0..20).await;
@@ -140,7 +146,8 @@ pub async fn what_cannot_be_settled(broken: &dyn Breakable) {
     let output = store(&["verify", "--mend", "--json", "--show-keys"], &name);
     assert_eq!(output.status.code(), Some(1), "{}{}", out(&output), err(&output));
     let lost = email(8);
-    // A user that is put there says of no identity by which rules it was made, which means the first.
+    // A user that is put there says of no identity by which rules it was made, which means the
+    // first.
     let older = [(1, email(1)), (1, handle(1)), (15, email(15)), (15, handle(15))];
     let older = older.each_ref().map(|(n, key)| ("differs", Some(*n), key.as_str()));
     let all = [left.as_slice(), &[("unclaimed", Some(8), lost.as_str())], &older].concat();
@@ -154,7 +161,8 @@ pub async fn what_cannot_be_settled(broken: &dyn Breakable) {
 /// Writes users into a store, many at once.
 pub async fn create(store: &dyn Store, users: std::ops::Range<usize>) {
     use futures_util::StreamExt;
-    let creations = users.map(|n| async move { store.mutate(users::creation(n)).await.map(drop).unwrap() });
+    let creations =
+        users.map(|n| async move { store.mutate(users::creation(n)).await.map(drop).unwrap() });
     futures_util::stream::iter(creations).buffer_unordered(32).collect::<Vec<()>>().await;
 }
 

@@ -66,11 +66,19 @@ impl Breakable for Folder {
 
     async fn delete_claim(&self, key: &str) {
         self.write(|transaction| {
-            assert!(transaction.open_table(IDENTITIES).unwrap().remove(key.as_bytes()).unwrap().is_some());
+            assert!(
+                transaction
+                    .open_table(IDENTITIES)
+                    .unwrap()
+                    .remove(key.as_bytes())
+                    .unwrap()
+                    .is_some()
+            );
         });
     }
 
-    /// As the store's schema has it: owner, version, and of what nobody owns now, flags and the end of the hold.
+    /// As the store's schema has it: owner, version, and of what nobody owns now, flags and the end
+    /// of the hold.
     async fn put_claim(&self, key: &str, owner: Option<LocalityId>, held: Option<Timestamp>) {
         let mut claim = owner.map_or([0; 16], |owner| *owner.as_bytes()).to_vec();
         claim.extend(1_u16.to_be_bytes());
@@ -123,7 +131,10 @@ async fn claims_that_are_all_lost_come_back() {
     });
     let output = store(&["verify", "--mend"], &folder.name());
     assert!(output.status.success(), "{}", err(&output));
-    assert!(out(&output).ends_with("700 users and 1400 claims read: 1400 findings, 1400 settled, 0 left\n"));
+    assert!(
+        out(&output)
+            .ends_with("700 users and 1400 claims read: 1400 findings, 1400 settled, 0 left\n")
+    );
     assert!(out(&store(&["verify"], &folder.name())).contains("all fit together"));
     folder.assert_there(&[0, 1, 350, 699]).await;
 }
@@ -139,7 +150,11 @@ fn a_status_counts_what_is_there() {
     assert!(!folder.path().join("new").exists(), "looking has made a folder");
 
     let output = store(&["init"], &name);
-    assert!(output.status.success() && out(&output).ends_with("is a store now\n"), "{}", out(&output));
+    assert!(
+        output.status.success() && out(&output).ends_with("is a store now\n"),
+        "{}",
+        out(&output)
+    );
     assert!(out(&store(&["init"], &name)).ends_with("was a store before\n"));
     let mut server = Server::start(&["--sample", "--store", &name]);
     assert!(!server.line().is_empty());
@@ -152,10 +167,14 @@ fn a_status_counts_what_is_there() {
 
     let status = json(&store(&["status", "--json"], &name)).pop().unwrap();
     assert!(
-        status["users"].as_u64() > Some(20) && status["identities"].as_u64() > status["users"].as_u64(),
+        status["users"].as_u64() > Some(20)
+            && status["identities"].as_u64() > status["users"].as_u64(),
         "{status}"
     );
-    assert!(status["file_bytes"].as_u64() > Some(10_000) && status["schema_version"].is_u64(), "{status}");
+    assert!(
+        status["file_bytes"].as_u64() > Some(10_000) && status["schema_version"].is_u64(),
+        "{status}"
+    );
     assert_eq!(status["requests"], 0);
     let table = out(&store(&["status"], &name));
     assert!(table.contains("identities") && table.contains("KiB"), "{table}");
@@ -173,7 +192,10 @@ fn a_file_that_the_disk_has_changed_is_refused() {
     let output = store(&["verify", "--mend"], &folder.name());
     assert_eq!(output.status.code(), Some(1));
     let text = err(&output);
-    assert!(text.contains("damaged") && !text.contains("user7") && text.lines().count() == 1, "{text}");
+    assert!(
+        text.contains("damaged") && !text.contains("user7") && text.lines().count() == 1,
+        "{text}"
+    );
 }
 
 #[test]
@@ -181,14 +203,18 @@ fn faults_of_the_settings_are_told_as_everywhere() {
     let output = store(&["verify", "--json=perhaps"], "mongodb://joe:secret@host");
     assert_eq!(output.status.code(), Some(2));
     let text = err(&output);
-    assert!(text.contains("2 faults") && text.contains("names no database") && !text.contains("secret"), "{text}");
+    assert!(
+        text.contains("2 faults") && text.contains("names no database") && !text.contains("secret"),
+        "{text}"
+    );
 }
 
 /// What scripts of earlier days give is taken, and said to do nothing.
 #[test]
 fn a_tenant_to_spread_is_taken_and_has_no_effect() {
     let folder = tempfile::tempdir().unwrap();
-    let output = store(&["init", "--tenant", "acme"], &format!("embedded:{}", folder.path().display()));
+    let output =
+        store(&["init", "--tenant", "acme"], &format!("embedded:{}", folder.path().display()));
     assert!(output.status.success(), "{}", err(&output));
     assert!(err(&output).contains("--tenant has no effect"), "{}", err(&output));
 }

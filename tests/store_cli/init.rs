@@ -1,5 +1,5 @@
-//! Making a store in a database of MongoDB: once, twice at once, after an interruption, beside what is in use; and what
-//! is refused.
+//! Making a store in a database of MongoDB: once, twice at once, after an interruption, beside what
+//! is in use; and what is refused.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -41,7 +41,8 @@ fn id(n: usize) -> Bson {
 /// The shard of each chunk of a collection, by the text of its first key.
 async fn chunks(client: &mongodb::Client, space: &str) -> BTreeMap<String, String> {
     let config = client.database("config");
-    let entry = config.collection::<Document>("collections").find_one(doc! { "_id": space }).await.unwrap();
+    let entry =
+        config.collection::<Document>("collections").find_one(doc! { "_id": space }).await.unwrap();
     let entry = entry.unwrap_or_else(|| panic!("{space} is not sharded"));
     let key = if space.ends_with(".identities") {
         doc! { "_id": "hashed" }
@@ -50,8 +51,14 @@ async fn chunks(client: &mongodb::Client, space: &str) -> BTreeMap<String, Strin
     };
     assert_eq!(entry.get_document("key").unwrap(), &key);
     let own = doc! { "uuid": entry.get("uuid").cloned() };
-    let chunks: Vec<Document> =
-        config.collection::<Document>("chunks").find(own).await.unwrap().try_collect().await.unwrap();
+    let chunks: Vec<Document> = config
+        .collection::<Document>("chunks")
+        .find(own)
+        .await
+        .unwrap()
+        .try_collect()
+        .await
+        .unwrap();
     let chunk = |chunk: &Document| {
         let min = chunk.get_document("min").unwrap().get("_id").unwrap();
         let min = min.as_str().map_or_else(|| min.to_string(), str::to_owned);
@@ -84,7 +91,8 @@ async fn a_cluster_has_chunks_of_everything_on_every_shard() {
     assert!(matches!(opens(&uri).await, Err(OpenError::NotInitialised { .. })));
     let said = run(&uri).await.unwrap();
     println!("{}", said.join("\n"));
-    let [users, identities, requests] = all_chunks(cluster, "init_spread").await.try_into().unwrap();
+    let [users, identities, requests] =
+        all_chunks(cluster, "init_spread").await.try_into().unwrap();
     for chunks in [&users, &requests] {
         assert_eq!(by_shard(chunks.values()), BTreeMap::from(FOUR_EACH));
     }
@@ -105,7 +113,8 @@ async fn what_is_done_is_not_done_again_and_what_is_in_use_stays_where_it_is() {
     for n in 0..20 {
         store.mutate(users::creation(n)).await.unwrap();
     }
-    // All these users have ids in one chunk. It goes where `init` would not have it; an empty one, too.
+    // All these users have ids in one chunk. It goes where `init` would not have it; an empty one,
+    // too.
     let email = Bson::from("default,email,user0@example.com");
     let claim_on = cluster.owner("init_again.identities", email.clone()).await;
     let elsewhere = if claim_on == "shard2" { "shard0" } else { "shard2" };
@@ -121,8 +130,16 @@ async fn what_is_done_is_not_done_again_and_what_is_in_use_stays_where_it_is() {
     let said = run(&uri).await.unwrap();
     println!("{}", said.join("\n"));
     let after = all_chunks(cluster, "init_again").await;
-    assert_eq!(cluster.owner("init_again.users", id(0)).await, "shard2", "what is in use was moved");
-    assert_eq!(cluster.owner("init_again.identities", email).await, elsewhere, "what is in use was moved");
+    assert_eq!(
+        cluster.owner("init_again.users", id(0)).await,
+        "shard2",
+        "what is in use was moved"
+    );
+    assert_eq!(
+        cluster.owner("init_again.identities", email).await,
+        elsewhere,
+        "what is in use was moved"
+    );
     assert_eq!((&after[1], &after[2]), (&before[1], &before[2]));
     assert_eq!(before[0].len(), after[0].len());
     assert!(said.iter().any(|line| line.contains("users: cut at 0 of 11")), "{said:?}");
@@ -130,7 +147,11 @@ async fn what_is_done_is_not_done_again_and_what_is_in_use_stays_where_it_is() {
         assert!(users::look_up(&store, n).await.unwrap());
     }
     let again = run(&uri).await.unwrap();
-    assert_eq!(again.iter().filter(|line| line.contains(": 0 empty chunks moved")).count(), 2, "{again:?}");
+    assert_eq!(
+        again.iter().filter(|line| line.contains(": 0 empty chunks moved")).count(),
+        2,
+        "{again:?}"
+    );
     assert_eq!(all_chunks(cluster, "init_again").await, after);
 }
 
@@ -144,10 +165,16 @@ async fn a_shard_without_hashes_gets_some() {
     for (start, _) in hashes.iter().filter(|(_, shard)| *shard != "shard0") {
         let bound = |hash: i64| doc! { "_id": hash };
         let start = start.parse().unwrap();
-        let next = hashes.keys().filter_map(|other| other.parse().ok()).filter(|other| *other > start).min();
+        let next = hashes
+            .keys()
+            .filter_map(|other| other.parse().ok())
+            .filter(|other| *other > start)
+            .min();
         let end = next.map_or(doc! { "_id": Bson::MaxKey }, bound);
         cluster
-            .carry_out_move(doc! { "moveChunk": space, "bounds": [bound(start), end], "to": "shard0" })
+            .carry_out_move(
+                doc! { "moveChunk": space, "bounds": [bound(start), end], "to": "shard0" },
+            )
             .await
             .unwrap();
     }
@@ -155,7 +182,10 @@ async fn a_shard_without_hashes_gets_some() {
     assert_eq!(by_shard(all.values()), BTreeMap::from([("shard0", 6)]));
     println!("{}", run(&uri).await.unwrap().join("\n"));
     let spread = chunks(cluster.client().await, space).await;
-    assert_eq!(by_shard(spread.values()), BTreeMap::from([("shard0", 4), ("shard1", 1), ("shard2", 1)]));
+    assert_eq!(
+        by_shard(spread.values()),
+        BTreeMap::from([("shard0", 4), ("shard1", 1), ("shard2", 1)])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -168,7 +198,8 @@ async fn two_at_once_make_one_store() {
         let (first, second) = tokio::join!(run(&uri), run(&uri));
         let (first, second) = (first.unwrap(), second.unwrap());
         assert_ne!(first.last(), second.last(), "both made it a store");
-        let [twice, once] = [all_chunks(cluster, &database).await, all_chunks(cluster, "init_once").await];
+        let [twice, once] =
+            [all_chunks(cluster, &database).await, all_chunks(cluster, "init_once").await];
         assert_eq!((&twice[0], &twice[2]), (&once[0], &once[2]));
         // Which hashes a shard gets is MongoDB's choice.
         assert_eq!(by_shard(twice[1].values()), BTreeMap::from(TWO_EACH));
@@ -206,11 +237,18 @@ async fn an_interrupted_run_is_finished_by_the_next() {
         }
         let opened = opens(&uri).await;
         // Its last statement may have gone out with the last sentence.
-        assert!(matches!(opened, Ok(_) | Err(OpenError::NotInitialised { .. })), "part of a store after {lines} steps");
+        assert!(
+            matches!(opened, Ok(_) | Err(OpenError::NotInitialised { .. })),
+            "part of a store after {lines} steps"
+        );
         run(&uri).await.unwrap();
         let [users, identities, requests] =
             all_chunks(cluster, &format!("init_stopped{lines}")).await.try_into().unwrap();
-        assert_eq!((users.len(), identities.len(), requests.len()), (12, 6, 12), "after {lines} steps");
+        assert_eq!(
+            (users.len(), identities.len(), requests.len()),
+            (12, 6, 12),
+            "after {lines} steps"
+        );
         opens(&uri).await.unwrap().mutate(users::creation(1)).await.unwrap();
         lines += 4;
     }
@@ -225,7 +263,10 @@ async fn a_replica_set_gets_validators_and_an_index() {
     let database = database(&uri).await;
     for wrong in [doc! { "_id": 1 }, doc! { "_id": "default,email,a@b" }] {
         for name in COLLECTIONS {
-            assert!(database.collection(name).insert_one(wrong.clone()).await.is_err(), "{name}: {wrong}");
+            assert!(
+                database.collection(name).insert_one(wrong.clone()).await.is_err(),
+                "{name}: {wrong}"
+            );
         }
     }
     // What somebody else has changed is mended.
@@ -235,17 +276,21 @@ async fn a_replica_set_gets_validators_and_an_index() {
     database.run_command(doc! { "createIndexes": "requests", "indexes": [other] }).await.unwrap();
     println!("{}", run(&uri).await.unwrap().join("\n"));
     assert!(database.collection("users").insert_one(doc! { "_id": 1 }).await.is_err());
-    let indexes = database.run_command(doc! { "listIndexes": "requests" }).await.unwrap().to_string();
+    let indexes =
+        database.run_command(doc! { "listIndexes": "requests" }).await.unwrap().to_string();
     assert!(indexes.contains("90000"), "{indexes}");
     opens(&uri).await.unwrap().mutate(users::creation(1)).await.unwrap();
 }
 
-/// Has `prepare` put something into a database, and checks that `init` refuses it with these words and leaves it alone.
+/// Has `prepare` put something into a database, and checks that `init` refuses it with these words
+/// and leaves it alone.
 async fn assert_refused(uri: &str, words: &[&str], prepare: impl AsyncFnOnce(&Database)) {
     let database = database(uri).await;
     prepare(&database).await;
     let listed = async || database.run_command(doc! { "listCollections": 1 }).await.unwrap();
-    let names = |listed: &Document| listed.get_document("cursor").unwrap().get_array("firstBatch").unwrap().clone();
+    let names = |listed: &Document| {
+        listed.get_document("cursor").unwrap().get_array("firstBatch").unwrap().clone()
+    };
     let before = names(&listed().await);
     let error = run(uri).await.expect_err("it is refused").to_string();
     println!("{error}");
@@ -268,17 +313,31 @@ async fn what_others_made_is_refused() {
     })
     .await;
     assert_refused(&uri("init_view"), &["users is not an ordinary collection"], async |database| {
-        database.run_command(doc! { "create": "users", "viewOn": "people", "pipeline": [] }).await.unwrap();
+        database
+            .run_command(doc! { "create": "users", "viewOn": "people", "pipeline": [] })
+            .await
+            .unwrap();
     })
     .await;
     assert_refused(&uri("init_collated"), &["identities is not an ordinary"], async |database| {
         let collation = doc! { "locale": "en", "strength": 2 };
-        database.run_command(doc! { "create": "identities", "collation": collation }).await.unwrap();
+        database
+            .run_command(doc! { "create": "identities", "collation": collation })
+            .await
+            .unwrap();
     })
     .await;
-    assert_refused(&uri("init_newer"), &["schema version 4", "versions 2 to 3"], async |database| {
-        database.collection("meta").insert_one(doc! { "_id": "schema", "v": 4_i32 }).await.unwrap();
-    })
+    assert_refused(
+        &uri("init_newer"),
+        &["schema version 4", "versions 2 to 3"],
+        async |database| {
+            database
+                .collection("meta")
+                .insert_one(doc! { "_id": "schema", "v": 4_i32 })
+                .await
+                .unwrap();
+        },
+    )
     .await;
     assert_refused(&uri("init_unversioned"), &["meta without a version"], async |database| {
         database.collection("meta").insert_one(doc! { "_id": "schema" }).await.unwrap();
@@ -291,17 +350,28 @@ async fn what_others_made_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_sharded_otherwise_is_refused() {
     let cluster = servers::three_shards().await;
-    assert_refused(&cluster.uri("init_hashed"), &["users is sharded on", "hashed"], async |database| {
-        let space = format!("{}.users", database.name());
-        cluster.admin(doc! { "enableSharding": database.name() }).await.unwrap();
-        cluster.admin(doc! { "shardCollection": space, "key": { "_id": "hashed" } }).await.unwrap();
-    })
+    assert_refused(
+        &cluster.uri("init_hashed"),
+        &["users is sharded on", "hashed"],
+        async |database| {
+            let space = format!("{}.users", database.name());
+            cluster.admin(doc! { "enableSharding": database.name() }).await.unwrap();
+            cluster
+                .admin(doc! { "shardCollection": space, "key": { "_id": "hashed" } })
+                .await
+                .unwrap();
+        },
+    )
     .await;
-    assert_refused(&cluster.uri("init_otherwise"), &["identities is sharded on", "in place of"], async |database| {
-        let space = format!("{}.identities", database.name());
-        cluster.admin(doc! { "enableSharding": database.name() }).await.unwrap();
-        cluster.admin(doc! { "shardCollection": space, "key": { "u": 1 } }).await.unwrap();
-    })
+    assert_refused(
+        &cluster.uri("init_otherwise"),
+        &["identities is sharded on", "in place of"],
+        async |database| {
+            let space = format!("{}.identities", database.name());
+            cluster.admin(doc! { "enableSharding": database.name() }).await.unwrap();
+            cluster.admin(doc! { "shardCollection": space, "key": { "u": 1 } }).await.unwrap();
+        },
+    )
     .await;
 }
 
@@ -323,5 +393,8 @@ async fn servers_behind_a_router_are_refused() {
 async fn a_stand_alone_is_refused() {
     let process = servers::stand_alone().await;
     let error = run(&format!("mongodb://{}/init", process.address())).await.unwrap_err();
-    assert!(matches!(error, OpenError::Standalone) && error.to_string().contains("--replSet"), "{error}");
+    assert!(
+        matches!(error, OpenError::Standalone) && error.to_string().contains("--replSet"),
+        "{error}"
+    );
 }

@@ -1,12 +1,15 @@
-//! What identities are sharded on: hashes, so that those of a new tenant are on all shards at once; ranges, where an older
-//! program made the store; and nothing yet, where it was made on a replica set.
+//! What identities are sharded on: hashes, so that those of a new tenant are on all shards at once;
+//! ranges, where an older program made the store; and nothing yet, where it was made on a replica
+//! set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{Bson, Document, doc};
-use polynym::directory::{IdempotencyKey, Mutation, MutationKind, NewIdentity, NewUser, Store, Tenant, Timestamp};
+use polynym::directory::{
+    IdempotencyKey, Mutation, MutationKind, NewIdentity, NewUser, Store, Tenant, Timestamp,
+};
 use polynym::identifier::{Identifier, Kind, RawIdentifier};
 use polynym::locality::{Generator, Mode};
 use polynym::store::mongo::{InitOptions, Mongo, Options, init};
@@ -25,7 +28,8 @@ const OF_A_KIND: usize = 900;
 /// How many of them one of three shards may have.
 const AT_MOST: usize = OF_A_KIND * 40 / 100;
 
-/// The identity number `n` of a kind. Their canonical forms begin alike, as those of one organisation do.
+/// The identity number `n` of a kind. Their canonical forms begin alike, as those of one
+/// organisation do.
 fn identity(kind: Kind, n: usize) -> NewIdentity {
     let text = match kind {
         Kind::Email => format!("employee{n:04}@globex.example"),
@@ -44,17 +48,27 @@ fn identity(kind: Kind, n: usize) -> NewIdentity {
     users::identity(Identifier::parse(raw).unwrap())
 }
 
-/// Creates users of a new tenant with so many identities of each kind, through servers that know nothing of it.
+/// Creates users of a new tenant with so many identities of each kind, through servers that know
+/// nothing of it.
 async fn create_all(store: &Arc<Mongo>, each: usize) {
     let ids = Generator::new(Mode::Variable);
     let mut creations = JoinSet::new();
     for user in 0..OF_A_KIND / each {
         let numbers = user * each..(user + 1) * each;
-        let identities = Kind::ALL.into_iter().flat_map(|kind| numbers.clone().map(move |n| identity(kind, n)));
-        let change = MutationKind::Create(NewUser { identities: identities.collect(), ..NewUser::default() });
+        let identities =
+            Kind::ALL.into_iter().flat_map(|kind| numbers.clone().map(move |n| identity(kind, n)));
+        let change = MutationKind::Create(NewUser {
+            identities: identities.collect(),
+            ..NewUser::default()
+        });
         let request = Some(IdempotencyKey { key: format!("globex,{user}"), request_hash: 1 });
         let tenant = Tenant::parse("globex").unwrap();
-        let mutation = Mutation { tenant, request, time: Timestamp::now(), ..users::mutation(ids.next_id(), change) };
+        let mutation = Mutation {
+            tenant,
+            request,
+            time: Timestamp::now(),
+            ..users::mutation(ids.next_id(), change)
+        };
         let store = store.clone();
         creations.spawn(async move { store.mutate(mutation).await.unwrap() });
         if creations.len() == 8 {
@@ -89,7 +103,8 @@ async fn spread_from_the_first(database: &str, each: usize) {
     create_all(&opened, each).await;
     for kind in Kind::ALL {
         let counts = by_shard(cluster, database, "identities", &format!("globex,{kind},")).await;
-        let percent: Vec<_> = counts.iter().map(|count| format!("{:.1} %", *count as f64 * 100.0 / 900.0)).collect();
+        let percent: Vec<_> =
+            counts.iter().map(|count| format!("{:.1} %", *count as f64 * 100.0 / 900.0)).collect();
         println!("{kind}: {}", percent.join(", "));
         assert_eq!(counts.iter().sum::<u64>(), OF_A_KIND as u64);
         assert!(counts.iter().all(|count| *count as usize <= AT_MOST), "{kind}: {counts:?}");
@@ -128,7 +143,10 @@ async fn go_on(store: Arc<Mongo>, done: Arc<AtomicBool>, count: Arc<AtomicUsize>
         let n = count.load(Relaxed);
         store.mutate(users::creation(n)).await.unwrap();
         count.fetch_add(1, Relaxed);
-        assert!(users::look_up(&*store, n).await.unwrap() && users::look_up(&*store, n / 2).await.unwrap());
+        assert!(
+            users::look_up(&*store, n).await.unwrap()
+                && users::look_up(&*store, n / 2).await.unwrap()
+        );
     }
 }
 
@@ -152,33 +170,47 @@ async fn identities_in_ranges_stay_until_they_are_resharded() {
                     numInitialChunks: 12 })";
     assert_eq!(command, expected, "{status}");
     let table = out(&store(&["status"], &uri));
-    assert!(table.contains(&command) && table.contains("identities is sharded on { \"_id\": 1 }"), "{table}");
+    assert!(
+        table.contains(&command) && table.contains("identities is sharded on { \"_id\": 1 }"),
+        "{table}"
+    );
 
     let (done, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(70)));
     let load = tokio::spawn(go_on(opened.clone(), done.clone(), count.clone()));
-    // What `mongosh` makes of the command. Unless told otherwise, MongoDB takes five minutes at least.
+    // What `mongosh` makes of the command. Unless told otherwise, MongoDB takes five minutes at
+    // least.
     let least = doc! { "setParameter": 1, "reshardingMinimumOperationDurationMillis": 0_i64 };
     cluster.config.members[0].admin(least).await.unwrap();
-    let reshard =
-        doc! { "reshardCollection": "keys_ranges.identities", "key": { "_id": "hashed" }, "numInitialChunks": 12 };
+    let reshard = doc! { "reshardCollection": "keys_ranges.identities", "key": { "_id": "hashed" }, "numInitialChunks": 12 };
     cluster.admin(reshard).await.unwrap();
     let (since, there) = (Instant::now(), count.load(Relaxed));
     while count.load(Relaxed) < there + 5 {
-        assert!(since.elapsed() < PATIENCE && !load.is_finished(), "nothing goes on after resharding");
+        assert!(
+            since.elapsed() < PATIENCE && !load.is_finished(),
+            "nothing goes on after resharding"
+        );
         sleep(Duration::from_millis(20)).await;
     }
     done.store(true, Relaxed);
     load.await.unwrap();
     let after = by_shard(cluster, "keys_ranges", "identities", "").await;
-    println!("{} users were created meanwhile; claims by shard: before {before:?}, after {after:?}", there - 70);
+    println!(
+        "{} users were created meanwhile; claims by shard: before {before:?}, after {after:?}",
+        there - 70
+    );
     assert!(after.iter().all(|count| *count > 0), "{after:?}");
     for n in 0..count.load(Relaxed) {
         assert!(users::look_up(&*opened, n).await.unwrap(), "user {n}");
     }
     let status = json(&store(&["status", "--json"], &uri)).pop().unwrap();
     assert_eq!(status["collections"][1]["shard_key"], "{ \"_id\": \"hashed\" }", "{status}");
-    assert_eq!((&status["advice"], &status["missing"]), (&serde_json::json!([]), &serde_json::json!([])));
-    assert!(out(&store(&["init"], &uri)).contains("identities: was sharded on { \"_id\": \"hashed\" }"));
+    assert_eq!(
+        (&status["advice"], &status["missing"]),
+        (&serde_json::json!([]), &serde_json::json!([]))
+    );
+    assert!(
+        out(&store(&["init"], &uri)).contains("identities: was sharded on { \"_id\": \"hashed\" }")
+    );
     assert!(store(&["verify"], &uri).status.success());
 }
 
@@ -192,7 +224,9 @@ async fn a_replica_set_that_became_a_cluster_is_sharded_where_it_is() {
         opened.mutate(users::creation(n)).await.unwrap();
     }
     opened.close().await;
-    let indexes = async |uri: &str| database(uri).await.collection::<Document>("identities").list_index_names().await;
+    let indexes = async |uri: &str| {
+        database(uri).await.collection::<Document>("identities").list_index_names().await
+    };
     assert_eq!(indexes(&uri).await.unwrap(), ["_id_", "h_1"], "a replica set needs no other");
 
     let cluster = Sharded::around(set).await;
@@ -225,5 +259,8 @@ async fn a_replica_set_that_became_a_cluster_is_sharded_where_it_is() {
     }
     assert!(store(&["verify"], &uri).status.success());
     let status = json(&store(&["status", "--json"], &uri)).pop().unwrap();
-    assert_eq!((&status["advice"], &status["missing"]), (&serde_json::json!([]), &serde_json::json!([])));
+    assert_eq!(
+        (&status["advice"], &status["missing"]),
+        (&serde_json::json!([]), &serde_json::json!([]))
+    );
 }

@@ -1,5 +1,5 @@
-//! The store on MongoDB: damaged by way of its collections, on a replica set and on a cluster; and what is told of one
-//! that is there in part.
+//! The store on MongoDB: damaged by way of its collections, on a replica set and on a cluster; and
+//! what is told of one that is there in part.
 
 use std::ops::Range;
 
@@ -61,7 +61,9 @@ impl Breakable for Broken {
     async fn put_claim(&self, key: &str, owner: Option<LocalityId>, held: Option<Timestamp>) {
         let mut claim = doc! { "_id": key, "v": 1 };
         claim.extend(owner.map(|owner| ("u".to_owned(), id(owner))));
-        claim.extend(held.map(|until| ("h".to_owned(), DateTime::from_millis(until.as_millis()).into())));
+        claim.extend(
+            held.map(|until| ("h".to_owned(), DateTime::from_millis(until.as_millis()).into())),
+        );
         self.put("identities", claim).await;
     }
 
@@ -104,7 +106,10 @@ async fn claims_that_are_all_lost_come_back() {
     broken.claims().delete_many(doc! {}).await.unwrap();
     let output = store(&["verify", "--mend"], &broken.uri);
     assert!(output.status.success(), "{}", err(&output));
-    assert!(out(&output).ends_with("700 users and 1400 claims read: 1400 findings, 1400 settled, 0 left\n"));
+    assert!(
+        out(&output)
+            .ends_with("700 users and 1400 claims read: 1400 findings, 1400 settled, 0 left\n")
+    );
     assert!(out(&store(&["verify"], &broken.uri)).contains("all fit together"));
     broken.assert_there(&[0, 1, 350, 699]).await;
 }
@@ -152,23 +157,47 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
     let output = store(&["status", "--json"], &uri);
     assert!(output.status.success());
     let status = json(&output).pop().unwrap();
-    assert_eq!((&status["topology"], &status["schema_version"]), (&"sharded cluster".into(), &3.into()), "{status}");
+    assert_eq!(
+        (&status["topology"], &status["schema_version"]),
+        (&"sharded cluster".into(), &3.into()),
+        "{status}"
+    );
     assert_eq!(status["missing"], serde_json::json!([]));
     let counts = status["collections"].as_array().unwrap().iter().map(|collection| {
         let shards = collection["shards"].as_array().unwrap();
-        let sum = |name: &str| shards.iter().map(|shard| shard[name].as_u64().unwrap()).sum::<u64>();
+        let sum =
+            |name: &str| shards.iter().map(|shard| shard[name].as_u64().unwrap()).sum::<u64>();
         let name = collection["name"].as_str().unwrap();
-        assert_eq!(shards.len(), if matches!(name, "tenants" | "servers") { 1 } else { 3 }, "{collection}");
+        assert_eq!(
+            shards.len(),
+            if matches!(name, "tenants" | "servers") { 1 } else { 3 },
+            "{collection}"
+        );
         // The store that the test has open comes and goes.
         let documents = if name == "servers" { 0 } else { sum("documents") };
         (name.to_owned(), sum("chunks"), documents)
     });
-    let expected =
-        [("users", 12, 60), ("identities", 6, 120), ("requests", 12, 0), ("tenants", 1, 0), ("servers", 1, 0)];
-    assert_eq!(counts.collect::<Vec<_>>(), expected.map(|(name, chunks, count)| (name.to_owned(), chunks, count)));
-    let keys = status["collections"].as_array().unwrap().iter().map(|collection| collection["shard_key"].as_str());
+    let expected = [
+        ("users", 12, 60),
+        ("identities", 6, 120),
+        ("requests", 12, 0),
+        ("tenants", 1, 0),
+        ("servers", 1, 0),
+    ];
+    assert_eq!(
+        counts.collect::<Vec<_>>(),
+        expected.map(|(name, chunks, count)| (name.to_owned(), chunks, count))
+    );
+    let keys = status["collections"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|collection| collection["shard_key"].as_str());
     let ordered = Some("{ \"_id\": 1 }");
-    assert_eq!(keys.collect::<Vec<_>>(), [ordered, Some("{ \"_id\": \"hashed\" }"), ordered, ordered, ordered]);
+    assert_eq!(
+        keys.collect::<Vec<_>>(),
+        [ordered, Some("{ \"_id\": \"hashed\" }"), ordered, ordered, ordered]
+    );
     assert_eq!(status["advice"], serde_json::json!([]));
     let table = out(&store(&["status"], &uri));
     assert!(table.contains("shard2") && table.contains("_id_"), "{table}");
@@ -177,14 +206,20 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
     broken.database.run_command(doc! { "dropIndexes": "requests", "index": "t_1" }).await.unwrap();
     let table = out(&store(&["status"], &uri));
     println!("{table}");
-    assert!(table.contains("the validator of users") && table.contains("an index of requests"), "{table}");
+    assert!(
+        table.contains("the validator of users") && table.contains("an index of requests"),
+        "{table}"
+    );
     assert!(table.contains("polynym store init"), "{table}");
 
     // Whatever type of number a person has written.
     broken.put("meta", doc! { "_id": "schema", "v": 99_i32 }).await;
     let output = store(&["status"], &uri);
     let table = out(&output);
-    assert!(table.contains("schema version 99 and rules version 1: this program supports schema"), "{table}");
+    assert!(
+        table.contains("schema version 99 and rules version 1: this program supports schema"),
+        "{table}"
+    );
     assert!(output.status.code() == Some(1) && !table.contains("polynym store init"), "{table}");
 }
 
@@ -207,7 +242,13 @@ fn a_server_that_is_not_there_is_told_without_the_password() {
         let output = store(&[command], uri);
         assert_eq!(output.status.code(), Some(1));
         let text = err(&output);
-        assert!(text.contains("mongodb://127.0.0.1:9/db: ") && text.contains("cannot reach"), "{text}");
-        assert!(!text.contains("secret") && !text.contains("joe") && text.lines().count() == 1, "{text}");
+        assert!(
+            text.contains("mongodb://127.0.0.1:9/db: ") && text.contains("cannot reach"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("secret") && !text.contains("joe") && text.lines().count() == 1,
+            "{text}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Verifying and mending a store that is in use: nothing is found that is not wrong, and nothing is mended that somebody
-//! changes meanwhile.
+//! Verifying and mending a store that is in use: nothing is found that is not wrong, and nothing is
+//! mended that somebody changes meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -46,7 +46,12 @@ fn name(n: usize) -> Identifier {
 }
 
 /// Has users take and leave names until `stop`; answers how often one did.
-async fn move_names(store: Arc<Mongo>, stop: Arc<AtomicBool>, moved: Arc<AtomicUsize>, from: usize) {
+async fn move_names(
+    store: Arc<Mongo>,
+    stop: Arc<AtomicBool>,
+    moved: Arc<AtomicUsize>,
+    from: usize,
+) {
     let mut n = from;
     while !stop.load(Ordering::Relaxed) {
         n = n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -56,7 +61,10 @@ async fn move_names(store: Arc<Mongo>, stop: Arc<AtomicBool>, moved: Arc<AtomicU
             Ok(_) => {
                 moved.fetch_add(1, Ordering::Relaxed);
                 let unlink = store.mutate(users::mutation(user, MutationKind::Unlink(name))).await;
-                assert!(matches!(unlink, Ok(_) | Err(Error::NotOwned | Error::Unavailable(_))), "{unlink:?}");
+                assert!(
+                    matches!(unlink, Ok(_) | Err(Error::NotOwned | Error::Unavailable(_))),
+                    "{unlink:?}"
+                );
             }
             Err(Error::IdentityTaken { .. } | Error::Unavailable(_)) => {}
             Err(error) => panic!("{error:?}"),
@@ -73,8 +81,9 @@ async fn a_store_in_use_is_verified_and_mended() {
         store.mutate(users::creation(n)).await.unwrap();
     }
     let (stop, moved) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let movers: Vec<_> =
-        (0..4).map(|n| tokio::spawn(move_names(store.clone(), stop.clone(), moved.clone(), n))).collect();
+    let movers: Vec<_> = (0..4)
+        .map(|n| tokio::spawn(move_names(store.clone(), stop.clone(), moved.clone(), n)))
+        .collect();
     let claims = database(&uri).await.collection::<Document>("identities");
     let mut mended = 0;
     for round in 0..ROUNDS {
@@ -87,7 +96,10 @@ async fn a_store_in_use_is_verified_and_mended() {
         assert_eq!((summary.findings, findings.as_slice()), (0, &[][..]), "round {round}");
         // Of users whose other names move, some claims get lost.
         for n in [round, round + 8] {
-            claims.delete_one(doc! { "_id": format!("default,email,user{n}@example.com") }).await.unwrap();
+            claims
+                .delete_one(doc! { "_id": format!("default,email,user{n}@example.com") })
+                .await
+                .unwrap();
         }
         let (summary, findings) = audit(&uri, true).await;
         assert_eq!((summary.findings, summary.settled), (2, 2), "{findings:?}");
@@ -98,7 +110,10 @@ async fn a_store_in_use_is_verified_and_mended() {
     for mover in movers {
         mover.await.unwrap();
     }
-    println!("{mended} findings were settled while names moved {} times", moved.load(Ordering::Relaxed));
+    println!(
+        "{mended} findings were settled while names moved {} times",
+        moved.load(Ordering::Relaxed)
+    );
     let (summary, findings) = audit(&uri, false).await;
     assert!(summary.is_clean(), "{findings:?}");
 }

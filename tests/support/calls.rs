@@ -52,13 +52,19 @@ pub fn merging(primary: &str, secondary: &str) -> v1::MergeUsersRequest {
 impl Client {
     pub async fn connect(url: &str) -> Self {
         let channel = Channel::from_shared(url.to_owned()).unwrap().connect().await.unwrap();
-        let directory = DirectoryServiceClient::new(channel.clone()).max_decoding_message_size(8 << 20);
-        let (registry, admin) = (RegistryServiceClient::new(channel.clone()), AdminServiceClient::new(channel));
+        let directory =
+            DirectoryServiceClient::new(channel.clone()).max_decoding_message_size(8 << 20);
+        let (registry, admin) =
+            (RegistryServiceClient::new(channel.clone()), AdminServiceClient::new(channel));
         Self { directory, registry, admin }
     }
 
-    pub async fn resolve(&mut self, identifier: v1::Identifier) -> Result<v1::ResolveIdentityResponse, Status> {
-        let request = v1::ResolveIdentityRequest { identifier: Some(identifier), ..Default::default() };
+    pub async fn resolve(
+        &mut self,
+        identifier: v1::Identifier,
+    ) -> Result<v1::ResolveIdentityResponse, Status> {
+        let request =
+            v1::ResolveIdentityRequest { identifier: Some(identifier), ..Default::default() };
         Ok(self.directory.resolve_identity(request).await?.into_inner())
     }
 
@@ -81,17 +87,30 @@ impl Client {
 
     pub async fn link(&mut self, user_id: &str, identifier: v1::Identifier) -> Outcome {
         let identifier = Some(identifier);
-        let request = v1::LinkIdentityRequest { user_id: user_id.to_owned(), identifier, ..Default::default() };
+        let request = v1::LinkIdentityRequest {
+            user_id: user_id.to_owned(),
+            identifier,
+            ..Default::default()
+        };
         Ok(self.registry.link_identity(request).await?.into_inner().user.unwrap())
     }
 
     pub async fn unlink(&mut self, user_id: &str, identifier: v1::Identifier) -> Outcome {
         let identifier = Some(identifier);
-        let request = v1::UnlinkIdentityRequest { user_id: user_id.to_owned(), identifier, ..Default::default() };
+        let request = v1::UnlinkIdentityRequest {
+            user_id: user_id.to_owned(),
+            identifier,
+            ..Default::default()
+        };
         Ok(self.registry.unlink_identity(request).await?.into_inner().user.unwrap())
     }
 
-    pub async fn replace(&mut self, user_id: &str, old: v1::Identifier, new: v1::Identifier) -> Outcome {
+    pub async fn replace(
+        &mut self,
+        user_id: &str,
+        old: v1::Identifier,
+        new: v1::Identifier,
+    ) -> Outcome {
         let request = v1::ReplaceIdentityRequest {
             user_id: user_id.to_owned(),
             old_identifier: Some(old),
@@ -130,13 +149,21 @@ impl Client {
         Ok(self.registry.merge_users(merging(primary, secondary)).await?.into_inner().user.unwrap())
     }
 
-    pub async fn unmerge(&mut self, primary: &str, secondary: &str) -> Result<v1::UnmergeUsersResponse, Status> {
+    pub async fn unmerge(
+        &mut self,
+        primary: &str,
+        secondary: &str,
+    ) -> Result<v1::UnmergeUsersResponse, Status> {
         let (primary_user_id, secondary_user_id) = (primary.to_owned(), secondary.to_owned());
-        let request = v1::UnmergeUsersRequest { primary_user_id, secondary_user_id, ..Default::default() };
+        let request =
+            v1::UnmergeUsersRequest { primary_user_id, secondary_user_id, ..Default::default() };
         Ok(self.registry.unmerge_users(request).await?.into_inner())
     }
 
-    pub async fn release(&mut self, identifier: v1::Identifier) -> Result<v1::ReleaseHoldResponse, Status> {
+    pub async fn release(
+        &mut self,
+        identifier: v1::Identifier,
+    ) -> Result<v1::ReleaseHoldResponse, Status> {
         let request = v1::ReleaseHoldRequest { identifier: Some(identifier), ..Default::default() };
         Ok(self.admin.release_hold(request).await?.into_inner())
     }
@@ -154,7 +181,13 @@ impl Client {
         self.admin.update_tenant(request).await.unwrap();
     }
 
-    pub async fn verify(&mut self, user_id: &str, identifier: v1::Identifier, verified: bool, by: &str) -> Outcome {
+    pub async fn verify(
+        &mut self,
+        user_id: &str,
+        identifier: v1::Identifier,
+        verified: bool,
+        by: &str,
+    ) -> Outcome {
         let request = v1::VerifyIdentityRequest {
             user_id: user_id.to_owned(),
             identifier: Some(identifier),

@@ -61,7 +61,11 @@ impl Scene {
     /// Fails unless the user's handle is held for it.
     async fn is_held(&mut self, name: &str, other: &str) {
         let held = told(self.client.link(other, handle(name)).await.unwrap_err());
-        assert_eq!((held.code, held.reason.as_str()), (Code::FailedPrecondition, "IDENTITY_HELD"), "{name}");
+        assert_eq!(
+            (held.code, held.reason.as_str()),
+            (Code::FailedPrecondition, "IDENTITY_HELD"),
+            "{name}"
+        );
     }
 
     /// Waits until a user is purged whose time is over by all clocks.
@@ -71,7 +75,10 @@ impl Scene {
         let zed = self.create(email("zed@example.com")).await;
         self.client.delete(&zed).await.unwrap();
         for _ in 0..1_000 {
-            let user = v1::User { identities: vec![identity(email("zed@example.com"))], ..Default::default() };
+            let user = v1::User {
+                identities: vec![identity(email("zed@example.com"))],
+                ..Default::default()
+            };
             if self.client.create(user).await.is_ok() {
                 return;
             }
@@ -93,7 +100,11 @@ async fn requested(client: &mut Client, n: usize) -> Result<String, Status> {
 /// The clock goes ahead by more than every deadline.
 pub async fn ahead(store: Arc<dyn Store>) {
     let mut s = Scene::new(store).await;
-    let (joe, ann, bob) = (s.create(handle("joe")).await, s.create(handle("ann")).await, s.create(handle("bob")).await);
+    let (joe, ann, bob) = (
+        s.create(handle("joe")).await,
+        s.create(handle("ann")).await,
+        s.create(handle("bob")).await,
+    );
     s.client.delete(&joe).await.unwrap();
     s.client.link(&ann, handle("anna")).await.unwrap();
     s.client.unlink(&ann, handle("anna")).await.unwrap();
@@ -139,7 +150,8 @@ pub async fn behind(store: Arc<dyn Store>) {
 pub async fn jumping(store: Arc<dyn Store>) {
     let mut s = Scene::new(store).await;
     let bob = s.create(handle("bob")).await;
-    let callers = (0..CALLERS).map(|caller| tokio::spawn(work(s.clock.clone(), s.client.clone(), caller)));
+    let callers =
+        (0..CALLERS).map(|caller| tokio::spawn(work(s.clock.clone(), s.client.clone(), caller)));
     let callers: Vec<_> = callers.collect();
     let mut users = Vec::new();
     for caller in callers {
@@ -154,7 +166,10 @@ pub async fn jumping(store: Arc<dyn Store>) {
         if n.is_multiple_of(2) {
             s.client.undelete(&id).await.unwrap();
         }
-        assert_eq!(s.client.resolve(handle(&format!("user{n}"))).await.unwrap().user.unwrap().user_id, id);
+        assert_eq!(
+            s.client.resolve(handle(&format!("user{n}"))).await.unwrap().user.unwrap().user_id,
+            id
+        );
     }
 }
 
@@ -167,7 +182,10 @@ async fn work(clock: Clock, mut client: Client, caller: usize) -> Vec<(usize, St
         let id = requested(&mut client, n).await.unwrap();
         assert_eq!(requested(&mut client, n).await.unwrap(), id);
         client.unlink(&id, handle(&format!("old{n}"))).await.unwrap();
-        assert_eq!(client.resolve(handle(&format!("user{n}"))).await.unwrap().user.unwrap().user_id, id);
+        assert_eq!(
+            client.resolve(handle(&format!("user{n}"))).await.unwrap().user.unwrap().user_id,
+            id
+        );
         if n.is_multiple_of(2) {
             client.delete(&id).await.unwrap();
         }

@@ -1,10 +1,13 @@
-//! What is stored of a few users is damaged: look-ups of these fail, however many others they are sent with.
+//! What is stored of a few users is damaged: look-ups of these fail, however many others they are
+//! sent with.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use polynym::directory::{Consistency, Directory, EncodedUser, Error, ItemError, Limits, Store, Tenant};
+use polynym::directory::{
+    Consistency, Directory, EncodedUser, Error, ItemError, Limits, Store, Tenant,
+};
 use polynym::identifier::RawIdentifier;
 use polynym::locality::{Generator, Mode};
 
@@ -31,10 +34,14 @@ pub async fn fails_alone(store: Arc<dyn Store>) {
     let callers = (0..USERS).map(|n| tokio::spawn(ask(store.clone(), n)));
     join_all(callers).await.into_iter().for_each(Result::unwrap);
     let directory = Directory::new(store, Generator::new(Mode::Variable), Limits::default());
-    let names: Vec<_> = (0..USERS).map(|n| (format!("user{n}@example.com"), format!("user{n}"))).collect();
-    let raw = |(email, handle)| [Some(RawIdentifier::Email(email)), Some(RawIdentifier::Handle(handle))];
-    let raw: Vec<_> = names.iter().flat_map(|(email, handle)| raw((email.as_str(), handle.as_str()))).collect();
-    let (found, _) = directory.batch_resolve(&Tenant::DEFAULT, &raw, Consistency::Latest, false).await.unwrap();
+    let names: Vec<_> =
+        (0..USERS).map(|n| (format!("user{n}@example.com"), format!("user{n}"))).collect();
+    let raw =
+        |(email, handle)| [Some(RawIdentifier::Email(email)), Some(RawIdentifier::Handle(handle))];
+    let raw: Vec<_> =
+        names.iter().flat_map(|(email, handle)| raw((email.as_str(), handle.as_str()))).collect();
+    let (found, _) =
+        directory.batch_resolve(&Tenant::DEFAULT, &raw, Consistency::Latest, false).await.unwrap();
     for (n, found) in found.into_iter().enumerate() {
         match found {
             Ok(found) => assert_eq!(found.user, EncodedUser::of(&users::user(n / 2))),
@@ -45,7 +52,9 @@ pub async fn fails_alone(store: Arc<dyn Store>) {
         }
     }
     let ids: Vec<_> = (0..USERS).map(|n| users::id(n).to_string()).collect();
-    for (n, got) in directory.batch_get(&Tenant::DEFAULT, &ids).await.unwrap().into_iter().enumerate() {
+    for (n, got) in
+        directory.batch_get(&Tenant::DEFAULT, &ids).await.unwrap().into_iter().enumerate()
+    {
         assert_eq!(matches!(got, Err(Error::Internal(_))), n == USER, "user {n}: {got:?}");
         assert_eq!(got.is_ok(), n != USER, "user {n}");
     }
@@ -58,10 +67,16 @@ async fn ask(store: Arc<dyn Store>, n: usize) {
             let resolved = store.resolve(&[key], Consistency::Latest).await.unwrap();
             match &resolved.found[0] {
                 Ok(Some(found)) => assert_eq!(found.user, EncodedUser::of(&users::user(n))),
-                Err(ItemError::Internal(_)) => assert!(damaged().contains(&(n, by_email)), "user {n}, {by_email}"),
+                Err(ItemError::Internal(_)) => {
+                    assert!(damaged().contains(&(n, by_email)), "user {n}, {by_email}")
+                }
                 other => panic!("user {n}: {other:?}"),
             }
-            assert_eq!(resolved.found[0].is_err(), damaged().contains(&(n, by_email)), "user {n}, {by_email}");
+            assert_eq!(
+                resolved.found[0].is_err(),
+                damaged().contains(&(n, by_email)),
+                "user {n}, {by_email}"
+            );
         }
         let got = store.get(&Tenant::DEFAULT, &[users::id(n)]).await.unwrap();
         assert_eq!(matches!(got[0], Err(ItemError::Internal(_))), n == USER, "user {n}");

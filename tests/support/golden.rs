@@ -1,5 +1,6 @@
-//! Golden stores: what a store keeps after a fixed list of mutations in which every stored form occurs, with all of its
-//! fields in use. Ids and times are fixed, so the same program always writes the same bytes.
+//! Golden stores: what a store keeps after a fixed list of mutations in which every stored form
+//! occurs, with all of its fields in use. Ids and times are fixed, so the same program always
+//! writes the same bytes.
 // Each test binary uses what it needs of this.
 #![allow(dead_code)]
 
@@ -9,8 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polynym::directory::{
-    ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind, NewIdentity, NewUser,
-    Policies, PolicyUpdate, Record, Store, Tenant, Timestamp, Update, Value, Verification,
+    ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
+    NewIdentity, NewUser, Policies, PolicyUpdate, Record, Store, Tenant, Timestamp, Update, Value,
+    Verification,
 };
 use polynym::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
 use polynym::locality::{Generator, Mode};
@@ -18,7 +20,8 @@ use polynym::store::integrity::{CheckableStore, Finding, Observer, verify};
 
 use super::users::id;
 
-/// The first of January 2100, in milliseconds: nothing here is over before, whatever the day of the test.
+/// The first of January 2100, in milliseconds: nothing here is over before, whatever the day of the
+/// test.
 const TIME: i64 = 4_102_444_800_000;
 /// How long all kinds are held.
 const HELD: Duration = Duration::from_secs(10 * 24 * 60 * 60);
@@ -44,7 +47,8 @@ pub fn compare(name: &str, text: &str) {
 /// The version of the identities that a program of later rules made.
 const LATER: u32 = 2;
 
-/// Rules of a later version than the program's: dots in front of the `@` of an email count no longer.
+/// Rules of a later version than the program's: dots in front of the `@` of an email count no
+/// longer.
 pub fn later_rules() -> Rules {
     fn parse(raw: RawIdentifier<'_>) -> Result<Identifier, Rejection> {
         let identifier = Identifier::parse(raw)?;
@@ -73,25 +77,36 @@ pub async fn records(store: &dyn Store) -> Vec<Record> {
 
 /// The versions of the rules of all identities.
 fn versions(records: &[Record]) -> Vec<u32> {
-    records.iter().flat_map(|record| &record.user.identities).map(|identity| identity.rules_version).collect()
+    records
+        .iter()
+        .flat_map(|record| &record.user.identities)
+        .map(|identity| identity.rules_version)
+        .collect()
 }
 
 /// Checks that all identities are of the first version of the rules, but for the one that was made
 /// by a program of later ones.
 pub async fn of_the_first_rules(store: &dyn Store) {
     let versions = versions(&records(store).await);
-    assert_eq!(versions.iter().filter(|version| **version == Rules::FIRST.version()).count(), versions.len() - 1);
+    assert_eq!(
+        versions.iter().filter(|version| **version == Rules::FIRST.version()).count(),
+        versions.len() - 1
+    );
     assert_eq!(versions.iter().filter(|version| **version == LATER).count(), 1);
 }
 
 /// Checks that a golden store was moved to [`later_rules`].
 pub async fn moved(store: Arc<dyn Store>) {
-    assert!(versions(&records(&*store).await).iter().all(|version| *version == later_rules().version()));
-    let directory = Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
+    assert!(
+        versions(&records(&*store).await).iter().all(|version| *version == later_rules().version())
+    );
+    let directory =
+        Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
     let directory = directory.under(later_rules());
     for typed in ["Ada.L@Example.com", "adal@example.com"] {
         let raw = Some(RawIdentifier::Email(typed));
-        let (found, _) = directory.resolve(&Tenant::DEFAULT, raw, Consistency::Latest, true).await.unwrap();
+        let (found, _) =
+            directory.resolve(&Tenant::DEFAULT, raw, Consistency::Latest, true).await.unwrap();
         assert_eq!(found.user.decode().unwrap().id, id(1), "{typed}");
     }
 }
@@ -136,8 +151,13 @@ fn verification() -> Option<Verification> {
     Some(Verification { time: Timestamp::from_millis(TIME - 1), by: "a letter".to_owned() })
 }
 
-fn create(display_name: &str, identities: Vec<NewIdentity>, attributes: &[(&str, Value)]) -> MutationKind {
-    let attributes = attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+fn create(
+    display_name: &str,
+    identities: Vec<NewIdentity>,
+    attributes: &[(&str, Value)],
+) -> MutationKind {
+    let attributes =
+        attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     MutationKind::Create(NewUser { display_name: display_name.to_owned(), identities, attributes })
 }
 
@@ -146,8 +166,10 @@ fn unlink(name: &str) -> MutationKind {
 }
 
 fn set(edits: &[(&str, Value)]) -> MutationKind {
-    let (paths, values): (Vec<_>, BTreeMap<_, _>) =
-        edits.iter().map(|(name, value)| (format!("attributes.{name}"), ((*name).to_owned(), value.clone()))).unzip();
+    let (paths, values): (Vec<_>, BTreeMap<_, _>) = edits
+        .iter()
+        .map(|(name, value)| (format!("attributes.{name}"), ((*name).to_owned(), value.clone())))
+        .unzip();
     MutationKind::Update(Update::from_mask(Some(&paths), String::new(), values).unwrap())
 }
 
@@ -172,10 +194,14 @@ fn tenants() -> Vec<(usize, MutationKind)> {
         undo_window: Some(HELD),
         reserved_handles: None,
     };
-    vec![(100, MutationKind::SetTenant(PolicyUpdate::default())), (101, MutationKind::SetTenant(all))]
+    vec![
+        (100, MutationKind::SetTenant(PolicyUpdate::default())),
+        (101, MutationKind::SetTenant(all)),
+    ]
 }
 
-/// Users with every kind of identity and of attribute, with guards and holds, and with identities of later rules.
+/// Users with every kind of identity and of attribute, with guards and holds, and with identities
+/// of later rules.
 fn people() -> Vec<(usize, MutationKind)> {
     let attributes = [
         ("string", text("text")),
@@ -210,7 +236,9 @@ fn people() -> Vec<(usize, MutationKind)> {
 fn merges() -> Vec<(usize, MutationKind)> {
     let name = |name: &str| {
         let paths = ["display_name".to_owned()];
-        MutationKind::Update(Update::from_mask(Some(&paths), name.to_owned(), BTreeMap::new()).unwrap())
+        MutationKind::Update(
+            Update::from_mask(Some(&paths), name.to_owned(), BTreeMap::new()).unwrap(),
+        )
     };
     let both = |n: usize, other: usize| {
         vec![
@@ -247,7 +275,8 @@ fn merges() -> Vec<(usize, MutationKind)> {
     [both(3, 4), both(5, 6), undone].concat()
 }
 
-/// A user who was disabled and then deleted, and one who was purged, whose handle is held for nobody.
+/// A user who was disabled and then deleted, and one who was purged, whose handle is held for
+/// nobody.
 fn ends() -> Vec<(usize, MutationKind)> {
     vec![
         (7, create("", vec![draft("email:eve@example.com")], &[])),
@@ -264,7 +293,10 @@ fn mutations() -> Vec<Mutation> {
     let policies = Arc::new(Policies { holds, ..Policies::default() });
     let mutation = |(n, (user, change)): (usize, (usize, MutationKind))| {
         let tenant = if user == 101 { Tenant::parse("acme").unwrap() } else { Tenant::DEFAULT };
-        let request = IdempotencyKey { key: format!("{tenant},Golden,{},joe", id(n)), request_hash: n as u64 };
+        let request = IdempotencyKey {
+            key: format!("{tenant},Golden,{},joe", id(n)),
+            request_hash: n as u64,
+        };
         let request = (n < 3).then_some(request);
         let policies = policies.clone();
         let rules = Rules::FIRST;

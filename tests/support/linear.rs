@@ -1,5 +1,6 @@
-//! Whether a history of calls could have come from something that does one after the other, each at one moment between
-//! its start and its end: the search of Wing and Gong, with Lowe's memory of where it has been.
+//! Whether a history of calls could have come from something that does one after the other, each at
+//! one moment between its start and its end: the search of Wing and Gong, with Lowe's memory of
+//! where it has been.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -10,7 +11,8 @@ pub trait Model {
     type State: Clone + Eq + Hash + Debug;
     type Call: Debug;
 
-    /// The state after a call; nothing where the call could not have been answered so in this state.
+    /// The state after a call; nothing where the call could not have been answered so in this
+    /// state.
     fn step(state: &Self::State, call: &Self::Call) -> Option<Self::State>;
 
     /// Whether a call never changes anything, whatever the state.
@@ -23,7 +25,8 @@ pub struct Event<C> {
     pub call: C,
     /// When it was sent.
     pub start: u64,
-    /// When it was answered. Where nobody knows whether it happened: never. It may happen at any time after its start.
+    /// When it was answered. Where nobody knows whether it happened: never. It may happen at any
+    /// time after its start.
     pub end: Option<u64>,
 }
 
@@ -32,7 +35,8 @@ const MOST: usize = 2_000_000;
 
 /// Fails, with the calls that cannot be put into an order, unless there is one.
 pub fn check<M: Model>(initial: M::State, mut events: Vec<Event<M::Call>>) -> Result<(), String> {
-    // What has no answer stands apart, or the search would go through all that came after it again and again.
+    // What has no answer stands apart, or the search would go through all that came after it again
+    // and again.
     events.sort_by_key(|event| (event.end.is_none(), event.start));
     let answered = events.partition_point(|event| event.end.is_some());
     Search::<M> { events: &events, answered, seen: HashSet::new() }.run(initial)
@@ -60,7 +64,12 @@ impl Done {
     fn add(&mut self, n: usize) {
         let at = self.also.partition_point(|other| *other < n as u32);
         self.also.insert(at, n as u32);
-        let run = self.also.iter().zip(self.all_before as u32..).take_while(|(n, next)| **n == *next).count();
+        let run = self
+            .also
+            .iter()
+            .zip(self.all_before as u32..)
+            .take_while(|(n, next)| **n == *next)
+            .count();
         self.all_before += run;
         self.also.drain(..run);
     }
@@ -80,7 +89,8 @@ struct Node<S> {
 impl<M: Model> Search<'_, M> {
     fn run(mut self, initial: M::State) -> Result<(), String> {
         let mut farthest = (Done::default(), initial.clone());
-        let mut path: Vec<Node<M::State>> = self.enter(Done::default(), initial).into_iter().collect();
+        let mut path: Vec<Node<M::State>> =
+            self.enter(Done::default(), initial).into_iter().collect();
         while let Some(node) = path.last_mut() {
             if node.done.all_before >= self.answered {
                 return Ok(());
@@ -104,7 +114,8 @@ impl<M: Model> Search<'_, M> {
         Err(self.describe(&farthest))
     }
 
-    /// Goes to a place, unless the search was there. Reads that fit here happen here: later they could only fit worse.
+    /// Goes to a place, unless the search was there. Reads that fit here happen here: later they
+    /// could only fit worse.
     fn enter(&mut self, mut done: Done, state: M::State) -> Option<Node<M::State>> {
         loop {
             let candidates = self.candidates(&done);
@@ -113,7 +124,11 @@ impl<M: Model> Search<'_, M> {
             let reads: Vec<usize> = candidates.iter().copied().filter(fits).collect();
             if reads.is_empty() {
                 let next = self.by_urgency(candidates, &state);
-                return self.seen.insert((done.clone(), state.clone())).then_some(Node { done, state, next });
+                return self.seen.insert((done.clone(), state.clone())).then_some(Node {
+                    done,
+                    state,
+                    next,
+                });
             }
             reads.into_iter().for_each(|n| done.add(n));
         }
@@ -137,18 +152,24 @@ impl<M: Model> Search<'_, M> {
         found
     }
 
-    /// Those that are to be tried first come last: what changes nothing here, for this state may never come again; then
-    /// what was answered soonest, and at the end what need not happen.
+    /// Those that are to be tried first come last: what changes nothing here, for this state may
+    /// never come again; then what was answered soonest, and at the end what need not happen.
     fn by_urgency(&self, mut candidates: Vec<usize>, state: &M::State) -> Vec<usize> {
-        let changes_nothing = |n: usize| M::step(state, &self.events[n].call).as_ref() == Some(state);
-        candidates
-            .sort_by_cached_key(|n| (changes_nothing(*n), std::cmp::Reverse(self.events[*n].end.unwrap_or(u64::MAX))));
+        let changes_nothing =
+            |n: usize| M::step(state, &self.events[n].call).as_ref() == Some(state);
+        candidates.sort_by_cached_key(|n| {
+            (changes_nothing(*n), std::cmp::Reverse(self.events[*n].end.unwrap_or(u64::MAX)))
+        });
         candidates
     }
 
     fn describe(&self, (done, state): &(Done, M::State)) -> String {
         let calls = self.candidates(done).into_iter().map(|n| format!("\n  {:?}", self.events[n]));
-        format!("after {} calls, from {state:?}, none of these can lead on:{}", done.count(), calls.collect::<String>())
+        format!(
+            "after {} calls, from {state:?}, none of these can lead on:{}",
+            done.count(),
+            calls.collect::<String>()
+        )
     }
 }
 
@@ -197,14 +218,22 @@ mod tests {
         assert!(is_linear(&[(Write(1), 0, Some(1)), (Read(1), 2, Some(3))]));
         assert!(is_linear(&[(Write(1), 0, Some(9)), (Read(1), 2, Some(3)), (Read(1), 4, Some(5))]));
         assert!(is_linear(&[(Write(1), 0, Some(9)), (Read(0), 2, Some(3)), (Read(1), 4, Some(5))]));
-        assert!(is_linear(&[(Swap(1, 2), 0, Some(9)), (Write(1), 1, Some(8)), (Read(2), 10, Some(11))]));
+        assert!(is_linear(&[
+            (Swap(1, 2), 0, Some(9)),
+            (Write(1), 1, Some(8)),
+            (Read(2), 10, Some(11))
+        ]));
     }
 
     #[test]
     fn what_nothing_could_have_done_fails() {
         assert!(!is_linear(&[(Read(1), 0, Some(1))]));
         assert!(!is_linear(&[(Write(1), 0, Some(1)), (Read(0), 2, Some(3))]));
-        assert!(!is_linear(&[(Write(1), 0, Some(9)), (Read(1), 2, Some(3)), (Read(0), 4, Some(5))]));
+        assert!(!is_linear(&[
+            (Write(1), 0, Some(9)),
+            (Read(1), 2, Some(3)),
+            (Read(0), 4, Some(5))
+        ]));
         assert!(!is_linear(&[(Swap(0, 1), 0, Some(9)), (Swap(0, 1), 1, Some(8))]));
     }
 
@@ -220,10 +249,13 @@ mod tests {
     fn is_linear_by_trying(state: u8, left: &[Event<Call>]) -> bool {
         let first_end = left.iter().filter_map(|event| event.end).min().unwrap_or(u64::MAX);
         left.iter().all(|event| event.end.is_none())
-            || left.iter().enumerate().filter(|(_, event)| event.start <= first_end).any(|(n, event)| {
-                let rest = [&left[..n], &left[n + 1..]].concat();
-                Register::step(&state, &event.call).is_some_and(|state| is_linear_by_trying(state, &rest))
-            })
+            || left.iter().enumerate().filter(|(_, event)| event.start <= first_end).any(
+                |(n, event)| {
+                    let rest = [&left[..n], &left[n + 1..]].concat();
+                    Register::step(&state, &event.call)
+                        .is_some_and(|state| is_linear_by_trying(state, &rest))
+                },
+            )
     }
 
     fn events() -> impl Strategy<Value = Vec<Event<Call>>> {
@@ -232,8 +264,9 @@ mod tests {
             (0..3u8).prop_map(Read),
             (0..3u8, 0..3u8).prop_map(|(from, to)| Swap(from, to)),
         ];
-        let event = (call, 0..12u64, proptest::option::weighted(0.8, 0..6u64))
-            .prop_map(|(call, start, length)| Event { call, start, end: length.map(|length| start + length) });
+        let event = (call, 0..12u64, proptest::option::weighted(0.8, 0..6u64)).prop_map(
+            |(call, start, length)| Event { call, start, end: length.map(|length| start + length) },
+        );
         proptest::collection::vec(event, 0..7)
     }
 

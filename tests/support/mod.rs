@@ -27,8 +27,8 @@ use redb::{Database, DatabaseError};
 /// How many cases run at once: most of their time goes into waiting for a sync.
 const AT_ONCE: usize = 4;
 
-/// Runs the conformance suite, each case in a place of its own, and tells of each. With `POLYNYM_CASE` set, only those
-/// cases run whose name contains it.
+/// Runs the conformance suite, each case in a place of its own, and tells of each. With
+/// `POLYNYM_CASE` set, only those cases run whose name contains it.
 pub async fn conformance(place: impl Fn() -> Arc<dyn StoreFactory>) {
     let only = std::env::var("POLYNYM_CASE").unwrap_or_default();
     let chosen = cases().into_iter().filter(|case| case.name().contains(&only));
@@ -42,18 +42,23 @@ pub async fn conformance(place: impl Fn() -> Arc<dyn StoreFactory>) {
                 Ok(Err(failure)) => Some(failure.to_string()),
                 Err(panic) => Some(panic.to_string()),
             };
-            println!("{name} ({} ms): {}", start.elapsed().as_millis(), failure.as_deref().unwrap_or("ok"));
+            println!(
+                "{name} ({} ms): {}",
+                start.elapsed().as_millis(),
+                failure.as_deref().unwrap_or("ok")
+            );
             (name, failure.is_some())
         }
     };
     let outcomes: Vec<_> = stream::iter(chosen).map(run).buffer_unordered(AT_ONCE).collect().await;
     assert!(!outcomes.is_empty(), "no case has {only} in its name");
-    let failed: Vec<_> = outcomes.into_iter().filter(|(_, failed)| *failed).map(|(name, _)| name).collect();
+    let failed: Vec<_> =
+        outcomes.into_iter().filter(|(_, failed)| *failed).map(|(name, _)| name).collect();
     assert!(failed.is_empty(), "{} cases failed: {failed:#?}", failed.len());
 }
 
-/// The database of an embedded store that is not open. A process that starts another shares its files with it until that
-/// begins: the file may stay locked for that moment.
+/// The database of an embedded store that is not open. A process that starts another shares its
+/// files with it until that begins: the file may stay locked for that moment.
 pub fn database(folder: &Path) -> Database {
     for _ in 0..100 {
         match Database::open(folder.join("directory.redb")) {

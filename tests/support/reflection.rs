@@ -1,10 +1,12 @@
-//! A client that knows nothing of the API but what the server's reflection says, and prints answers as grpcurl does.
+//! A client that knows nothing of the API but what the server's reflection says, and prints answers
+//! as grpcurl does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use prost::Message;
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, ReflectMessage,
+    DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
+    ReflectMessage,
 };
 use prost_types::FileDescriptorProto;
 use serde_json::{Map, Value};
@@ -18,7 +20,8 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest as Ask;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse as Told;
 use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
 
-/// Which reflection to ask. Their messages are the same but for the package's name, which is not sent.
+/// Which reflection to ask. Their messages are the same but for the package's name, which is not
+/// sent.
 #[derive(Clone, Copy, Debug)]
 pub enum Version {
     V1,
@@ -37,7 +40,8 @@ impl Api {
     /// Asks the server at `channel` which services it has, and for all that they speak of.
     pub async fn discover(channel: Channel, version: Version) -> Result<Self, Status> {
         let mut api = Self { channel, version, services: Vec::new(), pool: DescriptorPool::new() };
-        let Told::ListServicesResponse(list) = api.ask(Ask::ListServices(String::new())).await? else {
+        let Told::ListServicesResponse(list) = api.ask(Ask::ListServices(String::new())).await?
+        else {
             return Err(Status::data_loss("reflection lists no services"));
         };
         api.services = list.service.into_iter().map(|service| service.name).collect();
@@ -64,13 +68,18 @@ impl Api {
         let mut files = BTreeMap::new();
         while let Some(ask) = waiting.pop() {
             for file in self.files(ask).await? {
-                let imports = file.dependency.iter().filter(|name| self.pool.get_file_by_name(name).is_none());
+                let imports = file
+                    .dependency
+                    .iter()
+                    .filter(|name| self.pool.get_file_by_name(name).is_none());
                 let new = imports.filter(|name| asked.insert((*name).clone()));
                 waiting.extend(new.map(|name| Ask::FileByFilename(name.clone())));
                 files.insert(file.name().to_owned(), file);
             }
         }
-        self.pool.add_file_descriptor_protos(files.into_values()).map_err(|error| Status::data_loss(error.to_string()))
+        self.pool
+            .add_file_descriptor_protos(files.into_values())
+            .map_err(|error| Status::data_loss(error.to_string()))
     }
 
     async fn files(&self, ask: Ask) -> Result<Vec<FileDescriptorProto>, Status> {
@@ -91,24 +100,32 @@ impl Api {
         let codec = ProstCodec::<ServerReflectionRequest, ServerReflectionResponse>::default();
         let mut client = ready(&self.channel).await?;
         let path = http::uri::PathAndQuery::from_static(path);
-        let mut answers = client.streaming(Request::new(once(request)), path, codec).await?.into_inner();
+        let mut answers =
+            client.streaming(Request::new(once(request)), path, codec).await?.into_inner();
         let answer = answers.message().await?.and_then(|answer| answer.message_response);
         match answer.ok_or_else(|| Status::data_loss("reflection says nothing"))? {
-            Told::ErrorResponse(error) => Err(Status::new(error.error_code.into(), error.error_message)),
+            Told::ErrorResponse(error) => {
+                Err(Status::new(error.error_code.into(), error.error_message))
+            }
             told => Ok(told),
         }
     }
 
     /// Calls a unary method, `package.Service/Method`, with a request in JSON.
     pub async fn call(&self, method: &str, json: &str) -> Result<Response<DynamicMessage>, Status> {
-        let method = self.method(method).ok_or_else(|| Status::not_found(format!("no method {method}")))?;
+        let method =
+            self.method(method).ok_or_else(|| Status::not_found(format!("no method {method}")))?;
         let invalid = |error: serde_json::Error| Status::invalid_argument(error.to_string());
         let mut deserializer = serde_json::Deserializer::from_str(json);
-        let request = DynamicMessage::deserialize(method.input(), &mut deserializer).map_err(invalid)?;
+        let request =
+            DynamicMessage::deserialize(method.input(), &mut deserializer).map_err(invalid)?;
         deserializer.end().map_err(invalid)?;
         let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
         let path = path.parse().map_err(|_| Status::invalid_argument("no path"))?;
-        ready(&self.channel).await?.unary(Request::new(request), path, Dynamic(method.output())).await
+        ready(&self.channel)
+            .await?
+            .unary(Request::new(request), path, Dynamic(method.output()))
+            .await
     }
 
     fn method(&self, path: &str) -> Option<MethodDescriptor> {
@@ -145,7 +162,11 @@ impl Encoder for Dynamic {
     type Item = DynamicMessage;
     type Error = Status;
 
-    fn encode(&mut self, message: DynamicMessage, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+    fn encode(
+        &mut self,
+        message: DynamicMessage,
+        buffer: &mut EncodeBuf<'_>,
+    ) -> Result<(), Status> {
         message.encode(buffer).map_err(|error| Status::internal(error.to_string()))
     }
 }
@@ -160,8 +181,9 @@ impl Decoder for Dynamic {
     }
 }
 
-/// A message as grpcurl prints it: fields in the order of their numbers, the keys of maps and of what is in an `Any`
-/// sorted, two spaces a level, and what HTML gives a meaning to written as escapes.
+/// A message as grpcurl prints it: fields in the order of their numbers, the keys of maps and of
+/// what is in an `Any` sorted, two spaces a level, and what HTML gives a meaning to written as
+/// escapes.
 ///
 /// # Panics
 /// Where the message holds an `Any` of a type that nothing was learnt of.
@@ -179,11 +201,18 @@ fn print_value(value: &Value, kind: Option<&Kind>, level: usize, out: &mut Strin
             let fields = fields(entries, kind.and_then(Kind::as_message));
             print_items("{}", &fields, level, out, |(name, value, field), out| {
                 out.push_str(&format!("{}: ", Value::from(*name)));
-                print_value(value, field.as_ref().map(FieldDescriptor::kind).as_ref(), level + 1, out);
+                print_value(
+                    value,
+                    field.as_ref().map(FieldDescriptor::kind).as_ref(),
+                    level + 1,
+                    out,
+                );
             });
         }
         Value::Array(items) => {
-            print_items("[]", items, level, out, |item, out| print_value(item, kind, level + 1, out));
+            print_items("[]", items, level, out, |item, out| {
+                print_value(item, kind, level + 1, out)
+            });
         }
         plain => out.push_str(&plain.to_string()),
     }
@@ -191,8 +220,12 @@ fn print_value(value: &Value, kind: Option<&Kind>, level: usize, out: &mut Strin
 
 type Field<'a> = (&'a str, &'a Value, Option<FieldDescriptor>);
 
-/// The entries of an object, in the order in which they are printed. `message` is its type, where it is a message's.
-fn fields<'a>(entries: &'a Map<String, Value>, message: Option<&MessageDescriptor>) -> Vec<Field<'a>> {
+/// The entries of an object, in the order in which they are printed. `message` is its type, where
+/// it is a message's.
+fn fields<'a>(
+    entries: &'a Map<String, Value>,
+    message: Option<&MessageDescriptor>,
+) -> Vec<Field<'a>> {
     let url = entries.get("@type").and_then(Value::as_str);
     let name = url.and_then(|url| url.rsplit('/').next());
     let packed = name.and_then(|name| message?.parent_pool().get_message_by_name(name));
@@ -201,7 +234,8 @@ fn fields<'a>(entries: &'a Map<String, Value>, message: Option<&MessageDescripto
         Some(entry) if is_map => Some(entry.map_entry_value_field()),
         message => packed.as_ref().or(message)?.get_field_by_json_name(name),
     };
-    let mut fields: Vec<Field<'_>> = entries.iter().map(|(name, value)| (name.as_str(), value, field(name))).collect();
+    let mut fields: Vec<Field<'_>> =
+        entries.iter().map(|(name, value)| (name.as_str(), value, field(name))).collect();
     if packed.is_none() && !is_map {
         fields.sort_by_key(|(_, _, field)| field.as_ref().map(FieldDescriptor::number));
     } else {
@@ -210,7 +244,13 @@ fn fields<'a>(entries: &'a Map<String, Value>, message: Option<&MessageDescripto
     fields
 }
 
-fn print_items<T>(braces: &str, items: &[T], level: usize, out: &mut String, print: impl Fn(&T, &mut String)) {
+fn print_items<T>(
+    braces: &str,
+    items: &[T],
+    level: usize,
+    out: &mut String,
+    print: impl Fn(&T, &mut String),
+) {
     out.push_str(&braces[..1]);
     for (n, item) in items.iter().enumerate() {
         out.push_str(if n == 0 { "\n" } else { ",\n" });

@@ -5,13 +5,18 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// How long servers and their clients wait for each other where a test says nothing else: a busy machine is no fault.
+/// How long servers and their clients wait for each other where a test says nothing else: a busy
+/// machine is no fault.
 const PATIENCE: &str = "60s";
 
 /// The program with `arguments`, and nothing of this process's environment.
 pub fn polynym(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_polynym"));
-    command.args(arguments).env_clear().env("POLYNYM_TIMEOUT", PATIENCE).env("POLYNYM_CALL_TIMEOUT", PATIENCE);
+    command
+        .args(arguments)
+        .env_clear()
+        .env("POLYNYM_TIMEOUT", PATIENCE)
+        .env("POLYNYM_CALL_TIMEOUT", PATIENCE);
     command
 }
 
@@ -28,7 +33,10 @@ pub struct Server {
 impl Server {
     /// Starts `serve` with `arguments` and waits until it listens.
     pub fn start(arguments: &[&str]) -> Self {
-        Self::start_with(&mut polynym(&["serve", "--listen", "127.0.0.1:0", "--log", "error"]), arguments)
+        Self::start_with(
+            &mut polynym(&["serve", "--listen", "127.0.0.1:0", "--log", "error"]),
+            arguments,
+        )
     }
 
     /// Adds `arguments` to `command`, which runs a server. It makes its store where there is none.
@@ -37,11 +45,17 @@ impl Server {
         if !command.get_envs().any(|(name, _)| name == "TMPDIR") {
             command.env("TMPDIR", temporary.path());
         }
-        let mut child = command.args(arguments).env("POLYNYM_CREATE", "true").stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .args(arguments)
+            .env("POLYNYM_CREATE", "true")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
-        let url = line.trim_end().strip_prefix("listening on ").expect("the server starts").to_owned();
+        let url =
+            line.trim_end().strip_prefix("listening on ").expect("the server starts").to_owned();
         Self { child, url, stdout, _temporary: temporary }
     }
 
@@ -64,7 +78,8 @@ impl Server {
 
     /// Sends a signal such as `TERM`.
     pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        let sent =
+            Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
         assert!(sent.unwrap().success());
     }
 

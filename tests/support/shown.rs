@@ -11,7 +11,8 @@ pub struct Shown {
     pub output: String,
 }
 
-/// The commands in blocks marked `console`: after `$ `, each with what stands between it and the next.
+/// The commands in blocks marked `console`: after `$ `, each with what stands between it and the
+/// next.
 pub fn shown(path: &str, text: &str) -> Vec<Shown> {
     let mut found: Vec<Shown> = Vec::new();
     let (mut inside, mut goes_on) = (false, false);
@@ -28,7 +29,8 @@ pub fn shown(path: &str, text: &str) -> Vec<Shown> {
             goes_on = command.ends_with('\\');
         } else if let Some(last) = found.last_mut() {
             if goes_on {
-                last.command = format!("{}{}", last.command.trim_end_matches('\\'), line.trim_start());
+                last.command =
+                    format!("{}{}", last.command.trim_end_matches('\\'), line.trim_start());
                 goes_on = line.ends_with('\\');
             } else {
                 last.output.push_str(&format!("{line}\n"));
@@ -36,7 +38,10 @@ pub fn shown(path: &str, text: &str) -> Vec<Shown> {
         }
     }
     found.iter_mut().for_each(|shown| shown.output = shown.output.trim_end().to_owned());
-    found.iter_mut().filter(|shown| !shown.output.is_empty()).for_each(|shown| shown.output.push('\n'));
+    found
+        .iter_mut()
+        .filter(|shown| !shown.output.is_empty())
+        .for_each(|shown| shown.output.push('\n'));
     found
 }
 

@@ -21,9 +21,13 @@ pub fn failing(n: usize) -> LocalityId {
 
 /// Creates user 1, who is due at a time that is over.
 pub async fn prepare(store: &dyn Store) {
-    let policies = Arc::new(Policies { restore_window: Duration::from_secs(1), ..Policies::default() });
+    let policies =
+        Arc::new(Policies { restore_window: Duration::from_secs(1), ..Policies::default() });
     store.mutate(users::creation(1)).await.unwrap();
-    store.mutate(Mutation { policies, ..users::mutation(users::id(1), MutationKind::Delete) }).await.unwrap();
+    store
+        .mutate(Mutation { policies, ..users::mutation(users::id(1), MutationKind::Delete) })
+        .await
+        .unwrap();
 }
 
 async fn due(store: &dyn Store) -> Vec<LocalityId> {
@@ -36,7 +40,8 @@ pub async fn user_1_is_purged(store: Arc<dyn Store>) {
     let mut wanted: Vec<_> = (0..FAILING).map(failing).collect();
     wanted.push(users::id(1));
     assert_eq!(due(&*store).await, wanted, "who is due");
-    let directory = Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
+    let directory =
+        Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
     let tending = tokio::spawn(async move { directory.run_expiry().await });
     let since = Instant::now();
     while due(&*store).await.contains(&users::id(1)) {

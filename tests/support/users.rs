@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polynym::directory::{
-    Consistency, Decision, EncodedUser, Error, ItemResult, Mutation, MutationKind, NewIdentity, NewUser, Policies,
-    ReadSet, Store, Tenant, Timestamp, User, Value,
+    Consistency, Decision, EncodedUser, Error, ItemResult, Mutation, MutationKind, NewIdentity,
+    NewUser, Policies, ReadSet, Store, Tenant, Timestamp, User, Value,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier, Rules};
 use polynym::locality::LocalityId;
@@ -19,7 +19,8 @@ pub fn id(n: usize) -> LocalityId {
 fn identifiers(n: usize) -> [Identifier; 2] {
     let email = format!("user{n}@example.com");
     let handle = format!("user{n}");
-    [RawIdentifier::Email(&email), RawIdentifier::Handle(&handle)].map(|raw| Identifier::parse(raw).unwrap())
+    [RawIdentifier::Email(&email), RawIdentifier::Handle(&handle)]
+        .map(|raw| Identifier::parse(raw).unwrap())
 }
 
 /// An e-mail address of user `n`.
@@ -28,7 +29,8 @@ pub fn email(n: usize) -> Identifier {
     email
 }
 
-/// A mutation of a tenant that holds nothing: what is given up is free, and no user ever has too much held for it.
+/// A mutation of a tenant that holds nothing: what is given up is free, and no user ever has too
+/// much held for it.
 pub fn mutation(user_id: LocalityId, change: MutationKind) -> Mutation {
     let policies = Arc::new(Policies { holds: BTreeMap::new(), ..Policies::default() });
     let time = Timestamp::from_millis(1_767_225_600_000);
@@ -59,14 +61,19 @@ pub fn creation(n: usize) -> Mutation {
     let identities = identifiers(n).map(identity).into();
     mutation(
         id(n),
-        MutationKind::Create(NewUser { display_name: format!("User {n}"), identities, ..NewUser::default() }),
+        MutationKind::Create(NewUser {
+            display_name: format!("User {n}"),
+            identities,
+            ..NewUser::default()
+        }),
     )
 }
 
 /// The mutation that creates user `n` with 400 KiB of attributes.
 pub fn large_creation(n: usize) -> Mutation {
     let identities = identifiers(n).map(identity).into();
-    let attributes = BTreeMap::from([("notes".to_owned(), Value::List(vec!["x".repeat(4_096); 100]))]);
+    let attributes =
+        BTreeMap::from([("notes".to_owned(), Value::List(vec!["x".repeat(4_096); 100]))]);
     mutation(id(n), MutationKind::Create(NewUser { identities, attributes, ..NewUser::default() }))
 }
 
@@ -77,12 +84,14 @@ pub fn keys(n: usize) -> [IdentityKey; 2] {
 
 /// User `n` as it is after its creation.
 pub fn user(n: usize) -> User {
-    let Decision::Ready(write_set) = creation(n).decide(&ReadSet::optimistic()).unwrap() else { panic!() };
+    let Decision::Ready(write_set) = creation(n).decide(&ReadSet::optimistic()).unwrap() else {
+        panic!()
+    };
     write_set.into_outcome().into_user().unwrap()
 }
 
-/// Looks for user `n` by everything that finds it, and fails if anything else is found: answers whether it is there
-/// altogether, or the error of the first look-up that failed.
+/// Looks for user `n` by everything that finds it, and fails if anything else is found: answers
+/// whether it is there altogether, or the error of the first look-up that failed.
 pub async fn look_up(store: &dyn Store, n: usize) -> Result<bool, Error> {
     let mut found_users = Vec::new();
     for key in keys(n) {

@@ -1,11 +1,13 @@
-//! Links between the documents: each leads to a file of the project, and to a heading that the file has.
+//! Links between the documents: each leads to a file of the project, and to a heading that the file
+//! has.
 
 use std::path::Path;
 
 /// The links of a document that lead nowhere. `path` is its path from `root`.
 pub fn faults(root: &Path, path: &str, text: &str) -> Vec<String> {
     let numbered = prose(text).flat_map(|(n, line)| targets(line).map(move |target| (n, target)));
-    let dead = numbered.filter(|(_, target)| !is_elsewhere(target) && !leads_somewhere(root, path, text, target));
+    let dead = numbered
+        .filter(|(_, target)| !is_elsewhere(target) && !leads_somewhere(root, path, text, target));
     dead.map(|(n, target)| format!("{path}:{n}: the link to {target} leads nowhere")).collect()
 }
 
@@ -33,12 +35,15 @@ fn leads_somewhere(root: &Path, path: &str, text: &str, target: &str) -> bool {
         return has_heading(text, heading);
     }
     let file = root.join(path).parent().map(|folder| folder.join(file)).unwrap_or_default();
-    let has_heading = || std::fs::read_to_string(&file).is_ok_and(|text| has_heading(&text, heading));
+    let has_heading =
+        || std::fs::read_to_string(&file).is_ok_and(|text| has_heading(&text, heading));
     file.exists() && (heading.is_empty() || has_heading())
 }
 
 fn has_heading(text: &str, wanted: &str) -> bool {
-    prose(text).any(|(_, line)| line.starts_with('#') && slug(line.trim_start_matches('#').trim()) == wanted)
+    prose(text).any(|(_, line)| {
+        line.starts_with('#') && slug(line.trim_start_matches('#').trim()) == wanted
+    })
 }
 
 /// The name under which a heading can be linked to.

@@ -1,4 +1,5 @@
-//! A Rust file as `tidy` sees it: its code without comments, literals and tests, and what can be found in that.
+//! A Rust file as `tidy` sees it: its code without comments, literals and tests, and what can be
+//! found in that.
 
 use std::ops::Range;
 
@@ -12,7 +13,8 @@ pub struct Source {
     pub code: String,
 }
 
-/// A function: its name, the line it starts on, and how many lines it has from there to its last brace.
+/// A function: its name, the line it starts on, and how many lines it has from there to its last
+/// brace.
 pub struct Function {
     pub name: String,
     pub line: usize,
@@ -32,13 +34,20 @@ impl Source {
 
     /// How many lines the file has, those of tests inside it left out.
     pub fn lines(&self) -> usize {
-        let blanked = self.text.lines().zip(self.code.lines()).filter(|(_, code)| code.starts_with(TEST_MARK));
+        let blanked = self
+            .text
+            .lines()
+            .zip(self.code.lines())
+            .filter(|(_, code)| code.starts_with(TEST_MARK));
         self.text.lines().count() - blanked.count()
     }
 
     /// The functions outside tests that have a body.
     pub fn functions(&self) -> Vec<Function> {
-        words(&self.code).filter(|(_, word)| *word == "fn").filter_map(|(at, _)| self.function(at)).collect()
+        words(&self.code)
+            .filter(|(_, word)| *word == "fn")
+            .filter_map(|(at, _)| self.function(at))
+            .collect()
     }
 
     fn function(&self, at: usize) -> Option<Function> {
@@ -50,11 +59,13 @@ impl Source {
         has_body.then(|| Function { name, line: line(&self.code, at), lines })
     }
 
-    /// The paths that start with `crate`, `super` or `polynym`, groups taken apart, each with its line.
+    /// The paths that start with `crate`, `super` or `polynym`, groups taken apart, each with its
+    /// line.
     pub fn project_paths(&self) -> Vec<(usize, Vec<String>)> {
         let mut found = Vec::new();
         for (at, word) in words(&self.code) {
-            let starts = matches!(word, "crate" | "super" | "polynym") && !self.code[..at].ends_with("::");
+            let starts =
+                matches!(word, "crate" | "super" | "polynym") && !self.code[..at].ends_with("::");
             if starts && self.code[at + word.len()..].starts_with("::") {
                 let mut paths = Vec::new();
                 take_tree(&self.code[at..], &[], &mut paths);
@@ -68,8 +79,10 @@ impl Source {
     pub fn crate_uses(&self, name: &str) -> Vec<usize> {
         let is_use = |&(at, word): &(usize, &str)| {
             let before = self.code[..at].trim_end();
-            let starts_path = self.code[at + word.len()..].starts_with("::") && !before.ends_with("::");
-            word == name && (starts_path || before.ends_with("use") || before.ends_with("extern crate"))
+            let starts_path =
+                self.code[at + word.len()..].starts_with("::") && !before.ends_with("::");
+            word == name
+                && (starts_path || before.ends_with("use") || before.ends_with("extern crate"))
         };
         words(&self.code).filter(is_use).map(|(at, _)| line(&self.code, at)).collect()
     }
@@ -104,7 +117,11 @@ fn take_tree<'a>(text: &'a str, prefix: &[String], paths: &mut Vec<Vec<String>>)
     if let Some(mut rest) = text.strip_prefix('{') {
         while let Some(next) = rest.trim_start().chars().next().filter(|c| *c != '}') {
             rest = rest.trim_start();
-            rest = if is_word(next) || next == '{' { take_tree(rest, prefix, paths) } else { &rest[next.len_utf8()..] };
+            rest = if is_word(next) || next == '{' {
+                take_tree(rest, prefix, paths)
+            } else {
+                &rest[next.len_utf8()..]
+            };
         }
         return rest.trim_start().strip_prefix('}').unwrap_or_default();
     }
@@ -120,7 +137,8 @@ fn take_tree<'a>(text: &'a str, prefix: &[String], paths: &mut Vec<Vec<String>>)
     }
 }
 
-/// Where the item that starts at `at` ends: after its `;`, or after the brace that closes its first block.
+/// Where the item that starts at `at` ends: after its `;`, or after the brace that closes its first
+/// block.
 fn item_end(code: &str, at: usize) -> usize {
     let mut depth = 0;
     for (offset, c) in code[at..].char_indices() {
@@ -142,7 +160,8 @@ fn without_tests(code: &str) -> String {
     while let Some(at) = out.find("#[cfg(test)]") {
         let end = item_end(&out, at + "#[cfg(test)]".len());
         let first = out[..at].rfind('\n').map_or(0, |newline| newline + 1);
-        let marks = out[first..end].matches('\n').map(|_| format!("{TEST_MARK}\n")).collect::<String>();
+        let marks =
+            out[first..end].matches('\n').map(|_| format!("{TEST_MARK}\n")).collect::<String>();
         out.replace_range(first..end, &format!("{marks}{TEST_MARK}"));
     }
     out
@@ -162,13 +181,17 @@ fn without_literals(text: &str) -> String {
 }
 
 fn blank(out: &mut String, range: Range<usize>) {
-    let blanks: String = out[range.clone()].bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect();
+    let blanks: String =
+        out[range.clone()].bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect();
     out.replace_range(range, &blanks);
 }
 
 /// How many bytes at the start of `text` are a comment or a literal.
 fn hidden(text: &str) -> usize {
-    let prefix = ["br", "cr", "b", "c", "r"].into_iter().find(|prefix| text.starts_with(prefix)).unwrap_or_default();
+    let prefix = ["br", "cr", "b", "c", "r"]
+        .into_iter()
+        .find(|prefix| text.starts_with(prefix))
+        .unwrap_or_default();
     let literal = &text[prefix.len()..];
     let hashes = literal.len() - literal.trim_start_matches('#').len();
     if text.starts_with("//") {

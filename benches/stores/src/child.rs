@@ -24,7 +24,8 @@ pub fn main(arguments: &[String]) -> Result<()> {
     }
 }
 
-/// Opens the store and finds a user, then looks for those that were acknowledged, then tells the time and the memory.
+/// Opens the store and finds a user, then looks for those that were acknowledged, then tells the
+/// time and the memory.
 fn open(kind: Kind, folder: &Path, users: u64, acknowledged: std::ops::Range<u64>) -> Result<()> {
     let start = Instant::now();
     let store = kind.open(folder, CACHE)?;
@@ -59,7 +60,8 @@ fn command(task: &str, kind: Kind, folder: &Path, numbers: &[u64]) -> Result<Com
     Ok(command)
 }
 
-/// One round: opens after a clean end, kills while it writes, opens again. `next` is the first user who is not there.
+/// One round: opens after a clean end, kills while it writes, opens again. `next` is the first user
+/// who is not there.
 pub fn measure(kind: Kind, folder: &Path, users: u64, next: &mut u64, row: &mut Row) -> Result<()> {
     let clean = opened(kind, folder, &[users, *next, *next])?;
     row.add("opening after a clean end, ms", clean[0]);

@@ -1,4 +1,5 @@
-//! The same users for every store: a document of 318 bytes, and three identity keys of some 30 bytes.
+//! The same users for every store: a document of 318 bytes, and three identity keys of some 30
+//! bytes.
 
 pub const DOCUMENT: usize = 318;
 

@@ -1,4 +1,5 @@
-//! What each store has to do: durable groups of creates, and look-ups of a claim and then its user on one snapshot.
+//! What each store has to do: durable groups of creates, and look-ups of a claim and then its user
+//! on one snapshot.
 
 use std::error::Error;
 use std::path::Path;
@@ -9,7 +10,8 @@ use crate::{fjall, lmdb, redb, sqlite};
 pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 pub trait Engine: Sync {
-    /// Creates users, none of whose keys may be taken, in one transaction that is on disk when this returns.
+    /// Creates users, none of whose keys may be taken, in one transaction that is on disk when this
+    /// returns.
     fn create(&mut self, users: &[User]) -> Result<()>;
     /// Shows the document of the user of each key, all on one snapshot.
     fn resolve(&self, keys: &[String], see: &mut dyn FnMut(&[u8])) -> Result<()>;

@@ -1,5 +1,6 @@
-//! `cargo run --release` here compares embedded stores and prints a table in Markdown. `USERS` (1,000,000), `ROUNDS` (3)
-//! and `CACHE_MIB` (1,024) may be set; the stores lie in a temporary folder (`TMPDIR`).
+//! `cargo run --release` here compares embedded stores and prints a table in Markdown. `USERS`
+//! (1,000,000), `ROUNDS` (3) and `CACHE_MIB` (1,024) may be set; the stores lie in a temporary
+//! folder (`TMPDIR`).
 
 mod child;
 mod data;

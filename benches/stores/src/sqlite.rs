@@ -1,4 +1,5 @@
-//! SQLite with a write-ahead log that is synced at each commit, prepared statements, and a memory map for reads.
+//! SQLite with a write-ahead log that is synced at each commit, prepared statements, and a memory
+//! map for reads.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;

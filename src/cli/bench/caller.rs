@@ -1,4 +1,5 @@
-//! What every kind of call builds on: a share of a connection, random numbers, and what a right answer looks like.
+//! What every kind of call builds on: a share of a connection, random numbers, and what a right
+//! answer looks like.
 
 use std::sync::Arc;
 
@@ -39,7 +40,8 @@ impl Caller {
     {
         self.grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
         let codec: ProstCodec<Q, A> = ProstCodec::default();
-        let answer = self.grpc.unary(Request::new(message), PathAndQuery::from_static(path), codec).await;
+        let answer =
+            self.grpc.unary(Request::new(message), PathAndQuery::from_static(path), codec).await;
         answer.map(tonic::Response::into_inner)
     }
 
@@ -65,27 +67,44 @@ impl Caller {
 
     /// Whether the answer is the person who was asked for by one of the kinds.
     pub fn is_right(&mut self, (person, kind): (Person, usize), found: &Found) -> bool {
-        let Some((user, identity)) = found.user.as_ref().zip(found.identity.as_ref()) else { return false };
+        let Some((user, identity)) = found.user.as_ref().zip(found.identity.as_ref()) else {
+            return false;
+        };
         let identifier = identity.identifier.as_ref();
         person.is_named(&user.display_name, &mut self.scratch)
-            && identifier.is_some_and(|identifier| person.is_identified(kind, identifier, &mut self.scratch))
+            && identifier
+                .is_some_and(|identifier| person.is_identified(kind, identifier, &mut self.scratch))
     }
 
     /// Resolves many identifiers.
-    pub async fn batch<A: Message + Default + 'static>(&mut self, identifiers: Vec<Identifier>) -> Result<A, Status> {
-        let request = BatchResolveIdentitiesRequest { tenant: self.tenant(), identifiers, ..Default::default() };
+    pub async fn batch<A: Message + Default + 'static>(
+        &mut self,
+        identifiers: Vec<Identifier>,
+    ) -> Result<A, Status> {
+        let request = BatchResolveIdentitiesRequest {
+            tenant: self.tenant(),
+            identifiers,
+            ..Default::default()
+        };
         self.unary(BATCH, request).await
     }
 
     /// Registers a person.
     pub async fn create(&mut self, person: Person) -> Result<Changed, Status> {
-        let request = CreateUserRequest { tenant: self.tenant(), user: Some(person.user()), request_id: String::new() };
+        let request = CreateUserRequest {
+            tenant: self.tenant(),
+            user: Some(person.user()),
+            request_id: String::new(),
+        };
         self.unary(CREATE, request).await
     }
 
     /// Whether the user is this person, with all that belongs to it.
     pub fn is_whole(&mut self, person: Person, answer: &Changed) -> bool {
         let whole = |user: &Listed| (0..KINDS).all(|kind| user.has(&person.identifier(kind)));
-        answer.user.as_ref().is_some_and(|u| person.is_named(&u.display_name, &mut self.scratch) && whole(u))
+        answer
+            .user
+            .as_ref()
+            .is_some_and(|u| person.is_named(&u.display_name, &mut self.scratch) && whole(u))
     }
 }

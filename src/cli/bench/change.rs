@@ -32,7 +32,8 @@ impl Work for Create {
     async fn call(&mut self) -> Result<Verdict, Status> {
         let person = Person(self.next);
         let answer = self.caller.create(person).await;
-        // The number of a call that failed is taken again: a gap would hide the users after it from a removal.
+        // The number of a call that failed is taken again: a gap would hide the users after it from
+        // a removal.
         if !answer.as_ref().is_err_and(|status| status.code() != Code::AlreadyExists) {
             self.next += self.step;
         }
@@ -40,8 +41,8 @@ impl Work for Create {
     }
 }
 
-/// Links a new email to one user after the other, and unlinks it again, so that the store does not grow: a email would be
-/// held for the user.
+/// Links a new email to one user after the other, and unlinks it again, so that the store does not
+/// grow: a email would be held for the user.
 pub struct Link {
     caller: Caller,
     ids: Arc<Vec<LocalityId>>,
@@ -51,7 +52,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// `ids` are those of the people 0, 1 and so on. The emails' numbers are `first` and every `step`th after it.
+    /// `ids` are those of the people 0, 1 and so on. The emails' numbers are `first` and every
+    /// `step`th after it.
     pub fn new(caller: Caller, ids: Arc<Vec<LocalityId>>, first: u64, step: u64) -> Self {
         Self { caller, ids, next: first, step, linked: None }
     }

@@ -17,10 +17,15 @@ const LOOKS: usize = 16;
 const CREATES: usize = 512;
 
 /// Makes sure that the people 0 to `users` are there, and tells their ids.
-pub async fn ensure(users: u64, caller: &impl Fn(usize) -> Caller) -> Result<Vec<LocalityId>, Failure> {
+pub async fn ensure(
+    users: u64,
+    caller: &impl Fn(usize) -> Caller,
+) -> Result<Vec<LocalityId>, Failure> {
     let progress = bar(users, "looking");
-    let looks = (0..users.div_ceil(LOOK)).map(|n| look(caller(n as usize), n * LOOK, users.min((n + 1) * LOOK)));
-    let looks = stream::iter(looks).buffered(LOOKS).inspect_ok(|found| progress.inc(found.len() as u64));
+    let looks = (0..users.div_ceil(LOOK))
+        .map(|n| look(caller(n as usize), n * LOOK, users.min((n + 1) * LOOK)));
+    let looks =
+        stream::iter(looks).buffered(LOOKS).inspect_ok(|found| progress.inc(found.len() as u64));
     let found: Vec<Vec<Option<LocalityId>>> = looks.try_collect().await?;
     progress.finish_and_clear();
 
@@ -39,7 +44,8 @@ pub async fn ensure(users: u64, caller: &impl Fn(usize) -> Caller) -> Result<Vec
 
 /// Shown on a terminal only.
 fn bar(length: u64, what: &'static str) -> ProgressBar {
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} users, {eta} left");
+    let style =
+        ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} users, {eta} left");
     let bar = ProgressBar::new(length).with_message(what);
     style.map_or_else(|_| ProgressBar::hidden(), |style| bar.with_style(style))
 }
@@ -47,12 +53,15 @@ fn bar(length: u64, what: &'static str) -> ProgressBar {
 /// The ids of those people from `from` to `to` who are there.
 async fn look(mut caller: Caller, from: u64, to: u64) -> Result<Vec<Option<LocalityId>>, Failure> {
     let people = (from..to).map(Person);
-    let answer: ChangedBatch = caller.batch(people.clone().map(|person| person.identifier(0)).collect()).await?;
+    let answer: ChangedBatch =
+        caller.batch(people.clone().map(|person| person.identifier(0)).collect()).await?;
     let items = people.zip(answer.results);
     let ids = items.map(|(person, item)| match item.outcome {
         Some(ChangedOutcome::Found(found)) => id(&mut caller, person, &found).map(Some),
         Some(ChangedOutcome::Error(status)) if status.code == Code::NotFound as i32 => Ok(None),
-        Some(ChangedOutcome::Error(status)) => Err(Status::new(status.code.into(), status.message).into()),
+        Some(ChangedOutcome::Error(status)) => {
+            Err(Status::new(status.code.into(), status.message).into())
+        }
         None => Err(strange(person)),
     });
     ids.collect()
@@ -71,5 +80,7 @@ fn id(caller: &mut Caller, person: Person, answer: &Changed) -> Result<LocalityI
 
 fn strange(person: Person) -> Failure {
     let name = person.name();
-    Failure::Other(format!("the user {name} is there, but not as it was loaded: measure on a store of its own"))
+    Failure::Other(format!(
+        "the user {name} is there, but not as it was loaded: measure on a store of its own"
+    ))
 }

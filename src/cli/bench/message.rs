@@ -1,4 +1,5 @@
-//! Answers of which only what is checked is decoded; the rest is skipped. Field numbers are those of `polynym.v1`.
+//! Answers of which only what is checked is decoded; the rest is skipped. Field numbers are those
+//! of `polynym.v1`.
 
 use bytes::Bytes;
 use prost::{Message, Oneof};

@@ -1,9 +1,10 @@
-//! `polynym bench`: loads a running server with calls, checks every answer, and tells how fast they came.
+//! `polynym bench`: loads a running server with calls, checks every answer, and tells how fast they
+//! came.
 //!
-//! The client shares the machine with the server in most measurements, so it is built to cost little: one thread, since
-//! what a second one would gain at waking and handing over, the server loses; messages that decode only what is
-//! checked; no timer, lock or lookup for a single call. `health` is the same loop around a call that does nothing: the
-//! ceiling.
+//! The client shares the machine with the server in most measurements, so it is built to cost
+//! little: one thread, since what a second one would gain at waking and handing over, the server
+//! loses; messages that decode only what is checked; no timer, lock or lookup for a single call.
+//! `health` is the same loop around a call that does nothing: the ceiling.
 
 mod caller;
 mod change;
@@ -74,7 +75,8 @@ pub async fn run(command: Run) -> Result<(), Failure> {
     let channels = connect(&settings).await?;
     let (users, step) = (settings.users as u64, settings.concurrency as u64);
     let tenant = Arc::<str>::from(settings.client.tenant.as_str());
-    let caller = |n: usize| Caller::new(channels[n % channels.len()].clone(), tenant.clone(), n as u64);
+    let caller =
+        |n: usize| Caller::new(channels[n % channels.len()].clone(), tenant.clone(), n as u64);
     // What is no server of this program is better told once than counted.
     let first = timeout(settings.client.timeout, Health(caller(0)).call()).await;
     first.unwrap_or_else(|late| Err(Status::deadline_exceeded(late.to_string())))?;
@@ -83,7 +85,8 @@ pub async fn run(command: Run) -> Result<(), Failure> {
         return remove(&session).await;
     }
     let is_look_up = matches!(command.mode, Mode::Resolve | Mode::Batch);
-    let writes = matches!(command.mode, Mode::Create | Mode::Link) || is_look_up && !settings.loaded;
+    let writes =
+        matches!(command.mode, Mode::Create | Mode::Link) || is_look_up && !settings.loaded;
     if writes {
         own::claim(&session).await?;
     }
@@ -131,11 +134,12 @@ async fn connect(settings: &Bench) -> Result<Vec<Channel>, Failure> {
     Ok(channels)
 }
 
-/// Runs as many callers at once as the settings say. Tells what came of it, and how long was measured: less than was to
-/// be where Ctrl-C ends it.
+/// Runs as many callers at once as the settings say. Tells what came of it, and how long was
+/// measured: less than was to be where Ctrl-C ends it.
 async fn measure<W: Work>(settings: &Bench, work: impl Fn(usize) -> W) -> (Tally, Duration) {
     let start = Instant::now() + settings.warmup;
-    let window = Window { start, end: start + settings.duration, patience: settings.client.timeout };
+    let window =
+        Window { start, end: start + settings.duration, patience: settings.client.timeout };
     let call = |n| {
         let (stop, stopped) = oneshot::channel();
         (stop, tokio::spawn(run::call(work(n), window, stopped)))

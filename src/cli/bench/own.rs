@@ -8,7 +8,8 @@ use crate::cli::client::{Session, request_id};
 use crate::cli::tenant::delete_whole;
 use crate::proto::v1::identifier::Kind;
 use crate::proto::v1::{
-    CreateUserRequest, GetTenantRequest, Identifier, Identity, ResolveIdentityRequest, UpdateTenantRequest, User,
+    CreateUserRequest, GetTenantRequest, Identifier, Identity, ResolveIdentityRequest,
+    UpdateTenantRequest, User,
 };
 
 /// The email of the user that marks the tenant.
@@ -36,8 +37,12 @@ async fn make(session: &Session) -> Result<(), Failure> {
     let id = request_id(None);
     // Nothing is held: what was removed can be loaded again.
     let update_mask = Some(FieldMask { paths: vec!["holds".to_owned()] });
-    let request =
-        UpdateTenantRequest { tenant: session.tenant(), update_mask, request_id: id.clone(), ..Default::default() };
+    let request = UpdateTenantRequest {
+        tenant: session.tenant(),
+        update_mask,
+        request_id: id.clone(),
+        ..Default::default()
+    };
     let send = |request| {
         let mut admin = session.admin();
         async move { admin.update_tenant(request).await }

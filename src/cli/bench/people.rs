@@ -1,5 +1,5 @@
-//! The users that a server is loaded with: all of them follow from a number, so that every answer can be checked
-//! without remembering anything.
+//! The users that a server is loaded with: all of them follow from a number, so that every answer
+//! can be checked without remembering anything.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -30,14 +30,15 @@ const FIRST: [&str; 16] = [
     "tony",
 ];
 const LAST: [&str; 16] = [
-    "allen", "backus", "bell", "clarke", "dijkstra", "hamilton", "hoare", "hopper", "johnson", "knuth", "lamarr",
-    "lamport", "liskov", "lovelace", "perlman", "turing",
+    "allen", "backus", "bell", "clarke", "dijkstra", "hamilton", "hoare", "hopper", "johnson",
+    "knuth", "lamarr", "lamport", "liskov", "lovelace", "perlman", "turing",
 ];
 const PROVIDER: &str = "github";
 /// More than the longest value has in bytes, for numbers below a billion.
 const LONGEST: usize = 48;
 
-/// A number from which on nobody has been made: new users of this run count up from it. Loaded users have small numbers.
+/// A number from which on nobody has been made: new users of this run count up from it. Loaded
+/// users have small numbers.
 pub fn new_run() -> u64 {
     let random = RandomState::new().hash_one(());
     1 << 63 | (random >> 33) << 32
@@ -102,15 +103,19 @@ impl Person {
         self.write_value(kind, scratch);
         match (kind, &identifier.kind) {
             (0, Some(Kind::Email(value))) | (1, Some(Kind::Handle(value))) => value == scratch,
-            (2, Some(Kind::Social(Social { provider, subject }))) => provider == PROVIDER && subject == scratch,
+            (2, Some(Kind::Social(Social { provider, subject }))) => {
+                provider == PROVIDER && subject == scratch
+            }
             _ => false,
         }
     }
 
     /// The person as a user who is to be created.
     pub fn user(self) -> User {
-        let identity = |kind| Identity { identifier: Some(self.identifier(kind)), ..Default::default() };
-        let level = AttributeValue { kind: Some(attribute_value::Kind::IntValue((self.0 % 10) as i64)) };
+        let identity =
+            |kind| Identity { identifier: Some(self.identifier(kind)), ..Default::default() };
+        let level =
+            AttributeValue { kind: Some(attribute_value::Kind::IntValue((self.0 % 10) as i64)) };
         User {
             display_name: self.name(),
             identities: (0..KINDS).map(identity).collect(),
@@ -147,7 +152,8 @@ mod tests {
     fn a_user_has_some_318_bytes_in_an_answer() {
         let time = || Some(prost_types::Timestamp { seconds: 1_790_000_000, nanos: 123_000_000 });
         let mut user = Person(123_456).user();
-        (user.user_id, user.tenant, user.etag) = ("x".repeat(36), "default".to_owned(), "x".repeat(16));
+        (user.user_id, user.tenant, user.etag) =
+            ("x".repeat(36), "default".to_owned(), "x".repeat(16));
         (user.state, user.create_time, user.update_time) = (1, time(), time());
         for (kind, identity) in user.identities.iter_mut().enumerate() {
             Person(123_456).write_value(kind, &mut identity.display);
@@ -164,7 +170,10 @@ mod tests {
             let Some(Kind::Email(email)) = Person(number).identifier(0).kind else { panic!() };
             assert_eq!(Identifier::parse(RawIdentifier::Email(&email)).unwrap().canonical(), email);
             let Some(Kind::Handle(handle)) = Person(number).identifier(1).kind else { panic!() };
-            assert_eq!(Identifier::parse(RawIdentifier::Handle(&handle)).unwrap().canonical(), handle);
+            assert_eq!(
+                Identifier::parse(RawIdentifier::Handle(&handle)).unwrap().canonical(),
+                handle
+            );
         }
     }
 

@@ -41,7 +41,15 @@ impl Report {
         if how.json {
             return output::print_json(self);
         }
-        let mut table = output::table(["calls/s", "identifiers/s", "p50 µs", "p99 µs", "p99.9 µs", "errors", "wrong"]);
+        let mut table = output::table([
+            "calls/s",
+            "identifiers/s",
+            "p50 µs",
+            "p99 µs",
+            "p99.9 µs",
+            "errors",
+            "wrong",
+        ]);
         table.add_row([
             format!("{:.0}", self.calls_per_second),
             format!("{:.0}", self.identifiers_per_second),

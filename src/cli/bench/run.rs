@@ -46,7 +46,8 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// The histogram grows as far as a time of 64 bits of nanoseconds needs: nothing is out of its range.
+    /// The histogram grows as far as a time of 64 bits of nanoseconds needs: nothing is out of its
+    /// range.
     fn record(&mut self, time: Duration) {
         let _ = self.latencies.record(time.as_nanos() as u64);
     }
@@ -73,7 +74,9 @@ impl Tally {
             (0, _, 0) => failed("no call succeeded".to_owned()),
             (0, 0, _) => Ok(()),
             (0, errors, _) => failed(format!("{errors} calls failed")),
-            (wrong, ..) => failed(format!("{wrong} answers were wrong: the users are not there as this loads them")),
+            (wrong, ..) => failed(format!(
+                "{wrong} answers were wrong: the users are not there as this loads them"
+            )),
         }
     }
 }

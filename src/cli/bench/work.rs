@@ -83,8 +83,12 @@ impl Batch {
         let mut verdict = Verdict { wrong: missing, errors: 0 };
         for (&asked, item) in self.asked.iter().zip(&answer.results) {
             match &item.outcome {
-                Some(Outcome::Found(found)) => verdict.wrong += u64::from(!self.caller.is_right(asked, found)),
-                Some(Outcome::Error(status)) if status.code != Code::NotFound as i32 => verdict.errors += 1,
+                Some(Outcome::Found(found)) => {
+                    verdict.wrong += u64::from(!self.caller.is_right(asked, found))
+                }
+                Some(Outcome::Error(status)) if status.code != Code::NotFound as i32 => {
+                    verdict.errors += 1
+                }
                 Some(Outcome::Error(_)) | None => verdict.wrong += 1,
             }
         }
@@ -96,7 +100,8 @@ impl Work for Batch {
     async fn call(&mut self) -> Result<Verdict, Status> {
         self.asked.clear();
         self.asked.extend((0..self.size).map(|_| self.caller.anybody(self.users)));
-        let identifiers = self.asked.iter().map(|(person, kind)| person.identifier(*kind)).collect();
+        let identifiers =
+            self.asked.iter().map(|(person, kind)| person.identifier(*kind)).collect();
         let answer = self.caller.batch(identifiers).await?;
         Ok(self.check(&answer))
     }
@@ -107,7 +112,8 @@ pub struct Health(pub Caller);
 
 impl Work for Health {
     async fn call(&mut self) -> Result<Verdict, Status> {
-        let answer: HealthCheckResponse = self.0.unary(HEALTH, HealthCheckRequest::default()).await?;
+        let answer: HealthCheckResponse =
+            self.0.unary(HEALTH, HealthCheckRequest::default()).await?;
         Ok(Verdict { wrong: 0, errors: u64::from(answer.status() != ServingStatus::Serving) })
     }
 }

@@ -65,11 +65,15 @@ pub async fn delete(command: Delete) -> Result<(), Failure> {
 pub async fn delete_whole(session: &Session) -> Result<(), Failure> {
     let tenant = session.tenant();
     let request_id = request_id(None);
-    send(session, DeleteTenantRequest { tenant, force: true, request_id, ..Default::default() }).await?;
+    send(session, DeleteTenantRequest { tenant, force: true, request_id, ..Default::default() })
+        .await?;
     wait(session).await
 }
 
-async fn send(session: &Session, request: DeleteTenantRequest) -> Result<DeleteTenantResponse, Failure> {
+async fn send(
+    session: &Session,
+    request: DeleteTenantRequest,
+) -> Result<DeleteTenantResponse, Failure> {
     let request_id = request.request_id.clone();
     let send = |request| {
         let mut admin = session.admin();
@@ -83,7 +87,9 @@ fn confirm(tenant: &str) -> Result<(), Failure> {
     confirm::require_terminal(&format!(
         "all users of {tenant} would be purged, which cannot be undone: give --yes"
     ))?;
-    let question = format!("All users of {tenant} are purged, which cannot be undone. Type the tenant's name: ");
+    let question = format!(
+        "All users of {tenant} are purged, which cannot be undone. Type the tenant's name: "
+    );
     confirm::require_answer(&question, tenant, "nothing was deleted")
 }
 
@@ -99,7 +105,9 @@ async fn wait(session: &Session) -> Result<(), Failure> {
                 let tenant = answer.into_inner().tenant.unwrap_or_default();
                 if tenant.delete_time.is_none() {
                     let tenant = session.tenant();
-                    return Err(Failure::Other(format!("{tenant} is not deleted: it got users at the last moment")));
+                    return Err(Failure::Other(format!(
+                        "{tenant} is not deleted: it got users at the last moment"
+                    )));
                 }
             }
         }

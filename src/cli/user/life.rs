@@ -15,7 +15,8 @@ pub const DISABLE: &str = "Example:\n  polynym user disable handle:joe";
 pub const ENABLE: &str = "Example:\n  polynym user enable handle:joe";
 pub const DELETE: &str = "Example:\n  polynym user delete handle:joe";
 pub const UNDELETE: &str = "Example:\n  polynym user undelete 20be0ffc-314a-bd53-7a50-013a65ca76d2";
-pub const PURGE: &str = "Example:\n  polynym user purge --dry-run 20be0ffc-314a-bd53-7a50-013a65ca76d2";
+pub const PURGE: &str =
+    "Example:\n  polynym user purge --dry-run 20be0ffc-314a-bd53-7a50-013a65ca76d2";
 
 #[derive(Args)]
 pub struct Life {
@@ -105,7 +106,13 @@ pub async fn purge(Purge { user, dry_run, yes, change }: Purge) -> Result<(), Fa
     let request_id = request_id(change.request_id.as_deref());
     let user_id = user.id(&session).await?;
     let (tenant, etag) = (session.tenant(), change.etag);
-    let request = PurgeUserRequest { tenant, user_id, etag, request_id: request_id.clone(), validate_only: dry_run };
+    let request = PurgeUserRequest {
+        tenant,
+        user_id,
+        etag,
+        request_id: request_id.clone(),
+        validate_only: dry_run,
+    };
     if !dry_run && !yes {
         confirm(&session, &request).await?;
     }
@@ -124,7 +131,9 @@ pub async fn purge(Purge { user, dry_run, yes, change }: Purge) -> Result<(), Fa
 
 /// Asks whether those who would be gone shall be. Only somebody at a terminal can answer.
 async fn confirm(session: &Session, request: &PurgeUserRequest) -> Result<(), Failure> {
-    confirm::require_terminal("a purge cannot be undone: see with --dry-run who would be gone, and give --yes")?;
+    confirm::require_terminal(
+        "a purge cannot be undone: see with --dry-run who would be gone, and give --yes",
+    )?;
 
     let request_id = request_id(None);
     let trial = PurgeUserRequest { validate_only: true, request_id, ..request.clone() };

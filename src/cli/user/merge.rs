@@ -37,8 +37,8 @@ pub struct Merge {
     /// The user who stays: an id, or an identifier that it owns.
     #[arg(value_parser = who::parse)]
     primary: Who,
-    /// The user who becomes part of it, likewise. Its identities resolve as the primary's state says: where only this one is
-    /// disabled, they are let in again.
+    /// The user who becomes part of it, likewise. Its identities resolve as the primary's state
+    /// says: where only this one is disabled, they are let in again.
     #[arg(value_parser = who::parse)]
     secondary: Who,
     /// Whose name, attribute or mark of a primary identity stays where both have one of their own.
@@ -97,10 +97,15 @@ pub async fn merge(command: Merge) -> Result<(), Failure> {
 fn print_preview(preview: &MergePreview) -> Result<(), Failure> {
     let mut table = output::table(["what", "stays", "goes"]);
     for identity in &preview.moved {
-        table.add_row(["moves".to_owned(), identifier::text(identity.identifier.as_ref()), String::new()]);
+        table.add_row([
+            "moves".to_owned(),
+            identifier::text(identity.identifier.as_ref()),
+            String::new(),
+        ]);
     }
     for conflict in &preview.conflicts {
-        let [kept, dropped] = [&conflict.kept, &conflict.dropped].map(|value| value.as_ref().map(attribute::text));
+        let [kept, dropped] =
+            [&conflict.kept, &conflict.dropped].map(|value| value.as_ref().map(attribute::text));
         let field = printable(&conflict.field).into_owned();
         table.add_row([field, kept.unwrap_or_default(), dropped.unwrap_or_default()]);
     }
@@ -141,7 +146,10 @@ fn print_unmerged(answer: &UnmergeUsersResponse) -> Result<(), Failure> {
     }
     for NotRestored { field, identifier } in &answer.not_restored {
         let identifier = identifier::text(identifier.as_ref());
-        output::print(format!("not restored, having changed since: {} {identifier}", printable(field)).trim_end())?;
+        output::print(
+            format!("not restored, having changed since: {} {identifier}", printable(field))
+                .trim_end(),
+        )?;
         output::print("\n")?;
     }
     Ok(())

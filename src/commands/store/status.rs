@@ -16,8 +16,14 @@ pub async fn run(settings: &StoreReport) -> Result<(), Failure> {
             if settings.output.json { output::print_json(&status) } else { show_folder(&status) }
         }
         StoreChoice::Mongo(uri) => {
-            let status = mongo::status(uri.as_str()).await.map_err(|error| other(format!("{uri}: {error}")))?;
-            if settings.output.json { output::print_json(&status) } else { show_database(&status) }?;
+            let status = mongo::status(uri.as_str())
+                .await
+                .map_err(|error| other(format!("{uri}: {error}")))?;
+            if settings.output.json {
+                output::print_json(&status)
+            } else {
+                show_database(&status)
+            }?;
             if status.is_whole() { Ok(()) } else { Err(Failure::Told) }
         }
         StoreChoice::Temporary => Err(no_temporary()),
@@ -29,7 +35,9 @@ fn show_folder(status: &embedded::Status) -> Result<(), Failure> {
     table.add_row(["schema version".to_owned(), status.schema_version.to_string()]);
     table.add_row(["rules version".to_owned(), status.rules_version.to_string()]);
     table.add_row(["file".to_owned(), size(status.file_bytes)]);
-    for (name, count) in [("users", status.users), ("identities", status.identities), ("requests", status.requests)] {
+    for (name, count) in
+        [("users", status.users), ("identities", status.identities), ("requests", status.requests)]
+    {
         table.add_row([name.to_owned(), count.to_string()]);
     }
     if let Some(ahead) = status.ahead_of_last_seen {
@@ -56,8 +64,14 @@ fn show_database(status: &mongo::Status) -> Result<(), Failure> {
     let mut table = output::table(["MongoDB database", &status.database]);
     table.add_row(["topology", &status.topology]);
     table.add_row(["server version", &status.server_versions.join(", ")]);
-    table.add_row(["schema version", &status.schema_version.map_or("none".to_owned(), |version| version.to_string())]);
-    table.add_row(["rules version", &status.rules_version.map_or("none".to_owned(), |version| version.to_string())]);
+    table.add_row([
+        "schema version",
+        &status.schema_version.map_or("none".to_owned(), |version| version.to_string()),
+    ]);
+    table.add_row([
+        "rules version",
+        &status.rules_version.map_or("none".to_owned(), |version| version.to_string()),
+    ]);
     for ahead in &status.clocks_ahead {
         let direction = if *ahead < 0 { "behind" } else { "ahead of" };
         let hours = ahead.unsigned_abs() as f64 / 3_600.0;
@@ -87,11 +101,19 @@ fn show_advice(advice: &Advice) -> Result<(), Failure> {
 }
 
 fn collections(collections: &[CollectionStatus]) -> output::Table {
-    let mut table =
-        output::table(["collection", "sharded on", "shard", "chunks", "documents", "documents' size", "indexes' size"]);
+    let mut table = output::table([
+        "collection",
+        "sharded on",
+        "shard",
+        "chunks",
+        "documents",
+        "documents' size",
+        "indexes' size",
+    ]);
     for collection in collections {
         for shard in &collection.shards {
-            let indexes = shard.index_bytes.iter().map(|(name, bytes)| format!("{name} {}", size(*bytes)));
+            let indexes =
+                shard.index_bytes.iter().map(|(name, bytes)| format!("{name} {}", size(*bytes)));
             table.add_row([
                 collection.name.clone(),
                 collection.shard_key.clone().unwrap_or_default(),

@@ -1,5 +1,6 @@
-//! `polynym store verify`: shows what is found as it is found. Keys are personal data: unless they are asked for, only
-//! their kind is shown, and a hash by which one run's findings can be told apart.
+//! `polynym store verify`: shows what is found as it is found. Keys are personal data: unless they
+//! are asked for, only their kind is shown, and a hash by which one run's findings can be told
+//! apart.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -21,11 +22,17 @@ pub async fn run(settings: &StoreReport, mend: bool, show_keys: bool) -> Result<
     let mut report = Report { json, keys: Keys::new(show_keys), bar: None, unread: Ok(()) };
     let outcome = match &settings.store {
         StoreChoice::Embedded(folder) => {
-            integrity::verify(&embedded::IntegritySession::open(folder).map_err(other)?, mend, &mut report).await
+            integrity::verify(
+                &embedded::IntegritySession::open(folder).map_err(other)?,
+                mend,
+                &mut report,
+            )
+            .await
         }
         StoreChoice::Mongo(uri) => {
-            let store =
-                mongo::IntegritySession::open(uri.as_str()).await.map_err(|error| other(format!("{uri}: {error}")))?;
+            let store = mongo::IntegritySession::open(uri.as_str())
+                .await
+                .map_err(|error| other(format!("{uri}: {error}")))?;
             let outcome = integrity::verify(&store, mend, &mut report).await;
             store.close().await;
             outcome
@@ -54,8 +61,12 @@ fn sentence(summary: &Summary, mend: bool) -> String {
     let read = format!("{users} users and {claims} claims read");
     match (findings, mend) {
         (0, _) => format!("{read}: all fit together\n"),
-        (_, true) => format!("{read}: {findings} findings, {settled} settled, {} left\n", findings - settled),
-        (_, false) => format!("{read}: {findings} findings; --mend would settle {mendable} of them\n"),
+        (_, true) => {
+            format!("{read}: {findings} findings, {settled} settled, {} left\n", findings - settled)
+        }
+        (_, false) => {
+            format!("{read}: {findings} findings; --mend would settle {mendable} of them\n")
+        }
     }
 }
 
@@ -107,7 +118,8 @@ impl Observer for Report {
 
 /// Shown on a terminal only.
 fn bar(length: u64, walk: &'static str) -> ProgressBar {
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len}, {eta} left");
+    let style =
+        ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len}, {eta} left");
     let bar = ProgressBar::new(length).with_message(walk);
     style.map_or_else(|_| ProgressBar::hidden(), |style| bar.with_style(style))
 }
@@ -154,8 +166,9 @@ struct Shown {
 
 impl Shown {
     fn of(finding: &Finding, keys: &Keys) -> Self {
-        let part =
-            |part: fn(&IdentityKey) -> &str| finding.key.as_ref().map(|key| output::printable(part(key)).into_owned());
+        let part = |part: fn(&IdentityKey) -> &str| {
+            finding.key.as_ref().map(|key| output::printable(part(key)).into_owned())
+        };
         Self {
             finding: finding.fault.word(),
             user: finding.user,

@@ -31,7 +31,11 @@ fn attributes_have_names_of_one_form() {
     }
     let too_long = "a".repeat(65);
     for name in ["", "1a", ".a", "_a", "-a", "a b", "a`b", "é", "aé", "a\0", &too_long] {
-        invalid(check(name, Value::Bool(true)), Invalid::Attribute, "user.attributes (name 0 in order)");
+        invalid(
+            check(name, Value::Bool(true)),
+            Invalid::Attribute,
+            "user.attributes (name 0 in order)",
+        );
     }
 }
 

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::super::claim_diff::{ClaimDiff, UserTransition, add_changes};
-use super::{Claim, Decision, MutationKind, NewUser, ReadSet, Record, Tenant, any_user, draft, id, mutation, user};
+use super::{
+    Claim, Decision, MutationKind, NewUser, ReadSet, Record, Tenant, any_user, draft, id, mutation,
+    user,
+};
 use crate::identifier::IdentityKey;
 
 /// The claims of a user, as its identities say.
@@ -13,7 +16,10 @@ fn claims(user: Option<&super::User>) -> BTreeMap<IdentityKey, Claim> {
     let claim = |user: &super::User, n: usize| {
         let identity = &user.identities[n];
         let rules_version = identity.rules_version;
-        (user.key(&identity.identifier), Claim { owner: Some(user.id), guard: false, hold: None, rules_version })
+        (
+            user.key(&identity.identifier),
+            Claim { owner: Some(user.id), guard: false, hold: None, rules_version },
+        )
     };
     user.iter().flat_map(|user| (0..user.identities.len()).map(|n| claim(user, n))).collect()
 }
@@ -21,7 +27,8 @@ fn claims(user: Option<&super::User>) -> BTreeMap<IdentityKey, Claim> {
 fn changes(before: Option<&super::User>, after: &super::User) -> ClaimDiff {
     let mut changes = ClaimDiff::new();
     let before = before.map(|user| Record::new(user.clone()));
-    let transition = UserTransition { before: before.as_ref(), after: Some(Record::new(after.clone())) };
+    let transition =
+        UserTransition { before: before.as_ref(), after: Some(Record::new(after.clone())) };
     add_changes(&mutation(MutationKind::Disable), &mut changes, &transition).unwrap();
     changes
 }
@@ -40,15 +47,26 @@ fn claims_are_those_that_only_one_state_has() {
     assert_eq!(of((false, true)), ["default,handle,c", "default,social,x/1"]);
     assert_eq!(of((true, false)), ["default,handle,a"]);
     assert_eq!(of((true, true)), ["default,email,joe@example.com"], "inside of what differs");
-    assert!(all.values().flat_map(|(before, after)| [before, after]).flatten().all(|claim| claim.owner == Some(id(1))));
+    assert!(
+        all.values()
+            .flat_map(|(before, after)| [before, after])
+            .flatten()
+            .all(|claim| claim.owner == Some(id(1)))
+    );
 }
 
 #[test]
 fn a_handle_costs_a_claim_and_its_guard_another() {
-    let names = [("handle:scope", 1), ("handle:joé", 2), ("handle:ѕсоре", 2), ("email:é@example.com", 1)];
+    let names =
+        [("handle:scope", 1), ("handle:joé", 2), ("handle:ѕсоре", 2), ("email:é@example.com", 1)];
     for (name, count) in names {
-        let creation = mutation(MutationKind::Create(NewUser { identities: vec![draft(name)], ..NewUser::default() }));
-        let Ok(Decision::Ready(write_set)) = creation.decide(&ReadSet::optimistic()) else { panic!("{name}") };
+        let creation = mutation(MutationKind::Create(NewUser {
+            identities: vec![draft(name)],
+            ..NewUser::default()
+        }));
+        let Ok(Decision::Ready(write_set)) = creation.decide(&ReadSet::optimistic()) else {
+            panic!("{name}")
+        };
         assert_eq!(write_set.claims.len(), count, "{name}");
     }
 }

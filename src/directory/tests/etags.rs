@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::{State, Tenant, Timestamp, User, Value, Verification, any_user, id, user};
 
-/// Stores keep users with their etags: another hash would make all of them differ from what is computed anew.
+/// Stores keep users with their etags: another hash would make all of them differ from what is
+/// computed anew.
 #[test]
 fn an_etag_is_16_hex_digits_and_the_same_in_every_build() {
     let user = user(&["email:joe@example.com", "handle:joe"]);
@@ -35,13 +36,16 @@ fn every_visible_field_counts() {
         |user| user.identities[0].link_time = Timestamp::from_millis(7),
         |user| user.identities[0].primary = false,
         |user| {
-            user.identities[0].verification = Some(Verification { time: Timestamp::from_millis(0), by: String::new() })
+            user.identities[0].verification =
+                Some(Verification { time: Timestamp::from_millis(0), by: String::new() })
         },
         |user| {
-            user.identities[1].verification = Some(Verification { time: Timestamp::from_millis(0), by: String::new() })
+            user.identities[1].verification =
+                Some(Verification { time: Timestamp::from_millis(0), by: String::new() })
         },
         |user| {
-            user.identities[0].verification = Some(Verification { time: Timestamp::from_millis(0), by: "x".to_owned() })
+            user.identities[0].verification =
+                Some(Verification { time: Timestamp::from_millis(0), by: "x".to_owned() })
         },
         |user| drop(user.attributes.insert("a".to_owned(), Value::Int(0))),
         |user| drop(user.attributes.insert("a".to_owned(), Value::Bool(false))),
@@ -85,7 +89,9 @@ fn values_that_read_alike_differ() {
         Value::List(vec!["0".to_owned()]),
         Value::List(vec![String::new(), String::new()]),
     ];
-    let etag = |value: &Value| User { attributes: [("a".to_owned(), value.clone())].into(), ..user(&[]) }.etag();
+    let etag = |value: &Value| {
+        User { attributes: [("a".to_owned(), value.clone())].into(), ..user(&[]) }.etag()
+    };
     let etags: std::collections::BTreeSet<_> = values.iter().map(etag).collect();
     assert_eq!(etags.len(), values.len());
 }
@@ -100,12 +106,23 @@ fn a_text_cannot_pass_for_other_attributes() {
         ("c".to_owned(), Value::String(text(124))),
     ]);
     let field = |name: &str, length: u8| {
-        format!("\u{1}\0\0\0\0\0\0\0{name}{}\0\0\0\0\0\0\0{}", char::from(length), text(length.into()))
+        format!(
+            "\u{1}\0\0\0\0\0\0\0{name}{}\0\0\0\0\0\0\0{}",
+            char::from(length),
+            text(length.into())
+        )
     };
     let inside = format!("!{}{}", field("b", 100), field("c", 124));
-    assert_eq!(inside.len(), 259, "the length of the text, whose first byte is the tag of a whole number");
+    assert_eq!(
+        inside.len(),
+        259,
+        "the length of the text, whose first byte is the tag of a whole number"
+    );
     let alone = BTreeMap::from([("a".to_owned(), Value::String(inside))]);
-    assert_ne!(User { attributes: alone, ..user(&[]) }.etag(), User { attributes: others, ..user(&[]) }.etag());
+    assert_ne!(
+        User { attributes: alone, ..user(&[]) }.etag(),
+        User { attributes: others, ..user(&[]) }.etag()
+    );
 }
 
 proptest! {

@@ -6,8 +6,9 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 use super::{
-    Claim, ClaimWrite, Decision, Error, Identity, Invalid, Limits, Mutation, MutationKind, NewIdentity, NewUser,
-    ReadRequest, ReadSet, Record, State, Tenant, Timestamp, Unknown, User, Value, Verification,
+    Claim, ClaimWrite, Decision, Error, Identity, Invalid, Limits, Mutation, MutationKind,
+    NewIdentity, NewUser, ReadRequest, ReadSet, Record, State, Tenant, Timestamp, Unknown, User,
+    Value, Verification,
 };
 use crate::identifier::{Identifier, RULES_VERSION, RawIdentifier};
 use crate::locality::LocalityId;
@@ -52,8 +53,18 @@ fn apply(mutation: &Mutation, before: Option<&User>) -> Result<User, Error> {
 
 /// User 1, who owns `names`.
 fn user(names: &[&str]) -> User {
-    let draft = NewUser { identities: names.iter().map(|name| draft(name)).collect(), ..NewUser::default() };
-    apply(&Mutation { time: Timestamp::from_millis(CREATED), ..mutation(MutationKind::Create(draft)) }, None).unwrap()
+    let draft = NewUser {
+        identities: names.iter().map(|name| draft(name)).collect(),
+        ..NewUser::default()
+    };
+    apply(
+        &Mutation {
+            time: Timestamp::from_millis(CREATED),
+            ..mutation(MutationKind::Create(draft))
+        },
+        None,
+    )
+    .unwrap()
 }
 
 fn names(user: &User) -> Vec<String> {
@@ -68,7 +79,9 @@ fn primaries(user: &User) -> Vec<bool> {
 #[track_caller]
 fn invalid<T: std::fmt::Debug>(outcome: Result<T, Error>, wanted: Invalid, path: &str) {
     match outcome {
-        Err(Error::Invalid { what, field, .. }) => assert_eq!((what, field.as_str()), (wanted, path)),
+        Err(Error::Invalid { what, field, .. }) => {
+            assert_eq!((what, field.as_str()), (wanted, path))
+        }
         other => panic!("not refused as {wanted:?}: {other:?}"),
     }
 }
@@ -90,7 +103,9 @@ fn any_identifier() -> impl Strategy<Value = Identifier> {
 }
 
 fn any_identity() -> impl Strategy<Value = Identity> {
-    let verification = proptest::option::of((any_time(), ".{0,4}").prop_map(|(time, by)| Verification { time, by }));
+    let verification = proptest::option::of(
+        (any_time(), ".{0,4}").prop_map(|(time, by)| Verification { time, by }),
+    );
     (any_identifier(), ".{1,6}", any_time(), verification, any::<bool>()).prop_map(
         |(identifier, display, link_time, verification, primary)| Identity {
             identifier,
@@ -131,15 +146,44 @@ fn any_state() -> impl Strategy<Value = State> {
 
 /// A user with any content, no identifier twice.
 fn any_user() -> impl Strategy<Value = User> {
-    let tenant =
-        prop_oneof![Just(Tenant::DEFAULT), "[a-z0-9][a-z0-9-]{0,4}".prop_map(|name| Tenant::parse(&name).unwrap())];
+    let tenant = prop_oneof![
+        Just(Tenant::DEFAULT),
+        "[a-z0-9][a-z0-9-]{0,4}".prop_map(|name| Tenant::parse(&name).unwrap())
+    ];
     let times = (any_time(), any_time());
-    (any::<[u8; 16]>(), tenant, ".{0,8}", vec(any_identity(), 0..6), any_attributes(), any_state(), times).prop_map(
-        |(id, tenant, display_name, mut identities, attributes, state, (create_time, update_time))| {
-            let mut seen = std::collections::HashSet::new();
-            identities.retain(|identity: &Identity| seen.insert(identity.identifier.clone()));
-            let (id, unknown) = (id.into(), Unknown::default());
-            User { id, tenant, display_name, identities, attributes, state, create_time, update_time, unknown }
-        },
+    (
+        any::<[u8; 16]>(),
+        tenant,
+        ".{0,8}",
+        vec(any_identity(), 0..6),
+        any_attributes(),
+        any_state(),
+        times,
     )
+        .prop_map(
+            |(
+                id,
+                tenant,
+                display_name,
+                mut identities,
+                attributes,
+                state,
+                (create_time, update_time),
+            )| {
+                let mut seen = std::collections::HashSet::new();
+                identities.retain(|identity: &Identity| seen.insert(identity.identifier.clone()));
+                let (id, unknown) = (id.into(), Unknown::default());
+                User {
+                    id,
+                    tenant,
+                    display_name,
+                    identities,
+                    attributes,
+                    state,
+                    create_time,
+                    update_time,
+                    unknown,
+                }
+            },
+        )
 }

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::{
-    Claim, ClaimWrite, Decision, Error, Limits, Mutation, MutationKind, NewUser, ReadRequest, ReadSet, Record, State,
-    Tenant, Timestamp, Value, Verification, any_identifier, any_user, apply, draft, id, identifier, mutation, names,
-    primaries, user,
+    Claim, ClaimWrite, Decision, Error, Limits, Mutation, MutationKind, NewUser, ReadRequest,
+    ReadSet, Record, State, Tenant, Timestamp, Value, Verification, any_identifier, any_user,
+    apply, draft, id, identifier, mutation, names, primaries, user,
 };
 use crate::directory::{Update, User};
 use crate::identifier::{IdentityKey, Kind, RULES_VERSION};
@@ -22,16 +22,21 @@ fn replace(old: &str, new: &str) -> MutationKind {
 #[test]
 fn create_makes_the_user_of_the_draft() {
     let mut first = draft("email:Joe@EXAMPLE.com");
-    first.verification = Some(Verification { time: Timestamp::from_millis(5), by: "letter".to_owned() });
+    first.verification =
+        Some(Verification { time: Timestamp::from_millis(5), by: "letter".to_owned() });
     let attributes = [("a".to_owned(), Value::Int(1))].into();
-    let draft = NewUser { display_name: "Joe".to_owned(), identities: vec![first.clone()], attributes };
+    let draft =
+        NewUser { display_name: "Joe".to_owned(), identities: vec![first.clone()], attributes };
     let mutation = mutation(MutationKind::Create(draft.clone()));
     let user = apply(&mutation, None).unwrap();
     assert_eq!((user.id, &user.tenant), (id(1), &Tenant::DEFAULT));
     assert_eq!((user.create_time, user.update_time), (mutation.time, mutation.time));
     assert_eq!((user.display_name, user.attributes), (draft.display_name, draft.attributes));
     let identity = &user.identities[0];
-    assert_eq!((&identity.identifier, identity.display.as_str()), (&first.identifier, "Joe@EXAMPLE.com"));
+    assert_eq!(
+        (&identity.identifier, identity.display.as_str()),
+        (&first.identifier, "Joe@EXAMPLE.com")
+    );
     assert_eq!((identity.link_time, identity.rules_version), (mutation.time, RULES_VERSION));
     assert_eq!((&identity.verification, identity.primary), (&first.verification, true));
 }
@@ -49,8 +54,10 @@ fn an_id_is_never_given_twice() {
 #[test]
 fn a_user_of_another_tenant_is_nobody() {
     let elsewhere = User { tenant: Tenant::parse("other").unwrap(), ..user(&["handle:joe"]) };
-    let unlink =
-        Mutation { etag: Some("wrong".to_owned()), ..mutation(MutationKind::Unlink(identifier("handle:joe"))) };
+    let unlink = Mutation {
+        etag: Some("wrong".to_owned()),
+        ..mutation(MutationKind::Unlink(identifier("handle:joe")))
+    };
     assert_eq!(refusal(apply(&unlink, Some(&elsewhere))), "UserNotFound");
     assert_eq!(refusal(apply(&unlink, None)), "UserNotFound");
 }
@@ -64,11 +71,19 @@ fn refusals_come_in_one_order() {
     let stale = Mutation { etag: Some("wrong".to_owned()), ..unlink.clone() };
     assert_eq!(refusal(apply(&stale, Some(&full))), "EtagMismatch");
     assert_eq!(refusal(apply(&unlink, Some(&full))), "NotOwned");
-    let link = Mutation { etag: Some(full.etag()), limits, ..mutation(MutationKind::Link(draft("handle:c"))) };
-    assert_eq!(refusal(apply(&link, Some(&full))), r#"TooMany { what: "identities", limit: 2, count: 3 }"#);
+    let link = Mutation {
+        etag: Some(full.etag()),
+        limits,
+        ..mutation(MutationKind::Link(draft("handle:c")))
+    };
+    assert_eq!(
+        refusal(apply(&link, Some(&full))),
+        r#"TooMany { what: "identities", limit: 2, count: 3 }"#
+    );
 }
 
-/// A user who is larger than allowed, as one is after the limit was lowered, may shrink and may not grow.
+/// A user who is larger than allowed, as one is after the limit was lowered, may shrink and may not
+/// grow.
 #[test]
 fn only_growth_is_refused() {
     let large = user(&["handle:a", "handle:b"]);
@@ -82,7 +97,9 @@ fn only_growth_is_refused() {
 
 #[test]
 fn link_again_keeps_the_identity_but_for_verifying_it() {
-    let verification = |millis| Some(Verification { time: Timestamp::from_millis(millis), by: "again".to_owned() });
+    let verification = |millis| {
+        Some(Verification { time: Timestamp::from_millis(millis), by: "again".to_owned() })
+    };
     let link_again = |millis, before: &User| {
         let mut again = draft("handle:JOE");
         again.verification = verification(millis);
@@ -94,7 +111,10 @@ fn link_again_keeps_the_identity_but_for_verifying_it() {
     verified.update_time = Timestamp::from_millis(2000);
     assert_eq!(link_again(9, &before), verified);
     assert_eq!(link_again(10, &verified), verified, "the first verification stays");
-    assert_eq!(apply(&mutation(MutationKind::Link(draft("handle:JOE"))), Some(&verified)).unwrap(), verified);
+    assert_eq!(
+        apply(&mutation(MutationKind::Link(draft("handle:JOE"))), Some(&verified)).unwrap(),
+        verified
+    );
 }
 
 #[test]
@@ -105,7 +125,8 @@ fn replace_keeps_the_place_and_the_mark() {
     assert_eq!(primaries(&after), [true, false, true]);
     let after = apply(&mutation(replace("handle:b", "handle:c")), Some(&before)).unwrap();
     assert_eq!(primaries(&after), [true, false, true]);
-    let after = apply(&mutation(replace("handle:a", "email:b@example.com")), Some(&before)).unwrap();
+    let after =
+        apply(&mutation(replace("handle:a", "email:b@example.com")), Some(&before)).unwrap();
     assert_eq!(names(&after), ["email:b@example.com", "handle:b", "email:a@example.com"]);
     assert_eq!(primaries(&after), [false, true, true]);
 }
@@ -118,7 +139,8 @@ fn replace_by_an_identity_of_ones_own_passes_the_mark_on() {
     assert_eq!(primaries(&after), [false, true, true]);
     let after = apply(&mutation(replace("handle:b", "handle:c")), Some(&before)).unwrap();
     assert_eq!(primaries(&after), [true, false, true]);
-    let after = apply(&mutation(replace("handle:a", "email:a@example.com")), Some(&before)).unwrap();
+    let after =
+        apply(&mutation(replace("handle:a", "email:a@example.com")), Some(&before)).unwrap();
     assert_eq!(names(&after), ["handle:b", "handle:c", "email:a@example.com"]);
     assert_eq!(primaries(&after), [true, false, true]);
 }
@@ -127,11 +149,13 @@ fn replace_by_an_identity_of_ones_own_passes_the_mark_on() {
 fn update_time_moves_with_changes_alone_and_never_back() {
     let before = user(&["handle:joe"]);
     let at = |millis, change| Mutation { time: Timestamp::from_millis(millis), ..mutation(change) };
-    let unchanged = apply(&at(9_000, MutationKind::Link(draft("handle:joe"))), Some(&before)).unwrap();
+    let unchanged =
+        apply(&at(9_000, MutationKind::Link(draft("handle:joe"))), Some(&before)).unwrap();
     assert_eq!((unchanged.update_time, unchanged.etag()), (before.update_time, before.etag()));
     let later = apply(&at(9_000, MutationKind::Link(draft("handle:new"))), Some(&before)).unwrap();
     assert_eq!((later.create_time, later.update_time.as_millis()), (before.create_time, 9_000));
-    let earlier = apply(&at(1, MutationKind::Unlink(identifier("handle:new"))), Some(&later)).unwrap();
+    let earlier =
+        apply(&at(1, MutationKind::Unlink(identifier("handle:new"))), Some(&later)).unwrap();
     assert_eq!(earlier.update_time.as_millis(), 9_001, "later than the change before");
     assert_ne!(earlier.etag(), later.etag());
 }
@@ -144,7 +168,8 @@ fn a_refusal_names_the_field_of_the_key() {
         let before = user(&["handle:old"]);
         let is_new = matches!(mutation.change, MutationKind::Create(_));
         read_set.add_user(id(1), Some(Record::new(before)).filter(|_| !is_new));
-        let claim = Claim { owner: Some(id(2)), guard: false, hold: None, rules_version: RULES_VERSION };
+        let claim =
+            Claim { owner: Some(id(2)), guard: false, hold: None, rules_version: RULES_VERSION };
         read_set.add_claim(IdentityKey::new("default", &identifier(name)), Some(claim));
         match mutation.decide(&read_set).unwrap_err() {
             Error::IdentityTaken { owner, field } if owner == id(2) => field,
@@ -152,7 +177,8 @@ fn a_refusal_names_the_field_of_the_key() {
         }
     };
     let names = ["email:joe@example.com", "handle:@JOE", "social:GitHub/a,b"];
-    let create = MutationKind::Create(NewUser { identities: names.map(draft).into(), ..NewUser::default() });
+    let create =
+        MutationKind::Create(NewUser { identities: names.map(draft).into(), ..NewUser::default() });
     for (n, name) in names.into_iter().enumerate() {
         assert_eq!(taken(create.clone(), name), format!("user.identities[{n}].identifier"));
     }
@@ -173,11 +199,18 @@ fn what_is_missing_is_asked_for() {
     assert_eq!(reads(&read_set), ReadRequest { users: vec![id(1)], ..ReadRequest::default() });
     assert_eq!(reads(&ReadSet::optimistic()).users, [id(1)]);
     read_set.add_user(id(1), Some(Record::new(user(&["handle:joe"]))));
-    assert_eq!(reads(&read_set), ReadRequest { claims: vec![key.clone()], ..ReadRequest::default() });
-    assert_eq!(link.needs(), ReadRequest { users: vec![id(1)], claims: vec![key.clone()], ..ReadRequest::default() });
+    assert_eq!(
+        reads(&read_set),
+        ReadRequest { claims: vec![key.clone()], ..ReadRequest::default() }
+    );
+    assert_eq!(
+        link.needs(),
+        ReadRequest { users: vec![id(1)], claims: vec![key.clone()], ..ReadRequest::default() }
+    );
     read_set.add_claim(key.clone(), None);
     let Decision::Ready(write_set) = link.decide(&read_set).unwrap() else { panic!() };
-    let claim = Claim { owner: Some(id(1)), guard: false, hold: None, rules_version: RULES_VERSION };
+    let claim =
+        Claim { owner: Some(id(1)), guard: false, hold: None, rules_version: RULES_VERSION };
     assert_eq!(write_set.claims, [(key, ClaimWrite::Insert(claim))]);
     assert_eq!((write_set.users.len(), write_set.subject), (1, id(1)));
 }
@@ -186,7 +219,8 @@ fn what_is_missing_is_asked_for() {
 fn what_changes_nothing_writes_nothing() {
     let mut read_set = ReadSet::default();
     read_set.add_user(id(1), Some(Record::new(user(&["handle:joe"]))));
-    let Decision::Ready(write_set) = mutation(MutationKind::Link(draft("handle:JOE"))).decide(&read_set).unwrap()
+    let Decision::Ready(write_set) =
+        mutation(MutationKind::Link(draft("handle:JOE"))).decide(&read_set).unwrap()
     else {
         panic!()
     };
@@ -201,13 +235,15 @@ fn any_change() -> impl Strategy<Value = MutationKind> {
         any_identifier().prop_map(MutationKind::Unlink),
         (any_identifier(), draft()).prop_map(|(old, new)| MutationKind::Replace(old, new)),
         any_identifier().prop_map(|identifier| MutationKind::Verify(identifier, None)),
-        ".{0,2}".prop_map(|name| MutationKind::Update(Update::from_mask(None, name, Default::default()).unwrap())),
+        ".{0,2}".prop_map(|name| MutationKind::Update(
+            Update::from_mask(None, name, Default::default()).unwrap()
+        )),
     ]
 }
 
 proptest! {
-    /// Whatever a user was, after a change no identifier is listed twice and each kind has a primary identity, one where
-    /// it had at most one before.
+    /// Whatever a user was, after a change no identifier is listed twice and each kind has a
+    /// primary identity, one where it had at most one before.
     #[test]
     fn users_stay_well_formed(before in any_user(), change in any_change(), own in any::<prop::sample::Index>()) {
         let mut change = change;

@@ -10,14 +10,25 @@ fn attributes(pairs: &[(&str, i64)]) -> BTreeMap<String, Value> {
 }
 
 fn update(mask: Option<&[&str]>, name: &str, pairs: &[(&str, i64)]) -> Result<Update, Error> {
-    let mask: Option<Vec<String>> = mask.map(|paths| paths.iter().map(|path| (*path).to_owned()).collect());
+    let mask: Option<Vec<String>> =
+        mask.map(|paths| paths.iter().map(|path| (*path).to_owned()).collect());
     Update::from_mask(mask.as_deref(), name.to_owned(), attributes(pairs))
 }
 
 /// What a user with the name `old` and the attributes a=1, b=2 becomes: name and attributes.
-fn updated(mask: Option<&[&str]>, name: &str, pairs: &[(&str, i64)]) -> (String, BTreeMap<String, Value>) {
-    let before = User { display_name: "old".to_owned(), attributes: attributes(&[("a", 1), ("b", 2)]), ..user(&[]) };
-    let after = apply(&mutation(MutationKind::Update(update(mask, name, pairs).unwrap())), Some(&before)).unwrap();
+fn updated(
+    mask: Option<&[&str]>,
+    name: &str,
+    pairs: &[(&str, i64)],
+) -> (String, BTreeMap<String, Value>) {
+    let before = User {
+        display_name: "old".to_owned(),
+        attributes: attributes(&[("a", 1), ("b", 2)]),
+        ..user(&[])
+    };
+    let after =
+        apply(&mutation(MutationKind::Update(update(mask, name, pairs).unwrap())), Some(&before))
+            .unwrap();
     (after.display_name, after.attributes)
 }
 
@@ -39,20 +50,30 @@ fn a_mask_names_what_is_set() {
         (&["attributes.a", "*", "attributes.a"], "new", &[("a", 9), ("c", 3)]),
     ];
     for (mask, name, wanted) in cases {
-        assert_eq!(updated(Some(mask), "new", new), ((*name).to_owned(), attributes(wanted)), "{mask:?}");
+        assert_eq!(
+            updated(Some(mask), "new", new),
+            ((*name).to_owned(), attributes(wanted)),
+            "{mask:?}"
+        );
     }
 }
 
 #[test]
 fn a_mask_can_clear() {
     assert_eq!(updated(Some(&["*"]), "", &[]), (String::new(), BTreeMap::new()));
-    assert_eq!(updated(Some(&["display_name"]), "", &[("z", 1)]), (String::new(), attributes(&[("a", 1), ("b", 2)])));
+    assert_eq!(
+        updated(Some(&["display_name"]), "", &[("z", 1)]),
+        (String::new(), attributes(&[("a", 1), ("b", 2)]))
+    );
 }
 
 #[test]
 fn without_a_mask_what_is_not_empty_is_set() {
     for mask in [None, Some(&[][..])] {
-        assert_eq!(updated(mask, "new", &[]), ("new".to_owned(), attributes(&[("a", 1), ("b", 2)])));
+        assert_eq!(
+            updated(mask, "new", &[]),
+            ("new".to_owned(), attributes(&[("a", 1), ("b", 2)]))
+        );
         assert_eq!(updated(mask, "", &[("z", 1)]), ("old".to_owned(), attributes(&[("z", 1)])));
         assert_eq!(updated(mask, "", &[]), ("old".to_owned(), attributes(&[("a", 1), ("b", 2)])));
     }
@@ -89,6 +110,10 @@ fn other_paths_are_refused() {
         " display_name",
     ];
     for path in paths {
-        invalid(update(Some(&["display_name", path]), "new", &[]), Invalid::UpdateMask, "update_mask");
+        invalid(
+            update(Some(&["display_name", path]), "new", &[]),
+            Invalid::UpdateMask,
+            "update_mask",
+        );
     }
 }

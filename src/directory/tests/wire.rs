@@ -5,7 +5,8 @@ use prost::Message;
 
 use super::super::size::size;
 use super::super::{
-    Deletion, EncodedUser, Found, Policies, Record, Tenant, TenantRecord, Timestamp, Unknown, User, user_message,
+    Deletion, EncodedUser, Found, Policies, Record, Tenant, TenantRecord, Timestamp, Unknown, User,
+    user_message,
 };
 use super::{any_identifier, any_user, user};
 use crate::identifier::{IdentityKey, RULES_VERSION, Rules};
@@ -63,7 +64,14 @@ proptest! {
 /// Users whose values, one after the other, read like another identity.
 #[test]
 fn only_the_very_identity_is_found() {
-    let names = ["social:a/b", "social:a/b/c", "social:ab/c", "handle:a", "email:a@b.cd", "url:https://a/b"];
+    let names = [
+        "social:a/b",
+        "social:a/b/c",
+        "social:ab/c",
+        "handle:a",
+        "email:a@b.cd",
+        "url:https://a/b",
+    ];
     let user = user(&names);
     let wire = EncodedUser::of(&user);
     let none = [
@@ -110,7 +118,8 @@ fn fields_of_a_newer_program_stay_with_what_they_belong_to() {
     assert_eq!((count(whole.as_bytes()), count(&private)), (3, 1));
     let (identity, guarded) = record.take(0);
     assert_eq!(count(record.encode().0.as_bytes()), 2);
-    let mut other = Record::new(User { identities: Vec::new(), unknown: Unknown::default(), ..user.clone() });
+    let mut other =
+        Record::new(User { identities: Vec::new(), unknown: Unknown::default(), ..user.clone() });
     other.give(identity, guarded);
     assert_eq!(count(other.encode().0.as_bytes()), 1);
     let message = v1::User::decode(whole.into_bytes()).unwrap();
@@ -120,10 +129,12 @@ fn fields_of_a_newer_program_stay_with_what_they_belong_to() {
 #[test]
 fn fields_of_a_newer_program_stay_with_a_tenant_and_its_policies() {
     let name = Tenant::DEFAULT;
-    let (policies, now) = (Policies { keep_last: true, ..Policies::default() }, Timestamp::from_millis(1));
+    let (policies, now) =
+        (Policies { keep_last: true, ..Policies::default() }, Timestamp::from_millis(1));
     let deletion = Some(Deletion { time: now, with_users: true });
     let unknown = Default::default();
-    let tenant = TenantRecord { name, policies, create_time: now, update_time: now, deletion, unknown };
+    let tenant =
+        TenantRecord { name, policies, create_time: now, update_time: now, deletion, unknown };
     let mut bytes = tenant.encode();
     prost::encoding::bytes::encode(2, &ADDED.to_vec(), &mut bytes);
     bytes.extend(ADDED);
@@ -142,6 +153,11 @@ fn the_last_fields_are_those_of_the_messages() {
     for (message, last) in [("User", 12), ("Identity", 6), ("Tenant", 7), ("Policies", 9)] {
         let pool = prost_reflect::DescriptorPool::decode(crate::proto::DESCRIPTORS).unwrap();
         let message = pool.get_message_by_name(&format!("polynym.v1.{message}")).unwrap();
-        assert_eq!(message.fields().map(|field| field.number()).max(), Some(last), "{}", message.name());
+        assert_eq!(
+            message.fields().map(|field| field.number()).max(),
+            Some(last),
+            "{}",
+            message.name()
+        );
     }
 }

@@ -18,7 +18,8 @@ pub fn read_user(message: v1::User) -> Result<User, WireError> {
         tenant: read_tenant(&message.tenant)?,
         display_name: message.display_name,
         identities: message.identities.into_iter().map(read_identity).collect::<Result<_, _>>()?,
-        attributes: attributes.ok_or_else(|| WireError("an attribute without a value".to_owned()))?,
+        attributes: attributes
+            .ok_or_else(|| WireError("an attribute without a value".to_owned()))?,
         state,
         create_time: read_time(message.create_time),
         update_time: read_time(message.update_time),
@@ -35,9 +36,10 @@ fn read_state(message: &v1::User) -> Result<State, WireError> {
         v1::State::Unspecified => return Err(WireError("a user without a state".to_owned())),
         v1::State::Active => State::Active,
         v1::State::Disabled => State::Disabled,
-        v1::State::Deleted => {
-            State::Deleted { delete_time: read_time(message.delete_time), purge_time: read_time(message.purge_time) }
-        }
+        v1::State::Deleted => State::Deleted {
+            delete_time: read_time(message.delete_time),
+            purge_time: read_time(message.purge_time),
+        },
         v1::State::Merged => State::Merged { into: read_id(&message.merged_into)? },
     })
 }
@@ -48,10 +50,12 @@ pub fn read_id(text: &str) -> Result<LocalityId, WireError> {
 
 fn read_identity(message: v1::Identity) -> Result<Identity, WireError> {
     let by = message.verified_by;
-    let verification = message.verify_time.map(|time| Verification { time: read_time(Some(time)), by });
+    let verification =
+        message.verify_time.map(|time| Verification { time: read_time(Some(time)), by });
     let identifier = message.identifier.and_then(|message| message.kind).map(read_identifier);
     Ok(Identity {
-        identifier: identifier.ok_or_else(|| WireError("an identity without identifier".to_owned()))?,
+        identifier: identifier
+            .ok_or_else(|| WireError("an identity without identifier".to_owned()))?,
         display: message.display,
         rules_version: Rules::UNNAMED,
         link_time: read_time(message.link_time),

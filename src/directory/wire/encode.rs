@@ -32,7 +32,9 @@ pub fn user_message(user: &User) -> v1::User {
     let (state, delete_time, purge_time, merged_into) = match user.state {
         State::Active => (v1::State::Active, None, None, None),
         State::Disabled => (v1::State::Disabled, None, None, None),
-        State::Deleted { delete_time, purge_time } => (v1::State::Deleted, Some(delete_time), Some(purge_time), None),
+        State::Deleted { delete_time, purge_time } => {
+            (v1::State::Deleted, Some(delete_time), Some(purge_time), None)
+        }
         State::Merged { into } => (v1::State::Merged, None, None, Some(into)),
     };
     v1::User {
@@ -42,7 +44,11 @@ pub fn user_message(user: &User) -> v1::User {
         state: state.into(),
         display_name: user.display_name.clone(),
         identities: user.identities.iter().map(identity_message).collect(),
-        attributes: user.attributes.iter().map(|(name, value)| (name.clone(), value_message(value))).collect(),
+        attributes: user
+            .attributes
+            .iter()
+            .map(|(name, value)| (name.clone(), value_message(value)))
+            .collect(),
         create_time: Some(time_message(user.create_time)),
         update_time: Some(time_message(user.update_time)),
         delete_time: delete_time.map(time_message),
@@ -102,5 +108,8 @@ pub fn value_message(value: &Value) -> v1::AttributeValue {
 /// An instant as the API's message.
 pub fn time_message(time: Timestamp) -> ProtoTimestamp {
     let millis = time.as_millis();
-    ProtoTimestamp { seconds: millis.div_euclid(1_000), nanos: millis.rem_euclid(1_000) as i32 * 1_000_000 }
+    ProtoTimestamp {
+        seconds: millis.div_euclid(1_000),
+        nanos: millis.rem_euclid(1_000) as i32 * 1_000_000,
+    }
 }

@@ -1,5 +1,5 @@
-//! The part of a user's record that answers do not show. Every field is absent in most records, and a record whose
-//! fields are all absent has no bytes at all.
+//! The part of a user's record that answers do not show. Every field is absent in most records, and
+//! a record whose fields are all absent has no bytes at all.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,8 @@ use crate::proto::v1;
 
 #[derive(Clone, PartialEq, Message)]
 struct PrivateRecord {
-    /// For each identity, in order, the version of the rules that made its canonical form. Absent where all are
+    /// For each identity, in order, the version of the rules that made its canonical form. Absent
+    /// where all are
     /// [`Rules::UNNAMED`], whatever the version of the program.
     #[prost(uint32, repeated, tag = "1")]
     rules_versions: Vec<u32>,
@@ -112,7 +113,8 @@ pub fn encode_private(record: &Record) -> Vec<u8> {
     let identities = &record.user.identities;
     let is_named = |identity: &Identity| identity.rules_version != Rules::UNNAMED;
     let versions = if identities.iter().any(is_named) { identities.as_slice() } else { &[] };
-    let UserInternals { disabled, guards, holds, merged, undo, not_restored, unknown } = &record.private;
+    let UserInternals { disabled, guards, holds, merged, undo, not_restored, unknown } =
+        &record.private;
     let message = PrivateRecord {
         rules_versions: versions.iter().map(|identity| identity.rules_version).collect(),
         disabled: *disabled,
@@ -142,7 +144,11 @@ pub fn decode_private(bytes: &[u8], record: &mut Record) -> Result<(), WireError
         holds: message.holds.into_iter().map(Hold::try_from).collect::<Result<_, _>>()?,
         merged: message.merged.iter().map(|id| read_id(id)).collect::<Result<_, _>>()?,
         undo: message.undo.map(|undo| MergeSnapshot::try_from(*undo).map(Box::new)).transpose()?,
-        not_restored: message.not_restored.into_iter().map(NotRestored::try_from).collect::<Result<_, _>>()?,
+        not_restored: message
+            .not_restored
+            .into_iter()
+            .map(NotRestored::try_from)
+            .collect::<Result<_, _>>()?,
         unknown: Unknown::after(LAST, bytes),
     };
     Ok(())
@@ -192,7 +198,10 @@ impl TryFrom<HoldRecord> for Hold {
 
 impl From<&Identifier> for IdentifierRecord {
     fn from(identifier: &Identifier) -> Self {
-        Self { kind: identifier.kind().as_str().to_owned(), canonical: identifier.canonical().to_owned() }
+        Self {
+            kind: identifier.kind().as_str().to_owned(),
+            canonical: identifier.canonical().to_owned(),
+        }
     }
 }
 
@@ -212,13 +221,20 @@ impl From<&MergeSnapshot> for UndoRecord {
             before: before.as_ref().map(value_message),
             set: Some(value_message(set)),
         };
-        let name = |(before, set): &(String, String)| NameRecord { before: before.clone(), set: set.clone() };
+        let name = |(before, set): &(String, String)| NameRecord {
+            before: before.clone(),
+            set: set.clone(),
+        };
         Self {
             until: undo.until.as_millis(),
             user: user.into_bytes().to_vec(),
             private,
             display_name: undo.display_name.as_ref().map(name),
-            attributes: undo.attributes.iter().map(|(name, values)| (name.clone(), attribute(values))).collect(),
+            attributes: undo
+                .attributes
+                .iter()
+                .map(|(name, values)| (name.clone(), attribute(values)))
+                .collect(),
             unmarked: undo.unmarked.iter().map(IdentifierRecord::from).collect(),
         }
     }
@@ -236,8 +252,16 @@ impl TryFrom<UndoRecord> for MergeSnapshot {
             until: Timestamp::from_millis(record.until),
             before: Record::decode(&EncodedUser::from_stored(record.user.into()), &record.private)?,
             display_name: record.display_name.map(|name| (name.before, name.set)),
-            attributes: record.attributes.into_iter().map(attribute).collect::<Result<_, WireError>>()?,
-            unmarked: record.unmarked.into_iter().map(Identifier::try_from).collect::<Result<_, _>>()?,
+            attributes: record
+                .attributes
+                .into_iter()
+                .map(attribute)
+                .collect::<Result<_, WireError>>()?,
+            unmarked: record
+                .unmarked
+                .into_iter()
+                .map(Identifier::try_from)
+                .collect::<Result<_, _>>()?,
         })
     }
 }
@@ -245,7 +269,9 @@ impl TryFrom<UndoRecord> for MergeSnapshot {
 impl From<&NotRestored> for NotRestoredRecord {
     fn from(what: &NotRestored) -> Self {
         match what {
-            NotRestored::Identity(identifier) => Self { identity: Some(identifier.into()), attribute: String::new() },
+            NotRestored::Identity(identifier) => {
+                Self { identity: Some(identifier.into()), attribute: String::new() }
+            }
             NotRestored::Attribute(name) => Self { identity: None, attribute: name.clone() },
             NotRestored::DisplayName => Self { identity: None, attribute: String::new() },
         }

@@ -105,7 +105,10 @@ fn read_policies(message: v1::Policies) -> Policies {
         (Kind::Url, holds.url),
     ];
     Policies {
-        holds: holds.into_iter().filter_map(|(kind, time)| Some((kind, read_span(time?)))).collect(),
+        holds: holds
+            .into_iter()
+            .filter_map(|(kind, time)| Some((kind, read_span(time?))))
+            .collect(),
         hide_unverified: message.hide_unverified,
         verified_wins: message.verified_wins,
         keep_primary: message.keep_primary_identity,
@@ -113,7 +116,9 @@ fn read_policies(message: v1::Policies) -> Policies {
         allow_lookalikes: message.allow_lookalikes,
         restore_window: message.restore_window.map(read_span).unwrap_or_default(),
         undo_window: message.undo_window.map(read_span).unwrap_or_default(),
-        reserved_handles: message.reserved_handles.map(|reserved| reserved.handles.into_iter().collect()),
+        reserved_handles: message
+            .reserved_handles
+            .map(|reserved| reserved.handles.into_iter().collect()),
     }
 }
 

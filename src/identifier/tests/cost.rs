@@ -53,7 +53,9 @@ fn no_handle_takes_long() {
 #[test]
 fn no_domain_takes_long() {
     // As many different letters as there is room for, for Punycode to sort.
-    let letters = |count: u32| (0..count).filter_map(|n| char::from_u32(0x4e00 + n * 15 % 20_000)).collect::<String>();
+    let letters = |count: u32| {
+        (0..count).filter_map(|n| char::from_u32(0x4e00 + n * 15 % 20_000)).collect::<String>()
+    };
     let domains = [
         // Of more than these, a label is not even tried.
         letters(990),
@@ -68,22 +70,47 @@ fn no_domain_takes_long() {
         filled("א1", ""),
     ];
     for domain in &domains {
-        assert_cheap(RawIdentifier::Email(&format!("a@{}", &domain[..domain.floor_char_boundary(4_090)])));
-        assert_cheap(RawIdentifier::Url(&format!("https://{}", &domain[..domain.floor_char_boundary(4_080)])));
+        assert_cheap(RawIdentifier::Email(&format!(
+            "a@{}",
+            &domain[..domain.floor_char_boundary(4_090)]
+        )));
+        assert_cheap(RawIdentifier::Url(&format!(
+            "https://{}",
+            &domain[..domain.floor_char_boundary(4_080)]
+        )));
     }
 }
 
 #[test]
 fn no_other_input_takes_long() {
     warm_up();
-    let locals = [filled("ạ̈̃", "@b"), filled("\u{301}", "@b"), filled("(", "@b"), filled("a.", "@b"), filled("@", "")];
+    let locals = [
+        filled("ạ̈̃", "@b"),
+        filled("\u{301}", "@b"),
+        filled("(", "@b"),
+        filled("a.", "@b"),
+        filled("@", ""),
+    ];
     locals.iter().for_each(|typed| assert_cheap(RawIdentifier::Email(typed)));
-    let paths = [filled("/..", ""), filled("%41", ""), filled("%e4", ""), filled("/%2e%2e", ""), filled("é", "")];
+    let paths = [
+        filled("/..", ""),
+        filled("%41", ""),
+        filled("%e4", ""),
+        filled("/%2e%2e", ""),
+        filled("é", ""),
+    ];
     paths.iter().for_each(|path| {
-        assert_cheap(RawIdentifier::Url(&("https://a/".to_owned() + &path.chars().take(1_000).collect::<String>())))
+        assert_cheap(RawIdentifier::Url(
+            &("https://a/".to_owned() + &path.chars().take(1_000).collect::<String>()),
+        ))
     });
-    let numbers =
-        ["1".repeat(32), filled("-", "1"), filled("(", ""), "+".to_owned() + &"9".repeat(31), filled("٣", "")];
+    let numbers = [
+        "1".repeat(32),
+        filled("-", "1"),
+        filled("(", ""),
+        "+".to_owned() + &"9".repeat(31),
+        filled("٣", ""),
+    ];
     for number in &numbers {
         for region in ["", "US", "DE", "AR"] {
             assert_cheap(RawIdentifier::Phone { number, region });

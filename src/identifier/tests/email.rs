@@ -107,7 +107,8 @@ fn lengths_are_of_the_canonical_form() {
     assert_eq!(fault(&"@".repeat(4097)), (Rule::TooLong, None));
 }
 
-/// Domains that the cases refuse for holding code points that have been assigned since their version.
+/// Domains that the cases refuse for holding code points that have been assigned since their
+/// version.
 const ASSIGNED_SINCE: [&str; 3] =
     ["xn--5cb172r175fug38a.xn--mlj", "xn--9-i0j5967eg3qz.ss", "xn--t92s.xn--znb.xn--5-y88f"];
 

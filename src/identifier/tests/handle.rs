@@ -119,7 +119,9 @@ fn letters_are_general_category_l() {
     for c in '\0'..=char::MAX {
         if matches!(
             class.get_value_from_char(c),
-            DerivedPropertyValue::Disallowed | DerivedPropertyValue::SpecClassDis | DerivedPropertyValue::Unassigned
+            DerivedPropertyValue::Disallowed
+                | DerivedPropertyValue::SpecClassDis
+                | DerivedPropertyValue::Unassigned
         ) {
             continue;
         }

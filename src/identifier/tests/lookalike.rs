@@ -47,7 +47,8 @@ fn ascii_has_no_guard() {
     assert_eq!(email.guard(), None);
 }
 
-/// Two handles of different scripts that look alike have one guard, also where one of them is what both look like.
+/// Two handles of different scripts that look alike have one guard, also where one of them is what
+/// both look like.
 #[test]
 fn what_is_its_own_skeleton_guards_itself() {
     for handle in ["joé_99", "müller", "ḿ", "日本"] {
@@ -119,7 +120,8 @@ fn scripts_mix_up_to_the_highly_restrictive_level() {
     ] {
         assert!(!mixes_scripts(name), "{name}");
     }
-    for name in ["scоpe", "αb", "жα", "aש", "あк", "한ひ", "ㄅひ", "aक", "漢я", "कa漢"] {
+    for name in ["scоpe", "αb", "жα", "aש", "あк", "한ひ", "ㄅひ", "aक", "漢я", "कa漢"]
+    {
         assert!(mixes_scripts(name), "{name}");
     }
 }

@@ -59,11 +59,16 @@ fn retyped(identifier: &Identifier) -> RawIdentifier<'_> {
 fn check_any(raw: RawIdentifier<'_>) -> Option<Identifier> {
     let parsed = Identifier::parse(raw);
     let dry_run = Identifier::normalize(raw);
-    assert_eq!(dry_run.as_ref().map(|run| &run.identifier), parsed.as_ref(), "a dry run differs from a parse: {raw}");
+    assert_eq!(
+        dry_run.as_ref().map(|run| &run.identifier),
+        parsed.as_ref(),
+        "a dry run differs from a parse: {raw}"
+    );
     let rejected = |rejection: Rejection| assert_eq!(rejection.kind(), raw.kind());
     let identifier = parsed.map_err(rejected).ok()?;
-    let again = Identifier::normalize(retyped(&identifier))
-        .unwrap_or_else(|rejection| panic!("{raw} gives {identifier}, which is no input: {rejection}"));
+    let again = Identifier::normalize(retyped(&identifier)).unwrap_or_else(|rejection| {
+        panic!("{raw} gives {identifier}, which is no input: {rejection}")
+    });
     assert_eq!(again.identifier, identifier, "not idempotent: {raw}");
     // WHATWG gives a bare host a slash, which the rules take away again.
     let bare_host = raw.kind() == Kind::Url && identifier.canonical().matches('/').count() == 2;

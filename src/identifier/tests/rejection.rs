@@ -19,5 +19,8 @@ fn a_rejection_tells_all_but_the_value() {
 #[test]
 fn a_rejection_without_a_place_names_none() {
     let rejection = Identifier::parse(RawIdentifier::Handle("12")).unwrap_err();
-    assert_eq!(rejection.to_string(), "not a valid handle: rule handle-letter; use at least one letter");
+    assert_eq!(
+        rejection.to_string(),
+        "not a valid handle: rule handle-letter; use at least one letter"
+    );
 }

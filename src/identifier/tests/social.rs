@@ -68,7 +68,10 @@ fn issuers_are_compared_as_they_are() {
         ("https://accounts.google.com", "https%3A%2F%2Faccounts.google.com/42"),
         ("https://accounts.google.com/", "https%3A%2F%2Faccounts.google.com%2F/42"),
         ("https://Accounts.google.com", "https%3A%2F%2FAccounts.google.com/42"),
-        ("https://id.example.com:8443/realms/a-b_c~d", "https%3A%2F%2Fid.example.com%3A8443%2Frealms%2Fa-b_c~d/42"),
+        (
+            "https://id.example.com:8443/realms/a-b_c~d",
+            "https%3A%2F%2Fid.example.com%3A8443%2Frealms%2Fa-b_c~d/42",
+        ),
         ("https://id.example.com/a%20b", "https%3A%2F%2Fid.example.com%2Fa%2520b/42"),
     ];
     for (issuer, canonical) in cases {

@@ -10,8 +10,14 @@ fn reads_every_kind() {
         ("email:joe@example.com", RawIdentifier::Email("joe@example.com")),
         ("handle:a:b/c", RawIdentifier::Handle("a:b/c")),
         ("phone:+14155552300", RawIdentifier::Phone { number: "+14155552300", region: "" }),
-        ("phone/US:(415) 555-2300", RawIdentifier::Phone { number: "(415) 555-2300", region: "US" }),
-        ("social:https%3A%2F%2Fx.y/a/b", RawIdentifier::Social { provider: "https%3A%2F%2Fx.y", subject: "a/b" }),
+        (
+            "phone/US:(415) 555-2300",
+            RawIdentifier::Phone { number: "(415) 555-2300", region: "US" },
+        ),
+        (
+            "social:https%3A%2F%2Fx.y/a/b",
+            RawIdentifier::Social { provider: "https%3A%2F%2Fx.y", subject: "a/b" },
+        ),
         ("social:github/a/b:c", RawIdentifier::Social { provider: "github", subject: "a/b:c" }),
         ("url:https://x.y/a", RawIdentifier::Url("https://x.y/a")),
     ];

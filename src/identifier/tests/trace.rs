@@ -16,7 +16,10 @@ fn step(rule: &'static str, before: &str, after: &str) -> (&'static str, String,
 fn a_dry_run_shows_what_each_rule_changed() {
     assert_eq!(
         changes(RawIdentifier::Email("Joe.Smith@Exämple.COM")),
-        [step("lower-case", "Joe.Smith", "joe.smith"), step("uts46", "Exämple.COM", "xn--exmple-cua.com"),]
+        [
+            step("lower-case", "Joe.Smith", "joe.smith"),
+            step("uts46", "Exämple.COM", "xn--exmple-cua.com"),
+        ]
     );
     assert_eq!(
         changes(RawIdentifier::Handle("＠Ｊoe\u{301}_99")),
@@ -30,7 +33,10 @@ fn a_dry_run_shows_what_each_rule_changed() {
     let national = RawIdentifier::Phone { number: "(415) 555-2300", region: "US" };
     assert_eq!(
         changes(national),
-        [step("digits", "(415) 555-2300", "4155552300"), step("e164", "4155552300", "+14155552300"),]
+        [
+            step("digits", "(415) 555-2300", "4155552300"),
+            step("e164", "4155552300", "+14155552300"),
+        ]
     );
     let account = RawIdentifier::Social { provider: "GitHub", subject: "583231" };
     assert_eq!(changes(account), [step("lower-case", "GitHub", "github")]);

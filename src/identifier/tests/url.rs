@@ -10,7 +10,10 @@ fn url(typed: &str) -> String {
 #[test]
 fn canonical_forms() {
     let cases = [
-        ("https://www.LinkedIn.com/in/joe.e.smith/?trk=x", "https://www.linkedin.com/in/joe.e.smith"),
+        (
+            "https://www.LinkedIn.com/in/joe.e.smith/?trk=x",
+            "https://www.linkedin.com/in/joe.e.smith",
+        ),
         ("http://example.com/joe", "https://example.com/joe"),
         ("HTTP://EXAMPLE.COM:80/Joe", "https://example.com/Joe"),
         ("https://example.com:443/", "https://example.com"),
@@ -121,10 +124,16 @@ fn rewrite_escapes(path: &str) -> Option<String> {
     if escape.find_iter(path).any(|found| found.len() == 1) {
         return None;
     }
-    let unreserved = regex::Regex::new(r"^%(2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aAeE])$").unwrap();
+    let unreserved =
+        regex::Regex::new(r"^%(2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aAeE])$")
+            .unwrap();
     let rewrite = |found: &regex::Captures<'_>| {
         let code = u8::from_str_radix(&found[1], 16).unwrap();
-        if unreserved.is_match(&found[0]) { char::from(code).to_string() } else { found[0].to_uppercase() }
+        if unreserved.is_match(&found[0]) {
+            char::from(code).to_string()
+        } else {
+            found[0].to_uppercase()
+        }
     };
     Some(escape.replace_all(path, rewrite).into_owned())
 }
@@ -144,14 +153,24 @@ fn a_profile_has_one_address() {
             "https://www.linkedin.com/in/j%C3%B6rg-a",
             &["https://linkedin.com/in/jörg-A", "https://linkedin.com/in/J%c3%b6rg-a"],
         ),
-        ("https://github.com/octocat", &["https://www.github.com/OctoCat", "http://GITHUB.com/octocat/"]),
+        (
+            "https://github.com/octocat",
+            &["https://www.github.com/OctoCat", "http://GITHUB.com/octocat/"],
+        ),
         (
             "https://www.facebook.com/joesmith",
-            &["https://facebook.com/Joe.Smith", "https://m.facebook.com/j.o.e.smith?ref=x", "https://fb.com/joesmith"],
+            &[
+                "https://facebook.com/Joe.Smith",
+                "https://m.facebook.com/j.o.e.smith?ref=x",
+                "https://fb.com/joesmith",
+            ],
         ),
         (
             "https://www.facebook.com/1234",
-            &["https://facebook.com/profile.php?id=1234", "https://m.facebook.com/Profile.php?ref=x&id=1234"],
+            &[
+                "https://facebook.com/profile.php?id=1234",
+                "https://m.facebook.com/Profile.php?ref=x&id=1234",
+            ],
         ),
         (
             "https://x.com/joe_smith",

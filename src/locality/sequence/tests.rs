@@ -12,7 +12,11 @@ const WINDOW: u64 = window::SECONDS * 1_000;
 /// A sequence that has reached `tick` and drawn `position` ids.
 fn at(order: Order, tick: u32, position: u32) -> Sequence {
     let known = pack(tick, order.base(tick));
-    Sequence { order, state: Line(AtomicU64::new(pack(tick, position))), known: Line(AtomicU64::new(known)) }
+    Sequence {
+        order,
+        state: Line(AtomicU64::new(pack(tick, position))),
+        known: Line(AtomicU64::new(known)),
+    }
 }
 
 #[test]
@@ -26,10 +30,12 @@ fn a_new_sequence_starts_with_the_window_of_the_clock() {
 #[test]
 fn a_window_change_moves_to_the_start_of_the_new_window() {
     let sequence = Sequence::new(Order::Sequential);
-    let counters: Vec<u32> =
-        [WINDOW, 2 * WINDOW - 1, 2 * WINDOW, 2 * WINDOW + 1].map(|now| sequence.draw(now).counter).to_vec();
+    let counters: Vec<u32> = [WINDOW, 2 * WINDOW - 1, 2 * WINDOW, 2 * WINDOW + 1]
+        .map(|now| sequence.draw(now).counter)
+        .to_vec();
     let (old, new) = (window::start(1), window::start(2));
-    let expected = [old.wrapping_add(1), old.wrapping_add(2), new.wrapping_add(1), new.wrapping_add(2)];
+    let expected =
+        [old.wrapping_add(1), old.wrapping_add(2), new.wrapping_add(1), new.wrapping_add(2)];
     assert_eq!(counters, expected);
 }
 
@@ -91,8 +97,8 @@ fn the_increment_and_the_number_of_counters_have_no_common_factor() {
 /// Clocks that jump among a few windows, ticks and milliseconds, so that a sequence which trusted
 /// them would soon give the same pair twice.
 fn wild_clock() -> impl Strategy<Value = Vec<u64>> {
-    let moment =
-        (0..4u64, 0..3u64, 0..2u64).prop_map(|(window, tick, milli)| window * WINDOW + tick * MILLIS_OF_TICK + milli);
+    let moment = (0..4u64, 0..3u64, 0..2u64)
+        .prop_map(|(window, tick, milli)| window * WINDOW + tick * MILLIS_OF_TICK + milli);
     prop::collection::vec(moment, 1..200)
 }
 

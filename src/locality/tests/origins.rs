@@ -68,8 +68,10 @@ fn what_is_given_is_written() {
 
 #[test]
 fn generators_of_one_process_differ_in_process_or_node() {
-    let mut origins: Vec<_> =
-        (0..1_000).map(|_| Generator::new(Mode::Sequential).next_id()).map(|id| (id.process_id(), id.node())).collect();
+    let mut origins: Vec<_> = (0..1_000)
+        .map(|_| Generator::new(Mode::Sequential).next_id())
+        .map(|id| (id.process_id(), id.node()))
+        .collect();
     origins.sort();
     origins.dedup();
     assert_eq!(origins.len(), 1_000);

@@ -87,7 +87,8 @@ fn split_points_are_the_bounds_of_equal_ranges() {
     assert_eq!(split_points(0), []);
     assert_eq!(split_points(1), []);
     assert_eq!(split_points(2), [id("80000000-0000-0000-0000-000000000000")]);
-    let thirds = [id("55555555-5555-5555-5555-555555555555"), id("aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa")];
+    let thirds =
+        [id("55555555-5555-5555-5555-555555555555"), id("aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa")];
     assert_eq!(split_points(3), thirds);
 }
 

@@ -1,4 +1,5 @@
-//! Look-ups that share a call: what is sent for them, who gets what of the answer, and what is sent again.
+//! Look-ups that share a call: what is sent for them, who gets what of the answer, and what is sent
+//! again.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -16,7 +17,11 @@ pub trait Group: Clone + Eq + Hash + Send + Sync + 'static {
     type Found: Clone + Send;
 
     /// Looks `keys` up in `store`. Answers to all of them, or to the first of them, in their order.
-    fn ask(&self, store: &dyn Store, keys: &[Self::Key]) -> impl Future<Output = Answered<Self::Found>> + Send;
+    fn ask(
+        &self,
+        store: &dyn Store,
+        keys: &[Self::Key],
+    ) -> impl Future<Output = Answered<Self::Found>> + Send;
 }
 
 pub struct Answers<F> {
@@ -87,9 +92,12 @@ impl<G: Group> Batch<G> {
     /// The callers who wait still, by their numbers, and the keys of each.
     pub fn of_each(&self) -> Vec<(usize, Vec<G::Key>)> {
         let mut places = self.places.iter();
-        let own = |(count, _): &(usize, _)| places.by_ref().take(*count).map(|n| self.keys[*n].clone()).collect();
+        let own = |(count, _): &(usize, _)| {
+            places.by_ref().take(*count).map(|n| self.keys[*n].clone()).collect()
+        };
         let each: Vec<Vec<_>> = self.callers.iter().map(own).collect();
-        let waits = |n: &usize| self.callers[*n].1.as_ref().is_some_and(|answer| !answer.is_closed());
+        let waits =
+            |n: &usize| self.callers[*n].1.as_ref().is_some_and(|answer| !answer.is_closed());
         each.into_iter().enumerate().filter(|(n, _)| waits(n)).collect()
     }
 
@@ -105,8 +113,9 @@ impl<G: Group> Batch<G> {
         self.callers.iter().all(|(_, answer)| answer.as_ref().is_none_or(Sender::is_closed))
     }
 
-    /// Parts what is to be sent again from a batch that has this outcome: the callers for whose answers there was no room,
-    /// or, after a fault that may be the fault of one look-up, all callers in two halves, where `may_halve` allows that.
+    /// Parts what is to be sent again from a batch that has this outcome: the callers for whose
+    /// answers there was no room, or, after a fault that may be the fault of one look-up, all
+    /// callers in two halves, where `may_halve` allows that.
     pub fn part(&mut self, outcome: &Answered<G::Found>, may_halve: bool) -> Vec<Self> {
         match outcome {
             Ok(answers) if answers.found.len() < self.keys.len() => {
@@ -121,10 +130,12 @@ impl<G: Group> Batch<G> {
         }
     }
 
-    /// How many of the first callers have answers to all their keys where there are answers to so many keys.
+    /// How many of the first callers have answers to all their keys where there are answers to so
+    /// many keys.
     fn complete(&self, answered: usize) -> usize {
         let mut places = self.places.iter();
-        let is_complete = |(count, _): &&(usize, _)| places.by_ref().take(*count).all(|place| *place < answered);
+        let is_complete =
+            |(count, _): &&(usize, _)| places.by_ref().take(*count).all(|place| *place < answered);
         self.callers.iter().take_while(is_complete).count()
     }
 
@@ -168,7 +179,8 @@ impl<G: Group> Batch<G> {
     }
 }
 
-/// Looks `keys` up. A panic is an error like others: it must not take those along who wait for the next call.
+/// Looks `keys` up. A panic is an error like others: it must not take those along who wait for the
+/// next call.
 pub async fn ask<G: Group>(group: &G, store: &dyn Store, keys: &[G::Key]) -> Answered<G::Found> {
     let outcome = AssertUnwindSafe(group.ask(store, keys)).catch_unwind().await;
     match outcome.unwrap_or_else(|_| Err(Error::Internal("a look-up panicked".into()))) {
@@ -179,7 +191,8 @@ pub async fn ask<G: Group>(group: &G, store: &dyn Store, keys: &[G::Key]) -> Ans
     }
 }
 
-/// Drops all but the first of equal keys, and tells for each that was there which of the kept ones it equals.
+/// Drops all but the first of equal keys, and tells for each that was there which of the kept ones
+/// it equals.
 fn keep_first<K: Eq + Hash>(keys: &mut Vec<K>) -> Vec<usize> {
     let mut seen = HashMap::with_capacity(keys.len());
     let mut place = |key| {

@@ -1,5 +1,6 @@
-//! Look-ups of a call that is late, as it is where a server of several hangs. Each is tried on its own, again and again, so
-//! that those are answered at once that do not need that server, and the others as soon as it is back.
+//! Look-ups of a call that is late, as it is where a server of several hangs. Each is tried on its
+//! own, again and again, so that those are answered at once that do not need that server, and the
+//! others as soon as it is back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,7 +14,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::batch::{Answers, Batch, Group, ask};
 use crate::directory::{Error, Store};
 
-/// How many look-ups are tried on their own at once: each may take up a connection for as long as a hasty call may take.
+/// How many look-ups are tried on their own at once: each may take up a connection for as long as a
+/// hasty call may take.
 const TRIES: usize = 32;
 /// The time between two tries.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -53,7 +55,8 @@ impl Late {
     /// Looks up what those asked for whose call has failed, until all are answered or have left.
     pub async fn insist_for_all<G: Group>(&self, group: &G, mut batch: Batch<G>) {
         let (each, end) = (batch.of_each(), Instant::now() + LONGEST);
-        let tries = each.iter().map(|(n, keys)| async move { (*n, self.insist(group, keys).await) });
+        let tries =
+            each.iter().map(|(n, keys)| async move { (*n, self.insist(group, keys).await) });
         let mut tries: FuturesUnordered<_> = tries.collect();
         while !batch.is_over() && Instant::now() < end {
             tokio::select! {
@@ -94,7 +97,10 @@ mod tests {
         assert_eq!(usual.late(least), least);
         (0..100).for_each(|_| usual.learn(Duration::from_millis(80), &Ok(())));
         let late = usual.late(least);
-        assert!((Duration::from_millis(300)..=Duration::from_millis(320)).contains(&late), "{late:?}");
+        assert!(
+            (Duration::from_millis(300)..=Duration::from_millis(320)).contains(&late),
+            "{late:?}"
+        );
         (0..100).for_each(|_| usual.learn(Duration::from_millis(1), &Ok(())));
         assert_eq!(usual.late(least), least);
     }

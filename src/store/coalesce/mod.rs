@@ -1,8 +1,8 @@
-//! Look-ups sent together, for a store where a call costs much and one more key in it costs little. Those that arrive
-//! while calls are under way go out in one call as soon as they are as many as are under way, or one of these comes back.
-//! A clock is involved only where a call hangs.
-//! What keeps them until then is in `queue`, who gets which answer in `batch`, and what becomes of those of a call that
-//! hangs in `late`.
+//! Look-ups sent together, for a store where a call costs much and one more key in it costs little.
+//! Those that arrive while calls are under way go out in one call as soon as they are as many as
+//! are under way, or one of these comes back. A clock is involved only where a call hangs. What
+//! keeps them until then is in `queue`, who gets which answer in `batch`, and what becomes of those
+//! of a call that hangs in `late`.
 
 mod batch;
 mod late;
@@ -14,8 +14,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::directory::{
-    Claim, Consistency, EncodedUser, Error, ExpiredUser, Found, ItemResult, Mutation, Outcome, Record, Resolved, Store,
-    StoredRules, Tenant, TenantRecord, Timestamp,
+    Claim, Consistency, EncodedUser, Error, ExpiredUser, Found, ItemResult, Mutation, Outcome,
+    Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -26,11 +26,13 @@ use queue::Queue;
 /// How a [`Coalesced`] store works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The most calls under way at once of look-ups that could share one; 0 counts as 1. Calls that hang do not count.
+    /// The most calls under way at once of look-ups that could share one; 0 counts as 1. Calls that
+    /// hang do not count.
     pub calls: usize,
     /// Keys in one call. A look-up of more has a call to itself.
     pub keys: usize,
-    /// How long a call may be under way before it counts as one that hangs, so that others need not wait for it.
+    /// How long a call may be under way before it counts as one that hangs, so that others need not
+    /// wait for it.
     pub patience: Duration,
 }
 
@@ -40,8 +42,9 @@ impl Default for Options {
     }
 }
 
-/// A store whose look-ups share calls of the store below it. A shared call starts after all its look-ups have arrived, so
-/// that each is as fresh as it would be alone, and runs on however many of its callers leave.
+/// A store whose look-ups share calls of the store below it. A shared call starts after all its
+/// look-ups have arrived, so that each is as fresh as it would be alone, and runs on however many
+/// of its callers leave.
 pub struct Coalesced {
     inner: Arc<dyn Store>,
     options: Options,
@@ -57,8 +60,9 @@ impl Coalesced {
         Self { inner, options, owners, users }
     }
 
-    /// The same where `hasty` is given for a store on several servers, of which one may hang: the store by calls that fail
-    /// early. Where a shared call is late, each of its look-ups is then tried on its own, until it is answered.
+    /// The same where `hasty` is given for a store on several servers, of which one may hang: the
+    /// store by calls that fail early. Where a shared call is late, each of its look-ups is then
+    /// tried on its own, until it is answered.
     #[must_use]
     pub fn with_hasty(self, hasty: Option<Arc<dyn Store>>) -> Self {
         let Some(hasty) = hasty else { return self };
@@ -77,7 +81,11 @@ impl Store for Coalesced {
         self.inner.rules(consistency).await
     }
 
-    async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error> {
+    async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+    ) -> Result<Resolved, Error> {
         if keys.is_empty() || consistency == Consistency::Linearizable {
             return self.inner.resolve(keys, consistency).await;
         }
@@ -85,14 +93,22 @@ impl Store for Coalesced {
         Ok(Resolved { found, reads })
     }
 
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         if ids.is_empty() {
             return self.inner.get(tenant, ids).await;
         }
         Ok(self.users.look_up(tenant, ids).await?.found)
     }
 
-    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+    async fn get_snapshot(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.inner.get_snapshot(tenant, ids).await
     }
 
@@ -104,7 +120,12 @@ impl Store for Coalesced {
         self.inner.tenant(name).await
     }
 
-    async fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Error> {
+    async fn tenants(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Error> {
         self.inner.tenants(prefix, after, limit).await
     }
 
@@ -112,7 +133,12 @@ impl Store for Coalesced {
         self.inner.keys(tenant, limit).await
     }
 
-    async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
+    async fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
         self.inner.scan(tenant, after, limit).await
     }
 

@@ -14,11 +14,13 @@ use super::batch::{Answered, Batch, Group, LookUp, ask};
 use super::late::{Late, Usual};
 use crate::directory::{Error, Store};
 
-/// So many calls of one group that hang may give way to others, and no more: what hangs takes up the store below.
+/// So many calls of one group that hang may give way to others, and no more: what hangs takes up
+/// the store below.
 const HANGING: usize = 8;
 /// So many look-ups are worth a call, however many are under way.
 const CROWD: usize = 16;
-/// So many times the look-ups of a call that failed are halved, to find the one at fault. Where all fail, halving is no use.
+/// So many times the look-ups of a call that failed are halved, to find the one at fault. Where all
+/// fail, halving is no use.
 const HALVED: usize = 16;
 const GIVEN_UP: &str = "a look-up was given up";
 
@@ -56,8 +58,9 @@ impl<G: Group> Queue<G> {
         outcome.await.unwrap_or_else(|_| Err(Error::Unavailable(GIVEN_UP.into())))
     }
 
-    /// The slot of a look-up that finds nothing under way, and that nobody is likely to join: its caller makes the call,
-    /// which saves a task. Where only one call may be under way, those who come meanwhile would wait for it.
+    /// The slot of a look-up that finds nothing under way, and that nobody is likely to join: its
+    /// caller makes the call, which saves a task. Where only one call may be under way, those who
+    /// come meanwhile would wait for it.
     fn alone(self: &Arc<Self>, group: &G) -> Option<InFlight<G>> {
         if self.meeting.load(Ordering::Relaxed) || self.options.calls < 2 {
             return None;
@@ -90,10 +93,13 @@ impl<G: Group> Queue<G> {
         })
     }
 
-    /// Those who come after a call that hangs must not wait for it, unless too many hang. The stage of its slot then.
+    /// Those who come after a call that hangs must not wait for it, unless too many hang. The stage
+    /// of its slot then.
     fn mark_stalled(self: &Arc<Self>, group: &G, stage: CallState) -> CallState {
         let mut lanes = self.lanes();
-        let Some(lane) = lanes.get_mut(group).filter(|lane| lane.hanging < HANGING) else { return stage };
+        let Some(lane) = lanes.get_mut(group).filter(|lane| lane.hanging < HANGING) else {
+            return stage;
+        };
         lane.leave(stage);
         lane.hanging += 1;
         let opens = lane.opens(self.options.calls);
@@ -104,7 +110,8 @@ impl<G: Group> Queue<G> {
         CallState::Hanging
     }
 
-    /// What becomes of late look-ups, unless calls usually take so long that a hasty one would often fail.
+    /// What becomes of late look-ups, unless calls usually take so long that a hasty one would
+    /// often fail.
     fn late(&self) -> Option<&Late> {
         let patience = self.options.patience;
         self.late.as_ref().filter(|_| self.usual.late(patience) <= 2 * patience)
@@ -142,7 +149,8 @@ impl<G: Group> Default for GroupQueue<G> {
 }
 
 impl<G: Group> GroupQueue<G> {
-    /// While the store below hangs, callers may come and leave without end; what they leave must not pile up.
+    /// While the store below hangs, callers may come and leave without end; what they leave must
+    /// not pile up.
     fn push(&mut self, look_up: LookUp<G>) {
         if self.waiting.len() >= self.tidy_at {
             self.waiting.retain(|waiting| !waiting.is_void());
@@ -151,15 +159,20 @@ impl<G: Group> GroupQueue<G> {
         self.waiting.push_back(look_up);
     }
 
-    /// Opens a slot where one more call is worth its price: as many wait as are under way, or a crowd.
+    /// Opens a slot where one more call is worth its price: as many wait as are under way, or a
+    /// crowd.
     fn opens(&mut self, most: usize) -> bool {
         let waiting = self.waiting.len();
-        let opens = waiting > 0 && waiting >= self.sent.min(CROWD) && !self.is_open && self.calls < most.max(1);
+        let opens = waiting > 0
+            && waiting >= self.sent.min(CROWD)
+            && !self.is_open
+            && self.calls < most.max(1);
         self.is_open |= opens;
         opens
     }
 
-    /// The look-ups for the next call, of `most` keys together unless one alone has more: those that wait longest.
+    /// The look-ups for the next call, of `most` keys together unless one alone has more: those
+    /// that wait longest.
     fn take(&mut self, most: usize) -> Vec<LookUp<G>> {
         let mut taken = Vec::with_capacity(self.waiting.len().min(most));
         let mut size = 0;
@@ -226,13 +239,14 @@ enum CallState {
 }
 
 impl<G: Group> InFlight<G> {
-    /// Sends what waits, in a task of its own. The lane must count the slot as open. The lanes must not be locked: a
-    /// runtime that is shutting down drops the slot at once.
+    /// Sends what waits, in a task of its own. The lane must count the slot as open. The lanes must
+    /// not be locked: a runtime that is shutting down drops the slot at once.
     fn open(queue: Arc<Queue<G>>, group: G) {
         tokio::spawn(Self { queue, group, stage: CallState::Open, is_late: false }.run());
     }
 
-    /// Makes the call of a look-up that is alone. There is no clock: a single look-up under way makes nobody wait.
+    /// Makes the call of a look-up that is alone. There is no clock: a single look-up under way
+    /// makes nobody wait.
     async fn make(self, keys: &[G::Key]) -> Answered<G::Found> {
         let outcome = ask(&self.group, &*self.queue.inner, keys).await;
         if let Some(slot) = self.reopen() {
@@ -244,23 +258,28 @@ impl<G: Group> InFlight<G> {
     async fn run(mut self) {
         while let Some(mut batch) = self.next() {
             let outcome = self.ask_for_all(&mut batch).await;
-            // Before the answers: who has the last one may close the store, which this must not keep open.
+            // Before the answers: who has the last one may close the store, which this must not
+            // keep open.
             let slot = self.reopen();
             batch.answer(outcome);
             let Some(slot) = slot else { return };
             self = slot;
-            // Others have the thread first, among them those who were answered: what they ask at once goes along.
+            // Others have the thread first, among them those who were answered: what they ask at
+            // once goes along.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Makes the call of a batch. Where that leaves callers over, answers the others, and goes on with these until there
-    /// is an outcome for the last of them.
+    /// Makes the call of a batch. Where that leaves callers over, answers the others, and goes on
+    /// with these until there is an outcome for the last of them.
     async fn ask_for_all(&mut self, batch: &mut Batch<G>) -> Answered<G::Found> {
         let (mut left, mut halved) = (Vec::new(), 0);
         loop {
             let outcome = self.ask(batch).await;
-            if self.is_late && matches!(outcome, Err(Error::Unavailable(_))) && self.queue.late.is_some() {
+            if self.is_late
+                && matches!(outcome, Err(Error::Unavailable(_)))
+                && self.queue.late.is_some()
+            {
                 let (queue, group) = (self.queue.clone(), self.group.clone());
                 let batch = std::mem::replace(batch, Batch::new(Vec::new()));
                 tokio::spawn(async move { queue.insist(&group, batch).await });
@@ -273,7 +292,8 @@ impl<G: Group> InFlight<G> {
         }
     }
 
-    /// Makes a call. When it is late it gives way, and each of its look-ups is tried on its own beside it.
+    /// Makes a call. When it is late it gives way, and each of its look-ups is tried on its own
+    /// beside it.
     async fn ask(&mut self, batch: &mut Batch<G>) -> Answered<G::Found> {
         let (queue, group, keys, since) = (&self.queue, &self.group, batch.keys(), Instant::now());
         let late = queue.late();
@@ -330,7 +350,8 @@ impl<G: Group> InFlight<G> {
         let lane = lanes.get_mut(&self.group)?;
         lane.leave(self.stage);
         let was_alone = matches!(self.stage, CallState::Sent(1));
-        self.stage = if lane.opens(self.queue.options.calls) { CallState::Open } else { CallState::Over };
+        self.stage =
+            if lane.opens(self.queue.options.calls) { CallState::Open } else { CallState::Over };
         if was_alone && lane.is_idle() {
             self.queue.meeting.store(false, Ordering::Relaxed);
         }
@@ -340,7 +361,8 @@ impl<G: Group> InFlight<G> {
     }
 }
 
-/// A runtime that shuts down drops a call half-way. What waits fails unless another call is there to take it along.
+/// A runtime that shuts down drops a call half-way. What waits fails unless another call is there
+/// to take it along.
 impl<G: Group> Drop for InFlight<G> {
     fn drop(&mut self) {
         let mut lanes = self.queue.lanes();
@@ -354,7 +376,10 @@ impl<G: Group> Drop for InFlight<G> {
 }
 
 /// Takes a lane away that has no slot.
-fn remove_idle<G: Group>(lanes: &mut HashMap<G, GroupQueue<G>>, group: &G) -> Option<GroupQueue<G>> {
+fn remove_idle<G: Group>(
+    lanes: &mut HashMap<G, GroupQueue<G>>,
+    group: &G,
+) -> Option<GroupQueue<G>> {
     if lanes.get(group).is_some_and(GroupQueue::is_idle) { lanes.remove(group) } else { None }
 }
 

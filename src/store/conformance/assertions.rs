@@ -14,7 +14,11 @@ pub fn ensure(holds: bool, what: impl AsRef<str>) -> Result<(), Failure> {
 
 /// Fails unless what was found is what was wanted.
 #[track_caller]
-pub fn equal<T: PartialEq + Debug + ?Sized>(found: &T, wanted: &T, what: &str) -> Result<(), Failure> {
+pub fn equal<T: PartialEq + Debug + ?Sized>(
+    found: &T,
+    wanted: &T,
+    what: &str,
+) -> Result<(), Failure> {
     ensure(found == wanted, format!("{what}: found {found:?}, wanted {wanted:?}"))
 }
 

@@ -15,7 +15,8 @@ const MANY: usize = 64;
 
 /// Users who own `handle:user0`, `handle:user1` and so on.
 async fn users(f: &Fixture, count: usize) -> Result<Vec<User>, Failure> {
-    let creations = (0..count).map(|n| f.creation(&[&format!("handle:user{n}")])).collect::<Result<_, _>>()?;
+    let creations =
+        (0..count).map(|n| f.creation(&[&format!("handle:user{n}")])).collect::<Result<_, _>>()?;
     f.all(creations).await?.into_iter().map(|user| Ok(user?)).collect()
 }
 
@@ -23,7 +24,8 @@ fn ids(mutations: &[Mutation]) -> Vec<LocalityId> {
     mutations.iter().map(|mutation| mutation.user_id).collect()
 }
 
-/// Fails unless one of `outcomes` is a user and all others say that this user owns what `field` names.
+/// Fails unless one of `outcomes` is a user and all others say that this user owns what `field`
+/// names.
 fn one_wins(outcomes: Vec<Result<User, Error>>, field: &str) -> Result<User, Failure> {
     let (mut winners, losers): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
     equal(&winners.len(), &1, "callers who were told that they had the identifier")?;
@@ -66,9 +68,13 @@ pub async fn one_of_many_creates_has_what_they_share(f: Fixture) -> Result<(), F
 pub async fn links_of_one_user_all_land(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&[]).await?;
     let names: Vec<_> = (0..MANY).map(|n| format!("handle:name{n}")).collect();
-    let links = names.iter().map(|name| Ok(f.mutation(user.id, link(name)?))).collect::<Result<_, Failure>>()?;
+    let links = names
+        .iter()
+        .map(|name| Ok(f.mutation(user.id, link(name)?)))
+        .collect::<Result<_, Failure>>()?;
     for (answer, name) in f.all(links).await?.into_iter().zip(&names) {
-        let listed = answer?.identities.iter().any(|identity| identity.identifier.to_string() == *name);
+        let listed =
+            answer?.identities.iter().any(|identity| identity.identifier.to_string() == *name);
         ensure(listed, format!("the answer to a link of {name} does not list it"))?;
     }
     let users = f.invariants(&[user.id], &names).await?;
@@ -79,12 +85,18 @@ pub async fn of_many_changes_with_one_etag_one_happens(f: Fixture) -> Result<(),
     let user = f.create(&["handle:joe"]).await?;
     let update = |n: usize| -> Result<Mutation, Failure> {
         let update = Update::from_mask(None, format!("Joe {n}"), Default::default())?;
-        Ok(Mutation { etag: Some(user.etag()), ..f.mutation(user.id, MutationKind::Update(update)) })
+        Ok(Mutation {
+            etag: Some(user.etag()),
+            ..f.mutation(user.id, MutationKind::Update(update))
+        })
     };
     let outcomes = f.all((0..MANY).map(update).collect::<Result<_, _>>()?).await?;
     let (winners, losers): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
     equal(&winners.len(), &1, "changes that happened")?;
-    ensure(losers.iter().all(|loser| matches!(loser, Err(Error::EtagMismatch))), "a loser was told something else")?;
+    ensure(
+        losers.iter().all(|loser| matches!(loser, Err(Error::EtagMismatch))),
+        "a loser was told something else",
+    )?;
     for winner in winners {
         f.is_kept(&winner?).await?;
     }
@@ -97,7 +109,11 @@ pub async fn a_refused_mutation_among_others_leaves_nothing(f: Fixture) -> Resul
     let mut creations = Vec::new();
     for n in 0..MANY {
         let own = [format!("handle:a{n}"), format!("social:github/{n}")];
-        let last = if n % 2 == 0 { "email:owner@example.com".to_owned() } else { format!("email:{n}@example.com") };
+        let last = if n % 2 == 0 {
+            "email:owner@example.com".to_owned()
+        } else {
+            format!("email:{n}@example.com")
+        };
         creations.push(f.creation(&[&own[0], &own[1], &last])?);
         names.extend(own);
     }
@@ -112,13 +128,17 @@ pub async fn a_refused_mutation_among_others_leaves_nothing(f: Fixture) -> Resul
     f.is_kept(&owner).await
 }
 
-/// Everyone tries to take the next one's name, and whoever can goes back: nobody may end with a name that another has.
+/// Everyone tries to take the next one's name, and whoever can goes back: nobody may end with a
+/// name that another has.
 pub async fn names_that_everyone_wants_have_one_owner(f: Fixture) -> Result<(), Failure> {
     let users = users(&f, 16).await?;
     let mut mutations = Vec::new();
     for round in 0..6 {
         for (n, user) in users.iter().enumerate() {
-            let (own, next) = (format!("handle:user{n}"), format!("handle:user{}", (n + 1 + round % 3) % users.len()));
+            let (own, next) = (
+                format!("handle:user{n}"),
+                format!("handle:user{}", (n + 1 + round % 3) % users.len()),
+            );
             let change = match round % 3 {
                 0 => replace(&own, &next)?,
                 1 => unlink(&next)?,
@@ -128,7 +148,8 @@ pub async fn names_that_everyone_wants_have_one_owner(f: Fixture) -> Result<(), 
         }
     }
     for outcome in f.all(mutations).await? {
-        let expected = matches!(outcome, Ok(_) | Err(Error::IdentityTaken { .. } | Error::NotOwned));
+        let expected =
+            matches!(outcome, Ok(_) | Err(Error::IdentityTaken { .. } | Error::NotOwned));
         ensure(expected, format!("an outcome that no order of these calls gives: {outcome:?}"))?;
     }
     let ids: Vec<_> = users.iter().map(|user| user.id).collect();
@@ -153,7 +174,10 @@ pub async fn a_caller_that_goes_away_leaves_all_or_nothing(f: Fixture) -> Result
     for n in 0..MANY {
         let own = [format!("handle:a{n}"), format!("email:a{n}@example.com")];
         let send = || -> Result<Mutation, Failure> {
-            Ok(Mutation { request: request(&format!("r{n}"), 1), ..f.creation(&[&own[0], &own[1]])? })
+            Ok(Mutation {
+                request: request(&format!("r{n}"), 1),
+                ..f.creation(&[&own[0], &own[1]])?
+            })
         };
         let (dropped, again) = (send()?, send()?);
         ids.extend([dropped.user_id, again.user_id]);
@@ -162,5 +186,9 @@ pub async fn a_caller_that_goes_away_leaves_all_or_nothing(f: Fixture) -> Result
         names.extend(own);
     }
     let users = f.invariants(&ids, &names).await?;
-    equal(&users, &answers, "the users who are there, against those that the second calls were told of")
+    equal(
+        &users,
+        &answers,
+        "the users who are there, against those that the second calls were told of",
+    )
 }

@@ -14,7 +14,10 @@ pub async fn owners(
 ) -> Result<Vec<Option<User>>, Failure> {
     let found = store.resolve(keys, consistency).await?.found;
     equal(&found.len(), &keys.len(), "the number of answers")?;
-    keys.iter().zip(found).map(|(key, found)| found?.map(|found| owner(key, &found)).transpose()).collect()
+    keys.iter()
+        .zip(found)
+        .map(|(key, found)| found?.map(|found| owner(key, &found)).transpose())
+        .collect()
 }
 
 /// The user, who must be encoded as any user is, with the identity that the key stands for.
@@ -26,7 +29,11 @@ fn owner(key: &IdentityKey, found: &Found) -> Result<User, Failure> {
 }
 
 /// The users of `tenant` with these ids.
-pub async fn users(store: &dyn Store, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Option<User>>, Failure> {
+pub async fn users(
+    store: &dyn Store,
+    tenant: &Tenant,
+    ids: &[LocalityId],
+) -> Result<Vec<Option<User>>, Failure> {
     let users = store.get(tenant, ids).await?;
     users.into_iter().map(|user| user?.map(|user| decode(&user)).transpose()).collect()
 }
@@ -41,7 +48,11 @@ fn decode(user: &EncodedUser) -> Result<User, Failure> {
 }
 
 /// The first users that are due at `now`, with their tenants.
-pub async fn due(store: &dyn Store, now: Timestamp, limit: usize) -> Result<Vec<(Tenant, LocalityId)>, Failure> {
+pub async fn due(
+    store: &dyn Store,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<(Tenant, LocalityId)>, Failure> {
     let due = store.due(now, None, limit).await?;
     due.into_iter().map(|user| Ok((user.tenant?, user.id))).collect()
 }

@@ -6,7 +6,8 @@ use super::Failure;
 use super::assertions::{ensure, equal};
 use super::fixture::{DAY, Fixture, create, identifier, tenant};
 use crate::directory::{
-    Deletion, DeletionStep, Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate, TenantRecord, User,
+    Deletion, DeletionStep, Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate,
+    TenantRecord, User,
 };
 use crate::identifier::{IdentityKey, Kind};
 
@@ -51,7 +52,11 @@ pub async fn a_tenant_goes_with_all_that_is_in_it(f: Fixture) -> Result<(), Fail
     let f = f.reopen().await?;
     let marked = f.store.tenant(&name).await?.ok_or("the mark has removed the tenant")?;
     ensure(marked.deletion.is_some_and(|deletion| deletion.with_users), "it is not marked")?;
-    equal(&TenantRecord { deletion: None, ..marked.clone() }, &before, "what the mark leaves as it was")?;
+    equal(
+        &TenantRecord { deletion: None, ..marked.clone() },
+        &before,
+        "what the mark leaves as it was",
+    )?;
     ensure(marked.etag() != before.etag(), "the mark does not show")?;
 
     let set = f.mutation(f.ids.next_id(), MutationKind::SetTenant(PolicyUpdate::default()));
@@ -61,13 +66,20 @@ pub async fn a_tenant_goes_with_all_that_is_in_it(f: Fixture) -> Result<(), Fail
 
     purge(&f, &user).await?;
     let held = f.store.keys(&name, 10).await?;
-    equal(&held, &vec![IdentityKey::new(NAME, &identifier("handle:joe")?)], "what is held of its users")?;
+    equal(
+        &held,
+        &vec![IdentityKey::new(NAME, &identifier("handle:joe")?)],
+        "what is held of its users",
+    )?;
     step(&f, DeletionStep::Forget(held)).await?;
     equal(&f.store.keys(&name, 10).await?, &Vec::new(), "what is held afterwards")?;
     step(&f, DeletionStep::Finish).await?;
     let f = f.reopen().await?;
     equal(&f.store.tenant(&name).await?, &None, "the tenant")?;
-    ensure(matches!(step(&f, DeletionStep::Finish).await, Err(Error::TenantNotFound)), "it is removed twice")?;
+    ensure(
+        matches!(step(&f, DeletionStep::Finish).await, Err(Error::TenantNotFound)),
+        "it is removed twice",
+    )?;
 
     made(&f).await?;
     register(&f, NAME, &["handle:joe"]).await.map(drop)
@@ -79,7 +91,10 @@ pub async fn a_mark_can_be_taken_back(f: Fixture) -> Result<(), Failure> {
         step(&f, DeletionStep::Begin { with_users }).await?;
     }
     let marked = f.store.tenant(&tenant(NAME)?).await?.and_then(|tenant| tenant.deletion);
-    ensure(matches!(marked, Some(Deletion { with_users: true, .. })), "a later call has weakened the first")?;
+    ensure(
+        matches!(marked, Some(Deletion { with_users: true, .. })),
+        "a later call has weakened the first",
+    )?;
     step(&f, DeletionStep::GiveUp).await?;
     equal(&f.store.tenant(&tenant(NAME)?).await?, &Some(before), "the tenant")?;
     register(&f, NAME, &["handle:joe"]).await.map(drop)

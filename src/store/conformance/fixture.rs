@@ -1,4 +1,5 @@
-//! What every case starts with: an empty store, ids, a clock, and short ways to say what is to be done.
+//! What every case starts with: an empty store, ids, a clock, and short ways to say what is to be
+//! done.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,8 +10,8 @@ use super::assertions::equal;
 use super::decoded;
 use super::{Failure, StoreFactory};
 use crate::directory::{
-    Claim, Consistency, Error, IdempotencyKey, Mutation, MutationKind, NewIdentity, NewUser, Policies, Store, Tenant,
-    Timestamp, User,
+    Claim, Consistency, Error, IdempotencyKey, Mutation, MutationKind, NewIdentity, NewUser,
+    Policies, Store, Tenant, Timestamp, User,
 };
 use crate::identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 use crate::locality::{Generator, LocalityId, Mode};
@@ -26,7 +27,12 @@ pub struct Fixture {
 impl Fixture {
     pub async fn new(place: Arc<dyn StoreFactory>) -> Result<Self, Failure> {
         let ids = Generator::builder(Mode::Variable).random_origin().build();
-        Ok(Self { store: place.open().await?, ids, place, clock: AtomicI64::new(Timestamp::now().as_millis()) })
+        Ok(Self {
+            store: place.open().await?,
+            ids,
+            place,
+            clock: AtomicI64::new(Timestamp::now().as_millis()),
+        })
     }
 
     /// Closes the store and opens it again.
@@ -39,7 +45,10 @@ impl Fixture {
     /// The mutation of a user of the default tenant, a second later than the one before.
     pub fn mutation(&self, user_id: LocalityId, change: MutationKind) -> Mutation {
         let time = Timestamp::from_millis(self.clock.fetch_add(1_000, Ordering::Relaxed));
-        Mutation { policies: Arc::new(free()), ..Mutation::new(Tenant::DEFAULT, user_id, time, change) }
+        Mutation {
+            policies: Arc::new(free()),
+            ..Mutation::new(Tenant::DEFAULT, user_id, time, change)
+        }
     }
 
     /// When the next mutation happens.
@@ -53,7 +62,12 @@ impl Fixture {
     }
 
     /// Carries out a change of a user under other policies than the usual ones.
-    pub async fn change_under(&self, policies: &Policies, user: &User, change: MutationKind) -> Result<User, Error> {
+    pub async fn change_under(
+        &self,
+        policies: &Policies,
+        user: &User,
+        change: MutationKind,
+    ) -> Result<User, Error> {
         let policies = Arc::new(policies.clone());
         self.mutate(Mutation { policies, ..self.mutation(user.id, change) }).await
     }
@@ -115,7 +129,11 @@ impl Fixture {
     /// Fails unless each of `names` resolves to `owner` as it is here.
     pub async fn owns(&self, owner: &User, names: &[&str]) -> Result<(), Failure> {
         for name in names {
-            equal(&self.owner(name).await?.as_ref(), &Some(owner), &format!("the owner of {name}"))?;
+            equal(
+                &self.owner(name).await?.as_ref(),
+                &Some(owner),
+                &format!("the owner of {name}"),
+            )?;
         }
         Ok(())
     }

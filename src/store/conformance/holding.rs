@@ -22,10 +22,17 @@ pub async fn what_is_given_up_is_held_for_its_owner(f: Fixture) -> Result<(), Fa
     f.free(&["handle:joe"]).await?;
     f.is_kept(&owner).await?;
     let claim = f.claim("handle:joe").await?.ok_or("no claim")?;
-    equal(&(claim.owner, claim.hold, claim.guard), &(Some(owner.id), Some(until), false), "the claim")?;
+    equal(
+        &(claim.owner, claim.hold, claim.guard),
+        &(Some(owner.id), Some(until), false),
+        "the claim",
+    )?;
     let f = f.reopen().await?;
     refused(f.change(&other, link("handle:joe")?).await, &held(until, "identifier"))?;
-    refused(f.change(&other, replace("handle:other", "handle:Joe")?).await, &held(until, "new_identifier"))?;
+    refused(
+        f.change(&other, replace("handle:other", "handle:Joe")?).await,
+        &held(until, "new_identifier"),
+    )?;
     let create = f.creation(&["handle:new", "handle:joe"])?;
     refused(f.mutate(create).await, &held(until, "user.identities[1].identifier"))?;
     f.is_kept(&other).await?;
@@ -61,19 +68,33 @@ pub async fn who_takes_back_after_the_hold_is_one_among_others(f: Fixture) -> Re
 pub async fn a_replaced_identifier_is_held_like_an_unlinked_one(f: Fixture) -> Result<(), Failure> {
     let owner = f.create(&["handle:joe", "email:joe@example.com"]).await?;
     let until = f.now().plus(10 * DAY);
-    let owner = f.change_under(&holding(10), &owner, replace("handle:joe", "handle:joseph")?).await?;
-    let owner = f.change_under(&holding(10), &owner, replace("email:joe@example.com", "email:j@example.com")?).await?;
+    let owner =
+        f.change_under(&holding(10), &owner, replace("handle:joe", "handle:joseph")?).await?;
+    let owner = f
+        .change_under(
+            &holding(10),
+            &owner,
+            replace("email:joe@example.com", "email:j@example.com")?,
+        )
+        .await?;
     let other = f.create(&["email:joe@example.com"]).await?;
     refused(f.change(&other, link("handle:joe")?).await, &held(until, "identifier"))?;
-    let owner = f.change_under(&holding(10), &owner, replace("handle:joseph", "handle:joe")?).await?;
+    let owner =
+        f.change_under(&holding(10), &owner, replace("handle:joseph", "handle:joe")?).await?;
     f.is_kept(&owner).await?;
-    ensure(f.claim("handle:joseph").await?.is_some_and(|claim| claim.hold.is_some()), "a name in between is not held")?;
+    ensure(
+        f.claim("handle:joseph").await?.is_some_and(|claim| claim.hold.is_some()),
+        "a name in between is not held",
+    )?;
     f.is_kept(&other).await
 }
 
 pub async fn other_policies_leave_a_hold_as_it_is(f: Fixture) -> Result<(), Failure> {
     let (owner, other, until) = one_held(&f).await?;
-    refused(f.change_under(&holding(1), &other, link("handle:joe")?).await, &held(until, "identifier"))?;
+    refused(
+        f.change_under(&holding(1), &other, link("handle:joe")?).await,
+        &held(until, "identifier"),
+    )?;
     f.change(&owner, link("handle:joe")?).await?;
     let later = f.now().plus(20 * DAY);
     f.change_under(&holding(20), &owner, unlink("handle:joe")?).await?;
@@ -88,7 +109,10 @@ async fn release(f: &Fixture, name: &str) -> Result<Result<Outcome, Error>, Fail
 /// Fails unless there is no hold to end.
 async fn not_held(f: &Fixture, name: &str) -> Result<(), Failure> {
     let outcome = release(f, name).await?;
-    ensure(matches!(outcome, Err(Error::NotHeld)), format!("the end of no hold on {name}: {outcome:?}"))
+    ensure(
+        matches!(outcome, Err(Error::NotHeld)),
+        format!("the end of no hold on {name}: {outcome:?}"),
+    )
 }
 
 pub async fn a_hold_can_be_ended(f: Fixture) -> Result<(), Failure> {
@@ -117,7 +141,9 @@ pub async fn a_hold_can_be_ended(f: Fixture) -> Result<(), Failure> {
 pub async fn what_is_held_for_nobody_can_be_released(f: Fixture) -> Result<(), Failure> {
     let (owner, other, _) = one_held(&f).await?;
     f.store.mutate(f.mutation(owner.id, MutationKind::Purge)).await?;
-    let nobody = |claim: Option<Claim>| claim.is_some_and(|claim| claim.owner.is_none() && claim.hold.is_some());
+    let nobody = |claim: Option<Claim>| {
+        claim.is_some_and(|claim| claim.owner.is_none() && claim.hold.is_some())
+    };
     ensure(nobody(f.claim("handle:joe").await?), "a purge has ended a hold")?;
     release(&f, "handle:joe").await??;
     f.is_kept(&f.change(&other, link("handle:joe")?).await?).await
@@ -150,7 +176,10 @@ pub async fn what_one_tenant_holds_is_free_in_another(f: Fixture) -> Result<(), 
     let released = f.mutation(f.ids.next_id(), MutationKind::Release(identifier("handle:joe")?));
     let outcome = f.store.mutate(Mutation { tenant: tenant("elsewhere")?, ..released }).await;
     ensure(matches!(outcome, Err(Error::NotHeld)), "a hold of another tenant was ended")?;
-    refused(f.mutate(f.creation(&["handle:joe"])?).await, &held(until, "user.identities[0].identifier"))
+    refused(
+        f.mutate(f.creation(&["handle:joe"])?).await,
+        &held(until, "user.identities[0].identifier"),
+    )
 }
 
 /// The owner and many others want it back at once: the owner gets it, whoever is first.
@@ -168,7 +197,9 @@ pub async fn among_many_the_former_owner_gets_it_back(f: Fixture) -> Result<(), 
     for (id, outcome) in ids.iter().zip(f.all(mutations).await?) {
         match outcome {
             Ok(user) => equal(&(user.id, *id), &(owner.id, owner.id), "who got it")?,
-            Err(Error::IdentityHeld { until: end, .. }) => equal(&end, &until, "the end of the hold")?,
+            Err(Error::IdentityHeld { until: end, .. }) => {
+                equal(&end, &until, "the end of the hold")?
+            }
             Err(Error::IdentityTaken { owner: by, .. }) => equal(&by, &owner.id, "who has it")?,
             Err(other) => return Err(other.into()),
         }

@@ -1,5 +1,5 @@
-//! What holds at any moment, whatever happened before: an identifier resolves to at most one user (I1), and a user lists
-//! an identity exactly when it resolves to that user (I2).
+//! What holds at any moment, whatever happened before: an identifier resolves to at most one user
+//! (I1), and a user lists an identity exactly when it resolves to that user (I2).
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,24 @@ use crate::identifier::{Identifier, IdentityKey};
 use crate::locality::LocalityId;
 
 impl Fixture {
-    /// Fails unless the invariants hold for the users of the default tenant with these ids, so far as they exist, and
-    /// for `names`, which nobody else owns. Answers with the users.
-    pub async fn invariants(&self, ids: &[LocalityId], names: &[String]) -> Result<Vec<User>, Failure> {
-        let users: Vec<User> =
-            decoded::users(&*self.store, &Tenant::DEFAULT, ids).await?.into_iter().flatten().collect();
+    /// Fails unless the invariants hold for the users of the default tenant with these ids, so far
+    /// as they exist, and for `names`, which nobody else owns. Answers with the users.
+    pub async fn invariants(
+        &self,
+        ids: &[LocalityId],
+        names: &[String],
+    ) -> Result<Vec<User>, Failure> {
+        let users: Vec<User> = decoded::users(&*self.store, &Tenant::DEFAULT, ids)
+            .await?
+            .into_iter()
+            .flatten()
+            .collect();
         let mut owners = owners(&users)?;
         for name in names {
             owners.entry(identifier(name)?).or_default();
         }
-        let keys: Vec<_> = owners.keys().map(|name| IdentityKey::new(Tenant::DEFAULT.as_str(), name)).collect();
+        let keys: Vec<_> =
+            owners.keys().map(|name| IdentityKey::new(Tenant::DEFAULT.as_str(), name)).collect();
         let found = decoded::owners(&*self.store, &keys, Consistency::Latest).await?;
         equal(&found.len(), &keys.len(), "answers")?;
         for ((name, owner), found) in owners.iter().zip(&found) {

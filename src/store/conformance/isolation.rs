@@ -34,8 +34,16 @@ pub async fn tenants_share_nothing(f: Fixture) -> Result<(), Failure> {
     )?;
     let gone = f.mutation(b.id, unlink("handle:joe")?);
     f.mutate(Mutation { tenant: tenant("a-b")?, ..gone }).await?;
-    equal(&owner_in(&f, "a-b", "handle:joe").await?, &None, "the owner in tenant a-b after the unlink")?;
-    equal(&owner_in(&f, "a", "handle:joe").await?, &Some(a), "the owner in tenant a after another's unlink")
+    equal(
+        &owner_in(&f, "a-b", "handle:joe").await?,
+        &None,
+        "the owner in tenant a-b after the unlink",
+    )?;
+    equal(
+        &owner_in(&f, "a", "handle:joe").await?,
+        &Some(a),
+        "the owner in tenant a after another's unlink",
+    )
 }
 
 pub async fn no_change_reaches_another_tenant(f: Fixture) -> Result<(), Failure> {
@@ -56,7 +64,8 @@ pub async fn no_change_reaches_another_tenant(f: Fixture) -> Result<(), Failure>
 }
 
 pub async fn nothing_in_a_life_reaches_another_tenant(f: Fixture) -> Result<(), Failure> {
-    let (user, other) = (f.create(&["handle:joe"]).await?, create_in(&f, "other", &["handle:joe"]).await?);
+    let (user, other) =
+        (f.create(&["handle:joe"]).await?, create_in(&f, "other", &["handle:joe"]).await?);
     let changes = [
         MutationKind::Disable,
         MutationKind::Enable,
@@ -74,9 +83,19 @@ pub async fn nothing_in_a_life_reaches_another_tenant(f: Fixture) -> Result<(), 
     let stranger = MutationKind::Merge(other.id, ConflictPolicy::PrimaryWins);
     refused(f.change(&user, stranger).await, &Error::UserNotFound)?;
     let deleted = f.change(&user, MutationKind::Delete).await?;
-    let State::Deleted { purge_time, .. } = deleted.state else { return Err("it is not deleted".into()) };
-    let expiry = Mutation { time: purge_time, tenant: tenant("other")?, ..f.mutation(user.id, MutationKind::Expire) };
-    equal(&f.store.mutate(expiry).await?.report, &MutationReport::Nothing, "what became of another tenant's user")?;
+    let State::Deleted { purge_time, .. } = deleted.state else {
+        return Err("it is not deleted".into());
+    };
+    let expiry = Mutation {
+        time: purge_time,
+        tenant: tenant("other")?,
+        ..f.mutation(user.id, MutationKind::Expire)
+    };
+    equal(
+        &f.store.mutate(expiry).await?.report,
+        &MutationReport::Nothing,
+        "what became of another tenant's user",
+    )?;
     let user = f.change(&user, MutationKind::Undelete).await?;
     f.change_under(&holding(1), &user, unlink("handle:joe")?).await?;
     let release = MutationKind::Release(draft("handle:joe")?.identifier);
@@ -84,20 +103,26 @@ pub async fn nothing_in_a_life_reaches_another_tenant(f: Fixture) -> Result<(), 
     refused(f.mutate(release).await, &Error::NotHeld)?;
     let user = f.change(&user, link("handle:joe")?).await?;
     f.is_kept(&user).await?;
-    equal(&owner_in(&f, "other", "handle:joe").await?, &Some(other), "the owner in the other tenant")
+    equal(
+        &owner_in(&f, "other", "handle:joe").await?,
+        &Some(other),
+        "the owner in the other tenant",
+    )
 }
 
 pub async fn an_id_is_given_once(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&["handle:first"]).await?;
     for name in ["default", "other"] {
-        let again = Mutation { user_id: user.id, tenant: tenant(name)?, ..f.creation(&["handle:second"])? };
+        let again =
+            Mutation { user_id: user.id, tenant: tenant(name)?, ..f.creation(&["handle:second"])? };
         refused(f.mutate(again).await, &Error::Internal("an id was given twice".into()))?;
         equal(&owner_in(&f, name, "handle:second").await?, &None, "the owner of what was refused")?;
     }
     f.is_kept(&user).await
 }
 
-/// Tenants and names whose parts, put together carelessly, would give one key or keys of which one is a prefix.
+/// Tenants and names whose parts, put together carelessly, would give one key or keys of which one
+/// is a prefix.
 const LIKE_KEYS: &[(&str, &str)] = &[
     ("a", "social:p/x"),
     ("a", "social:p/x,y"),
@@ -140,10 +165,18 @@ const LIKE_KEYS: &[(&str, &str)] = &[
 pub async fn separators_in_values_keep_keys_apart(f: Fixture) -> Result<(), Failure> {
     let mut users = Vec::new();
     for (tenant, name) in LIKE_KEYS {
-        users.push(create_in(&f, tenant, &[name]).await.map_err(|error| format!("{tenant}, {name}: {error}"))?);
+        users.push(
+            create_in(&f, tenant, &[name])
+                .await
+                .map_err(|error| format!("{tenant}, {name}: {error}"))?,
+        );
     }
     for ((tenant, name), user) in LIKE_KEYS.iter().zip(users) {
-        equal(&owner_in(&f, tenant, name).await?, &Some(user), &format!("the owner of {name} in {tenant}"))?;
+        equal(
+            &owner_in(&f, tenant, name).await?,
+            &Some(user),
+            &format!("the owner of {name} in {tenant}"),
+        )?;
     }
     Ok(())
 }
@@ -161,7 +194,11 @@ pub async fn spellings_of_one_identifier_collide(f: Fixture) -> Result<(), Failu
         let owner = f.create(&[first]).await?;
         f.owns(&owner, &[second]).await?;
         let other = f.create(&[]).await?;
-        taken(f.mutate(f.creation(&["handle:free", second])?).await, &owner, "user.identities[1].identifier")?;
+        taken(
+            f.mutate(f.creation(&["handle:free", second])?).await,
+            &owner,
+            "user.identities[1].identifier",
+        )?;
         taken(f.change(&other, link(second)?).await, &owner, "identifier")?;
         f.free(&["handle:free"]).await?;
         f.is_kept(&owner).await?;

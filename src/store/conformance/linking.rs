@@ -25,7 +25,11 @@ pub async fn link_gives_an_identity(f: Fixture) -> Result<(), Failure> {
         draft.verification.clone_from(&verification);
     }
     let user = f.mutate(mutation).await?;
-    equal(&names(&user), &vec!["email:joe@example.com".to_owned(), "handle:joe".to_owned()], "what the user owns")?;
+    equal(
+        &names(&user),
+        &vec!["email:joe@example.com".to_owned(), "handle:joe".to_owned()],
+        "what the user owns",
+    )?;
     equal(&user.identities[0], &before.identities[0], "the identity from before")?;
     equal(&user.identities[1].link_time, &time, "when it was linked")?;
     equal(&user.identities[1].verification, &verification, "its verification")?;
@@ -48,7 +52,11 @@ pub async fn link_of_anothers_is_refused(f: Fixture) -> Result<(), Failure> {
     let owner = f.create(&["email:joe@example.com", "handle:joe"]).await?;
     let other = f.create(&["handle:other"]).await?;
     taken(f.change(&other, link("handle:joe")?).await, &owner, "identifier")?;
-    taken(f.change(&other, replace("handle:other", "handle:joe")?).await, &owner, "new_identifier")?;
+    taken(
+        f.change(&other, replace("handle:other", "handle:joe")?).await,
+        &owner,
+        "new_identifier",
+    )?;
     let creation = f.creation(&["handle:third", "social:github/3", "email:joe@example.com"])?;
     let id = creation.user_id;
     taken(f.mutate(creation).await, &owner, "user.identities[2].identifier")?;
@@ -61,7 +69,11 @@ pub async fn link_of_anothers_is_refused(f: Fixture) -> Result<(), Failure> {
 pub async fn unlink_frees_the_identifier(f: Fixture) -> Result<(), Failure> {
     let first = f.create(&["email:joe@example.com", "handle:joe", "handle:joseph"]).await?;
     let first = f.change(&first, unlink("handle:JOE")?).await?;
-    equal(&names(&first), &vec!["email:joe@example.com".to_owned(), "handle:joseph".to_owned()], "what is left")?;
+    equal(
+        &names(&first),
+        &vec!["email:joe@example.com".to_owned(), "handle:joseph".to_owned()],
+        "what is left",
+    )?;
     f.free(&["handle:joe"]).await?;
     f.is_kept(&first).await?;
     let second = f.create(&[]).await?;
@@ -81,7 +93,10 @@ pub async fn unlink_of_what_is_not_owned_is_refused(f: Fixture) -> Result<(), Fa
     for name in ["handle:joe", "handle:nobody", "email:other@example.com"] {
         refused(f.change(&other, unlink(name)?).await, &Error::NotOwned)?;
         refused(f.change(&other, replace(name, "handle:new")?).await, &Error::NotOwned)?;
-        refused(f.change(&other, MutationKind::Verify(identifier(name)?, None)).await, &Error::NotOwned)?;
+        refused(
+            f.change(&other, MutationKind::Verify(identifier(name)?, None)).await,
+            &Error::NotOwned,
+        )?;
     }
     f.free(&["handle:nobody", "handle:new"]).await?;
     f.is_kept(&other).await?;
@@ -107,8 +122,14 @@ pub async fn changes_of_nobody_are_refused(f: Fixture) -> Result<(), Failure> {
 pub async fn primaries_settle(f: Fixture) -> Result<(), Failure> {
     let mut second = draft("handle:second")?;
     second.primary = true;
-    let identities = vec![draft("handle:first")?, second, draft("email:a@example.com")?, draft("email:b@example.com")?];
-    let creation = MutationKind::Create(crate::directory::NewUser { identities, ..Default::default() });
+    let identities = vec![
+        draft("handle:first")?,
+        second,
+        draft("email:a@example.com")?,
+        draft("email:b@example.com")?,
+    ];
+    let creation =
+        MutationKind::Create(crate::directory::NewUser { identities, ..Default::default() });
     let user = f.change_new(creation).await?;
     equal(
         &primaries(&user),

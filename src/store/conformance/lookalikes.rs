@@ -25,9 +25,12 @@ fn confusable(field: &str) -> Error {
 fn pairs() -> Vec<(&'static str, &'static str)> {
     let mut pairs = Vec::new();
     for row in ALIKE {
-        let handles: Vec<&str> = row.iter().copied().filter(|name| identifier(name).is_ok()).collect();
+        let handles: Vec<&str> =
+            row.iter().copied().filter(|name| identifier(name).is_ok()).collect();
         for first in &handles {
-            pairs.extend(handles.iter().filter(|second| *second != first).map(|second| (*first, *second)));
+            pairs.extend(
+                handles.iter().filter(|second| *second != first).map(|second| (*first, *second)),
+            );
         }
     }
     pairs
@@ -41,7 +44,10 @@ pub async fn of_two_that_look_alike_the_first_wins(f: Fixture) -> Result<(), Fai
         let creation = f.creation(&["handle:new", second])?;
         refused(f.mutate(creation).await, &confusable("user.identities[1].identifier"))?;
         refused(f.change(&other, link(second)?).await, &confusable("identifier"))?;
-        refused(f.change(&other, replace("handle:other", second)?).await, &confusable("new_identifier"))?;
+        refused(
+            f.change(&other, replace("handle:other", second)?).await,
+            &confusable("new_identifier"),
+        )?;
         refused(f.change(&owner, link(second)?).await, &confusable("identifier"))?;
         f.free(&["handle:new", second]).await?;
         f.is_kept(&owner).await?;
@@ -83,7 +89,9 @@ pub async fn ascii_handles_reserve_nothing_else(f: Fixture) -> Result<(), Failur
     f.is_kept(&a).await?;
     f.is_kept(&b).await?;
     for name in ["joel", "joe1", "rn", "joei", "m"] {
-        let guard = key("default", &format!("handle:{name}"))?.into_string().replace("handle", Guard::LOOKALIKE);
+        let guard = key("default", &format!("handle:{name}"))?
+            .into_string()
+            .replace("handle", Guard::LOOKALIKE);
         let guard = IdentityKey::from_stored(guard).ok_or("the case itself is wrong: no key")?;
         equal(&f.store.claims(&[guard]).await?, &vec![None], &format!("a guard of {name}"))?;
     }
@@ -99,7 +107,11 @@ pub async fn a_guard_goes_with_its_handle(f: Fixture) -> Result<(), Failure> {
     f.is_kept(&user).await?;
     is_guarded(&f, &user, "handle:ѕсоре").await?;
     let user = f.change(&user, unlink("handle:ѕсоре")?).await?;
-    equal(&f.store.claims(&[guard("handle:ѕсоре")?]).await?, &vec![None], "the guard of what was unlinked")?;
+    equal(
+        &f.store.claims(&[guard("handle:ѕсоре")?]).await?,
+        &vec![None],
+        "the guard of what was unlinked",
+    )?;
     f.is_kept(&user).await?;
     f.is_kept(&f.create(&["handle:scope"]).await?).await
 }
@@ -136,7 +148,9 @@ pub async fn a_tenant_can_do_without_guards(f: Fixture) -> Result<(), Failure> {
 
 pub async fn look_alikes_of_another_tenant_do_not_matter(f: Fixture) -> Result<(), Failure> {
     let a = f.create(&["handle:scope"]).await?;
-    let b = f.mutate(Mutation { tenant: tenant("elsewhere")?, ..f.creation(&["handle:ѕсоре"])? }).await?;
+    let b = f
+        .mutate(Mutation { tenant: tenant("elsewhere")?, ..f.creation(&["handle:ѕсоре"])? })
+        .await?;
     equal(&f.owner("handle:scope").await?, &Some(a), "the owner")?;
     equal(&b.identities.len(), &1, "identities")
 }

@@ -8,8 +8,8 @@ use super::assertions::{ensure, equal, refused, taken};
 use super::fixture::{Fixture, draft, holding, identifier, link, request, tenant, unlink};
 use super::linking::names;
 use crate::directory::{
-    Conflict, ConflictPolicy, Error, Invalid, Limits, Mutation, MutationKind, MutationReport, NewUser, Preview, State,
-    User, Value,
+    Conflict, ConflictPolicy, Error, Invalid, Limits, Mutation, MutationKind, MutationReport,
+    NewUser, Preview, State, User, Value,
 };
 use crate::locality::LocalityId;
 
@@ -28,27 +28,43 @@ pub fn text(text: &str) -> Value {
 }
 
 /// A user with a name and attributes.
-pub async fn person(f: &Fixture, name: &str, attributes: &[(&str, &str)], owns: &[&str]) -> Result<User, Failure> {
+pub async fn person(
+    f: &Fixture,
+    name: &str,
+    attributes: &[(&str, &str)],
+    owns: &[&str],
+) -> Result<User, Failure> {
     let attributes = attributes.iter().map(|(name, value)| ((*name).to_owned(), text(value)));
     let identities = owns.iter().map(|name| draft(name)).collect::<Result<_, _>>()?;
-    let draft = NewUser { display_name: name.to_owned(), attributes: attributes.collect(), identities };
+    let draft =
+        NewUser { display_name: name.to_owned(), attributes: attributes.collect(), identities };
     Ok(f.change_new(MutationKind::Create(draft)).await?)
 }
 
 /// Two users who have something of each kind in common, and something apart.
 pub async fn two(f: &Fixture) -> Result<(User, User), Failure> {
     let owns = ["email:joe@example.com", "handle:joe"];
-    let primary = person(f, "Joe", &[("city", "Paris"), ("plan", "gold"), ("same", "x")], &owns).await?;
+    let primary =
+        person(f, "Joe", &[("city", "Paris"), ("plan", "gold"), ("same", "x")], &owns).await?;
     let owns = ["email:joseph@example.com", "social:github/1", "email:j@example.com"];
-    let secondary = person(f, "Joseph", &[("city", "Rome"), ("team", "core"), ("same", "x")], &owns).await?;
+    let secondary =
+        person(f, "Joseph", &[("city", "Rome"), ("team", "core"), ("same", "x")], &owns).await?;
     Ok((primary, secondary))
 }
 
 /// Fails unless the secondary is part of the primary and nothing is left of it.
-pub async fn is_part_of(f: &Fixture, secondary: LocalityId, primary: LocalityId) -> Result<(), Failure> {
+pub async fn is_part_of(
+    f: &Fixture,
+    secondary: LocalityId,
+    primary: LocalityId,
+) -> Result<(), Failure> {
     let left = f.get(secondary).await?.ok_or("nothing leads from the secondary to the primary")?;
     equal(&left.state, &State::Merged { into: primary }, "the secondary's state")?;
-    equal(&(left.identities.len(), left.attributes.len(), left.display_name.len()), &(0, 0, 0), "what is left of it")
+    equal(
+        &(left.identities.len(), left.attributes.len(), left.display_name.len()),
+        &(0, 0, 0),
+        "what is left of it",
+    )
 }
 
 fn attributes(user: &User) -> Vec<(&str, &Value)> {
@@ -61,17 +77,29 @@ pub async fn a_merged_user_is_part_of_the_primary(f: Fixture) -> Result<(), Fail
     let all: Vec<_> = names(&primary).into_iter().chain(names(&secondary)).collect();
     equal(&names(&merged), &all, "what the primary owns")?;
     equal(&merged.display_name.as_str(), &"Joe", "its name")?;
-    let wanted = [("city", &text("Paris")), ("plan", &text("gold")), ("same", &text("x")), ("team", &text("core"))];
+    let wanted = [
+        ("city", &text("Paris")),
+        ("plan", &text("gold")),
+        ("same", &text("x")),
+        ("team", &text("core")),
+    ];
     equal(attributes(&merged).as_slice(), &wanted, "its attributes")?;
     let marks: Vec<bool> = merged.identities.iter().map(|identity| identity.primary).collect();
     equal(marks.as_slice(), &[true, true, false, true, false], "its marks")?;
-    equal(&merged.identities[2].link_time, &secondary.identities[0].link_time, "when an identity was linked")?;
+    equal(
+        &merged.identities[2].link_time,
+        &secondary.identities[0].link_time,
+        "when an identity was linked",
+    )?;
     equal(
         &(merged.id, merged.create_time, merged.state),
         &(primary.id, primary.create_time, State::Active),
         "the rest",
     )?;
-    ensure(merged.update_time > primary.update_time && merged.etag() != primary.etag(), "nothing shows the change")?;
+    ensure(
+        merged.update_time > primary.update_time && merged.etag() != primary.etag(),
+        "nothing shows the change",
+    )?;
     let f = f.reopen().await?;
     f.is_kept(&merged).await?;
     is_part_of(&f, secondary.id, primary.id).await?;
@@ -83,7 +111,12 @@ pub async fn the_secondary_can_win(f: Fixture) -> Result<(), Failure> {
     let (primary, secondary) = two(&f).await?;
     let merged = f.change(&primary, merge_by(&secondary, ConflictPolicy::SecondaryWins)).await?;
     equal(&merged.display_name.as_str(), &"Joseph", "the name")?;
-    let wanted = [("city", &text("Rome")), ("plan", &text("gold")), ("same", &text("x")), ("team", &text("core"))];
+    let wanted = [
+        ("city", &text("Rome")),
+        ("plan", &text("gold")),
+        ("same", &text("x")),
+        ("team", &text("core")),
+    ];
     equal(attributes(&merged).as_slice(), &wanted, "the attributes")?;
     let marks: Vec<bool> = merged.identities.iter().map(|identity| identity.primary).collect();
     equal(marks.as_slice(), &[false, true, true, true, false], "the marks")?;
@@ -93,18 +126,30 @@ pub async fn the_secondary_can_win(f: Fixture) -> Result<(), Failure> {
 pub async fn a_merge_can_be_made_to_fail(f: Fixture) -> Result<(), Failure> {
     let (primary, secondary) = two(&f).await?;
     let fields = ["display_name", "attributes.city", "primary.email"].map(str::to_owned).into();
-    refused(f.change(&primary, merge_by(&secondary, ConflictPolicy::Fail)).await, &Error::MergeConflict { fields })?;
+    refused(
+        f.change(&primary, merge_by(&secondary, ConflictPolicy::Fail)).await,
+        &Error::MergeConflict { fields },
+    )?;
     f.is_kept(&primary).await?;
     f.is_kept(&secondary).await?;
     let unlike = person(&f, "", &[("team", "core")], &["phone:+14155552300"]).await?;
     let merged = f.change(&primary, merge_by(&unlike, ConflictPolicy::Fail)).await?;
-    equal(&(merged.identities.len(), merged.attributes.len()), &(3, 4), "identities and attributes")?;
+    equal(
+        &(merged.identities.len(), merged.attributes.len()),
+        &(3, 4),
+        "identities and attributes",
+    )?;
     f.is_kept(&merged).await
 }
 
 /// What a merge would do.
-async fn preview(f: &Fixture, primary: &User, change: MutationKind) -> Result<(Option<User>, Preview), Failure> {
-    let outcome = f.store.mutate(Mutation { dry_run: true, ..f.mutation(primary.id, change) }).await?;
+async fn preview(
+    f: &Fixture,
+    primary: &User,
+    change: MutationKind,
+) -> Result<(Option<User>, Preview), Failure> {
+    let outcome =
+        f.store.mutate(Mutation { dry_run: true, ..f.mutation(primary.id, change) }).await?;
     match outcome.report {
         MutationReport::Preview(preview) => Ok((outcome.user, *preview)),
         other => Err(format!("a dry run of a merge that tells {other:?}").into()),
@@ -113,10 +158,13 @@ async fn preview(f: &Fixture, primary: &User, change: MutationKind) -> Result<(O
 
 pub async fn a_preview_tells_what_a_merge_would_do(f: Fixture) -> Result<(), Failure> {
     let (primary, secondary) = two(&f).await?;
-    for (policy, secondary_wins) in [(ConflictPolicy::PrimaryWins, false), (ConflictPolicy::SecondaryWins, true)] {
+    for (policy, secondary_wins) in
+        [(ConflictPolicy::PrimaryWins, false), (ConflictPolicy::SecondaryWins, true)]
+    {
         let (user, preview) = preview(&f, &primary, merge_by(&secondary, policy)).await?;
         equal(&user.as_ref(), &Some(&primary), "the primary as it is")?;
-        let moved: Vec<_> = preview.moved.iter().map(|identity| identity.identifier.to_string()).collect();
+        let moved: Vec<_> =
+            preview.moved.iter().map(|identity| identity.identifier.to_string()).collect();
         equal(&moved, &names(&secondary), "what would move")?;
         let conflicts = [
             ("display_name", "Joe", "Joseph"),
@@ -143,25 +191,33 @@ pub async fn bad_merges_are_refused(f: Fixture) -> Result<(), Failure> {
     let (primary, secondary) = two(&f).await?;
     let itself = f.change(&primary, merge(&primary)).await;
     let named = |field: &str| field == "secondary_user_id";
-    ensure(matches!(&itself, Err(Error::Invalid { what: Invalid::UserId, field, .. }) if named(field)), "with itself")?;
+    ensure(
+        matches!(&itself, Err(Error::Invalid { what: Invalid::UserId, field, .. }) if named(field)),
+        "with itself",
+    )?;
     let nobody = User { id: f.ids.next_id(), ..secondary.clone() };
     refused(f.change(&primary, merge(&nobody)).await, &Error::UserNotFound)?;
     refused(f.change(&nobody, merge(&primary)).await, &Error::UserNotFound)?;
-    let elsewhere = f.mutate(Mutation { tenant: tenant("elsewhere")?, ..f.creation(&["handle:joe"])? }).await?;
+    let elsewhere =
+        f.mutate(Mutation { tenant: tenant("elsewhere")?, ..f.creation(&["handle:joe"])? }).await?;
     refused(f.change(&primary, merge(&elsewhere)).await, &Error::UserNotFound)?;
     refused(f.change(&elsewhere, merge(&primary)).await, &Error::UserNotFound)?;
     let gone = f.create(&["handle:gone"]).await?;
     let gone = f.change(&gone, MutationKind::Delete).await?;
     refused(f.change(&primary, merge(&gone)).await, &Error::UserDeleted { user: gone.id })?;
     refused(f.change(&gone, merge(&primary)).await, &Error::UserDeleted { user: gone.id })?;
-    let stale = Mutation { etag: Some(secondary.etag()), ..f.mutation(primary.id, merge(&secondary)) };
+    let stale =
+        Mutation { etag: Some(secondary.etag()), ..f.mutation(primary.id, merge(&secondary)) };
     refused(f.mutate(stale).await, &Error::EtagMismatch)?;
     let limits = Limits { identities: 4, ..Limits::default() };
     let many = Mutation { limits, ..f.mutation(primary.id, merge(&secondary)) };
     refused(f.mutate(many).await, &Error::TooMany { what: "identities", limit: 4, count: 5 })?;
     let limits = Limits { merged: 0, ..Limits::default() };
     let many = Mutation { limits, ..f.mutation(primary.id, merge(&secondary)) };
-    refused(f.mutate(many).await, &Error::TooMany { what: "users merged into it", limit: 0, count: 1 })?;
+    refused(
+        f.mutate(many).await,
+        &Error::TooMany { what: "users merged into it", limit: 0, count: 1 },
+    )?;
     for user in [&primary, &secondary, &gone] {
         f.is_kept(user).await?;
     }
@@ -195,10 +251,15 @@ pub async fn a_merged_user_is_not_changed(f: Fixture) -> Result<(), Failure> {
 
 pub async fn a_repeated_merge_happens_once(f: Fixture) -> Result<(), Failure> {
     let (primary, secondary) = two(&f).await?;
-    let send = || Mutation { request: request("merge", 1), ..f.mutation(primary.id, merge(&secondary)) };
+    let send =
+        || Mutation { request: request("merge", 1), ..f.mutation(primary.id, merge(&secondary)) };
     let merged = f.mutate(send()).await?;
     let outcome = f.store.mutate(send()).await?;
-    equal(&(outcome.user, outcome.report), &(Some(merged), MutationReport::Nothing), "the answer to the same request")?;
+    equal(
+        &(outcome.user, outcome.report),
+        &(Some(merged), MutationReport::Nothing),
+        "the answer to the same request",
+    )?;
     let left = f.change(&primary, unlink("email:j@example.com")?).await?;
     equal(&f.mutate(send()).await?, &left, "the primary as it is now")
 }
@@ -207,7 +268,9 @@ pub async fn a_repeated_merge_happens_once(f: Fixture) -> Result<(), Failure> {
 pub async fn chain(f: &Fixture, count: usize) -> Result<Vec<User>, Failure> {
     let mut users = Vec::new();
     for n in 0..count {
-        users.push(f.create(&[&format!("handle:user{n}"), &format!("email:user{n}@example.com")]).await?);
+        users.push(
+            f.create(&[&format!("handle:user{n}"), &format!("email:user{n}@example.com")]).await?,
+        );
     }
     for n in 1..count {
         users[n] = f.change(&users[n], merge(&users[n - 1])).await?;
@@ -252,8 +315,11 @@ pub async fn a_disabled_user_can_be_merged(f: Fixture) -> Result<(), Failure> {
     f.is_kept(&merged).await
 }
 
-pub async fn what_was_held_for_the_secondary_is_held_for_the_primary(f: Fixture) -> Result<(), Failure> {
-    let (primary, secondary) = (f.create(&["handle:joe"]).await?, f.create(&["handle:jo", "handle:ѕсоре"]).await?);
+pub async fn what_was_held_for_the_secondary_is_held_for_the_primary(
+    f: Fixture,
+) -> Result<(), Failure> {
+    let (primary, secondary) =
+        (f.create(&["handle:joe"]).await?, f.create(&["handle:jo", "handle:ѕсоре"]).await?);
     let until = f.now().plus(super::fixture::DAY * 10);
     f.change_under(&holding(10), &secondary, unlink("handle:jo")?).await?;
     let primary = f.change(&primary, merge(&secondary)).await?;
@@ -274,7 +340,8 @@ pub async fn of_two_merges_into_each_other_one_happens(f: Fixture) -> Result<(),
     for n in 0..20 {
         let owns = [format!("handle:a{n}"), format!("handle:b{n}")];
         let (a, b) = (f.create(&[&owns[0]]).await?, f.create(&[&owns[1]]).await?);
-        let outcomes = f.all(vec![f.mutation(a.id, merge(&b)), f.mutation(b.id, merge(&a))]).await?;
+        let outcomes =
+            f.all(vec![f.mutation(a.id, merge(&b)), f.mutation(b.id, merge(&a))]).await?;
         let (done, refusals): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
         equal(&(done.len(), refusals.len()), &(1, 1), "merges that happened, and did not")?;
         for merged in done {
@@ -284,42 +351,57 @@ pub async fn of_two_merges_into_each_other_one_happens(f: Fixture) -> Result<(),
             let other = if merged.id == a.id { b.id } else { a.id };
             is_part_of(&f, other, merged.id).await?;
             let wanted = format!("{:?}", Error::UserMerged { user: other, into: merged.id });
-            ensure(refusals.iter().all(|e| matches!(e, Err(e) if format!("{e:?}") == wanted)), "another refusal")?;
+            ensure(
+                refusals.iter().all(|e| matches!(e, Err(e) if format!("{e:?}") == wanted)),
+                "another refusal",
+            )?;
         }
     }
     Ok(())
 }
 
-/// A user is merged into another while one of the two is purged: whichever comes first, the other is refused or takes both.
+/// A user is merged into another while one of the two is purged: whichever comes first, the other
+/// is refused or takes both.
 pub async fn a_merge_and_a_purge_at_once_leave_nothing_behind(f: Fixture) -> Result<(), Failure> {
     for n in 0..20 {
         let owns = [format!("handle:a{n}"), format!("handle:b{n}")];
         let (a, b) = (f.create(&[&owns[0]]).await?, f.create(&[&owns[1]]).await?);
         let purged = if n % 2 == 0 { &a } else { &b };
-        let (merge, purge) = (f.mutation(a.id, merge(&b)), f.mutation(purged.id, MutationKind::Purge));
+        let (merge, purge) =
+            (f.mutation(a.id, merge(&b)), f.mutation(purged.id, MutationKind::Purge));
         let store = f.store.clone();
         let purging = tokio::spawn(async move { store.mutate(purge).await });
         let merged = f.mutate(merge).await;
         let purged_both = purging.await?;
-        let left: Vec<_> = f.invariants(&[a.id, b.id], &owns).await?.iter().map(|user| user.id).collect();
+        let left: Vec<_> =
+            f.invariants(&[a.id, b.id], &owns).await?.iter().map(|user| user.id).collect();
         let (expected, refusal) = match (&merged, &purged_both, n % 2) {
             (Ok(_), Ok(_), 0) => (vec![], None),
-            (Ok(_), Err(error), 1) => (vec![a.id, b.id], Some((error, Error::UserMerged { user: b.id, into: a.id }))),
+            (Ok(_), Err(error), 1) => {
+                (vec![a.id, b.id], Some((error, Error::UserMerged { user: b.id, into: a.id })))
+            }
             (Err(error), Ok(_), 0) => (vec![b.id], Some((error, Error::UserNotFound))),
             (Err(error), Ok(_), _) => (vec![a.id], Some((error, Error::UserNotFound))),
             other => return Err(format!("neither order gives this: {other:?}").into()),
         };
         equal(&left, &expected, "who is left")?;
-        let is_right = refusal.is_none_or(|(error, wanted)| format!("{error:?}") == format!("{wanted:?}"));
+        let is_right =
+            refusal.is_none_or(|(error, wanted)| format!("{error:?}") == format!("{wanted:?}"));
         ensure(is_right, format!("another refusal: {merged:?}, {purged_both:?}"))?;
     }
     Ok(())
 }
 
-/// While users are merged and unmerged, links and unlinks on both sides: nothing is lost or doubled.
+/// While users are merged and unmerged, links and unlinks on both sides: nothing is lost or
+/// doubled.
 pub async fn merges_among_other_changes_keep_identifiers_apart(f: Fixture) -> Result<(), Failure> {
-    let users = [f.create(&["handle:a"]).await?, f.create(&["handle:b"]).await?, f.create(&["handle:c"]).await?];
-    let owns: Vec<_> = ["a", "b", "c", "d", "e"].iter().map(|name| format!("handle:{name}")).collect();
+    let users = [
+        f.create(&["handle:a"]).await?,
+        f.create(&["handle:b"]).await?,
+        f.create(&["handle:c"]).await?,
+    ];
+    let owns: Vec<_> =
+        ["a", "b", "c", "d", "e"].iter().map(|name| format!("handle:{name}")).collect();
     let mut mutations = Vec::new();
     for round in 0..12 {
         for (n, user) in users.iter().enumerate() {
@@ -338,7 +420,10 @@ pub async fn merges_among_other_changes_keep_identifiers_apart(f: Fixture) -> Re
     equal(&left.len(), &3, "users")?;
     for user in &left {
         let merged = matches!(user.state, State::Merged { .. });
-        ensure(!merged || user.identities.is_empty(), "a user who is part of another owns something")?;
+        ensure(
+            !merged || user.identities.is_empty(),
+            "a user who is part of another owns something",
+        )?;
     }
     // Whoever is part of another leads to one who is not, in at most two steps.
     let into: BTreeMap<_, _> = left.iter().map(|user| (user.id, user.state)).collect();
@@ -353,7 +438,12 @@ pub async fn merges_among_other_changes_keep_identifiers_apart(f: Fixture) -> Re
     }
     let policies = Arc::new(super::fixture::free());
     for user in left.iter().filter(|user| user.state == State::Active) {
-        f.store.mutate(Mutation { policies: policies.clone(), ..f.mutation(user.id, MutationKind::Purge) }).await?;
+        f.store
+            .mutate(Mutation {
+                policies: policies.clone(),
+                ..f.mutation(user.id, MutationKind::Purge)
+            })
+            .await?;
     }
     f.create(&owns.iter().map(String::as_str).collect::<Vec<_>>()).await.map(drop)
 }

@@ -1,5 +1,6 @@
-//! The contract of [`Store`] as code: cases that every store passes unchanged, each on a store of its own that is empty
-//! at first, and a [`model`] for random operations. What is particular to one store is tested beside that store.
+//! The contract of [`Store`] as code: cases that every store passes unchanged, each on a store of
+//! its own that is empty at first, and a [`model`] for random operations. What is particular to one
+//! store is tested beside that store.
 
 mod assertions;
 mod concurrency;
@@ -87,7 +88,10 @@ where
 
 /// All cases. A case that is not listed here does not compile: it would be dead code.
 pub fn cases() -> Vec<Case> {
-    [of_reads(), of_changes(), of_lives(), of_merges(), of_tenants()].into_iter().flatten().collect()
+    [of_reads(), of_changes(), of_lives(), of_merges(), of_tenants()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn of_reads() -> Vec<Case> {

@@ -1,5 +1,6 @@
-//! Random operations against a model: the directory's rules once more, in the plainest way there is, on users in memory.
-//! It uses none of the code that decides in `directory`. What a world is and what happens in it stands below.
+//! Random operations against a model: the directory's rules once more, in the plainest way there
+//! is, on users in memory. It uses none of the code that decides in `directory`. What a world is
+//! and what happens in it stands below.
 
 mod merges;
 mod transfers;
@@ -14,8 +15,8 @@ use super::fixture::{identifier, tenant};
 use super::step::{Etag, NAMES, Step, TENANTS, policies};
 use super::{Failure, StoreFactory};
 use crate::directory::{
-    Claim, Consistency, Error, IdempotencyKey, Limits, Mutation, MutationKind, MutationReport, Outcome, Store, Tenant,
-    Timestamp, User,
+    Claim, Consistency, Error, IdempotencyKey, Limits, Mutation, MutationKind, MutationReport,
+    Outcome, Store, Tenant, Timestamp, User,
 };
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::{Generator, LocalityId, Mode};
@@ -23,8 +24,8 @@ use world::ReferenceModel;
 
 const DAY: i64 = 86_400_000;
 
-/// Does `steps` on the store of a place that nothing has used yet, and on a model. After each step both must have
-/// answered alike, and have the same users and claims.
+/// Does `steps` on the store of a place that nothing has used yet, and on a model. After each step
+/// both must have answered alike, and have the same users and claims.
 ///
 /// # Errors
 /// A [`Failure`] that names the step and the difference.
@@ -35,7 +36,9 @@ pub async fn run(place: Arc<dyn StoreFactory>, steps: &[Step]) -> Result<(), Fai
     for (n, step) in steps.iter().enumerate() {
         if let Some(mutation) = model.mutation(step, &ids)? {
             let outcome = store.mutate(mutation.clone()).await;
-            model.judge(&mutation, step, outcome).map_err(|e| format!("step {n}, {step:?}: {e}"))?;
+            model
+                .judge(&mutation, step, outcome)
+                .map_err(|e| format!("step {n}, {step:?}: {e}"))?;
         } else {
             drop(store);
             store = place.open().await?;
@@ -77,7 +80,8 @@ impl Model {
         self.requests == other.requests
     }
 
-    /// The mutation that a step stands for, given what is there; none where the store is to be opened again.
+    /// The mutation that a step stands for, given what is there; none where the store is to be
+    /// opened again.
     ///
     /// # Errors
     /// A [`Failure`] where the step names an identifier that there is not.
@@ -87,7 +91,8 @@ impl Model {
         let known = |n: usize| self.known.get(n % (self.known.len() + 1));
         let other = |n| known(n).map_or_else(|| ids.next_id(), |(id, _)| *id);
         let Some(change) = step.action.change(time, other)? else { return Ok(None) };
-        let user = known(step.user).filter(|_| !matches!(change, MutationKind::Create(_) | MutationKind::Release(_)));
+        let user = known(step.user)
+            .filter(|_| !matches!(change, MutationKind::Create(_) | MutationKind::Release(_)));
         let dry_run = step.dry_run && change != MutationKind::Expire;
         let etag = user.and_then(|(id, first)| match step.etag {
             Etag::Any => None,
@@ -97,20 +102,42 @@ impl Model {
         });
         let tenant = tenant(TENANTS[step.tenant])?;
         let request = step.request.filter(|_| !dry_run);
-        let request = request.map(|(id, request_hash)| IdempotencyKey { key: format!("{tenant},{id}"), request_hash });
+        let request = request.map(|(id, request_hash)| IdempotencyKey {
+            key: format!("{tenant},{id}"),
+            request_hash,
+        });
         let user_id = user.map_or_else(|| ids.next_id(), |(id, _)| *id);
         let room = step.room;
-        let limits = Limits { identities: room, attributes: room, holds: room, merged: room, ..Limits::default() };
+        let limits = Limits {
+            identities: room,
+            attributes: room,
+            holds: room,
+            merged: room,
+            ..Limits::default()
+        };
         let policies = Arc::new(policies(step.policies));
-        Ok(Some(Mutation { etag, request, limits, policies, dry_run, ..Mutation::new(tenant, user_id, time, change) }))
+        Ok(Some(Mutation {
+            etag,
+            request,
+            limits,
+            policies,
+            dry_run,
+            ..Mutation::new(tenant, user_id, time, change)
+        }))
     }
 
     /// Holds the store's answer against the model's, and takes over what the mutation has done.
-    fn judge(&mut self, mutation: &Mutation, step: &Step, found: Result<Outcome, Error>) -> Result<(), Failure> {
+    fn judge(
+        &mut self,
+        mutation: &Mutation,
+        step: &Step,
+        found: Result<Outcome, Error>,
+    ) -> Result<(), Failure> {
         matches(&found, &self.apply(mutation, step))
     }
 
-    /// Carries out a mutation. Returns the answer that a store must give, or the refusals of which each would be right.
+    /// Carries out a mutation. Returns the answer that a store must give, or the refusals of which
+    /// each would be right.
     ///
     /// # Errors
     /// The refusals.
@@ -151,11 +178,16 @@ impl Model {
         let user = person.map(|person| person.user.clone());
         Some(match &mutation.change {
             MutationKind::Release(_) => Ok(Outcome { user: None, report: MutationReport::Nothing }),
-            MutationKind::Purge => Ok(Outcome { user: None, report: MutationReport::Purged(vec![*id]) }),
+            MutationKind::Purge => {
+                Ok(Outcome { user: None, report: MutationReport::Purged(vec![*id]) })
+            }
             MutationKind::Unmerge(_) => {
                 let lost = person.map(|person| person.not_restored.clone()).unwrap_or_default();
-                user.map(|user| Outcome { user: Some(user), report: MutationReport::NotRestored(lost) })
-                    .ok_or(Error::UserNotFound)
+                user.map(|user| Outcome {
+                    user: Some(user),
+                    report: MutationReport::NotRestored(lost),
+                })
+                .ok_or(Error::UserNotFound)
             }
             _ => user
                 .map(|user| Outcome { user: Some(user), report: MutationReport::Nothing })
@@ -171,8 +203,10 @@ impl Model {
         let ids: Vec<_> = self.known.iter().map(|(id, _)| *id).collect();
         for name in TENANTS {
             let tenant = tenant(name)?;
-            let user = |id: &LocalityId| self.world.people.get(id).map(|person| person.user.clone());
-            let users: Vec<_> = ids.iter().map(|id| user(id).filter(|user| user.tenant == tenant)).collect();
+            let user =
+                |id: &LocalityId| self.world.people.get(id).map(|person| person.user.clone());
+            let users: Vec<_> =
+                ids.iter().map(|id| user(id).filter(|user| user.tenant == tenant)).collect();
             equal(&decoded::users(store, &tenant, &ids).await?, &users, "the users")?;
             self.compare_owners(store, &tenant, &users).await?;
             let mut users: Vec<_> = users.into_iter().flatten().collect();
@@ -183,14 +217,22 @@ impl Model {
             self.compare_claims(store, &tenant).await?;
         }
         let due = self.world.people.values().filter(|person| person.due().is_some());
-        let due: BTreeSet<_> = due.map(|person| (person.user.tenant.clone(), person.user.id)).collect();
-        let found: BTreeSet<_> = decoded::due(store, Timestamp::MAX, ids.len() + 1).await?.into_iter().collect();
+        let due: BTreeSet<_> =
+            due.map(|person| (person.user.tenant.clone(), person.user.id)).collect();
+        let found: BTreeSet<_> =
+            decoded::due(store, Timestamp::MAX, ids.len() + 1).await?.into_iter().collect();
         equal(&found, &due, "who is due at some time")
     }
 
-    async fn compare_owners(&self, store: &dyn Store, tenant: &Tenant, users: &[Option<User>]) -> Result<(), Failure> {
+    async fn compare_owners(
+        &self,
+        store: &dyn Store,
+        tenant: &Tenant,
+        users: &[Option<User>],
+    ) -> Result<(), Failure> {
         let names = NAMES.iter().map(|name| identifier(name)).collect::<Result<Vec<_>, _>>()?;
-        let keys: Vec<_> = names.iter().map(|name| IdentityKey::new(tenant.as_str(), name)).collect();
+        let keys: Vec<_> =
+            names.iter().map(|name| IdentityKey::new(tenant.as_str(), name)).collect();
         let owner = |name| users.iter().flatten().find(|user| user.identity(name).is_some());
         let owners: Vec<_> = names.iter().map(|name| owner(name).cloned()).collect();
         equal(&decoded::owners(store, &keys, Consistency::Latest).await?, &owners, "the owners")
@@ -223,10 +265,15 @@ impl Model {
 ///
 /// # Errors
 /// A [`Failure`] with both.
-pub fn matches(found: &Result<Outcome, Error>, wanted: &Result<Outcome, Vec<Error>>) -> Result<(), Failure> {
+pub fn matches(
+    found: &Result<Outcome, Error>,
+    wanted: &Result<Outcome, Vec<Error>>,
+) -> Result<(), Failure> {
     let holds = match (found, wanted) {
         (Ok(found), Ok(wanted)) => found == wanted,
-        (Err(found), Err(wanted)) => wanted.iter().any(|wanted| format!("{wanted:?}") == format!("{found:?}")),
+        (Err(found), Err(wanted)) => {
+            wanted.iter().any(|wanted| format!("{wanted:?}") == format!("{found:?}"))
+        }
         _ => false,
     };
     ensure(holds, format!("the store answered {found:?}, the model {wanted:?}"))

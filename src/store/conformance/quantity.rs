@@ -6,7 +6,9 @@ use super::Failure;
 use super::assertions::{equal, refused};
 use super::decoded;
 use super::fixture::{Fixture, draft, key, link, replace, unlink};
-use crate::directory::{Consistency, Error, Limits, Mutation, MutationKind, NewUser, Tenant, Update, User, Value};
+use crate::directory::{
+    Consistency, Error, Limits, Mutation, MutationKind, NewUser, Tenant, Update, User, Value,
+};
 use crate::identifier::IdentityKey;
 
 fn numbered(count: usize) -> BTreeMap<String, Value> {
@@ -14,7 +16,12 @@ fn numbered(count: usize) -> BTreeMap<String, Value> {
 }
 
 /// Changes `user` with room for this many identities and attributes.
-async fn limited(f: &Fixture, user: &User, room: usize, change: MutationKind) -> Result<User, Error> {
+async fn limited(
+    f: &Fixture,
+    user: &User,
+    room: usize,
+    change: MutationKind,
+) -> Result<User, Error> {
     let limits = Limits { identities: room, attributes: room, ..Limits::default() };
     f.mutate(Mutation { limits, ..f.mutation(user.id, change) }).await
 }
@@ -30,7 +37,11 @@ pub async fn identities_are_limited(f: Fixture) -> Result<(), Failure> {
     f.free(&["handle:a", "handle:b", "handle:c"]).await?;
     let user = f.mutate(Mutation { limits, ..f.creation(&["handle:a", "handle:b"])? }).await?;
     refused(limited(&f, &user, 2, link("handle:c")?).await, &too_many("identities", 2, 3))?;
-    equal(&limited(&f, &user, 2, link("handle:b")?).await?, &user, "a link again of a user who is full")?;
+    equal(
+        &limited(&f, &user, 2, link("handle:b")?).await?,
+        &user,
+        "a link again of a user who is full",
+    )?;
     f.free(&["handle:c"]).await?;
     f.is_kept(&user).await?;
     let user = limited(&f, &user, 2, replace("handle:b", "handle:c")?).await?;
@@ -38,28 +49,41 @@ pub async fn identities_are_limited(f: Fixture) -> Result<(), Failure> {
 }
 
 pub async fn attributes_are_limited(f: Fixture) -> Result<(), Failure> {
-    let set = |count| Update::from_mask(None, String::new(), numbered(count)).map(MutationKind::Update);
+    let set =
+        |count| Update::from_mask(None, String::new(), numbered(count)).map(MutationKind::Update);
     let user = f.create(&["handle:a"]).await?;
     refused(limited(&f, &user, 2, set(3)?).await, &too_many("attributes", 2, 3))?;
     f.is_kept(&user).await?;
     let user = limited(&f, &user, 2, set(2)?).await?;
     f.is_kept(&user).await?;
-    let add = Update::from_mask(Some(&["attributes.a009".to_owned()]), String::new(), numbered(10))?;
+    let add =
+        Update::from_mask(Some(&["attributes.a009".to_owned()]), String::new(), numbered(10))?;
     refused(limited(&f, &user, 2, MutationKind::Update(add)).await, &too_many("attributes", 2, 3))?;
     f.is_kept(&user).await
 }
 
 pub async fn a_lowered_limit_only_stops_growth(f: Fixture) -> Result<(), Failure> {
-    let identities = ["handle:a", "handle:b", "handle:c"].map(draft).into_iter().collect::<Result<_, _>>()?;
+    let identities =
+        ["handle:a", "handle:b", "handle:c"].map(draft).into_iter().collect::<Result<_, _>>()?;
     let user = NewUser { identities, attributes: numbered(3), ..NewUser::default() };
     let user = f.change_new(MutationKind::Create(user)).await?;
     refused(limited(&f, &user, 1, link("handle:d")?).await, &too_many("identities", 1, 4))?;
-    let user =
-        limited(&f, &user, 1, MutationKind::Update(Update::from_mask(None, "Joe".to_owned(), numbered(3))?)).await?;
+    let user = limited(
+        &f,
+        &user,
+        1,
+        MutationKind::Update(Update::from_mask(None, "Joe".to_owned(), numbered(3))?),
+    )
+    .await?;
     let user = limited(&f, &user, 1, replace("handle:a", "handle:d")?).await?;
     let user = limited(&f, &user, 1, unlink("handle:b")?).await?;
-    let user =
-        limited(&f, &user, 1, MutationKind::Update(Update::from_mask(None, String::new(), numbered(2))?)).await?;
+    let user = limited(
+        &f,
+        &user,
+        1,
+        MutationKind::Update(Update::from_mask(None, String::new(), numbered(2))?),
+    )
+    .await?;
     refused(limited(&f, &user, 1, link("handle:b")?).await, &too_many("identities", 1, 3))?;
     f.free(&["handle:a", "handle:b"]).await?;
     f.is_kept(&user).await
@@ -69,8 +93,13 @@ pub async fn a_lowered_limit_only_stops_growth(f: Fixture) -> Result<(), Failure
 const BATCH: usize = 1_000;
 
 pub async fn a_batch_is_answered_in_order(f: Fixture) -> Result<(), Failure> {
-    let creations = (0..50).map(|n| f.creation(&[&format!("email:user{n}@example.com"), &format!("handle:user{n}")]));
-    let users = f.all(creations.collect::<Result<_, _>>()?).await?.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let creations = (0..50)
+        .map(|n| f.creation(&[&format!("email:user{n}@example.com"), &format!("handle:user{n}")]));
+    let users = f
+        .all(creations.collect::<Result<_, _>>()?)
+        .await?
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()?;
     let item = |n: usize| -> Result<(IdentityKey, Option<User>), Failure> {
         let (user, kind) = (n * 7 % users.len(), n % 4);
         let name = match kind {
@@ -80,12 +109,20 @@ pub async fn a_batch_is_answered_in_order(f: Fixture) -> Result<(), Failure> {
         };
         Ok((key("default", &name)?, users.get(user).filter(|_| kind > 0).cloned()))
     };
-    let (keys, wanted): (Vec<_>, Vec<_>) = (0..BATCH).map(item).collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+    let (keys, wanted): (Vec<_>, Vec<_>) =
+        (0..BATCH).map(item).collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
     let found = decoded::owners(&*f.store, &keys, Consistency::Latest).await?;
     equal(&found, &wanted, "the owners of 1,000 keys")?;
-    let ids: Vec<_> = (0..BATCH).map(|n| if n % 4 == 0 { f.ids.next_id() } else { users[n * 7 % 50].id }).collect();
-    let wanted: Vec<_> = (0..BATCH).map(|n| users.get(n * 7 % 50).filter(|_| n % 4 > 0).cloned()).collect();
-    equal(&decoded::users(&*f.store, &Tenant::DEFAULT, &ids).await?, &wanted, "the users of 1,000 ids")
+    let ids: Vec<_> = (0..BATCH)
+        .map(|n| if n % 4 == 0 { f.ids.next_id() } else { users[n * 7 % 50].id })
+        .collect();
+    let wanted: Vec<_> =
+        (0..BATCH).map(|n| users.get(n * 7 % 50).filter(|_| n % 4 > 0).cloned()).collect();
+    equal(
+        &decoded::users(&*f.store, &Tenant::DEFAULT, &ids).await?,
+        &wanted,
+        "the users of 1,000 ids",
+    )
 }
 
 /// A user with as many things as the default limits allow, and nearly as many bytes.
@@ -105,7 +142,8 @@ pub async fn large_users_come_back(f: Fixture) -> Result<(), Failure> {
         let user = user?;
         equal(&user.identities.len(), &100, "identities")?;
         equal(&f.get(user.id).await?, &Some(user.clone()), "a large user")?;
-        let ids: Vec<_> = user.identities.iter().map(|identity| identity.identifier.to_string()).collect();
+        let ids: Vec<_> =
+            user.identities.iter().map(|identity| identity.identifier.to_string()).collect();
         f.owns(&user, &[&ids[0], &ids[99]]).await?;
         let user = f.change(&user, unlink(&ids[50])?).await?;
         f.free(&[&ids[50]]).await?;

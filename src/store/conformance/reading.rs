@@ -6,7 +6,9 @@ use super::Failure;
 use super::assertions::{ensure, equal};
 use super::decoded;
 use super::fixture::{Fixture, draft, key};
-use crate::directory::{Consistency, MutationKind, NewUser, Tenant, Timestamp, User, Value, Verification};
+use crate::directory::{
+    Consistency, MutationKind, NewUser, Tenant, Timestamp, User, Value, Verification,
+};
 use crate::identifier::Kind;
 
 const NAMES: [&str; 5] = [
@@ -60,7 +62,8 @@ fn equals_draft(user: &User, draft: &NewUser) -> Result<(), Failure> {
 
 pub async fn every_kind_and_value_comes_back(f: Fixture) -> Result<(), Failure> {
     let draft = everything()?;
-    let kinds: Vec<Kind> = draft.identities.iter().map(|identity| identity.identifier.kind()).collect();
+    let kinds: Vec<Kind> =
+        draft.identities.iter().map(|identity| identity.identifier.kind()).collect();
     equal(kinds.as_slice(), &Kind::ALL, "the kinds that this case tries")?;
     let mutation = f.mutation(f.ids.next_id(), MutationKind::Create(draft.clone()));
     let (id, time) = (mutation.user_id, mutation.time);
@@ -78,14 +81,21 @@ pub async fn every_kind_and_value_comes_back(f: Fixture) -> Result<(), Failure> 
 }
 
 pub async fn display_stays_as_typed(f: Fixture) -> Result<(), Failure> {
-    let typed =
-        ["email:Joe.Smith@Exämple.COM", "handle:@Ｊoé_99", "phone/US:(415) 555-2300", "url:HTTP://Example.com/Joe/"];
+    let typed = [
+        "email:Joe.Smith@Exämple.COM",
+        "handle:@Ｊoé_99",
+        "phone/US:(415) 555-2300",
+        "url:HTTP://Example.com/Joe/",
+    ];
     let user = f.create(&typed).await?;
-    let displays: Vec<&str> = user.identities.iter().map(|identity| identity.display.as_str()).collect();
+    let displays: Vec<&str> =
+        user.identities.iter().map(|identity| identity.display.as_str()).collect();
     let wanted = ["Joe.Smith@Exämple.COM", "@Ｊoé_99", "(415) 555-2300", "HTTP://Example.com/Joe/"];
     equal(displays.as_slice(), &wanted, "what was typed")?;
-    let canonical: Vec<&str> = user.identities.iter().map(|identity| identity.identifier.canonical()).collect();
-    let wanted = ["joe.smith@xn--exmple-cua.com", "joé_99", "+14155552300", "https://example.com/Joe"];
+    let canonical: Vec<&str> =
+        user.identities.iter().map(|identity| identity.identifier.canonical()).collect();
+    let wanted =
+        ["joe.smith@xn--exmple-cua.com", "joé_99", "+14155552300", "https://example.com/Joe"];
     equal(canonical.as_slice(), &wanted, "the canonical forms")?;
     f.owns(&user, &typed).await?;
     f.is_kept(&user).await
@@ -94,7 +104,13 @@ pub async fn display_stays_as_typed(f: Fixture) -> Result<(), Failure> {
 pub async fn nobody_owns_what_was_never_linked(f: Fixture) -> Result<(), Failure> {
     f.free(&NAMES).await?;
     let user = f.create(&["email:joe@example.com"]).await?;
-    f.free(&["email:jo@example.com", "email:joe@example.co", "email:joe@example.comm", "handle:joe"]).await?;
+    f.free(&[
+        "email:jo@example.com",
+        "email:joe@example.co",
+        "email:joe@example.comm",
+        "handle:joe",
+    ])
+    .await?;
     f.owns(&user, &["email:joe@example.com"]).await?;
     let none = f.store.resolve(&[], Consistency::Latest).await?;
     equal(&none.found.len(), &0, "the answers to no keys")
@@ -130,5 +146,8 @@ pub async fn extremes_come_back(f: Fixture) -> Result<(), Failure> {
     equals_draft(&user, &draft)?;
     f.is_kept(&user).await?;
     let zero = user.attributes.get("e");
-    ensure(matches!(zero, Some(Value::Double(zero)) if zero.is_sign_negative()), "minus zero lost its sign")
+    ensure(
+        matches!(zero, Some(Value::Double(zero)) if zero.is_sign_negative()),
+        "minus zero lost its sign",
+    )
 }

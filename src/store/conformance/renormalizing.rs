@@ -6,11 +6,13 @@ use super::decoded;
 use super::fixture::{Fixture, identifier, tenant};
 use super::linking::names;
 use crate::directory::{
-    Consistency, Error, Invalid, Mutation, MutationKind, NewIdentity, NewUser, Policies, Tenant, User,
+    Consistency, Error, Invalid, Mutation, MutationKind, NewIdentity, NewUser, Policies, Tenant,
+    User,
 };
 use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, Rules};
 
-/// Later rules. The older ones, here, kept the case of emails and handles, and thought that digits alone are a handle.
+/// Later rules. The older ones, here, kept the case of emails and handles, and thought that digits
+/// alone are a handle.
 const LATER: Rules = Rules::new(RULES_VERSION + 1, Identifier::parse, Identifier::normalize);
 
 /// An identity as older rules made it: the canonical form is what was typed.
@@ -40,13 +42,18 @@ async fn resolves(f: &Fixture, kind: Kind, canonical: &str) -> Result<bool, Fail
 }
 
 pub async fn an_old_identity_moves_to_the_present_rules(f: Fixture) -> Result<(), Failure> {
-    let user = create(&f, vec![old(Kind::Email, "Joe@EXAMPLE.com"), old(Kind::Handle, "joe")]).await?;
+    let user =
+        create(&f, vec![old(Kind::Email, "Joe@EXAMPLE.com"), old(Kind::Handle, "joe")]).await?;
     ensure(resolves(&f, Kind::Email, "Joe@EXAMPLE.com").await?, "the old form does not resolve")?;
     let version = f.claim("handle:joe").await?.map(|claim| claim.rules_version);
     equal(&version, &Some(RULES_VERSION), "the version in the claim")?;
     let f = f.reopen().await?;
     let after = moved(&f, &user, Kind::Email, "Joe@EXAMPLE.com").await?;
-    equal(&names(&after), &vec!["email:joe@example.com".to_owned(), "handle:joe".to_owned()], "what the user owns")?;
+    equal(
+        &names(&after),
+        &vec!["email:joe@example.com".to_owned(), "handle:joe".to_owned()],
+        "what the user owns",
+    )?;
     equal(&after.identities[0].display, &user.identities[0].display, "what was typed")?;
     ensure(!resolves(&f, Kind::Email, "Joe@EXAMPLE.com").await?, "the old form resolves")?;
     f.owns(&f.get(user.id).await?.ok_or("gone")?, &["email:joe@example.com"]).await?;
@@ -61,19 +68,30 @@ pub async fn an_old_identity_moves_to_the_present_rules(f: Fixture) -> Result<()
 
 pub async fn an_old_identity_that_collides_stays(f: Fixture) -> Result<(), Failure> {
     let owner = f.create(&["email:joe@example.com"]).await?;
-    let user = create(&f, vec![old(Kind::Email, "JOE@example.com"), old(Kind::Handle, "12")]).await?;
+    let user =
+        create(&f, vec![old(Kind::Email, "JOE@example.com"), old(Kind::Handle, "12")]).await?;
     taken(moved(&f, &user, Kind::Email, "JOE@example.com").await, &owner, "identifier")?;
     let refusal = moved(&f, &user, Kind::Handle, "12").await;
-    ensure(matches!(refusal, Err(Error::Invalid { what: Invalid::Identifier, .. })), format!("{refusal:?}"))?;
+    ensure(
+        matches!(refusal, Err(Error::Invalid { what: Invalid::Identifier, .. })),
+        format!("{refusal:?}"),
+    )?;
     refused(moved(&f, &user, Kind::Handle, "other").await, &Error::NotOwned)?;
-    ensure(resolves(&f, Kind::Email, "JOE@example.com").await?, "what collides does not resolve any more")?;
+    ensure(
+        resolves(&f, Kind::Email, "JOE@example.com").await?,
+        "what collides does not resolve any more",
+    )?;
     equal(&f.get(user.id).await?.map(|user| user.identities.len()), &Some(2), "identities")
 }
 
 pub async fn a_dry_run_moves_nothing(f: Fixture) -> Result<(), Failure> {
     let owner = f.create(&["handle:joe"]).await?;
     let user = create(&f, vec![old(Kind::Handle, "Joe"), old(Kind::Handle, "Eve")]).await?;
-    let dry = |name| Mutation { dry_run: true, rules: LATER, ..f.mutation(user.id, renormalize(Kind::Handle, name)) };
+    let dry = |name| Mutation {
+        dry_run: true,
+        rules: LATER,
+        ..f.mutation(user.id, renormalize(Kind::Handle, name))
+    };
     taken(f.mutate(dry("Joe")).await, &owner, "identifier")?;
     f.mutate(dry("Eve")).await?;
     ensure(resolves(&f, Kind::Handle, "Eve").await?, "a dry run has moved something")?;
@@ -83,7 +101,9 @@ pub async fn a_dry_run_moves_nothing(f: Fixture) -> Result<(), Failure> {
 pub async fn moving_gives_a_handle_its_guard(f: Fixture) -> Result<(), Failure> {
     let draft = NewUser { identities: vec![old(Kind::Handle, "ѕсоре")], ..NewUser::default() };
     let policies = Policies { allow_lookalikes: true, ..super::fixture::free() }.into();
-    let user = f.mutate(Mutation { policies, ..f.mutation(f.ids.next_id(), MutationKind::Create(draft)) }).await?;
+    let user = f
+        .mutate(Mutation { policies, ..f.mutation(f.ids.next_id(), MutationKind::Create(draft)) })
+        .await?;
     let user = moved(&f, &user, Kind::Handle, "ѕсоре").await?;
     let other = f.create(&[]).await?;
     let confusable = Error::IdentityConfusable { field: "identifier".to_owned() };
@@ -97,17 +117,22 @@ pub async fn a_scan_meets_every_user_of_a_tenant_once(f: Fixture) -> Result<(), 
     let mut ids = Vec::new();
     for n in 0..150 {
         let creation = f.creation(&[&format!("handle:user{n}")])?;
-        let creation = if n % 3 == 0 { Mutation { tenant: elsewhere.clone(), ..creation } } else { creation };
+        let creation =
+            if n % 3 == 0 { Mutation { tenant: elsewhere.clone(), ..creation } } else { creation };
         ids.push((creation.tenant.clone(), creation.user_id));
         f.mutate(creation).await?;
     }
     for (tenant, page) in [(Tenant::DEFAULT, 7), (Tenant::DEFAULT, 1_000), (elsewhere, 10)] {
-        let mut wanted: Vec<_> = ids.iter().filter(|(other, _)| *other == tenant).map(|(_, id)| *id).collect();
+        let mut wanted: Vec<_> =
+            ids.iter().filter(|(other, _)| *other == tenant).map(|(_, id)| *id).collect();
         wanted.sort_unstable();
         let (mut found, mut after) = (Vec::new(), None);
         loop {
             let users = f.store.scan(&tenant, after, page).await?;
-            ensure(users.iter().all(|record| record.user.tenant == tenant), "a user of another tenant")?;
+            ensure(
+                users.iter().all(|record| record.user.tenant == tenant),
+                "a user of another tenant",
+            )?;
             found.extend(users.iter().map(|record| record.id()));
             after = found.last().copied();
             if users.len() < page {

@@ -1,5 +1,5 @@
-//! Every mutation, sent a second time: with and without its request and its etag, at once and after what may have
-//! happened in between. The table says what each is answered.
+//! Every mutation, sent a second time: with and without its request and its etag, at once and after
+//! what may have happened in between. The table says what each is answered.
 
 mod scene;
 
@@ -33,8 +33,8 @@ enum Sent {
     DeleteTenant,
 }
 
-/// What the second time is answered, for each [`Then`]: `=` as things are now, and nothing is written; `+` it happens
-/// once more; `-` there is no such case; else the name of the error.
+/// What the second time is answered, for each [`Then`]: `=` as things are now, and nothing is
+/// written; `+` it happens once more; `-` there is no such case; else the name of the error.
 type Answers = [&'static str; 4];
 
 const REMEMBERED: Answers = ["=", "=", "=", "UserNotFound"];
@@ -43,7 +43,8 @@ const AGAIN: Answers = ["=", "+", "UserMerged", "UserNotFound"];
 const STALE: Answers = ["EtagMismatch", "EtagMismatch", "UserMerged", "UserNotFound"];
 const NONE: Answers = ["-"; 4];
 
-/// The answers with the request, with or without an etag; without a request and an etag; with an etag alone.
+/// The answers with the request, with or without an etag; without a request and an etag; with an
+/// etag alone.
 const TABLE: [(Sent, [Answers; 3]); 16] = [
     (Sent::Create, [REMEMBERED, ["IdentityTaken", "+", "IdentityTaken", "+"], NONE]),
     (Sent::Update, [REMEMBERED, AGAIN, STALE]),
@@ -71,13 +72,23 @@ const TABLE: [(Sent, [Answers; 3]); 16] = [
     ),
     (
         Sent::Purge,
-        [["=", "=", "-", "-"], ["UserNotFound", "UserNotFound", "-", "-"], ["UserNotFound", "UserNotFound", "-", "-"]],
+        [
+            ["=", "=", "-", "-"],
+            ["UserNotFound", "UserNotFound", "-", "-"],
+            ["UserNotFound", "UserNotFound", "-", "-"],
+        ],
     ),
     (Sent::Merge, [REMEMBERED, ["UserMerged", "+", "UserMerged", "UserNotFound"], STALE]),
-    (Sent::Unmerge, [REMEMBERED, ["NotMerged", "+", "NotMerged", "UserNotFound"], ["EtagMismatch"; 4]]),
+    (
+        Sent::Unmerge,
+        [REMEMBERED, ["NotMerged", "+", "NotMerged", "UserNotFound"], ["EtagMismatch"; 4]],
+    ),
     (Sent::Release, [ABOUT_NOBODY, ["NotHeld", "+", "NotHeld", "NotHeld"], NONE]),
     (Sent::SetTenant, [ABOUT_NOBODY, ["=", "+", "=", "="], ["EtagMismatch"; 4]]),
-    (Sent::DeleteTenant, [ABOUT_NOBODY, ["=", "+", "=", "="], ["EtagMismatch", "+", "EtagMismatch", "EtagMismatch"]]),
+    (
+        Sent::DeleteTenant,
+        [ABOUT_NOBODY, ["=", "+", "=", "="], ["EtagMismatch", "+", "EtagMismatch", "EtagMismatch"]],
+    ),
 ];
 
 /// How many cases run at once, each in a tenant of its own.
@@ -87,7 +98,9 @@ pub async fn what_is_sent_again_at_once_happens_once(f: Fixture) -> Result<(), F
     all(&f, 0, Then::Nothing).await
 }
 
-pub async fn what_is_sent_again_after_a_later_change_happens_once(f: Fixture) -> Result<(), Failure> {
+pub async fn what_is_sent_again_after_a_later_change_happens_once(
+    f: Fixture,
+) -> Result<(), Failure> {
     all(&f, 1, Then::Later).await
 }
 
@@ -111,7 +124,12 @@ struct Case {
 async fn all(f: &Fixture, column: usize, then: Then) -> Result<(), Failure> {
     let mut cases = Vec::new();
     for (sent, [request, neither, etag]) in TABLE {
-        let forms = [(true, true, request), (true, false, request), (false, false, neither), (false, true, etag)];
+        let forms = [
+            (true, true, request),
+            (true, false, request),
+            (false, false, neither),
+            (false, true, etag),
+        ];
         for (with_request, with_etag, answers) in forms {
             let case = Case { sent, with_request, with_etag, then, answer: answers[column] };
             if case.answer != "-" {
@@ -119,7 +137,8 @@ async fn all(f: &Fixture, column: usize, then: Then) -> Result<(), Failure> {
             }
         }
     }
-    let outcomes: Vec<Result<(), Failure>> = stream::iter(cases).buffer_unordered(AT_ONCE).collect().await;
+    let outcomes: Vec<Result<(), Failure>> =
+        stream::iter(cases).buffer_unordered(AT_ONCE).collect().await;
     outcomes.into_iter().collect()
 }
 
@@ -141,7 +160,8 @@ impl Case {
         scene.note(&first);
         scene.then(self.sent, self.then).await?;
         let before = scene.all().await?;
-        let again = f.store.mutate(Mutation { user_id: scene.user_id(self.sent), ..mutation }).await;
+        let again =
+            f.store.mutate(Mutation { user_id: scene.user_id(self.sent), ..mutation }).await;
         match (self.answer, again) {
             ("=", Ok(again)) => {
                 equal(&again, &now(&scene, self.sent).await?, "the second answer")?;
@@ -149,10 +169,15 @@ impl Case {
                 ensure(is_first, format!("not as at first: {first:?}, {again:?}"))?;
             }
             ("+", Ok(_)) => return Ok(()),
-            (answer, Ok(again)) => return Err(format!("accepted instead of refused with {answer}: {again:?}").into()),
+            (answer, Ok(again)) => {
+                return Err(format!("accepted instead of refused with {answer}: {again:?}").into());
+            }
             (answer, Err(error)) => {
                 let text = format!("{error:?}");
-                ensure(text.starts_with(answer), format!("the refusal is {text}, wanted {answer}"))?;
+                ensure(
+                    text.starts_with(answer),
+                    format!("the refusal is {text}, wanted {answer}"),
+                )?;
             }
         }
         equal(&scene.all().await?, &before, "what there is after the second time")
@@ -168,7 +193,9 @@ async fn now(scene: &Scene<'_>, sent: Sent) -> Result<Outcome, Failure> {
     let report = match sent {
         Sent::Purge => MutationReport::Purged(vec![scene.user_id(sent)]),
         Sent::Unmerge => MutationReport::NotRestored(Vec::new()),
-        Sent::SetTenant | Sent::DeleteTenant => MutationReport::Tenant(Box::new(scene.tenant().await?)),
+        Sent::SetTenant | Sent::DeleteTenant => {
+            MutationReport::Tenant(Box::new(scene.tenant().await?))
+        }
         _ => MutationReport::Nothing,
     };
     Ok(Outcome { user, report })

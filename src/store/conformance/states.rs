@@ -8,7 +8,8 @@ use super::assertions::{ensure, equal, refused, taken};
 use super::decoded;
 use super::fixture::{DAY, Fixture, holding, identifier, link, replace, request, unlink};
 use crate::directory::{
-    Claim, Error, ExpiredUser, Mutation, MutationKind, MutationReport, Policies, State, Tenant, Timestamp, Update, User,
+    Claim, Error, ExpiredUser, Mutation, MutationKind, MutationReport, Policies, State, Tenant,
+    Timestamp, Update, User,
 };
 use crate::identifier::RULES_VERSION;
 use crate::locality::LocalityId;
@@ -18,14 +19,29 @@ const NAMES: [&str; 2] = ["email:joe@example.com", "handle:joe"];
 pub async fn disable_and_enable_change_the_state_alone(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&NAMES).await?;
     let disabled = f.change(&user, MutationKind::Disable).await?;
-    equal(&disabled, &User { state: State::Disabled, update_time: disabled.update_time, ..user.clone() }, "the user")?;
-    ensure(disabled.update_time > user.update_time && disabled.etag() != user.etag(), "nothing shows the change")?;
+    equal(
+        &disabled,
+        &User { state: State::Disabled, update_time: disabled.update_time, ..user.clone() },
+        "the user",
+    )?;
+    ensure(
+        disabled.update_time > user.update_time && disabled.etag() != user.etag(),
+        "nothing shows the change",
+    )?;
     f.is_kept(&disabled).await?;
-    equal(&f.change(&user, MutationKind::Disable).await?, &disabled, "a user who is disabled again")?;
+    equal(
+        &f.change(&user, MutationKind::Disable).await?,
+        &disabled,
+        "a user who is disabled again",
+    )?;
     let linked = f.change(&user, link("social:github/1")?).await?;
     equal(&linked.state, &State::Disabled, "the state after a link")?;
     let enabled = f.change(&user, MutationKind::Enable).await?;
-    equal(&enabled, &User { state: State::Active, update_time: enabled.update_time, ..linked }, "the user")?;
+    equal(
+        &enabled,
+        &User { state: State::Active, update_time: enabled.update_time, ..linked },
+        "the user",
+    )?;
     equal(&f.change(&user, MutationKind::Enable).await?, &enabled, "a user who is enabled again")?;
     f.is_kept(&enabled).await
 }
@@ -44,7 +60,9 @@ async fn delete(f: &Fixture, user: &User) -> Result<User, Failure> {
     Ok(user)
 }
 
-pub async fn a_deleted_user_owns_what_it_owned_and_can_come_back(f: Fixture) -> Result<(), Failure> {
+pub async fn a_deleted_user_owns_what_it_owned_and_can_come_back(
+    f: Fixture,
+) -> Result<(), Failure> {
     let user = f.create(&NAMES).await?;
     let other = f.create(&["handle:other"]).await?;
     let gone = delete(&f, &user).await?;
@@ -52,7 +70,11 @@ pub async fn a_deleted_user_owns_what_it_owned_and_can_come_back(f: Fixture) -> 
     f.is_kept(&gone).await?;
     taken(f.change(&other, link("handle:joe")?).await, &gone, "identifier")?;
     let back = f.change(&user, MutationKind::Undelete).await?;
-    equal(&back, &User { state: State::Active, update_time: back.update_time, ..user }, "the user")?;
+    equal(
+        &back,
+        &User { state: State::Active, update_time: back.update_time, ..user },
+        "the user",
+    )?;
     f.is_kept(&back).await
 }
 
@@ -96,12 +118,14 @@ pub async fn a_deleted_user_is_not_changed(f: Fixture) -> Result<(), Failure> {
     refused(f.mutate(stale).await, &Error::EtagMismatch)?;
     f.free(&["handle:new"]).await?;
     f.is_kept(&gone).await?;
-    let current = Mutation { etag: Some(gone.etag()), ..f.mutation(user.id, MutationKind::Undelete) };
+    let current =
+        Mutation { etag: Some(gone.etag()), ..f.mutation(user.id, MutationKind::Undelete) };
     f.is_kept(&f.mutate(current).await?).await
 }
 
 pub async fn states_of_nobody_are_refused(f: Fixture) -> Result<(), Failure> {
-    let elsewhere = Mutation { tenant: Tenant::parse("elsewhere")?, ..f.creation(&["handle:joe"])? };
+    let elsewhere =
+        Mutation { tenant: Tenant::parse("elsewhere")?, ..f.creation(&["handle:joe"])? };
     let elsewhere = f.mutate(elsewhere).await?;
     for id in [f.ids.next_id(), elsewhere.id] {
         for change in [
@@ -126,16 +150,23 @@ pub async fn who_is_to_be_purged_by_now_is_gone(f: Fixture) -> Result<(), Failur
     let gone = delete(&f, &user).await?;
     let State::Deleted { purge_time, .. } = gone.state else { return Err("not deleted".into()) };
     let before = Timestamp::from_millis(purge_time.as_millis() - 1);
-    for change in [MutationKind::Undelete, MutationKind::Purge, MutationKind::Delete, link("handle:new")?] {
+    for change in
+        [MutationKind::Undelete, MutationKind::Purge, MutationKind::Delete, link("handle:new")?]
+    {
         let late = Mutation { time: purge_time, ..f.mutation(user.id, change) };
         refused(f.mutate(late).await, &Error::UserNotFound)?;
     }
-    let back = f.mutate(Mutation { time: before, ..f.mutation(user.id, MutationKind::Undelete) }).await?;
+    let back =
+        f.mutate(Mutation { time: before, ..f.mutation(user.id, MutationKind::Undelete) }).await?;
     f.is_kept(&back).await
 }
 
 /// Purges a user under `policies`; tells who is gone.
-async fn purge(f: &Fixture, policies: Policies, id: LocalityId) -> Result<Vec<LocalityId>, Failure> {
+async fn purge(
+    f: &Fixture,
+    policies: Policies,
+    id: LocalityId,
+) -> Result<Vec<LocalityId>, Failure> {
     let mutation = Mutation { policies: Arc::new(policies), ..f.mutation(id, MutationKind::Purge) };
     match f.store.mutate(mutation).await?.report {
         MutationReport::Purged(ids) => Ok(ids),
@@ -154,7 +185,8 @@ pub async fn purge_leaves_nothing_but_what_is_held_for_nobody(f: Fixture) -> Res
     f.free(&["email:joe@example.com", "handle:joe", "handle:second"]).await?;
     equal(&f.claim("email:joe@example.com").await?, &None, "the claim on what is not held")?;
     for (name, until) in [("handle:joe", Some(until)), ("handle:second", held)] {
-        let reserved = Claim { owner: None, guard: false, hold: until, rules_version: RULES_VERSION };
+        let reserved =
+            Claim { owner: None, guard: false, hold: until, rules_version: RULES_VERSION };
         equal(&f.claim(name).await?, &Some(reserved), &format!("what holds {name}"))?;
     }
     let other = f.create(&["email:joe@example.com"]).await?;
@@ -171,13 +203,19 @@ pub async fn purge_needs_no_deletion_and_can_be_sent_again(f: Fixture) -> Result
         if let Some(change) = state {
             f.change(&user, change).await?;
         }
-        let purge =
-            || Mutation { request: request(&user.id.to_string(), 1), ..f.mutation(user.id, MutationKind::Purge) };
+        let purge = || Mutation {
+            request: request(&user.id.to_string(), 1),
+            ..f.mutation(user.id, MutationKind::Purge)
+        };
         let stale = Mutation { request: None, etag: Some("0".repeat(16)), ..purge() };
         refused(f.mutate(stale).await, &Error::EtagMismatch)?;
         for _ in 0..2 {
             let outcome = f.store.mutate(purge()).await?;
-            equal(&(outcome.user, outcome.report), &(None, MutationReport::Purged(vec![user.id])), "the answer")?;
+            equal(
+                &(outcome.user, outcome.report),
+                &(None, MutationReport::Purged(vec![user.id])),
+                "the answer",
+            )?;
         }
         refused(f.change(&user, MutationKind::Purge).await, &Error::UserNotFound)?;
         equal(&f.get(user.id).await?, &None, "the user")?;
@@ -191,7 +229,11 @@ async fn expire(f: &Fixture, id: LocalityId, time: Timestamp) -> Result<Mutation
 }
 
 pub async fn deleted_users_are_purged_when_their_time_comes(f: Fixture) -> Result<(), Failure> {
-    let users = [f.create(&["handle:a"]).await?, f.create(&["handle:b"]).await?, f.create(&["handle:c"]).await?];
+    let users = [
+        f.create(&["handle:a"]).await?,
+        f.create(&["handle:b"]).await?,
+        f.create(&["handle:c"]).await?,
+    ];
     let [first, second, third] = &users;
     let mut times = Vec::new();
     for user in [second, first, third] {
@@ -207,20 +249,48 @@ pub async fn deleted_users_are_purged_when_their_time_comes(f: Fixture) -> Resul
         "who is due too early",
     )?;
     equal(&decoded::due(&*f.store, times[0], 10).await?, &vec![due(second)], "who is due first")?;
-    equal(&decoded::due(&*f.store, times[2], 10).await?, &vec![due(second), due(first)], "who is due")?;
+    equal(
+        &decoded::due(&*f.store, times[2], 10).await?,
+        &vec![due(second), due(first)],
+        "who is due",
+    )?;
     equal(&decoded::due(&*f.store, times[2], 1).await?, &vec![due(second)], "the first of them")?;
-    equal(&expire(&f, first.id, times[0]).await?, &MutationReport::Nothing, "what is done too early")?;
+    equal(
+        &expire(&f, first.id, times[0]).await?,
+        &MutationReport::Nothing,
+        "what is done too early",
+    )?;
     f.owns(&f.get(first.id).await?.ok_or("gone too early")?, &["handle:a"]).await?;
-    equal(&expire(&f, first.id, times[1]).await?, &MutationReport::Purged(vec![first.id]), "what is done in time")?;
-    equal(&decoded::due(&*f.store, times[2], 10).await?, &vec![due(second)], "who is due after one was purged")?;
+    equal(
+        &expire(&f, first.id, times[1]).await?,
+        &MutationReport::Purged(vec![first.id]),
+        "what is done in time",
+    )?;
+    equal(
+        &decoded::due(&*f.store, times[2], 10).await?,
+        &vec![due(second)],
+        "who is due after one was purged",
+    )?;
     equal(&f.get(first.id).await?, &None, "the user who was purged")?;
-    equal(&expire(&f, first.id, times[2]).await?, &MutationReport::Nothing, "what is done a second time")?;
-    equal(&expire(&f, third.id, times[2]).await?, &MutationReport::Nothing, "what is done about a user who is back")?;
+    equal(
+        &expire(&f, first.id, times[2]).await?,
+        &MutationReport::Nothing,
+        "what is done a second time",
+    )?;
+    equal(
+        &expire(&f, third.id, times[2]).await?,
+        &MutationReport::Nothing,
+        "what is done about a user who is back",
+    )?;
     f.free(&["handle:a"]).await
 }
 
 /// The pages of those that are due at `now`, of `limit` each.
-async fn pages(f: &Fixture, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, LocalityId)>, Failure> {
+async fn pages(
+    f: &Fixture,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<(Timestamp, LocalityId)>, Failure> {
     let mut found: Vec<(Timestamp, LocalityId)> = Vec::new();
     loop {
         let page = f.store.due(now, found.last().copied(), limit).await?;
@@ -239,8 +309,11 @@ pub async fn those_that_are_due_come_in_pages(f: Fixture) -> Result<(), Failure>
         let user = f.create(&[&format!("handle:user{n}")]).await?;
         // Many at the same time, and some before and after them.
         let time = start.plus(Duration::from_secs([100, 100, 100, 101, 99, 100, 102, 100][n % 8]));
-        let deleted = f.mutate(Mutation { time, ..f.mutation(user.id, MutationKind::Delete) }).await?;
-        let State::Deleted { purge_time, .. } = deleted.state else { return Err("not deleted".into()) };
+        let deleted =
+            f.mutate(Mutation { time, ..f.mutation(user.id, MutationKind::Delete) }).await?;
+        let State::Deleted { purge_time, .. } = deleted.state else {
+            return Err("not deleted".into());
+        };
         wanted.push((purge_time, user.id));
     }
     wanted.sort_unstable();
@@ -251,17 +324,26 @@ pub async fn those_that_are_due_come_in_pages(f: Fixture) -> Result<(), Failure>
     let (now, _) = wanted[8];
     let due: Vec<_> = wanted.iter().copied().filter(|(time, _)| *time <= now).collect();
     equal(&pages(&f, now, 4).await?, &due, "pages of what is due now")?;
-    equal(&f.store.due(now, Some(wanted[15]), 4).await?.len(), &0, "what is due now and comes after what is not")
+    equal(
+        &f.store.due(now, Some(wanted[15]), 4).await?.len(),
+        &0,
+        "what is due now and comes after what is not",
+    )
 }
 
 pub async fn a_repeated_change_of_state_happens_once(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&NAMES).await?;
-    for (n, (change, back)) in
-        [(MutationKind::Disable, MutationKind::Enable), (MutationKind::Delete, MutationKind::Undelete)]
-            .into_iter()
-            .enumerate()
+    for (n, (change, back)) in [
+        (MutationKind::Disable, MutationKind::Enable),
+        (MutationKind::Delete, MutationKind::Undelete),
+    ]
+    .into_iter()
+    .enumerate()
     {
-        let send = || Mutation { request: request(&format!("request{n}"), 1), ..f.mutation(user.id, change.clone()) };
+        let send = || Mutation {
+            request: request(&format!("request{n}"), 1),
+            ..f.mutation(user.id, change.clone())
+        };
         let changed = f.mutate(send()).await?;
         equal(&f.mutate(send()).await?, &changed, "the answer to the same request")?;
         let back = f.change(&user, back).await?;
@@ -272,10 +354,14 @@ pub async fn a_repeated_change_of_state_happens_once(f: Fixture) -> Result<(), F
 
 pub async fn of_many_deletions_one_happens(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&NAMES).await?;
-    let outcomes = f.all((0..32).map(|_| f.mutation(user.id, MutationKind::Delete)).collect()).await?;
+    let outcomes =
+        f.all((0..32).map(|_| f.mutation(user.id, MutationKind::Delete)).collect()).await?;
     let (done, refusals): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
     equal(&done.len(), &1, "deletions that happened")?;
-    ensure(refusals.iter().all(|e| matches!(e, Err(Error::UserNotFound))), "a deletion was refused otherwise")?;
+    ensure(
+        refusals.iter().all(|e| matches!(e, Err(Error::UserNotFound))),
+        "a deletion was refused otherwise",
+    )?;
     let mut mutations = vec![f.mutation(user.id, MutationKind::Purge)];
     for _ in 0..8 {
         mutations.push(f.creation(&NAMES)?);

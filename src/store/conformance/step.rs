@@ -1,4 +1,5 @@
-//! The steps of a run against the [`model`](super::model): data alone, so that a failing run can be made shorter.
+//! The steps of a run against the [`model`](super::model): data alone, so that a failing run can be
+//! made shorter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,12 +7,14 @@ use std::time::Duration;
 use super::Failure;
 use super::fixture::{DAY, draft, identifier};
 use crate::directory::{
-    ConflictPolicy, MutationKind, NewIdentity, NewUser, Policies, Timestamp, Update, Value, Verification,
+    ConflictPolicy, MutationKind, NewIdentity, NewUser, Policies, Timestamp, Update, Value,
+    Verification,
 };
 use crate::identifier::Kind;
 use crate::locality::LocalityId;
 
-/// What users can own here: few, so that they meet, some in two spellings, and some that look like each other.
+/// What users can own here: few, so that they meet, some in two spellings, and some that look like
+/// each other.
 pub const NAMES: [&str; 16] = [
     "email:joe@example.com",
     "email:Joe@EXAMPLE.com",
@@ -58,7 +61,8 @@ pub struct Step {
     pub elapsed: i64,
 }
 
-/// What a [`Step`] does. Names are positions in [`NAMES`], other users are numbered like [`Step::user`].
+/// What a [`Step`] does. Names are positions in [`NAMES`], other users are numbered like
+/// [`Step::user`].
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Creates a user who owns these, the last of them as a primary identity where this is set.
@@ -114,21 +118,36 @@ pub enum Etag {
     Wrong,
 }
 
-/// The policies with this number. No time ends near another: runs go forward by a little over a day, or by next to
-/// nothing.
+/// The policies with this number. No time ends near another: runs go forward by a little over a
+/// day, or by next to nothing.
 pub(super) fn policies(n: usize) -> Policies {
     let hold = BTreeMap::from([(Kind::Handle, 2 * DAY), (Kind::Email, 4 * DAY)]);
-    let windows = |restore, undo| Policies { restore_window: restore, undo_window: undo, ..Policies::default() };
+    let windows = |restore, undo| Policies {
+        restore_window: restore,
+        undo_window: undo,
+        ..Policies::default()
+    };
     match n {
         0 => Policies { holds: BTreeMap::new(), ..windows(3 * DAY, 2 * DAY) },
         1 => Policies { holds: hold, ..windows(3 * DAY, 6 * DAY) },
-        2 => Policies { holds: hold, verified_wins: true, keep_primary: true, ..windows(6 * DAY, 2 * DAY) },
-        _ => Policies { holds: hold, allow_lookalikes: true, keep_last: true, ..windows(DAY / 2, Duration::ZERO) },
+        2 => Policies {
+            holds: hold,
+            verified_wins: true,
+            keep_primary: true,
+            ..windows(6 * DAY, 2 * DAY)
+        },
+        _ => Policies {
+            holds: hold,
+            allow_lookalikes: true,
+            keep_last: true,
+            ..windows(DAY / 2, Duration::ZERO)
+        },
     }
 }
 
 impl Action {
-    /// The change that this stands for; none where it is not about the directory. `other` gives a user by its number.
+    /// The change that this stands for; none where it is not about the directory. `other` gives a
+    /// user by its number.
     pub(super) fn change(
         &self,
         now: Timestamp,
@@ -147,15 +166,25 @@ impl Action {
                 let name = Some(name).filter(|name| **name > 0).map(ToString::to_string);
                 update("display_name", name.unwrap_or_default(), BTreeMap::new())?
             }
-            Action::Set(n, value) => update(&format!("attributes.{}", ATTRIBUTES[*n]), String::new(), set(*n, *value))?,
+            Action::Set(n, value) => {
+                update(&format!("attributes.{}", ATTRIBUTES[*n]), String::new(), set(*n, *value))?
+            }
             Action::SetAll(numbers) => update("attributes", String::new(), all(numbers))?,
             Action::Link(n, verified, primary) => {
                 let verification = verified.then_some(verification);
-                MutationKind::Link(NewIdentity { verification, primary: *primary, ..draft(NAMES[*n])? })
+                MutationKind::Link(NewIdentity {
+                    verification,
+                    primary: *primary,
+                    ..draft(NAMES[*n])?
+                })
             }
             Action::Unlink(n) => MutationKind::Unlink(identifier(NAMES[*n])?),
-            Action::Replace(old, new) => MutationKind::Replace(identifier(NAMES[*old])?, draft(NAMES[*new])?),
-            Action::Verify(n, yes) => MutationKind::Verify(identifier(NAMES[*n])?, yes.then_some(verification)),
+            Action::Replace(old, new) => {
+                MutationKind::Replace(identifier(NAMES[*old])?, draft(NAMES[*new])?)
+            }
+            Action::Verify(n, yes) => {
+                MutationKind::Verify(identifier(NAMES[*n])?, yes.then_some(verification))
+            }
             Action::Disable => MutationKind::Disable,
             Action::Enable => MutationKind::Enable,
             Action::Delete => MutationKind::Delete,

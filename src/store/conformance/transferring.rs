@@ -4,7 +4,9 @@ use super::Failure;
 use super::assertions::{ensure, equal, refused};
 use super::fixture::{Fixture, draft, free, holding, identifier, request, unlink};
 use super::merging::{merge, two};
-use crate::directory::{Error, Identity, Invalid, Mutation, MutationKind, Policies, User, Verification};
+use crate::directory::{
+    Error, Identity, Invalid, Mutation, MutationKind, Policies, User, Verification,
+};
 
 fn take(from: &User, text: &str) -> Result<MutationKind, Failure> {
     Ok(MutationKind::Move(from.id, identifier(text)?))
@@ -15,7 +17,8 @@ pub async fn a_moved_identity_is_the_other_users_at_once(f: Fixture) -> Result<(
     let verification = Some(Verification { time: f.now(), by: "a letter".to_owned() });
     let name = "handle:ѕсоре";
     let from = f.change(&from, MutationKind::Link(draft(name)?)).await?;
-    let from = f.change(&from, MutationKind::Verify(identifier(name)?, verification.clone())).await?;
+    let from =
+        f.change(&from, MutationKind::Verify(identifier(name)?, verification.clone())).await?;
 
     let outcome = f.change_under(&holding(30), &to, take(&from, name)?).await?;
     let is = |identity: &&Identity| identity.identifier.to_string() == name;
@@ -28,15 +31,22 @@ pub async fn a_moved_identity_is_the_other_users_at_once(f: Fixture) -> Result<(
 
     // Its guard has gone along, and it is held for nobody.
     let scope = Error::IdentityConfusable { field: "identifier".to_owned() };
-    refused(f.mutate(f.mutation(from.id, MutationKind::Link(draft("handle:scope")?))).await, &scope)?;
+    refused(
+        f.mutate(f.mutation(from.id, MutationKind::Link(draft("handle:scope")?))).await,
+        &scope,
+    )?;
     f.change(&outcome, unlink(name)?).await?;
-    f.change(&from, MutationKind::Link(draft("handle:scope")?)).await.map(drop).map_err(Failure::from)
+    f.change(&from, MutationKind::Link(draft("handle:scope")?))
+        .await
+        .map(drop)
+        .map_err(Failure::from)
 }
 
 pub async fn what_cannot_be_moved_stays(f: Fixture) -> Result<(), Failure> {
     let (to, from) = two(&f).await?;
     let try_to = |user: &User, change: MutationKind| f.mutate(f.mutation(user.id, change));
-    let itself = Error::invalid(Invalid::UserId, "from_user_id", "is the user who gets the identity");
+    let itself =
+        Error::invalid(Invalid::UserId, "from_user_id", "is the user who gets the identity");
     refused(try_to(&to, take(&to, "handle:joe")?).await, &itself)?;
     refused(try_to(&to, take(&from, "handle:nobody")?).await, &Error::NotOwned)?;
 
@@ -52,8 +62,12 @@ pub async fn what_cannot_be_moved_stays(f: Fixture) -> Result<(), Failure> {
 }
 
 pub async fn a_repeated_move_happens_once(f: Fixture) -> Result<(), Failure> {
-    let (to, from) = (f.create(&["handle:to"]).await?, f.create(&["handle:from", "handle:moves"]).await?);
-    let mutation = Mutation { request: request("moves", 1), ..f.mutation(to.id, take(&from, "handle:moves")?) };
+    let (to, from) =
+        (f.create(&["handle:to"]).await?, f.create(&["handle:from", "handle:moves"]).await?);
+    let mutation = Mutation {
+        request: request("moves", 1),
+        ..f.mutation(to.id, take(&from, "handle:moves")?)
+    };
     let first = f.store.mutate(mutation.clone()).await?.into_user()?;
     f.change(&first, unlink("handle:moves")?).await?;
     let again = f.store.mutate(mutation).await?.into_user()?;

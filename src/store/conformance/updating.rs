@@ -5,16 +5,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Failure;
 use super::assertions::{ensure, equal, refused};
 use super::fixture::{Fixture, identifier, link, replace, unlink};
-use crate::directory::{Error, Mutation, MutationKind, NewUser, Timestamp, Update, User, Value, Verification};
+use crate::directory::{
+    Error, Mutation, MutationKind, NewUser, Timestamp, Update, User, Value, Verification,
+};
 
 fn texts(attributes: &[(&str, &str)]) -> BTreeMap<String, Value> {
-    attributes.iter().map(|(name, text)| ((*name).to_owned(), Value::String((*text).to_owned()))).collect()
+    attributes
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), Value::String((*text).to_owned())))
+        .collect()
 }
 
 /// The update of what `mask` names.
-fn update(mask: &[&str], display_name: &str, attributes: &[(&str, &str)]) -> Result<MutationKind, Failure> {
+fn update(
+    mask: &[&str],
+    display_name: &str,
+    attributes: &[(&str, &str)],
+) -> Result<MutationKind, Failure> {
     let mask: Vec<String> = mask.iter().map(|path| (*path).to_owned()).collect();
-    Ok(MutationKind::Update(Update::from_mask(Some(&mask), display_name.to_owned(), texts(attributes))?))
+    Ok(MutationKind::Update(Update::from_mask(
+        Some(&mask),
+        display_name.to_owned(),
+        texts(attributes),
+    )?))
 }
 
 /// A user with a name and two attributes.
@@ -39,11 +52,25 @@ pub async fn update_sets_what_the_mask_names(f: Fixture) -> Result<(), Failure> 
     let mut before = user;
     for (mask, name, attributes) in steps {
         let after = f.change(&before, update(mask, name, attributes)?).await?;
-        equal(&after.display_name.as_str(), &name, &format!("the name after an update of {mask:?}"))?;
-        equal(&after.attributes, &texts(attributes), &format!("the attributes after an update of {mask:?}"))?;
+        equal(
+            &after.display_name.as_str(),
+            &name,
+            &format!("the name after an update of {mask:?}"),
+        )?;
+        equal(
+            &after.attributes,
+            &texts(attributes),
+            &format!("the attributes after an update of {mask:?}"),
+        )?;
         equal(&after.identities, &before.identities, "the identities after an update")?;
-        ensure(after.etag() != before.etag(), format!("the etag is the same after an update of {mask:?}"))?;
-        ensure(after.update_time > before.update_time, "the time of the last change is that of the one before")?;
+        ensure(
+            after.etag() != before.etag(),
+            format!("the etag is the same after an update of {mask:?}"),
+        )?;
+        ensure(
+            after.update_time > before.update_time,
+            "the time of the last change is that of the one before",
+        )?;
         f.is_kept(&after).await?;
         before = after;
     }
@@ -72,9 +99,12 @@ pub async fn what_changes_nothing_leaves_time_and_etag(f: Fixture) -> Result<(),
 pub async fn verify_sets_and_clears(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&["email:joe@example.com", "handle:joe"]).await?;
     let email = identifier("email:joe@example.com")?;
-    let verification =
-        Some(Verification { time: Timestamp::from_millis(5), by: "a letter, по почте".to_owned() });
-    let verified = f.change(&user, MutationKind::Verify(email.clone(), verification.clone())).await?;
+    let verification = Some(Verification {
+        time: Timestamp::from_millis(5),
+        by: "a letter, по почте".to_owned(),
+    });
+    let verified =
+        f.change(&user, MutationKind::Verify(email.clone(), verification.clone())).await?;
     equal(&verified.identities[0].verification, &verification, "the verification")?;
     equal(&verified.identities[1], &user.identities[1], "the other identity")?;
     ensure(verified.etag() != user.etag(), "the etag is the same after a verification")?;
@@ -84,7 +114,11 @@ pub async fn verify_sets_and_clears(f: Fixture) -> Result<(), Failure> {
     equal(&verified.identities[0].verification, &again, "the second verification")?;
     f.is_kept(&verified).await?;
     let cleared = f.change(&user, MutationKind::Verify(email, None)).await?;
-    equal(&cleared.identities, &user.identities, "the identities after the verification was taken back")?;
+    equal(
+        &cleared.identities,
+        &user.identities,
+        "the identities after the verification was taken back",
+    )?;
     f.is_kept(&cleared).await
 }
 
@@ -109,8 +143,11 @@ pub async fn an_etag_is_enforced(f: Fixture) -> Result<(), Failure> {
     f.free(&["handle:eve"]).await?;
     f.is_kept(&user).await?;
     let mut user = user;
-    for change in [link("handle:eve")?, unlink("handle:joe")?, update(&["display_name"], "Eve", &[])?] {
-        user = f.mutate(Mutation { etag: Some(user.etag()), ..f.mutation(user.id, change) }).await?;
+    for change in
+        [link("handle:eve")?, unlink("handle:joe")?, update(&["display_name"], "Eve", &[])?]
+    {
+        user =
+            f.mutate(Mutation { etag: Some(user.etag()), ..f.mutation(user.id, change) }).await?;
         f.is_kept(&user).await?;
     }
     Ok(())
@@ -124,12 +161,19 @@ pub async fn times_never_go_back(f: Fixture) -> Result<(), Failure> {
     let next = Timestamp::from_millis(user.update_time.as_millis() + 1);
     equal(&after.update_time, &next, "the time of a change while the clock was behind")?;
     equal(&after.identities[1].link_time, &next, "when it was linked")?;
-    ensure(after.etag() != user.etag(), "the etag is the same after a change while the clock was behind")?;
+    ensure(
+        after.etag() != user.etag(),
+        "the etag is the same after a change while the clock was behind",
+    )?;
     f.is_kept(&after).await
 }
 
 /// Does the changes one after the other, all in one millisecond. Returns the user after each.
-async fn in_one_millisecond(f: &Fixture, user: &User, changes: Vec<MutationKind>) -> Result<Vec<User>, Failure> {
+async fn in_one_millisecond(
+    f: &Fixture,
+    user: &User,
+    changes: Vec<MutationKind>,
+) -> Result<Vec<User>, Failure> {
     let time = f.now();
     let mut users = Vec::new();
     for change in changes {
@@ -167,7 +211,10 @@ pub async fn changes_in_one_millisecond_have_an_order(f: Fixture) -> Result<(), 
     );
     let users = users.await?;
     for (n, pair) in users.windows(2).enumerate() {
-        ensure(pair[0].update_time < pair[1].update_time, format!("change {n} is not before the next: {pair:?}"))?;
+        ensure(
+            pair[0].update_time < pair[1].update_time,
+            format!("change {n} is not before the next: {pair:?}"),
+        )?;
     }
     let etags: BTreeSet<_> = users.iter().map(User::etag).collect();
     equal(&etags.len(), &users.len(), "different etags")?;

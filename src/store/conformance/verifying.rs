@@ -7,7 +7,8 @@ use super::assertions::{equal, refused, taken};
 use super::fixture::{Fixture, draft, free, identifier, link, replace, unlink};
 use super::linking::names;
 use crate::directory::{
-    Error, Mutation, MutationKind, MutationReport, NewUser, Outcome, Policies, Timestamp, User, Verification,
+    Error, Mutation, MutationKind, MutationReport, NewUser, Outcome, Policies, Timestamp, User,
+    Verification,
 };
 
 fn verification() -> Option<Verification> {
@@ -28,7 +29,8 @@ async fn winning(f: &Fixture, user: &User, change: MutationKind) -> Result<Outco
 }
 
 pub async fn a_verified_identity_takes_the_place_of_another(f: Fixture) -> Result<(), Failure> {
-    let loser = f.create(&["email:joe@example.com", "handle:loser", "email:loser@example.com"]).await?;
+    let loser =
+        f.create(&["email:joe@example.com", "handle:loser", "email:loser@example.com"]).await?;
     let winner = f.create(&["handle:winner"]).await?;
     taken(f.change(&winner, verified_link("email:joe@example.com")?).await, &loser, "identifier")?;
     taken(
@@ -41,7 +43,11 @@ pub async fn a_verified_identity_takes_the_place_of_another(f: Fixture) -> Resul
     let winner = outcome.into_user()?;
     f.is_kept(&winner).await?;
     let left = f.get(loser.id).await?.ok_or("the loser is gone")?;
-    equal(&names(&left), &vec!["handle:loser".to_owned(), "email:loser@example.com".to_owned()], "what is left")?;
+    equal(
+        &names(&left),
+        &vec!["handle:loser".to_owned(), "email:loser@example.com".to_owned()],
+        "what is left",
+    )?;
     equal(&left.identities[1].primary, &true, "whether the mark moved on")?;
     equal(
         &(left.update_time > loser.update_time, left.etag() != loser.etag()),
@@ -50,7 +56,9 @@ pub async fn a_verified_identity_takes_the_place_of_another(f: Fixture) -> Resul
     )?;
     f.is_kept(&left).await?;
     taken(
-        winning(&f, &left, verified_link("email:joe@example.com")?).await.and_then(Outcome::into_user),
+        winning(&f, &left, verified_link("email:joe@example.com")?)
+            .await
+            .and_then(Outcome::into_user),
         &winner,
         "identifier",
     )
@@ -58,9 +66,13 @@ pub async fn a_verified_identity_takes_the_place_of_another(f: Fixture) -> Resul
 
 pub async fn a_verified_identity_takes_no_verified_one(f: Fixture) -> Result<(), Failure> {
     let owner = f.create(&["email:joe@example.com"]).await?;
-    let owner = f.change(&owner, MutationKind::Verify(identifier("email:joe@example.com")?, verification())).await?;
+    let owner = f
+        .change(&owner, MutationKind::Verify(identifier("email:joe@example.com")?, verification()))
+        .await?;
     let other = f.create(&["handle:other"]).await?;
-    let outcome = winning(&f, &other, verified_link("email:joe@example.com")?).await.and_then(Outcome::into_user);
+    let outcome = winning(&f, &other, verified_link("email:joe@example.com")?)
+        .await
+        .and_then(Outcome::into_user);
     taken(outcome, &owner, "identifier")?;
     f.is_kept(&owner).await?;
     f.is_kept(&other).await
@@ -72,7 +84,10 @@ pub async fn a_new_user_takes_from_several(f: Fixture) -> Result<(), Failure> {
     let wanted = ["email:a@example.com", "email:b@example.com", "handle:ѕсоре"];
     let mut identities = wanted.into_iter().map(draft).collect::<Result<Vec<_>, _>>()?;
     identities.iter_mut().for_each(|identity| identity.verification = verification());
-    let creation = f.mutation(f.ids.next_id(), MutationKind::Create(NewUser { identities, ..NewUser::default() }));
+    let creation = f.mutation(
+        f.ids.next_id(),
+        MutationKind::Create(NewUser { identities, ..NewUser::default() }),
+    );
     let policies = Arc::new(Policies { verified_wins: true, ..free() });
     let outcome = f.store.mutate(Mutation { policies, ..creation }).await?;
     let mut losers = vec![a.id, b.id];
@@ -80,17 +95,26 @@ pub async fn a_new_user_takes_from_several(f: Fixture) -> Result<(), Failure> {
     equal(&outcome.report, &MutationReport::Displaced(losers), "who lost")?;
     let winner = outcome.into_user()?;
     f.is_kept(&winner).await?;
-    equal(&names(&f.get(a.id).await?.ok_or("gone")?), &vec!["social:github/1".to_owned()], "what is left of the one")?;
+    equal(
+        &names(&f.get(a.id).await?.ok_or("gone")?),
+        &vec!["social:github/1".to_owned()],
+        "what is left of the one",
+    )?;
     equal(&names(&f.get(b.id).await?.ok_or("gone")?), &Vec::new(), "what is left of the other")?;
     let confusable = Error::IdentityConfusable { field: "identifier".to_owned() };
     refused(f.change(&a, link("handle:scope")?).await, &confusable)?;
     f.invariants(&[a.id, b.id, winner.id], &wanted.map(str::to_owned)).await.map(drop)
 }
 
-pub async fn the_mark_of_the_primary_identity_can_be_moved_and_kept(f: Fixture) -> Result<(), Failure> {
+pub async fn the_mark_of_the_primary_identity_can_be_moved_and_kept(
+    f: Fixture,
+) -> Result<(), Failure> {
     let user = f.create(&["email:a@example.com", "email:b@example.com", "handle:joe"]).await?;
     let keep = Policies { keep_primary: true, ..free() };
-    refused(f.change_under(&keep, &user, unlink("email:a@example.com")?).await, &Error::PrimaryIdentity)?;
+    refused(
+        f.change_under(&keep, &user, unlink("email:a@example.com")?).await,
+        &Error::PrimaryIdentity,
+    )?;
     let other_kind = replace("email:a@example.com", "phone:+14155552671")?;
     refused(f.change_under(&keep, &user, other_kind).await, &Error::PrimaryIdentity)?;
     f.is_kept(&user).await?;

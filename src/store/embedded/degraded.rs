@@ -1,4 +1,5 @@
-//! A time in which the store takes no mutations: when it began, when to try again, and what the log tells of it.
+//! A time in which the store takes no mutations: when it began, when to try again, and what the log
+//! tells of it.
 
 use std::time::{Duration, Instant};
 

@@ -60,11 +60,14 @@ impl Fault {
         Self::Damaged(cause.into())
     }
 
-    /// What a look-up that ended like this tells of the whole file. A record alone that cannot be read tells nothing.
+    /// What a look-up that ended like this tells of the whole file. A record alone that cannot be
+    /// read tells nothing.
     pub fn trouble(&self) -> Option<DegradedReason> {
         match self {
             Self::Panicked => Some(DegradedReason::Damaged),
-            Self::Database(error) if matches!(**error, redb::Error::Corrupted(_)) => Some(DegradedReason::Damaged),
+            Self::Database(error) if matches!(**error, redb::Error::Corrupted(_)) => {
+                Some(DegradedReason::Damaged)
+            }
             Self::Database(_) => Some(DegradedReason::Unreadable),
             Self::Damaged(_) | Self::Closed | Self::Refused(_) | Self::Stuck => None,
         }
@@ -88,8 +91,9 @@ impl<E: Into<redb::Error>> From<E> for Fault {
 
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
-        let is_damage = matches!(fault, Fault::Damaged(_) | Fault::Refused(DegradedReason::Damaged))
-            || fault.trouble() == Some(DegradedReason::Damaged);
+        let is_damage =
+            matches!(fault, Fault::Damaged(_) | Fault::Refused(DegradedReason::Damaged))
+                || fault.trouble() == Some(DegradedReason::Damaged);
         if is_damage { Self::Internal(fault.into()) } else { Self::Unavailable(fault.into()) }
     }
 }
@@ -187,7 +191,9 @@ impl OpenError {
         let path_of = || path.to_owned();
         match error {
             redb::DatabaseError::DatabaseAlreadyOpen => Self::InUse { path: path_of() },
-            redb::DatabaseError::Storage(redb::StorageError::Io(error)) => Self::reading(path, error),
+            redb::DatabaseError::Storage(redb::StorageError::Io(error)) => {
+                Self::reading(path, error)
+            }
             error => Self::damaged(path, error),
         }
     }

@@ -1,5 +1,6 @@
-//! The database's file: reads that do not hold up the async threads, and writes that go to the disk only while they may.
-//! An opening changes nothing there until it has succeeded, and after a write that failed nothing is changed any more.
+//! The database's file: reads that do not hold up the async threads, and writes that go to the disk
+//! only while they may. An opening changes nothing there until it has succeeded, and after a write
+//! that failed nothing is changed any more.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -18,8 +19,9 @@ use super::lock::{FileId, Locks};
 #[cfg(test)]
 pub mod tests;
 
-/// The file as the database sees it. A write that fails is kept back like those after it, and the database is not told:
-/// it would read no more from then on, though all that it has made durable is there to be read.
+/// The file as the database sees it. A write that fails is kept back like those after it, and the
+/// database is not told: it would read no more from then on, though all that it has made durable is
+/// there to be read.
 #[derive(Debug)]
 pub struct StoreFile(Arc<Shared>);
 
@@ -79,7 +81,13 @@ impl StoreFile {
     /// Takes over `file`.
     pub fn new(file: File, id: FileId, locks: Locks) -> (Self, Gate) {
         let kept = StagedWrites::new(&file, None);
-        let shared = Arc::new(Shared { file, id, locks, is_open: AtomicBool::new(false), kept: Mutex::new(kept) });
+        let shared = Arc::new(Shared {
+            file,
+            id,
+            locks,
+            is_open: AtomicBool::new(false),
+            kept: Mutex::new(kept),
+        });
         (Self(shared.clone()), Gate(shared))
     }
 
@@ -178,7 +186,8 @@ impl Shared {
 }
 
 impl StagedWrites {
-    /// Nothing so far. A file that does not even tell its length is taken for an empty one: reading it fails.
+    /// Nothing so far. A file that does not even tell its length is taken for an empty one: reading
+    /// it fails.
     fn new(file: &File, failure: Option<io::Error>) -> Self {
         let length = file.metadata().map_or(0, |metadata| metadata.len());
         Self { on_disk: length, length, steps: Vec::new(), failure }
@@ -187,7 +196,9 @@ impl StagedWrites {
     fn keep(&mut self, step: StagedOp<'_>) {
         match &step {
             StagedOp::Resize(length) => self.length = *length,
-            StagedOp::Write(offset, data) => self.length = self.length.max(offset + data.len() as u64),
+            StagedOp::Write(offset, data) => {
+                self.length = self.length.max(offset + data.len() as u64)
+            }
             StagedOp::Sync => {}
         }
         self.steps.push(step.into_owned());
@@ -219,7 +230,8 @@ impl StagedWrites {
                 StagedOp::Write(at, data) => {
                     let (from, to) = ((*at).max(offset), (at + data.len() as u64).min(end));
                     if from < to {
-                        out[within(from)..within(to)].copy_from_slice(&data[(from - at) as usize..(to - at) as usize]);
+                        out[within(from)..within(to)]
+                            .copy_from_slice(&data[(from - at) as usize..(to - at) as usize]);
                     }
                 }
                 StagedOp::Sync => {}
@@ -229,8 +241,8 @@ impl StagedWrites {
     }
 }
 
-/// Reads what the kernel has in memory at once. What must come from the disk is waited for with the async thread's work
-/// handed to another thread.
+/// Reads what the kernel has in memory at once. What must come from the disk is waited for with the
+/// async thread's work handed to another thread.
 fn read_patiently(file: &File, offset: u64, out: &mut [u8]) -> io::Result<()> {
     if read_from_memory(file, offset, out) {
         return Ok(());
@@ -265,7 +277,9 @@ impl StorageBackend for StoreFile {
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         match self.0.kept() {
-            Some(kept) if kept.changes(offset, out.len()) => return kept.read(&self.0.file, offset, out),
+            Some(kept) if kept.changes(offset, out.len()) => {
+                return kept.read(&self.0.file, offset, out);
+            }
             _ => {}
         }
         read_patiently(&self.0.file, offset, out)
@@ -292,7 +306,11 @@ impl StorageBackend for StoreFile {
         self.0.locks.file.try_lock_range(start, end)
     }
 
-    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+    fn try_lock_shared_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> Result<bool, BackendError> {
         self.0.locks.file.try_lock_shared_range(start, end)
     }
 

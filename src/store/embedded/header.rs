@@ -1,5 +1,6 @@
-//! What the store reads for itself of the database's header (redb, docs/design.md): whether a file has one, how long it
-//! says the file is, and which of its two commits counts. The database reads the rest.
+//! What the store reads for itself of the database's header (redb, docs/design.md): whether a file
+//! has one, how long it says the file is, and which of its two commits counts. The database reads
+//! the rest.
 
 use std::fs::File;
 use std::io;
@@ -22,8 +23,8 @@ pub fn is_database(file: &File) -> io::Result<bool> {
     }
 }
 
-/// How long the header says that the file is, in bytes. The database makes a file longer before its header says so, and
-/// shorter after: at no moment is a sound file shorter than this.
+/// How long the header says that the file is, in bytes. The database makes a file longer before its
+/// header says so, and shorter after: at no moment is a sound file shorter than this.
 pub fn file_length(file: &File) -> io::Result<u64> {
     let mut bytes = [0; 20];
     file.read_exact_at(&mut bytes, SIZES)?;
@@ -31,7 +32,8 @@ pub fn file_length(file: &File) -> io::Result<u64> {
         let bytes = bytes[n * 4..].first_chunk();
         u64::from(bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes)))
     };
-    let [page_size, header_pages, region_pages, regions, trailing_pages] = [0, 1, 2, 3, 4].map(number);
+    let [page_size, header_pages, region_pages, regions, trailing_pages] =
+        [0, 1, 2, 3, 4].map(number);
     let trailing = if trailing_pages > 0 { header_pages + trailing_pages } else { 0 };
     let pages = regions.saturating_mul(header_pages + region_pages).saturating_add(1 + trailing);
     Ok(pages.saturating_mul(page_size))

@@ -1,8 +1,9 @@
 //! Guesses of who owns a key, to save the look-up of its claim.
 //!
-//! A guess is only ever a place to look: the user's own record, read from the same snapshot, says whether it owns the key.
-//! So nothing here has to be kept in step with mutations, and threads share the table without any lock: a guess that is
-//! old, or that two threads have written at once, is found to be wrong and costs a look-up.
+//! A guess is only ever a place to look: the user's own record, read from the same snapshot, says
+//! whether it owns the key. So nothing here has to be kept in step with mutations, and threads
+//! share the table without any lock: a guess that is old, or that two threads have written at once,
+//! is found to be wrong and costs a look-up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,7 +28,8 @@ struct Slot {
 }
 
 impl Hints {
-    /// A table for `keys` keys that takes at most `bytes`. Room for twice as many keeps most guesses apart.
+    /// A table for `keys` keys that takes at most `bytes`. Room for twice as many keeps most
+    /// guesses apart.
     pub fn new(keys: u64, bytes: usize) -> Self {
         let most = (bytes / size_of::<Slot>()).max(LEAST);
         let slots = usize::try_from(keys).unwrap_or(most).saturating_mul(2).clamp(LEAST, most);
@@ -42,7 +44,8 @@ impl Hints {
     /// Who may own `key`.
     pub fn guess(&self, key: &IdentityKey) -> Option<LocalityId> {
         let hash = hash(key);
-        let slot = self.pair(hash).into_iter().find(|slot| slot.hash.load(Ordering::Relaxed) == hash)?;
+        let slot =
+            self.pair(hash).into_iter().find(|slot| slot.hash.load(Ordering::Relaxed) == hash)?;
         let [high, low] = slot.id.each_ref().map(|half| half.load(Ordering::Relaxed));
         Some(LocalityId::from((u128::from(high) << 64 | u128::from(low)).to_be_bytes()))
     }
@@ -51,8 +54,10 @@ impl Hints {
     pub fn learn(&self, key: &IdentityKey, owner: LocalityId) {
         let hash = hash(key);
         let [first, second] = self.pair(hash);
-        let takes =
-            |slot: &Slot| matches!(slot.hash.load(Ordering::Relaxed), 0) || slot.hash.load(Ordering::Relaxed) == hash;
+        let takes = |slot: &Slot| {
+            matches!(slot.hash.load(Ordering::Relaxed), 0)
+                || slot.hash.load(Ordering::Relaxed) == hash
+        };
         let slot = if takes(first) || (!takes(second) && hash & 2 == 0) { first } else { second };
         let id = u128::from_be_bytes(*owner.as_bytes());
         slot.id[0].store((id >> 64) as u64, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! The store as `store verify` sees it: a folder that no server has open, walked and mended in transactions of its own.
+//! The store as `store verify` sees it: a folder that no server has open, walked and mended in
+//! transactions of its own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -28,7 +29,8 @@ pub struct IntegritySession {
 }
 
 impl IntegritySession {
-    /// Opens the store in `folder`, which must be there, and reads all of it to see whether the disk has kept it. Blocks.
+    /// Opens the store in `folder`, which must be there, and reads all of it to see whether the
+    /// disk has kept it. Blocks.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -90,11 +92,14 @@ impl IntegritySession {
 #[async_trait]
 impl CheckableStore for IntegritySession {
     async fn counts(&self) -> Result<(u64, u64), Error> {
-        self.read(|transaction| Ok((transaction.open_table(USERS)?.len()?, transaction.open_table(IDENTITIES)?.len()?)))
+        self.read(|transaction| {
+            Ok((transaction.open_table(USERS)?.len()?, transaction.open_table(IDENTITIES)?.len()?))
+        })
     }
 
     fn users(&self) -> BoxStream<'_, Result<UserRow, Error>> {
-        let rows = self.read(|transaction| Ok(transaction.open_table(USERS)?.range::<&[u8; 16]>(..)?));
+        let rows =
+            self.read(|transaction| Ok(transaction.open_table(USERS)?.range::<&[u8; 16]>(..)?));
         rows_or_failure(rows.map(|rows| {
             rows.map(|row| {
                 let (id, record) = row.map_err(Fault::from)?;
@@ -106,12 +111,14 @@ impl CheckableStore for IntegritySession {
     }
 
     fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>> {
-        let rows = self.read(|transaction| Ok(transaction.open_table(IDENTITIES)?.range::<&[u8]>(..)?));
+        let rows =
+            self.read(|transaction| Ok(transaction.open_table(IDENTITIES)?.range::<&[u8]>(..)?));
         rows_or_failure(rows.map(|rows| {
             rows.map(|row| {
                 let (key, claim) = row.map_err(Fault::from)?;
                 let text = String::from_utf8_lossy(key.value()).into_owned();
-                let key = IdentityKey::from_stored(text.clone()).filter(|own| own.as_str().as_bytes() == key.value());
+                let key = IdentityKey::from_stored(text.clone())
+                    .filter(|own| own.as_str().as_bytes() == key.value());
                 Ok(match (key, decode_claim(claim.value())) {
                     (Some(key), Ok(claim)) => ClaimRow::Claim(key, claim),
                     _ => ClaimRow::Unreadable(text),
@@ -135,7 +142,9 @@ impl CheckableStore for IntegritySession {
     }
 
     async fn moment(&self, candidate: &Candidate) -> Result<Moment, Error> {
-        self.read(|transaction| look(&transaction.open_table(USERS)?, &transaction.open_table(IDENTITIES)?, candidate))
+        self.read(|transaction| {
+            look(&transaction.open_table(USERS)?, &transaction.open_table(IDENTITIES)?, candidate)
+        })
     }
 
     async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {
@@ -162,7 +171,11 @@ fn look(
         Presence::There(claim) => claim.owner.filter(|owner| Some(*owner) != candidate.user),
         Presence::Absent | Presence::Unreadable => None,
     };
-    Ok(Moment { claim, user: look_at_user(users, candidate.user)?, owner: look_at_user(users, owner)? })
+    Ok(Moment {
+        claim,
+        user: look_at_user(users, candidate.user)?,
+        owner: look_at_user(users, owner)?,
+    })
 }
 
 fn look_at_claim(
@@ -170,8 +183,9 @@ fn look_at_claim(
     key: &IdentityKey,
 ) -> Result<Presence<Claim>, Fault> {
     let claim = claims.get(key.as_str().as_bytes())?;
-    Ok(claim
-        .map_or(Presence::Absent, |claim| decode_claim(claim.value()).map_or(Presence::Unreadable, Presence::There)))
+    Ok(claim.map_or(Presence::Absent, |claim| {
+        decode_claim(claim.value()).map_or(Presence::Unreadable, Presence::There)
+    }))
 }
 
 fn look_at_user(
@@ -180,8 +194,9 @@ fn look_at_user(
 ) -> Result<Presence<UserClaims>, Fault> {
     let Some(id) = id else { return Ok(Presence::Absent) };
     let record = users.get(id.as_bytes())?;
-    Ok(record
-        .map_or(Presence::Absent, |record| listing(id, record.value()).map_or(Presence::Unreadable, Presence::There)))
+    Ok(record.map_or(Presence::Absent, |record| {
+        listing(id, record.value()).map_or(Presence::Unreadable, Presence::There)
+    }))
 }
 
 /// What a user's record lists; it is none where it is filed under another id than its user's.

@@ -1,5 +1,5 @@
-//! The time that a store in a folder knows: the last one that was seen, which its file keeps, and the
-//! monotonic clock from there on. It tells a wall clock that jumps from one that runs.
+//! The time that a store in a folder knows: the last one that was seen, which its file keeps, and
+//! the monotonic clock from there on. It tells a wall clock that jumps from one that runs.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,7 +15,8 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const CLOSED: Duration = DAY;
 /// How long a clock that has jumped ahead must run steadily until it is believed.
 const STEADY: Duration = DAY;
-/// The time after which the wall clock is taken over anew where it agrees: small steps do not add up.
+/// The time after which the wall clock is taken over anew where it agrees: small steps do not add
+/// up.
 const RENEW: Duration = Duration::from_secs(60 * 60);
 /// The time from one write of the last time seen to the next.
 const KEEP: Duration = Duration::from_secs(10 * 60);
@@ -61,7 +62,8 @@ impl LastSeen {
     pub fn look(&self, wall: Timestamp, now: Instant) -> (Timestamp, bool) {
         let mut state = self.state();
         state.agrees = state.believes(wall, now);
-        let renews = state.base.is_none_or(|base| base.slack != Now::TOLERANCE || now >= base.at + RENEW);
+        let renews =
+            state.base.is_none_or(|base| base.slack != Now::TOLERANCE || now >= base.at + RENEW);
         if state.agrees && renews {
             state.base = Some(Base { time: wall, at: now, slack: Now::TOLERANCE });
         }
@@ -84,7 +86,8 @@ impl LastSeen {
 }
 
 impl State {
-    /// Whether the wall clock agrees with what is known, or is ahead and has run steadily for long enough.
+    /// Whether the wall clock agrees with what is known, or is ahead and has run steadily for long
+    /// enough.
     fn believes(&mut self, wall: Timestamp, now: Instant) -> bool {
         let Some(base) = self.base else { return true };
         let ahead = wall.millis_after(base.time(now));
@@ -139,7 +142,12 @@ mod tests {
     #[test]
     fn a_jump_is_noticed_and_heals() {
         let start = Instant::now();
-        for wall in [before(30 * DAY), before(Duration::from_secs(61)), SEEN.plus(HOUR), SEEN.plus(30 * DAY)] {
+        for wall in [
+            before(30 * DAY),
+            before(Duration::from_secs(61)),
+            SEEN.plus(HOUR),
+            SEEN.plus(30 * DAY),
+        ] {
             let seen = LastSeen::new(None, start);
             assert!(agrees(&seen, SEEN, start));
             assert!(!agrees(&seen, wall, start) && seen.to_keep(start).is_none(), "{wall:?}");
@@ -160,7 +168,10 @@ mod tests {
         let start = Instant::now();
         let seen = LastSeen::new(Some(SEEN), start);
         for hours in 0..100 {
-            assert!(!agrees(&seen, before(300 * HOUR).plus(hours * HOUR), start + hours * HOUR), "{hours}");
+            assert!(
+                !agrees(&seen, before(300 * HOUR).plus(hours * HOUR), start + hours * HOUR),
+                "{hours}"
+            );
         }
         assert!(agrees(&seen, SEEN.plus(101 * HOUR), start + 100 * HOUR), "once it is put right");
     }
@@ -174,7 +185,10 @@ mod tests {
             let elapsed = hours * HOUR;
             assert!(!agrees(&seen, SEEN.plus(ahead + elapsed), start + elapsed), "{hours}");
         }
-        assert!(!agrees(&seen, SEEN.plus(ahead + 25 * HOUR), start + 24 * HOUR), "it jumped once more");
+        assert!(
+            !agrees(&seen, SEEN.plus(ahead + 25 * HOUR), start + 24 * HOUR),
+            "it jumped once more"
+        );
         assert!(!agrees(&seen, SEEN.plus(ahead + 48 * HOUR), start + 47 * HOUR));
         assert!(agrees(&seen, SEEN.plus(ahead + 49 * HOUR), start + 48 * HOUR));
     }

@@ -28,8 +28,8 @@ impl FileId {
     }
 }
 
-/// The locks of one opening. They hold until they are dropped by all openings that have them: a store is opened again
-/// while the database that it replaces is still being read.
+/// The locks of one opening. They hold until they are dropped by all openings that have them: a
+/// store is opened again while the database that it replaces is still being read.
 #[derive(Clone, Debug)]
 pub struct Locks {
     pub file: Arc<FileBackend>,
@@ -73,8 +73,8 @@ impl Locker {
     }
 }
 
-/// A process that starts another shares its files with it until that begins: what was closed here may stay locked for that
-/// moment.
+/// A process that starts another shares its files with it until that begins: what was closed here
+/// may stay locked for that moment.
 fn lock(folder: &File) -> Result<(), TryLockError> {
     for _ in 1..TRIES {
         match folder.try_lock() {

@@ -1,5 +1,6 @@
-//! The embedded store: one folder on one machine, no server to install. Reads run on the caller's thread, on the last
-//! durable snapshot; one thread writes, and one sync covers all mutations that waited for it.
+//! The embedded store: one folder on one machine, no server to install. Reads run on the caller's
+//! thread, on the last durable snapshot; one thread writes, and one sync covers all mutations that
+//! waited for it.
 
 mod degraded;
 mod error;
@@ -36,8 +37,8 @@ pub use status::{Status, confirm_clock, status};
 pub use upgrade::{upgrade, upgrade_to};
 
 use crate::directory::{
-    ANSWER_BYTES, Claim, Consistency, EncodedUser, Error, ExpiredUser, Found, ItemResult, Mutation, Outcome, Record,
-    Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
+    ANSWER_BYTES, Claim, Consistency, EncodedUser, Error, ExpiredUser, Found, ItemResult, Mutation,
+    Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
 };
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::LocalityId;
@@ -56,7 +57,8 @@ type Troubled = ArcSwapOption<DegradedReason>;
 /// How many look-ups a batch does before it lets other calls have the thread.
 const TURN: usize = 64;
 
-/// How long the writer may take until it counts as stuck: far longer than a disk that works ever needs for a group.
+/// How long the writer may take until it counts as stuck: far longer than a disk that works ever
+/// needs for a group.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The bytes of mutations that may wait for the writer; more are refused.
 const QUEUE_BYTES: usize = 64 << 20;
@@ -66,7 +68,8 @@ const LEAST_BYTES: usize = 4 << 10;
 /// How an [`Embedded`] store works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Memory for pages of the database and for guesses of keys' owners, in bytes. It is taken as it is needed.
+    /// Memory for pages of the database and for guesses of keys' owners, in bytes. It is taken as
+    /// it is needed.
     pub cache_bytes: usize,
     /// How many mutations may share one sync; 1 syncs each on its own.
     pub group_limit: usize,
@@ -80,7 +83,8 @@ impl Default for Options {
     }
 }
 
-/// A store in a folder of this machine. Dropping it finishes the mutations under way and closes the folder.
+/// A store in a folder of this machine. Dropping it finishes the mutations under way and closes the
+/// folder.
 pub struct Embedded {
     published: Arc<Published>,
     trouble: Arc<Troubled>,
@@ -115,9 +119,11 @@ impl Embedded {
         let rules = versions.map_or(StoredRules::new(RULES_VERSION), |versions| versions.rules);
         let snapshot = Snapshot::new(&open.database, None, opener.hint_bytes());
         let snapshot = snapshot.map_err(|fault| opener.damaged(chain(&fault)))?;
-        let last_seen = last_seen::read(&open.database).map_err(|fault| opener.damaged(chain(&fault)))?;
+        let last_seen =
+            last_seen::read(&open.database).map_err(|fault| opener.damaged(chain(&fault)))?;
         let last_seen = Arc::new(LastSeen::new(last_seen, Instant::now()));
-        let (published, trouble) = (Arc::new(Published::from_pointee(snapshot)), Arc::new(Troubled::empty()));
+        let (published, trouble) =
+            (Arc::new(Published::from_pointee(snapshot)), Arc::new(Troubled::empty()));
         let group_limit = options.group_limit.max(1);
         let shared = (published.clone(), trouble.clone(), last_seen.clone());
         let writer = Writer::new(opener, open, shared, group_limit);
@@ -125,23 +131,34 @@ impl Embedded {
         let thread = std::thread::Builder::new().name("polynym-writer".to_owned());
         let (is_alive, alive) = watch::channel(());
         let thread = thread.spawn(move || {
-            // Dropped in reverse order: once it is known that the writer has ended, nothing can be sent to it.
+            // Dropped in reverse order: once it is known that the writer has ended, nothing can be
+            // sent to it.
             let (_is_alive, receiver) = (is_alive, receiver);
             writer.run(&receiver);
         });
         let thread = thread.map_err(|error| OpenError::io(folder, error))?;
         let queue = Arc::new(Semaphore::new(QUEUE_BYTES));
-        Ok(Self { published, trouble, last_seen, jobs: Some(jobs), queue, writer: Some(thread), alive, rules })
+        Ok(Self {
+            published,
+            trouble,
+            last_seen,
+            jobs: Some(jobs),
+            queue,
+            writer: Some(thread),
+            alive,
+            rules,
+        })
     }
 
-    /// Returns once the writer has ended, as it does before the store is closed only by a fault of this program. The store
-    /// takes no mutations then.
+    /// Returns once the writer has ended, as it does before the store is closed only by a fault of
+    /// this program. The store takes no mutations then.
     pub async fn writer_ended(&self) {
         let mut alive = self.alive.clone();
         while alive.changed().await.is_ok() {}
     }
 
-    /// Looks each of `wanted` up in what is on disk now, until what is found is too much for an answer.
+    /// Looks each of `wanted` up in what is on disk now, until what is found is too much for an
+    /// answer.
     async fn read<K, T>(
         &self,
         wanted: &[K],
@@ -175,7 +192,11 @@ impl Embedded {
     }
 
     /// Looks something up, and gives the snapshot up where that tells that all of it is in trouble.
-    fn guarded<T>(&self, snapshot: &Arc<Snapshot>, look_up: impl FnOnce() -> Result<T, Fault>) -> Result<T, Error> {
+    fn guarded<T>(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        look_up: impl FnOnce() -> Result<T, Fault>,
+    ) -> Result<T, Error> {
         // The database panics where a page that it trusts makes no sense.
         let outcome = catch_unwind(AssertUnwindSafe(look_up)).unwrap_or(Err(Fault::Panicked));
         if let Err(fault) = &outcome
@@ -186,7 +207,8 @@ impl Embedded {
         Ok(outcome?)
     }
 
-    /// Has no more reads go to a snapshot, and the writer see to it. Of many reads that failed one does so.
+    /// Has no more reads go to a snapshot, and the writer see to it. Of many reads that failed one
+    /// does so.
     fn give_up(&self, snapshot: &Arc<Snapshot>, trouble: DegradedReason, fault: &Fault) {
         let published = self.published.compare_and_swap(snapshot, None);
         if published.as_ref().is_some_and(|published| Arc::ptr_eq(published, snapshot)) {
@@ -226,11 +248,19 @@ impl Store for Embedded {
         Ok(Resolved { found, reads: reads as u32 })
     }
 
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.read(ids, |snapshot, id| snapshot.get(tenant, *id), |user| user.as_bytes().len()).await
     }
 
-    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+    async fn get_snapshot(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.get(tenant, ids).await
     }
 
@@ -243,7 +273,12 @@ impl Store for Embedded {
         self.on_snapshot(|snapshot| snapshot.tenant(name))
     }
 
-    async fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Error> {
+    async fn tenants(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Error> {
         self.on_snapshot(|snapshot| snapshot.tenants(prefix, after, limit))
     }
 
@@ -251,7 +286,12 @@ impl Store for Embedded {
         self.on_snapshot(|snapshot| snapshot.keys(tenant, limit))
     }
 
-    async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
+    async fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
         let (mut users, mut after) = (Vec::new(), after);
         loop {
             let scanned = self.on_snapshot(|snapshot| snapshot.scan(tenant, after, TURN))?;
@@ -277,7 +317,11 @@ impl Store for Embedded {
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
         self.rules.check(&mutation)?;
         let bytes = mutation.bytes().clamp(LEAST_BYTES, QUEUE_BYTES);
-        let room = self.queue.clone().try_acquire_many_owned(bytes as u32).map_err(|_| Error::Overloaded)?;
+        let room = self
+            .queue
+            .clone()
+            .try_acquire_many_owned(bytes as u32)
+            .map_err(|_| Error::Overloaded)?;
         let (answer, outcome) = oneshot::channel();
         self.send(Job::Mutate(Box::new(Waiting { mutation, answer, room })))?;
         outcome.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown(Fault::Panicked.into())))

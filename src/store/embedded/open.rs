@@ -1,4 +1,5 @@
-//! Opening a folder as a store: making one that is new, and telling what is wrong with one that cannot be used.
+//! Opening a folder as a store: making one that is new, and telling what is wrong with one that
+//! cannot be used.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,8 +14,8 @@ use super::file::{Gate, StoreFile};
 use super::header;
 use super::lock::{FileId, Locker};
 use super::schema::{
-    DUE, HOLD_TIMES, IDENTITIES, META, META_MOVING, META_RULES, META_SCHEMA, OLDEST, REQUEST_TIMES, REQUESTS,
-    TENANT_USERS, TENANTS, USERS, VERSION,
+    DUE, HOLD_TIMES, IDENTITIES, META, META_MOVING, META_RULES, META_SCHEMA, OLDEST, REQUEST_TIMES,
+    REQUESTS, TENANT_USERS, TENANTS, USERS, VERSION,
 };
 use crate::directory::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
@@ -53,7 +54,13 @@ impl Open {
 impl Opener {
     pub fn new(folder: &Path, cache_bytes: usize) -> Self {
         let locker = Locker::default();
-        Self { folder: folder.to_owned(), file: folder.join(FILE), cache_bytes, rules: RULES_VERSION, locker }
+        Self {
+            folder: folder.to_owned(),
+            file: folder.join(FILE),
+            cache_bytes,
+            rules: RULES_VERSION,
+            locker,
+        }
     }
 
     /// The same for a program that supports later rules of normalisation.
@@ -61,14 +68,15 @@ impl Opener {
         Self { rules, ..self }
     }
 
-    /// The part of the cache that guesses may take: an eighth, with which a look-up that needs no claim is worth more
-    /// than with more pages.
+    /// The part of the cache that guesses may take: an eighth, with which a look-up that needs no
+    /// claim is worth more than with more pages.
     pub const fn hint_bytes(&self) -> usize {
         self.cache_bytes / 8
     }
 
-    /// The part that pages may take. Where there is more to read than fits, each takes a quarter more memory than the
-    /// database counts: it is a little larger than a size in which memory is given out.
+    /// The part that pages may take. Where there is more to read than fits, each takes a quarter
+    /// more memory than the database counts: it is a little larger than a size in which memory is
+    /// given out.
     const fn page_bytes(&self) -> usize {
         self.cache_bytes / 4 * 3
     }
@@ -92,16 +100,21 @@ impl Opener {
 
     /// Opens the database, which must be there.
     pub fn open_existing(&mut self) -> Result<Open, OpenError> {
-        if self.is_there() { self.reopen() } else { Err(OpenError::Missing { folder: self.folder.clone() }) }
+        if self.is_there() {
+            self.reopen()
+        } else {
+            Err(OpenError::Missing { folder: self.folder.clone() })
+        }
     }
 
     /// Whether anything has the file's name, be it a link that leads nowhere.
     fn is_there(&self) -> bool {
-        fs::symlink_metadata(&self.file).map_or_else(|error| error.kind() != io::ErrorKind::NotFound, |_| true)
+        fs::symlink_metadata(&self.file)
+            .map_or_else(|error| error.kind() != io::ErrorKind::NotFound, |_| true)
     }
 
-    /// Opens the database that is there, and never makes one. Until it is known to be a sound store of this version,
-    /// nothing is written to its file.
+    /// Opens the database that is there, and never makes one. Until it is known to be a sound store
+    /// of this version, nothing is written to its file.
     pub fn reopen(&mut self) -> Result<Open, OpenError> {
         self.lock_folder()?;
         let io = |error| OpenError::io(&self.file, error);
@@ -110,25 +123,29 @@ impl Opener {
         self.open_file(file, false)
     }
 
-    /// Makes a database under another name and then gives it its own: whoever is killed half-way leaves no file behind
-    /// that looks like a damaged store.
+    /// Makes a database under another name and then gives it its own: whoever is killed half-way
+    /// leaves no file behind that looks like a damaged store.
     fn make(&mut self) -> Result<Open, OpenError> {
         self.lock_folder()?;
         let io = |error| OpenError::io(&self.file, error);
         let file = tempfile::Builder::new().prefix(DRAFT).tempfile_in(&self.folder).map_err(io)?;
         let (file, draft) = file.into_parts();
         let open = self.open_file(file, true)?;
-        draft.persist_noclobber(&self.file).map_err(|error| OpenError::io(&self.file, error.error))?;
+        draft
+            .persist_noclobber(&self.file)
+            .map_err(|error| OpenError::io(&self.file, error.error))?;
         Ok(open)
     }
 
     fn open_file(&mut self, file: File, is_new: bool) -> Result<Open, OpenError> {
         let metadata = file.metadata().map_err(|error| OpenError::io(&self.file, error))?;
         let id = FileId::of(&metadata);
-        let locks = self.locker.locks(id, &file).map_err(|error| OpenError::database(&self.file, error))?;
+        let locks =
+            self.locker.locks(id, &file).map_err(|error| OpenError::database(&self.file, error))?;
         let (file, gate) = StoreFile::new(file, id, locks);
         let attempt = AssertUnwindSafe(|| self.open_database(file, is_new));
-        let database = catch_unwind(attempt).unwrap_or_else(|_| Err(self.damaged("its structure makes no sense")))?;
+        let database = catch_unwind(attempt)
+            .unwrap_or_else(|_| Err(self.damaged("its structure makes no sense")))?;
         gate.open().map_err(|error| OpenError::io(&self.file, error))?;
         Ok(Open { database, gate })
     }
@@ -164,7 +181,10 @@ impl Opener {
     fn check_header(&self, file: &File) -> Result<(), OpenError> {
         let fault = |error| OpenError::reading(&self.file, error);
         if !header::is_database(file).map_err(fault)? {
-            return Err(OpenError::Foreign { path: self.file.clone(), reason: "it is another kind of file" });
+            return Err(OpenError::Foreign {
+                path: self.file.clone(),
+                reason: "it is another kind of file",
+            });
         }
         let wanted = header::file_length(file).map_err(fault)?;
         let there = file.metadata().map_err(fault)?.len();
@@ -178,7 +198,8 @@ impl Opener {
         let fault = |error: redb::Error| self.damaged(error);
         let mut builder = Database::builder();
         builder.set_cache_size(self.page_bytes());
-        let database = builder.create_with_backend(file).map_err(|e| OpenError::database(&self.file, e))?;
+        let database =
+            builder.create_with_backend(file).map_err(|e| OpenError::database(&self.file, e))?;
         if is_new {
             initialise(&database).map_err(fault)?;
         }
@@ -259,7 +280,10 @@ pub fn versions(database: &Database) -> Result<Option<Versions>, redb::Error> {
             let of = |name| -> Result<Option<u32>, redb::Error> {
                 Ok(meta.get(name)?.map(|rules| rules.value().try_into().unwrap_or(u32::MAX)))
             };
-            let rules = StoredRules { version: of(META_RULES)?.unwrap_or(Rules::UNNAMED), next: of(META_MOVING)? };
+            let rules = StoredRules {
+                version: of(META_RULES)?.unwrap_or(Rules::UNNAMED),
+                next: of(META_MOVING)?,
+            };
             Ok(meta.get(META_SCHEMA)?.map(|schema| Versions { schema: schema.value(), rules }))
         }
         Err(TableError::TableDoesNotExist(_) | TableError::TableTypeMismatch { .. }) => Ok(None),

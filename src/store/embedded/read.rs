@@ -7,13 +7,18 @@ use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata, Tab
 
 use super::error::Fault;
 use super::hints::Hints;
-use super::schema::{DUE, IDENTITIES, TENANT_USERS, TENANTS, USERS, decode_claim, decode_user, resolves_to, wire_user};
-use crate::directory::{Claim, EncodedUser, ExpiredUser, Found, ItemError, Record, Tenant, TenantRecord, Timestamp};
+use super::schema::{
+    DUE, IDENTITIES, TENANT_USERS, TENANTS, USERS, decode_claim, decode_user, resolves_to,
+    wire_user,
+};
+use crate::directory::{
+    Claim, EncodedUser, ExpiredUser, Found, ItemError, Record, Tenant, TenantRecord, Timestamp,
+};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
-/// The users and claims at one moment. Opening the tables once a commit instead of once a look-up saves a look-up most
-/// of its time.
+/// The users and claims at one moment. Opening the tables once a commit instead of once a look-up
+/// saves a look-up most of its time.
 pub struct Snapshot {
     users: ReadOnlyTable<&'static [u8; 16], &'static [u8]>,
     identities: ReadOnlyTable<&'static [u8], &'static [u8]>,
@@ -42,9 +47,13 @@ pub fn own<T>(outcome: Result<T, Fault>) -> Result<Result<T, ItemError>, Fault> 
 }
 
 impl Snapshot {
-    /// The present state. Guesses are taken over from the snapshot `before`, until there are too many keys for them;
-    /// they take at most `hint_bytes`.
-    pub fn new(database: &Database, before: Option<&Self>, hint_bytes: usize) -> Result<Self, Fault> {
+    /// The present state. Guesses are taken over from the snapshot `before`, until there are too
+    /// many keys for them; they take at most `hint_bytes`.
+    pub fn new(
+        database: &Database,
+        before: Option<&Self>,
+        hint_bytes: usize,
+    ) -> Result<Self, Fault> {
         let transaction = database.begin_read()?;
         let users = transaction.open_table(USERS)?;
         let identities = transaction.open_table(IDENTITIES)?;
@@ -92,17 +101,26 @@ impl Snapshot {
 
     /// What stands under `key`.
     pub fn claim(&self, key: &IdentityKey) -> Result<Option<Claim>, Fault> {
-        self.identities.get(key.as_str().as_bytes())?.map(|claim| decode_claim(claim.value())).transpose()
+        self.identities
+            .get(key.as_str().as_bytes())?
+            .map(|claim| decode_claim(claim.value()))
+            .transpose()
     }
 
     /// The tenant with this name.
     pub fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Fault> {
-        let tenant = self.tenants.get(name.as_str())?.map(|tenant| TenantRecord::decode(tenant.value()));
+        let tenant =
+            self.tenants.get(name.as_str())?.map(|tenant| TenantRecord::decode(tenant.value()));
         tenant.transpose().map_err(Fault::damaged)
     }
 
     /// The tenants whose names start with `prefix` and come after `after`.
-    pub fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Fault> {
+    pub fn tenants(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Fault> {
         let mut found = Vec::new();
         for entry in self.tenants.range(prefix.max(after)..)? {
             let (name, tenant) = entry?;
@@ -127,18 +145,31 @@ impl Snapshot {
         Ok(keys)
     }
 
-    /// The next `count` users of `tenant` after `after`, and the last one looked at, if there are more.
-    pub fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, count: usize) -> Result<Scanned, Fault> {
+    /// The next `count` users of `tenant` after `after`, and the last one looked at, if there are
+    /// more.
+    pub fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        count: usize,
+    ) -> Result<Scanned, Fault> {
         let Some(listed) = &self.tenant_users else { return self.scan_all(tenant, after, count) };
         let (name, last) = (tenant.as_str(), [0xff; 16]);
         let after = after.map(|id| *id.as_bytes());
-        let start = after.as_ref().map_or(Bound::Included((name, &[0; 16])), |id| Bound::Excluded((name, id)));
+        let start = after
+            .as_ref()
+            .map_or(Bound::Included((name, &[0; 16])), |id| Bound::Excluded((name, id)));
         let mut scanned = Scanned::default();
 
-        for (n, entry) in listed.range((start, Bound::Included((name, &last))))?.take(count).enumerate() {
+        for (n, entry) in
+            listed.range((start, Bound::Included((name, &last))))?.take(count).enumerate()
+        {
             let entry = entry?.0;
             let id = entry.value().1;
-            let record = self.users.get(id)?.ok_or_else(|| Fault::damaged("a tenant's user who is not there"))?;
+            let record = self
+                .users
+                .get(id)?
+                .ok_or_else(|| Fault::damaged("a tenant's user who is not there"))?;
             scanned.users.push(decode_user(record.value())?);
             scanned.last = (n + 1 == count).then(|| LocalityId::from(*id));
         }
@@ -146,7 +177,12 @@ impl Snapshot {
     }
 
     /// The same where there is no list of a tenant's users: looks at `count` users of all tenants.
-    fn scan_all(&self, tenant: &Tenant, after: Option<LocalityId>, count: usize) -> Result<Scanned, Fault> {
+    fn scan_all(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        count: usize,
+    ) -> Result<Scanned, Fault> {
         let start = after.map_or(Bound::Unbounded, |id| Bound::Excluded(*id.as_bytes()));
         let range = (start.as_ref(), Bound::<&[u8; 16]>::Unbounded);
         let mut scanned = Scanned::default();
@@ -169,12 +205,14 @@ impl Snapshot {
     ) -> Result<Vec<ExpiredUser>, Fault> {
         let mut found = Vec::new();
         let after = after.map(|(time, id)| (time.as_millis(), *id.as_bytes()));
-        let start = after.as_ref().map_or(Bound::Unbounded, |(time, id)| Bound::Excluded((*time, id)));
+        let start =
+            after.as_ref().map_or(Bound::Unbounded, |(time, id)| Bound::Excluded((*time, id)));
         let end = (now.as_millis(), &[0xff; 16]);
         if after.is_some_and(|(time, _)| time > now.as_millis()) {
             return Ok(found);
         }
-        for entry in self.due.range::<(i64, &[u8; 16])>((start, Bound::Included(end)))?.take(limit) {
+        for entry in self.due.range::<(i64, &[u8; 16])>((start, Bound::Included(end)))?.take(limit)
+        {
             let entry = entry?;
             let (time, id) = entry.0.value();
             let (time, id) = (Timestamp::from_millis(time), LocalityId::from(*id));
@@ -184,7 +222,8 @@ impl Snapshot {
     }
 
     fn tenant_of(&self, id: LocalityId) -> Result<Tenant, Fault> {
-        let user = self.user(id)?.ok_or_else(|| Fault::damaged("a user who is due and not there"))?;
+        let user =
+            self.user(id)?.ok_or_else(|| Fault::damaged("a user who is due and not there"))?;
         let tenant = std::str::from_utf8(user.tenant()).map_err(Fault::damaged)?;
         Tenant::parse(tenant).map_err(Fault::damaged)
     }

@@ -1,5 +1,5 @@
-//! Tables and records of the embedded store. Records are protocol buffers: a field that a later version adds reads as
-//! absent in what an earlier one wrote.
+//! Tables and records of the embedded store. Records are protocol buffers: a field that a later
+//! version adds reads as absent in what an earlier one wrote.
 
 use bytes::Bytes;
 use prost::Message;
@@ -30,24 +30,28 @@ pub const LAST_SEEN: &str = "last_seen";
 pub const META_MOVING: &str = "moving";
 /// User id to [`UserRecord`].
 pub const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
-/// Identity key to claim: unique, being the key. As bytes, which order like text and need no check on every step.
+/// Identity key to claim: unique, being the key. As bytes, which order like text and need no check
+/// on every step.
 pub const IDENTITIES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("identities");
 /// The key of a request to [`RequestRecord`].
 pub const REQUESTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("requests");
 /// Time of a request, in milliseconds, and its key: what to forget first.
-pub const REQUEST_TIMES: TableDefinition<'_, (i64, &str), ()> = TableDefinition::new("request_times");
+pub const REQUEST_TIMES: TableDefinition<'_, (i64, &str), ()> =
+    TableDefinition::new("request_times");
 /// Name of a tenant to its [`TenantRecord`](crate::directory::TenantRecord).
 pub const TENANTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("tenants");
 /// A tenant and the id of one of its users: all users of a tenant, in the order of their ids.
-pub const TENANT_USERS: TableDefinition<'_, (&str, &[u8; 16]), ()> = TableDefinition::new("tenant_users");
+pub const TENANT_USERS: TableDefinition<'_, (&str, &[u8; 16]), ()> =
+    TableDefinition::new("tenant_users");
 /// When something is to be done about a user, in milliseconds, and the user's id.
 pub const DUE: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinition::new("due");
-/// When a hold ends, in milliseconds, and its key: what to sweep first. There are also entries of holds that were ended
-/// before their time, or were followed by others.
+/// When a hold ends, in milliseconds, and its key: what to sweep first. There are also entries of
+/// holds that were ended before their time, or were followed by others.
 pub const HOLD_TIMES: TableDefinition<'_, (i64, &[u8]), ()> = TableDefinition::new("hold_times");
 
-/// The bytes of a claim on an identity that a user owns: 16 of the user's id, then the version of the rules that made the
-/// key. Any other claim has [`FLAGS`] and a time after them. Numbers are big-endian.
+/// The bytes of a claim on an identity that a user owns: 16 of the user's id, then the version of
+/// the rules that made the key. Any other claim has [`FLAGS`] and a time after them. Numbers are
+/// big-endian.
 const OWNED: usize = 18;
 /// The bytes of a claim that is a guard, or held, or nobody's: those above, a byte of flags, and
 /// until when it is held. After them may come fields that a newer program added.
@@ -64,7 +68,11 @@ pub fn encode_claim(claim: &Claim) -> Vec<u8> {
     bytes.extend((claim.rules_version as u16).to_be_bytes());
     if claim.resolves_to().is_none() {
         let flag = |holds: bool, flag: u8| if holds { flag } else { 0 };
-        bytes.push(flag(claim.guard, GUARD) | flag(claim.hold.is_some(), HELD) | flag(claim.owner.is_none(), NOBODYS));
+        bytes.push(
+            flag(claim.guard, GUARD)
+                | flag(claim.hold.is_some(), HELD)
+                | flag(claim.owner.is_none(), NOBODYS),
+        );
         bytes.extend(claim.hold.map_or(0, Timestamp::as_millis).to_be_bytes());
     }
     bytes
@@ -129,8 +137,8 @@ struct UserRecord {
     private: Bytes,
 }
 
-/// The stored form of a user: the record, and its XXH3 hash (64 bits, little-endian), by which a look-up knows that the
-/// disk has kept it.
+/// The stored form of a user: the record, and its XXH3 hash (64 bits, little-endian), by which a
+/// look-up knows that the disk has kept it.
 pub fn encode_user(record: &Record) -> Vec<u8> {
     let (user, private) = record.encode();
     hashed(UserRecord { user: user.into_bytes(), private: private.into() }.encode_to_vec())

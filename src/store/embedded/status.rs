@@ -47,11 +47,13 @@ pub fn status(folder: &Path) -> Result<Status, OpenError> {
     let ahead_of_last_seen = last_seen.map(|time| wall.millis_after(time) / 1_000);
     let counts = || -> Result<[u64; 3], Fault> {
         let transaction = open.database.begin_read()?;
-        let (users, identities) = (transaction.open_table(USERS)?, transaction.open_table(IDENTITIES)?);
+        let (users, identities) =
+            (transaction.open_table(USERS)?, transaction.open_table(IDENTITIES)?);
         Ok([users.len()?, identities.len()?, transaction.open_table(REQUESTS)?.len()?])
     };
     let [users, identities, requests] = counts().map_err(|fault| opener.damaged(fault))?;
-    let file_bytes = opener.file().metadata().map_err(|error| OpenError::io(opener.file(), error))?.len();
+    let file_bytes =
+        opener.file().metadata().map_err(|error| OpenError::io(opener.file(), error))?.len();
     let found = versions(&open.database).map_err(|error| opener.damaged(error))?;
     let Versions { schema, rules } = found.ok_or_else(|| opener.damaged("it has no version"))?;
     Ok(Status {
@@ -67,8 +69,8 @@ pub fn status(folder: &Path) -> Result<Status, OpenError> {
     })
 }
 
-/// Confirms that this machine's clock is right: the store in `folder`, which must be there and not in
-/// use, takes its time for the last time seen. Blocks.
+/// Confirms that this machine's clock is right: the store in `folder`, which must be there and not
+/// in use, takes its time for the last time seen. Blocks.
 ///
 /// # Errors
 /// [`OpenError`].

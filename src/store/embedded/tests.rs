@@ -1,4 +1,5 @@
-//! A disk that fails at each step of a commit in turn: what callers were told is what has happened, and reads go on.
+//! A disk that fails at each step of a commit in turn: what callers were told is what has happened,
+//! and reads go on.
 
 mod hanging;
 mod power;
@@ -11,7 +12,8 @@ use super::file::tests::faults::Failing;
 use super::lock::FileId;
 use super::{Embedded, Options};
 use crate::directory::{
-    Consistency, Error, Mutation, MutationKind, NewIdentity, NewUser, Outcome, Store, Tenant, Timestamp,
+    Consistency, Error, Mutation, MutationKind, NewIdentity, NewUser, Outcome, Store, Tenant,
+    Timestamp,
 };
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
 use crate::locality::LocalityId;
@@ -70,10 +72,14 @@ async fn run(good: u64, count: u64) -> Run {
     let outcome = store.mutate(creation(USERS)).await;
     let failed = failing.taken() > good;
     for n in 0..USERS {
-        assert!(is_there(&store, n).await.unwrap(), "user {n} cannot be read after {good} good steps");
+        assert!(
+            is_there(&store, n).await.unwrap(),
+            "user {n} cannot be read after {good} good steps"
+        );
     }
     if failed && count > 1 {
-        let error = store.check().await.expect_err("a store that cannot be written says that it is well");
+        let error =
+            store.check().await.expect_err("a store that cannot be written says that it is well");
         assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
     }
     drop(failing);
@@ -92,7 +98,9 @@ async fn agrees(store: &Embedded, outcome: &Result<Outcome, Error>, good: u64) {
     let there = is_there(store, USERS).await.unwrap();
     match outcome {
         Ok(_) => assert!(there, "lost, though acknowledged after {good} good steps"),
-        Err(Error::Unavailable(_)) => assert!(!there, "there, though refused after {good} good steps"),
+        Err(Error::Unavailable(_)) => {
+            assert!(!there, "there, though refused after {good} good steps")
+        }
         Err(Error::OutcomeUnknown(_)) => {}
         Err(error) => panic!("{error:?}"),
     }
@@ -101,7 +109,8 @@ async fn agrees(store: &Embedded, outcome: &Result<Outcome, Error>, good: u64) {
     }
 }
 
-/// All runs with `count` failing steps: how many were refused, done and unknown although the disk failed.
+/// All runs with `count` failing steps: how many were refused, done and unknown although the disk
+/// failed.
 async fn runs(count: u64) -> [usize; 3] {
     let runs: Vec<_> = (0..STEPS).map(|good| tokio::spawn(run(good, count))).collect();
     let mut tally = [0; 3];
@@ -123,12 +132,18 @@ async fn runs(count: u64) -> [usize; 3] {
 async fn a_step_that_fails_once_leaves_no_outcome_unknown() {
     let [refused, done, unknown] = runs(1).await;
     println!("one step failed: {refused} refused, {done} done, {unknown} unknown");
-    assert!(refused > 5 && done > 0 && unknown == 0, "{refused} refused, {done} done, {unknown} unknown");
+    assert!(
+        refused > 5 && done > 0 && unknown == 0,
+        "{refused} refused, {done} done, {unknown} unknown"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_a_disk_that_stays_bad_only_the_last_sync_leaves_an_outcome_unknown() {
     let [refused, done, unknown] = runs(u64::MAX / 2).await;
     println!("all steps failed: {refused} refused, {done} done, {unknown} unknown");
-    assert!(refused > 5 && done == 0 && unknown == 1, "{refused} refused, {done} done, {unknown} unknown");
+    assert!(
+        refused > 5 && done == 0 && unknown == 1,
+        "{refused} refused, {done} done, {unknown} unknown"
+    );
 }

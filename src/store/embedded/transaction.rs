@@ -1,5 +1,6 @@
-//! The tables inside one write transaction, and how a mutation changes them. A mutation is decided before its first
-//! write, so that one that is refused leaves nothing behind for the others of its group.
+//! The tables inside one write transaction, and how a mutation changes them. A mutation is decided
+//! before its first write, so that one that is refused leaves nothing behind for the others of its
+//! group.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,12 +9,13 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::error::Fault;
 use super::schema::{
-    DUE, HOLD_TIMES, IDENTITIES, META, META_SCHEMA, REQUEST_TIMES, REQUESTS, RequestRecord, TENANT_USERS, TENANTS,
-    USERS, VERSION, decode_claim, decode_user, encode_claim, encode_user, extended_claim, extended_user, wire_user,
+    DUE, HOLD_TIMES, IDENTITIES, META, META_SCHEMA, REQUEST_TIMES, REQUESTS, RequestRecord,
+    TENANT_USERS, TENANTS, USERS, VERSION, decode_claim, decode_user, encode_claim, encode_user,
+    extended_claim, extended_user, wire_user,
 };
 use crate::directory::{
-    Claim, ClaimWrite, Decision, Error, IdempotencyKey, Mutation, Outcome, ReadRequest, ReadSet, Record, TenantRecord,
-    TenantWrite, Timestamp, WriteSet,
+    Claim, ClaimWrite, Decision, Error, IdempotencyKey, Mutation, Outcome, ReadRequest, ReadSet,
+    Record, TenantRecord, TenantWrite, Timestamp, WriteSet,
 };
 use crate::locality::LocalityId;
 
@@ -46,7 +48,8 @@ impl<'t> Tables<'t> {
         })
     }
 
-    /// Carries out a mutation. The outer error is the store's, and ends the transaction; the inner one is the caller's.
+    /// Carries out a mutation. The outer error is the store's, and ends the transaction; the inner
+    /// one is the caller's.
     pub fn mutate(&mut self, mutation: &Mutation) -> Result<Result<Outcome, Error>, Fault> {
         let again = match self.repeated(mutation)? {
             Some(Ok(subject)) => Some(subject),
@@ -75,17 +78,28 @@ impl<'t> Tables<'t> {
     }
 
     /// Adds to the read set what the decision needs.
-    fn read(&self, mutation: &Mutation, needs: ReadRequest, read_set: &mut ReadSet) -> Result<(), Fault> {
+    fn read(
+        &self,
+        mutation: &Mutation,
+        needs: ReadRequest,
+        read_set: &mut ReadSet,
+    ) -> Result<(), Fault> {
         for id in needs.users {
             let record = self.users.get(id.as_bytes())?.map(|record| decode_user(record.value()));
             read_set.add_user(id, record.transpose()?);
         }
         for key in needs.claims {
-            let claim = self.identities.get(key.as_str().as_bytes())?.map(|claim| decode_claim(claim.value()));
+            let claim = self
+                .identities
+                .get(key.as_str().as_bytes())?
+                .map(|claim| decode_claim(claim.value()));
             read_set.add_claim(key, claim.transpose()?);
         }
         if needs.tenant {
-            let tenant = self.tenants.get(mutation.tenant.as_str())?.map(|tenant| TenantRecord::decode(tenant.value()));
+            let tenant = self
+                .tenants
+                .get(mutation.tenant.as_str())?
+                .map(|tenant| TenantRecord::decode(tenant.value()));
             read_set.set_tenant(tenant.transpose().map_err(Fault::damaged)?);
         }
         if needs.members {
@@ -108,18 +122,29 @@ impl<'t> Tables<'t> {
         Ok(false)
     }
 
-    fn write(&mut self, mutation: &Mutation, read_set: &ReadSet, write_set: &WriteSet) -> Result<(), Fault> {
+    fn write(
+        &mut self,
+        mutation: &Mutation,
+        read_set: &ReadSet,
+        write_set: &WriteSet,
+    ) -> Result<(), Fault> {
         for (key, write) in &write_set.claims {
             let key = key.as_str().as_bytes();
             match write {
-                ClaimWrite::Insert(claim) | ClaimWrite::Update(claim) => self.write_claim(key, claim)?,
+                ClaimWrite::Insert(claim) | ClaimWrite::Update(claim) => {
+                    self.write_claim(key, claim)?
+                }
                 ClaimWrite::Delete => drop(self.identities.remove(key)?),
             }
         }
         for record in &write_set.users {
             self.write_user(record)?;
             self.list_user(record, read_set)?;
-            self.schedule(record.id(), read_set.user(record.id()).and_then(Record::due), record.due())?;
+            self.schedule(
+                record.id(),
+                read_set.user(record.id()).and_then(Record::due),
+                record.due(),
+            )?;
         }
         for id in &write_set.removed {
             self.users.remove(id.as_bytes())?;
@@ -130,7 +155,9 @@ impl<'t> Tables<'t> {
         }
         let name = mutation.tenant.as_str();
         match &write_set.tenant {
-            Some(TenantWrite::Put(tenant)) => drop(self.tenants.insert(name, tenant.encode().as_slice())?),
+            Some(TenantWrite::Put(tenant)) => {
+                drop(self.tenants.insert(name, tenant.encode().as_slice())?)
+            }
             Some(TenantWrite::Remove) => drop(self.tenants.remove(name)?),
             None => {}
         }
@@ -171,8 +198,14 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Notes when something is to be done about a user, in the place of when it was to be done before.
-    fn schedule(&mut self, id: LocalityId, before: Option<Timestamp>, due: Option<Timestamp>) -> Result<(), Fault> {
+    /// Notes when something is to be done about a user, in the place of when it was to be done
+    /// before.
+    fn schedule(
+        &mut self,
+        id: LocalityId,
+        before: Option<Timestamp>,
+        due: Option<Timestamp>,
+    ) -> Result<(), Fault> {
         if before == due {
             return Ok(());
         }
@@ -200,20 +233,29 @@ impl<'t> Tables<'t> {
         Ok(Some(Ok(LocalityId::from(id))))
     }
 
-    fn remember(&mut self, request: &IdempotencyKey, subject: LocalityId, time: Timestamp) -> Result<(), Fault> {
+    fn remember(
+        &mut self,
+        request: &IdempotencyKey,
+        subject: LocalityId,
+        time: Timestamp,
+    ) -> Result<(), Fault> {
         let time = time.as_millis();
         let user_id = subject.as_bytes().to_vec();
-        let record = RequestRecord { user_id, request_hash: request.request_hash, time }.encode_to_vec();
+        let record =
+            RequestRecord { user_id, request_hash: request.request_hash, time }.encode_to_vec();
         self.requests.insert(request.key.as_str(), record.as_slice())?;
         self.request_times.insert((time, request.key.as_str()), ())?;
         Ok(())
     }
 
-    /// Forgets requests whose time is over, and claims whose hold is: a few for each mutation, so that forgetting keeps up
-    /// and never takes long. Nothing is forgotten by a time that is in doubt.
+    /// Forgets requests whose time is over, and claims whose hold is: a few for each mutation, so
+    /// that forgetting keeps up and never takes long. Nothing is forgotten by a time that is in
+    /// doubt.
     pub fn sweep(&mut self, mutations: &[Mutation]) -> Result<(), Fault> {
         let certain = mutations.iter().filter(|mutation| !mutation.in_doubt);
-        let Some(now) = certain.map(|mutation| mutation.time.as_millis()).max() else { return Ok(()) };
+        let Some(now) = certain.map(|mutation| mutation.time.as_millis()).max() else {
+            return Ok(());
+        };
         for _ in 0..mutations.len() * 2 {
             let request = self.forget_request(now)?;
             if !self.forget_hold(now)? && !request {
@@ -223,17 +265,21 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Whether there was a request whose time is over. One that was sent again after that has a later record, which stays.
+    /// Whether there was a request whose time is over. One that was sent again after that has a
+    /// later record, which stays.
     fn forget_request(&mut self, now: i64) -> Result<bool, Fault> {
         let oldest = self.request_times.first()?;
-        let Some((time, key)) = oldest.map(|(entry, _)| (entry.value().0, entry.value().1.to_owned())) else {
+        let Some((time, key)) =
+            oldest.map(|(entry, _)| (entry.value().0, entry.value().1.to_owned()))
+        else {
             return Ok(false);
         };
         if Timestamp::from_millis(time).plus(IdempotencyKey::LIFETIME).as_millis() > now {
             return Ok(false);
         }
         self.request_times.remove((time, key.as_str()))?;
-        let record = self.requests.get(key.as_str())?.map(|record| RequestRecord::decode(record.value()));
+        let record =
+            self.requests.get(key.as_str())?.map(|record| RequestRecord::decode(record.value()));
         if record.transpose().map_err(Fault::damaged)?.is_some_and(|record| record.time == time) {
             self.requests.remove(key.as_str())?;
         }
@@ -243,7 +289,9 @@ impl<'t> Tables<'t> {
     /// Whether there was a hold that is over. A claim that is held no longer, or for longer, stays.
     fn forget_hold(&mut self, now: i64) -> Result<bool, Fault> {
         let oldest = self.hold_times.first()?;
-        let Some((until, key)) = oldest.map(|(entry, _)| (entry.value().0, entry.value().1.to_owned())) else {
+        let Some((until, key)) =
+            oldest.map(|(entry, _)| (entry.value().0, entry.value().1.to_owned()))
+        else {
             return Ok(false);
         };
         if until > now {
@@ -251,7 +299,8 @@ impl<'t> Tables<'t> {
         }
         self.hold_times.remove((until, key.as_slice()))?;
         let claim = self.identities.get(key.as_slice())?.map(|claim| decode_claim(claim.value()));
-        if claim.transpose()?.is_some_and(|claim| claim.hold == Some(Timestamp::from_millis(until))) {
+        if claim.transpose()?.is_some_and(|claim| claim.hold == Some(Timestamp::from_millis(until)))
+        {
             self.identities.remove(key.as_slice())?;
         }
         Ok(true)
@@ -264,9 +313,11 @@ pub fn schema(transaction: &WriteTransaction) -> Result<u64, Fault> {
     schema.ok_or_else(|| Fault::damaged("a store without a version"))
 }
 
-/// Applies the rules. Where they panic, nothing is written yet, and the fault is this mutation's alone.
+/// Applies the rules. Where they panic, nothing is written yet, and the fault is this mutation's
+/// alone.
 fn decide(rules: impl FnOnce() -> Result<Decision, Error>) -> Result<Decision, Error> {
-    catch_unwind(AssertUnwindSafe(rules)).unwrap_or_else(|_| Err(Error::Internal("the rules panicked".into())))
+    catch_unwind(AssertUnwindSafe(rules))
+        .unwrap_or_else(|_| Err(Error::Internal("the rules panicked".into())))
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@ use redb::{ReadableTable, WriteTransaction};
 use super::error::{Fault, OpenError};
 use super::integrity::CACHE;
 use super::open::{Open, Opener, Versions, versions};
-use super::schema::{META, META_MOVING, META_RULES, META_SCHEMA, TENANT_USERS, USERS, VERSION, wire_user};
+use super::schema::{
+    META, META_MOVING, META_RULES, META_SCHEMA, TENANT_USERS, USERS, VERSION, wire_user,
+};
 use super::transaction::schema;
 use super::{Embedded, Options};
 use crate::directory::{StoredRules, move_all};
@@ -29,7 +31,11 @@ pub async fn upgrade(folder: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<
 ///
 /// # Errors
 /// [`OpenError`]. Another run goes on from there.
-pub async fn upgrade_to(folder: &Path, rules: Rules, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
+pub async fn upgrade_to(
+    folder: &Path,
+    rules: Rules,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<(), OpenError> {
     let mut found = written(folder, rules, |_| None)?;
     if found.schema < VERSION {
         progress(&format!("schema version {}: is taken to {VERSION}", found.schema));
@@ -40,12 +46,19 @@ pub async fn upgrade_to(folder: &Path, rules: Rules, progress: &(dyn Fn(&str) + 
         found = written(folder, rules, |_| None)?;
     }
     let (folder, rules) = (folder.display(), found.rules.version);
-    progress(&format!("{folder} is a store of schema version {VERSION} and rules version {rules} now"));
+    progress(&format!(
+        "{folder} is a store of schema version {VERSION} and rules version {rules} now"
+    ));
     Ok(())
 }
 
 /// Moves all identities to these rules. Nothing is changed where some cannot be.
-async fn move_to(folder: &Path, rules: Rules, is_new: bool, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
+async fn move_to(
+    folder: &Path,
+    rules: Rules,
+    is_new: bool,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<(), OpenError> {
     if is_new {
         run_over(folder, rules, true, progress).await?;
         let moving = |found: StoredRules| StoredRules { next: Some(rules.version()), ..found };
@@ -78,7 +91,11 @@ async fn run_over(
 }
 
 /// The versions of the store, which are changed first where they are to be.
-fn written(folder: &Path, rules: Rules, change: impl Fn(Versions) -> Option<Versions>) -> Result<Versions, OpenError> {
+fn written(
+    folder: &Path,
+    rules: Rules,
+    change: impl Fn(Versions) -> Option<Versions>,
+) -> Result<Versions, OpenError> {
     let mut opener = Opener::new(folder, CACHE).supporting(rules.version());
     let open = opener.open_existing()?;
     let found = versions(&open.database).map_err(|error| opener.damaged(error))?;

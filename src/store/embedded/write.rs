@@ -1,5 +1,6 @@
-//! The one thread that writes: it takes every mutation that waits, applies them in one transaction, syncs once, and
-//! answers. The more that waits, the more share a sync. Where that fails, it refuses mutations until it works again.
+//! The one thread that writes: it takes every mutation that waits, applies them in one transaction,
+//! syncs once, and answers. The more that waits, the more share a sync. Where that fails, it
+//! refuses mutations until it works again.
 
 mod mend;
 
@@ -69,7 +70,17 @@ impl Writer {
         group_limit: usize,
     ) -> Self {
         let (open, opened) = (Some(open), Instant::now());
-        Self { opener, published, trouble, last_seen, group_limit, open, outage: None, opened, damaged: None }
+        Self {
+            opener,
+            published,
+            trouble,
+            last_seen,
+            group_limit,
+            open,
+            outage: None,
+            opened,
+            damaged: None,
+        }
     }
 
     /// Works until every sender of `jobs` is gone.
@@ -117,7 +128,8 @@ impl Writer {
         }
         self.look();
         for check in checks {
-            let _ = check.send(self.refusal().map_or(Ok(()), |trouble| Err(Fault::Refused(trouble))));
+            let _ =
+                check.send(self.refusal().map_or(Ok(()), |trouble| Err(Fault::Refused(trouble))));
         }
         if keeps_time {
             self.keep_time();
@@ -146,7 +158,10 @@ impl Writer {
     fn look(&mut self) {
         let gone = self.open.as_ref().is_some_and(|open| !self.opener.is_in_place(open));
         if gone && self.outage.is_none() {
-            self.enter_degraded(DegradedReason::Gone, "another program moved, replaced or deleted it");
+            self.enter_degraded(
+                DegradedReason::Gone,
+                "another program moved, replaced or deleted it",
+            );
         }
     }
 
@@ -170,17 +185,29 @@ impl Writer {
         let after = gate.primary_slot().ok();
         match before.zip(after).map(|(before, after)| before != after) {
             Some(false) => self.refuse(answers),
-            // It is in the file, but maybe not on the disk: opening the file writes the header again, and syncs.
-            Some(true) if trouble == DegradedReason::Unwritable && self.reopen().is_ok() => answer(answers, outcomes),
+            // It is in the file, but maybe not on the disk: opening the file writes the header
+            // again, and syncs.
+            Some(true) if trouble == DegradedReason::Unwritable && self.reopen().is_ok() => {
+                answer(answers, outcomes)
+            }
             _ => answer_all(answers, || Error::OutcomeUnknown(Fault::Refused(trouble).into())),
         }
     }
 
     /// Commits mutations to the file that other programs find.
-    fn commit(&self, open: &Open, mutations: &[Mutation], outcomes: &mut Vec<Answer>) -> Result<(), Fault> {
+    fn commit(
+        &self,
+        open: &Open,
+        mutations: &[Mutation],
+        outcomes: &mut Vec<Answer>,
+    ) -> Result<(), Fault> {
         let attempt = AssertUnwindSafe(|| commit(open, mutations, outcomes));
         catch_unwind(attempt).unwrap_or(Err(Fault::Panicked))?;
-        if self.opener.is_in_place(open) { Ok(()) } else { Err(Fault::Refused(DegradedReason::Gone)) }
+        if self.opener.is_in_place(open) {
+            Ok(())
+        } else {
+            Err(Fault::Refused(DegradedReason::Gone))
+        }
     }
 
     fn refuse(&mut self, answers: Answers) {
@@ -198,13 +225,16 @@ fn commit(open: &Open, mutations: &[Mutation], outcomes: &mut Vec<Answer>) -> Re
     let mut tables = Tables::open(&transaction)?;
     for mutation in mutations {
         outcomes.push(match tables.mutate(mutation) {
-            // It was read before anything was written: the others of the group are none the worse for it.
+            // It was read before anything was written: the others of the group are none the worse
+            // for it.
             Err(fault @ Fault::Damaged(_)) => Err(fault.into()),
             outcome => outcome?,
         });
     }
     match tables.sweep(mutations) {
-        Err(fault @ Fault::Damaged(_)) => tracing::error!(cause = chain(&fault), "what is over cannot be forgotten"),
+        Err(fault @ Fault::Damaged(_)) => {
+            tracing::error!(cause = chain(&fault), "what is over cannot be forgotten")
+        }
         swept => swept?,
     }
     drop(tables);

@@ -7,8 +7,8 @@ use crate::directory::{Claim, Error, Record};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
-/// A store that can be verified. Walks need not see one moment, and stores may be in use meanwhile: whatever looks wrong
-/// is looked at again by [`CheckableStore::moment`].
+/// A store that can be verified. Walks need not see one moment, and stores may be in use meanwhile:
+/// whatever looks wrong is looked at again by [`CheckableStore::moment`].
 #[async_trait]
 pub trait CheckableStore: Sync {
     /// About how many users and claims there are.
@@ -29,8 +29,9 @@ pub trait CheckableStore: Sync {
     /// All that bears on a suspicion, as it is at one moment.
     async fn moment(&self, candidate: &Candidate) -> Result<Moment, Error>;
 
-    /// For each of `candidates`, in one transaction: reads its moment, and writes what [`plan_repair`](super::plan_repair) says of
-    /// it. Says of each whether there was something to write.
+    /// For each of `candidates`, in one transaction: reads its moment, and writes what
+    /// [`plan_repair`](super::plan_repair) says of it. Says of each whether there was something to
+    /// write.
     async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error>;
 }
 

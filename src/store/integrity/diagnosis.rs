@@ -1,5 +1,6 @@
-//! What is wrong with a key and a user, and what to write so that it is not: pure, so that a store decides it from what
-//! it has read inside a transaction exactly as from what it has read in passing.
+//! What is wrong with a key and a user, and what to write so that it is not: pure, so that a store
+//! decides it from what it has read inside a transaction exactly as from what it has read in
+//! passing.
 
 use super::checkable::{Candidate, Moment, Presence, Side};
 use super::finding::Fault;
@@ -13,7 +14,8 @@ pub fn diagnose(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Optio
     }
 }
 
-/// What to write under the candidate's key so that nothing is wrong; nothing where nothing is, or where nobody can tell.
+/// What to write under the candidate's key so that nothing is wrong; nothing where nothing is, or
+/// where nobody can tell.
 pub fn plan_repair(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Option<ClaimWrite> {
     let fault = diagnose(candidate, moment, now).filter(|fault| fault.can_be_settled())?;
     let expected = || expected(candidate, moment).cloned();

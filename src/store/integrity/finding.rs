@@ -12,7 +12,8 @@ pub enum Fault {
     Unclaimed,
     /// A user lists a key whose claim names somebody who does not list it.
     Misclaimed,
-    /// A user lists a key whose claim names that user, but says other things of the key than the user does.
+    /// A user lists a key whose claim names that user, but says other things of the key than the
+    /// user does.
     Differs,
     /// Two users list the same key.
     Shared,
@@ -122,7 +123,9 @@ impl Fault {
             Self::Ownerless | Self::Unlisted | Self::Unowned => "the claim is deleted",
             Self::Shared => "unlink it from one of the two users",
             Self::Unclear => "look at the documents that cannot be read first",
-            Self::UnreadableUser | Self::UnreadableClaim => "this program did not write it: it is left as it is",
+            Self::UnreadableUser | Self::UnreadableClaim => {
+                "this program did not write it: it is left as it is"
+            }
         }
     }
 }
@@ -131,10 +134,16 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unclaimed => "an identity that a user lists has no claim",
-            Self::Misclaimed => "the claim on an identity that a user lists names somebody who does not list it",
-            Self::Differs => "the claim on an identity says something else of it than its user does",
+            Self::Misclaimed => {
+                "the claim on an identity that a user lists names somebody who does not list it"
+            }
+            Self::Differs => {
+                "the claim on an identity says something else of it than its user does"
+            }
             Self::Shared => "two users list the same identity",
-            Self::Unclear => "an identity that a user lists has a claim, or a claim's user, that cannot be read",
+            Self::Unclear => {
+                "an identity that a user lists has a claim, or a claim's user, that cannot be read"
+            }
             Self::Ownerless => "a claim names a user who is not there",
             Self::Unlisted => "a claim names a user who does not list its key",
             Self::Unowned => "a claim names nobody",

@@ -1,8 +1,9 @@
-//! Whether the users and claims of a store fit together: every claim belongs to a user who lists its key, and every
-//! identity that a user lists has its claim. The user's record is the truth; what can be settled is settled by it.
+//! Whether the users and claims of a store fit together: every claim belongs to a user who lists
+//! its key, and every identity that a user lists has its claim. The user's record is the truth;
+//! what can be settled is settled by it.
 //!
-//! Here is what all stores share: what is compared with what, in which order, and what follows from it. How users and
-//! claims are read and written is each store's own: see [`CheckableStore`].
+//! Here is what all stores share: what is compared with what, in which order, and what follows from
+//! it. How users and claims are read and written is each store's own: see [`CheckableStore`].
 
 mod checkable;
 mod diagnosis;
@@ -10,7 +11,9 @@ mod finding;
 mod passes;
 mod sketch;
 
-pub use checkable::{Candidate, CheckableStore, ClaimRow, Moment, Presence, Side, UserClaims, UserRow};
+pub use checkable::{
+    Candidate, CheckableStore, ClaimRow, Moment, Presence, Side, UserClaims, UserRow,
+};
 pub use diagnosis::{diagnose, plan_repair};
 pub use finding::{Fault, Finding, Settled, Summary};
 pub use passes::{Observer, verify};

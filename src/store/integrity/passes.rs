@@ -1,14 +1,17 @@
-//! The walks of a verification, in bounded memory: users with their claims, then claims with their users. What a walk
-//! finds strange is looked at again as it is at one moment, since a store may be in use, and only then told.
+//! The walks of a verification, in bounded memory: users with their claims, then claims with their
+//! users. What a walk finds strange is looked at again as it is at one moment, since a store may be
+//! in use, and only then told.
 //!
-//! A key that a user lists without having its claim is settled last, by walks of their own: another user, later in the
-//! walk, may list it too.
+//! A key that a user lists without having its claim is settled last, by walks of their own: another
+//! user, later in the walk, may list it too.
 
 use std::collections::{HashMap, HashSet};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::checkable::{Candidate, CheckableStore, ClaimRow, Moment, Presence, Side, UserClaims, UserRow};
+use super::checkable::{
+    Candidate, CheckableStore, ClaimRow, Moment, Presence, Side, UserClaims, UserRow,
+};
 use super::diagnosis::diagnose;
 use super::finding::{Fault, Finding, Settled, Summary};
 use super::sketch::{Hashes, Sketch};
@@ -30,15 +33,21 @@ pub trait Observer {
     fn found(&mut self, finding: &Finding);
 }
 
-/// Walks a store and tells `observer` of all that is wrong, once it was settled where that is asked for by `mend`.
+/// Walks a store and tells `observer` of all that is wrong, once it was settled where that is asked
+/// for by `mend`.
 ///
 /// # Errors
 /// The store's, such as [`Error::Unavailable`], where it cannot be read or written.
-pub async fn verify<A: CheckableStore>(store: &A, mend: bool, observer: &mut dyn Observer) -> Result<Summary, Error> {
+pub async fn verify<A: CheckableStore>(
+    store: &A,
+    mend: bool,
+    observer: &mut dyn Observer,
+) -> Result<Summary, Error> {
     let (hashes, unclaimed, contested, told) = Default::default();
     let totals = store.counts().await?;
     let summary = Summary::default();
-    let mut run = Run { store, mend, observer, totals, hashes, unclaimed, contested, told, summary };
+    let mut run =
+        Run { store, mend, observer, totals, hashes, unclaimed, contested, told, summary };
     run.walk_users().await?;
     run.walk_unclaimed().await?;
     run.walk_claims().await?;
@@ -76,7 +85,8 @@ impl<A: CheckableStore> Run<'_, A> {
             self.summary.users += batch.len() as u64;
             let listings = self.readable(batch);
             let (other, none) = self.strange(&listings).await?;
-            let (later, now): (Vec<_>, Vec<_>) = self.confirm(other).await?.into_iter().partition(Case::is_unclaimed);
+            let (later, now): (Vec<_>, Vec<_>) =
+                self.confirm(other).await?.into_iter().partition(Case::is_unclaimed);
             for candidate in none.into_iter().chain(later.into_iter().map(|case| case.candidate)) {
                 self.unclaimed.add(self.hashes.of(&candidate.key));
             }
@@ -99,11 +109,18 @@ impl<A: CheckableStore> Run<'_, A> {
     }
 
     /// Of what the users list: what has another claim than it should have, and what has none.
-    async fn strange(&self, listings: &[UserClaims]) -> Result<(Vec<Candidate>, Vec<Candidate>), Error> {
-        let listed = |listing: &UserClaims| listing.claims.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+    async fn strange(
+        &self,
+        listings: &[UserClaims],
+    ) -> Result<(Vec<Candidate>, Vec<Candidate>), Error> {
+        let listed = |listing: &UserClaims| {
+            listing.claims.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>()
+        };
         let keys: Vec<IdentityKey> = listings.iter().flat_map(listed).collect();
         let found = self.store.claims_at(&keys).await?;
-        let expected = listings.iter().flat_map(|listing| listing.claims.iter().map(move |own| (listing.id, own)));
+        let expected = listings
+            .iter()
+            .flat_map(|listing| listing.claims.iter().map(move |own| (listing.id, own)));
         let (mut other, mut none) = (Vec::new(), Vec::new());
         for ((user, (key, claim)), found) in expected.zip(found) {
             let candidate = || Candidate { side: Side::Listed, key: key.clone(), user: Some(user) };
@@ -142,7 +159,10 @@ impl<A: CheckableStore> Run<'_, A> {
     }
 
     /// Of keys with these hashes: those that two users list.
-    async fn listed_twice(&mut self, repeated: &HashSet<u64>) -> Result<HashMap<u64, [LocalityId; 2]>, Error> {
+    async fn listed_twice(
+        &mut self,
+        repeated: &HashSet<u64>,
+    ) -> Result<HashMap<u64, [LocalityId; 2]>, Error> {
         let (mut first, mut twice) = (HashMap::new(), HashMap::new());
         if repeated.is_empty() {
             return Ok(twice);
@@ -167,7 +187,8 @@ impl<A: CheckableStore> Run<'_, A> {
     fn mark_contested(&self, case: &mut Case) {
         if let Some(listers) = self.contested.get(&self.hashes.of(&case.candidate.key)) {
             case.fault = Fault::Shared;
-            case.other = listers.iter().copied().find(|lister| Some(*lister) != case.candidate.user);
+            case.other =
+                listers.iter().copied().find(|lister| Some(*lister) != case.candidate.user);
         }
     }
 
@@ -215,13 +236,15 @@ impl<A: CheckableStore> Run<'_, A> {
             let moment = self.store.moment(&candidate).await?;
             Ok::<_, Error>(Case::of(candidate, &moment))
         };
-        let cases: Vec<Option<Case>> = stream::iter(candidates).map(look).buffered(AT_ONCE).try_collect().await?;
+        let cases: Vec<Option<Case>> =
+            stream::iter(candidates).map(look).buffered(AT_ONCE).try_collect().await?;
         Ok(cases.into_iter().flatten().collect())
     }
 
     /// Settles what can be settled, where that is asked for, and tells of all.
     async fn repair(&mut self, cases: Vec<Case>) -> Result<(), Error> {
-        let (open, lost): (Vec<_>, Vec<_>) = cases.into_iter().partition(|case| case.fault.can_be_settled());
+        let (open, lost): (Vec<_>, Vec<_>) =
+            cases.into_iter().partition(|case| case.fault.can_be_settled());
         lost.into_iter().for_each(|case| self.record(case, Settled::CannotBe));
         if !self.mend {
             open.into_iter().for_each(|case| self.record(case, Settled::CouldBe));
@@ -256,7 +279,14 @@ impl<A: CheckableStore> Run<'_, A> {
     fn report_document(&mut self, fault: Fault, id: String) {
         let user = (fault == Fault::UnreadableUser).then(|| id.parse().ok()).flatten();
         let document = user.is_none().then_some(id);
-        self.report(&Finding { fault, user, other: None, key: None, document, settled: Settled::CannotBe });
+        self.report(&Finding {
+            fault,
+            user,
+            other: None,
+            key: None,
+            document,
+            settled: Settled::CannotBe,
+        });
     }
 
     fn report(&mut self, finding: &Finding) {

@@ -1,12 +1,14 @@
-//! Keys that several users may list though no claim says whose they are, found in bounded memory: a bit for each key's
-//! hash, and the hashes whose bit was set before. Two keys may share a bit; those are told apart by another walk.
+//! Keys that several users may list though no claim says whose they are, found in bounded memory: a
+//! bit for each key's hash, and the hashes whose bit was set before. Two keys may share a bit;
+//! those are told apart by another walk.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
 use crate::identifier::IdentityKey;
 
-/// The number of bits: 64 MiB. Of ten million keys, one in a hundred shares its bit with another one.
+/// The number of bits: 64 MiB. Of ten million keys, one in a hundred shares its bit with another
+/// one.
 const BITS: u64 = 1 << 29;
 
 /// Hashes of keys, with a secret of its own.
@@ -43,7 +45,8 @@ impl Sketch {
         self.bits.is_empty()
     }
 
-    /// The hashes that may have been seen more than once, but for the first time that a bit was set.
+    /// The hashes that may have been seen more than once, but for the first time that a bit was
+    /// set.
     pub fn into_repeated(self) -> HashSet<u64> {
         self.repeated
     }

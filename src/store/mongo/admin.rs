@@ -9,7 +9,10 @@ use mongodb::options::{FindOptions, Hint, ReadConcern};
 
 use super::Collections;
 use super::error::Fault;
-use super::schema::{DUE, ID, StoredUser, TENANT, by_id, date, id_value, key_value, read_claim, read_due, read_tenant};
+use super::schema::{
+    DUE, ID, StoredUser, TENANT, by_id, date, id_value, key_value, read_claim, read_due,
+    read_tenant,
+};
 use crate::directory::{Claim, ExpiredUser, Record, Tenant, TenantRecord, Timestamp};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -36,8 +39,14 @@ impl Collections {
     }
 
     /// Tenants in the order of their names.
-    pub async fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Fault> {
-        let filter = doc! { ID: { "$gt": after, "$gte": prefix, "$lt": format!("{prefix}{}", char::MAX) } };
+    pub async fn tenants(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Fault> {
+        let filter =
+            doc! { ID: { "$gt": after, "$gte": prefix, "$lt": format!("{prefix}{}", char::MAX) } };
         let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
         let found = self.all(&self.tenants, filter, options.max_time(self.timeout).build()).await?;
         found.iter().map(|document| read_tenant(document)).collect()
@@ -54,9 +63,14 @@ impl Collections {
         Ok(keys.into_iter().filter_map(IdentityKey::from_stored).collect())
     }
 
-    /// Users of a tenant in the order of their ids. The server looks at those of others to find them, for as long as it
-    /// takes.
-    pub async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Fault> {
+    /// Users of a tenant in the order of their ids. The server looks at those of others to find
+    /// them, for as long as it takes.
+    pub async fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Fault> {
         let mut filter = doc! { TENANT: tenant.as_str() };
         if let Some(after) = after {
             filter.insert(ID, doc! { "$gt": id_value(after) });
@@ -83,7 +97,8 @@ impl Collections {
             return Ok(found);
         }
         let (mut later, is_full) = self.find_due(doc! { DUE: times }, DUE, room).await?;
-        // The index gives those of one time in any order, so that of the last time others may have been left out.
+        // The index gives those of one time in any order, so that of the last time others may have
+        // been left out.
         if let Some(last) = later.last().map(|user| user.time).filter(|_| is_full) {
             later.retain(|user| user.time < last);
             let rest = self.due_at(last, None, room - later.len()).await?;
@@ -108,13 +123,22 @@ impl Collections {
         Ok(self.find_due(filter, ID, limit).await?.0)
     }
 
-    /// Users that are due, in the order of a field, and whether there may be more. Documents whose id is no user's are left
-    /// out.
-    async fn find_due(&self, filter: Document, order: &str, limit: usize) -> Result<(Vec<ExpiredUser>, bool), Fault> {
+    /// Users that are due, in the order of a field, and whether there may be more. Documents whose
+    /// id is no user's are left out.
+    async fn find_due(
+        &self,
+        filter: Document,
+        order: &str,
+        limit: usize,
+    ) -> Result<(Vec<ExpiredUser>, bool), Fault> {
         let options = FindOptions::builder().sort(doc! { order: 1 }).limit(limit as i64);
-        let options = options.projection(doc! { TENANT: 1, DUE: 1 }).hint(Hint::Keys(doc! { DUE: 1 }));
+        let options =
+            options.projection(doc! { TENANT: 1, DUE: 1 }).hint(Hint::Keys(doc! { DUE: 1 }));
         let found = self.all(&self.users, filter, options.max_time(self.timeout).build()).await?;
-        Ok((found.iter().filter_map(|document| read_due(document).ok()).collect(), found.len() == limit))
+        Ok((
+            found.iter().filter_map(|document| read_due(document).ok()).collect(),
+            found.len() == limit,
+        ))
     }
 
     fn bounded(&self) -> FindOptions {

@@ -1,6 +1,6 @@
-//! A sharded cluster as its router shows it: shards and chunks, and the commands that cut and move chunks. Other runs and
-//! the balancer may be at the same work: every step looks first whether it is done, and is tried again where it was
-//! disturbed. Which chunks there should be is in `spread`.
+//! A sharded cluster as its router shows it: shards and chunks, and the commands that cut and move
+//! chunks. Other runs and the balancer may be at the same work: every step looks first whether it
+//! is done, and is tried again where it was disturbed. Which chunks there should be is in `spread`.
 
 use std::time::Duration;
 
@@ -18,18 +18,21 @@ use super::spread::Hashes;
 
 /// How long a step that is disturbed is tried again, and the pauses between.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a move waits for those of others: a shard takes part in one at a time, and one may take minutes.
+/// How long a move waits for those of others: a shard takes part in one at a time, and one may take
+/// minutes.
 const TURN: Duration = Duration::from_secs(15 * 60);
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// How long ago a router may have reported that is still there, in milliseconds; it does so twice a minute.
+/// How long ago a router may have reported that is still there, in milliseconds; it does so twice a
+/// minute.
 const LATELY: i64 = 5 * 60 * 1_000;
 
 /// ConflictingOperationInProgress.
 const CONFLICT: i32 = 117;
 
-/// Unauthorized, AuthenticationFailed, IllegalOperation, CommandNotFound: trying again changes nothing.
+/// Unauthorized, AuthenticationFailed, IllegalOperation, CommandNotFound: trying again changes
+/// nothing.
 const FINAL: [i32; 4] = [13, 18, 20, 59];
 
 /// The cluster that has a store's database.
@@ -62,7 +65,8 @@ impl Cluster {
         let reply = self.admin.run_command(doc! { "listShards": 1 }).await?;
         let shards = reply.get_array("shards").into_iter().flatten().filter_map(Bson::as_document);
         let stays = shards.filter(|shard| !shard.get_bool("draining").unwrap_or_default());
-        let mut names: Vec<_> = stays.filter_map(|shard| shard.get_str(ID).ok()).map(str::to_owned).collect();
+        let mut names: Vec<_> =
+            stays.filter_map(|shard| shard.get_str(ID).ok()).map(str::to_owned).collect();
         names.sort_unstable();
         Ok(names)
     }
@@ -70,7 +74,11 @@ impl Cluster {
     /// The versions of the routers that have reported lately.
     pub async fn router_versions(&self) -> Result<Vec<String>, DriverError> {
         let lately = DateTime::from_millis(DateTime::now().timestamp_millis() - LATELY);
-        let routers = self.config.collection::<Document>("mongos").find(doc! { "ping": { "$gte": lately } }).await?;
+        let routers = self
+            .config
+            .collection::<Document>("mongos")
+            .find(doc! { "ping": { "$gte": lately } })
+            .await?;
         let version = |router: Document| Ok(router.get_str("mongoVersion").ok().map(str::to_owned));
         routers.try_filter_map(|router| async { version(router) }).try_collect().await
     }
@@ -119,17 +127,20 @@ impl Cluster {
 
     /// Makes the index that a collection with documents needs before it is sharded on `key`.
     pub async fn make_index(&self, collection: &str, key: &Document) -> Result<(), DriverError> {
-        let name: Vec<_> =
-            key.iter().map(|(field, kind)| format!("{field}_{}", kind.as_str().unwrap_or("1"))).collect();
+        let name: Vec<_> = key
+            .iter()
+            .map(|(field, kind)| format!("{field}_{}", kind.as_str().unwrap_or("1")))
+            .collect();
         let index = doc! { "key": key.clone(), "name": name.join("_") };
         let command = doc! { "createIndexes": collection, "indexes": [index] };
         patiently(|| async { self.database.run_command(command.clone()).await.map(drop) }).await
     }
 
-    /// Shards `collection`. Says whether that was still to do. What is there of it stays in one chunk; where there is
-    /// nothing and the key is a hash, MongoDB makes chunks on all shards.
+    /// Shards `collection`. Says whether that was still to do. What is there of it stays in one
+    /// chunk; where there is nothing and the key is a hash, MongoDB makes chunks on all shards.
     pub async fn shard(&self, collection: &str) -> Result<bool, DriverError> {
-        let command = doc! { "shardCollection": self.namespace(collection), "key": shard_key(collection) };
+        let command =
+            doc! { "shardCollection": self.namespace(collection), "key": shard_key(collection) };
         let shard = async || {
             let open = self.key_of(collection).await?.is_none();
             if open {
@@ -153,21 +164,31 @@ impl Cluster {
         patiently(split).await
     }
 
-    /// Has the chunk that begins at `start` on `shard`, unless it holds anything. Says whether that was still to do.
-    pub async fn place(&self, collection: &str, start: &Bson, shard: &str) -> Result<bool, DriverError> {
+    /// Has the chunk that begins at `start` on `shard`, unless it holds anything. Says whether that
+    /// was still to do.
+    pub async fn place(
+        &self,
+        collection: &str,
+        start: &Bson,
+        shard: &str,
+    ) -> Result<bool, DriverError> {
         let place = async || {
-            let chunk = self.chunk_at(collection, start).await?.filter(|chunk| chunk.shard != shard);
+            let chunk =
+                self.chunk_at(collection, start).await?.filter(|chunk| chunk.shard != shard);
             let Some(chunk) = chunk else { return Ok(false) };
             let open = self.is_empty(collection, &chunk).await?;
             if open {
                 let space = self.namespace(collection);
-                let command = doc! { "moveChunk": space, "bounds": [chunk.min, chunk.max], "to": shard };
+                let command =
+                    doc! { "moveChunk": space, "bounds": [chunk.min, chunk.max], "to": shard };
                 self.admin.run_command(command).await?;
             }
             Ok(open)
         };
         let since = Instant::now();
-        let passes = |error: &DriverError| is_conflict(error) || (may_pass(error) && since.elapsed() < PATIENCE);
+        let passes = |error: &DriverError| {
+            is_conflict(error) || (may_pass(error) && since.elapsed() < PATIENCE)
+        };
         Pauses::new(PAUSE, LONGEST_PAUSE, since + TURN).between(place, passes).await
     }
 
@@ -179,8 +200,13 @@ impl Cluster {
         Ok(first.projection(doc! { ID: 1 }).await?.is_none())
     }
 
-    /// The chunks of a collection that is sharded on hashes, with the numbers that the shards have in `shards`.
-    pub async fn hashes(&self, collection: &str, shards: &[String]) -> Result<Vec<Hashes>, DriverError> {
+    /// The chunks of a collection that is sharded on hashes, with the numbers that the shards have
+    /// in `shards`.
+    pub async fn hashes(
+        &self,
+        collection: &str,
+        shards: &[String],
+    ) -> Result<Vec<Hashes>, DriverError> {
         let bound = |bound: Document| bound.get(ID).cloned().unwrap_or(Bson::Null);
         let hashes = |chunk: Chunk| {
             let shard = shards.iter().position(|shard| *shard == chunk.shard)?;
@@ -193,7 +219,11 @@ impl Cluster {
 impl Chunk {
     fn read(chunk: &Document) -> Option<Self> {
         let bound = |name| chunk.get_document(name).ok().cloned();
-        Some(Self { min: bound("min")?, max: bound("max")?, shard: chunk.get_str("shard").ok()?.to_owned() })
+        Some(Self {
+            min: bound("min")?,
+            max: bound("max")?,
+            shard: chunk.get_str("shard").ok()?.to_owned(),
+        })
     }
 }
 

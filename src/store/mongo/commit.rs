@@ -1,4 +1,5 @@
-//! The end of a transaction: the commit, sent until it is answered, and the search for the outcome of one that was not.
+//! The end of a transaction: the commit, sent until it is answered, and the search for the outcome
+//! of one that was not.
 
 use mongodb::Collection;
 use mongodb::bson::{Bson, RawDocumentBuf, doc};
@@ -10,16 +11,20 @@ use super::pauses::Pauses;
 use super::schema::{ID, StoredRequest, StoredUser, id_value, read_tenant, request_id};
 use super::transaction::Transaction;
 use super::{Collections, PATIENCE};
-use crate::directory::{Decision, Error, IdempotencyKey, Mutation, MutationReport, Outcome, ReadRequest, ReadSet};
+use crate::directory::{
+    Decision, Error, IdempotencyKey, Mutation, MutationReport, Outcome, ReadRequest, ReadSet,
+};
 use crate::locality::LocalityId;
 
-/// How often a commit is sent again for which MongoDB does not ask. One more answer often settles it.
+/// How often a commit is sent again for which MongoDB does not ask. One more answer often settles
+/// it.
 const RESENT: usize = 3;
 
 /// Sends the commit until it is answered or the time is up.
 ///
 /// # Errors
-/// A transient fault: nothing was written. One that [is unknown](Fault::is_unknown_commit): look for the outcome.
+/// A transient fault: nothing was written. One that [is unknown](Fault::is_unknown_commit): look
+/// for the outcome.
 pub async fn commit(mut transaction: Transaction<'_>, deadline: Instant) -> Result<(), Fault> {
     let deadline = deadline.max(Instant::now() + PATIENCE);
     let mut pauses = Pauses::of_transaction(deadline);
@@ -54,12 +59,16 @@ pub struct Unconfirmed {
 }
 
 impl Collections {
-    /// The outcome of a mutation whose commit was not confirmed, with the user as it is now, where the mutation is found
-    /// to have happened.
+    /// The outcome of a mutation whose commit was not confirmed, with the user as it is now, where
+    /// the mutation is found to have happened.
     ///
     /// # Errors
     /// [`Error::OutcomeUnknown`] where that is not found: the commit may still be under way.
-    pub async fn recover(&self, mutation: &Mutation, unconfirmed: Unconfirmed) -> Result<Outcome, Error> {
+    pub async fn recover(
+        &self,
+        mutation: &Mutation,
+        unconfirmed: Unconfirmed,
+    ) -> Result<Outcome, Error> {
         let found = match &mutation.request {
             Some(request) => self.found_remembered(mutation, request, &unconfirmed).await,
             None => self.found_written(mutation, &unconfirmed).await,
@@ -68,16 +77,23 @@ impl Collections {
     }
 
     /// The outcome where what is stored is what the mutation has written.
-    async fn found_written(&self, mutation: &Mutation, of: &Unconfirmed) -> Result<Option<Outcome>, Fault> {
+    async fn found_written(
+        &self,
+        mutation: &Mutation,
+        of: &Unconfirmed,
+    ) -> Result<Option<Outcome>, Fault> {
         let is_written = match &of.outcome.report {
-            MutationReport::Tenant(tenant) => self.tenant(&mutation.tenant).await?.as_ref() == Some(tenant),
+            MutationReport::Tenant(tenant) => {
+                self.tenant(&mutation.tenant).await?.as_ref() == Some(tenant)
+            }
             MutationReport::Purged(_) => self.revision(of.subject).await?.is_none(),
             _ => self.revision(of.subject).await? == Some(of.revision),
         };
         Ok(is_written.then(|| of.outcome.clone()))
     }
 
-    /// The outcome where the request is remembered. Others may have changed the user since: the answer shows it as it is.
+    /// The outcome where the request is remembered. Others may have changed the user since: the
+    /// answer shows it as it is.
     async fn found_remembered(
         &self,
         mutation: &Mutation,
@@ -88,7 +104,9 @@ impl Collections {
             return Ok(None);
         }
         let outcome = of.outcome.clone();
-        let Some(repeated) = self.repeat(mutation, of.subject).await? else { return Ok(Some(outcome)) };
+        let Some(repeated) = self.repeat(mutation, of.subject).await? else {
+            return Ok(Some(outcome));
+        };
         let report = match &outcome.report {
             MutationReport::Tenant(_) => repeated.report,
             _ => outcome.report,
@@ -103,17 +121,28 @@ impl Collections {
         subject: LocalityId,
     ) -> Result<bool, Fault> {
         let filter = doc! { ID: request_id(request) };
-        let find = self.requests.find_one(filter).read_concern(ReadConcern::majority()).max_time(self.timeout);
+        let find = self
+            .requests
+            .find_one(filter)
+            .read_concern(ReadConcern::majority())
+            .max_time(self.timeout);
         let record = find.await?.map(|document| StoredRequest::read(&document)).transpose()?;
         let is_ours = |record: &StoredRequest| {
-            record.user == subject && record.request_hash == request.request_hash && !mutation.forgets(record.time)
+            record.user == subject
+                && record.request_hash == request.request_hash
+                && !mutation.forgets(record.time)
         };
         Ok(record.as_ref().is_some_and(is_ours))
     }
 
-    /// The answer to a mutation that was carried out before. None where its user is gone since. Its commit may have become
-    /// visible on one shard before another: linearizable reads wait for the rest.
-    async fn repeat(&self, mutation: &Mutation, subject: LocalityId) -> Result<Option<Outcome>, Fault> {
+    /// The answer to a mutation that was carried out before. None where its user is gone since. Its
+    /// commit may have become visible on one shard before another: linearizable reads wait for the
+    /// rest.
+    async fn repeat(
+        &self,
+        mutation: &Mutation,
+        subject: LocalityId,
+    ) -> Result<Option<Outcome>, Fault> {
         let (mut read_set, mut needs) = (ReadSet::default(), ReadRequest::default());
         loop {
             for id in needs.users {
@@ -133,14 +162,19 @@ impl Collections {
         }
     }
 
-    async fn latest(&self, from: &Collection<RawDocumentBuf>, id: Bson) -> Result<Option<RawDocumentBuf>, Fault> {
+    async fn latest(
+        &self,
+        from: &Collection<RawDocumentBuf>,
+        id: Bson,
+    ) -> Result<Option<RawDocumentBuf>, Fault> {
         let find = from.find_one(doc! { ID: id }).read_concern(ReadConcern::linearizable());
         let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
         Ok(find.selection_criteria(primary).max_time(self.timeout).await?)
     }
 
     async fn revision(&self, id: LocalityId) -> Result<Option<i64>, Fault> {
-        let user = self.users.find_one(doc! { ID: id_value(id) }).read_concern(ReadConcern::majority());
+        let user =
+            self.users.find_one(doc! { ID: id_value(id) }).read_concern(ReadConcern::majority());
         let user = user.max_time(self.timeout).await?;
         user.map(|document| Ok(StoredUser::read(&document)?.revision)).transpose()
     }

@@ -1,4 +1,5 @@
-//! The connection to MongoDB: defaults where the URI is silent, and whether what answers can keep a store.
+//! The connection to MongoDB: defaults where the URI is silent, and whether what answers can keep a
+//! store.
 
 use std::time::Duration;
 
@@ -19,13 +20,14 @@ const MAX_CONNECTING: u32 = 8;
 const APART: &str = "polynym heartbeat";
 /// Databases in which nobody else keeps anything.
 const OWN: [&str; 3] = ["admin", "config", "local"];
-/// How long a server that takes writes is waited for: about as long as a replica set needs to elect one is too long
-/// for a caller, who is told to come again.
+/// How long a server that takes writes is waited for: about as long as a replica set needs to elect
+/// one is too long for a caller, who is told to come again.
 const SELECTION: Duration = Duration::from_secs(5);
 /// How long a connection may take to be there.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How often each server says that it is there. One that has not for this time and [`CONNECT`] has hung: what waits for it
-/// ends, and is tried with the one that was elected meanwhile, before the time of most calls is up.
+/// How often each server says that it is there. One that has not for this time and [`CONNECT`] has
+/// hung: what waits for it ends, and is tried with the one that was elected meanwhile, before the
+/// time of most calls is up.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 /// How long the servers are given to take note that a client goes.
 const PARTING: Duration = Duration::from_secs(1);
@@ -41,7 +43,8 @@ pub async fn connect(uri: &str) -> Result<Database, OpenError> {
     Ok(database)
 }
 
-/// Connects once more to a database that was connected to, by a connection that no other operation can occupy.
+/// Connects once more to a database that was connected to, by a connection that no other operation
+/// can occupy.
 ///
 /// # Errors
 /// [`OpenError`].
@@ -56,7 +59,8 @@ pub async fn connect_apart(uri: &str) -> Result<Database, OpenError> {
 async fn options(uri: &str) -> Result<(ClientOptions, String), OpenError> {
     let mut options = ClientOptions::parse(uri).await.map_err(|error| uri_fault(&error))?;
     let database = options.default_database.clone();
-    let database = database.ok_or_else(|| OpenError::Uri("the URI names no database".to_owned()))?;
+    let database =
+        database.ok_or_else(|| OpenError::Uri("the URI names no database".to_owned()))?;
     if OWN.contains(&database.as_str()) {
         return Err(OpenError::Uri(format!("the database {database} is MongoDB's own")));
     }
@@ -67,7 +71,8 @@ async fn options(uri: &str) -> Result<(ClientOptions, String), OpenError> {
     options.server_selection_timeout.get_or_insert(SELECTION);
     options.connect_timeout.get_or_insert(CONNECT);
     options.heartbeat_freq.get_or_insert(HEARTBEAT);
-    // Only reads that say so themselves may be answered by another member, or by what no majority has.
+    // Only reads that say so themselves may be answered by another member, or by what no majority
+    // has.
     options.selection_criteria = Some(SelectionCriteria::ReadPreference(ReadPreference::Primary));
     options.read_concern = None;
     // Everything that is written is written in a transaction, or again until it is there.
@@ -113,8 +118,8 @@ pub async fn or_disconnect<T>(
     done
 }
 
-/// Ends the sessions on the servers and closes all connections. A client that is only dropped does so in tasks of its
-/// own, which the end of the program may cut off.
+/// Ends the sessions on the servers and closes all connections. A client that is only dropped does
+/// so in tasks of its own, which the end of the program may cut off.
 pub async fn disconnect(database: &Database) {
     let _ = timeout(PARTING, async { database.client().clone().shutdown().await }).await;
 }
@@ -127,8 +132,8 @@ fn uri_fault(error: &mongodb::error::Error) -> OpenError {
     }
 }
 
-/// Makes sure that the store has all that it needs, as far as those can see who may only read and write it: how it is
-/// sharded, the cluster tells administrators alone.
+/// Makes sure that the store has all that it needs, as far as those can see who may only read and
+/// write it: how it is sharded, the cluster tells administrators alone.
 ///
 /// # Errors
 /// [`OpenError::Foreign`], [`OpenError::Incomplete`], or what the server says.
@@ -141,5 +146,9 @@ pub async fn check_complete(database: &Database) -> Result<(), OpenError> {
     // An upgrade may be about to raise the epoch in the validators. A server that starts meanwhile
     // knows the present one.
     let missing: Vec<_> = found.iter().flat_map(|found| found.missing(false, 0)).collect();
-    if missing.is_empty() { Ok(()) } else { Err(OpenError::Incomplete { database: name(), what: missing.join(", ") }) }
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(OpenError::Incomplete { database: name(), what: missing.join(", ") })
+    }
 }

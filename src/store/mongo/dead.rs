@@ -1,5 +1,6 @@
-//! What servers leave behind that die in a transaction: their sessions, whose transactions keep documents from everybody
-//! until MongoDB ends them after a minute. Every server ends those of the others that have not renewed their documents.
+//! What servers leave behind that die in a transaction: their sessions, whose transactions keep
+//! documents from everybody until MongoDB ends them after a minute. Every server ends those of the
+//! others that have not renewed their documents.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,13 +15,13 @@ use super::presence::{Presence, ServerDocument};
 
 /// How old, by the database's clock, is the document of a server that is taken for dead.
 const DEAD: Duration = Duration::from_secs(8);
-/// How old is one that is deleted. Until then its sessions are ended with every beat: a statement that was under way when
-/// the server died may arrive late.
+/// How old is one that is deleted. Until then its sessions are ended with every beat: a statement
+/// that was under way when the server died may arrive late.
 const FORGOTTEN: Duration = Duration::from_secs(20);
 /// How old is one that is deleted though its sessions could not be ended. By then MongoDB has.
 const GIVEN_UP: Duration = Duration::from_secs(5 * 60);
-/// In how many beats of this server a document has stood still that is taken for one of the dead. The database's clock
-/// may jump, and a database that was away makes all documents old.
+/// In how many beats of this server a document has stood still that is taken for one of the dead.
+/// The database's clock may jump, and a database that was away makes all documents old.
 const STILL: u32 = 3;
 /// How many sessions are ended at once.
 const AT_ONCE: usize = 1_000;
@@ -34,8 +35,13 @@ pub struct DeadServers {
 }
 
 impl DeadServers {
-    /// Takes note of the documents in one beat. Answers with those of servers that are dead, and their age.
-    pub fn find(&mut self, presence: &Presence, all: &[ServerDocument]) -> Vec<(ServerDocument, Duration)> {
+    /// Takes note of the documents in one beat. Answers with those of servers that are dead, and
+    /// their age.
+    pub fn find(
+        &mut self,
+        presence: &Presence,
+        all: &[ServerDocument],
+    ) -> Vec<(ServerDocument, Duration)> {
         // After a longer silence the others have to be given time to renew theirs.
         if self.last.replace(Instant::now()).is_none_or(|last| last.elapsed() > 2 * PERIOD) {
             self.seen.clear();

@@ -69,8 +69,10 @@ mod tests {
     #[tokio::test]
     async fn what_is_left_does_not_go_on_for_ever() {
         let (held, released) = oneshot::channel::<()>();
-        let work =
-            DetachOnDrop::new(async move { (held, std::future::pending::<()>().await) }, Duration::from_millis(20));
+        let work = DetachOnDrop::new(
+            async move { (held, std::future::pending::<()>().await) },
+            Duration::from_millis(20),
+        );
         assert!(timeout(Duration::from_millis(20), work).await.is_err());
         assert!(timeout(LONG, released).await.unwrap().is_err());
     }

@@ -1,11 +1,12 @@
-//! What can go wrong with MongoDB, and what of it a caller is told. The driver's errors carry keys and documents: only
-//! their kinds and codes go into a text.
+//! What can go wrong with MongoDB, and what of it a caller is told. The driver's errors carry keys
+//! and documents: only their kinds and codes go into a text.
 
 use std::error::Error as StdError;
 use std::fmt;
 
 use mongodb::error::{
-    Error as DriverError, ErrorKind, TRANSIENT_TRANSACTION_ERROR, UNKNOWN_TRANSACTION_COMMIT_RESULT, WriteFailure,
+    Error as DriverError, ErrorKind, TRANSIENT_TRANSACTION_ERROR,
+    UNKNOWN_TRANSACTION_COMMIT_RESULT, WriteFailure,
 };
 
 use super::schema::OLDEST;
@@ -63,11 +64,12 @@ impl Fault {
         Self::Damaged(cause.into())
     }
 
-    /// The fault of a commit that was sent. Only the label for it proves that nothing was written, on any attempt:
-    /// an error without it may follow one that was carried out.
+    /// The fault of a commit that was sent. Only the label for it proves that nothing was written,
+    /// on any attempt: an error without it may follow one that was carried out.
     pub fn of_commit(error: &DriverError) -> Self {
         let told = Told::new(error);
-        let is_concern = matches!(&*error.kind, ErrorKind::Write(WriteFailure::WriteConcernError(_)));
+        let is_concern =
+            matches!(&*error.kind, ErrorKind::Write(WriteFailure::WriteConcernError(_)));
         let is_unknown = error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT);
         if error.contains_label(TRANSIENT_TRANSACTION_ERROR) && !is_unknown && !is_concern {
             Self::Driver(Told { sort: Sort::Transient, ..told })
@@ -76,7 +78,8 @@ impl Fault {
         }
     }
 
-    /// The fault of a transaction that has only read: nothing was written, whatever became of its commit.
+    /// The fault of a transaction that has only read: nothing was written, whatever became of its
+    /// commit.
     pub fn of_reads(self) -> Self {
         match self {
             Self::Unconfirmed(told) if told.sort == Sort::Forbidden => Self::Driver(told),
@@ -185,7 +188,8 @@ fn sort(error: &DriverError) -> Sort {
     }
 }
 
-/// Whether a statement was ended by somebody, with its transaction: other servers do so that have taken this one for dead.
+/// Whether a statement was ended by somebody, with its transaction: other servers do so that have
+/// taken this one for dead.
 fn is_interrupted(kind: &ErrorKind) -> bool {
     matches!(kind, ErrorKind::Command(error) if error.code == INTERRUPTED)
 }
@@ -194,7 +198,9 @@ fn has_code(kind: &ErrorKind, code: i32) -> bool {
     match kind {
         ErrorKind::Command(error) => error.code == code,
         ErrorKind::Write(WriteFailure::WriteError(error)) => error.code == code,
-        ErrorKind::InsertMany(error) => error.write_errors.iter().flatten().any(|error| error.code == code),
+        ErrorKind::InsertMany(error) => {
+            error.write_errors.iter().flatten().any(|error| error.code == code)
+        }
         _ => false,
     }
 }
@@ -202,16 +208,23 @@ fn has_code(kind: &ErrorKind, code: i32) -> bool {
 fn text(error: &DriverError) -> String {
     match &*error.kind {
         ErrorKind::Command(error) => format!("{} ({})", error.code_name, error.code),
-        ErrorKind::Write(WriteFailure::WriteError(error)) => format!("a write failed with code {}", error.code),
-        ErrorKind::Write(WriteFailure::WriteConcernError(error)) => format!("{} ({})", error.code_name, error.code),
+        ErrorKind::Write(WriteFailure::WriteError(error)) => {
+            format!("a write failed with code {}", error.code)
+        }
+        ErrorKind::Write(WriteFailure::WriteConcernError(error)) => {
+            format!("{} ({})", error.code_name, error.code)
+        }
         ErrorKind::InsertMany(error) => {
-            let codes: Vec<_> = error.write_errors.iter().flatten().map(|error| error.code.to_string()).collect();
+            let codes: Vec<_> =
+                error.write_errors.iter().flatten().map(|error| error.code.to_string()).collect();
             format!("an insert failed with code {}", codes.join(", "))
         }
         ErrorKind::Io(error) => error.to_string(),
         ErrorKind::ServerSelection { message, .. } => selection(message),
         // Which other operation failed, and why, the driver prints as it has it in memory.
-        ErrorKind::ConnectionPoolCleared { message, .. } if message.contains("SCRAM failure") => REFUSED.to_owned(),
+        ErrorKind::ConnectionPoolCleared { message, .. } if message.contains("SCRAM failure") => {
+            REFUSED.to_owned()
+        }
         ErrorKind::ConnectionPoolCleared { .. } => "the connection was lost".to_owned(),
         ErrorKind::Authentication { message, .. }
         | ErrorKind::DnsResolve { message, .. }
@@ -228,7 +241,9 @@ fn selection(message: &str) -> String {
         return format!("{none}: run rs.initiate() on one member of the replica set, once");
     }
     if message.contains("Set Name:") && !message.contains("Error:") {
-        return format!("{none}: the set that answers has another name than replicaSet in the URI, or no primary now");
+        return format!(
+            "{none}: the set that answers has another name than replicaSet in the URI, or no primary now"
+        );
     }
     let cause = message.split_once("Kind: ").map_or("", |(_, cause)| cause);
     let cause = cause.split(", labels").next().unwrap_or_default();
@@ -263,13 +278,17 @@ pub enum OpenError {
     )]
     Standalone,
     /// There is no store in the database.
-    #[error("database {database} has no Polynym store: run `polynym store init --store …/{database}` once")]
+    #[error(
+        "database {database} has no Polynym store: run `polynym store init --store …/{database}` once"
+    )]
     NotInitialised {
         /// The database.
         database: String,
     },
     /// Part of the store is missing.
-    #[error("the store in database {database} is not complete ({what}): run `polynym store init --store …/{database}`")]
+    #[error(
+        "the store in database {database} is not complete ({what}): run `polynym store init --store …/{database}`"
+    )]
     Incomplete {
         /// The database.
         database: String,
@@ -292,7 +311,9 @@ pub enum OpenError {
         supported: Supported,
     },
     /// The database holds something else under the names that the store uses.
-    #[error("database {database} holds something else ({what}): it was left as it is; give another database")]
+    #[error(
+        "database {database} holds something else ({what}): it was left as it is; give another database"
+    )]
     Foreign {
         /// The database.
         database: String,

@@ -35,13 +35,20 @@ impl Finds<'_, '_> {
     }
 
     /// The documents with these ids, as many as one reply holds.
-    pub async fn find(&mut self, from: &Collection<RawDocumentBuf>, ids: Vec<Bson>) -> Result<Reply, Fault> {
+    pub async fn find(
+        &mut self,
+        from: &Collection<RawDocumentBuf>,
+        ids: Vec<Bson>,
+    ) -> Result<Reply, Fault> {
         // One more than can come, or the server would keep a cursor open to say that this was all.
         let size = ids.len() as u32 + 1;
         let find = from.find(by_id(ids)).batch_size(size);
         let batch = match self {
             Self::Plain { concern, criteria, time } => {
-                let find = find.read_concern(concern.clone()).selection_criteria(criteria.clone()).max_time(*time);
+                let find = find
+                    .read_concern(concern.clone())
+                    .selection_criteria(criteria.clone())
+                    .max_time(*time);
                 find.batch().await?.try_next().await?
             }
             Self::Snapshot(transaction) => {
@@ -63,10 +70,14 @@ fn is_last(batch: &RawBatch) -> Result<bool, Fault> {
 }
 
 /// The documents of a batch.
-pub fn documents(batch: &RawBatch) -> Result<impl Iterator<Item = Result<&RawDocument, Fault>>, Fault> {
+pub fn documents(
+    batch: &RawBatch,
+) -> Result<impl Iterator<Item = Result<&RawDocument, Fault>>, Fault> {
     let documents = batch.doc_slices()?.into_iter();
     Ok(documents.map(|value| {
         let value = value.map_err(Fault::damaged)?;
-        value.as_document().ok_or_else(|| Fault::damaged("a reply with something that is no document"))
+        value
+            .as_document()
+            .ok_or_else(|| Fault::damaged("a reply with something that is no document"))
     }))
 }

@@ -1,7 +1,8 @@
-//! Whether what a transaction has read is fresh. A router takes the time of a snapshot from its own clock, which may be
-//! behind that of another router: a snapshot may lack what was acknowledged before the call began. A transaction that
-//! writes a document it has read conflicts then, and is begun again. A decision that rests on other documents is taken
-//! again, on a snapshot that began after the shards of all these documents have told their time.
+//! Whether what a transaction has read is fresh. A router takes the time of a snapshot from its own
+//! clock, which may be behind that of another router: a snapshot may lack what was acknowledged
+//! before the call began. A transaction that writes a document it has read conflicts then, and is
+//! begun again. A decision that rests on other documents is taken again, on a snapshot that began
+//! after the shards of all these documents have told their time.
 
 use std::collections::HashSet;
 
@@ -37,12 +38,14 @@ pub struct Freshness {
 }
 
 impl Freshness {
-    /// Whether a snapshot that begins now holds all that was acknowledged of these documents before the first attempt.
+    /// Whether a snapshot that begins now holds all that was acknowledged of these documents before
+    /// the first attempt.
     pub fn covers<'k>(&self, mut keys: impl Iterator<Item = &'k Key>) -> bool {
         keys.all(|key| self.answered.contains(key))
     }
 
-    /// Adds what an attempt has learned: the documents that it has asked for, and the times in its session.
+    /// Adds what an attempt has learned: the documents that it has asked for, and the times in its
+    /// session.
     pub fn learn(&mut self, answered: impl Iterator<Item = Key>, session: &ClientSession) {
         self.answered.extend(answered);
         self.cluster_time = self.cluster_time.take().max(session.cluster_time().cloned());

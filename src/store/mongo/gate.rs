@@ -1,4 +1,5 @@
-//! What a mutation passes before it commits, so that a caller who waits no longer knows whether it may still happen.
+//! What a mutation passes before it commits, so that a caller who waits no longer knows whether it
+//! may still happen.
 
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 

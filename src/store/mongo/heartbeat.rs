@@ -1,6 +1,6 @@
-//! The heartbeat of a server: one background task for each open store. Every two seconds it takes the steps of
-//! [`Beating::beat`], each of which has a file of its own, and publishes what they found as a [`Beat`]. It has a
-//! connection of its own, so that no load delays it.
+//! The heartbeat of a server: one background task for each open store. Every two seconds it takes
+//! the steps of [`Beating::beat`], each of which has a file of its own, and publishes what they
+//! found as a [`Beat`]. It has a connection of its own, so that no load delays it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -64,11 +64,16 @@ struct Beating {
 }
 
 impl Heartbeat {
-    /// Starts the heartbeat of a server on the store in the database that `uri` names, which is there.
+    /// Starts the heartbeat of a server on the store in the database that `uri` names, which is
+    /// there.
     ///
     /// # Errors
     /// [`OpenError`].
-    pub async fn start(uri: &str, sessions: Arc<Sessions>, fence: Arc<Fence>) -> Result<Self, OpenError> {
+    pub async fn start(
+        uri: &str,
+        sessions: Arc<Sessions>,
+        fence: Arc<Fence>,
+    ) -> Result<Self, OpenError> {
         let database = connect_apart(uri).await?;
         if let Some(presence) = Presence::of(&database).await? {
             sessions.begin(presence);
@@ -76,7 +81,15 @@ impl Heartbeat {
         let (latest, observed) = watch::channel(Beat::default());
         let (stop, stopped) = watch::channel(None);
         let (dead, ahead) = (DeadServers::default(), Arc::<AtomicI64>::default());
-        let beating = Beating { database, sessions, fence, dead, latest, ahead: ahead.clone(), has_failed: false };
+        let beating = Beating {
+            database,
+            sessions,
+            fence,
+            dead,
+            latest,
+            ahead: ahead.clone(),
+            has_failed: false,
+        };
         let task = Mutex::new(Some(tokio::spawn(beating.run(stopped))));
         Ok(Self { latest: observed, ahead, stop, task })
     }
@@ -156,15 +169,25 @@ impl Beating {
     }
 
     /// Publishes the database's time between two local ones, unless they are too far apart.
-    fn learn_time(&self, (before, sent): (Timestamp, Instant), time: DateTime, (after, at): (Timestamp, Instant)) {
+    fn learn_time(
+        &self,
+        (before, sent): (Timestamp, Instant),
+        time: DateTime,
+        (after, at): (Timestamp, Instant),
+    ) {
         let database = Timestamp::from_millis(time.timestamp_millis());
         if at - sent < PROMPT {
-            self.latest.send_modify(|beat| beat.reading = Some(Reading { before, database, after, at }));
+            self.latest
+                .send_modify(|beat| beat.reading = Some(Reading { before, database, after, at }));
         }
     }
 
     /// Writes how far the wall clock is ahead, where this server's document says something else.
-    async fn note_clock(&self, presence: &Presence, servers: &[ServerDocument]) -> Result<(), Fault> {
+    async fn note_clock(
+        &self,
+        presence: &Presence,
+        servers: &[ServerDocument],
+    ) -> Result<(), Fault> {
         let ahead = self.ahead.load(Relaxed);
         match presence.own_in(servers) {
             Some(own) if own.ahead != ahead => presence.note_clock(ahead).await,
@@ -173,7 +196,11 @@ impl Beating {
     }
 
     /// Ends what dead servers have left.
-    async fn end_dead(&mut self, presence: &Presence, servers: &[ServerDocument]) -> Result<(), Fault> {
+    async fn end_dead(
+        &mut self,
+        presence: &Presence,
+        servers: &[ServerDocument],
+    ) -> Result<(), Fault> {
         let mut outcome = Ok(());
         for (server, age) in self.dead.find(presence, servers) {
             let (sessions, seconds) = (server.sessions.len(), age.as_secs());

@@ -1,6 +1,7 @@
-//! `store init`: makes in a database of MongoDB what a store needs, and says what it did. Every step looks first whether
-//! it is done, so that it can be run again, after an interruption or beside another run, and changes nothing that is in
-//! use. The last step is the document without which nobody takes the database for a store.
+//! `store init`: makes in a database of MongoDB what a store needs, and says what it did. Every
+//! step looks first whether it is done, so that it can be run again, after an interruption or
+//! beside another run, and changes nothing that is in use. The last step is the document without
+//! which nobody takes the database for a store.
 
 use std::time::Duration;
 
@@ -30,8 +31,8 @@ const EXISTS: i32 = 48;
 /// What [`init`] is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitOptions {
-    /// Whether users and requests are cut and placed over all shards at once, or left to the balancer. MongoDB itself
-    /// spreads identities.
+    /// Whether users and requests are cut and placed over all shards at once, or left to the
+    /// balancer. MongoDB itself spreads identities.
     pub spread: bool,
 }
 
@@ -41,14 +42,19 @@ impl Default for InitOptions {
     }
 }
 
-/// Makes a store in the database that `uri` names, and tells `progress` of each step in a sentence. What is there already
-/// stays as it is, but for chunks without documents, which may be moved to another shard.
+/// Makes a store in the database that `uri` names, and tells `progress` of each step in a sentence.
+/// What is there already stays as it is, but for chunks without documents, which may be moved to
+/// another shard.
 ///
 /// # Errors
-/// [`OpenError`], where nothing was changed: where the server cannot keep a store, or the database holds a store of
-/// another version or anything else under the names that a store uses. Where a step fails, what was made stays, and
-/// another run goes on from there.
-pub async fn init(uri: &str, options: &InitOptions, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
+/// [`OpenError`], where nothing was changed: where the server cannot keep a store, or the database
+/// holds a store of another version or anything else under the names that a store uses. Where a
+/// step fails, what was made stays, and another run goes on from there.
+pub async fn init(
+    uri: &str,
+    options: &InitOptions,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<(), OpenError> {
     let database = connect(uri).await?;
     let made = make_all(&database, options, progress).await;
     disconnect(&database).await;
@@ -72,7 +78,11 @@ async fn make_all(
     match versions {
         None => finish(database, progress).await,
         Some(versions) => {
-            progress(&format!("database {} was a store of schema version {} before", database.name(), versions.schema));
+            progress(&format!(
+                "database {} was a store of schema version {} before",
+                database.name(),
+                versions.schema
+            ));
             if versions.schema < Versions::NEW.schema {
                 progress("`polynym store upgrade` takes it to the newest version");
             }
@@ -123,9 +133,10 @@ async fn versions(database: &Database) -> Result<Option<Versions>, OpenError> {
         Err(OpenError::NotInitialised { database: name }) => {
             match database.collection::<Document>(META).find_one(doc! {}).await? {
                 None => Ok(None),
-                Some(_) => {
-                    Err(OpenError::Foreign { database: name, what: format!("{META} with something else in it") })
-                }
+                Some(_) => Err(OpenError::Foreign {
+                    database: name,
+                    what: format!("{META} with something else in it"),
+                }),
             }
         }
         found => found.map(Some),
@@ -160,7 +171,11 @@ async fn make(
 }
 
 /// Makes an index, or changes when it lets documents go.
-async fn make_index(database: &Database, found: &Found, index: Document) -> Result<(), DriverError> {
+async fn make_index(
+    database: &Database,
+    found: &Found,
+    index: Document,
+) -> Result<(), DriverError> {
     let name = found.name;
     let command = match found.index_on(&index) {
         None => doc! { "createIndexes": name, "indexes": [index] },
@@ -183,7 +198,9 @@ async fn create(database: &Database, name: &str, epoch: i32) -> Result<bool, Dri
     command.extend(checking(name, epoch));
     match database.run_command(command).await {
         Ok(_) => Ok(true),
-        Err(error) if matches!(&*error.kind, ErrorKind::Command(error) if error.code == EXISTS) => Ok(false),
+        Err(error) if matches!(&*error.kind, ErrorKind::Command(error) if error.code == EXISTS) => {
+            Ok(false)
+        }
         Err(error) => Err(error),
     }
 }
@@ -197,7 +214,9 @@ async fn shard(
 ) -> Result<(), OpenError> {
     let shards = cluster.shards().await?;
     if shards.is_empty() {
-        return Err(OpenError::Failed("the cluster has no shards: add one with sh.addShard()".to_owned()));
+        return Err(OpenError::Failed(
+            "the cluster has no shards: add one with sh.addShard()".to_owned(),
+        ));
     }
     cluster.enable().await?;
     for found in found {
@@ -216,8 +235,13 @@ async fn shard(
     Ok(())
 }
 
-/// Shards a collection. What was made on a replica set lacks the index of a hashed key, and has documents.
-async fn shard_one(cluster: &Cluster, found: &Found, progress: &(dyn Fn(&str) + Sync)) -> Result<(), DriverError> {
+/// Shards a collection. What was made on a replica set lacks the index of a hashed key, and has
+/// documents.
+async fn shard_one(
+    cluster: &Cluster,
+    found: &Found,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<(), DriverError> {
     let (name, key) = (found.name, shard_key(found.name));
     if found.is_used && found.key.is_none() && key != by_order() {
         cluster.make_index(name, &key).await?;
@@ -229,8 +253,9 @@ async fn shard_one(cluster: &Cluster, found: &Found, progress: &(dyn Fn(&str) + 
     Ok(())
 }
 
-/// Sees to it that every shard has some hashes, where nothing is there yet: MongoDB gives some to each shard that is
-/// there when it shards an empty collection. Of what is in use, or was sharded in ranges, the balancer takes care.
+/// Sees to it that every shard has some hashes, where nothing is there yet: MongoDB gives some to
+/// each shard that is there when it shards an empty collection. Of what is in use, or was sharded
+/// in ranges, the balancer takes care.
 async fn hand_out(
     cluster: &Cluster,
     found: &Found,
@@ -242,7 +267,10 @@ async fn hand_out(
     // Another run may be at the same: a step that it has made is no reason to stop.
     let mut in_vain = 0;
     while is_hashed && !found.is_used && in_vain < 2 {
-        let Some(step) = spread::next_step(&cluster.hashes(name, shards).await?, shards.len()) else { break };
+        let Some(step) = spread::next_step(&cluster.hashes(name, shards).await?, shards.len())
+        else {
+            break;
+        };
         let done = match step {
             Step::Split(middle) => cluster.split(name, &middle.into()).await?,
             Step::Move(start, shard) => cluster.place(name, &start, &shards[shard]).await?,
@@ -256,7 +284,9 @@ async fn hand_out(
 /// How many chunks of a collection each shard has, in words.
 async fn held(cluster: &Cluster, name: &str, shards: &[String]) -> Result<String, DriverError> {
     let chunks = cluster.chunks(name).await?;
-    let count = |shard: &String| format!("{shard} {}", chunks.iter().filter(|chunk| chunk.shard == *shard).count());
+    let count = |shard: &String| {
+        format!("{shard} {}", chunks.iter().filter(|chunk| chunk.shard == *shard).count())
+    };
     Ok(shards.iter().map(count).collect::<Vec<_>>().join(", "))
 }
 
@@ -271,7 +301,10 @@ async fn place(
     for range in ranges {
         cut += usize::from(cluster.split(name, &range.start).await?);
     }
-    progress(&format!("{name}: cut at {cut} of {} keys, the others were cut at before", ranges.len()));
+    progress(&format!(
+        "{name}: cut at {cut} of {} keys, the others were cut at before",
+        ranges.len()
+    ));
     let first = Range { start: Bson::MinKey, shard: 0 };
     for range in [&first].into_iter().chain(ranges) {
         moved += usize::from(cluster.place(name, &range.start, &shards[range.shard]).await?);

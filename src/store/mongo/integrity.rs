@@ -1,5 +1,5 @@
-//! The store as `store verify` sees it: walks over both collections, candidates looked at in one transaction, and mended in
-//! one each. It may be in use meanwhile.
+//! The store as `store verify` sees it: walks over both collections, candidates looked at in one
+//! transaction, and mended in one each. It may be in use meanwhile.
 
 use std::collections::HashMap;
 
@@ -57,7 +57,14 @@ impl IntegritySession {
         let versions = or_disconnect(&database, versions).await?;
         let is_routed = or_disconnect(&database, is_routed(&database)).await?;
         let fence = Fence::new(supported, versions);
-        Ok(Self { collections: Collections::new(database, super::Options::default().timeout, is_routed, fence) })
+        Ok(Self {
+            collections: Collections::new(
+                database,
+                super::Options::default().timeout,
+                is_routed,
+                fence,
+            ),
+        })
     }
 
     /// Ends the sessions on the servers, and closes the connections.
@@ -66,7 +73,11 @@ impl IntegritySession {
     }
 
     /// The documents with these ids, by them as text.
-    async fn find(&self, from: &Collection<RawDocumentBuf>, ids: Vec<Bson>) -> Result<Vec<RawDocumentBuf>, Fault> {
+    async fn find(
+        &self,
+        from: &Collection<RawDocumentBuf>,
+        ids: Vec<Bson>,
+    ) -> Result<Vec<RawDocumentBuf>, Fault> {
         let mut found = Vec::with_capacity(ids.len());
         for ids in ids.chunks(BATCH) {
             let options = FindOptions::builder().batch_size(ids.len() as u32 + 1).build();
@@ -90,7 +101,8 @@ impl IntegritySession {
         stream::once(cursor).try_flatten().boxed()
     }
 
-    /// Where there is something to write under the candidate's key, writes it, unless users change meanwhile.
+    /// Where there is something to write under the candidate's key, writes it, unless users change
+    /// meanwhile.
     async fn mend_one(&self, candidate: &Candidate) -> Result<bool, Fault> {
         let deadline = Instant::now() + self.collections.timeout;
         match while_transient(deadline, || self.attempt(candidate, deadline)).await {
@@ -101,7 +113,9 @@ impl IntegritySession {
 
     async fn attempt(&self, candidate: &Candidate, deadline: Instant) -> Result<bool, Fault> {
         let versions = self.collections.fence.versions()?;
-        let mut transaction = Transaction::begin(&self.collections, &Freshness::default()).await?.under(versions.epoch);
+        let mut transaction = Transaction::begin(&self.collections, &Freshness::default())
+            .await?
+            .under(versions.epoch);
         match self.statements(&mut transaction, candidate).await {
             Ok(true) => commit(transaction, deadline).await.map(|()| true),
             outcome => {
@@ -111,9 +125,15 @@ impl IntegritySession {
         }
     }
 
-    async fn statements(&self, transaction: &mut Transaction<'_>, candidate: &Candidate) -> Result<bool, Fault> {
+    async fn statements(
+        &self,
+        transaction: &mut Transaction<'_>,
+        candidate: &Candidate,
+    ) -> Result<bool, Fault> {
         let moment = self.look(transaction, candidate).await?;
-        let Some(write) = plan_repair(candidate, &moment, Timestamp::now()) else { return Ok(false) };
+        let Some(write) = plan_repair(candidate, &moment, Timestamp::now()) else {
+            return Ok(false);
+        };
         for user in [moment.user, moment.owner] {
             if let Presence::There(user) = user {
                 transaction.touch(user.id).await?;
@@ -124,9 +144,16 @@ impl IntegritySession {
         Ok(true)
     }
 
-    async fn look(&self, transaction: &mut Transaction<'_>, candidate: &Candidate) -> Result<Moment, Fault> {
-        let claim = transaction.find_one(&self.collections.identities, doc! { ID: key_value(&candidate.key) }).await?;
-        let claim = claim.map_or(Presence::Absent, |claim| presence(read_claim(&claim).map(|(_, claim)| claim)));
+    async fn look(
+        &self,
+        transaction: &mut Transaction<'_>,
+        candidate: &Candidate,
+    ) -> Result<Moment, Fault> {
+        let claim = transaction
+            .find_one(&self.collections.identities, doc! { ID: key_value(&candidate.key) })
+            .await?;
+        let claim = claim
+            .map_or(Presence::Absent, |claim| presence(read_claim(&claim).map(|(_, claim)| claim)));
         let owner = match &claim {
             Presence::There(claim) => claim.owner.filter(|owner| Some(*owner) != candidate.user),
             Presence::Absent | Presence::Unreadable => None,
@@ -165,22 +192,34 @@ impl CheckableStore for IntegritySession {
     fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>> {
         self.walk(&self.collections.identities, |document| {
             let claim = read_claim(document).ok();
-            let claim = claim.and_then(|(key, claim)| Some((IdentityKey::from_stored(key.to_owned())?, claim)));
-            claim.map_or_else(|| ClaimRow::Unreadable(id_text(document)), |(key, claim)| ClaimRow::Claim(key, claim))
+            let claim = claim
+                .and_then(|(key, claim)| Some((IdentityKey::from_stored(key.to_owned())?, claim)));
+            claim.map_or_else(
+                || ClaimRow::Unreadable(id_text(document)),
+                |(key, claim)| ClaimRow::Claim(key, claim),
+            )
         })
     }
 
     async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Presence<Claim>>, Error> {
-        let found = self.find(&self.collections.identities, keys.iter().map(key_value).collect()).await?;
+        let found =
+            self.find(&self.collections.identities, keys.iter().map(key_value).collect()).await?;
         let by_key = |claim: &RawDocumentBuf| {
-            Some((claim.get_str(ID).ok()?.to_owned(), presence(read_claim(claim).map(|(_, claim)| claim))))
+            Some((
+                claim.get_str(ID).ok()?.to_owned(),
+                presence(read_claim(claim).map(|(_, claim)| claim)),
+            ))
         };
         let found: HashMap<String, Presence<Claim>> = found.iter().filter_map(by_key).collect();
-        Ok(keys.iter().map(|key| found.get(key.as_str()).cloned().unwrap_or(Presence::Absent)).collect())
+        Ok(keys
+            .iter()
+            .map(|key| found.get(key.as_str()).cloned().unwrap_or(Presence::Absent))
+            .collect())
     }
 
     async fn users_at(&self, ids: &[LocalityId]) -> Result<Vec<Presence<UserClaims>>, Error> {
-        let found = self.find(&self.collections.users, ids.iter().copied().map(id_value).collect()).await?;
+        let found =
+            self.find(&self.collections.users, ids.iter().copied().map(id_value).collect()).await?;
         let mut by_id: HashMap<String, Presence<UserClaims>> =
             found.iter().map(|user| (id_text(user), presence(listing(user)))).collect();
         Ok(ids.iter().map(|id| by_id.remove(&id.to_string()).unwrap_or(Presence::Absent)).collect())
@@ -188,7 +227,8 @@ impl CheckableStore for IntegritySession {
 
     async fn moment(&self, candidate: &Candidate) -> Result<Moment, Error> {
         let look = || async {
-            let mut transaction = Transaction::begin(&self.collections, &Freshness::default()).await?;
+            let mut transaction =
+                Transaction::begin(&self.collections, &Freshness::default()).await?;
             let moment = self.look(&mut transaction, candidate).await;
             transaction.abort().await;
             moment
@@ -211,7 +251,8 @@ fn presence<T>(read: Result<T, Fault>) -> Presence<T> {
     read.map_or(Presence::Unreadable, Presence::There)
 }
 
-/// What a user's document lists; it is none where it is filed under another id or tenant than its user's.
+/// What a user's document lists; it is none where it is filed under another id or tenant than its
+/// user's.
 fn listing(document: &RawDocument) -> Result<UserClaims, Fault> {
     let stored = StoredUser::read(document)?;
     let record = stored.decode()?;

@@ -1,5 +1,6 @@
-//! The store on MongoDB, a replica set or a sharded cluster: users by their ids and claims by their keys, in two
-//! collections sharded on `_id`. A look-up is two reads, each routed to one shard; a mutation is one transaction.
+//! The store on MongoDB, a replica set or a sharded cluster: users by their ids and claims by their
+//! keys, in two collections sharded on `_id`. A look-up is two reads, each routed to one shard; a
+//! mutation is one transaction.
 
 mod admin;
 mod cluster;
@@ -51,8 +52,8 @@ pub use upgrade::{upgrade, upgrade_to};
 pub use versions::Supported;
 
 use crate::directory::{
-    Claim, Consistency, EncodedUser, Error, ExpiredUser, ItemResult, Mutation, Outcome, Record, Resolved, Store,
-    StoredRules, Tenant, TenantRecord, Timestamp,
+    Claim, Consistency, EncodedUser, Error, ExpiredUser, ItemResult, Mutation, Outcome, Record,
+    Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -64,17 +65,19 @@ use reach::Reach;
 use sessions::Sessions;
 use versions::{Fence, Versions};
 
-/// Operations under way at once: far more than there are connections, and few enough to wait for one in time.
+/// Operations under way at once: far more than there are connections, and few enough to wait for
+/// one in time.
 const UNDER_WAY: usize = 4_096;
-/// How long the answer to a commit is waited for at least, once it was sent: so long that it is rarely in doubt.
+/// How long the answer to a commit is waited for at least, once it was sent: so long that it is
+/// rarely in doubt.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long an operation may go on behind a caller who waits no longer: until well after the driver's heartbeat has found
-/// that a server does not answer, and ended whatever waits for it.
+/// How long an operation may go on behind a caller who waits no longer: until well after the
+/// driver's heartbeat has found that a server does not answer, and ended whatever waits for it.
 const ABANDONED: Duration = Duration::from_secs(60);
 /// How long a look-up may take that has something else to try.
 const HASTE: Duration = Duration::from_millis(500);
-/// Walks over users at once. Where a tenant has few users, the server looks at many of others to find them: other callers
-/// must not wait for connections meanwhile.
+/// Walks over users at once. Where a tenant has few users, the server looks at many of others to
+/// find them: other callers must not wait for connections meanwhile.
 const WALKS: usize = 2;
 /// How long one step of a walk may take.
 const WALK: Duration = Duration::from_secs(60 * 60);
@@ -96,10 +99,11 @@ impl Default for Options {
 
 /// A store in a database of MongoDB.
 ///
-/// Every operation runs to its end, whether or not its caller stays: the server keeps a transaction open that is dropped
-/// half-way, and the driver's pool keeps a place in the queue for every operation that was dropped while it waited for a
-/// connection, before those of callers who are there. Each has a task of its own, so that it goes on though its caller does
-/// not; [`resolve`](Store::resolve), which must be fast, gets one where its caller leaves.
+/// Every operation runs to its end, whether or not its caller stays: the server keeps a transaction
+/// open that is dropped half-way, and the driver's pool keeps a place in the queue for every
+/// operation that was dropped while it waited for a connection, before those of callers who are
+/// there. Each has a task of its own, so that it goes on though its caller does not;
+/// [`resolve`](Store::resolve), which must be fast, gets one where its caller leaves.
 pub struct Mongo {
     collections: Arc<Collections>,
     under_way: Arc<Semaphore>,
@@ -125,7 +129,8 @@ struct Collections {
 }
 
 impl Mongo {
-    /// Opens the store in the database that `uri` names, such as `mongodb://127.0.0.1:27017/polynym`.
+    /// Opens the store in the database that `uri` names, such as
+    /// `mongodb://127.0.0.1:27017/polynym`.
     ///
     /// # Errors
     /// [`OpenError`], which says what is wrong and what to do.
@@ -137,7 +142,11 @@ impl Mongo {
     ///
     /// # Errors
     /// [`OpenError`], which says what is wrong and what to do.
-    pub async fn open_supporting(uri: &str, options: Options, supported: Supported) -> Result<Self, OpenError> {
+    pub async fn open_supporting(
+        uri: &str,
+        options: Options,
+        supported: Supported,
+    ) -> Result<Self, OpenError> {
         let database = connect::connect(uri).await?;
         let versions = connect::or_disconnect(&database, async {
             let versions = Versions::supported_in(&database, supported).await?;
@@ -149,7 +158,8 @@ impl Mongo {
         let is_routed = connect::or_disconnect(&database, connect::is_routed(&database)).await?;
         let fence = Fence::new(supported, versions);
         let collections = Collections::new(database.clone(), options.timeout, is_routed, fence);
-        let heartbeat = Heartbeat::start(uri, collections.sessions.clone(), collections.fence.clone());
+        let heartbeat =
+            Heartbeat::start(uri, collections.sessions.clone(), collections.fence.clone());
         let heartbeat = connect::or_disconnect(&database, heartbeat).await?;
         heartbeat.first_reading().await;
         Ok(Self {
@@ -160,8 +170,9 @@ impl Mongo {
         })
     }
 
-    /// Waits until what is under way has ended, whether or not its callers are still there, no longer than one operation
-    /// may take; then ends the sessions on the servers and closes the connections.
+    /// Waits until what is under way has ended, whether or not its callers are still there, no
+    /// longer than one operation may take; then ends the sessions on the servers and closes the
+    /// connections.
     pub async fn close(&self) {
         let all = self.under_way.acquire_many(UNDER_WAY as u32);
         let parting = match timeout(self.collections.timeout, all).await {
@@ -179,7 +190,10 @@ impl Mongo {
 
     /// On a cluster: the same store, whose look-ups fail after half a second.
     pub fn hasty(&self) -> Option<Arc<dyn Store>> {
-        let collections = Collections { timeout: HASTE.min(self.collections.timeout), ..(*self.collections).clone() };
+        let collections = Collections {
+            timeout: HASTE.min(self.collections.timeout),
+            ..(*self.collections).clone()
+        };
         self.collections.is_routed.then(|| {
             Arc::new(Self {
                 collections: Arc::new(collections),
@@ -190,7 +204,8 @@ impl Mongo {
         })
     }
 
-    /// Carries out `work`, which goes on where its caller leaves, or has waited for as long as it may take.
+    /// Carries out `work`, which goes on where its caller leaves, or has waited for as long as it
+    /// may take.
     async fn run<T, F>(&self, work: impl FnOnce(Arc<Collections>) -> F) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -203,15 +218,16 @@ impl Mongo {
         }
     }
 
-    /// Does the same on the caller's task for as long as it stays: for callers who do nothing else meanwhile. It saves the
-    /// waking of two threads.
+    /// Does the same on the caller's task for as long as it stays: for callers who do nothing else
+    /// meanwhile. It saves the waking of two threads.
     async fn run_here<T, F>(&self, work: impl FnOnce(Arc<Collections>) -> F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
         let work = self.counted(work(self.collections.clone()))?;
-        let done = timeout(self.collections.timeout, DetachOnDrop::new(work, self.abandoned())).await;
+        let done =
+            timeout(self.collections.timeout, DetachOnDrop::new(work, self.abandoned())).await;
         Ok(done.unwrap_or(Err(Fault::Late))?)
     }
 
@@ -234,7 +250,10 @@ impl Mongo {
     }
 
     /// `work` as one of the operations under way, until it has ended.
-    fn counted<F: Future>(&self, work: F) -> Result<impl Future<Output = F::Output> + use<F>, Fault> {
+    fn counted<F: Future>(
+        &self,
+        work: F,
+    ) -> Result<impl Future<Output = F::Output> + use<F>, Fault> {
         let permit = self.under_way.clone().try_acquire_owned().map_err(|_| Fault::Crowded)?;
         Ok(async {
             let done = work.await;
@@ -268,17 +287,30 @@ impl Store for Mongo {
         Ok(self.collections.fence.rules(&self.collections.database, consistency).await?)
     }
 
-    async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Error> {
+    async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+    ) -> Result<Resolved, Error> {
         let keys = keys.to_vec();
-        self.run_here(|collections| async move { collections.resolve(&keys, consistency).await }).await
+        self.run_here(|collections| async move { collections.resolve(&keys, consistency).await })
+            .await
     }
 
-    async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         let (tenant, ids) = (tenant.clone(), ids.to_vec());
         self.run(|collections| async move { collections.get(&tenant, &ids).await }).await
     }
 
-    async fn get_snapshot(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+    async fn get_snapshot(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         let (tenant, ids) = (tenant.clone(), ids.to_vec());
         self.run(|collections| async move { collections.get_snapshot(&tenant, &ids).await }).await
     }
@@ -293,9 +325,15 @@ impl Store for Mongo {
         self.run(|collections| async move { collections.tenant(&name).await }).await
     }
 
-    async fn tenants(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<TenantRecord>, Error> {
+    async fn tenants(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Error> {
         let (prefix, after) = (prefix.to_owned(), after.to_owned());
-        self.run(|collections| async move { collections.tenants(&prefix, &after, limit).await }).await
+        self.run(|collections| async move { collections.tenants(&prefix, &after, limit).await })
+            .await
     }
 
     async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
@@ -303,7 +341,12 @@ impl Store for Mongo {
         self.run(|collections| async move { collections.keys(&tenant, limit).await }).await
     }
 
-    async fn scan(&self, tenant: &Tenant, after: Option<LocalityId>, limit: usize) -> Result<Vec<Record>, Error> {
+    async fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
         let turn = self.walks.clone().acquire_owned().await;
         let (collections, tenant) = (self.collections.clone(), tenant.clone());
         let walk = self.spawn(WALK, async move {
@@ -327,7 +370,8 @@ impl Store for Mongo {
         let deadline = Instant::now() + self.collections.timeout;
         let gate = Arc::new(Gate::new(deadline));
         let (collections, entry) = (self.collections.clone(), gate.clone());
-        let mut task = self.spawn(self.abandoned(), async move { collections.mutate(&mutation, &entry).await })?;
+        let mut task = self
+            .spawn(self.abandoned(), async move { collections.mutate(&mutation, &entry).await })?;
         let ended = match timeout_at(deadline, &mut task).await {
             Ok(ended) => ended,
             Err(_) if gate.close() => return Err(Fault::Late.into()),

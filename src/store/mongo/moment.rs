@@ -1,4 +1,5 @@
-//! Reads of several documents as they are at one moment on all shards, which is not before the call.
+//! Reads of several documents as they are at one moment on all shards, which is not before the
+//! call.
 
 use tokio::time::Instant;
 
@@ -40,8 +41,8 @@ impl<'c> Moment<'c> {
         }
     }
 
-    /// Ends an attempt, which has read something in so many finds. None where another one is needed: it met others, or its
-    /// snapshot may be one from before the call.
+    /// Ends an attempt, which has read something in so many finds. None where another one is
+    /// needed: it met others, or its snapshot may be one from before the call.
     ///
     /// # Errors
     /// Why it failed, where another attempt would not help or there is no time for it.

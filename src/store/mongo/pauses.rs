@@ -1,4 +1,5 @@
-//! Pauses between attempts at the same: each up to twice as long as the one before, while there is time.
+//! Pauses between attempts at the same: each up to twice as long as the one before, while there is
+//! time.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -23,8 +24,13 @@ impl Pauses {
         Self::new(Duration::from_millis(2), Duration::from_millis(200), deadline)
     }
 
-    /// Makes attempts until one succeeds, fails with what does not pass, or there is no time for another.
-    pub async fn between<T, E, F>(mut self, attempt: impl Fn() -> F, passes: impl Fn(&E) -> bool) -> Result<T, E>
+    /// Makes attempts until one succeeds, fails with what does not pass, or there is no time for
+    /// another.
+    pub async fn between<T, E, F>(
+        mut self,
+        attempt: impl Fn() -> F,
+        passes: impl Fn(&E) -> bool,
+    ) -> Result<T, E>
     where
         F: Future<Output = Result<T, E>>,
     {

@@ -1,4 +1,5 @@
-//! The documents of the servers that are up: each server writes its own with every beat, and reads those of the others.
+//! The documents of the servers that are up: each server writes its own with every beat, and reads
+//! those of the others.
 
 use std::time::Instant;
 
@@ -6,7 +7,9 @@ use futures_util::TryStreamExt;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, DateTime, Document, Uuid, doc};
 use mongodb::error::Error as DriverError;
-use mongodb::options::{Acknowledgment, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern};
+use mongodb::options::{
+    Acknowledgment, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern,
+};
 use mongodb::{Collection, Database};
 
 use super::error::Fault;
@@ -57,8 +60,8 @@ impl Reading {
 }
 
 impl Presence {
-    /// The presence of this server, which is not written yet. None where the store has no collection for it: an
-    /// older program made it, and nothing is created in it.
+    /// The presence of this server, which is not written yet. None where the store has no
+    /// collection for it: an older program made it, and nothing is created in it.
     ///
     /// # Errors
     /// What the server says.
@@ -69,8 +72,8 @@ impl Presence {
         Ok(Some(Self { id: uuid(Uuid::new().bytes()), servers: database.collection(SERVERS) }))
     }
 
-    /// Writes the database's time to this server's document, adds sessions to it and takes others from it. Says whether
-    /// it was there.
+    /// Writes the database's time to this server's document, adds sessions to it and takes others
+    /// from it. Says whether it was there.
     pub async fn renew(&self, added: &[SessionId], removed: &[SessionId]) -> Result<bool, Fault> {
         // The time is that of the shard which has the document. A pipeline's would be the router's.
         let mut change = doc! { "$currentDate": { TIME: true } };
@@ -103,7 +106,8 @@ impl Presence {
         all.iter().find(|server| self.is_own(server))
     }
 
-    /// The database's time among the documents of all servers, which is as of this server's last beat.
+    /// The database's time among the documents of all servers, which is as of this server's last
+    /// beat.
     pub fn time_in(&self, all: &[ServerDocument]) -> Option<DateTime> {
         self.own_in(all).map(|server| server.time)
     }
@@ -141,7 +145,12 @@ impl ServerDocument {
     fn read(document: &Document) -> Option<Self> {
         let sessions = document.get_array(SESSIONS).ok().cloned().unwrap_or_default();
         let ahead = document.get(AHEAD).and_then(number).unwrap_or_default();
-        Some(Self { id: document.get(ID)?.clone(), time: *document.get_datetime(TIME).ok()?, sessions, ahead })
+        Some(Self {
+            id: document.get(ID)?.clone(),
+            time: *document.get_datetime(TIME).ok()?,
+            sessions,
+            ahead,
+        })
     }
 }
 

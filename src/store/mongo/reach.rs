@@ -1,5 +1,6 @@
-//! Whether a store is there, and whether all of it is: the probe of health. It looks for keys that nobody has, by the finds
-//! of look-ups. A router does not say which shard has which key, so the keys are so many that every shard has some.
+//! Whether a store is there, and whether all of it is: the probe of health. It looks for keys that
+//! nobody has, by the finds of look-ups. A router does not say which shard has which key, so the
+//! keys are so many that every shard has some.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -50,7 +51,10 @@ impl Collections {
         self.fence.versions()?;
         let time = if self.is_routed { TIME } else { ALONE };
         let [users, identities] = keys();
-        let all = try_join(self.probe_users(users.clone(), time), self.probe_identities(identities.clone(), time));
+        let all = try_join(
+            self.probe_users(users.clone(), time),
+            self.probe_identities(identities.clone(), time),
+        );
         let missing = all.await.err();
         match missing {
             Some(fault) if !self.is_routed || !self.any(users, identities).await => Err(fault),

@@ -1,5 +1,5 @@
-//! Look-ups: the claims by their keys, then the users by their ids, each one find that goes to the shards that own what
-//! is looked for. Documents are read where they lie in the server's reply.
+//! Look-ups: the claims by their keys, then the users by their ids, each one find that goes to the
+//! shards that own what is looked for. Documents are read where they lie in the server's reply.
 
 use std::collections::HashMap;
 use std::future::ready;
@@ -15,7 +15,9 @@ use super::find::{Finds, documents};
 use super::freshness::Key;
 use super::moment::Moment;
 use super::schema::{StoredUser, id_of, id_value, key_of, read_claim};
-use crate::directory::{ANSWER_BYTES, Consistency, EncodedUser, Found, ItemError, ItemResult, Resolved, Tenant};
+use crate::directory::{
+    ANSWER_BYTES, Consistency, EncodedUser, Found, ItemError, ItemResult, Resolved, Tenant,
+};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -29,7 +31,8 @@ enum Pair {
     Free,
     /// Its owner lists it.
     Owned(Found),
-    /// The user to whom the claim points does not list it: one of the two was read before a commit, the other after.
+    /// The user to whom the claim points does not list it: one of the two was read before a commit,
+    /// the other after.
     Torn,
     /// One of the two cannot be read.
     Failed(ItemError),
@@ -45,7 +48,11 @@ enum Wanted<'r> {
 
 impl Collections {
     /// The owners of `keys`, in their order.
-    pub async fn resolve(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Fault> {
+    pub async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+    ) -> Result<Resolved, Fault> {
         if consistency != Consistency::Linearizable {
             return self.resolve_together(keys, consistency).await;
         }
@@ -53,10 +60,18 @@ impl Collections {
         let one = |n: usize| self.resolve_together(&keys[n..=n], consistency);
         let rest = stream::iter(0..keys.len()).take_while(|_| ready(!is_full.load(Relaxed)));
         let mut each = std::pin::pin!(rest.map(one).buffered(LINEARIZABLE_AT_ONCE));
-        let (mut all, mut bytes) = (Resolved { found: Vec::with_capacity(keys.len()), reads: 0 }, 0);
+        let (mut all, mut bytes) =
+            (Resolved { found: Vec::with_capacity(keys.len()), reads: 0 }, 0);
         while let Some(outcome) = each.next().await {
-            let one = outcome.unwrap_or_else(|fault| Resolved { found: vec![Err(fault.into())], reads: 1 });
-            bytes += one.found.iter().flatten().flatten().map(|found| found.user.as_bytes().len()).sum::<usize>();
+            let one = outcome
+                .unwrap_or_else(|fault| Resolved { found: vec![Err(fault.into())], reads: 1 });
+            bytes += one
+                .found
+                .iter()
+                .flatten()
+                .flatten()
+                .map(|found| found.user.as_bytes().len())
+                .sum::<usize>();
             is_full.fetch_or(bytes > ANSWER_BYTES, Relaxed);
             all.reads += one.reads;
             all.found.extend(one.found);
@@ -64,18 +79,27 @@ impl Collections {
         Ok(all)
     }
 
-    /// Claim and user are not one snapshot: where they disagree, both are read again, and then in one transaction, which
-    /// sees one moment on all shards.
-    async fn resolve_together(&self, keys: &[IdentityKey], consistency: Consistency) -> Result<Resolved, Fault> {
+    /// Claim and user are not one snapshot: where they disagree, both are read again, and then in
+    /// one transaction, which sees one moment on all shards.
+    async fn resolve_together(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+    ) -> Result<Resolved, Fault> {
         let mut plain = self.plain(consistency);
         let (mut pairs, mut reads) = self.pairs(keys, &mut plain).await?;
         for exact in [false, true] {
-            let torn: Vec<usize> = (0..pairs.len()).filter(|n| matches!(pairs[*n], Pair::Torn)).collect();
+            let torn: Vec<usize> =
+                (0..pairs.len()).filter(|n| matches!(pairs[*n], Pair::Torn)).collect();
             if torn.is_empty() {
                 break;
             }
             let keys: Vec<IdentityKey> = torn.iter().map(|n| keys[*n].clone()).collect();
-            let again = if exact { self.one_moment(&keys).await } else { self.pairs(&keys, &mut plain).await };
+            let again = if exact {
+                self.one_moment(&keys).await
+            } else {
+                self.pairs(&keys, &mut plain).await
+            };
             match again {
                 Ok((again, more)) => {
                     reads += more;
@@ -99,7 +123,11 @@ impl Collections {
     }
 
     /// The users of `tenant` with these ids, in their order.
-    pub async fn get(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<ItemResult<EncodedUser>>, Fault> {
+    pub async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Fault> {
         let mut plain = self.plain(Consistency::Latest);
         let (users, _) = self.users(ids.iter().copied().map(Some), &mut plain).await?;
         Ok(of_tenant(tenant, users))
@@ -114,7 +142,9 @@ impl Collections {
         let mut moment = Moment::new(self);
         loop {
             let mut transaction = moment.begin().await?;
-            let users = self.users(ids.iter().copied().map(Some), &mut Finds::Snapshot(&mut transaction)).await;
+            let users = self
+                .users(ids.iter().copied().map(Some), &mut Finds::Snapshot(&mut transaction))
+                .await;
             if let Some((users, _)) = moment.end(transaction, users).await? {
                 return Ok(of_tenant(tenant, users));
             }
@@ -125,12 +155,19 @@ impl Collections {
         let (concern, preference) = match consistency {
             Consistency::Latest => (ReadConcern::majority(), ReadPreference::Primary),
             Consistency::Linearizable => (ReadConcern::linearizable(), ReadPreference::Primary),
-            Consistency::Eventual => (ReadConcern::majority(), ReadPreference::Nearest { options: None }),
+            Consistency::Eventual => {
+                (ReadConcern::majority(), ReadPreference::Nearest { options: None })
+            }
         };
-        Finds::Plain { concern, criteria: SelectionCriteria::ReadPreference(preference), time: self.timeout }
+        Finds::Plain {
+            concern,
+            criteria: SelectionCriteria::ReadPreference(preference),
+            time: self.timeout,
+        }
     }
 
-    /// What claims and users say of `keys` at one moment on all shards, which is not before the call.
+    /// What claims and users say of `keys` at one moment on all shards, which is not before the
+    /// call.
     async fn one_moment(&self, keys: &[IdentityKey]) -> Result<(Vec<Pair>, u32), Fault> {
         let mut moment = Moment::new(self);
         loop {
@@ -142,8 +179,13 @@ impl Collections {
         }
     }
 
-    /// What claims and users say of `keys`, in order, until the users have [`ANSWER_BYTES`]; and how many finds that took.
-    async fn pairs(&self, keys: &[IdentityKey], finds: &mut Finds<'_, '_>) -> Result<(Vec<Pair>, u32), Fault> {
+    /// What claims and users say of `keys`, in order, until the users have [`ANSWER_BYTES`]; and
+    /// how many finds that took.
+    async fn pairs(
+        &self,
+        keys: &[IdentityKey],
+        finds: &mut Finds<'_, '_>,
+    ) -> Result<(Vec<Pair>, u32), Fault> {
         if keys.is_empty() {
             return Ok((Vec::new(), 0));
         }
@@ -157,7 +199,9 @@ impl Collections {
         let pair = |((key, owner), user): Read<'_>| match (owner, user) {
             (Err(error), _) | (_, Err(error)) => Pair::Failed(error),
             (Ok(None), _) => Pair::Free,
-            (Ok(Some(_)), Ok(user)) => user.and_then(|user| Found::new(user, key)).map_or(Pair::Torn, Pair::Owned),
+            (Ok(Some(_)), Ok(user)) => {
+                user.and_then(|user| Found::new(user, key)).map_or(Pair::Torn, Pair::Owned)
+            }
         };
         let pairs = keys.iter().zip(owners).zip(users).map(pair).collect();
         Ok((pairs, 1 + reads))
@@ -181,15 +225,18 @@ impl Collections {
             for document in documents(batch)? {
                 let document = document?;
                 if let Some(owner) = owners.get_mut(key_of(document)?) {
-                    *owner = read_claim(document).map(|(_, claim)| claim.resolves_to()).map_err(ItemError::from);
+                    *owner = read_claim(document)
+                        .map(|(_, claim)| claim.resolves_to())
+                        .map_err(ItemError::from);
                 }
             }
         }
         Ok(keys.iter().map(|key| owners.get(key.as_str()).cloned().unwrap_or(Ok(None))).collect())
     }
 
-    /// The users with these ids, in their order, until they have [`ANSWER_BYTES`]; and how many finds that took. A reply
-    /// that is not whole stands for large users: those that it leaves out are asked for in smaller numbers.
+    /// The users with these ids, in their order, until they have [`ANSWER_BYTES`]; and how many
+    /// finds that took. A reply that is not whole stands for large users: those that it leaves out
+    /// are asked for in smaller numbers.
     async fn users(
         &self,
         ids: impl Iterator<Item = Option<LocalityId>> + Clone + Send,
@@ -204,7 +251,8 @@ impl Collections {
                 users.extend(rest.map(|_| Ok(None)));
                 return Ok((users, reads));
             }
-            let reply = finds.find(&self.users, wanted.keys().copied().map(id_value).collect()).await?;
+            let reply =
+                finds.find(&self.users, wanted.keys().copied().map(id_value).collect()).await?;
             finds.note(wanted.keys().copied().map(Key::User));
             let mut wanted = wanted;
             reads += 1;
@@ -223,7 +271,11 @@ impl Collections {
                     Some(Some(user)) => user.read(),
                     Some(None) => break,
                 };
-                bytes += user.as_ref().ok().and_then(Option::as_ref).map_or(0, |user| user.as_bytes().len());
+                bytes += user
+                    .as_ref()
+                    .ok()
+                    .and_then(Option::as_ref)
+                    .map_or(0, |user| user.as_bytes().len());
                 users.push(user);
                 if bytes > ANSWER_BYTES {
                     return Ok((users, reads));
@@ -243,7 +295,10 @@ fn of_tenant(tenant: &Tenant, users: Vec<ItemResult<EncodedUser>>) -> Vec<ItemRe
 }
 
 /// The first of these ids, at most `most`, none of which was found yet.
-fn first<'r>(ids: impl Iterator<Item = Option<LocalityId>>, most: usize) -> HashMap<LocalityId, Wanted<'r>> {
+fn first<'r>(
+    ids: impl Iterator<Item = Option<LocalityId>>,
+    most: usize,
+) -> HashMap<LocalityId, Wanted<'r>> {
     let mut wanted = HashMap::with_capacity(ids.size_hint().0.min(most));
     for id in ids.flatten() {
         if wanted.len() == most {

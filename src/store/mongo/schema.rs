@@ -1,5 +1,5 @@
-//! Collections, fields and documents of the store on MongoDB: the only place that knows their names. They are short,
-//! since MongoDB stores a field's name with each document.
+//! Collections, fields and documents of the store on MongoDB: the only place that knows their
+//! names. They are short, since MongoDB stores a field's name with each document.
 
 use bytes::Bytes;
 use mongodb::bson::spec::BinarySubtype;
@@ -8,7 +8,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::error::Fault;
 use crate::directory::{
-    Claim, EncodedUser, ExpiredUser, IdempotencyKey, ItemError, Record, Tenant, TenantRecord, Timestamp,
+    Claim, EncodedUser, ExpiredUser, IdempotencyKey, ItemError, Record, Tenant, TenantRecord,
+    Timestamp,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -26,7 +27,8 @@ pub const IDENTITIES: &str = "identities";
 pub const REQUESTS: &str = "requests";
 /// Tenants by their names: [`REVISION`], [`POLICIES`], [`EPOCH`].
 pub const TENANTS: &str = "tenants";
-/// The servers that are up, by random ids: [`TIME`], [`SESSIONS`], [`AHEAD`]. Stores of older programs have no such collection.
+/// The servers that are up, by random ids: [`TIME`], [`SESSIONS`], [`AHEAD`]. Stores of older
+/// programs have no such collection.
 pub const SERVERS: &str = "servers";
 /// The store's versions, in the document [`SCHEMA`]: [`RULES`], [`NORMALISATION`], [`EPOCH`],
 /// [`CONFIRMED`].
@@ -36,8 +38,8 @@ pub const SCHEMA: &str = "schema";
 
 /// The key of every collection, and what it is sharded on.
 pub const ID: &str = "_id";
-/// Of a user or a tenant: a number that every write raises, so that two transactions that change it conflict. Each raises
-/// it by a random number of its own.
+/// Of a user or a tenant: a number that every write raises, so that two transactions that change it
+/// conflict. Each raises it by a random number of its own.
 pub const REVISION: &str = "r";
 /// Of a user or a tenant: the epoch of the store under which it was written. Of the schema: the
 /// present epoch. A store of schema version 2 has none.
@@ -69,11 +71,13 @@ pub const GUARD: &str = "g";
 pub const HOLD: &str = "h";
 /// Of a request: a hash of what was asked for.
 pub const FINGERPRINT: &str = "f";
-/// Of a request: when it was carried out. Of a server: when it last wrote its document, by the database's clock.
+/// Of a request: when it was carried out. Of a server: when it last wrote its document, by the
+/// database's clock.
 pub const TIME: &str = "t";
 /// Of a server: the ids of the sessions in which it runs transactions.
 pub const SESSIONS: &str = "s";
-/// Of a server: by how many seconds its clock is ahead of the database's, where the two do not agree.
+/// Of a server: by how many seconds its clock is ahead of the database's, where the two do not
+/// agree.
 pub const AHEAD: &str = "c";
 
 /// An id as MongoDB's UUID.
@@ -134,8 +138,8 @@ impl StoredUser {
 const OF_USER: [&str; 7] = [ID, REVISION, TENANT, WIRE, PRIVATE, DUE, EPOCH];
 const OF_TENANT: [&str; 4] = [ID, REVISION, POLICIES, EPOCH];
 
-/// The part that a transaction keeps of the document of a user or a tenant that it has read, to write it
-/// again.
+/// The part that a transaction keeps of the document of a user or a tenant that it has read, to
+/// write it again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PreservedFields {
     pub revision: i64,
@@ -158,7 +162,10 @@ impl PreservedFields {
         for element in document.iter_elements() {
             let element = element.map_err(Fault::damaged)?;
             if !known.contains(&element.key().as_str()) {
-                unknown.insert(element.key().as_str(), Bson::try_from(element).map_err(Fault::damaged)?);
+                unknown.insert(
+                    element.key().as_str(),
+                    Bson::try_from(element).map_err(Fault::damaged)?,
+                );
             }
         }
         Ok(Self { revision: needed(REVISION, revision, RawBsonRef::as_i64)?, unknown })
@@ -269,13 +276,18 @@ pub fn read_claim(document: &RawDocument) -> Result<(&str, Claim), Fault> {
     Ok((needed(ID, key, RawBsonRef::as_str)?, claim))
 }
 
-/// The id of a request's document: a hash, so that it needs no room for the key, and spreads over all shards.
+/// The id of a request's document: a hash, so that it needs no room for the key, and spreads over
+/// all shards.
 pub fn request_id(request: &IdempotencyKey) -> Bson {
     id_value(LocalityId::from(xxh3_128(request.key.as_bytes()).to_be_bytes()))
 }
 
 /// The record that a request about `subject` was carried out.
-pub fn request_document(request: &IdempotencyKey, subject: LocalityId, time: Timestamp) -> Document {
+pub fn request_document(
+    request: &IdempotencyKey,
+    subject: LocalityId,
+    time: Timestamp,
+) -> Document {
     doc! {
         ID: request_id(request),
         USER: id_value(subject),
@@ -303,7 +315,8 @@ impl StoredRequest {
     }
 }
 
-/// What a document says under these names, found in one pass: look-ups do this for every document that they read.
+/// What a document says under these names, found in one pass: look-ups do this for every document
+/// that they read.
 fn fields<'d, const N: usize>(
     document: &'d RawDocument,
     names: [&str; N],
@@ -324,7 +337,9 @@ fn needed<'d, T>(
     value: Option<RawBsonRef<'d>>,
     read: impl FnOnce(RawBsonRef<'d>) -> Option<T>,
 ) -> Result<T, Fault> {
-    value.and_then(read).ok_or_else(|| Fault::damaged(format!("a field {name} is missing, or of another type")))
+    value
+        .and_then(read)
+        .ok_or_else(|| Fault::damaged(format!("a field {name} is missing, or of another type")))
 }
 
 fn as_id(value: RawBsonRef) -> Option<LocalityId> {

@@ -1,6 +1,6 @@
-//! The sessions in which this server runs transactions. The id of each is in this server's document before the session is
-//! used, so that other servers can end its transactions when this one is dead. The driver keeps sessions and uses them
-//! again: new ids are rare.
+//! The sessions in which this server runs transactions. The id of each is in this server's document
+//! before the session is used, so that other servers can end its transactions when this one is
+//! dead. The driver keeps sessions and uses them again: new ids are rare.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, OnceLock, PoisonError};
@@ -14,10 +14,11 @@ use tokio::time::{Instant, timeout};
 use super::error::Fault;
 use super::presence::{Presence, SessionId};
 
-/// The longest that a transaction waits for its session to be listed. It goes on without: if this server dies in it, its
-/// documents stay locked for the lifetime of a transaction.
+/// The longest that a transaction waits for its session to be listed. It goes on without: if this
+/// server dies in it, its documents stay locked for the lifetime of a transaction.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long the document is sure to stand after it was written: no other server takes this one for dead before.
+/// How long the document is sure to stand after it was written: no other server takes this one for
+/// dead before.
 const STANDS: Duration = Duration::from_secs(6);
 /// How long a session stays listed that is not used: longer than a transaction lives.
 const UNUSED: Duration = Duration::from_secs(10 * 60);
@@ -58,7 +59,8 @@ impl Sessions {
         self.presence.get()
     }
 
-    /// Lists a session before it is used. Where that cannot be done in good time, the session is used all the same.
+    /// Lists a session before it is used. Where that cannot be done in good time, the session is
+    /// used all the same.
     pub async fn list(self: &Arc<Self>, session: &ClientSession) {
         if self.presence.get().is_none() {
             return;
@@ -122,14 +124,16 @@ impl Sessions {
 }
 
 impl State {
-    /// Whether a session can be used at once, as one that is listed or that cannot be listed now. Else it is wanted.
+    /// Whether a session can be used at once, as one that is listed or that cannot be listed now.
+    /// Else it is wanted.
     fn use_now(&mut self, id: SessionId) -> bool {
         let now = Instant::now();
         if let (true, Some(used)) = (self.stands(), self.listed.get_mut(&id)) {
             *used = now;
             return true;
         }
-        if self.is_failing || self.writing.is_some_and(|since| now.duration_since(since) > PATIENCE) {
+        if self.is_failing || self.writing.is_some_and(|since| now.duration_since(since) > PATIENCE)
+        {
             return true;
         }
         self.wanted.push(id);
@@ -146,8 +150,10 @@ impl State {
         let mut by_use: Vec<_> = self.listed.iter().map(|(id, used)| (*used, *id)).collect();
         by_use.sort_unstable();
         let excess = by_use.len().saturating_sub(MOST);
-        let is_over = |(n, (used, _)): &(usize, (Instant, SessionId))| *n < excess || used.elapsed() > UNUSED;
-        let unused: Vec<_> = by_use.into_iter().enumerate().filter(is_over).map(|(_, (_, id))| id).collect();
+        let is_over =
+            |(n, (used, _)): &(usize, (Instant, SessionId))| *n < excess || used.elapsed() > UNUSED;
+        let unused: Vec<_> =
+            by_use.into_iter().enumerate().filter(is_over).map(|(_, (_, id))| id).collect();
         for id in &unused {
             self.listed.remove(id);
         }

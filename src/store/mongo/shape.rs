@@ -1,19 +1,20 @@
-//! The shape that the server holds a store's collections to: validators, and the indexes by which it finds what is due and
-//! forgets what is over.
+//! The shape that the server holds a store's collections to: validators, and the indexes by which
+//! it finds what is due and forgets what is over.
 
 use mongodb::bson::{Document, doc};
 
 use super::schema::{
-    DUE, EPOCH, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, POLICIES, PRIVATE, REQUESTS, REVISION, RULES, SERVERS,
-    SESSIONS, TENANT, TENANTS, TIME, USER, USERS, WIRE,
+    DUE, EPOCH, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, POLICIES, PRIVATE, REQUESTS, REVISION,
+    RULES, SERVERS, SESSIONS, TENANT, TENANTS, TIME, USER, USERS, WIRE,
 };
 use crate::directory::IdempotencyKey;
 
 /// The collections of a store, in the order in which they are made.
 pub const COLLECTIONS: [&str; 5] = [USERS, IDENTITIES, REQUESTS, TENANTS, SERVERS];
 
-/// What a collection is sharded on. Ids of users and requests spread by themselves, and are kept in their order. Identity
-/// keys do not: those of one tenant and kind begin alike, so they are spread by their hashes.
+/// What a collection is sharded on. Ids of users and requests spread by themselves, and are kept in
+/// their order. Identity keys do not: those of one tenant and kind begin alike, so they are spread
+/// by their hashes.
 pub fn shard_key(collection: &str) -> Document {
     if collection == IDENTITIES {
         doc! { ID: "hashed" }
@@ -22,8 +23,8 @@ pub fn shard_key(collection: &str) -> Document {
     }
 }
 
-/// Whether a store can have this collection sharded on this. Identities were sharded on the order of their keys by older
-/// programs.
+/// Whether a store can have this collection sharded on this. Identities were sharded on the order
+/// of their keys by older programs.
 pub fn is_shard_key(collection: &str, key: &Document) -> bool {
     *key == shard_key(collection) || (collection == IDENTITIES && *key == by_order())
 }
@@ -38,8 +39,8 @@ pub fn is_optional(collection: &str) -> bool {
     collection == SERVERS
 }
 
-/// How much longer requests and holds are kept than need be, in seconds: the servers' clocks differ from those that dated
-/// them.
+/// How much longer requests and holds are kept than need be, in seconds: the servers' clocks differ
+/// from those that dated them.
 const GRACE: i64 = 60 * 60;
 
 /// Whether documents of a collection have the epoch in which they were written. Nearly every
@@ -112,8 +113,9 @@ pub fn validator(collection: &str, epoch: i32) -> Document {
     doc! { "$jsonSchema": { "bsonType": "object", "required": required, "properties": properties } }
 }
 
-/// The indexes of a collection in this epoch, beside that of `_id`. Those on what is due or held have an entry only for
-/// that, which costs the others nothing. Stores that were made before there were epochs do not list a tenant's users.
+/// The indexes of a collection in this epoch, beside that of `_id`. Those on what is due or held
+/// have an entry only for that, which costs the others nothing. Stores that were made before there
+/// were epochs do not list a tenant's users.
 pub fn indexes(collection: &str, epoch: i32) -> Vec<Document> {
     let seconds = IdempotencyKey::LIFETIME.as_secs() as i64 + GRACE;
     match collection {
@@ -122,7 +124,9 @@ pub fn indexes(collection: &str, epoch: i32) -> Vec<Document> {
             let of_tenant = doc! { "key": { TENANT: 1, ID: 1 }, "name": "t_1__id_1" };
             if epoch > 0 { vec![due, of_tenant] } else { vec![due] }
         }
-        IDENTITIES => vec![doc! { "key": { HOLD: 1 }, "name": "h_1", "sparse": true, "expireAfterSeconds": GRACE }],
+        IDENTITIES => vec![
+            doc! { "key": { HOLD: 1 }, "name": "h_1", "sparse": true, "expireAfterSeconds": GRACE },
+        ],
         REQUESTS => vec![doc! { "key": { TIME: 1 }, "name": "t_1", "expireAfterSeconds": seconds }],
         _ => Vec::new(),
     }

@@ -1,5 +1,6 @@
-//! Where the ranges of users and requests begin, and which shards have which hashes of claims, before the first document
-//! is there: all shards work from the first day. Pure: `cluster` carries it out.
+//! Where the ranges of users and requests begin, and which shards have which hashes of claims,
+//! before the first document is there: all shards work from the first day. Pure: `cluster` carries
+//! it out.
 
 use mongodb::bson::Bson;
 
@@ -9,15 +10,16 @@ use crate::locality::split_points;
 /// Ranges of ids for each shard: a shard that is added later takes whole ones.
 const RANGES_OF_IDS: usize = 4;
 
-/// The first key of a range, and the number of the shard that is to have it. What lies before the first range's key is
-/// for shard 0.
+/// The first key of a range, and the number of the shard that is to have it. What lies before the
+/// first range's key is for shard 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range {
     pub start: Bson,
     pub shard: usize,
 }
 
-/// The ranges of a collection whose ids are spread evenly. Neighbours lie on different shards, so that nothing joins them.
+/// The ranges of a collection whose ids are spread evenly. Neighbours lie on different shards, so
+/// that nothing joins them.
 pub fn of_ids(shards: usize) -> Vec<Range> {
     let starts = split_points(shards * RANGES_OF_IDS).into_iter().zip(1..);
     starts.map(|(id, n)| Range { start: id_value(id), shard: n % shards }).collect()
@@ -43,15 +45,19 @@ pub enum Step {
     Move(Bson, usize),
 }
 
-/// The next step towards hashes on every shard; none where each has some. The shard with the most gives up its widest
-/// chunk, or half of it where that is its only one.
+/// The next step towards hashes on every shard; none where each has some. The shard with the most
+/// gives up its widest chunk, or half of it where that is its only one.
 pub fn next_step(chunks: &[Hashes], shards: usize) -> Option<Step> {
     let of = |shard| chunks.iter().filter(move |chunk| chunk.shard == shard);
     let without = (0..shards).find(|shard| of(*shard).next().is_none())?;
     let richest = (0..shards).max_by_key(|shard| of(*shard).map(Hashes::width).sum::<i128>())?;
     let widest = of(richest).max_by_key(|chunk| chunk.width())?;
     let is_only = of(richest).count() == 1;
-    Some(if is_only { Step::Split(widest.middle()) } else { Step::Move(widest.start.clone(), without) })
+    Some(if is_only {
+        Step::Split(widest.middle())
+    } else {
+        Step::Move(widest.start.clone(), without)
+    })
 }
 
 impl Hashes {
@@ -100,14 +106,20 @@ mod tests {
             steps += 1;
             match step {
                 Step::Split(at) => {
-                    let is_in = |chunk: &&mut Hashes| (chunk.bounds().0 + 1..chunk.bounds().1).contains(&at.into());
+                    let is_in = |chunk: &&mut Hashes| {
+                        (chunk.bounds().0 + 1..chunk.bounds().1).contains(&at.into())
+                    };
                     let chunk = chunks.iter_mut().find(is_in).expect("a chunk that holds it");
-                    let after = Hashes { start: at.into(), end: chunk.end.clone(), shard: chunk.shard };
+                    let after =
+                        Hashes { start: at.into(), end: chunk.end.clone(), shard: chunk.shard };
                     chunk.end = at.into();
                     chunks.push(after);
                 }
                 Step::Move(start, to) => {
-                    let chunk = chunks.iter_mut().find(|chunk| chunk.start == start).expect("a chunk that begins so");
+                    let chunk = chunks
+                        .iter_mut()
+                        .find(|chunk| chunk.start == start)
+                        .expect("a chunk that begins so");
                     assert_ne!(chunk.shard, to);
                     chunk.shard = to;
                 }
@@ -123,7 +135,9 @@ mod tests {
             let steps = execute(&mut chunks, shards);
             assert_eq!(steps, 2 * (shards - 1), "{shards}");
             let widths: Vec<i128> = (0..shards)
-                .map(|shard| chunks.iter().filter(|chunk| chunk.shard == shard).map(Hashes::width).sum())
+                .map(|shard| {
+                    chunks.iter().filter(|chunk| chunk.shard == shard).map(Hashes::width).sum()
+                })
                 .collect();
             assert_eq!(widths.iter().sum::<i128>(), i128::from(u64::MAX), "{widths:?}");
             let (least, most) = (widths.iter().min().unwrap(), widths.iter().max().unwrap());

@@ -34,7 +34,8 @@ pub struct Status {
     pub missing: Vec<String>,
     /// Why it cannot be made a store that this program serves.
     pub obstacle: Option<String>,
-    /// Of each server whose clock does not agree with the database's: by how many seconds it is ahead.
+    /// Of each server whose clock does not agree with the database's: by how many seconds it is
+    /// ahead.
     pub clocks_ahead: Vec<i64>,
     /// What could be better, and how.
     pub advice: Vec<Advice>,
@@ -45,7 +46,8 @@ pub struct Status {
 pub struct Advice {
     /// What it is.
     pub text: String,
-    /// The command by which an administrator changes it in `mongosh`; none where there is nothing to do now.
+    /// The command by which an administrator changes it in `mongosh`; none where there is nothing
+    /// to do now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
@@ -77,7 +79,8 @@ pub struct ShardStatus {
     /// How many chunks; none on a replica set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunks: Option<u64>,
-    /// How many documents, without those that were moved to another shard and are still to be deleted here.
+    /// How many documents, without those that were moved to another shard and are still to be
+    /// deleted here.
     pub documents: u64,
     /// How much room the documents take on the disk, in bytes.
     pub storage_bytes: u64,
@@ -101,7 +104,8 @@ async fn look(database: &Database) -> Result<Status, OpenError> {
     let found = survey(database, cluster.as_ref()).await?;
     let versions = Versions::in_database(database).await?;
     let epoch = versions.unwrap_or(Versions::NEW).epoch;
-    let mut missing: Vec<_> = found.iter().flat_map(|found| found.missing(cluster.is_some(), epoch)).collect();
+    let mut missing: Vec<_> =
+        found.iter().flat_map(|found| found.missing(cluster.is_some(), epoch)).collect();
     if versions.is_none() {
         missing.push(format!("the document {SCHEMA} of {META}"));
     }
@@ -114,7 +118,9 @@ async fn look(database: &Database) -> Result<Status, OpenError> {
         collections.push(CollectionStatus { name: found.name.to_owned(), shard_key, shards });
     }
     let mut advice = match &cluster {
-        Some(cluster) => advice(database, &found, &collections, cluster.shards().await?.len() as u64),
+        Some(cluster) => {
+            advice(database, &found, &collections, cluster.shards().await?.len() as u64)
+        }
         None => Vec::new(),
     };
     advice.extend(versions.and_then(Versions::advice).map(|text| Advice { text, command: None }));
@@ -137,16 +143,24 @@ async fn look(database: &Database) -> Result<Status, OpenError> {
     })
 }
 
-/// Chunks that a collection gets on each shard when its key is changed: with fewer, MongoDB's samples make them unequal.
+/// Chunks that a collection gets on each shard when its key is changed: with fewer, MongoDB's
+/// samples make them unequal.
 const CHUNKS: u64 = 30;
 /// Documents that MongoDB wants to sample for each of these chunks.
 const SAMPLES: u64 = 10;
 
 /// What to say of collections that are sharded on another key than this program gives them.
-fn advice(database: &Database, found: &[Found], collections: &[CollectionStatus], shards: u64) -> Vec<Advice> {
-    let is_other = |found: &&Found| found.key.as_ref().is_some_and(|key| *key != shard_key(found.name));
+fn advice(
+    database: &Database,
+    found: &[Found],
+    collections: &[CollectionStatus],
+    shards: u64,
+) -> Vec<Advice> {
+    let is_other =
+        |found: &&Found| found.key.as_ref().is_some_and(|key| *key != shard_key(found.name));
     let others = found.iter().filter(is_other);
-    let status = |found: &Found| collections.iter().find(|collection| collection.name == found.name);
+    let status =
+        |found: &Found| collections.iter().find(|collection| collection.name == found.name);
     others.filter_map(|found| Some(resharding(database.name(), status(found)?, shards))).collect()
 }
 
@@ -163,7 +177,10 @@ fn resharding(database: &str, collection: &CollectionStatus, shards: u64) -> Adv
     let chunks = (documents / (SAMPLES * shards.max(1))).min(CHUNKS) * shards;
     if chunks == 0 {
         let enough = SAMPLES * shards;
-        return Advice { text: format!("{text}. With {enough} documents it can be moved to hashes"), command: None };
+        return Advice {
+            text: format!("{text}. With {enough} documents it can be moved to hashes"),
+            command: None,
+        };
     }
     let key = shard_key(name).to_string().replace("\"_id\"", "_id");
     Advice {
@@ -178,10 +195,14 @@ fn resharding(database: &str, collection: &CollectionStatus, shards: u64) -> Adv
 }
 
 /// The topology, and the versions of the servers.
-async fn servers(database: &Database, cluster: Option<&Cluster>) -> Result<(String, Vec<String>), DriverError> {
+async fn servers(
+    database: &Database,
+    cluster: Option<&Cluster>,
+) -> Result<(String, Vec<String>), DriverError> {
     let hello = database.run_command(doc! { "hello": 1 }).await?;
     let info = database.run_command(doc! { "buildInfo": 1 }).await?;
-    let mut versions: BTreeSet<String> = info.get_str("version").into_iter().map(str::to_owned).collect();
+    let mut versions: BTreeSet<String> =
+        info.get_str("version").into_iter().map(str::to_owned).collect();
     let topology = match cluster {
         Some(cluster) => {
             versions.extend(cluster.router_versions().await?);
@@ -192,7 +213,8 @@ async fn servers(database: &Database, cluster: Option<&Cluster>) -> Result<(Stri
     Ok((topology, versions.into_iter().collect()))
 }
 
-/// By how many seconds the clocks of servers are ahead, of those that do not agree with the database's.
+/// By how many seconds the clocks of servers are ahead, of those that do not agree with the
+/// database's.
 async fn clocks_ahead(database: &Database) -> Result<Vec<i64>, DriverError> {
     let servers = database.collection::<Document>(SERVERS);
     let differing = servers.find(doc! { AHEAD: { "$nin": [0_i64, Bson::Null] } });
@@ -200,7 +222,11 @@ async fn clocks_ahead(database: &Database) -> Result<Vec<i64>, DriverError> {
     Ok(servers.iter().filter_map(|server| server.get(AHEAD).and_then(number)).collect())
 }
 
-async fn shards(database: &Database, cluster: Option<&Cluster>, name: &str) -> Result<Vec<ShardStatus>, DriverError> {
+async fn shards(
+    database: &Database,
+    cluster: Option<&Cluster>,
+    name: &str,
+) -> Result<Vec<ShardStatus>, DriverError> {
     let mut shards: BTreeMap<String, ShardStatus> = BTreeMap::new();
     for stats in stats(&database.collection::<Document>(name)).await? {
         let status = read(&stats);

@@ -1,4 +1,5 @@
-//! What a database holds under the names of a store: whether it is a store's, and what of it is missing.
+//! What a database holds under the names of a store: whether it is a store's, and what of it is
+//! missing.
 
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
@@ -6,7 +7,9 @@ use mongodb::error::Error as DriverError;
 
 use super::cluster::Cluster;
 use super::schema::{EPOCH, ID, META, number};
-use super::shape::{COLLECTIONS, by_order, indexes, is_optional, is_shard_key, level, shard_key, validator};
+use super::shape::{
+    COLLECTIONS, by_order, indexes, is_optional, is_shard_key, level, shard_key, validator,
+};
 
 /// What there is under the name of one collection of a store.
 pub struct Found {
@@ -22,7 +25,10 @@ pub struct Found {
 }
 
 /// Looks at each collection of the store.
-pub async fn survey(database: &Database, cluster: Option<&Cluster>) -> Result<Vec<Found>, DriverError> {
+pub async fn survey(
+    database: &Database,
+    cluster: Option<&Cluster>,
+) -> Result<Vec<Found>, DriverError> {
     let mut found = Vec::new();
     for name in COLLECTIONS {
         found.push(look(database, cluster, name).await?);
@@ -30,9 +36,20 @@ pub async fn survey(database: &Database, cluster: Option<&Cluster>) -> Result<Ve
     Ok(found)
 }
 
-async fn look(database: &Database, cluster: Option<&Cluster>, name: &'static str) -> Result<Found, DriverError> {
-    let listed = first_batch(database, doc! { "listCollections": 1, "filter": { "name": name } }).await?;
-    let mut found = Found { name, listed: listed.into_iter().next(), is_used: false, key: None, indexes: Vec::new() };
+async fn look(
+    database: &Database,
+    cluster: Option<&Cluster>,
+    name: &'static str,
+) -> Result<Found, DriverError> {
+    let listed =
+        first_batch(database, doc! { "listCollections": 1, "filter": { "name": name } }).await?;
+    let mut found = Found {
+        name,
+        listed: listed.into_iter().next(),
+        is_used: false,
+        key: None,
+        indexes: Vec::new(),
+    };
     if found.listed.is_none() {
         return Ok(found);
     }
@@ -54,7 +71,8 @@ async fn first_batch(database: &Database, command: Document) -> Result<Vec<Docum
     Ok(batch.into_iter().flatten().filter_map(Bson::as_document).cloned().collect())
 }
 
-/// Why a store cannot be made of what there is, if it cannot. `is_store` says whether a store was made here before.
+/// Why a store cannot be made of what there is, if it cannot. `is_store` says whether a store was
+/// made here before.
 pub fn obstacle(found: &[Found], is_store: bool) -> Option<String> {
     found.iter().find_map(|found| found.obstacle(is_store))
 }
@@ -66,7 +84,9 @@ impl Found {
             return Some(format!("{name} is not an ordinary collection"));
         }
         if self.is_used && !is_store {
-            return Some(format!("{name} holds documents, and nothing in {META} says that this program made it"));
+            return Some(format!(
+                "{name} holds documents, and nothing in {META} says that this program made it"
+            ));
         }
         let key = self.key.as_ref().filter(|key| !is_shard_key(name, key))?;
         Some(format!("{name} is sharded on {key} in place of {}", shard_key(name)))
@@ -97,13 +117,16 @@ impl Found {
     pub fn is_checked(&self, epoch: i32) -> bool {
         let Some(options) = self.options() else { return false };
         let own = options.get_document("validator").ok();
-        let level = level(self.name, epoch).is_none_or(|level| options.get_str("validationLevel").ok() == Some(level));
+        let level = level(self.name, epoch)
+            .is_none_or(|level| options.get_str("validationLevel").ok() == Some(level));
         level && own.is_some_and(|own| checks(own, &validator(self.name, epoch)))
     }
 
     /// The indexes that it needs and does not have as it needs them.
     pub fn missing_indexes(&self, epoch: i32) -> Vec<Document> {
-        let is_there = |wanted: &Document| self.index_on(wanted).is_some_and(|own| seconds(own) == seconds(wanted));
+        let is_there = |wanted: &Document| {
+            self.index_on(wanted).is_some_and(|own| seconds(own) == seconds(wanted))
+        };
         indexes(self.name, epoch).into_iter().filter(|wanted| !is_there(wanted)).collect()
     }
 
@@ -136,11 +159,17 @@ impl Found {
 /// know.
 fn checks(own: &Document, wanted: &Document) -> bool {
     const SCHEMA: &str = "$jsonSchema";
-    let (Ok(own), Ok(wanted)) = (own.get_document(SCHEMA), wanted.get_document(SCHEMA)) else { return false };
+    let (Ok(own), Ok(wanted)) = (own.get_document(SCHEMA), wanted.get_document(SCHEMA)) else {
+        return false;
+    };
     wanted.iter().all(|(name, wanted)| match (own.get(name), wanted) {
-        (Some(Bson::Array(own)), Bson::Array(wanted)) => wanted.iter().all(|field| own.contains(field)),
+        (Some(Bson::Array(own)), Bson::Array(wanted)) => {
+            wanted.iter().all(|field| own.contains(field))
+        }
         (Some(Bson::Document(own)), Bson::Document(wanted)) => {
-            wanted.iter().all(|(field, wanted)| own.get(field).is_some_and(|own| is_as_strict(field, own, wanted)))
+            wanted.iter().all(|(field, wanted)| {
+                own.get(field).is_some_and(|own| is_as_strict(field, own, wanted))
+            })
         }
         (own, wanted) => own == Some(wanted),
     }) && own.keys().all(|name| wanted.contains_key(name))

@@ -1,5 +1,6 @@
-//! One transaction with the statements of a mutation: users first, then claims by their keys, then the request, so that
-//! two transactions that want the same conflict early instead of waiting on each other.
+//! One transaction with the statements of a mutation: users first, then claims by their keys, then
+//! the request, so that two transactions that want the same conflict early instead of waiting on
+//! each other.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -8,7 +9,8 @@ use std::iter;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
 use mongodb::options::{
-    Acknowledgment, ReadConcern, ReadPreference, SelectionCriteria, TransactionOptions, WriteConcern,
+    Acknowledgment, ReadConcern, ReadPreference, SelectionCriteria, TransactionOptions,
+    WriteConcern,
 };
 use mongodb::{ClientSession, Collection};
 
@@ -16,13 +18,13 @@ use super::Collections;
 use super::error::Fault;
 use super::freshness::{Freshness, Key};
 use super::schema::{
-    CONFIRMED, EPOCH, ID, IDENTITIES, META, PreservedFields, REVISION, SCHEMA, StoredRequest, StoredUser, TENANT,
-    by_id, claim_change, claim_document, id_value, key_value, read_claim, read_tenant, request_document, request_id,
-    stamped, tenant_document, user_document,
+    CONFIRMED, EPOCH, ID, IDENTITIES, META, PreservedFields, REVISION, SCHEMA, StoredRequest,
+    StoredUser, TENANT, by_id, claim_change, claim_document, id_value, key_value, read_claim,
+    read_tenant, request_document, request_id, stamped, tenant_document, user_document,
 };
 use crate::directory::{
-    ClaimWrite, IdempotencyKey, Mutation, ReadRequest, ReadSet, Record, Tenant, TenantRecord, TenantWrite, Timestamp,
-    WriteSet,
+    ClaimWrite, IdempotencyKey, Mutation, ReadRequest, ReadSet, Record, Tenant, TenantRecord,
+    TenantWrite, Timestamp, WriteSet,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
@@ -40,11 +42,14 @@ pub struct Transaction<'c> {
     needs_epoch: bool,
     /// Whether it has written what MongoDB takes only in the present epoch.
     is_in_epoch: bool,
-    /// By how much it raises revisions: at random, so that a revision tells whose transaction has written it.
+    /// By how much it raises revisions: at random, so that a revision tells whose transaction has
+    /// written it.
     raise: i64,
-    /// The documents that were read. Behind a router alone: elsewhere a snapshot begins as late as can be.
+    /// The documents that were read. Behind a router alone: elsewhere a snapshot begins as late as
+    /// can be.
     read: HashSet<Key>,
-    /// Claims that were inserted, as far as the shards have answered, if only that one of them is taken.
+    /// Claims that were inserted, as far as the shards have answered, if only that one of them is
+    /// taken.
     inserted: Vec<Key>,
 }
 
@@ -52,7 +57,11 @@ impl<'c> Transaction<'c> {
     /// Begins a transaction on a snapshot that is as fresh as `freshness` says.
     pub async fn begin(collections: &'c Collections, freshness: &Freshness) -> Result<Self, Fault> {
         let time = collections.timeout;
-        let concern = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).w_timeout(time).build();
+        let concern = WriteConcern::builder()
+            .w(Acknowledgment::Majority)
+            .journal(true)
+            .w_timeout(time)
+            .build();
         let options = TransactionOptions::builder()
             .read_concern(ReadConcern::snapshot())
             .write_concern(concern)
@@ -88,7 +97,8 @@ impl<'c> Transaction<'c> {
         }
     }
 
-    /// Whether its snapshot, which is as `freshness` had it, holds the latest of all that it has read and does not write.
+    /// Whether its snapshot, which is as `freshness` had it, holds the latest of all that it has
+    /// read and does not write.
     pub fn is_fresh(&self, freshness: &Freshness, is_written: impl Fn(&Key) -> bool) -> bool {
         freshness.covers(self.read.iter().filter(|key| !is_written(key)))
     }
@@ -111,9 +121,15 @@ impl<'c> Transaction<'c> {
     }
 
     /// Adds to the read set what the decision needs.
-    pub async fn read(&mut self, mutation: &Mutation, needs: ReadRequest, read_set: &mut ReadSet) -> Result<(), Fault> {
+    pub async fn read(
+        &mut self,
+        mutation: &Mutation,
+        needs: ReadRequest,
+        read_set: &mut ReadSet,
+    ) -> Result<(), Fault> {
         for id in needs.users {
-            let document = self.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
+            let document =
+                self.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
             if let Some(document) = &document {
                 self.users.insert(id, PreservedFields::of_user(document)?);
             }
@@ -125,7 +141,10 @@ impl<'c> Transaction<'c> {
         if needs.tenant {
             let name = mutation.tenant.as_str();
             let document = self.find_one(&self.collections.tenants, doc! { ID: name }).await?;
-            self.tenant = document.as_ref().map(|document| PreservedFields::of_tenant(document)).transpose()?;
+            self.tenant = document
+                .as_ref()
+                .map(|document| PreservedFields::of_tenant(document))
+                .transpose()?;
             read_set.set_tenant(document.map(|document| read_tenant(&document)).transpose()?);
             self.note(iter::once(Key::Tenant));
         }
@@ -141,7 +160,11 @@ impl<'c> Transaction<'c> {
         Ok(self.find_one(&users, doc! { TENANT: name }).await?.is_some())
     }
 
-    async fn read_claims(&mut self, keys: Vec<IdentityKey>, read_set: &mut ReadSet) -> Result<(), Fault> {
+    async fn read_claims(
+        &mut self,
+        keys: Vec<IdentityKey>,
+        read_set: &mut ReadSet,
+    ) -> Result<(), Fault> {
         if keys.is_empty() {
             return Ok(());
         }
@@ -162,8 +185,12 @@ impl<'c> Transaction<'c> {
     }
 
     /// What is remembered of a request.
-    pub async fn request(&mut self, request: &IdempotencyKey) -> Result<Option<StoredRequest>, Fault> {
-        let document = self.find_one(&self.collections.requests, doc! { ID: request_id(request) }).await?;
+    pub async fn request(
+        &mut self,
+        request: &IdempotencyKey,
+    ) -> Result<Option<StoredRequest>, Fault> {
+        let document =
+            self.find_one(&self.collections.requests, doc! { ID: request_id(request) }).await?;
         self.note(iter::once(Key::Request));
         document.map(|document| StoredRequest::read(&document)).transpose()
     }
@@ -208,19 +235,26 @@ impl<'c> Transaction<'c> {
         // Null stands for none.
         let epoch = Some(self.epoch).filter(|epoch| *epoch > 0);
         let present = doc! { ID: SCHEMA, EPOCH: epoch };
-        let confirmed =
-            meta.update_one(present, doc! { "$inc": { CONFIRMED: 1_i64 } }).session(&mut self.session).await?;
+        let confirmed = meta
+            .update_one(present, doc! { "$inc": { CONFIRMED: 1_i64 } })
+            .session(&mut self.session)
+            .await?;
         if confirmed.matched_count == 1 { Ok(()) } else { Err(Fault::Fenced) }
     }
 
     /// Writes claims, all deletions before all insertions.
-    pub async fn write_claims(&mut self, claims: &[(IdentityKey, ClaimWrite)]) -> Result<(), Fault> {
+    pub async fn write_claims(
+        &mut self,
+        claims: &[(IdentityKey, ClaimWrite)],
+    ) -> Result<(), Fault> {
         self.needs_epoch |= !claims.is_empty();
         let (mut deleted, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
         for (key, write) in claims {
             match write {
                 ClaimWrite::Delete => deleted.push(key_value(key)),
-                ClaimWrite::Update(claim) => updated.push((key_value(key), claim_change(key, claim))),
+                ClaimWrite::Update(claim) => {
+                    updated.push((key_value(key), claim_change(key, claim)))
+                }
                 ClaimWrite::Insert(claim) => inserted.push(raw(&claim_document(key, claim))?),
             }
         }
@@ -229,7 +263,8 @@ impl<'c> Transaction<'c> {
         if inserted.is_empty() {
             return Ok(());
         }
-        let outcome = self.collections.identities.insert_many(inserted).session(&mut self.session).await;
+        let outcome =
+            self.collections.identities.insert_many(inserted).session(&mut self.session).await;
         if self.collections.is_routed {
             let keys = claims.iter().filter(|(_, write)| matches!(write, ClaimWrite::Insert(_)));
             let answered = outcome.as_ref().map_or_else(inserted_before, |_| claims.len());
@@ -238,7 +273,8 @@ impl<'c> Transaction<'c> {
         Ok(outcome.map(drop)?)
     }
 
-    /// Raises the revision of a user: what depends on a user who is only read must not be written beside a change of it.
+    /// Raises the revision of a user: what depends on a user who is only read must not be written
+    /// beside a change of it.
     pub async fn touch(&mut self, id: LocalityId) -> Result<(), Fault> {
         let mut change = doc! { "$inc": { REVISION: 1_i64 } };
         if self.epoch > 0 {
@@ -258,12 +294,14 @@ impl<'c> Transaction<'c> {
         let filter = doc! { ID: id_value(record.id()), REVISION: revision };
         let document = user_document(record, self.written_revision(record.id()));
         let document = raw(&stamped(document, self.epoch, self.users.get(&record.id())))?;
-        let replaced = self.collections.users.replace_one(filter, document).session(&mut self.session).await?;
+        let replaced =
+            self.collections.users.replace_one(filter, document).session(&mut self.session).await?;
         all_there(replaced.matched_count, 1)
     }
 
     async fn delete_user(&mut self, id: LocalityId) -> Result<(), Fault> {
-        let filter = doc! { ID: id_value(id), REVISION: self.users.get(&id).map(|kept| kept.revision) };
+        let filter =
+            doc! { ID: id_value(id), REVISION: self.users.get(&id).map(|kept| kept.revision) };
         self.needs_epoch = true;
         // MongoDB does not check what is deleted: an update before says in which epoch that is.
         if self.epoch > 0 {
@@ -274,7 +312,8 @@ impl<'c> Transaction<'c> {
     }
 
     async fn update_user(&mut self, filter: Document, change: Document) -> Result<(), Fault> {
-        let updated = self.collections.users.update_one(filter, change).session(&mut self.session).await?;
+        let updated =
+            self.collections.users.update_one(filter, change).session(&mut self.session).await?;
         self.is_in_epoch = true;
         all_there(updated.matched_count, 1)
     }
@@ -294,7 +333,8 @@ impl<'c> Transaction<'c> {
     }
 
     async fn delete_tenant(&mut self, name: &Tenant) -> Result<(), Fault> {
-        let filter = doc! { ID: name.as_str(), REVISION: self.tenant.as_ref().map(|kept| kept.revision) };
+        let filter =
+            doc! { ID: name.as_str(), REVISION: self.tenant.as_ref().map(|kept| kept.revision) };
         self.needs_epoch = true;
         let tenants = &self.collections.tenants;
         let deleted = tenants.delete_one(filter).session(&mut self.session).await?;
@@ -306,7 +346,8 @@ impl<'c> Transaction<'c> {
             return Ok(());
         }
         let count = keys.len();
-        let deleted = self.collections.identities.delete_many(by_id(keys)).session(&mut self.session).await?;
+        let deleted =
+            self.collections.identities.delete_many(by_id(keys)).session(&mut self.session).await?;
         all_there(deleted.deleted_count, count)
     }
 
@@ -319,11 +360,13 @@ impl<'c> Transaction<'c> {
         let update = |(key, change): (Bson, Document)| doc! { "q": { ID: key }, "u": change };
         let updates: Vec<Document> = claims.into_iter().map(update).collect();
         let command = doc! { "update": IDENTITIES, "updates": updates };
-        let reply = self.collections.database.run_command(command).session(&mut self.session).await?;
+        let reply =
+            self.collections.database.run_command(command).session(&mut self.session).await?;
         all_there(reply.get_i32("n").unwrap_or_default().try_into().unwrap_or_default(), count)
     }
 
-    /// Remembers that a request was carried out, in the place of what is there of one whose time is over.
+    /// Remembers that a request was carried out, in the place of what is there of one whose time is
+    /// over.
     pub async fn remember(
         &mut self,
         request: &IdempotencyKey,
@@ -355,12 +398,18 @@ fn raw(document: &Document) -> Result<RawDocumentBuf, Fault> {
 /// How many documents of an ordered insert were answered, of which one was not taken.
 fn inserted_before(error: &DriverError) -> usize {
     match &*error.kind {
-        ErrorKind::InsertMany(error) => error.write_errors.iter().flatten().next().map_or(0, |error| error.index + 1),
+        ErrorKind::InsertMany(error) => {
+            error.write_errors.iter().flatten().next().map_or(0, |error| error.index + 1)
+        }
         _ => 0,
     }
 }
 
 /// What was read in a transaction is there to be written, or the store is damaged.
 fn all_there(count: u64, wanted: usize) -> Result<(), Fault> {
-    if count == wanted as u64 { Ok(()) } else { Err(Fault::damaged("a user who lists what has no claim")) }
+    if count == wanted as u64 {
+        Ok(())
+    } else {
+        Err(Fault::damaged("a user who lists what has no claim"))
+    }
 }

@@ -38,7 +38,11 @@ pub async fn upgrade(uri: &str, progress: &(dyn Fn(&str) + Sync)) -> Result<(), 
 ///
 /// # Errors
 /// [`OpenError`]. Where a step fails, another run goes on from there.
-pub async fn upgrade_to(uri: &str, rules: Rules, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
+pub async fn upgrade_to(
+    uri: &str,
+    rules: Rules,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<(), OpenError> {
     let database = connect(uri).await?;
     let supported = Supported { rules: rules.version(), ..Supported::PRESENT };
     let upgrade = Upgrade { uri, database: &database, supported, rules, progress };
@@ -58,12 +62,14 @@ struct Upgrade<'u> {
 impl Upgrade<'_> {
     async fn run(&self) -> Result<(), OpenError> {
         let newest = self.supported.schema;
-        // The store gets all that it lacks in its old versions first: servers that support the new ones
-        // rely on it.
+        // The store gets all that it lacks in its old versions first: servers that support the new
+        // ones rely on it.
         let mut versions = self.complete().await?;
         if versions.schema < newest {
             self.raise(versions, Versions { schema: newest, ..versions }).await?;
-            (self.progress)(&format!("schema version {newest}: programs that support it use it from now on"));
+            (self.progress)(&format!(
+                "schema version {newest}: programs that support it use it from now on"
+            ));
             versions = self.complete().await?;
         }
         if versions.rules < self.rules.version() {
@@ -97,7 +103,11 @@ impl Upgrade<'_> {
                 return Err(error);
             }
             self.run_over(&store, false).await?;
-            self.raise(versions, Versions { rules: self.rules.version(), moving: None, ..versions }).await?;
+            self.raise(
+                versions,
+                Versions { rules: self.rules.version(), moving: None, ..versions },
+            )
+            .await?;
             self.complete().await
         };
         let moved = moved.await;
@@ -107,7 +117,8 @@ impl Upgrade<'_> {
 
     async fn run_over(&self, store: &Arc<Mongo>, dry_run: bool) -> Result<(), OpenError> {
         let what = if dry_run { "can be moved" } else { "were moved" };
-        let say = |users, moved| (self.progress)(&format!("{users} users, {moved} identities {what}"));
+        let say =
+            |users, moved| (self.progress)(&format!("{users} users, {moved} identities {what}"));
         let problems = move_all(store.clone(), self.rules, dry_run, &say).await;
         let problems = problems.map_err(|error| OpenError::Failed(error.to_string()))?;
         for problem in &problems {

@@ -11,7 +11,9 @@ use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 use tokio::time::Instant;
 
 use super::error::{Fault, OpenError};
-use super::schema::{EPOCH, ID, META, MOVING, NORMALISATION, OLDEST, RULES, SCHEMA, VERSION, number};
+use super::schema::{
+    EPOCH, ID, META, MOVING, NORMALISATION, OLDEST, RULES, SCHEMA, VERSION, number,
+};
 use crate::directory::{Consistency, StoredRules};
 use crate::identifier::{RULES_VERSION, Rules};
 
@@ -118,18 +120,24 @@ impl Versions {
     /// The advice for a store that could have newer versions.
     pub fn advice(self) -> Option<String> {
         let Self { schema, .. } = Self::NEW;
-        (self.schema < schema).then(|| format!("`polynym store upgrade` takes it to schema version {schema}"))
+        (self.schema < schema)
+            .then(|| format!("`polynym store upgrade` takes it to schema version {schema}"))
     }
 
     /// The versions of the store in `database`, which must be ones that `supported` contains.
     ///
     /// # Errors
     /// [`OpenError::NotInitialised`], [`OpenError::Version`], or what the server says.
-    pub async fn supported_in(database: &Database, supported: Supported) -> Result<Self, OpenError> {
+    pub async fn supported_in(
+        database: &Database,
+        supported: Supported,
+    ) -> Result<Self, OpenError> {
         let name = || database.name().to_owned();
-        let document = read(database).await?.ok_or_else(|| OpenError::NotInitialised { database: name() })?;
+        let document =
+            read(database).await?.ok_or_else(|| OpenError::NotInitialised { database: name() })?;
         let versions = Self::of(&document);
-        let what = || OpenError::Foreign { database: name(), what: format!("{META} without a version") };
+        let what =
+            || OpenError::Foreign { database: name(), what: format!("{META} without a version") };
         let versions = versions.ok_or_else(what)?;
         if supported.contains(versions) {
             return Ok(versions);
@@ -191,7 +199,11 @@ impl Fence {
     ///
     /// # Errors
     /// [`Fault::Outdated`] where this program does not support them; what else reading them says.
-    pub async fn rules(&self, database: &Database, consistency: Consistency) -> Result<StoredRules, Fault> {
+    pub async fn rules(
+        &self,
+        database: &Database,
+        consistency: Consistency,
+    ) -> Result<StoredRules, Fault> {
         if self.latest().1.elapsed() > LEASE {
             match self.refresh(database).await {
                 Err(fault) if consistency != Consistency::Eventual => return Err(fault),
@@ -199,7 +211,11 @@ impl Fence {
             }
         }
         let (latest, _) = self.latest();
-        if self.supported.contains_rules(latest) { Ok(latest.stored_rules()) } else { Err(self.outdated(latest)) }
+        if self.supported.contains_rules(latest) {
+            Ok(latest.stored_rules())
+        } else {
+            Err(self.outdated(latest))
+        }
     }
 
     fn latest(&self) -> (Versions, Instant) {

@@ -1,5 +1,5 @@
-//! Mutations: one transaction each, begun again while it meets others, until the time is up; and again on a later
-//! snapshot, where what it does not write may have been read too early.
+//! Mutations: one transaction each, begun again while it meets others, until the time is up; and
+//! again on a later snapshot, where what it does not write may have been read too early.
 
 use super::Collections;
 use super::commit::{Unconfirmed, commit, confirm};
@@ -9,7 +9,9 @@ use super::gate::Gate;
 use super::pauses::Pauses;
 use super::transaction::Transaction;
 use super::versions::Versions;
-use crate::directory::{Decision, Error, IdempotencyKey, Mutation, Outcome, ReadRequest, ReadSet, WriteSet};
+use crate::directory::{
+    Decision, Error, IdempotencyKey, Mutation, Outcome, ReadRequest, ReadSet, WriteSet,
+};
 use crate::locality::LocalityId;
 
 /// Why an attempt at a mutation came to nothing, or may have.
@@ -41,7 +43,10 @@ impl Decided {
     fn writes(&self, key: &Key) -> bool {
         let write_set = &self.write_set;
         match key {
-            Key::User(id) => write_set.users.iter().any(|user| user.id() == *id) || write_set.removed.contains(id),
+            Key::User(id) => {
+                write_set.users.iter().any(|user| user.id() == *id)
+                    || write_set.removed.contains(id)
+            }
             Key::Claim(key) => write_set.claims.iter().any(|(claim, _)| claim == key),
             Key::Request => self.remembered.is_some(),
             Key::Tenant => write_set.tenant.is_some(),
@@ -50,30 +55,36 @@ impl Decided {
 
     fn writes_nothing(&self) -> bool {
         let WriteSet { users, claims, removed, tenant, .. } = &*self.write_set;
-        let changes_nothing = users.is_empty() && claims.is_empty() && removed.is_empty() && tenant.is_none();
+        let changes_nothing =
+            users.is_empty() && claims.is_empty() && removed.is_empty() && tenant.is_none();
         changes_nothing && self.remembered.is_none()
     }
 }
 
 impl Collections {
-    /// Carries a mutation out. Must be run to its end: a transaction that is dropped half-way stays open on the server
-    /// until its time is over. What has not passed the gate by the time it closes is not done.
+    /// Carries a mutation out. Must be run to its end: a transaction that is dropped half-way stays
+    /// open on the server until its time is over. What has not passed the gate by the time it
+    /// closes is not done.
     pub async fn mutate(&self, mutation: &Mutation, gate: &Gate) -> Result<Outcome, Error> {
         let mut pauses = Pauses::of_transaction(gate.deadline());
         let mut freshness = Freshness::default();
-        // What is to be taken is free nearly always: finding out when it is inserted saves reading it before.
+        // What is to be taken is free nearly always: finding out when it is inserted saves reading
+        // it before.
         let mut is_optimistic = true;
         loop {
             let versions = self.fence.versions()?;
             versions.stored_rules().check(mutation)?;
-            let fault = match self.attempt(mutation, versions, is_optimistic, gate, &mut freshness).await {
-                Ok(outcome) => return Ok(outcome),
-                Err(Failure::Refused(error)) => return Err(error),
-                Err(Failure::Unknown(unconfirmed)) => return self.recover(mutation, *unconfirmed).await,
-                Err(Failure::Stale) if gate.is_closed() => return Err(Fault::Late.into()),
-                Err(Failure::Stale) => continue,
-                Err(Failure::Certain(fault)) => fault,
-            };
+            let fault =
+                match self.attempt(mutation, versions, is_optimistic, gate, &mut freshness).await {
+                    Ok(outcome) => return Ok(outcome),
+                    Err(Failure::Refused(error)) => return Err(error),
+                    Err(Failure::Unknown(unconfirmed)) => {
+                        return self.recover(mutation, *unconfirmed).await;
+                    }
+                    Err(Failure::Stale) if gate.is_closed() => return Err(Fault::Late.into()),
+                    Err(Failure::Stale) => continue,
+                    Err(Failure::Certain(fault)) => fault,
+                };
             if fault.is_duplicate() && std::mem::take(&mut is_optimistic) {
                 continue;
             }
@@ -137,7 +148,8 @@ async fn decide(
 ) -> Result<Decided, Failure> {
     let again = repeated(transaction, mutation).await?;
     let mut read_set = if is_optimistic { ReadSet::optimistic() } else { ReadSet::default() };
-    let mut needs = if is_optimistic || again.is_some() { ReadRequest::default() } else { mutation.needs() };
+    let mut needs =
+        if is_optimistic || again.is_some() { ReadRequest::default() } else { mutation.needs() };
     loop {
         transaction.read(mutation, needs, &mut read_set).await?;
         let decision = match again {
@@ -168,7 +180,11 @@ fn checked(
     if is_fresh { decided } else { Err(Failure::Stale) }
 }
 
-async fn write(transaction: &mut Transaction<'_>, decided: &Decided, mutation: &Mutation) -> Result<(), Failure> {
+async fn write(
+    transaction: &mut Transaction<'_>,
+    decided: &Decided,
+    mutation: &Mutation,
+) -> Result<(), Failure> {
     transaction.write(&mutation.tenant, &decided.write_set).await?;
     transaction.confirm_epoch().await?;
     if let Some(request) = &decided.remembered {
@@ -197,7 +213,10 @@ async fn commit_writes(
 }
 
 /// The user whom the answer to this very request was about, if it was carried out before.
-async fn repeated(transaction: &mut Transaction<'_>, mutation: &Mutation) -> Result<Option<LocalityId>, Failure> {
+async fn repeated(
+    transaction: &mut Transaction<'_>,
+    mutation: &Mutation,
+) -> Result<Option<LocalityId>, Failure> {
     let Some(request) = &mutation.request else { return Ok(None) };
     match transaction.request(request).await? {
         Some(record) if mutation.forgets(record.time) => Ok(None),

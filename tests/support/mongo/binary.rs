@@ -59,12 +59,16 @@ fn fetched() -> Found {
 fn version(mongod: &Path) -> Result<String, String> {
     let advice = "set MONGOD_BIN to a mongod of version 6.0 or later that runs here";
     let output = Command::new(mongod).arg("--version").output();
-    let output = output.map_err(|error| format!("{} does not run ({error}): {advice}", mongod.display()))?;
+    let output =
+        output.map_err(|error| format!("{} does not run ({error}): {advice}", mongod.display()))?;
     let errors = String::from_utf8_lossy(&output.stderr);
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else if errors.contains("libcurl") {
-        Err(format!("{} needs libcurl4: install it (apt-get install libcurl4), or {advice}", mongod.display()))
+        Err(format!(
+            "{} needs libcurl4: install it (apt-get install libcurl4), or {advice}",
+            mongod.display()
+        ))
     } else {
         Err(format!("{} does not run ({}): {advice}", mongod.display(), errors.trim()))
     }

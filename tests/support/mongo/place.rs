@@ -23,7 +23,8 @@ use super::sharded::Sharded;
 /// The collections that are sharded on a cluster.
 const COLLECTIONS: [&str; 4] = ["users", "identities", "requests", "tenants"];
 
-/// How long a database rests before another test gets it: a mutation whose caller went away may still be under way.
+/// How long a database rests before another test gets it: a mutation whose caller went away may
+/// still be under way.
 const REST: Duration = Duration::from_secs(1);
 
 /// How long an operation may take: many things at once on a busy machine are no reason to fail.
@@ -90,8 +91,8 @@ impl Databases {
         name
     }
 
-    /// The database that nobody has used for longest. On a replica set, where a new one is made in a moment, it has
-    /// rested; on a cluster it takes seconds to spread one over the shards.
+    /// The database that nobody has used for longest. On a replica set, where a new one is made in
+    /// a moment, it has rested; on a cluster it takes seconds to spread one over the shards.
     fn unused(&self) -> Option<(Instant, String)> {
         let mut free = self.free.lock().unwrap();
         let (since, _) = free.first()?;
@@ -115,15 +116,16 @@ impl Databases {
     }
 }
 
-/// Makes a store that is not spread. The compiler cannot tell that this may change threads, so it has one of its own.
+/// Makes a store that is not spread. The compiler cannot tell that this may change threads, so it
+/// has one of its own.
 pub async fn make(uri: String) {
     let options = InitOptions { spread: false };
     let init = move || runtime().block_on(init(&uri, &options, &|_| ()));
     spawn_blocking(init).await.unwrap().unwrap();
 }
 
-/// Makes a store with a third of each collection on each shard, but for tenants, which are few. What `store init` makes
-/// has more chunks, and takes longer.
+/// Makes a store with a third of each collection on each shard, but for tenants, which are few.
+/// What `store init` makes has more chunks, and takes longer.
 async fn spread(cluster: &Sharded, name: &str) {
     let id = |id: &polynym::locality::LocalityId| {
         Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: id.as_bytes().to_vec() })

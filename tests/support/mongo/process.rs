@@ -1,5 +1,6 @@
-//! One server process, in a folder and on a port of its own. A small shell watches over it: when the test process ends,
-//! however it does, the pipe between them closes, and the shell kills the server and removes the folder.
+//! One server process, in a folder and on a port of its own. A small shell watches over it: when
+//! the test process ends, however it does, the pipe between them closes, and the shell kills the
+//! server and removes the folder.
 
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
@@ -39,7 +40,8 @@ wait "$server"
 rm -rf "$folder"
 "#;
 
-/// Below the ports that connections get, so that one does not take the port of a server that is down for a moment.
+/// Below the ports that connections get, so that one does not take the port of a server that is
+/// down for a moment.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 /// How long a server may take to start.
 const START: Duration = Duration::from_secs(60);
@@ -76,7 +78,8 @@ impl Process {
         for _ in 0..5 {
             let port = free_port();
             let watchdog = Watchdog::new(binary, arguments, port);
-            let process = Self { watchdog: Arc::new(Mutex::new(watchdog)), port, client: OnceCell::new() };
+            let process =
+                Self { watchdog: Arc::new(Mutex::new(watchdog)), port, client: OnceCell::new() };
             match process.launch().await {
                 Ok(()) => return process,
                 Err(log) => told = log,
@@ -87,7 +90,9 @@ impl Process {
 
     /// Starts a `mongod` that belongs to no replica set.
     pub async fn start_alone() -> Self {
-        let binary = spawn_blocking(binary::mongod).await.unwrap_or_else(|error| resume_unwind(error.into_panic()));
+        let binary = spawn_blocking(binary::mongod)
+            .await
+            .unwrap_or_else(|error| resume_unwind(error.into_panic()));
         Self::start(binary, &["--dbpath".to_owned(), ".".to_owned()]).await
     }
 
@@ -167,7 +172,8 @@ impl Watchdog {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // What a terminal sends to the tests does not reach the shell, which has to clean up after them.
+            // What a terminal sends to the tests does not reach the shell, which has to clean up
+            // after them.
             .process_group(0)
             .spawn()
             .expect("a shell");

@@ -1,6 +1,6 @@
-//! A network between a client and a server that can be made bad: slow, with lost messages, cut for a while or for some of
-//! those who use it; or caught at the n-th message of one kind, so that a test can end the server between any two
-//! statements, or lose an answer.
+//! A network between a client and a server that can be made bad: slow, with lost messages, cut for
+//! a while or for some of those who use it; or caught at the n-th message of one kind, so that a
+//! test can end the server between any two statements, or lose an answer.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -23,7 +23,8 @@ use super::wire::{MSG, Message};
 /// What the network does to every message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Weather {
-    /// The mean of what a message and its answer are late together; each is late by up to twice its half.
+    /// The mean of what a message and its answer are late together; each is late by up to twice its
+    /// half.
     pub latency: Duration,
     /// The share of messages that are lost, and their connections with them, from 0 to 1.
     pub loss: f64,
@@ -92,8 +93,8 @@ struct Set {
     verdict: oneshot::Receiver<()>,
 }
 
-/// A message that is waited for, or held. Where this is dropped, nothing is waited for any longer, and a message that is
-/// held is lost, and its connection with it.
+/// A message that is waited for, or held. Where this is dropped, nothing is waited for any longer,
+/// and a message that is held is lost, and its connection with it.
 pub struct Trap {
     caught: oneshot::Receiver<()>,
     verdict: oneshot::Sender<()>,
@@ -117,9 +118,14 @@ impl Proxy {
         in_background(async move {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
-            let (weather, line, traps) = (Mutex::default(), watch::Sender::new(Line::Up), Mutex::default());
-            let shared = Arc::new(Shared { server, weather, line, filter: watch::Sender::new(None), traps });
-            let tasks = vec![tokio::spawn(accept(shared.clone(), listener)), tokio::spawn(cut(shared.clone()))];
+            let (weather, line, traps) =
+                (Mutex::default(), watch::Sender::new(Line::Up), Mutex::default());
+            let shared =
+                Arc::new(Shared { server, weather, line, filter: watch::Sender::new(None), traps });
+            let tasks = vec![
+                tokio::spawn(accept(shared.clone(), listener)),
+                tokio::spawn(cut(shared.clone())),
+            ];
             Self { address, shared, tasks }
         })
         .await
@@ -153,20 +159,27 @@ impl Proxy {
         self.shared.filter.send_replace(None);
     }
 
-    /// Waits for a message: the `nth`, from 1, from now on, of this side of commands with this name. Later messages of its
-    /// connection wait behind it.
+    /// Waits for a message: the `nth`, from 1, from now on, of this side of commands with this
+    /// name. Later messages of its connection wait behind it.
     pub fn trap(&self, side: Side, command: &str, nth: usize) -> Trap {
         self.set(side, Some(command.to_owned()), nth)
     }
 
-    /// The same for the statements of transactions, their commits and aborts included, whatever they are.
+    /// The same for the statements of transactions, their commits and aborts included, whatever
+    /// they are.
     pub fn trap_statement(&self, side: Side, nth: usize) -> Trap {
         self.set(side, None, nth)
     }
 
     fn set(&self, side: Side, command: Option<String>, nth: usize) -> Trap {
         let ((caught, told), (verdict, sentence)) = (oneshot::channel(), oneshot::channel());
-        self.shared.traps.lock().unwrap().push(Set { side, command, left: nth, caught, verdict: sentence });
+        self.shared.traps.lock().unwrap().push(Set {
+            side,
+            command,
+            left: nth,
+            caught,
+            verdict: sentence,
+        });
         Trap { caught: told, verdict }
     }
 }
@@ -224,7 +237,8 @@ impl Shared {
         let server = TcpStream::connect(self.server).await?;
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
-        let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+        let ((from_client, to_client), (from_server, to_server)) =
+            (client.into_split(), server.into_split());
         let connection = Connection::default();
         tokio::select! {
             ended = self.carry(Side::Request, from_client, to_server, &connection) => ended,
@@ -300,11 +314,13 @@ impl Shared {
 }
 
 impl Origin {
-    /// Takes from a request what it tells: a greeting names the application, a heartbeat its member.
+    /// Takes from a request what it tells: a greeting names the application, a heartbeat its
+    /// member.
     fn learn(&mut self, message: &Message) {
         let Ok(body) = message.greeting_or_body() else { return };
         self.is_server |= matches!(body.get("internalClient"), Ok(Some(_)));
-        let application = body.get_document("client").and_then(|client| client.get_document("application"));
+        let application =
+            body.get_document("client").and_then(|client| client.get_document("application"));
         if let Ok(name) = application.and_then(|application| application.get_str("name")) {
             self.application = name.to_owned();
         }

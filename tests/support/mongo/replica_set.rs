@@ -1,4 +1,5 @@
-//! Replica sets: of one member, or of several that can be killed, frozen, and made to elect another primary.
+//! Replica sets: of one member, or of several that can be killed, frozen, and made to elect another
+//! primary.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -22,7 +23,8 @@ const ELECTION: Duration = Duration::from_secs(120);
 pub struct Layout {
     /// How many members.
     pub members: usize,
-    /// Whether clients reach each member through a [`Proxy`]: the members know each other by their proxies, too.
+    /// Whether clients reach each member through a [`Proxy`]: the members know each other by their
+    /// proxies, too.
     pub proxied: bool,
     /// The cache of each member, in GiB.
     pub cache: f64,
@@ -46,12 +48,19 @@ pub struct ReplicaSet {
 impl ReplicaSet {
     /// Starts a set of its own.
     pub async fn start(layout: Layout) -> Self {
-        let binary = spawn_blocking(binary::mongod).await.unwrap_or_else(|e| std::panic::resume_unwind(e.into_panic()));
+        let binary = spawn_blocking(binary::mongod)
+            .await
+            .unwrap_or_else(|e| std::panic::resume_unwind(e.into_panic()));
         Self::start_as("rs0", layout, binary, &[]).await
     }
 
     /// Starts a set with this name, whose members have these `roles`.
-    pub(super) async fn start_as(name: &str, layout: Layout, binary: &std::path::Path, roles: &[&str]) -> Self {
+    pub(super) async fn start_as(
+        name: &str,
+        layout: Layout,
+        binary: &std::path::Path,
+        roles: &[&str],
+    ) -> Self {
         let cache = layout.cache.to_string();
         let fixed = ["--replSet", name, "--dbpath", ".", "--wiredTigerCacheSizeGB", &cache];
         let parameters = [
@@ -61,10 +70,16 @@ impl ReplicaSet {
             "ttlMonitorSleepSecs=5",
         ];
         let parameters = parameters.iter().flat_map(|parameter| ["--setParameter", parameter]);
-        let arguments: Vec<_> =
-            fixed.into_iter().chain(parameters).chain(roles.iter().copied()).map(str::to_owned).collect();
-        let members = join_all((0..layout.members).map(|_| Process::start(binary, &arguments))).await;
-        let mut set = Self { name: name.to_owned(), members, proxies: Vec::new(), client: OnceCell::new() };
+        let arguments: Vec<_> = fixed
+            .into_iter()
+            .chain(parameters)
+            .chain(roles.iter().copied())
+            .map(str::to_owned)
+            .collect();
+        let members =
+            join_all((0..layout.members).map(|_| Process::start(binary, &arguments))).await;
+        let mut set =
+            Self { name: name.to_owned(), members, proxies: Vec::new(), client: OnceCell::new() };
         if layout.proxied {
             let proxies = set.members.iter().map(|member| Proxy::start(member.address()));
             set.proxies = join_all(proxies).await;
@@ -76,8 +91,7 @@ impl ReplicaSet {
     async fn initiate(&self, is_config: bool) {
         let host = |n: usize| doc! { "_id": n as i32, "host": self.host(n).to_string() };
         let members: Vec<_> = (0..self.members.len()).map(host).collect();
-        let settings =
-            doc! { "electionTimeoutMillis": 1_000, "heartbeatIntervalMillis": 300, "heartbeatTimeoutSecs": 1 };
+        let settings = doc! { "electionTimeoutMillis": 1_000, "heartbeatIntervalMillis": 300, "heartbeatTimeoutSecs": 1 };
         let mut config = doc! { "_id": &self.name, "members": members, "settings": settings };
         if is_config {
             config.insert("configsvr", true);
@@ -110,7 +124,8 @@ impl ReplicaSet {
         self.client.get_or_init(|| in_background(async move { client(&uri).await })).await
     }
 
-    /// The member that takes writes, once there is one. One that was frozen may still believe that it is it.
+    /// The member that takes writes, once there is one. One that was frozen may still believe that
+    /// it is it.
     pub async fn primary(&self) -> &Process {
         let primary = |hellos: &[Document]| {
             let primaries = (0..hellos.len()).filter(|n| is(&hellos[*n], "isWritablePrimary"));
@@ -123,12 +138,14 @@ impl ReplicaSet {
     pub async fn whole(&self) {
         let is_whole = |hellos: &[Document]| {
             let count = |role| hellos.iter().filter(|hello| is(hello, role)).count();
-            (count("isWritablePrimary") == 1 && count("secondary") == hellos.len() - 1).then_some(())
+            (count("isWritablePrimary") == 1 && count("secondary") == hellos.len() - 1)
+                .then_some(())
         };
         self.wait("does not come together", is_whole).await;
     }
 
-    /// Waits for something in what the members say of their roles, of which those that do not answer say nothing.
+    /// Waits for something in what the members say of their roles, of which those that do not
+    /// answer say nothing.
     async fn wait<T>(&self, failure: &str, find: impl Fn(&[Document]) -> Option<T>) -> T {
         let since = Instant::now();
         loop {

@@ -1,5 +1,5 @@
-//! A sharded cluster: a config server and shards, each a replica set of one member, behind a mongos where one is
-//! installed, and else behind a [`Front`] in this process.
+//! A sharded cluster: a config server and shards, each a replica set of one member, behind a mongos
+//! where one is installed, and else behind a [`Front`] in this process.
 
 use std::net::SocketAddr;
 use std::panic::resume_unwind;
@@ -41,19 +41,22 @@ enum Router {
 }
 
 impl Sharded {
-    /// Starts a cluster of its own, whose servers are made as the layout says, but for the number of members.
+    /// Starts a cluster of its own, whose servers are made as the layout says, but for the number
+    /// of members.
     pub async fn start(shards: usize, layout: Layout) -> Self {
         let layout = Layout { members: 1, ..layout };
-        in_background(
-            async move { Self::start_with(mongod().await, binary::mongos().as_deref(), shards, layout).await },
-        )
+        in_background(async move {
+            Self::start_with(mongod().await, binary::mongos().as_deref(), shards, layout).await
+        })
         .await
     }
 
     /// Starts a replica set that can become the first shard of a cluster: see [`Sharded::around`].
     pub async fn first_shard(layout: Layout) -> ReplicaSet {
-        in_background(async move { ReplicaSet::start_as("shard0", layout, mongod().await, &["--shardsvr"]).await })
-            .await
+        in_background(async move {
+            ReplicaSet::start_as("shard0", layout, mongod().await, &["--shardsvr"]).await
+        })
+        .await
     }
 
     /// Makes a cluster of a replica set that is in use, and one more shard.
@@ -68,10 +71,22 @@ impl Sharded {
         .await
     }
 
-    async fn start_with(mongod: &Path, mongos: Option<&Path>, shards: usize, layout: Layout) -> Self {
+    async fn start_with(
+        mongod: &Path,
+        mongos: Option<&Path>,
+        shards: usize,
+        layout: Layout,
+    ) -> Self {
         let names: Vec<_> = (0..shards).map(|n| format!("shard{n}")).collect();
-        let config = ReplicaSet::start_as("config", Layout { cache: 0.25, ..layout }, mongod, &["--configsvr"]);
-        let shards = join_all(names.iter().map(|name| ReplicaSet::start_as(name, layout, mongod, &["--shardsvr"])));
+        let config = ReplicaSet::start_as(
+            "config",
+            Layout { cache: 0.25, ..layout },
+            mongod,
+            &["--configsvr"],
+        );
+        let shards = join_all(
+            names.iter().map(|name| ReplicaSet::start_as(name, layout, mongod, &["--shardsvr"])),
+        );
         let (config, shards) = tokio::join!(config, shards);
         Self::of(mongos, config, shards).await
     }
@@ -81,7 +96,8 @@ impl Sharded {
             Some(mongos) => Router::Mongos(start_mongos(mongos, &config, &shards).await),
             None => Router::Front(start_front(&config, &shards).await),
         };
-        let cluster = Self { config, shards, router, client: OnceCell::new(), moves: Mutex::new(()) };
+        let cluster =
+            Self { config, shards, router, client: OnceCell::new(), moves: Mutex::new(()) };
         // Chunks move when a test says so, and not before.
         cluster.admin(doc! { "balancerStop": 1 }).await.unwrap();
         cluster
@@ -95,13 +111,15 @@ impl Sharded {
         }
     }
 
-    /// Starts one more router, which runs for as long as this process, and answers with its address.
+    /// Starts one more router, which runs for as long as this process, and answers with its
+    /// address.
     pub async fn another_router(&self) -> SocketAddr {
         match &self.router {
             Router::Mongos(_) => {
                 let config = ["--configdb".to_owned(), host(&self.config)];
                 let mongos = binary::mongos().unwrap_or_else(|| panic!("there was a mongos"));
-                let started = in_background(async move { Process::start(&mongos, &config).await }).await;
+                let started =
+                    in_background(async move { Process::start(&mongos, &config).await }).await;
                 Box::leak(Box::new(started)).address()
             }
             Router::Front(_) => {
@@ -118,7 +136,8 @@ impl Sharded {
 
     /// How to reach a database of the cluster by way of a proxy.
     pub fn uri_at(&self, address: SocketAddr, database: &str) -> String {
-        let options = if matches!(self.router, Router::Front(_)) { "?retryWrites=false" } else { "" };
+        let options =
+            if matches!(self.router, Router::Front(_)) { "?retryWrites=false" } else { "" };
         format!("mongodb://{address}/{database}{options}")
     }
 
@@ -133,7 +152,8 @@ impl Sharded {
         self.client().await.database("admin").run_command(command).await
     }
 
-    /// Cuts a collection that is sharded on `_id` at these keys, and gives each shard in turn a piece.
+    /// Cuts a collection that is sharded on `_id` at these keys, and gives each shard in turn a
+    /// piece.
     pub async fn spread(&self, space: &str, keys: &[Bson]) {
         for key in keys {
             self.admin(doc! { "split": space, "middle": { "_id": key } }).await.unwrap();
@@ -147,7 +167,11 @@ impl Sharded {
     /// The name of the shard that owns a key.
     pub async fn owner(&self, space: &str, key: Bson) -> String {
         let config = self.client().await.database("config");
-        let entry = config.collection::<Document>("collections").find_one(doc! { "_id": space }).await.unwrap();
+        let entry = config
+            .collection::<Document>("collections")
+            .find_one(doc! { "_id": space })
+            .await
+            .unwrap();
         let entry = entry.unwrap_or_else(|| panic!("{space} is not sharded"));
         let is_hashed = *entry.get_document("key").unwrap() == doc! { "_id": "hashed" };
         let point = doc! { "_id": if is_hashed { hash_of(key).into() } else { key } };
@@ -158,7 +182,12 @@ impl Sharded {
     }
 
     /// Moves the chunk that owns a key to a shard.
-    pub async fn move_chunk(&self, space: &str, key: Bson, shard: &str) -> mongodb::error::Result<()> {
+    pub async fn move_chunk(
+        &self,
+        space: &str,
+        key: Bson,
+        shard: &str,
+    ) -> mongodb::error::Result<()> {
         self.carry_out_move(doc! { "moveChunk": space, "find": { "_id": key }, "to": shard }).await
     }
 
@@ -168,14 +197,17 @@ impl Sharded {
         let since = Instant::now();
         loop {
             match self.admin(command.clone()).await {
-                Err(error) if is_conflict(&error) && since.elapsed() < PATIENCE => sleep(PAUSE).await,
+                Err(error) if is_conflict(&error) && since.elapsed() < PATIENCE => {
+                    sleep(PAUSE).await
+                }
                 outcome => return outcome.map(drop),
             }
         }
     }
 }
 
-/// ConflictingOperationInProgress: a shard takes part in one move at a time, and a program under test makes some, too.
+/// ConflictingOperationInProgress: a shard takes part in one move at a time, and a program under
+/// test makes some, too.
 fn is_conflict(error: &mongodb::error::Error) -> bool {
     matches!(&*error.kind, ErrorKind::Command(error) if error.code == 117)
 }
@@ -189,7 +221,8 @@ async fn mongod() -> &'static Path {
 async fn start_front(config: &ReplicaSet, shards: &[ReplicaSet]) -> Front {
     for shard in shards {
         let wait = doc! { "w": "majority", "wtimeout": 30_000 };
-        let add = doc! { "_configsvrAddShard": host(shard), "name": &shard.name, "writeConcern": wait };
+        let add =
+            doc! { "_configsvrAddShard": host(shard), "name": &shard.name, "writeConcern": wait };
         config.members[0].admin(add).await.unwrap();
     }
     Front::start(servers(config, shards)).await

@@ -1,5 +1,5 @@
-//! MongoDB's messages, as far as a router and a proxy look into them: the command's document and its sequences of
-//! documents, read where they lie. See the wire protocol's OP_MSG.
+//! MongoDB's messages, as far as a router and a proxy look into them: the command's document and
+//! its sequences of documents, read where they lie. See the wire protocol's OP_MSG.
 
 use std::io;
 use std::ops::Range;
@@ -7,7 +7,8 @@ use std::ops::Range;
 use mongodb::bson::RawDocument;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The kind of message that everything is sent in today, and what drivers greet a server of unknown age with.
+/// The kind of message that everything is sent in today, and what drivers greet a server of unknown
+/// age with.
 pub const MSG: i32 = 2013;
 pub const QUERY: i32 = 2004;
 const REPLY: i32 = 1;
@@ -28,7 +29,8 @@ impl Message {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             outcome => outcome?,
         };
-        let length = i32_at(&bytes, 0).and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
+        let length =
+            i32_at(&bytes, 0).and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
         if !(HEAD..=MOST).contains(&length) {
             return Err(malformed());
         }
@@ -97,7 +99,9 @@ impl Message {
         let rest = self.0.get(HEAD + 4..).ok_or_else(malformed)?;
         let name = rest.iter().position(|byte| *byte == 0).ok_or_else(malformed)?;
         let start = HEAD + 4 + name + 1 + 8;
-        let length = i32_at(&self.0, start).and_then(|length| usize::try_from(length).ok()).ok_or_else(malformed)?;
+        let length = i32_at(&self.0, start)
+            .and_then(|length| usize::try_from(length).ok())
+            .ok_or_else(malformed)?;
         document(self.0.get(start..start + length).ok_or_else(malformed)?)
     }
 
@@ -149,7 +153,8 @@ impl Message {
 fn documents(mut bytes: &[u8]) -> io::Result<Vec<&RawDocument>> {
     let mut found = Vec::new();
     while let Some(length) = i32_at(bytes, 0) {
-        let length = usize::try_from(length).ok().filter(|length| (5..=bytes.len()).contains(length));
+        let length =
+            usize::try_from(length).ok().filter(|length| (5..=bytes.len()).contains(length));
         let (first, rest) = bytes.split_at(length.ok_or_else(malformed)?);
         found.push(document(first)?);
         bytes = rest;

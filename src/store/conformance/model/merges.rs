@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::world::{Person, ReferenceModel};
 use crate::directory::{
-    Conflict, ConflictPolicy, Error, Invalid, Mutation, MutationReport, NotRestored, Preview, State, Timestamp, User,
-    Value,
+    Conflict, ConflictPolicy, Error, Invalid, Mutation, MutationReport, NotRestored, Preview,
+    State, Timestamp, User, Value,
 };
 use crate::identifier::{IdentityKey, Kind};
 use crate::locality::LocalityId;
@@ -27,7 +27,9 @@ pub fn itself() -> Error {
 }
 
 fn marked(user: &User, kind: Kind) -> Option<usize> {
-    user.identities.iter().position(|identity| identity.primary && identity.identifier.kind() == kind)
+    user.identities
+        .iter()
+        .position(|identity| identity.primary && identity.identifier.kind() == kind)
 }
 
 /// Makes one user part of the mutation's, who can be changed.
@@ -42,7 +44,9 @@ pub fn merge(
     let before = (primary.user.clone(), other.clone());
     let conflicts = mix(&mut primary.user, &mut other.user, policy);
     if policy == ConflictPolicy::Fail && !conflicts.is_empty() {
-        return Err(Error::MergeConflict { fields: conflicts.into_iter().map(|conflict| conflict.field).collect() });
+        return Err(Error::MergeConflict {
+            fields: conflicts.into_iter().map(|conflict| conflict.field).collect(),
+        });
     }
     let moved = std::mem::take(&mut other.user.identities);
     primary.user.identities.extend(moved.iter().cloned());
@@ -56,7 +60,12 @@ pub fn merge(
     }
     let window = mutation.policies.undo_window.as_millis() as i64;
     let until = Timestamp::from_millis(mutation.time.as_millis() + window);
-    let merge = Merge { until, secondary: before.1, primary: (before.0.clone(), primary.user.clone()), holds };
+    let merge = Merge {
+        until,
+        secondary: before.1,
+        primary: (before.0.clone(), primary.user.clone()),
+        holds,
+    };
     other.user.display_name.clear();
     other.user.attributes.clear();
     other.user.state = State::Merged { into: mutation.user_id };
@@ -66,10 +75,15 @@ pub fn merge(
     world.people.insert(secondary, other);
     // The result is filled in when all that follows from the merge is done.
     let preview = Preview { moved, conflicts, result: before.0 };
-    Ok(if mutation.dry_run { MutationReport::Preview(Box::new(preview)) } else { MutationReport::Nothing })
+    Ok(if mutation.dry_run {
+        MutationReport::Preview(Box::new(preview))
+    } else {
+        MutationReport::Nothing
+    })
 }
 
-/// Gives the primary what it lacks of the secondary's fields, and tells of what both have. Takes marks away.
+/// Gives the primary what it lacks of the secondary's fields, and tells of what both have. Takes
+/// marks away.
 fn mix(primary: &mut User, secondary: &mut User, policy: ConflictPolicy) -> Vec<Conflict> {
     let mut conflicts = Vec::new();
     let mut clash = |field: String, own: Value, other: Value| {
@@ -85,13 +99,16 @@ fn mix(primary: &mut User, secondary: &mut User, policy: ConflictPolicy) -> Vec<
         primary.display_name.clone_from(&secondary.display_name);
     } else if !secondary.display_name.is_empty()
         && primary.display_name != secondary.display_name
-        && let Value::String(kept) = clash("display_name".to_owned(), name(primary), name(secondary))
+        && let Value::String(kept) =
+            clash("display_name".to_owned(), name(primary), name(secondary))
     {
         primary.display_name = kept;
     }
     for (name, other) in &secondary.attributes {
         let value = match primary.attributes.get(name) {
-            Some(own) if own != other => clash(format!("attributes.{name}"), own.clone(), other.clone()),
+            Some(own) if own != other => {
+                clash(format!("attributes.{name}"), own.clone(), other.clone())
+            }
             _ => other.clone(),
         };
         primary.attributes.insert(name.clone(), value);
@@ -99,8 +116,10 @@ fn mix(primary: &mut User, secondary: &mut User, policy: ConflictPolicy) -> Vec<
     for kind in Kind::ALL {
         if let (Some(own), Some(other)) = (marked(primary, kind), marked(secondary, kind)) {
             let (own, other) = (&mut primary.identities[own], &mut secondary.identities[other]);
-            let text = |identifier: &crate::identifier::Identifier| Value::String(identifier.to_string());
-            let kept = clash(format!("primary.{kind}"), text(&own.identifier), text(&other.identifier));
+            let text =
+                |identifier: &crate::identifier::Identifier| Value::String(identifier.to_string());
+            let kept =
+                clash(format!("primary.{kind}"), text(&own.identifier), text(&other.identifier));
             own.primary = kept == text(&own.identifier);
             other.primary = !own.primary;
         }
@@ -120,12 +139,18 @@ pub fn unmerge(
     if other.user.state != (State::Merged { into: id }) {
         return Err(Error::NotMerged);
     }
-    let merge = other.merge.clone().filter(|merge| merge.until > mutation.time).ok_or(Error::UndoExpired)?;
+    let merge = other
+        .merge
+        .clone()
+        .filter(|merge| merge.until > mutation.time)
+        .ok_or(Error::UndoExpired)?;
     let mut back = merge.secondary;
     let mut lost = Vec::new();
     back.guarded = BTreeSet::new();
     for had in std::mem::take(&mut back.user.identities) {
-        let is = |i: &crate::directory::Identity| i.identifier == had.identifier && i.link_time == had.link_time;
+        let is = |i: &crate::directory::Identity| {
+            i.identifier == had.identifier && i.link_time == had.link_time
+        };
         let Some(at) = primary.user.identities.iter().position(is) else {
             lost.push(NotRestored::Identity(had.identifier));
             continue;
@@ -152,7 +177,8 @@ pub fn unmerge(
     Ok(MutationReport::NotRestored(lost))
 }
 
-/// Makes what a merge changed from `before` to `after` as it was, where nobody else changed it since.
+/// Makes what a merge changed from `before` to `after` as it was, where nobody else changed it
+/// since.
 fn restore(user: &mut User, before: &User, after: &User) -> Vec<NotRestored> {
     let mut lost = Vec::new();
     if before.display_name != after.display_name {
@@ -165,7 +191,9 @@ fn restore(user: &mut User, before: &User, after: &User) -> Vec<NotRestored> {
     for (name, value) in &after.attributes {
         match before.attributes.get(name) {
             Some(same) if same == value => {}
-            _ if user.attributes.get(name) != Some(value) => lost.push(NotRestored::Attribute(name.clone())),
+            _ if user.attributes.get(name) != Some(value) => {
+                lost.push(NotRestored::Attribute(name.clone()))
+            }
             None => drop(user.attributes.remove(name)),
             Some(other) => drop(user.attributes.insert(name.clone(), other.clone())),
         }
@@ -175,7 +203,9 @@ fn restore(user: &mut User, before: &User, after: &User) -> Vec<NotRestored> {
     };
     for had in before.identities.iter().filter(lost_mark) {
         if marked(user, had.identifier.kind()).is_none() {
-            for identity in user.identities.iter_mut().filter(|identity| identity.identifier == had.identifier) {
+            for identity in
+                user.identities.iter_mut().filter(|identity| identity.identifier == had.identifier)
+            {
                 identity.primary = true;
             }
         }

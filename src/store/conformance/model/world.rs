@@ -1,5 +1,5 @@
-//! Users and what is held, and what each operation makes of them: first as if nobody else were there, then it is looked
-//! for who would have the same.
+//! Users and what is held, and what each operation makes of them: first as if nobody else were
+//! there, then it is looked for who would have the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use super::super::step::{ATTRIBUTES, Action, all, set};
 use super::merges::{self, Merge};
 use super::transfers;
 use crate::directory::{
-    Error, Identity, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, NotRestored, Outcome, Policies,
-    State, Tenant, Timestamp, Unknown, User,
+    Error, Identity, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, NotRestored,
+    Outcome, Policies, State, Tenant, Timestamp, Unknown, User,
 };
 use crate::identifier::{Guard, Identifier, IdentityKey, Kind, RULES_VERSION};
 use crate::locality::LocalityId;
@@ -43,7 +43,8 @@ impl Person {
     /// The keys that it has, and whether each is a guard.
     fn keys(&self) -> Vec<(IdentityKey, bool)> {
         let tenant = self.user.tenant.as_str();
-        let own = self.user.identities.iter().map(|i| (IdentityKey::new(tenant, &i.identifier), false));
+        let own =
+            self.user.identities.iter().map(|i| (IdentityKey::new(tenant, &i.identifier), false));
         let guards = self.guarded.iter().filter_map(Identifier::guard);
         own.chain(guards.map(|guard| (IdentityKey::of_guard(tenant, &guard), true))).collect()
     }
@@ -55,7 +56,14 @@ impl Person {
         }
     }
 
-    fn give(&mut self, new: &NewIdentity, at: usize, primary: bool, time: Timestamp, mutation: &Mutation) {
+    fn give(
+        &mut self,
+        new: &NewIdentity,
+        at: usize,
+        primary: bool,
+        time: Timestamp,
+        mutation: &Mutation,
+    ) {
         let identity = Identity {
             identifier: new.identifier.clone(),
             display: new.display.clone(),
@@ -85,8 +93,13 @@ impl Person {
 }
 
 impl ReferenceModel {
-    /// What the world is after a mutation, and what its caller is told; else the refusals of which each would be right.
-    pub fn after(&self, mutation: &Mutation, action: &Action) -> Result<(ReferenceModel, Outcome), Vec<Error>> {
+    /// What the world is after a mutation, and what its caller is told; else the refusals of which
+    /// each would be right.
+    pub fn after(
+        &self,
+        mutation: &Mutation,
+        action: &Action,
+    ) -> Result<(ReferenceModel, Outcome), Vec<Error>> {
         let mut next = self.clone();
         let (subject, report) = next.act(mutation, action).map_err(|error| vec![error])?;
         next.apply_consequences(self, mutation);
@@ -109,7 +122,11 @@ impl ReferenceModel {
     }
 
     /// What stands under a key: owner, whether it is a guard, and until when it is held.
-    pub fn claim(&self, key: &IdentityKey, now: i64) -> Option<(Option<LocalityId>, bool, Option<Timestamp>)> {
+    pub fn claim(
+        &self,
+        key: &IdentityKey,
+        now: i64,
+    ) -> Option<(Option<LocalityId>, bool, Option<Timestamp>)> {
         for (id, person) in &self.people {
             if let Some((_, guard)) = person.keys().into_iter().find(|(own, _)| own == key) {
                 return Some((Some(*id), guard, None));
@@ -120,10 +137,14 @@ impl ReferenceModel {
     }
 
     /// The user with this id, unless its time is over.
-    pub fn present(&self, id: LocalityId, tenant: &Tenant, now: Timestamp) -> Result<&Person, Error> {
+    pub fn present(
+        &self,
+        id: LocalityId,
+        tenant: &Tenant,
+        now: Timestamp,
+    ) -> Result<&Person, Error> {
         let person = self.people.get(&id).filter(|person| person.user.tenant == *tenant);
-        let over =
-            |person: &&Person| matches!(person.user.state, State::Deleted { purge_time, .. } if purge_time <= now);
+        let over = |person: &&Person| matches!(person.user.state, State::Deleted { purge_time, .. } if purge_time <= now);
         person.filter(|person| !over(person)).ok_or(Error::UserNotFound)
     }
 
@@ -144,12 +165,18 @@ impl ReferenceModel {
     }
 
     /// Does what the mutation says, and tells whom the answer is about.
-    fn act(&mut self, mutation: &Mutation, action: &Action) -> Result<(Option<LocalityId>, MutationReport), Error> {
+    fn act(
+        &mut self,
+        mutation: &Mutation,
+        action: &Action,
+    ) -> Result<(Option<LocalityId>, MutationReport), Error> {
         let id = mutation.user_id;
         match &mutation.change {
             MutationKind::Create(draft) => return Ok((Some(id), self.create(mutation, draft))),
             MutationKind::Release(identifier) => {
-                return self.release(mutation, identifier).map(|()| (None, MutationReport::Nothing));
+                return self
+                    .release(mutation, identifier)
+                    .map(|()| (None, MutationReport::Nothing));
             }
             MutationKind::Expire => return Ok(self.expire(mutation)),
             MutationKind::Merge(other, _) if *other == id => return Err(merges::itself()),
@@ -165,7 +192,9 @@ impl ReferenceModel {
             MutationKind::Merge(other, policy) => {
                 return Ok((Some(id), merges::merge(self, mutation, *other, *policy)?));
             }
-            MutationKind::Unmerge(other) => return Ok((Some(*other), merges::unmerge(self, mutation, *other)?)),
+            MutationKind::Unmerge(other) => {
+                return Ok((Some(*other), merges::unmerge(self, mutation, *other)?));
+            }
             MutationKind::Move(from, identifier) => {
                 let giver = self.fit(*from, mutation)?;
                 let giver = transfers::hand_over(giver, &mut person, identifier, mutation)?;
@@ -197,8 +226,13 @@ impl ReferenceModel {
             update_time: mutation.time,
             unknown: Unknown::default(),
         };
-        let mut person =
-            Person { user, guarded: BTreeSet::new(), disabled: false, merge: None, not_restored: Vec::new() };
+        let mut person = Person {
+            user,
+            guarded: BTreeSet::new(),
+            disabled: false,
+            merge: None,
+            not_restored: Vec::new(),
+        };
         for (at, new) in draft.identities.iter().enumerate() {
             person.give(new, at, new.primary, mutation.time, mutation);
         }
@@ -210,9 +244,12 @@ impl ReferenceModel {
     /// Takes what is verified from those whose identities are not, where the tenant wants that.
     fn take_over(&mut self, mutation: &Mutation, new: &[NewIdentity]) -> MutationReport {
         let mut losers = Vec::new();
-        let wins = |new: &&NewIdentity| mutation.policies.verified_wins && new.verification.is_some();
+        let wins =
+            |new: &&NewIdentity| mutation.policies.verified_wins && new.verification.is_some();
         for new in new.iter().filter(wins) {
-            for (id, person) in self.people.iter_mut().filter(|(_, person)| person.user.tenant == mutation.tenant) {
+            for (id, person) in
+                self.people.iter_mut().filter(|(_, person)| person.user.tenant == mutation.tenant)
+            {
                 let Ok(at) = person.position(&new.identifier) else { continue };
                 if person.user.identities[at].verification.is_none() {
                     person.drop(at);
@@ -230,7 +267,9 @@ impl ReferenceModel {
         let held = self.holds.remove(&IdentityKey::new(tenant, identifier));
         let held = held.filter(|held| held.until > mutation.time).ok_or(Error::NotHeld)?;
         if let Some(guard) = identifier.guard().map(|guard| IdentityKey::of_guard(tenant, &guard)) {
-            let same = |other: &Held| other.guard && (other.owner, other.until) == (held.owner, held.until);
+            let same = |other: &Held| {
+                other.guard && (other.owner, other.until) == (held.owner, held.until)
+            };
             if self.holds.get(&guard).is_some_and(same) {
                 self.holds.remove(&guard);
             }
@@ -240,8 +279,11 @@ impl ReferenceModel {
 
     fn expire(&mut self, mutation: &Mutation) -> (Option<LocalityId>, MutationReport) {
         let id = mutation.user_id;
-        let person = self.people.get_mut(&id).filter(|person| person.user.tenant == mutation.tenant);
-        let Some(person) = person.filter(|person| person.due().is_some_and(|due| due <= mutation.time)) else {
+        let person =
+            self.people.get_mut(&id).filter(|person| person.user.tenant == mutation.tenant);
+        let Some(person) =
+            person.filter(|person| person.due().is_some_and(|due| due <= mutation.time))
+        else {
             return (None, MutationReport::Nothing);
         };
         match person.user.state {
@@ -255,8 +297,12 @@ impl ReferenceModel {
 
     /// Removes a user and all who lead to it.
     fn purge(&mut self, id: LocalityId) -> MutationReport {
-        let gone: Vec<_> =
-            self.people.keys().copied().filter(|other| *other == id || self.leads_to(*other, id)).collect();
+        let gone: Vec<_> = self
+            .people
+            .keys()
+            .copied()
+            .filter(|other| *other == id || self.leads_to(*other, id))
+            .collect();
         for id in &gone {
             self.people.remove(id);
         }
@@ -285,10 +331,14 @@ impl ReferenceModel {
                 }
             }
         }
-        let live: BTreeSet<_> = self.people.values().flat_map(Person::keys).map(|(key, _)| key).collect();
+        let live: BTreeSet<_> =
+            self.people.values().flat_map(Person::keys).map(|(key, _)| key).collect();
         let gives_up = matches!(
             mutation.change,
-            MutationKind::Unlink(_) | MutationKind::Replace(..) | MutationKind::Purge | MutationKind::Expire
+            MutationKind::Unlink(_)
+                | MutationKind::Replace(..)
+                | MutationKind::Purge
+                | MutationKind::Expire
         );
         for (id, person) in before.people.iter().filter(|_| gives_up) {
             for (key, guard) in person.keys().into_iter().filter(|(key, _)| !live.contains(key)) {
@@ -299,10 +349,15 @@ impl ReferenceModel {
             }
         }
         self.holds.retain(|key, _| !live.contains(key));
-        let is_changed =
-            |id: &LocalityId, user: &User| before.people.get(id).is_some_and(|before| before.user != *user);
-        let changed: Vec<_> =
-            self.people.iter().filter(|(id, person)| is_changed(id, &person.user)).map(|(id, _)| *id).collect();
+        let is_changed = |id: &LocalityId, user: &User| {
+            before.people.get(id).is_some_and(|before| before.user != *user)
+        };
+        let changed: Vec<_> = self
+            .people
+            .iter()
+            .filter(|(id, person)| is_changed(id, &person.user))
+            .map(|(id, _)| *id)
+            .collect();
         let last = changed.iter().map(|id| before.people[id].user.update_time).max();
         for id in changed {
             let time = mutation.time.max(last.map_or(mutation.time, just_after));
@@ -313,20 +368,21 @@ impl ReferenceModel {
     /// What the mutation's user would have too much of.
     fn excesses(&self, before: &ReferenceModel, mutation: &Mutation) -> Vec<Error> {
         let id = mutation.user_id;
-        let identities =
-            |world: &ReferenceModel| world.people.get(&id).map_or(0, |person| person.user.identities.len());
-        let attributes =
-            |world: &ReferenceModel| world.people.get(&id).map_or(0, |person| person.user.attributes.len());
+        let identities = |world: &ReferenceModel| {
+            world.people.get(&id).map_or(0, |person| person.user.identities.len())
+        };
+        let attributes = |world: &ReferenceModel| {
+            world.people.get(&id).map_or(0, |person| person.user.attributes.len())
+        };
         let is_held = |held: &&Held| held.owner == Some(id) && held.until > mutation.time;
         let holds = |world: &ReferenceModel| world.holds.values().filter(is_held).count();
-        let merged = |world: &ReferenceModel| world.people.keys().filter(|other| world.leads_to(**other, id)).count();
+        let merged = |world: &ReferenceModel| {
+            world.people.keys().filter(|other| world.leads_to(**other, id)).count()
+        };
         let excess = |what, limit, count: &dyn Fn(&ReferenceModel) -> usize| {
             let (had, count) = (count(before), count(self));
-            (count > limit && count > had && self.people.contains_key(&id)).then_some(Error::TooMany {
-                what,
-                limit,
-                count,
-            })
+            (count > limit && count > had && self.people.contains_key(&id))
+                .then_some(Error::TooMany { what, limit, count })
         };
         let limits = mutation.limits;
         let excesses = [
@@ -344,15 +400,21 @@ impl ReferenceModel {
         let claims = |world: &ReferenceModel| -> Vec<(IdentityKey, bool, LocalityId)> {
             let of = |(id, person): (&LocalityId, &Person)| {
                 let id = *id;
-                person.keys().into_iter().map(move |(key, guard)| (key, guard, id)).collect::<Vec<_>>()
+                person
+                    .keys()
+                    .into_iter()
+                    .map(move |(key, guard)| (key, guard, id))
+                    .collect::<Vec<_>>()
             };
             world.people.iter().flat_map(of).collect()
         };
         let (had, has) = (claims(before), claims(self));
         // Two handles of one user can have the same guard.
-        let count =
-            |all: &[_], wanted: &(IdentityKey, bool, LocalityId)| all.iter().filter(|claim| *claim == wanted).count();
-        let is_new = |claim: &(IdentityKey, bool, LocalityId)| count(&has, claim) > count(&had, claim);
+        let count = |all: &[_], wanted: &(IdentityKey, bool, LocalityId)| {
+            all.iter().filter(|claim| *claim == wanted).count()
+        };
+        let is_new =
+            |claim: &(IdentityKey, bool, LocalityId)| count(&has, claim) > count(&had, claim);
         let mut refusals = Vec::new();
         for (n, (key, guard, id)) in has.iter().enumerate().filter(|(_, claim)| is_new(claim)) {
             let field = field(mutation, key);
@@ -363,7 +425,10 @@ impl ReferenceModel {
                     false => Error::IdentityTaken { owner: *owner, field: field.clone() },
                 });
             }
-            let held = before.holds.get(key).filter(|held| held.until > mutation.time && held.owner != Some(*id));
+            let held = before
+                .holds
+                .get(key)
+                .filter(|held| held.until > mutation.time && held.owner != Some(*id));
             if let Some(held) = held.filter(|_| had.iter().all(|(other, ..)| other != key)) {
                 refusals.push(Error::IdentityHeld { until: held.until, field });
             }
@@ -422,7 +487,9 @@ fn alter(person: &mut Person, mutation: &Mutation, action: &Action) -> Result<()
             let purge_time = Timestamp::from_millis(delete_time.as_millis() + window);
             user.state = State::Deleted { delete_time, purge_time };
         }
-        (_, MutationKind::Undelete) => user.state = if person.disabled { State::Disabled } else { State::Active },
+        (_, MutationKind::Undelete) => {
+            user.state = if person.disabled { State::Disabled } else { State::Active }
+        }
         (_, MutationKind::Link(new)) => link(person, new, mutation),
         (_, MutationKind::Unlink(old)) => unlink(person, old, mutation)?,
         (_, MutationKind::Verify(name, verification)) => {
@@ -455,7 +522,8 @@ fn link(person: &mut Person, new: &NewIdentity, mutation: &Mutation) {
     if new.primary {
         for identity in &mut person.user.identities {
             let same = identity.identifier == new.identifier;
-            identity.primary = same || (identity.primary && identity.identifier.kind() != new.identifier.kind());
+            identity.primary =
+                same || (identity.primary && identity.identifier.kind() != new.identifier.kind());
         }
     }
 }
@@ -473,12 +541,23 @@ pub fn unlink(person: &mut Person, old: &Identifier, mutation: &Mutation) -> Res
 
 fn check_primary(person: &Person, at: usize, mutation: &Mutation) -> Result<(), Error> {
     let old = &person.user.identities[at];
-    let is_other = |i: &Identity| i.identifier.kind() == old.identifier.kind() && i.identifier != old.identifier;
+    let is_other = |i: &Identity| {
+        i.identifier.kind() == old.identifier.kind() && i.identifier != old.identifier
+    };
     let others = person.user.identities.iter().any(is_other);
-    if mutation.policies.keep_primary && old.primary && others { Err(Error::PrimaryIdentity) } else { Ok(()) }
+    if mutation.policies.keep_primary && old.primary && others {
+        Err(Error::PrimaryIdentity)
+    } else {
+        Ok(())
+    }
 }
 
-fn replace(person: &mut Person, old: &Identifier, new: &NewIdentity, mutation: &Mutation) -> Result<(), Error> {
+fn replace(
+    person: &mut Person,
+    old: &Identifier,
+    new: &NewIdentity,
+    mutation: &Mutation,
+) -> Result<(), Error> {
     let at = person.position(old)?;
     if *old == new.identifier {
         person.user.identities[at].display = new.display.clone();

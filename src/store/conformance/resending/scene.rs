@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use super::Sent;
 use crate::directory::{
-    Claim, ConflictPolicy, DeletionStep, Mutation, MutationKind, Outcome, PolicyUpdate, Tenant, TenantRecord,
-    Timestamp, Update, User, Verification,
+    Claim, ConflictPolicy, DeletionStep, Mutation, MutationKind, Outcome, PolicyUpdate, Tenant,
+    TenantRecord, Timestamp, Update, User, Verification,
 };
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 use crate::store::conformance::Failure;
 use crate::store::conformance::decoded;
-use crate::store::conformance::fixture::{Fixture, create, holding, identifier, key, link, replace, tenant, unlink};
+use crate::store::conformance::fixture::{
+    Fixture, create, holding, identifier, key, link, replace, tenant, unlink,
+};
 
 /// What happens between the first time and the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +52,9 @@ impl<'f> Scene<'f> {
         match sent {
             Sent::Enable => scene.change(joe, MutationKind::Disable).await,
             Sent::Undelete => scene.change(joe, MutationKind::Delete).await,
-            Sent::Unmerge => scene.change(joe, MutationKind::Merge(eve, ConflictPolicy::PrimaryWins)).await,
+            Sent::Unmerge => {
+                scene.change(joe, MutationKind::Merge(eve, ConflictPolicy::PrimaryWins)).await
+            }
             Sent::Release => scene.hold().await,
             _ => Ok(()),
         }?;
@@ -75,7 +79,9 @@ impl<'f> Scene<'f> {
             Sent::Unmerge => MutationKind::Unmerge(self.eve),
             Sent::Release => MutationKind::Release(identifier("handle:held")?),
             Sent::SetTenant => keep_last(true),
-            Sent::DeleteTenant => MutationKind::DeleteTenant(DeletionStep::Begin { with_users: true }),
+            Sent::DeleteTenant => {
+                MutationKind::DeleteTenant(DeletionStep::Begin { with_users: true })
+            }
         };
         let etag = match sent {
             Sent::Create | Sent::Release => None,
@@ -88,13 +94,16 @@ impl<'f> Scene<'f> {
     /// Whom `sent` is about: an id that is new each time where it is about none.
     pub fn user_id(&self, sent: Sent) -> LocalityId {
         match sent {
-            Sent::Create | Sent::Release | Sent::SetTenant | Sent::DeleteTenant => self.f.ids.next_id(),
+            Sent::Create | Sent::Release | Sent::SetTenant | Sent::DeleteTenant => {
+                self.f.ids.next_id()
+            }
             _ => self.joe,
         }
     }
 
     pub fn note(&mut self, first: &Outcome) {
-        self.created = first.user.as_ref().map(|user| user.id).filter(|id| *id != self.joe && *id != self.eve);
+        self.created =
+            first.user.as_ref().map(|user| user.id).filter(|id| *id != self.joe && *id != self.eve);
     }
 
     /// Does what happens in between.
@@ -127,10 +136,15 @@ impl<'f> Scene<'f> {
             Sent::Undelete => self.change(subject, MutationKind::Delete).await,
             Sent::Purge => self.change(self.eve, link("handle:joe")?).await,
             Sent::Merge => self.change(self.joe, MutationKind::Unmerge(self.eve)).await,
-            Sent::Unmerge => self.change(self.joe, MutationKind::Merge(self.eve, ConflictPolicy::PrimaryWins)).await,
+            Sent::Unmerge => {
+                self.change(self.joe, MutationKind::Merge(self.eve, ConflictPolicy::PrimaryWins))
+                    .await
+            }
             Sent::Release => self.hold().await,
             Sent::SetTenant => self.change(self.joe, keep_last(false)).await,
-            Sent::DeleteTenant => self.change(self.joe, MutationKind::DeleteTenant(DeletionStep::GiveUp)).await,
+            Sent::DeleteTenant => {
+                self.change(self.joe, MutationKind::DeleteTenant(DeletionStep::GiveUp)).await
+            }
         }
     }
 
@@ -173,8 +187,18 @@ impl<'f> Scene<'f> {
 
     /// All that a second time could change.
     pub async fn all(&self) -> Result<Everything, Failure> {
-        let names = ["handle:joe", "handle:eve", "handle:pip", "handle:new", "handle:held", "email:joe@example.com"];
-        let keys = names.iter().map(|name| key(self.tenant.as_str(), name)).collect::<Result<Vec<IdentityKey>, _>>()?;
+        let names = [
+            "handle:joe",
+            "handle:eve",
+            "handle:pip",
+            "handle:new",
+            "handle:held",
+            "email:joe@example.com",
+        ];
+        let keys = names
+            .iter()
+            .map(|name| key(self.tenant.as_str(), name))
+            .collect::<Result<Vec<IdentityKey>, _>>()?;
         let ids: Vec<_> = [self.joe, self.eve, self.pip].into_iter().chain(self.created).collect();
         let users = decoded::users(&*self.f.store, &self.tenant, &ids).await?;
         Ok((users, self.f.store.claims(&keys).await?, self.f.store.tenant(&self.tenant).await?))
@@ -188,7 +212,10 @@ fn name(name: &str) -> Result<MutationKind, Failure> {
 
 fn verify(verified: bool) -> Result<MutationKind, Failure> {
     let verification = Verification { time: Timestamp::from_millis(5), by: "a letter".to_owned() };
-    Ok(MutationKind::Verify(identifier("email:joe@example.com")?, Some(verification).filter(|_| verified)))
+    Ok(MutationKind::Verify(
+        identifier("email:joe@example.com")?,
+        Some(verification).filter(|_| verified),
+    ))
 }
 
 fn keep_last(on: bool) -> MutationKind {

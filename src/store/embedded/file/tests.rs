@@ -51,7 +51,8 @@ fn content(mut file: &File) -> Vec<u8> {
 fn step() -> impl Strategy<Value = StagedOp<'static>> {
     prop_oneof![
         (0..LENGTH * 2).prop_map(StagedOp::Resize),
-        (0..LENGTH * 2, vec(100..200u8, 1..40)).prop_map(|(at, data)| StagedOp::Write(at, data.into())),
+        (0..LENGTH * 2, vec(100..200u8, 1..40))
+            .prop_map(|(at, data)| StagedOp::Write(at, data.into())),
         any::<()>().prop_map(|()| StagedOp::Sync),
     ]
 }
@@ -126,7 +127,8 @@ fn after_its_gate_was_opened_a_file_is_written_at_once() {
 }
 
 proptest! {
-    /// Whichever step fails first: the file gets what came before it and nothing after, and the database sees all of it.
+    /// Whichever step fails first: the file gets what came before it and nothing after, and the
+    /// database sees all of it.
     #[test]
     fn a_file_that_failed_reads_on_and_is_left_as_it_was(steps in vec(step(), 1..12), failing in 0..12u64) {
         let (_folder, on_disk, plain) = two_files();

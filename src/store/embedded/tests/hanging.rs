@@ -18,7 +18,8 @@ type RequestContext<'s> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 
 fn large_creation(n: u32) -> Mutation {
     let mut mutation = creation(n);
     if let MutationKind::Create(draft) = &mut mutation.change {
-        draft.attributes = (0..32).map(|n| (format!("a{n}"), Value::String("x".repeat(4_000)))).collect();
+        draft.attributes =
+            (0..32).map(|n| (format!("a{n}"), Value::String("x".repeat(4_000)))).collect();
     }
     mutation
 }
@@ -27,7 +28,8 @@ fn large_creation(n: u32) -> Mutation {
 async fn fill(store: &Embedded, mutation: impl Fn(u32) -> Mutation) -> Vec<RequestContext<'_>> {
     let mut waiting = Vec::new();
     loop {
-        let mut call: RequestContext<'_> = Box::pin(store.mutate(mutation(2 + waiting.len() as u32)));
+        let mut call: RequestContext<'_> =
+            Box::pin(store.mutate(mutation(2 + waiting.len() as u32)));
         match poll!(&mut call) {
             std::task::Poll::Pending => waiting.push(call),
             std::task::Poll::Ready(Err(Error::Overloaded)) => return waiting,
@@ -59,7 +61,10 @@ async fn fill_and_leave(mutation: impl Fn(u32) -> Mutation) -> usize {
         assert!(is_there(&store, n).await.unwrap(), "user {n} is lost");
     }
     for n in (0..count as u32).step_by(97) {
-        assert!(!is_there(&store, 2 + n).await.unwrap(), "user {n} was created when nobody waited for it any more");
+        assert!(
+            !is_there(&store, 2 + n).await.unwrap(),
+            "user {n} was created when nobody waited for it any more"
+        );
     }
     count
 }

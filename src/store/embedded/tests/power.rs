@@ -1,5 +1,6 @@
-//! Power loss at random moments, while mutations are written and again while the store is opened. Everything that was
-//! acknowledged is there afterwards, each mutation as a whole or not at all, in order, and a verification finds nothing.
+//! Power loss at random moments, while mutations are written and again while the store is opened.
+//! Everything that was acknowledged is there afterwards, each mutation as a whole or not at all, in
+//! order, and a verification finds nothing.
 
 mod steps;
 
@@ -34,7 +35,8 @@ const BATCH: usize = 30;
 const CROWD: usize = 200;
 /// When the model's clock begins: long ago, for a verification takes the time from the system's.
 const START: i64 = 1_000_000_000_000;
-/// How many losses a machine has in the long test: later, hardly any of the first users would be left.
+/// How many losses a machine has in the long test: later, hardly any of the first users would be
+/// left.
 const CHAIN: usize = 100;
 /// The variables with the number of losses in the long test, and with its seed.
 const LOSSES: &str = "POLYNYM_POWER_LOSSES";
@@ -89,7 +91,10 @@ impl Machine {
             let when = if self.random.below(2) == 0 { self.moment(OPENING) } else { When::Never };
             let disk = Disk::new(file, self.image.clone(), when);
             let group_limit = [1, 5, BATCH][self.random.below(3)];
-            match Embedded::open(folder.path(), Options { cache_bytes: 1 << 20, group_limit, create: true }) {
+            match Embedded::open(
+                folder.path(),
+                Options { cache_bytes: 1 << 20, group_limit, create: true },
+            ) {
                 Ok(store) => {
                     let groups = 1 + BATCH / group_limit;
                     disk.fail_at(self.moment((groups * WRITING.0, groups * WRITING.1)));
@@ -107,7 +112,8 @@ impl Machine {
     /// Whether there were so many losses, some of each kind.
     fn has_lost(&self, losses: usize) -> bool {
         let kinds = [self.tally.losses_while_opening, self.tally.unanswered_and_done];
-        self.tally.losses >= losses && (kinds.iter().all(|count| *count > 0) || self.tally.losses > 20 * losses)
+        self.tally.losses >= losses
+            && (kinds.iter().all(|count| *count > 0) || self.tally.losses > 20 * losses)
     }
 
     /// One of so many steps, or of so many syncs: what is written just before these matters most.
@@ -139,18 +145,26 @@ impl Machine {
     /// Fails if a verification of what has survived finds anything.
     async fn verify(&self) {
         let folder = self.folder();
-        let audit = IntegritySession::open(folder.path()).unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
+        let audit = IntegritySession::open(folder.path())
+            .unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
         let mut findings = Findings::default();
         verify(&audit, false, &mut findings).await.unwrap();
         assert!(findings.0.is_empty(), "seed {}: {:?}", self.seed, findings.0);
     }
 
-    /// Sends all mutations at once. Returns the answers that the caller got: those to the first ones.
-    async fn send(&mut self, store: &Embedded, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+    /// Sends all mutations at once. Returns the answers that the caller got: those to the first
+    /// ones.
+    async fn send(
+        &mut self,
+        store: &Embedded,
+        mutations: Vec<Mutation>,
+    ) -> Vec<Result<Outcome, Error>> {
         let sent = mutations.len();
-        let mut answers = join_all(mutations.into_iter().map(|mutation| store.mutate(mutation))).await;
-        let is_answer =
-            |answer: &Result<_, _>| !matches!(answer, Err(Error::Unavailable(_) | Error::OutcomeUnknown(_)));
+        let mut answers =
+            join_all(mutations.into_iter().map(|mutation| store.mutate(mutation))).await;
+        let is_answer = |answer: &Result<_, _>| {
+            !matches!(answer, Err(Error::Unavailable(_) | Error::OutcomeUnknown(_)))
+        };
         let known = answers.iter().take_while(|answer| is_answer(answer)).count();
         assert!(!answers[known..].iter().any(is_answer), "seed {}: {answers:?}", self.seed);
         answers.truncate(known);
@@ -162,12 +176,15 @@ impl Machine {
     fn tell(&self, what: &str) {
         println!("{what}: {:?}", self.tally);
         let Tally { losses_while_opening, unanswered, unanswered_and_done, .. } = self.tally;
-        assert!(losses_while_opening > 0 && unanswered_and_done > 0 && unanswered > unanswered_and_done);
+        assert!(
+            losses_while_opening > 0 && unanswered_and_done > 0 && unanswered > unanswered_and_done
+        );
     }
 }
 
 fn folder() -> TempDir {
-    if Path::new(MEMORY).is_dir() { tempfile::tempdir_in(MEMORY) } else { tempfile::tempdir() }.unwrap()
+    if Path::new(MEMORY).is_dir() { tempfile::tempdir_in(MEMORY) } else { tempfile::tempdir() }
+        .unwrap()
 }
 
 #[derive(Default)]
@@ -185,12 +202,16 @@ impl Observer for Findings {
 async fn lose_power(losses: usize, seed: u64) {
     let mut machine = Machine::new(seed);
     let ids = Generator::builder(Mode::Variable).random_origin().build();
-    // What there may be after the last loss: the state after each of the mutations that were not answered.
+    // What there may be after the last loss: the state after each of the mutations that were not
+    // answered.
     let mut models = vec![Model::at(Timestamp::from_millis(START))];
     while !machine.has_lost(losses) {
         let life = machine.open().await;
-        let mut courses: Vec<_> =
-            survivors(models, &life.store, &mut machine).await.into_iter().map(Course::new).collect();
+        let mut courses: Vec<_> = survivors(models, &life.store, &mut machine)
+            .await
+            .into_iter()
+            .map(Course::new)
+            .collect();
         let mut mutations = Vec::new();
         for _ in 0..1 + machine.random.below(BATCH) {
             let step = steps::any(&mut machine.random);
@@ -202,7 +223,8 @@ async fn lose_power(losses: usize, seed: u64) {
         let outcomes: Vec<_> = courses.iter().map(|course| course.fits(&answers)).collect();
         assert!(outcomes.iter().any(Result::is_ok), "seed {seed}: {outcomes:?}");
         let fitting = courses.into_iter().zip(outcomes).filter(|(_, outcome)| outcome.is_ok());
-        models = fitting.flat_map(|(course, _)| course.models.into_iter().skip(answers.len())).collect();
+        models =
+            fitting.flat_map(|(course, _)| course.models.into_iter().skip(answers.len())).collect();
         machine.end(life);
     }
     let life = machine.open().await;
@@ -232,13 +254,15 @@ impl Course {
     }
 
     fn fits(&self, answers: &[Result<Outcome, Error>]) -> Result<(), String> {
-        let fit = |(n, (answer, wanted))| matches(answer, wanted).map_err(|failure| format!("mutation {n}: {failure}"));
+        let fit = |(n, (answer, wanted))| {
+            matches(answer, wanted).map_err(|failure| format!("mutation {n}: {failure}"))
+        };
         answers.iter().zip(&self.wanted).enumerate().try_for_each(fit)
     }
 }
 
-/// The states in which the store can be: those of `models` that look like it, unless they remember the same requests. No
-/// clock goes back, also where the last mutations left nothing to see.
+/// The states in which the store can be: those of `models` that look like it, unless they remember
+/// the same requests. No clock goes back, also where the last mutations left nothing to see.
 async fn survivors(models: Vec<Model>, store: &Embedded, machine: &mut Machine) -> Vec<Model> {
     let now = models.iter().map(Model::now).max().unwrap();
     let (mut found, mut differences) = (Vec::<Model>::new(), Vec::new());
@@ -252,7 +276,11 @@ async fn survivors(models: Vec<Model>, store: &Embedded, machine: &mut Machine) 
             }
         }
     }
-    assert!(!found.is_empty(), "seed {}: the store is as after none of its mutations: {differences:#?}", machine.seed);
+    assert!(
+        !found.is_empty(),
+        "seed {}: the store is as after none of its mutations: {differences:#?}",
+        machine.seed
+    );
     found
 }
 
@@ -273,7 +301,12 @@ async fn lose_power_while_growing(losses: usize, seed: u64) {
                 next += 1;
                 large(next - 1)
             } else if let Some(first) = users.pop_first() {
-                Mutation::new(Tenant::DEFAULT, id(first), Timestamp::from_millis(1), MutationKind::Purge)
+                Mutation::new(
+                    Tenant::DEFAULT,
+                    id(first),
+                    Timestamp::from_millis(1),
+                    MutationKind::Purge,
+                )
             } else {
                 break;
             });
@@ -298,7 +331,11 @@ fn large(n: u32) -> Mutation {
 }
 
 /// The users who are there. They must be one of these sets.
-async fn surviving_users(sets: &[BTreeSet<u32>], store: &Embedded, machine: &mut Machine) -> BTreeSet<u32> {
+async fn surviving_users(
+    sets: &[BTreeSet<u32>],
+    store: &Embedded,
+    machine: &mut Machine,
+) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     for n in sets.iter().flatten().copied().collect::<BTreeSet<_>>() {
         if is_there(store, n).await.unwrap() {

@@ -1,5 +1,5 @@
-//! What the writer does about trouble: it keeps reads going where it can, opens the file again, and tells when mutations are
-//! taken again. What it tells in the log is the outage's.
+//! What the writer does about trouble: it keeps reads going where it can, opens the file again, and
+//! tells when mutations are taken again. What it tells in the log is the outage's.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -72,12 +72,16 @@ impl Writer {
         Ok(())
     }
 
-    /// Opens the file again and has reads go there. The database that was open so far must be gone before the new one
-    /// writes: what it reads may be written over.
+    /// Opens the file again and has reads go there. The database that was open so far must be gone
+    /// before the new one writes: what it reads may be written over.
     pub(super) fn reopen(&mut self) -> Result<(), Failure> {
         self.opened = Instant::now();
         let open = self.opener.reopen()?;
-        let snapshot = Snapshot::new(&open.database, self.published.load().as_deref(), self.opener.hint_bytes())?;
+        let snapshot = Snapshot::new(
+            &open.database,
+            self.published.load().as_deref(),
+            self.opener.hint_bytes(),
+        )?;
         let before = self.published.swap(Some(Arc::new(snapshot)));
         self.damaged = None;
         retire(before, self.open.replace(open));
@@ -87,7 +91,11 @@ impl Writer {
     /// Lets reads see what is on disk now.
     pub(super) fn publish(&mut self) {
         let Some(open) = &self.open else { return };
-        let snapshot = Snapshot::new(&open.database, self.published.load().as_deref(), self.opener.hint_bytes());
+        let snapshot = Snapshot::new(
+            &open.database,
+            self.published.load().as_deref(),
+            self.opener.hint_bytes(),
+        );
         match snapshot {
             Ok(snapshot) => self.published.store(Some(Arc::new(snapshot))),
             Err(fault) => self.enter_degraded(DegradedReason::Unreadable, &chain(&fault)),
@@ -95,10 +103,13 @@ impl Writer {
     }
 }
 
-/// Closes a database when the look-ups under way on its snapshot are through, or have had their time.
+/// Closes a database when the look-ups under way on its snapshot are through, or have had their
+/// time.
 fn retire(snapshot: Option<Arc<Snapshot>>, open: Option<Open>) {
     let end = Instant::now() + RETRY;
-    while snapshot.as_ref().is_some_and(|snapshot| Arc::strong_count(snapshot) > 1) && Instant::now() < end {
+    while snapshot.as_ref().is_some_and(|snapshot| Arc::strong_count(snapshot) > 1)
+        && Instant::now() < end
+    {
         std::thread::sleep(Duration::from_millis(1));
     }
     // A database that has panicked may panic again.

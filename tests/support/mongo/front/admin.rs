@@ -1,5 +1,5 @@
-//! What mongos does for commands that look after the cluster, in the internal commands of the config server and the
-//! shards.
+//! What mongos does for commands that look after the cluster, in the internal commands of the
+//! config server and the shards.
 
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 
@@ -29,21 +29,26 @@ impl Router {
         let argument = command.get_str(name).unwrap_or_default().to_owned();
         let space = format!("{database}.{argument}");
         match name {
-            "enableSharding" => {
-                self.create_database(&argument, command.get("primaryShard"), links).await.map(|()| ok())
-            }
+            "enableSharding" => self
+                .create_database(&argument, command.get("primaryShard"), links)
+                .await
+                .map(|()| ok()),
             "shardCollection" => self.shard_collection(&argument, &command, links).await,
             "reshardCollection" => self.reshard(&argument, &command, links).await,
             "split" => self.split(&argument, &command, links).await,
             "moveChunk" | "moveRange" => self.move_chunk(&argument, &command, links).await,
-            "listShards" => Ok(doc! { "shards": config(links, "shards", doc! {}).await?, "ok": 1.0 }),
+            "listShards" => {
+                Ok(doc! { "shards": config(links, "shards", doc! {}).await?, "ok": 1.0 })
+            }
             "killSessions" => on_all(&command, links).await,
             "listDatabases" => list_databases(&command, links).await,
             "balancerStart" | "balancerStop" | "balancerStatus" => {
                 let internal = format!("_configsvr{}{}", name[..1].to_uppercase(), &name[1..]);
                 links.ask(CONFIG, "admin", doc! { internal: 1 }).await
             }
-            "createIndexes" | "dropIndexes" | "collMod" => self.on_owners(&space, database, command, links).await,
+            "createIndexes" | "dropIndexes" | "collMod" => {
+                self.on_owners(&space, database, command, links).await
+            }
             "collStats" => self.statistics(&space, database, command, links).await,
             "listIndexes" => {
                 let first = self.chunks(&space, links).await?.all()[0];
@@ -53,15 +58,23 @@ impl Router {
                 let primary = self.home(database, links).await?.primary;
                 links.ask(primary, database, command).await
             }
-            "drop" => self.drop(doc! { "_shardsvrDropCollection": argument }, database, links).await,
+            "drop" => {
+                self.drop(doc! { "_shardsvrDropCollection": argument }, database, links).await
+            }
             "dropDatabase" => self.drop(doc! { "_shardsvrDropDatabase": 1 }, database, links).await,
             _ => Err(Fault::own(59, "CommandNotFound", format!("no such command here: '{name}'"))),
         }
     }
 
-    async fn shard_collection(&self, space: &str, command: &Document, links: &mut Links) -> Result<Document, Fault> {
-        let (database, name) =
-            space.split_once('.').ok_or_else(|| Fault::own(73, "InvalidNamespace", "no collection"))?;
+    async fn shard_collection(
+        &self,
+        space: &str,
+        command: &Document,
+        links: &mut Links,
+    ) -> Result<Document, Fault> {
+        let (database, name) = space
+            .split_once('.')
+            .ok_or_else(|| Fault::own(73, "InvalidNamespace", "no collection"))?;
         let home = self.home(database, links).await?;
         let refresh = doc! { "_flushDatabaseCacheUpdates": database, "syncFromConfig": true };
         links.ask(home.primary, "admin", refresh).await?;
@@ -79,20 +92,35 @@ impl Router {
     }
 
     /// Has MongoDB change the key of a collection.
-    async fn reshard(&self, space: &str, command: &Document, links: &mut Links) -> Result<Document, Fault> {
-        let home = self.home(space.split_once('.').map_or(space, |(database, _)| database), links).await?;
-        let mut reshard = doc! { "_shardsvrReshardCollection": space, "databaseVersion": home.version };
+    async fn reshard(
+        &self,
+        space: &str,
+        command: &Document,
+        links: &mut Links,
+    ) -> Result<Document, Fault> {
+        let home =
+            self.home(space.split_once('.').map_or(space, |(database, _)| database), links).await?;
+        let mut reshard =
+            doc! { "_shardsvrReshardCollection": space, "databaseVersion": home.version };
         let fields = ["key", "numInitialChunks"].into_iter();
-        reshard.extend(fields.filter_map(|field| Some((field.to_owned(), command.get(field)?.clone()))));
+        reshard.extend(
+            fields.filter_map(|field| Some((field.to_owned(), command.get(field)?.clone()))),
+        );
         reshard.insert("writeConcern", majority());
         let outcome = links.ask(home.primary, "admin", reshard).await;
         self.tables.forget(space);
         outcome.map(|_| ok())
     }
 
-    async fn split(&self, space: &str, command: &Document, links: &mut Links) -> Result<Document, Fault> {
-        let middle =
-            command.get_document("middle").map_err(|_| Fault::own(9, "FailedToParse", "split needs a middle"))?;
+    async fn split(
+        &self,
+        space: &str,
+        command: &Document,
+        links: &mut Links,
+    ) -> Result<Document, Fault> {
+        let middle = command
+            .get_document("middle")
+            .map_err(|_| Fault::own(9, "FailedToParse", "split needs a middle"))?;
         let (collection, chunk) = chunk(space, middle, links).await?;
         let shard = links.find(chunk.get_str("shard").unwrap_or_default())?;
         let split = doc! {
@@ -110,7 +138,12 @@ impl Router {
         outcome.map(|_| ok())
     }
 
-    async fn move_chunk(&self, space: &str, command: &Document, links: &mut Links) -> Result<Document, Fault> {
+    async fn move_chunk(
+        &self,
+        space: &str,
+        command: &Document,
+        links: &mut Links,
+    ) -> Result<Document, Fault> {
         let first = |fields: [&str; 2]| fields.into_iter().find_map(|field| command.get(field));
         let (point, to) = (point_of_move(space, command, links).await?, first(["to", "toShard"]));
         let to = to.ok_or_else(|| Fault::own(9, "FailedToParse", "a move needs to or toShard"))?;
@@ -118,8 +151,10 @@ impl Router {
         if chunk.get("shard") == Some(to) {
             return Ok(ok());
         }
-        let mut moving = doc! { "_configsvrMoveRange": space, "min": chunk.get("min").cloned(), "toShard": to };
-        let wait = first(["_waitForDelete", "waitForDelete"]).map(|wait| ("waitForDelete".to_owned(), wait.clone()));
+        let mut moving =
+            doc! { "_configsvrMoveRange": space, "min": chunk.get("min").cloned(), "toShard": to };
+        let wait = first(["_waitForDelete", "waitForDelete"])
+            .map(|wait| ("waitForDelete".to_owned(), wait.clone()));
         moving.extend(wait);
         moving.insert("writeConcern", majority());
         let outcome = links.ask(CONFIG, "admin", moving).await;
@@ -167,7 +202,12 @@ impl Router {
         Ok(whole)
     }
 
-    async fn drop(&self, mut command: Document, database: &str, links: &mut Links) -> Result<Document, Fault> {
+    async fn drop(
+        &self,
+        mut command: Document,
+        database: &str,
+        links: &mut Links,
+    ) -> Result<Document, Fault> {
         let home = self.home(database, links).await?;
         command.extend(doc! { "databaseVersion": home.version, "writeConcern": majority() });
         let outcome = links.ask(home.primary, database, command).await;
@@ -181,7 +221,11 @@ fn ok() -> Document {
 }
 
 fn integer(value: &Bson) -> i64 {
-    value.as_i64().or(value.as_i32().map(i64::from)).or(value.as_f64().map(|value| value as i64)).unwrap_or_default()
+    value
+        .as_i64()
+        .or(value.as_i32().map(i64::from))
+        .or(value.as_f64().map(|value| value as i64))
+        .unwrap_or_default()
 }
 
 /// Runs a command of the `admin` database on all shards.
@@ -197,7 +241,9 @@ async fn list_databases(command: &Document, links: &mut Links) -> Result<Documen
     let mut databases: Vec<Bson> = Vec::new();
     for shard in links.shards() {
         let reply = links.ask(shard, "admin", command.clone()).await?;
-        let name = |database: &Bson| database.as_document().and_then(|database| database.get("name").cloned());
+        let name = |database: &Bson| {
+            database.as_document().and_then(|database| database.get("name").cloned())
+        };
         for database in reply.get_array("databases").into_iter().flatten() {
             if !databases.iter().any(|known| name(known) == name(database)) {
                 databases.push(database.clone());
@@ -208,13 +254,18 @@ async fn list_databases(command: &Document, links: &mut Links) -> Result<Documen
 }
 
 /// A point of the chunk that a command moves: `find` has a key, the others what chunks begin with.
-async fn point_of_move(space: &str, command: &Document, links: &mut Links) -> Result<Document, Fault> {
+async fn point_of_move(
+    space: &str,
+    command: &Document,
+    links: &mut Links,
+) -> Result<Document, Fault> {
     let bound = command.get_array("bounds").ok().and_then(|bounds| bounds.first());
     if let Some(start) = bound.or(command.get("min")).and_then(Bson::as_document) {
         return Ok(start.clone());
     }
     let find = command.get_document("find");
-    let find = find.map_err(|_| Fault::own(9, "FailedToParse", "a move needs find, bounds or min"))?;
+    let find =
+        find.map_err(|_| Fault::own(9, "FailedToParse", "a move needs find, bounds or min"))?;
     if collection(space, links).await?.is_none_or(|collection| !is_hashed(&collection)) {
         return Ok(find.clone());
     }
@@ -224,7 +275,11 @@ async fn point_of_move(space: &str, command: &Document, links: &mut Links) -> Re
 }
 
 /// The row of a collection, and that of the chunk that owns a point of it.
-async fn chunk(space: &str, point: &Document, links: &mut Links) -> Result<(Document, Document), Fault> {
+async fn chunk(
+    space: &str,
+    point: &Document,
+    links: &mut Links,
+) -> Result<(Document, Document), Fault> {
     let missing = || Fault::own(118, "NamespaceNotSharded", format!("{space} is not sharded"));
     let collection = collection(space, links).await?.ok_or_else(missing)?;
     let owns = doc! {

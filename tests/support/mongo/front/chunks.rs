@@ -1,7 +1,10 @@
-//! Which shard owns which keys of one collection that is sharded on `_id`: by ranges of strings and binary values, or by
-//! ranges of their hashes.
+//! Which shard owns which keys of one collection that is sharded on `_id`: by ranges of strings and
+//! binary values, or by ranges of their hashes.
 
-use mongodb::bson::{Bson, Document, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp, doc, oid::ObjectId};
+use mongodb::bson::{
+    Bson, Document, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp, doc,
+    oid::ObjectId,
+};
 
 use super::fault::Fault;
 use super::hash::hash;
@@ -43,7 +46,8 @@ fn no_key() -> Fault {
     Fault::own(2, "BadValue", "only strings and binary values can be keys here")
 }
 
-/// The chunks of a collection, and the versions that statements carry so that shards refuse what is old.
+/// The chunks of a collection, and the versions that statements carry so that shards refuse what is
+/// old.
 pub struct Chunks {
     /// The least key of each chunk, in order, and the place of the shard that owns it.
     owners: Vec<(Key, usize)>,
@@ -88,12 +92,22 @@ impl Chunks {
     pub fn whole(primary: usize, database: Document) -> Self {
         let none = doc! { "t": NEVER, "e": ObjectId::from_bytes([0; 12]), "v": NEVER };
         let owners = vec![(Key::Min, primary)];
-        Self { owners, hashed: false, versions: Vec::new(), none, database: Some(database), moved: NEVER }
+        Self {
+            owners,
+            hashed: false,
+            versions: Vec::new(),
+            none,
+            database: Some(database),
+            moved: NEVER,
+        }
     }
 
     /// The version of this collection for a shard.
     pub fn version(&self, shard: usize) -> &Document {
-        self.versions.iter().find(|(known, _)| *known == shard).map_or(&self.none, |(_, version)| version)
+        self.versions
+            .iter()
+            .find(|(known, _)| *known == shard)
+            .map_or(&self.none, |(_, version)| version)
     }
 
     /// The shards that own any of it, the owner of the least key first.
@@ -114,7 +128,8 @@ impl Chunks {
     }
 
     fn of_keys(&self, keys: &RawArray) -> Result<Vec<usize>, Fault> {
-        let owners = keys.into_iter().map(|key| self.of_key(key?)).collect::<Result<Vec<_>, _>>()?;
+        let owners =
+            keys.into_iter().map(|key| self.of_key(key?)).collect::<Result<Vec<_>, _>>()?;
         Ok(distinct(owners.into_iter()))
     }
 
@@ -131,7 +146,10 @@ impl Chunks {
 
 /// Whether the collection of a row of `config.collections` is sharded on hashes of `_id`.
 pub fn is_hashed(collection: &Document) -> bool {
-    collection.get_document("key").and_then(|key| key.get_str("_id")).is_ok_and(|kind| kind == "hashed")
+    collection
+        .get_document("key")
+        .and_then(|key| key.get_str("_id"))
+        .is_ok_and(|kind| kind == "hashed")
 }
 
 const NEVER: Timestamp = Timestamp { time: 0, increment: 0 };

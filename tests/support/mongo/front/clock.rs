@@ -1,5 +1,5 @@
-//! The latest time that the front end has heard of, from shards and clients: a snapshot taken at it holds everything that
-//! was acknowledged through here.
+//! The latest time that the front end has heard of, from shards and clients: a snapshot taken at it
+//! holds everything that was acknowledged through here.
 
 use std::sync::Mutex;
 

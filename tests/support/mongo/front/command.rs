@@ -19,7 +19,8 @@ pub struct Command<'m> {
 impl<'m> Command<'m> {
     pub fn read(message: &'m Message) -> io::Result<Self> {
         let body = message.body()?;
-        let (name, _) = body.iter().next().ok_or(io::ErrorKind::InvalidData)?.map_err(io::Error::other)?;
+        let (name, _) =
+            body.iter().next().ok_or(io::ErrorKind::InvalidData)?.map_err(io::Error::other)?;
         let database = body.get_str("$db").map_err(io::Error::other)?;
         Ok(Self { name: name.as_str(), database, body, sequences: message.sequences()? })
     }
@@ -31,7 +32,9 @@ impl<'m> Command<'m> {
     /// A shard's router ends its process on these.
     pub fn is_change_stream(&self) -> bool {
         let stages = self.body.get_array("pipeline").into_iter().flatten();
-        let is_one = |stage: RawBsonRef<'_>| stage.as_document().is_some_and(|stage| has(stage, "$changeStream"));
+        let is_one = |stage: RawBsonRef<'_>| {
+            stage.as_document().is_some_and(|stage| has(stage, "$changeStream"))
+        };
         self.name == "aggregate" && stages.flatten().any(is_one)
     }
 
@@ -48,7 +51,10 @@ impl<'m> Command<'m> {
     pub fn document(&self) -> Result<Document, mongodb::bson::error::Error> {
         let mut document = Document::try_from(self.body)?;
         for (name, items) in &self.sequences {
-            let items = items.iter().map(|item| Document::try_from(*item)).collect::<Result<Vec<_>, _>>()?;
+            let items = items
+                .iter()
+                .map(|item| Document::try_from(*item))
+                .collect::<Result<Vec<_>, _>>()?;
             document.insert(*name, items);
         }
         Ok(document)

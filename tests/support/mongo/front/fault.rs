@@ -1,4 +1,5 @@
-//! What the front end answers when it cannot do what it was asked: a server's own words, or its own.
+//! What the front end answers when it cannot do what it was asked: a server's own words, or its
+//! own.
 
 use std::io;
 
@@ -33,7 +34,8 @@ impl Fault {
 
     /// Whether a server says that the table of chunks is old.
     pub fn is_stale(&self) -> bool {
-        let is_stale = |error: &Document| error.get_i32("code").is_ok_and(|code| STALE.contains(&code));
+        let is_stale =
+            |error: &Document| error.get_i32("code").is_ok_and(|code| STALE.contains(&code));
         let errors = self.0.get_array("writeErrors").into_iter().flatten();
         is_stale(&self.0) || errors.filter_map(Bson::as_document).any(is_stale)
     }

@@ -1,5 +1,5 @@
-//! The hash by which MongoDB shards on `{ _id: "hashed" }`: the first half of an MD5 over a seed, the type of the value in
-//! the order of types, and the value as BSON has it.
+//! The hash by which MongoDB shards on `{ _id: "hashed" }`: the first half of an MD5 over a seed,
+//! the type of the value in the order of types, and the value as BSON has it.
 
 use md5::{Digest, Md5};
 use mongodb::bson::RawBsonRef;

@@ -1,4 +1,5 @@
-//! The connections behind one client's connection: one to each server, opened when it is first used.
+//! The connections behind one client's connection: one to each server, opened when it is first
+//! used.
 
 use std::io;
 use std::net::SocketAddr;
@@ -53,15 +54,21 @@ impl Links {
 
     /// Sends a message as it is; answers with the server's answer as it is.
     pub async fn send(&mut self, to: usize, message: &Message) -> Result<Message, Fault> {
-        let (link, reply) = exchange(self.open[to].take(), self.servers[to].address, message).await?;
+        let (link, reply) =
+            exchange(self.open[to].take(), self.servers[to].address, message).await?;
         self.open[to] = Some(link);
         self.clock.advance(reply.body()?);
         Ok(reply)
     }
 
-    /// Sends a command to each of some servers at once, none of them twice. The answers, in order, may say no.
-    pub async fn send_all(&mut self, commands: &[(usize, RawDocumentBuf)]) -> Vec<Result<RawDocumentBuf, Fault>> {
-        let exchanges: Vec<_> = commands.iter().map(|(to, command)| self.exchange(*to, command)).collect();
+    /// Sends a command to each of some servers at once, none of them twice. The answers, in order,
+    /// may say no.
+    pub async fn send_all(
+        &mut self,
+        commands: &[(usize, RawDocumentBuf)],
+    ) -> Vec<Result<RawDocumentBuf, Fault>> {
+        let exchanges: Vec<_> =
+            commands.iter().map(|(to, command)| self.exchange(*to, command)).collect();
         let mut replies = Vec::with_capacity(commands.len());
         for ((to, _), outcome) in commands.iter().zip(join_all(exchanges).await) {
             replies.push(
@@ -83,16 +90,26 @@ impl Links {
         to: usize,
         command: &RawDocument,
     ) -> impl Future<Output = io::Result<(BufStream<TcpStream>, Message)>> + use<> {
-        let (link, address, message) = (self.open[to].take(), self.servers[to].address, Message::command(command));
+        let (link, address, message) =
+            (self.open[to].take(), self.servers[to].address, Message::command(command));
         async move { exchange(link, address, &message).await }
     }
 
     /// The answer to a command of `database`, unless it says no.
-    pub async fn ask(&mut self, to: usize, database: &str, mut command: Document) -> Result<Document, Fault> {
+    pub async fn ask(
+        &mut self,
+        to: usize,
+        database: &str,
+        mut command: Document,
+    ) -> Result<Document, Fault> {
         command.insert("$db", database);
         let message = Message::command(&RawDocumentBuf::try_from(&command)?);
         let reply = Document::try_from(self.send(to, &message).await?.body()?)?;
-        if reply.get_f64("ok").is_ok_and(|ok| ok == 1.0) { Ok(reply) } else { Err(Fault::told(reply)) }
+        if reply.get_f64("ok").is_ok_and(|ok| ok == 1.0) {
+            Ok(reply)
+        } else {
+            Err(Fault::told(reply))
+        }
     }
 }
 

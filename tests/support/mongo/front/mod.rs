@@ -1,7 +1,8 @@
-//! A front end that drivers take for a mongos, before the shards of a real cluster. What matters is MongoDB's own: chunks,
-//! migrations, the routing of each operation, two-phase commits. A shard of version 6.0 carries mongos's routing code
-//! under internal names, so outside transactions the front end renames commands and passes them on; inside one it does
-//! what mongos does, see [`transaction`]. It has no retryable writes, no findAndModify, no aggregate and getMore inside a
+//! A front end that drivers take for a mongos, before the shards of a real cluster. What matters is
+//! MongoDB's own: chunks, migrations, the routing of each operation, two-phase commits. A shard of
+//! version 6.0 carries mongos's routing code under internal names, so outside transactions the
+//! front end renames commands and passes them on; inside one it does what mongos does, see
+//! [`transaction`]. It has no retryable writes, no findAndModify, no aggregate and getMore inside a
 //! transaction, no explain, distinct or change streams: what it does not know gets CommandNotFound.
 
 mod admin;
@@ -70,7 +71,9 @@ impl Front {
     pub async fn start(servers: Vec<Server>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = Arc::new(Router::new(servers).await.unwrap_or_else(|fault| panic!("{:?}", fault.reply())));
+        let router = Arc::new(
+            Router::new(servers).await.unwrap_or_else(|fault| panic!("{:?}", fault.reply())),
+        );
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let router = router.clone();
@@ -99,7 +102,13 @@ impl Router {
         let (servers, clock): (Arc<[Server]>, _) = (servers.into(), Arc::new(Clock::default()));
         let mut links = Links::new(servers.clone(), clock.clone());
         let hello = hello(links.ask(ROUTER, "admin", doc! { "hello": 1 }).await?);
-        Ok(Self { servers, clock, tables: Tables::default(), transactions: Transactions::default(), hello })
+        Ok(Self {
+            servers,
+            clock,
+            tables: Tables::default(),
+            transactions: Transactions::default(),
+            hello,
+        })
     }
 
     /// Answers the commands of one client, one after the other.
@@ -140,7 +149,8 @@ impl Router {
         if command.in_transaction() {
             return None;
         }
-        let routed = ROUTED.iter().find(|(name, _)| *name == command.name).map(|(_, routed)| *routed);
+        let routed =
+            ROUTED.iter().find(|(name, _)| *name == command.name).map(|(_, routed)| *routed);
         routed.or_else(|| PASSED.contains(&command.name).then_some(command.name))
     }
 
@@ -156,7 +166,9 @@ impl Router {
         if command.is_change_stream() {
             return Err(Fault::own(20, "IllegalOperation", "there are no change streams here"));
         }
-        if matches!(command.name, "insert" | "update") && !matches!(command.database, "config" | "admin") {
+        if matches!(command.name, "insert" | "update")
+            && !matches!(command.database, "config" | "admin")
+        {
             self.ensure_database(command.database, links).await?;
         }
         Ok(())
@@ -169,7 +181,8 @@ impl Router {
         if command.in_transaction() {
             return self.in_transaction(command, links).await;
         }
-        let reply = self.administer(command.name, command.database, command.document()?, links).await?;
+        let reply =
+            self.administer(command.name, command.database, command.document()?, links).await?;
         Ok(RawDocumentBuf::try_from(&reply)?)
     }
 
@@ -180,9 +193,13 @@ impl Router {
     }
 }
 
-/// Has a shard route a command. Mongos reads its table again after it met chunks that were not where it thought; not all
-/// of that is in the code that a shard has.
-async fn pass(command: &Command<'_>, message: &Message, links: &mut Links) -> Result<Message, Fault> {
+/// Has a shard route a command. Mongos reads its table again after it met chunks that were not
+/// where it thought; not all of that is in the code that a shard has.
+async fn pass(
+    command: &Command<'_>,
+    message: &Message,
+    links: &mut Links,
+) -> Result<Message, Fault> {
     for _ in 0..10 {
         let reply = links.send(ROUTER, message).await?;
         let body = reply.body()?;
@@ -198,10 +215,20 @@ async fn pass(command: &Command<'_>, message: &Message, links: &mut Links) -> Re
 
 /// What a driver is told that asks who is here.
 fn hello(shard: Document) -> Document {
-    let limits = ["maxBsonObjectSize", "maxMessageSizeBytes", "maxWriteBatchSize", "logicalSessionTimeoutMinutes"];
+    let limits = [
+        "maxBsonObjectSize",
+        "maxMessageSizeBytes",
+        "maxWriteBatchSize",
+        "logicalSessionTimeoutMinutes",
+    ];
     let versions = ["minWireVersion", "maxWireVersion"];
-    let mut hello = doc! { "isWritablePrimary": true, "ismaster": true, "helloOk": true, "msg": "isdbgrid" };
-    hello.extend(shard.into_iter().filter(|(key, _)| [&limits[..], &versions].concat().contains(&key.as_str())));
+    let mut hello =
+        doc! { "isWritablePrimary": true, "ismaster": true, "helloOk": true, "msg": "isdbgrid" };
+    hello.extend(
+        shard
+            .into_iter()
+            .filter(|(key, _)| [&limits[..], &versions].concat().contains(&key.as_str())),
+    );
     hello.extend(doc! { "connectionId": 1, "readOnly": false, "ok": 1.0 });
     hello
 }

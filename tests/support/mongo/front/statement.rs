@@ -1,4 +1,5 @@
-//! A statement of a transaction, taken apart for the shards that own its keys, and their answers put together again.
+//! A statement of a transaction, taken apart for the shards that own its keys, and their answers
+//! put together again.
 
 use mongodb::bson::raw::{CStr, cstr};
 use mongodb::bson::{Bson, Document, RawArrayBuf, RawDocument, RawDocumentBuf, doc};
@@ -49,14 +50,17 @@ impl<'c, 'm> Statement<'c, 'm> {
         Ok(Self { command, field, items })
     }
 
-    /// What goes where: the parts of one round at once, the rounds one after the other. Like mongos, an ordered write
-    /// goes on with the next shard when the one before has answered.
+    /// What goes where: the parts of one round at once, the rounds one after the other. Like
+    /// mongos, an ordered write goes on with the next shard when the one before has answered.
     pub fn rounds(&self, chunks: &Chunks) -> Result<Vec<Vec<Part>>, Fault> {
         if self.field.is_none() {
             let empty = RawDocumentBuf::new();
-            let shards = chunks.of_filter(self.command.body.get_document("filter").unwrap_or(&empty))?;
+            let shards =
+                chunks.of_filter(self.command.body.get_document("filter").unwrap_or(&empty))?;
             self.check_find(shards.len())?;
-            return Ok(vec![shards.into_iter().map(|shard| Part { shard, items: Vec::new() }).collect()]);
+            return Ok(vec![
+                shards.into_iter().map(|shard| Part { shard, items: Vec::new() }).collect(),
+            ]);
         }
         let ordered = self.command.body.get_bool("ordered").unwrap_or(true);
         let mut rounds: Vec<Vec<Part>> = Vec::new();
@@ -67,7 +71,8 @@ impl<'c, 'm> Statement<'c, 'm> {
             };
             match rounds.last_mut().filter(joins) {
                 Some(round) => shards.into_iter().for_each(|shard| add(round, shard, n)),
-                None => rounds.push(shards.into_iter().map(|shard| Part { shard, items: vec![n] }).collect()),
+                None => rounds
+                    .push(shards.into_iter().map(|shard| Part { shard, items: vec![n] }).collect()),
             }
         }
         Ok(rounds)
@@ -77,12 +82,16 @@ impl<'c, 'm> Statement<'c, 'm> {
     fn targets(&self, n: usize, chunks: &Chunks) -> Result<Vec<usize>, Fault> {
         let item = self.items[n];
         if self.command.name == "insert" {
-            let key = item.get("_id")?.ok_or_else(|| Fault::own(2, "BadValue", "a document without _id"))?;
+            let key = item
+                .get("_id")?
+                .ok_or_else(|| Fault::own(2, "BadValue", "a document without _id"))?;
             return Ok(vec![chunks.of_key(key)?]);
         }
-        let shards =
-            chunks.of_filter(item.get_document("q").map_err(|_| Fault::own(9, "FailedToParse", "no filter"))?)?;
-        let is_multi = item.get_bool("multi").unwrap_or_default() || item.get_i32("limit").is_ok_and(|is| is == 0);
+        let shards = chunks.of_filter(
+            item.get_document("q").map_err(|_| Fault::own(9, "FailedToParse", "no filter"))?,
+        )?;
+        let is_multi = item.get_bool("multi").unwrap_or_default()
+            || item.get_i32("limit").is_ok_and(|is| is == 0);
         if shards.len() > 1 && !is_multi {
             return Err(Fault::own(2, "BadValue", "one document is written by its _id here"));
         }
@@ -91,15 +100,25 @@ impl<'c, 'm> Statement<'c, 'm> {
 
     /// How many documents a find asks for; none where for all.
     pub fn limit(&self) -> Option<usize> {
-        let limit = self.command.body.get_i64("limit").or_else(|_| self.command.body.get_i32("limit").map(i64::from));
+        let limit = self
+            .command
+            .body
+            .get_i64("limit")
+            .or_else(|_| self.command.body.get_i32("limit").map(i64::from));
         limit.ok().filter(|limit| *limit != 0).map(|limit| limit.unsigned_abs() as usize)
     }
 
     fn check_find(&self, shards: usize) -> Result<(), Fault> {
         let body = self.command.body;
-        let narrows = ["sort", "skip"].into_iter().any(|field| body.get(field).is_ok_and(|value| value.is_some()));
+        let narrows = ["sort", "skip"]
+            .into_iter()
+            .any(|field| body.get(field).is_ok_and(|value| value.is_some()));
         if shards > 1 && narrows {
-            return Err(Fault::own(2, "BadValue", "sort and skip over several shards: not in a transaction here"));
+            return Err(Fault::own(
+                2,
+                "BadValue",
+                "sort and skip over several shards: not in a transaction here",
+            ));
         }
         Ok(())
     }
@@ -114,9 +133,13 @@ impl<'c, 'm> Statement<'c, 'm> {
             }
         }
         if let Some(field) = self.field {
-            request.append(field, part.items.iter().map(|n| self.items[*n].to_owned()).collect::<RawArrayBuf>());
+            request.append(
+                field,
+                part.items.iter().map(|n| self.items[*n].to_owned()).collect::<RawArrayBuf>(),
+            );
         }
-        request.append(cstr!("shardVersion"), RawDocumentBuf::try_from(chunks.version(part.shard))?);
+        request
+            .append(cstr!("shardVersion"), RawDocumentBuf::try_from(chunks.version(part.shard))?);
         if let Some(version) = &chunks.database {
             request.append(cstr!("databaseVersion"), RawDocumentBuf::try_from(version)?);
         }
@@ -131,7 +154,8 @@ fn add(round: &mut Vec<Part>, shard: usize, item: usize) {
     }
 }
 
-/// A shard's answer to its part, unless it says no to any of it. Items are numbered as in the whole statement.
+/// A shard's answer to its part, unless it says no to any of it. Items are numbered as in the whole
+/// statement.
 pub fn accepted(part: &Part, reply: RawDocumentBuf) -> Result<RawDocumentBuf, Fault> {
     if is_ok(&reply) && reply.get("writeErrors")?.is_none() {
         return Ok(reply);
@@ -144,7 +168,10 @@ pub fn accepted(part: &Part, reply: RawDocumentBuf) -> Result<RawDocumentBuf, Fa
 }
 
 /// One answer of those of all parts, with as many documents as the statement asked for.
-pub fn merged(mut replies: Vec<(Part, RawDocumentBuf)>, limit: Option<usize>) -> Result<RawDocumentBuf, Fault> {
+pub fn merged(
+    mut replies: Vec<(Part, RawDocumentBuf)>,
+    limit: Option<usize>,
+) -> Result<RawDocumentBuf, Fault> {
     if replies.len() == 1 {
         return Ok(replies.remove(0).1);
     }
@@ -165,7 +192,8 @@ pub fn merged(mut replies: Vec<(Part, RawDocumentBuf)>, limit: Option<usize>) ->
             whole.insert("upserted", [before, upserted.clone()].concat());
         }
     }
-    let batch = whole.get_document_mut("cursor").and_then(|cursor| cursor.get_array_mut("firstBatch"));
+    let batch =
+        whole.get_document_mut("cursor").and_then(|cursor| cursor.get_array_mut("firstBatch"));
     if let (Ok(batch), Some(limit)) = (batch, limit) {
         batch.truncate(limit);
     }

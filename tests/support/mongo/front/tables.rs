@@ -1,5 +1,5 @@
-//! What the front end remembers of the config server's tables: where the chunks of each collection are, which databases
-//! there are. A shard that knows better says so, and the table is read again.
+//! What the front end remembers of the config server's tables: where the chunks of each collection
+//! are, which databases there are. A shard that knows better says so, and the table is read again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -43,7 +43,8 @@ impl Tables {
 
     pub fn forget_database(&self, database: &str) {
         self.databases.lock().unwrap().remove(database);
-        let is_other = |space: &str| space.split_once('.').is_none_or(|(other, _)| other != database);
+        let is_other =
+            |space: &str| space.split_once('.').is_none_or(|(other, _)| other != database);
         self.collections.lock().unwrap().retain(|space, _| is_other(space));
     }
 }
@@ -58,7 +59,10 @@ impl Router {
     /// Where the chunks of a collection are.
     pub async fn chunks(&self, space: &str, links: &mut Links) -> Result<Arc<Chunks>, Fault> {
         let table = self.tables.entry(space);
-        table.get_or_try_init(async || Ok(Arc::new(self.read_chunks(space, links).await?))).await.cloned()
+        table
+            .get_or_try_init(async || Ok(Arc::new(self.read_chunks(space, links).await?)))
+            .await
+            .cloned()
     }
 
     async fn read_chunks(&self, space: &str, links: &mut Links) -> Result<Chunks, Fault> {
@@ -80,7 +84,8 @@ impl Router {
             self.create_database(database, None, links).await?;
             rows = config(links, "databases", named()).await?;
         }
-        let row = rows.pop().ok_or_else(|| Fault::own(26, "NamespaceNotFound", "no such database"))?;
+        let row =
+            rows.pop().ok_or_else(|| Fault::own(26, "NamespaceNotFound", "no such database"))?;
         let primary = links.find(row.get_str("primary").unwrap_or_default())?;
         Ok(Home { primary, version: row.get_document("version").cloned().unwrap_or_default() })
     }
@@ -91,7 +96,8 @@ impl Router {
         primary: Option<&Bson>,
         links: &mut Links,
     ) -> Result<(), Fault> {
-        let mut create = doc! { "_configsvrCreateDatabase": database, "writeConcern": super::admin::majority() };
+        let mut create =
+            doc! { "_configsvrCreateDatabase": database, "writeConcern": super::admin::majority() };
         create.extend(primary.map(|primary| ("primaryShardId".to_owned(), primary.clone())));
         links.ask(CONFIG, "admin", create).await?;
         self.tables.databases.lock().unwrap().insert(database.to_owned());
@@ -111,7 +117,11 @@ pub async fn collection(space: &str, links: &mut Links) -> Result<Option<Documen
 }
 
 /// The rows of a table of the config server that match a filter, chunks in the order of their keys.
-pub async fn config(links: &mut Links, table: &str, filter: Document) -> Result<Vec<Document>, Fault> {
+pub async fn config(
+    links: &mut Links,
+    table: &str,
+    filter: Document,
+) -> Result<Vec<Document>, Fault> {
     let sort = if table == "chunks" {
         doc! { "min": 1 }
     } else {

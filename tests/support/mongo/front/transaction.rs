@@ -1,6 +1,7 @@
-//! Transactions over several shards, as mongos runs them: each statement goes to the shards that own its keys, with the
-//! versions of their chunks; a snapshot is one time for all; the commit is one shard's own where one was written to, and
-//! else MongoDB's two-phase commit, which the first shard coordinates.
+//! Transactions over several shards, as mongos runs them: each statement goes to the shards that
+//! own its keys, with the versions of their chunks; a snapshot is one time for all; the commit is
+//! one shard's own where one was written to, and else MongoDB's two-phase commit, which the first
+//! shard coordinates.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as StdMutex};
@@ -17,7 +18,8 @@ use super::fault::{Fault, RETRYABLE, TRANSIENT, is_ok};
 use super::links::Links;
 use super::statement::{Part, Statement, accepted, is_read_only, merged};
 
-/// The latest transaction of each session, by the session's id: a commit may be sent again when it is over.
+/// The latest transaction of each session, by the session's id: a commit may be sent again when it
+/// is over.
 #[derive(Default)]
 pub struct Transactions(StdMutex<HashMap<Vec<u8>, Arc<Mutex<Transaction>>>>);
 
@@ -76,11 +78,16 @@ fn absent() -> Fault {
 
 impl Router {
     /// A statement of a transaction, or its end.
-    pub async fn in_transaction(&self, command: &Command<'_>, links: &mut Links) -> Result<RawDocumentBuf, Fault> {
+    pub async fn in_transaction(
+        &self,
+        command: &Command<'_>,
+        links: &mut Links,
+    ) -> Result<RawDocumentBuf, Fault> {
         let mut transaction = self.transactions.of(command).await?;
         match command.name {
             "commitTransaction" if transaction.state != State::Aborted => {
-                let lost = |fault: Fault| if fault.is_lost() { fault.labelled(RETRYABLE) } else { fault };
+                let lost =
+                    |fault: Fault| if fault.is_lost() { fault.labelled(RETRYABLE) } else { fault };
                 transaction.commit(command.body, links).await.map_err(lost)
             }
             "abortTransaction" => {
@@ -101,11 +108,12 @@ impl Router {
     ) -> Result<RawDocumentBuf, Fault> {
         let space = format!("{}.{}", command.database, command.body.get_str(command.name)?);
         let chunks = self.chunks(&space, links).await?;
-        // Where a chunk is now, it was not at the moment of the snapshot. Mongos asks the shard that had it then; this one
-        // has the transaction begun again.
+        // Where a chunk is now, it was not at the moment of the snapshot. Mongos asks the shard
+        // that had it then; this one has the transaction begun again.
         if transaction.moment.as_ref().is_some_and(|moment| chunks.moved > moment.time) {
             transaction.abort(links).await;
-            let fault = Fault::own(246, "SnapshotUnavailable", "a chunk has moved since the snapshot");
+            let fault =
+                Fault::own(246, "SnapshotUnavailable", "a chunk has moved since the snapshot");
             return Err(fault.labelled(TRANSIENT));
         }
         let outcome = self.rounds(transaction, &Statement::new(command)?, &chunks, links).await;
@@ -115,7 +123,11 @@ impl Router {
             if is_stale {
                 self.tables.forget_this(&space, &chunks);
             }
-            return Err(if is_stale || fault.is_lost() { fault.labelled(TRANSIENT) } else { fault });
+            return Err(if is_stale || fault.is_lost() {
+                fault.labelled(TRANSIENT)
+            } else {
+                fault
+            });
         }
         outcome
     }
@@ -145,12 +157,19 @@ impl Router {
     }
 
     /// Makes a statement for a shard a part of the transaction, and the shard a participant.
-    fn join(&self, transaction: &mut Transaction, shard: usize, mut request: RawDocumentBuf) -> RawDocumentBuf {
-        let is_first = transaction.participants.iter().all(|participant| participant.shard != shard);
+    fn join(
+        &self,
+        transaction: &mut Transaction,
+        shard: usize,
+        mut request: RawDocumentBuf,
+    ) -> RawDocumentBuf {
+        let is_first =
+            transaction.participants.iter().all(|participant| participant.shard != shard);
         if is_first {
             transaction.participants.push(Participant { shard, read_only: true });
             request.append(cstr!("startTransaction"), true);
-            let is_snapshot = transaction.concern.get_str("level").is_ok_and(|level| level == "snapshot");
+            let is_snapshot =
+                transaction.concern.get_str("level").is_ok_and(|level| level == "snapshot");
             if is_snapshot && transaction.moment.is_none() {
                 transaction.moment = self.clock.now();
             }
@@ -173,7 +192,14 @@ impl Transaction {
     fn new(session: &RawDocument, number: i64, body: &RawDocument) -> Self {
         let concern = body.get_document("readConcern").map(ToOwned::to_owned).unwrap_or_default();
         let session = session.to_owned();
-        Self { session, number, concern, moment: None, participants: Vec::new(), state: State::Open }
+        Self {
+            session,
+            number,
+            concern,
+            moment: None,
+            participants: Vec::new(),
+            state: State::Open,
+        }
     }
 
     /// Says in a command for a shard which transaction it belongs to.
@@ -187,7 +213,8 @@ impl Transaction {
     }
 
     fn wrote(&mut self, shard: usize, wrote: bool) {
-        let participant = self.participants.iter_mut().find(|participant| participant.shard == shard);
+        let participant =
+            self.participants.iter_mut().find(|participant| participant.shard == shard);
         participant.into_iter().for_each(|participant| participant.read_only &= !wrote);
     }
 
@@ -201,8 +228,13 @@ impl Transaction {
     }
 
     /// Commits, or tries to again.
-    async fn commit(&mut self, body: &RawDocument, links: &mut Links) -> Result<RawDocumentBuf, Fault> {
-        let (readers, writers) = (self.shards(|one| one.read_only), self.shards(|one| !one.read_only));
+    async fn commit(
+        &mut self,
+        body: &RawDocument,
+        links: &mut Links,
+    ) -> Result<RawDocumentBuf, Fault> {
+        let (readers, writers) =
+            (self.shards(|one| one.read_only), self.shards(|one| !one.read_only));
         let concern = body.get("writeConcern")?;
         self.state = State::Committing;
         if writers.len() > 1 {
@@ -218,7 +250,11 @@ impl Transaction {
         Ok(answer)
     }
 
-    async fn coordinate(&self, concern: Option<RawBsonRef<'_>>, links: &mut Links) -> Result<RawDocumentBuf, Fault> {
+    async fn coordinate(
+        &self,
+        concern: Option<RawBsonRef<'_>>,
+        links: &mut Links,
+    ) -> Result<RawDocumentBuf, Fault> {
         let id = |participant: &Participant| rawdoc! { "shardId": links.name(participant.shard) };
         let participants: RawArrayBuf = self.participants.iter().map(id).collect();
         let coordinate = rawdoc! { "coordinateCommitTransaction": 1, "participants": participants };

@@ -57,7 +57,8 @@ impl Disk {
         disks()[&self.0].has_failed()
     }
 
-    /// Ends the power now, unless it has failed already. Returns what a file has when the power is back.
+    /// Ends the power now, unless it has failed already. Returns what a file has when the power is
+    /// back.
     pub fn fail(&self, random: &mut Random) -> Vec<u8> {
         let mut disks = disks();
         let disk = disks.get_mut(&self.0).expect("a disk");
@@ -103,7 +104,8 @@ impl Drop for NextDisk {
     }
 }
 
-/// Takes a step of a file; an error where its disk has no power. The step at which the power fails may be done in part.
+/// Takes a step of a file; an error where its disk has no power. The step at which the power fails
+/// may be done in part.
 pub(in super::super) fn record(id: FileId, step: &StagedOp<'_>) -> io::Result<()> {
     let mut disks = disks();
     if let Some(when) = NEXT.take() {
@@ -135,7 +137,9 @@ impl When {
     fn after(self, step: &StagedOp<'_>) -> Self {
         match (self, step) {
             (Self::Step(left), _) => left.checked_sub(1).map_or(Self::Past, Self::Step),
-            (Self::Sync(left), StagedOp::Sync) => left.checked_sub(1).map_or(Self::Past, Self::Sync),
+            (Self::Sync(left), StagedOp::Sync) => {
+                left.checked_sub(1).map_or(Self::Past, Self::Sync)
+            }
             (same, _) => same,
         }
     }
