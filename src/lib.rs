@@ -10,3 +10,5 @@ pub mod proto;
 pub mod sample;
 pub mod store;
 pub mod telemetry;
+pub mod transport;
+mod wire;

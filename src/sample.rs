@@ -3,10 +3,15 @@
 
 mod people;
 
-use crate::directory::{
-    Consistency, Error, Mutation, MutationKind, NewIdentity, NewUser, PolicyUpdate, Store, Tenant,
-    Timestamp, Value, Verification,
-};
+use crate::directory::error::Error;
+use crate::directory::model::attribute::Value;
+use crate::directory::model::new_user::{NewIdentity, NewUser};
+use crate::directory::model::policies::PolicyUpdate;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::Verification;
+use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::store::{Consistency, Store};
 use crate::identifier::{Kind, RawIdentifier, Rules};
 use crate::locality::{Generator, LocalityId, Mode};
 use people::{PEOPLE, Person};

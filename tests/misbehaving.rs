@@ -9,10 +9,11 @@ use polynym::directory::{
     Claim, Consistency, Directory, EncodedUser, Error, ExpiredUser, ItemResult, Limits, Mutation,
     Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
 };
-use polynym::grpc::{self, Options};
+use polynym::grpc;
 use polynym::identifier::IdentityKey;
 use polynym::locality::{Generator, LocalityId, Mode};
 use polynym::proto::v1;
+use polynym::transport::Options;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tonic::Code;

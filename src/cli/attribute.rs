@@ -3,7 +3,8 @@
 use prost_types::Timestamp;
 
 use super::output::printable;
-use crate::proto::v1::{AttributeValue, StringList, attribute_value::Kind};
+use crate::proto::v1::attribute_value::Kind;
+use crate::proto::v1::{AttributeValue, StringList};
 
 /// An attribute as somebody typed it.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,8 +7,7 @@ use std::time::Duration;
 use tonic::transport::{self, Channel, Endpoint};
 use tonic::{Code, Request, Response, Status};
 
-use super::Failure;
-use super::failure::FailedCall;
+use super::failure::{FailedCall, Failure};
 use crate::config::{Client, Flags};
 use crate::locality::{Generator, Mode};
 use crate::proto::v1::admin_service_client::AdminServiceClient;

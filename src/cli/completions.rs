@@ -3,7 +3,9 @@
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::{Arguments, Failure, output};
+use super::arguments::Arguments;
+use super::failure::Failure;
+use super::output;
 
 pub const EXAMPLES: &str = "\
 Example:

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
-use super::Failure;
+use super::failure::Failure;
 
 /// Fails with `refusal`, as wrong usage, if nobody at a terminal can answer.
 pub fn require_terminal(refusal: &str) -> Result<(), Failure> {

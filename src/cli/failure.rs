@@ -7,7 +7,8 @@ use prost::Message;
 use tonic::{Code, Status};
 use tonic_types::{Status as RpcStatus, StatusExt};
 
-use super::output::{self, printable};
+use super::output;
+use super::output::printable;
 use crate::config::Faults;
 
 /// Why a command did not succeed.

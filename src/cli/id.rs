@@ -6,7 +6,8 @@ use clap::{Args, Subcommand};
 use prost_types::Timestamp;
 use serde::Serialize;
 
-use super::{Failure, output};
+use super::failure::Failure;
+use super::output;
 use crate::config::{Flags, Output};
 use crate::locality::{Generator, LocalityId, Mode, TEXT_LEN};
 

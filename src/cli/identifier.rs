@@ -2,7 +2,8 @@
 
 use super::output::printable;
 use crate::identifier::{RawIdentifier, TextError};
-use crate::proto::v1::{self, identifier::Kind};
+use crate::proto::v1;
+use crate::proto::v1::identifier::Kind;
 
 /// An identifier as somebody typed it on the command line.
 #[derive(Clone, Debug)]

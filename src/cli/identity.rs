@@ -2,12 +2,13 @@
 
 use clap::{Args, Subcommand};
 
-use super::Failure;
 use super::client::{Session, request_id};
-use super::identifier::{self, Typed};
-use super::output::{self, Table, printable};
-use super::user::{self, Change};
-use super::who::{self, Who};
+use super::failure::Failure;
+use super::identifier::Typed;
+use super::output::{Table, printable};
+use super::user::Change;
+use super::who::Who;
+use super::{identifier, output, user, who};
 use crate::config::{Client, Flags};
 use crate::proto::v1::{
     CheckIdentityRequest, CheckIdentityResponse, LinkIdentityRequest, MoveIdentityRequest,

@@ -8,7 +8,7 @@ pub use comfy_table::Table;
 use comfy_table::{ColumnConstraint, ContentArrangement, Row, Width, presets};
 use prost_reflect::{DescriptorPool, DynamicMessage, SerializeOptions};
 
-use super::Failure;
+use super::failure::Failure;
 use crate::locality::LocalityId;
 use crate::proto;
 

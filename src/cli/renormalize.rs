@@ -2,12 +2,13 @@
 
 use clap::Args;
 
-use super::Failure;
 use super::client::Session;
-use super::identifier;
-use super::output::{self, printable};
+use super::failure::Failure;
+use super::output::printable;
+use super::{identifier, output};
 use crate::config::{Client, Flags};
-use crate::proto::v1::{RenormalizeRequest, RenormalizeResponse, renormalize_response::Problem};
+use crate::proto::v1::renormalize_response::Problem;
+use crate::proto::v1::{RenormalizeRequest, RenormalizeResponse};
 
 pub const EXAMPLES: &str = "\
 Examples:

@@ -6,12 +6,13 @@ use tonic::Code;
 use tonic_types::Status as RpcStatus;
 
 use super::client::Session;
-use super::failure::rich;
-use super::identifier::{self, Typed};
-use super::output::{self, printable};
-use super::{Failure, view};
+use super::failure::{Failure, rich};
+use super::identifier::Typed;
+use super::output::printable;
+use super::{identifier, output, view};
 use crate::config::{Client, Flags};
-use crate::proto::v1::batch_resolve_identities_response::{Found, Result as Item, result::Outcome};
+use crate::proto::v1::batch_resolve_identities_response::result::Outcome;
+use crate::proto::v1::batch_resolve_identities_response::{Found, Result as Item};
 use crate::proto::v1::{
     BatchResolveIdentitiesRequest, Consistency, ResolveIdentityRequest, ResolveIdentityResponse,
 };

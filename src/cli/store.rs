@@ -3,7 +3,8 @@
 
 use clap::{Args, Subcommand};
 
-use crate::config::{self, Flags, StoreReport};
+use crate::config;
+use crate::config::{Flags, StoreReport};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

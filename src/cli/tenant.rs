@@ -10,9 +10,10 @@ use prost_types::{Duration as ProtoDuration, FieldMask};
 
 pub use delete::delete_whole;
 
-use super::Failure;
 use super::client::{Session, request_id};
-use super::output::{self, printable};
+use super::failure::Failure;
+use super::output;
+use super::output::printable;
 use crate::config::{Client, Flags};
 use crate::identifier::Kind;
 use crate::proto::v1::{

@@ -8,16 +8,16 @@ use std::time::SystemTime;
 use clap::{Args, Subcommand};
 use prost_types::{FieldMask, Timestamp};
 
-use super::attribute::{self, Attribute};
+use super::attribute::Attribute;
 use super::client::{Session, request_id};
-use super::identifier::{self, Typed};
+use super::failure::Failure;
+use super::identifier::Typed;
 use super::output::printable;
-use super::who::{self, Who};
-use super::{Failure, output, view};
+use super::who::Who;
+use super::{attribute, identifier, output, view, who};
 use crate::config::{Client, Flags};
-use crate::proto::v1::{
-    self, CreateUserRequest, GetUserRequest, UpdateUserRequest, UpdateUserResponse,
-};
+use crate::proto::v1;
+use crate::proto::v1::{CreateUserRequest, GetUserRequest, UpdateUserRequest, UpdateUserResponse};
 
 pub const EXAMPLES: &str = "\
 Examples:

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use comfy_table::Table;
 use prost_types::Timestamp;
 
-use super::output::{self, printable};
-use super::{Failure, attribute, identifier};
+use super::failure::Failure;
+use super::output::printable;
+use super::{attribute, identifier, output};
 use crate::proto::v1::{AttributeValue, Identity, State, User};
 
 /// Prints all there is to say of a user.

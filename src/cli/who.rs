@@ -1,8 +1,9 @@
 //! A user as commands name one: by its id, or by an identifier that it owns.
 
-use super::Failure;
 use super::client::Session;
-use super::identifier::{self, Typed};
+use super::failure::Failure;
+use super::identifier;
+use super::identifier::Typed;
 use crate::identifier::TextError;
 use crate::proto::v1::{Consistency, ResolveIdentityRequest};
 

@@ -22,7 +22,7 @@ use polynym::locality::{Generator, Mode};
 use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::mongo::{self, Mongo};
-use polynym::{grpc, identifier, sample, telemetry};
+use polynym::{grpc, identifier, sample, telemetry, transport};
 
 /// How long the disk may take to finish what is under way once the server has stopped.
 const CLOSING: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let listener = runtime.block_on(bind(&settings.listen))?;
     if let Some(address) = settings.metrics_listen {
         let _runtime = runtime.enter();
-        telemetry::serve_metrics(address, &[DISPLACED, grpc::PANICS], &[CLOCK_AHEAD])
+        telemetry::serve_metrics(address, &[DISPLACED, transport::PANICS], &[CLOCK_AHEAD])
             .map_err(Failure::Other)?;
     }
     // Signals count from here on: from here on there is something to tidy up.
@@ -244,8 +244,8 @@ fn limits(settings: &Serve) -> Limits {
     }
 }
 
-fn options(settings: &Serve) -> grpc::Options {
-    grpc::Options {
+fn options(settings: &Serve) -> transport::Options {
+    transport::Options {
         call_timeout: settings.call_timeout,
         max_calls: settings.max_calls,
         max_connections: settings.max_connections,

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use toml::Value;
 
-use super::{Bench, Fault, Resolve, Serve, key};
+use super::client::Bench;
+use super::fault::Fault;
+use super::serve::Serve;
+use super::{Resolve, key};
 
 /// What a file says; empty where none was named.
 #[derive(Debug, Default)]

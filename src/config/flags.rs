@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
-use super::{Faults, Resolve, Setting, Values, key, variable};
+use super::fault::Faults;
+use super::{Resolve, Setting, Values, key, variable};
 
 /// The flag that names the file. It is a setting of every set, and has no key in the file.
 pub const CONFIG: &str = "config";

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-use super::store::{self, STORE, StoreChoice};
-use super::{Resolve, Setting, Values, parse};
+use super::store::{STORE, StoreChoice};
+use super::{Resolve, Setting, Values, parse, store};
 
 /// How the server runs.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use mongodb::error::ErrorKind;
 use mongodb::options::ConnectionString;
 
-use super::{Output, Resolve, Setting, Values};
+use super::client::Output;
+use super::{Resolve, Setting, Values};
 
 /// Where the users are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

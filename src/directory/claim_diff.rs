@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use super::read_set::{DecideError, ReadState};
-use super::record::Hold;
-use super::size::size;
-use super::{
-    Claim, ClaimWrite, Error, Identity, Mutation, MutationKind, ReadRequest, ReadSet, Record, User,
-    WriteSet,
-};
+use super::error::Error;
+use super::mutation::{Mutation, MutationKind};
+use super::read_set::{DecideError, ReadRequest, ReadSet, ReadState, WriteSet};
+use crate::directory::model::claim::{Claim, ClaimWrite};
+use crate::directory::model::record::{Hold, Record};
+use crate::directory::model::user::{Identity, User};
+use crate::directory::mutation::size::size;
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 

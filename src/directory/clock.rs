@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
-use super::{Directory, Timestamp};
+use super::Directory;
+use crate::directory::model::timestamp::Timestamp;
 
 /// The gauge of the difference between the two clocks: its name, and its meaning.
 pub const CLOCK_AHEAD: (&str, &str) = (
@@ -102,7 +103,7 @@ impl ClockLog {
 
 impl Directory {
     /// The present time. Logs where the clocks begin to differ, or agree again.
-    pub(super) fn now(&self) -> Now {
+    pub(crate) fn now(&self) -> Now {
         let wall = self.clock.now();
         let now = Now::compare(wall, self.store.time(wall));
         self.clock_log.note(&now);
@@ -110,7 +111,7 @@ impl Directory {
     }
 
     /// The same, and sets the gauge.
-    pub(super) fn gauged_now(&self) -> Now {
+    pub(crate) fn gauged_now(&self) -> Now {
         let now = self.now();
         if let Some(ahead) = now.ahead {
             metrics::gauge!(CLOCK_AHEAD.0).set(ahead as f64 / 1_000.0);

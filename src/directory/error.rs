@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::sync::Arc;
 
-use super::Timestamp;
+use crate::directory::model::timestamp::Timestamp;
 use crate::locality::LocalityId;
 
 /// A private cause: for the server's log, never for a caller.

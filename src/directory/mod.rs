@@ -2,85 +2,54 @@
 //! store must do. No RPC and no database here, but for the wire form of a user: `grpc` translates
 //! to this module, `store` keeps what it decides.
 
-mod admin;
-mod attribute;
-mod claim;
-mod claim_diff;
-mod clock;
-mod deletion;
-mod error;
-mod expiry;
-mod hold;
-mod life;
-mod merge;
-mod merge_redirects;
-mod moving;
-mod mutation;
-mod new_user;
-mod policies;
-mod purge;
-mod read;
-mod read_set;
-mod record;
-mod renormalize;
-mod request_hash;
-mod reserved;
-mod runs;
-mod size;
-mod store;
-mod takeover;
-mod tenancy;
-mod tenant;
-mod tenants;
-mod timestamp;
-mod transfer;
-mod unmerge;
-mod update;
-mod user;
-mod user_edits;
-mod wire;
-pub(crate) mod wire_fields;
-mod write;
+pub(crate) mod claim_diff;
+pub(crate) mod clock;
+pub(crate) mod error;
+pub(crate) mod model;
+pub(crate) mod mutation;
+pub(crate) mod read_set;
+pub(crate) mod service;
+pub(crate) mod store;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-pub use admin::{Problem, Progress, Renormalization};
-pub use attribute::Value;
-pub use claim::{Claim, ClaimWrite};
-pub use clock::{CLOCK_AHEAD, Clock, Now};
-pub use error::{Error, Invalid, ItemError};
-pub use merge::{Conflict, ConflictPolicy, NotRestored, Preview};
-pub use moving::{StoredRules, move_all};
-pub use mutation::{IdempotencyKey, Mutation, MutationKind};
-pub use new_user::{NewIdentity, NewUser};
-pub use policies::{Policies, PolicyUpdate};
-pub use read::Got;
-pub use read_set::{
-    Decision, MutationReport, Outcome, ReadRequest, ReadSet, TenantWrite, WriteSet,
-};
-pub use record::Record;
-pub use reserved::{DEFAULT as RESERVED_HANDLES, parse as reserved_handles};
-pub use store::{ANSWER_BYTES, Consistency, ExpiredUser, ItemResult, Resolved, Store};
-pub use tenancy::{Deletion, DeletionStep, TenantRecord};
-pub use tenant::Tenant;
-pub use timestamp::Timestamp;
-pub use update::Update;
-pub use user::{Identity, State, User, Verification};
-pub use wire::{
+pub use crate::wire::{
     EncodedUser, Found, Unknown, WireError, identifier_message, identity_message, tenant_message,
     user_message, value_message,
 };
-pub use write::{DISPLACED, RawIdentity, RequestContext};
+pub use clock::{CLOCK_AHEAD, Clock, Now};
+pub use error::{Error, Invalid, ItemError};
+pub use model::attribute::Value;
+pub use model::claim::{Claim, ClaimWrite};
+pub use model::new_user::{NewIdentity, NewUser};
+pub use model::policies::{Policies, PolicyUpdate};
+pub use model::record::Record;
+pub use model::reserved::{DEFAULT as RESERVED_HANDLES, parse as reserved_handles};
+pub use model::tenant::Tenant;
+pub use model::timestamp::Timestamp;
+pub use model::user::{Identity, State, User, Verification};
+pub use mutation::merge::{Conflict, ConflictPolicy, NotRestored, Preview};
+pub use mutation::tenancy::{Deletion, DeletionStep, TenantRecord};
+pub use mutation::update::Update;
+pub use mutation::{IdempotencyKey, Mutation, MutationKind};
+pub use read_set::{
+    Decision, MutationReport, Outcome, ReadRequest, ReadSet, TenantWrite, WriteSet,
+};
+pub use service::admin::{Problem, Progress, Renormalization};
+pub use service::moving::{StoredRules, move_all};
+pub use service::read::Got;
+pub use service::write::{DISPLACED, RawIdentity, RequestContext};
+pub use store::{ANSWER_BYTES, Consistency, ExpiredUser, ItemResult, Resolved, Store};
 
 use crate::identifier::Rules;
 use crate::locality::Generator;
 use clock::ClockLog;
-use deletion::Deletions;
-use runs::Runs;
-use tenants::Tenants;
+use service::deletion::Deletions;
+use service::runs::Runs;
+use service::tenant_cache::Tenants;
 
 /// How much a caller may ask for at once, and how much a user may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

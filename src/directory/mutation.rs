@@ -1,18 +1,37 @@
 //! Mutations as pure functions: from what a store has read to what it is to write.
 
+pub mod hold;
+pub mod merge;
+pub mod purge;
+pub mod renormalize;
+pub mod request_hash;
+pub mod size;
+pub mod takeover;
+pub mod tenancy;
+pub mod transfer;
+pub mod unmerge;
+pub mod update;
+pub mod user_edits;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Limits;
 use super::claim_diff::{ClaimDiff, UserTransition, plan_writes};
-use super::read_set::DecideError;
-use super::{
-    ConflictPolicy, Decision, DeletionStep, Error, Limits, MutationReport, NewIdentity, NewUser,
-    Now, Policies, PolicyUpdate, ReadRequest, ReadSet, Record, State, Tenant, Timestamp, Update,
-    Verification, WriteSet, hold, merge, purge, renormalize, takeover, tenancy, transfer, unmerge,
-    user_edits,
-};
+use super::clock::Now;
+use super::error::Error;
+use super::read_set::{DecideError, Decision, MutationReport, ReadRequest, ReadSet, WriteSet};
+use crate::directory::model::new_user::{NewIdentity, NewUser};
+use crate::directory::model::policies::{Policies, PolicyUpdate};
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::{State, Verification};
 use crate::identifier::{Identifier, IdentityKey, Rules};
 use crate::locality::LocalityId;
+use merge::ConflictPolicy;
+use tenancy::DeletionStep;
+use update::Update;
 
 /// One change, with what must hold for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -279,7 +298,7 @@ impl Mutation {
     }
 
     /// The user whom the mutation is about, if it can be changed so.
-    pub(super) fn subject<'v>(&self, read_set: &'v ReadSet) -> Result<&'v Record, DecideError> {
+    pub(crate) fn subject<'v>(&self, read_set: &'v ReadSet) -> Result<&'v Record, DecideError> {
         let record = self.changeable(read_set, self.user_id)?;
         match &self.etag {
             Some(etag) if *etag != record.user.etag() => Err(Error::EtagMismatch.into()),
@@ -288,7 +307,7 @@ impl Mutation {
     }
 
     /// The user with this id, if it can be changed so.
-    pub(super) fn changeable<'v>(
+    pub(crate) fn changeable<'v>(
         &self,
         read_set: &'v ReadSet,
         id: LocalityId,
@@ -310,7 +329,7 @@ impl Mutation {
     }
 
     /// The user of the tenant with this id. One that is to be purged by now counts as gone.
-    pub(super) fn present<'v>(
+    pub(crate) fn present<'v>(
         &self,
         read_set: &'v ReadSet,
         id: LocalityId,
@@ -321,12 +340,12 @@ impl Mutation {
         Ok(record.filter(|record| !is_gone(record.user.state)).ok_or(Error::UserNotFound)?)
     }
 
-    pub(super) fn key(&self, identifier: &Identifier) -> IdentityKey {
+    pub(crate) fn key(&self, identifier: &Identifier) -> IdentityKey {
         IdentityKey::new(self.tenant.as_str(), identifier)
     }
 
     /// The path of the field that names the identifier of `key`, or the one that `key` guards.
-    pub(super) fn field_of(&self, key: &IdentityKey) -> String {
+    pub(crate) fn field_of(&self, key: &IdentityKey) -> String {
         match &self.change {
             MutationKind::Create(draft) => draft.field_of(key),
             MutationKind::Replace(..) => "new_identifier".to_owned(),

@@ -3,7 +3,12 @@
 
 use std::collections::HashMap;
 
-use super::{Claim, ClaimWrite, Error, NotRestored, Preview, Record, TenantRecord, User};
+use super::error::Error;
+use crate::directory::model::claim::{Claim, ClaimWrite};
+use crate::directory::model::record::Record;
+use crate::directory::model::user::User;
+use crate::directory::mutation::merge::{NotRestored, Preview};
+use crate::directory::mutation::tenancy::TenantRecord;
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -30,7 +35,7 @@ pub struct ReadRequest {
     pub members: bool,
 }
 
-/// What [`Mutation::decide`](super::Mutation::decide) says.
+/// What [`Mutation::decide`](super::mutation::Mutation::decide) says.
 #[derive(Debug)]
 pub enum Decision {
     /// Nothing yet: this must be read first. None of it is in the read set.
@@ -54,8 +59,8 @@ pub struct WriteSet {
     /// The user whom the answer is about. A request is remembered with it.
     pub subject: LocalityId,
     /// The subject, where it is not written.
-    pub(super) unchanged: Option<User>,
-    pub(super) report: MutationReport,
+    pub(crate) unchanged: Option<User>,
+    pub(crate) report: MutationReport,
 }
 
 /// What a mutation does to its tenant.
@@ -95,7 +100,7 @@ pub enum MutationReport {
 }
 
 /// Why a decision ends early.
-pub(super) enum DecideError {
+pub(crate) enum DecideError {
     NeedsReads(ReadRequest),
     Rejected(Error),
 }
@@ -107,7 +112,7 @@ impl From<Error> for DecideError {
 }
 
 /// What a read set says of something.
-pub(super) enum ReadState<'v, T> {
+pub(crate) enum ReadState<'v, T> {
     /// Nothing: it was not read.
     Unread,
     /// That it is not there.
@@ -149,7 +154,7 @@ impl ReadSet {
     }
 
     /// The user, who must be read.
-    pub(super) fn read_user(&self, id: LocalityId) -> Result<Option<&Record>, DecideError> {
+    pub(crate) fn read_user(&self, id: LocalityId) -> Result<Option<&Record>, DecideError> {
         let user = self.users.get(&id).map(Option::as_ref);
         user.ok_or_else(|| {
             DecideError::NeedsReads(ReadRequest { users: vec![id], ..ReadRequest::default() })
@@ -157,7 +162,7 @@ impl ReadSet {
     }
 
     /// Those of the users that are there; all must be read.
-    pub(super) fn read_users(&self, ids: &[LocalityId]) -> Result<Vec<&Record>, DecideError> {
+    pub(crate) fn read_users(&self, ids: &[LocalityId]) -> Result<Vec<&Record>, DecideError> {
         let users: Vec<_> = ids.iter().copied().filter(|id| !self.users.contains_key(id)).collect();
         if users.is_empty() {
             return Ok(ids.iter().filter_map(|id| self.user(*id)).collect());
@@ -166,7 +171,7 @@ impl ReadSet {
     }
 
     /// Those of the keys under which there is a claim, with it; all must be read.
-    pub(super) fn read_claims(
+    pub(crate) fn read_claims(
         &self,
         keys: Vec<IdentityKey>,
     ) -> Result<Vec<(IdentityKey, &Claim)>, DecideError> {
@@ -180,7 +185,7 @@ impl ReadSet {
     }
 
     /// The mutation's tenant, which must be read.
-    pub(super) fn read_tenant(&self) -> Result<Option<&TenantRecord>, DecideError> {
+    pub(crate) fn read_tenant(&self) -> Result<Option<&TenantRecord>, DecideError> {
         let tenant = self.tenant.as_ref().map(Option::as_ref);
         tenant.ok_or_else(|| {
             DecideError::NeedsReads(ReadRequest { tenant: true, ..ReadRequest::default() })
@@ -188,20 +193,20 @@ impl ReadSet {
     }
 
     /// Whether the mutation's tenant has users, which must be read.
-    pub(super) fn has_members(&self) -> Result<bool, DecideError> {
+    pub(crate) fn has_members(&self) -> Result<bool, DecideError> {
         self.has_members.ok_or_else(|| {
             DecideError::NeedsReads(ReadRequest { members: true, ..ReadRequest::default() })
         })
     }
 
     /// The user with an id that nobody should have.
-    pub(super) fn read_new_user(&self, id: LocalityId) -> Result<Option<&Record>, DecideError> {
+    pub(crate) fn read_new_user(&self, id: LocalityId) -> Result<Option<&Record>, DecideError> {
         if self.is_optimistic { Ok(self.user(id)) } else { self.read_user(id) }
     }
 
     /// What stands under a key that is to be taken. `only_read` says that nothing may be taken for
     /// free unread.
-    pub(super) fn claim(&self, key: &IdentityKey, only_read: bool) -> ReadState<'_, Claim> {
+    pub(crate) fn claim(&self, key: &IdentityKey, only_read: bool) -> ReadState<'_, Claim> {
         match self.claims.get(key) {
             Some(Some(claim)) => ReadState::There(claim),
             None if only_read || !self.is_optimistic => ReadState::Unread,
@@ -212,7 +217,7 @@ impl ReadSet {
 
 impl WriteSet {
     /// Nothing to write, and nothing to tell of this user.
-    pub(super) const fn nothing(subject: LocalityId) -> Self {
+    pub(crate) const fn nothing(subject: LocalityId) -> Self {
         Self {
             users: Vec::new(),
             claims: Vec::new(),

@@ -2,12 +2,18 @@
 
 use async_trait::async_trait;
 
-use super::{
-    Claim, EncodedUser, Error, Found, ItemError, Mutation, Outcome, Record, StoredRules, Tenant,
-    TenantRecord, Timestamp,
-};
+use super::error::{Error, ItemError};
+use super::mutation::Mutation;
+use super::read_set::Outcome;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::tenancy::TenantRecord;
+use crate::directory::service::moving::StoredRules;
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
+use crate::wire::{EncodedUser, Found};
 
 /// How fresh the answer of a read must be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

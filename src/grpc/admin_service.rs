@@ -9,12 +9,14 @@ use tonic::{Request, Response, Status};
 use super::registry_service::{call, with_dry_run};
 use super::status::{reason, status};
 use super::{convert, policies};
-use crate::directory::{
-    Directory, Error, Invalid, Problem, Progress, Renormalization, Tenant, identifier_message,
-    tenant_message,
-};
+use crate::directory::Directory;
+use crate::directory::error::{Error, Invalid};
+use crate::directory::model::tenant::Tenant;
+use crate::directory::service::admin::{Problem, Progress, Renormalization};
 use crate::proto::services::admin_service_server::AdminService;
 use crate::proto::v1;
+use crate::wire::encode::identifier_message;
+use crate::wire::tenant::tenant_message;
 use v1::renormalize_response::Problem as ProblemMessage;
 
 /// How many tenants a page has where nothing is said, and at most (AIP-158).

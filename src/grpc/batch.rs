@@ -5,8 +5,10 @@
 use prost::Message;
 use tonic::{Code, Status};
 
-use super::status::{limited, status};
-use crate::directory::{ANSWER_BYTES, Error};
+use super::status::status;
+use crate::directory::error::Error;
+use crate::directory::store::ANSWER_BYTES;
+use crate::transport::rich_status::limited;
 
 /// What an item takes at most that says that it was left out.
 const LEFT_BYTES: usize = 256;

@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 
 use prost_types::Timestamp as ProtoTimestamp;
 
-use crate::directory::{
-    Conflict, ConflictPolicy, Consistency, Error, Invalid, NotRestored, Preview, RawIdentity,
-    Timestamp, Value, Verification, identifier_message, identity_message, user_message,
-    value_message,
-};
+use crate::directory::error::{Error, Invalid};
+use crate::directory::model::attribute::Value;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::Verification;
+use crate::directory::mutation::merge::{Conflict, ConflictPolicy, NotRestored, Preview};
+use crate::directory::service::write::RawIdentity;
+use crate::directory::store::Consistency;
 use crate::identifier::{Change, IdentityKey, Normalization, RawIdentifier};
-use crate::proto::v1::{self, attribute_value, identifier, normalize_identity_response};
+use crate::proto::v1;
+use crate::proto::v1::{attribute_value, identifier, normalize_identity_response};
+use crate::wire::encode::{identifier_message, identity_message, user_message, value_message};
 
 /// The identifier of a request, if it has one.
 pub fn raw(message: Option<&v1::Identifier>) -> Option<RawIdentifier<'_>> {

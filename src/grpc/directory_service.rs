@@ -6,11 +6,16 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::{Request, Response, Status};
 
 use super::batch::fill;
-use super::status::{internal, reason, status};
+use super::status::{reason, status};
 use super::{convert, raw_response};
-use crate::directory::{Directory, Error, Tenant, identifier_message, wire_fields};
+use crate::directory::Directory;
+use crate::directory::error::Error;
+use crate::directory::model::tenant::Tenant;
 use crate::proto::services::directory_service_server::DirectoryService;
 use crate::proto::v1;
+use crate::transport::rich_status::internal;
+use crate::wire::encode::identifier_message;
+use crate::wire::fields;
 
 /// How many batches are worked on at once: each may have a full answer in memory until that is
 /// sent.
@@ -42,7 +47,7 @@ pub fn check_batch(path: &str, message: &[u8], limit: usize) -> Result<(), Statu
     if !path.ends_with("/BatchResolveIdentities") && !path.ends_with("/BatchGetUsers") {
         return Ok(());
     }
-    let count = wire_fields::fields(message).filter(|field| field.tag == ITEMS).count();
+    let count = fields::fields(message).filter(|field| field.tag == ITEMS).count();
     if count > limit { Err(status(Error::BatchTooLarge { limit, count })) } else { Ok(()) }
 }
 

@@ -11,9 +11,14 @@ use tonic_health::pb::health_server::Health;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_check_response};
 use tonic_health::server::{HealthReporter, HealthService, WatchStream};
 
-use super::protocol;
-use super::router::SERVICES;
 use crate::directory::Directory;
+use crate::proto::services::admin_service_server::SERVICE_NAME as ADMIN;
+use crate::proto::services::directory_service_server::SERVICE_NAME as DIRECTORY;
+use crate::proto::services::registry_service_server::SERVICE_NAME as REGISTRY;
+use crate::transport::protocol;
+
+/// The services whose health is reported; the empty name is the server as a whole.
+const SERVICES: [&str; 4] = ["", DIRECTORY, REGISTRY, ADMIN];
 
 /// How often the store is asked.
 const PERIOD: Duration = Duration::from_millis(500);

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use prost_types::Duration as ProtoDuration;
 
-use crate::directory::{Error, Invalid, PolicyUpdate, reserved_handles};
+use crate::directory::error::{Error, Invalid};
+use crate::directory::model::policies::PolicyUpdate;
+use crate::directory::model::reserved;
 use crate::identifier::Kind;
 use crate::proto::v1;
 
@@ -72,10 +74,8 @@ fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result
         "restore_window" => update.restore_window = Some(span(policies.restore_window, path)?),
         "undo_window" => update.undo_window = Some(span(policies.undo_window, path)?),
         "reserved_handles" => {
-            let handles = policies
-                .reserved_handles
-                .as_ref()
-                .map(|reserved| reserved_handles(&reserved.handles));
+            let handles =
+                policies.reserved_handles.as_ref().map(|handles| reserved::parse(&handles.handles));
             update.reserved_handles = Some(handles.transpose()?);
         }
         _ => {

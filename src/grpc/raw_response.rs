@@ -6,7 +6,8 @@ use bytes::Bytes;
 use prost::Message;
 use tonic::Status;
 
-use crate::directory::{Found, Got as GotUser};
+use crate::directory::service::read::Got as GotUser;
+use crate::wire::Found;
 
 /// `polynym.v1.ResolveIdentityResponse`, and `BatchResolveIdentitiesResponse.Found`.
 #[derive(Clone, PartialEq, Message)]

@@ -15,14 +15,15 @@ use tower::util::BoxCloneSyncService;
 use super::admin_service::AdminApi;
 use super::directory_service::{DirectoryApi, check_batch};
 use super::health::HealthApi;
-use super::protocol;
 use super::registry_service::RegistryApi;
-use super::request_body::{PREFIX, RequestBody};
 use crate::directory::Directory;
 use crate::proto::DESCRIPTORS;
 use crate::proto::services::admin_service_server::AdminServiceServer;
 use crate::proto::services::directory_service_server::DirectoryServiceServer;
 use crate::proto::services::registry_service_server::RegistryServiceServer;
+use crate::transport::protocol;
+use crate::transport::request_body::{PREFIX, RequestBody};
+use crate::transport::routes::{self, Permits, Routes};
 
 /// The largest request of DirectoryService: room for a full batch.
 const DIRECTORY_BYTES: usize = 1 << 20;
@@ -36,9 +37,6 @@ type Registries = RegistryServiceServer<RegistryApi>;
 type Admins = AdminServiceServer<AdminApi>;
 type Healths = HealthServer<HealthApi>;
 type Boxed = BoxCloneSyncService<Request<RequestBody>, Response<Body>, Infallible>;
-
-/// The names of the services whose health is told; the empty one stands for the server as a whole.
-pub const SERVICES: [&str; 4] = ["", Directories::NAME, Registries::NAME, Admins::NAME];
 
 /// What a call asks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,9 +54,8 @@ pub enum Target {
     Unknown,
 }
 
-impl Target {
-    /// What a path such as `/polynym.v1.DirectoryService/GetUser` names.
-    pub fn of(path: &str) -> Self {
+impl routes::Target for Target {
+    fn of(path: &str) -> Self {
         let mut parts = path.split('/').skip(1);
         match parts.next().unwrap_or_default() {
             Directories::NAME => Self::Directory,
@@ -73,26 +70,23 @@ impl Target {
         }
     }
 
-    /// Whether the call stays open.
-    pub const fn is_stream(self) -> bool {
+    fn is_stream(self) -> bool {
         matches!(self, Self::Renormalize | Self::Watch | Self::Reflection | Self::ReflectionAlpha)
     }
 
-    /// Whether the call may change something.
-    pub const fn changes(self) -> bool {
-        matches!(self, Self::Registry | Self::Admin)
-    }
-
-    /// The size of the largest message.
-    pub const fn message_bytes(self) -> usize {
+    fn message_bytes(self) -> usize {
         match self {
             Self::Directory => DIRECTORY_BYTES,
             Self::Registry | Self::Admin | Self::Renormalize => REGISTRY_BYTES,
-            Self::Health
-            | Self::Watch
-            | Self::Reflection
-            | Self::ReflectionAlpha
-            | Self::Unknown => SMALL_BYTES,
+            _ => SMALL_BYTES,
+        }
+    }
+
+    fn permits(self) -> Option<Permits> {
+        match self {
+            Self::Directory => Some(Permits::Reads),
+            Self::Registry | Self::Admin => Some(Permits::Mutations),
+            _ => None,
         }
     }
 }
@@ -125,8 +119,12 @@ impl Router {
             reflection_alpha: Boxed::new(alpha),
         })
     }
+}
 
-    pub async fn call(&self, target: Target, request: Request<RequestBody>) -> Response<Body> {
+impl Routes for Router {
+    type Target = Target;
+
+    async fn call(&self, target: Target, request: Request<RequestBody>) -> Response<Body> {
         if let (Target::Directory, RequestBody::Whole(bytes)) = (target, request.body())
             && let Err(refusal) = check_batch(
                 request.uri().path(),

@@ -1,23 +1,21 @@
-//! Accepts connections until it is told to stop, then lets what is under way finish.
+//! The server of the API.
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::net::TcpListener;
 
-use super::call_handler::CallHandler;
+use super::health;
 use super::router::Router;
-use super::{Options, connection, health};
 use crate::directory::Directory;
+use crate::transport;
+use crate::transport::Options;
 
-/// Serves the API on `listener` until `shutdown` completes; then tells health, takes no further
-/// calls, and lets those under way finish within [`Options::drain`].
+/// Serves the API on `listener` until `shutdown` completes. Then health says NOT_SERVING, further
+/// calls are refused, and calls under way may finish within [`Options::drain`].
 ///
 /// # Errors
-/// Where the service descriptors cannot be read.
+/// The service descriptors cannot be read.
 pub async fn serve(
     listener: TcpListener,
     directory: Arc<Directory>,
@@ -26,59 +24,13 @@ pub async fn serve(
 ) -> io::Result<()> {
     let reporter = health::reporter(&directory).await;
     let router = Router::new(&directory, &reporter).map_err(io::Error::other)?;
-    let handler = Arc::new(CallHandler::new(router, options.max_calls, options.call_timeout));
-    let (drain, draining) = watch::channel(false);
-    let mut connections = JoinSet::new();
-    tokio::select! {
-        () = accept(&listener, &mut connections, &handler, options, &draining) => {}
-        () = health::watch(&reporter, &directory) => {}
-        () = shutdown => {}
-    }
-    drop(listener);
-    health::drain(reporter).await;
-    drain.send_replace(true);
-    let mut cut_off = 0;
-    while let Some(ended) = connections.join_next().await {
-        cut_off += usize::from(ended.is_ok_and(|cut_off| cut_off));
-    }
-    if cut_off > 0 {
-        tracing::warn!(connections = cut_off, "calls did not finish in time");
-    }
-    Ok(())
-}
-
-async fn accept(
-    listener: &TcpListener,
-    connections: &mut JoinSet<bool>,
-    handler: &Arc<CallHandler>,
-    options: Options,
-    draining: &watch::Receiver<bool>,
-) {
-    let places = Arc::new(Semaphore::new(options.max_connections));
-    while let Ok(place) = places.clone().acquire_owned().await {
-        let stream = next(listener).await;
-        let (handler, draining) = (handler.clone(), draining.clone());
-        connections.spawn(async move {
-            let cut_off = connection::serve(stream, handler, options, draining).await;
-            drop(place);
-            cut_off
-        });
-        while connections.try_join_next().is_some() {}
-    }
-}
-
-/// The next connection. Where the machine has no file left for it, some may be free soon.
-async fn next(listener: &TcpListener) -> TcpStream {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let _ = stream.set_nodelay(true);
-                return stream;
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
+    let stop = async {
+        tokio::select! {
+            () = health::watch(&reporter, &directory) => {}
+            () = shutdown => {}
         }
-    }
+        health::drain(reporter.clone()).await;
+    };
+    transport::serve(listener, router, options, stop).await;
+    Ok(())
 }

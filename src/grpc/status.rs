@@ -1,24 +1,17 @@
 //! From a directory error to a gRPC status with rich details (AIP-193): one reason for each case,
 //! for programs to act on.
 
-use std::collections::HashMap;
-use std::time::Duration;
-
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::convert;
-use super::log_throttle::LogThrottle;
-use crate::directory::{Error, Invalid};
-
-const DOMAIN: &str = "polynym";
+use crate::directory::error::{Error, Invalid};
+use crate::transport::log_throttle::LogThrottle;
+use crate::transport::rich_status::{detailed, info, internal, limited, plain, retry};
 
 /// The bytes of names that a status lists. They are in its message and its details: clients refuse
 /// headers over 8 KiB.
 const NAMES_BYTES: usize = 1_536;
-
-/// When to try again where the server or its store is short of something.
-const RETRY: Duration = Duration::from_secs(1);
 
 /// The status for an error of the directory. What only the operator may know goes to the log.
 pub fn status(error: Error) -> Status {
@@ -181,48 +174,15 @@ const fn invalid_reason(what: Invalid) -> &'static str {
     }
 }
 
-/// The status for a fault of this program.
-pub fn internal() -> Status {
-    plain(Code::Internal, "INTERNAL", "internal error")
-}
-
-/// A status with a reason and nothing else.
-pub fn plain(code: Code, reason: &str, message: &str) -> Status {
-    detailed(code, message, info(reason, []))
-}
-
-fn detailed(code: Code, message: &str, details: ErrorDetails) -> Status {
-    Status::with_error_details(code, message, details)
-}
-
 fn at_field(code: Code, field: &str, message: &str, mut details: ErrorDetails) -> Status {
     details.add_bad_request_violation(field, message);
     Status::with_error_details(code, format!("{field}: {message}"), details)
-}
-
-/// A status that says when to come again.
-pub fn retry(code: Code, reason: &str, message: &str) -> Status {
-    let mut details = info(reason, []);
-    details.set_retry_info(Some(RETRY));
-    Status::with_error_details(code, message, details)
-}
-
-/// A status for what is over a limit.
-pub fn limited(code: Code, reason: &str, message: &str, limit: usize, value: usize) -> Status {
-    let details = info(reason, [("limit", limit.to_string()), ("value", value.to_string())]);
-    Status::with_error_details(code, message, details)
 }
 
 fn violation(reason: &str, field: &str, message: &str) -> Status {
     let mut details = info(reason, []);
     details.add_bad_request_violation(field, message);
     Status::with_error_details(Code::InvalidArgument, format!("{field}: {message}"), details)
-}
-
-fn info<'n>(reason: &str, metadata: impl IntoIterator<Item = (&'n str, String)>) -> ErrorDetails {
-    let metadata: HashMap<_, _> =
-        metadata.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    ErrorDetails::with_error_info(reason, DOMAIN, metadata)
 }
 
 /// Those of `names` that have room in so many bytes, and how many are left.

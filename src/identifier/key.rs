@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{Guard, Identifier};
+use super::Identifier;
+use super::lookalike::Guard;
 
 /// Sorts below every character that a tenant or a kind word may have, so that keys order by
 /// tenant, then kind, then value. Neither has one, so the first two bound tenant and kind

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{Identifier, Normalization, RULES_VERSION, RawIdentifier, Rejection};
+use super::rejection::Rejection;
+use super::{Identifier, Normalization, RULES_VERSION, RawIdentifier};
 
 /// One version of the rules.
 #[derive(Clone, Copy)]

@@ -2,9 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::id::Origin;
+use super::id::{LocalityId, Origin};
+use super::origin;
 use super::sequence::{Order, Sequence};
-use super::{LocalityId, origin};
 
 /// How the counters of a generator follow each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Where to cut the id space so that a store can spread ids over its shards before the first
 //! arrives.
 
-use super::LocalityId;
+use super::id::LocalityId;
 
 /// The `n - 1` ids that cut the space of all ids into `n` ranges of equal size, in order; none for
 /// `n` of 0 or 1.

@@ -8,7 +8,7 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 use uuid::Uuid;
 
-use super::LocalityId;
+use super::id::LocalityId;
 
 /// The length of the text form, in characters and in bytes.
 pub const TEXT_LEN: usize = 36;

@@ -1,4 +1,4 @@
-//! Where users and claims are kept. Every store here implements [`crate::directory::Store`] and
+//! Where users and claims are kept. Every store here implements [`crate::directory::store::Store`] and
 //! passes the
 //! [`conformance`] suite; what a store does with bytes and disks stays in its own module.
 

@@ -50,7 +50,7 @@ fn defaults_of_the_configuration_are_those_of_the_parts() {
     let command = Arguments::try_parse_from(["polynym", "serve"]).unwrap().command;
     let Command::Serve(flags) = command else { panic!("serve") };
     let serve = flags.load().unwrap();
-    let options = polynym::grpc::Options::default();
+    let options = polynym::transport::Options::default();
     assert_eq!((serve.call_timeout, serve.drain), (options.call_timeout, options.drain));
     assert_eq!(
         (serve.max_calls, serve.max_connections),

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polynym::directory::{Clock, Directory, Limits, Store};
-use polynym::grpc::{self, Options};
+use polynym::grpc;
 use polynym::locality::{Generator, Mode};
 use polynym::proto::v1;
+use polynym::transport::Options;
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 use tonic::{Code, Status};

@@ -9,7 +9,8 @@ use super::message::Changed;
 use super::people::Person;
 use super::work::{Verdict, Work};
 use crate::locality::LocalityId;
-use crate::proto::v1::{Identifier, LinkIdentityRequest, UnlinkIdentityRequest, identifier::Kind};
+use crate::proto::v1::identifier::Kind;
+use crate::proto::v1::{Identifier, LinkIdentityRequest, UnlinkIdentityRequest};
 
 const LINK: &str = "/polynym.v1.RegistryService/LinkIdentity";
 const UNLINK: &str = "/polynym.v1.RegistryService/UnlinkIdentity";

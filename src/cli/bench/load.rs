@@ -7,7 +7,7 @@ use tonic::{Code, Status};
 use super::caller::Caller;
 use super::message::{Changed, ChangedBatch, ChangedOutcome};
 use super::people::Person;
-use crate::cli::Failure;
+use crate::cli::failure::Failure;
 use crate::locality::LocalityId;
 
 /// Users that one call asks for, and how many such calls are under way.

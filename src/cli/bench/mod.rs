@@ -27,8 +27,9 @@ use tokio::time::{Instant, timeout};
 use tonic::Status;
 use tonic::transport::Channel;
 
-use super::client::{self, Session};
-use super::{Failure, output};
+use super::client::Session;
+use super::failure::Failure;
+use super::{client, output};
 use crate::config::{Bench, Flags};
 use caller::Caller;
 use change::{Create, Link};

@@ -3,8 +3,8 @@
 use prost_types::FieldMask;
 use tonic::Code;
 
-use crate::cli::Failure;
 use crate::cli::client::{Session, request_id};
+use crate::cli::failure::Failure;
 use crate::cli::tenant::delete_whole;
 use crate::proto::v1::identifier::Kind;
 use crate::proto::v1::{

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::micros;
 use super::run::Tally;
-use crate::cli::{Failure, output};
+use crate::cli::failure::Failure;
+use crate::cli::output;
 use crate::config::Output;
 
 #[derive(Serialize)]

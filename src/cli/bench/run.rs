@@ -7,8 +7,7 @@ use tokio::sync::oneshot::Receiver;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::work::{Verdict, Work};
-use crate::cli::Failure;
-use crate::cli::failure::sentence;
+use crate::cli::failure::{Failure, sentence};
 use crate::cli::output::printable;
 
 /// How long a caller that got an error waits, so that a server that is away is not flooded.

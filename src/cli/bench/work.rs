@@ -5,7 +5,8 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use super::caller::Caller;
-use super::message::{self, Outcome};
+use super::message;
+use super::message::Outcome;
 use super::people::Person;
 use crate::proto::v1::ResolveIdentityRequest;
 

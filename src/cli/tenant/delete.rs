@@ -7,7 +7,8 @@ use tonic::Code;
 
 use super::Change;
 use crate::cli::client::{Session, request_id};
-use crate::cli::{Failure, confirm, output};
+use crate::cli::failure::Failure;
+use crate::cli::{confirm, output};
 use crate::proto::v1::{DeleteTenantRequest, DeleteTenantResponse, GetTenantRequest};
 
 /// The pause between two polls of the tenant.

@@ -4,9 +4,10 @@ use clap::Args;
 
 use super::{Change, show};
 use crate::cli::client::{Session, request_id};
-use crate::cli::output::{self, printable};
-use crate::cli::who::{self, Who};
-use crate::cli::{Failure, confirm};
+use crate::cli::failure::Failure;
+use crate::cli::output::printable;
+use crate::cli::who::Who;
+use crate::cli::{confirm, output, who};
 use crate::proto::v1::{
     DeleteUserRequest, DisableUserRequest, EnableUserRequest, PurgeUserRequest, UndeleteUserRequest,
 };

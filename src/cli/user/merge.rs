@@ -4,12 +4,13 @@ use clap::{Args, ValueEnum};
 
 use super::{Change, show};
 use crate::cli::client::{Session, request_id};
-use crate::cli::output::{self, printable};
-use crate::cli::who::{self, Who};
-use crate::cli::{Failure, attribute, identifier, view};
+use crate::cli::failure::Failure;
+use crate::cli::output::printable;
+use crate::cli::who::Who;
+use crate::cli::{attribute, identifier, output, view, who};
+use crate::proto::v1::unmerge_users_response::NotRestored;
 use crate::proto::v1::{
     ConflictPolicy, MergePreview, MergeUsersRequest, UnmergeUsersRequest, UnmergeUsersResponse,
-    unmerge_users_response::NotRestored,
 };
 
 pub const MERGE: &str = "\

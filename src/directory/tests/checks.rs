@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::attribute;
 use super::{Invalid, NewUser, Tenant, Value, draft, invalid};
+use crate::directory::model::attribute;
 
 #[test]
 fn tenants_have_names_of_one_form() {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::super::claim_diff::{ClaimDiff, UserTransition, add_changes};
 use super::{
     Claim, Decision, MutationKind, NewUser, ReadSet, Record, Tenant, any_user, draft, id, mutation,
     user,
 };
+use crate::directory::claim_diff::{ClaimDiff, UserTransition, add_changes};
 use crate::identifier::IdentityKey;
 
 /// The claims of a user, as its identities say.

@@ -5,13 +5,20 @@ use std::collections::BTreeMap;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
-use super::{
-    Claim, ClaimWrite, Decision, Error, Identity, Invalid, Limits, Mutation, MutationKind,
-    NewIdentity, NewUser, ReadRequest, ReadSet, Record, State, Tenant, Timestamp, Unknown, User,
-    Value, Verification,
-};
+use super::Limits;
+use super::error::{Error, Invalid};
+use super::mutation::{Mutation, MutationKind};
+use super::read_set::{Decision, ReadRequest, ReadSet};
+use crate::directory::model::attribute::Value;
+use crate::directory::model::claim::{Claim, ClaimWrite};
+use crate::directory::model::new_user::{NewIdentity, NewUser};
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::{Identity, State, User, Verification};
 use crate::identifier::{Identifier, RULES_VERSION, RawIdentifier};
 use crate::locality::LocalityId;
+use crate::wire::unknown::Unknown;
 
 mod checks;
 mod claims;

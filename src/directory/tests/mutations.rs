@@ -7,7 +7,8 @@ use super::{
     ReadSet, Record, State, Tenant, Timestamp, Value, Verification, any_identifier, any_user,
     apply, draft, id, identifier, mutation, names, primaries, user,
 };
-use crate::directory::{Update, User};
+use crate::directory::model::user::User;
+use crate::directory::mutation::update::Update;
 use crate::identifier::{IdentityKey, Kind, RULES_VERSION};
 
 /// The refusal as text: errors have causes and do not compare.

@@ -1,7 +1,8 @@
 //! Tests of email.
 
 use super::{broken, check_any, form};
-use crate::identifier::{Identifier, RawIdentifier, Rule};
+use crate::identifier::rejection::Rule;
+use crate::identifier::{Identifier, RawIdentifier};
 
 fn email(typed: &str) -> String {
     form(RawIdentifier::Email(typed))

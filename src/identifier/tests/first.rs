@@ -1,6 +1,8 @@
 //! The first version of the rules, where it differs.
 
-use crate::identifier::{Identifier, RawIdentifier, Rule, Rules};
+use crate::identifier::rejection::Rule;
+use crate::identifier::rules::Rules;
+use crate::identifier::{Identifier, RawIdentifier};
 
 fn first(text: &str) -> Result<String, Rule> {
     let raw = RawIdentifier::from_text(text).unwrap();

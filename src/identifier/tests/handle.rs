@@ -4,8 +4,9 @@ use precis_profiles::precis_core::{DerivedPropertyValue, IdentifierClass, String
 use regex::Regex;
 
 use super::{broken, check_any, form};
+use crate::identifier::RawIdentifier;
 use crate::identifier::handle::is_letter;
-use crate::identifier::{RawIdentifier, Rule};
+use crate::identifier::rejection::Rule;
 
 fn handle(typed: &str) -> String {
     form(RawIdentifier::Handle(typed))

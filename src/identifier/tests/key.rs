@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
-use crate::identifier::{Guard, Identifier, IdentityKey, Kind};
+use crate::identifier::key::IdentityKey;
+use crate::identifier::lookalike::Guard;
+use crate::identifier::{Identifier, Kind};
 
 fn key(tenant: &str, kind: Kind, value: &str) -> IdentityKey {
     IdentityKey::new(tenant, &Identifier::from_canonical(kind, value.to_owned()))

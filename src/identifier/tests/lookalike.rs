@@ -4,8 +4,8 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_security::skeleton;
 
 use super::form;
-use crate::identifier::lookalike::mixes_scripts;
-use crate::identifier::{Guard, Identifier, Kind, RawIdentifier};
+use crate::identifier::lookalike::{Guard, mixes_scripts};
+use crate::identifier::{Identifier, Kind, RawIdentifier};
 
 fn guard(handle: &str) -> Option<(&'static str, String)> {
     let canonical = form(RawIdentifier::Handle(handle));

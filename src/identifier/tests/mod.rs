@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests may give up")]
 
-use super::{Change, Identifier, Kind, Normalization, RawIdentifier, Rejection, Rule};
+use super::rejection::{Rejection, Rule};
+use super::trace::Change;
+use super::{Identifier, Kind, Normalization, RawIdentifier};
 
 mod cost;
 mod email;

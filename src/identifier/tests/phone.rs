@@ -4,7 +4,8 @@ use phonenumber::Metadata;
 use phonenumber::metadata::{DATABASE, Descriptor};
 
 use super::{broken, check_any, form};
-use crate::identifier::{Identifier, RawIdentifier, Rule};
+use crate::identifier::rejection::Rule;
+use crate::identifier::{Identifier, RawIdentifier};
 
 fn raw<'a>(number: &'a str, region: &'a str) -> RawIdentifier<'a> {
     RawIdentifier::Phone { number, region }

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::check_any;
-use crate::identifier::{
-    Identifier, IdentityKey, MAX_INPUT_BYTES, RawIdentifier, Rule, email, handle,
-};
+use crate::identifier::key::IdentityKey;
+use crate::identifier::rejection::Rule;
+use crate::identifier::{Identifier, MAX_INPUT_BYTES, RawIdentifier, email, handle};
 
 /// Characters that the rules treat in ways of their own, and any others.
 fn text() -> impl Strategy<Value = String> {

@@ -1,6 +1,7 @@
 //! Tests of what a rejection tells.
 
-use crate::identifier::{Identifier, Kind, RawIdentifier, Rule};
+use crate::identifier::rejection::Rule;
+use crate::identifier::{Identifier, Kind, RawIdentifier};
 
 #[test]
 fn a_rejection_tells_all_but_the_value() {

@@ -1,7 +1,8 @@
 //! Tests of social.
 
 use super::{broken, check_any, form};
-use crate::identifier::{Identifier, Kind, RawIdentifier, Rule};
+use crate::identifier::rejection::Rule;
+use crate::identifier::{Identifier, Kind, RawIdentifier};
 
 fn raw<'a>(provider: &'a str, subject: &'a str) -> RawIdentifier<'a> {
     RawIdentifier::Social { provider, subject }

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use crate::identifier::{Identifier, Kind, RawIdentifier, TextError};
+use crate::identifier::text::TextError;
+use crate::identifier::{Identifier, Kind, RawIdentifier};
 
 #[test]
 fn reads_every_kind() {

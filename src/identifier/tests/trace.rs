@@ -1,7 +1,9 @@
 //! Tests of the dry run.
 
 use super::traced;
-use crate::identifier::{Change, Identifier, RawIdentifier, Rule};
+use crate::identifier::rejection::Rule;
+use crate::identifier::trace::Change;
+use crate::identifier::{Identifier, RawIdentifier};
 
 fn changes(raw: RawIdentifier<'_>) -> Vec<(&'static str, String, String)> {
     let parts = |change: Change| (change.rule, change.before, change.after);

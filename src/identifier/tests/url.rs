@@ -1,7 +1,8 @@
 //! Tests of url.
 
 use super::{broken, check_any, form};
-use crate::identifier::{Identifier, RawIdentifier, Rule};
+use crate::identifier::rejection::Rule;
+use crate::identifier::{Identifier, RawIdentifier};
 
 fn url(typed: &str) -> String {
     form(RawIdentifier::Url(typed))

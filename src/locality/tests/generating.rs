@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::locality::{Generator, LocalityId, Mode};
+use crate::locality::generator::{Generator, Mode};
+use crate::locality::id::LocalityId;
 
 /// 2013-04-28T01:00:00Z, the first millisecond of window `20130428010`.
 const WINDOW: u64 = 1_367_110_800_000;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::locality::generator::{Generator, Mode};
 use crate::locality::origin::{counts_process_ids, node_of_interfaces, node_of_mac};
-use crate::locality::{Generator, Mode};
 
 #[test]
 fn a_mac_from_its_maker_gives_its_last_28_bits() {

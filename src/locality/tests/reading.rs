@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use serde_test::{Configure, Token, assert_de_tokens_error, assert_tokens};
 use uuid::Uuid;
 
-use crate::locality::{LocalityId, ParseIdError, TEXT_LEN, split_points};
+use crate::locality::id::LocalityId;
+use crate::locality::split::split_points;
+use crate::locality::text::{ParseIdError, TEXT_LEN};
 
 const EXAMPLE: &str = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
 const VERSION_4: &str = "0c2f5ab1-7a2e-4f4e-9c57-8b5d3f0a1e22";

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use tokio::sync::oneshot::{self, Receiver, Sender};
 
-use crate::directory::{Error, ItemError, ItemResult, Store};
+use crate::directory::error::{Error, ItemError};
+use crate::directory::store::{ItemResult, Store};
 
 /// What look-ups that may share a call have in common.
 pub trait Group: Clone + Eq + Hash + Send + Sync + 'static {

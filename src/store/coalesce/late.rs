@@ -12,7 +12,8 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::batch::{Answers, Batch, Group, ask};
-use crate::directory::{Error, Store};
+use crate::directory::error::Error;
+use crate::directory::store::Store;
 
 /// How many look-ups are tried on their own at once: each may take up a connection for as long as a
 /// hasty call may take.

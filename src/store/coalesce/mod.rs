@@ -13,12 +13,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::directory::{
-    Claim, Consistency, EncodedUser, Error, ExpiredUser, Found, ItemResult, Mutation, Outcome,
-    Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
-};
+use crate::directory::error::Error;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::Mutation;
+use crate::directory::mutation::tenancy::TenantRecord;
+use crate::directory::read_set::Outcome;
+use crate::directory::service::moving::StoredRules;
+use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
+use crate::wire::{EncodedUser, Found};
 use batch::{Answered, Answers, Group};
 use late::Late;
 use queue::Queue;

@@ -12,7 +12,8 @@ use tokio::time::{Instant, sleep};
 use super::Options;
 use super::batch::{Answered, Batch, Group, LookUp, ask};
 use super::late::{Late, Usual};
-use crate::directory::{Error, Store};
+use crate::directory::error::Error;
+use crate::directory::store::Store;
 
 /// So many calls of one group that hang may give way to others, and no more: what hangs takes up
 /// the store below.

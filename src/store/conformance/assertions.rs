@@ -4,7 +4,8 @@ use std::fmt::Debug;
 use std::panic::Location;
 
 use super::Failure;
-use crate::directory::{Error, User};
+use crate::directory::error::Error;
+use crate::directory::model::user::User;
 
 /// Fails with `what` unless `holds`.
 #[track_caller]

@@ -7,7 +7,10 @@ use futures_util::FutureExt;
 use super::Failure;
 use super::assertions::{ensure, equal, taken};
 use super::fixture::{Fixture, link, replace, request, unlink};
-use crate::directory::{Error, Mutation, MutationKind, Update, User};
+use crate::directory::error::Error;
+use crate::directory::model::user::User;
+use crate::directory::mutation::update::Update;
+use crate::directory::mutation::{Mutation, MutationKind};
 use crate::locality::LocalityId;
 
 /// How many do the same thing at once.

@@ -2,9 +2,13 @@
 
 use super::Failure;
 use super::assertions::equal;
-use crate::directory::{Consistency, EncodedUser, Found, Store, Tenant, Timestamp, User};
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::User;
+use crate::directory::store::{Consistency, Store};
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::LocalityId;
+use crate::wire::{EncodedUser, Found};
 
 /// The owners of `keys`; each answer must carry the identity that was asked for.
 pub async fn owners(

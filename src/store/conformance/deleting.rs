@@ -5,10 +5,12 @@ use std::sync::Arc;
 use super::Failure;
 use super::assertions::{ensure, equal};
 use super::fixture::{DAY, Fixture, create, identifier, tenant};
-use crate::directory::{
-    Deletion, DeletionStep, Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate,
-    TenantRecord, User,
-};
+use crate::directory::error::Error;
+use crate::directory::model::policies::{Policies, PolicyUpdate};
+use crate::directory::model::user::User;
+use crate::directory::mutation::tenancy::{Deletion, DeletionStep, TenantRecord};
+use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::read_set::MutationReport;
 use crate::identifier::{IdentityKey, Kind};
 
 const NAME: &str = "acme";

@@ -7,12 +7,16 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use super::assertions::equal;
-use super::decoded;
-use super::{Failure, StoreFactory};
-use crate::directory::{
-    Claim, Consistency, Error, IdempotencyKey, Mutation, MutationKind, NewIdentity, NewUser,
-    Policies, Store, Tenant, Timestamp, User,
-};
+use super::{Failure, StoreFactory, decoded};
+use crate::directory::error::Error;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::new_user::{NewIdentity, NewUser};
+use crate::directory::model::policies::Policies;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::User;
+use crate::directory::mutation::{IdempotencyKey, Mutation, MutationKind};
+use crate::directory::store::{Consistency, Store};
 use crate::identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 use crate::locality::{Generator, LocalityId, Mode};
 

@@ -3,7 +3,13 @@
 use super::Failure;
 use super::assertions::{ensure, equal, refused, taken};
 use super::fixture::{DAY, Fixture, holding, identifier, link, replace, request, tenant, unlink};
-use crate::directory::{Claim, Error, Limits, Mutation, MutationKind, Outcome, Timestamp, User};
+use crate::directory::Limits;
+use crate::directory::error::Error;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::User;
+use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::read_set::Outcome;
 
 fn held(until: Timestamp, field: &str) -> Error {
     Error::IdentityHeld { until, field: field.to_owned() }

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::Failure;
 use super::assertions::{ensure, equal};
-use super::decoded;
 use super::fixture::{Fixture, identifier};
-use crate::directory::{Consistency, Tenant, User};
+use super::{Failure, decoded};
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::user::User;
+use crate::directory::store::Consistency;
 use crate::identifier::{Identifier, IdentityKey};
 use crate::locality::LocalityId;
 

@@ -1,12 +1,15 @@
 //! Tenants, keys and spellings: what must never meet, and what must.
 
-use super::Failure;
 use super::assertions::{equal, refused, taken};
-use super::decoded;
 use super::fixture::{Fixture, draft, holding, key, link, replace, tenant, unlink};
-use crate::directory::{
-    ConflictPolicy, Consistency, Error, Mutation, MutationKind, MutationReport, State, Update, User,
-};
+use super::{Failure, decoded};
+use crate::directory::error::Error;
+use crate::directory::model::user::{State, User};
+use crate::directory::mutation::merge::ConflictPolicy;
+use crate::directory::mutation::update::Update;
+use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::read_set::MutationReport;
+use crate::directory::store::Consistency;
 
 async fn create_in(f: &Fixture, name: &str, names: &[&str]) -> Result<User, Failure> {
     Ok(f.mutate(Mutation { tenant: tenant(name)?, ..f.creation(names)? }).await?)

@@ -3,7 +3,10 @@
 use super::Failure;
 use super::assertions::{ensure, equal, refused, taken};
 use super::fixture::{Fixture, draft, identifier, link, replace, unlink};
-use crate::directory::{Error, MutationKind, Update, User, Verification};
+use crate::directory::error::Error;
+use crate::directory::model::user::{User, Verification};
+use crate::directory::mutation::MutationKind;
+use crate::directory::mutation::update::Update;
 
 /// The text forms of what a user owns, in order.
 pub fn names(user: &User) -> Vec<String> {
@@ -128,8 +131,10 @@ pub async fn primaries_settle(f: Fixture) -> Result<(), Failure> {
         draft("email:a@example.com")?,
         draft("email:b@example.com")?,
     ];
-    let creation =
-        MutationKind::Create(crate::directory::NewUser { identities, ..Default::default() });
+    let creation = MutationKind::Create(crate::directory::model::new_user::NewUser {
+        identities,
+        ..Default::default()
+    });
     let user = f.change_new(creation).await?;
     equal(
         &primaries(&user),

@@ -3,7 +3,10 @@
 use super::Failure;
 use super::assertions::{ensure, equal, refused};
 use super::fixture::{Fixture, holding, identifier, key, link, replace, tenant, unlink};
-use crate::directory::{Error, Mutation, Policies, User};
+use crate::directory::error::Error;
+use crate::directory::model::policies::Policies;
+use crate::directory::model::user::User;
+use crate::directory::mutation::Mutation;
 use crate::identifier::{Guard, IdentityKey};
 
 /// Handles of which no two of a row can be told apart.

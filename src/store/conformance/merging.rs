@@ -7,10 +7,14 @@ use super::Failure;
 use super::assertions::{ensure, equal, refused, taken};
 use super::fixture::{Fixture, draft, holding, identifier, link, request, tenant, unlink};
 use super::linking::names;
-use crate::directory::{
-    Conflict, ConflictPolicy, Error, Invalid, Limits, Mutation, MutationKind, MutationReport,
-    NewUser, Preview, State, User, Value,
-};
+use crate::directory::Limits;
+use crate::directory::error::{Error, Invalid};
+use crate::directory::model::attribute::Value;
+use crate::directory::model::new_user::NewUser;
+use crate::directory::model::user::{State, User};
+use crate::directory::mutation::merge::{Conflict, ConflictPolicy, Preview};
+use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::read_set::MutationReport;
 use crate::locality::LocalityId;
 
 /// A merge under this policy.

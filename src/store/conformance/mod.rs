@@ -36,7 +36,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt};
 
-use crate::directory::Store;
+use crate::directory::store::Store;
 use fixture::Fixture;
 
 /// What a case found wrong, in words for the person who mends it.

@@ -10,14 +10,18 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::assertions::{ensure, equal};
-use super::decoded;
 use super::fixture::{identifier, tenant};
 use super::step::{Etag, NAMES, Step, TENANTS, policies};
-use super::{Failure, StoreFactory};
-use crate::directory::{
-    Claim, Consistency, Error, IdempotencyKey, Limits, Mutation, MutationKind, MutationReport,
-    Outcome, Store, Tenant, Timestamp, User,
-};
+use super::{Failure, StoreFactory, decoded};
+use crate::directory::Limits;
+use crate::directory::error::Error;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::User;
+use crate::directory::mutation::{IdempotencyKey, Mutation, MutationKind};
+use crate::directory::read_set::{MutationReport, Outcome};
+use crate::directory::store::{Consistency, Store};
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::{Generator, LocalityId, Mode};
 use world::ReferenceModel;

@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::Failure;
 use super::assertions::{equal, refused};
-use super::decoded;
 use super::fixture::{Fixture, draft, key, link, replace, unlink};
-use crate::directory::{
-    Consistency, Error, Limits, Mutation, MutationKind, NewUser, Tenant, Update, User, Value,
-};
+use super::{Failure, decoded};
+use crate::directory::Limits;
+use crate::directory::error::Error;
+use crate::directory::model::attribute::Value;
+use crate::directory::model::new_user::NewUser;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::user::User;
+use crate::directory::mutation::update::Update;
+use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::store::Consistency;
 use crate::identifier::IdentityKey;
 
 fn numbered(count: usize) -> BTreeMap<String, Value> {

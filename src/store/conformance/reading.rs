@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::Failure;
 use super::assertions::{ensure, equal};
-use super::decoded;
 use super::fixture::{Fixture, draft, key};
-use crate::directory::{
-    Consistency, MutationKind, NewUser, Tenant, Timestamp, User, Value, Verification,
-};
+use super::{Failure, decoded};
+use crate::directory::model::attribute::Value;
+use crate::directory::model::new_user::NewUser;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::{User, Verification};
+use crate::directory::mutation::MutationKind;
+use crate::directory::store::Consistency;
 use crate::identifier::Kind;
 
 const NAMES: [&str; 5] = [

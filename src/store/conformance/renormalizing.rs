@@ -1,14 +1,16 @@
 //! Identities that older rules made.
 
-use super::Failure;
 use super::assertions::{ensure, equal, refused, taken};
-use super::decoded;
 use super::fixture::{Fixture, identifier, tenant};
 use super::linking::names;
-use crate::directory::{
-    Consistency, Error, Invalid, Mutation, MutationKind, NewIdentity, NewUser, Policies, Tenant,
-    User,
-};
+use super::{Failure, decoded};
+use crate::directory::error::{Error, Invalid};
+use crate::directory::model::new_user::{NewIdentity, NewUser};
+use crate::directory::model::policies::Policies;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::user::User;
+use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::store::Consistency;
 use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, Rules};
 
 /// Later rules. The older ones, here, kept the case of emails and handles, and thought that digits

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Failure;
 use super::assertions::{ensure, equal, refused, taken};
-use super::decoded;
 use super::fixture::{Fixture, identifier, key, link, replace, unlink};
 use super::linking::names;
-use crate::directory::{
-    Consistency, Error, Identity, MutationKind, Store, Tenant, Timestamp, User, Verification,
-};
+use super::{Failure, decoded};
+use crate::directory::error::Error;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::{Identity, User, Verification};
+use crate::directory::mutation::MutationKind;
+use crate::directory::store::{Consistency, Store};
 use crate::locality::LocalityId;
 
 pub async fn replace_moves_in_one_step(f: Fixture) -> Result<(), Failure> {

@@ -3,7 +3,9 @@
 use super::Failure;
 use super::assertions::{equal, refused, taken};
 use super::fixture::{Fixture, link, request, unlink};
-use crate::directory::{Error, IdempotencyKey, Mutation, Timestamp};
+use crate::directory::error::Error;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::{IdempotencyKey, Mutation};
 
 pub async fn a_repeated_create_makes_one_user(f: Fixture) -> Result<(), Failure> {
     let names = ["handle:joe", "email:joe@example.com"];

@@ -9,7 +9,8 @@ use futures_util::stream::{self, StreamExt};
 use super::Failure;
 use super::assertions::{ensure, equal};
 use super::fixture::{Fixture, request};
-use crate::directory::{Mutation, MutationReport, Outcome};
+use crate::directory::mutation::Mutation;
+use crate::directory::read_set::{MutationReport, Outcome};
 use scene::{Scene, Then};
 
 /// What is sent twice.

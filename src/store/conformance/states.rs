@@ -3,14 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Failure;
 use super::assertions::{ensure, equal, refused, taken};
-use super::decoded;
 use super::fixture::{DAY, Fixture, holding, identifier, link, replace, request, unlink};
-use crate::directory::{
-    Claim, Error, ExpiredUser, Mutation, MutationKind, MutationReport, Policies, State, Tenant,
-    Timestamp, Update, User,
-};
+use super::{Failure, decoded};
+use crate::directory::error::Error;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::policies::Policies;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::{State, User};
+use crate::directory::mutation::update::Update;
+use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::read_set::MutationReport;
+use crate::directory::store::ExpiredUser;
 use crate::identifier::RULES_VERSION;
 use crate::locality::LocalityId;
 

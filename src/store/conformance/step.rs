@@ -6,10 +6,14 @@ use std::time::Duration;
 
 use super::Failure;
 use super::fixture::{DAY, draft, identifier};
-use crate::directory::{
-    ConflictPolicy, MutationKind, NewIdentity, NewUser, Policies, Timestamp, Update, Value,
-    Verification,
-};
+use crate::directory::model::attribute::Value;
+use crate::directory::model::new_user::{NewIdentity, NewUser};
+use crate::directory::model::policies::Policies;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::Verification;
+use crate::directory::mutation::MutationKind;
+use crate::directory::mutation::merge::ConflictPolicy;
+use crate::directory::mutation::update::Update;
 use crate::identifier::Kind;
 use crate::locality::LocalityId;
 

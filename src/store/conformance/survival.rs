@@ -3,7 +3,8 @@
 use super::Failure;
 use super::assertions::{equal, refused, taken};
 use super::fixture::{Fixture, link, replace, request, unlink};
-use crate::directory::{Error, Mutation};
+use crate::directory::error::Error;
+use crate::directory::mutation::Mutation;
 
 pub async fn everything_survives_closing(f: Fixture) -> Result<(), Failure> {
     let joe = f.create(&["email:joe@example.com", "handle:joe"]).await?;

@@ -6,9 +6,11 @@ use std::time::Duration;
 use super::Failure;
 use super::assertions::{ensure, equal};
 use super::fixture::{DAY, Fixture, request, tenant};
-use crate::directory::{
-    Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate, TenantRecord,
-};
+use crate::directory::error::Error;
+use crate::directory::model::policies::{Policies, PolicyUpdate};
+use crate::directory::mutation::tenancy::TenantRecord;
+use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::read_set::MutationReport;
 use crate::identifier::Kind;
 
 fn set(f: &Fixture, name: &str, update: PolicyUpdate) -> Result<Mutation, Failure> {

@@ -4,9 +4,10 @@ use super::Failure;
 use super::assertions::{ensure, equal, refused};
 use super::fixture::{Fixture, draft, free, holding, identifier, request, unlink};
 use super::merging::{merge, two};
-use crate::directory::{
-    Error, Identity, Invalid, Mutation, MutationKind, Policies, User, Verification,
-};
+use crate::directory::error::{Error, Invalid};
+use crate::directory::model::policies::Policies;
+use crate::directory::model::user::{Identity, User, Verification};
+use crate::directory::mutation::{Mutation, MutationKind};
 
 fn take(from: &User, text: &str) -> Result<MutationKind, Failure> {
     Ok(MutationKind::Move(from.id, identifier(text)?))

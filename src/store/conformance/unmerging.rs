@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
-use super::Failure;
 use super::assertions::{ensure, equal, refused};
-use super::decoded;
 use super::fixture::{DAY, Fixture, draft, holding, identifier, link, request, unlink};
 use super::linking::names;
 use super::merging::{chain, is_part_of, merge, merge_by, text, two};
-use crate::directory::{
-    ConflictPolicy, Error, Mutation, MutationKind, MutationReport, NotRestored, Policies, State,
-    Timestamp, Update, User, Verification,
-};
+use super::{Failure, decoded};
+use crate::directory::error::Error;
+use crate::directory::model::policies::Policies;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::{State, User, Verification};
+use crate::directory::mutation::merge::{ConflictPolicy, NotRestored};
+use crate::directory::mutation::update::Update;
+use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::read_set::MutationReport;
 
 /// Takes the secondary out of the primary; answers with it and with what it did not get back.
 async fn unmerge(

@@ -5,9 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Failure;
 use super::assertions::{ensure, equal, refused};
 use super::fixture::{Fixture, identifier, link, replace, unlink};
-use crate::directory::{
-    Error, Mutation, MutationKind, NewUser, Timestamp, Update, User, Value, Verification,
-};
+use crate::directory::error::Error;
+use crate::directory::model::attribute::Value;
+use crate::directory::model::new_user::NewUser;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::{User, Verification};
+use crate::directory::mutation::update::Update;
+use crate::directory::mutation::{Mutation, MutationKind};
 
 fn texts(attributes: &[(&str, &str)]) -> BTreeMap<String, Value> {
     attributes

@@ -6,10 +6,13 @@ use super::Failure;
 use super::assertions::{equal, refused, taken};
 use super::fixture::{Fixture, draft, free, identifier, link, replace, unlink};
 use super::linking::names;
-use crate::directory::{
-    Error, Mutation, MutationKind, MutationReport, NewUser, Outcome, Policies, Timestamp, User,
-    Verification,
-};
+use crate::directory::error::Error;
+use crate::directory::model::new_user::NewUser;
+use crate::directory::model::policies::Policies;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::{User, Verification};
+use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::read_set::{MutationReport, Outcome};
 
 fn verification() -> Option<Verification> {
     Some(Verification { time: Timestamp::from_millis(5), by: "a letter".to_owned() })

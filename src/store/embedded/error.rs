@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::schema::{OLDEST, VERSION};
-use crate::directory::{Error, ItemError};
+use crate::directory::error::{Error, ItemError};
 use crate::identifier::RULES_VERSION;
 
 /// A fault below the directory's rules: the disk, the database, or the stored data.

@@ -13,7 +13,9 @@ use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetada
 use super::error::{Fault, OpenError};
 use super::open::{Open, Opener};
 use super::schema::{HOLD_TIMES, IDENTITIES, USERS, decode_claim, decode_user, encode_claim};
-use crate::directory::{Claim, ClaimWrite, Error, Timestamp};
+use crate::directory::error::Error;
+use crate::directory::model::claim::{Claim, ClaimWrite};
+use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::LocalityId;
 use crate::store::integrity::{

@@ -8,7 +8,8 @@ use redb::{Database, ReadableDatabase, WriteTransaction};
 
 use super::error::Fault;
 use super::schema::{LAST_SEEN, META};
-use crate::directory::{Now, Timestamp};
+use crate::directory::clock::Now;
+use crate::directory::model::timestamp::Timestamp;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest that a store can have been closed before the time at its opening is in doubt.

@@ -36,12 +36,21 @@ pub use integrity::IntegritySession;
 pub use status::{Status, confirm_clock, status};
 pub use upgrade::{upgrade, upgrade_to};
 
-use crate::directory::{
-    ANSWER_BYTES, Claim, Consistency, EncodedUser, Error, ExpiredUser, Found, ItemResult, Mutation,
-    Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
+use crate::directory::error::Error;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::Mutation;
+use crate::directory::mutation::tenancy::TenantRecord;
+use crate::directory::read_set::Outcome;
+use crate::directory::service::moving::StoredRules;
+use crate::directory::store::{
+    ANSWER_BYTES, Consistency, ExpiredUser, ItemResult, Resolved, Store,
 };
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::locality::LocalityId;
+use crate::wire::{EncodedUser, Found};
 use error::{DegradedReason, Fault, chain};
 use last_seen::LastSeen;
 use open::{Opener, versions};

@@ -17,7 +17,7 @@ use super::schema::{
     DUE, HOLD_TIMES, IDENTITIES, META, META_MOVING, META_RULES, META_SCHEMA, OLDEST, REQUEST_TIMES,
     REQUESTS, TENANT_USERS, TENANTS, USERS, VERSION,
 };
-use crate::directory::StoredRules;
+use crate::directory::service::moving::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
 
 const FILE: &str = "directory.redb";

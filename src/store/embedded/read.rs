@@ -11,11 +11,16 @@ use super::schema::{
     DUE, IDENTITIES, TENANT_USERS, TENANTS, USERS, decode_claim, decode_user, resolves_to,
     wire_user,
 };
-use crate::directory::{
-    Claim, EncodedUser, ExpiredUser, Found, ItemError, Record, Tenant, TenantRecord, Timestamp,
-};
+use crate::directory::error::ItemError;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::tenancy::TenantRecord;
+use crate::directory::store::ExpiredUser;
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
+use crate::wire::{EncodedUser, Found};
 
 /// The users and claims at one moment. Opening the tables once a commit instead of once a look-up
 /// saves a look-up most of its time.

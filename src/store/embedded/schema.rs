@@ -7,8 +7,12 @@ use redb::TableDefinition;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::Fault;
-use crate::directory::{Claim, EncodedUser, Record, Timestamp, Unknown, wire_fields};
+use crate::directory::model::claim::Claim;
+use crate::directory::model::record::Record;
+use crate::directory::model::timestamp::Timestamp;
 use crate::locality::LocalityId;
+use crate::wire::unknown::Unknown;
+use crate::wire::{EncodedUser, fields};
 
 /// The version of what this module describes.
 pub const VERSION: u64 = 5;
@@ -38,7 +42,7 @@ pub const REQUESTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("req
 /// Time of a request, in milliseconds, and its key: what to forget first.
 pub const REQUEST_TIMES: TableDefinition<'_, (i64, &str), ()> =
     TableDefinition::new("request_times");
-/// Name of a tenant to its [`TenantRecord`](crate::directory::TenantRecord).
+/// Name of a tenant to its [`TenantRecord`](crate::directory::mutation::tenancy::TenantRecord).
 pub const TENANTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("tenants");
 /// A tenant and the id of one of its users: all users of a tenant, in the order of their ids.
 pub const TENANT_USERS: TableDefinition<'_, (&str, &[u8; 16]), ()> =
@@ -176,7 +180,7 @@ fn intact(bytes: &[u8]) -> Result<&[u8], Fault> {
 
 /// The user of a stored form in wire form.
 pub fn wire_user(bytes: &[u8]) -> Result<EncodedUser, Fault> {
-    Ok(EncodedUser::from_stored(Bytes::copy_from_slice(wire_fields::first(intact(bytes)?, 1))))
+    Ok(EncodedUser::from_stored(Bytes::copy_from_slice(fields::first(intact(bytes)?, 1))))
 }
 
 /// The user of a stored form.

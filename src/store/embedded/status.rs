@@ -9,7 +9,7 @@ use super::integrity::CACHE;
 use super::last_seen;
 use super::open::{Opener, Versions, versions};
 use super::schema::{IDENTITIES, REQUESTS, USERS, VERSION};
-use crate::directory::Timestamp;
+use crate::directory::model::timestamp::Timestamp;
 
 /// What there is in the folder of a store.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]

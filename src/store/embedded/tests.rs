@@ -8,15 +8,18 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::file::tests::faults::Failing;
 use super::lock::FileId;
 use super::{Embedded, Options};
-use crate::directory::{
-    Consistency, Error, Mutation, MutationKind, NewIdentity, NewUser, Outcome, Store, Tenant,
-    Timestamp,
-};
+use crate::directory::error::Error;
+use crate::directory::model::new_user::{NewIdentity, NewUser};
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::read_set::Outcome;
+use crate::directory::store::{Consistency, Store};
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
 use crate::locality::LocalityId;
+use crate::store::embedded::file::tests::faults::Failing;
 
 /// Users who are there before the disk fails.
 const USERS: u32 = 40;

@@ -13,10 +13,13 @@ use super::schema::{
     TENANT_USERS, TENANTS, USERS, VERSION, decode_claim, decode_user, encode_claim, encode_user,
     extended_claim, extended_user, wire_user,
 };
-use crate::directory::{
-    Claim, ClaimWrite, Decision, Error, IdempotencyKey, Mutation, Outcome, ReadRequest, ReadSet,
-    Record, TenantRecord, TenantWrite, Timestamp, WriteSet,
-};
+use crate::directory::error::Error;
+use crate::directory::model::claim::{Claim, ClaimWrite};
+use crate::directory::model::record::Record;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::tenancy::TenantRecord;
+use crate::directory::mutation::{IdempotencyKey, Mutation};
+use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, TenantWrite, WriteSet};
 use crate::locality::LocalityId;
 
 pub struct Tables<'t> {

@@ -15,7 +15,7 @@ use super::schema::{
 };
 use super::transaction::schema;
 use super::{Embedded, Options};
-use crate::directory::{StoredRules, move_all};
+use crate::directory::service::moving::{StoredRules, move_all};
 use crate::identifier::Rules;
 
 /// Takes the store in `folder`, which must be there and not in use, to the versions of this

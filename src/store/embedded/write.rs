@@ -13,12 +13,14 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::degraded::Degraded;
 use super::error::{DegradedReason, Fault, chain};
-use super::last_seen::{self, LastSeen};
+use super::last_seen::LastSeen;
 use super::lock::FileId;
 use super::open::{Open, Opener};
 use super::transaction::Tables;
-use super::{Published, Troubled};
-use crate::directory::{Error, Mutation, Outcome};
+use super::{Published, Troubled, last_seen};
+use crate::directory::error::Error;
+use crate::directory::mutation::Mutation;
+use crate::directory::read_set::Outcome;
 
 /// What the writer is asked to do.
 pub enum Job {

@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
-use crate::directory::{Claim, Error, Record};
+use crate::directory::error::Error;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::record::Record;
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 
@@ -30,7 +32,7 @@ pub trait CheckableStore: Sync {
     async fn moment(&self, candidate: &Candidate) -> Result<Moment, Error>;
 
     /// For each of `candidates`, in one transaction: reads its moment, and writes what
-    /// [`plan_repair`](super::plan_repair) says of it. Says of each whether there was something to
+    /// [`plan_repair`](super::diagnosis::plan_repair) says of it. Says of each whether there was something to
     /// write.
     async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error>;
 }

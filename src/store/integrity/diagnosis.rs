@@ -4,7 +4,8 @@
 
 use super::checkable::{Candidate, Moment, Presence, Side};
 use super::finding::Fault;
-use crate::directory::{Claim, ClaimWrite, Timestamp};
+use crate::directory::model::claim::{Claim, ClaimWrite};
+use crate::directory::model::timestamp::Timestamp;
 
 /// What is wrong with a candidate, if anything is.
 pub fn diagnose(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Option<Fault> {

@@ -15,7 +15,9 @@ use super::checkable::{
 use super::diagnosis::diagnose;
 use super::finding::{Fault, Finding, Settled, Summary};
 use super::sketch::{Hashes, Sketch};
-use crate::directory::{Claim, Error, Timestamp};
+use crate::directory::error::Error;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 

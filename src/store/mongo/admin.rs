@@ -13,7 +13,12 @@ use super::schema::{
     DUE, ID, StoredUser, TENANT, by_id, date, id_value, key_value, read_claim, read_due,
     read_tenant,
 };
-use crate::directory::{Claim, ExpiredUser, Record, Tenant, TenantRecord, Timestamp};
+use crate::directory::model::claim::Claim;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::tenancy::TenantRecord;
+use crate::directory::store::ExpiredUser;
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 

@@ -11,9 +11,9 @@ use super::pauses::Pauses;
 use super::schema::{ID, StoredRequest, StoredUser, id_value, read_tenant, request_id};
 use super::transaction::Transaction;
 use super::{Collections, PATIENCE};
-use crate::directory::{
-    Decision, Error, IdempotencyKey, Mutation, MutationReport, Outcome, ReadRequest, ReadSet,
-};
+use crate::directory::error::Error;
+use crate::directory::mutation::{IdempotencyKey, Mutation};
+use crate::directory::read_set::{Decision, MutationReport, Outcome, ReadRequest, ReadSet};
 use crate::locality::LocalityId;
 
 /// How often a commit is sent again for which MongoDB does not ask. One more answer often settles

@@ -11,7 +11,7 @@ use mongodb::error::{
 
 use super::schema::OLDEST;
 use super::versions::Supported;
-use crate::directory::{Error, ItemError};
+use crate::directory::error::{Error, ItemError};
 
 const DUPLICATE_KEY: i32 = 11_000;
 /// AuthenticationFailed.

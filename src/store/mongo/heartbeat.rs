@@ -13,12 +13,14 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::connect::{connect_apart, disconnect};
-use super::dead::{self, DeadServers};
+use super::dead;
+use super::dead::DeadServers;
 use super::error::{Fault, OpenError};
 use super::presence::{Presence, Reading, ServerDocument};
 use super::sessions::Sessions;
 use super::versions::Fence;
-use crate::directory::{Now, Timestamp};
+use crate::directory::clock::Now;
+use crate::directory::model::timestamp::Timestamp;
 
 /// The time from one beat to the next.
 pub const PERIOD: Duration = Duration::from_secs(2);

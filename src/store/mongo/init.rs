@@ -15,7 +15,8 @@ use super::connect::{connect, disconnect};
 use super::error::{Fault, OpenError};
 use super::schema::{IDENTITIES, META, SERVERS, TENANTS};
 use super::shape::{by_order, level, shard_key, validator};
-use super::spread::{self, Range, Step};
+use super::spread;
+use super::spread::{Range, Step};
 use super::survey::{Found, obstacle, survey};
 use super::versions::{Supported, Versions};
 

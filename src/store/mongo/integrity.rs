@@ -21,7 +21,9 @@ use super::schema::{ID, StoredUser, TENANT, by_id, id_value, key_value, read_cla
 use super::status::count;
 use super::transaction::Transaction;
 use super::versions::{Fence, Supported, Versions};
-use crate::directory::{Claim, Error, Timestamp};
+use crate::directory::error::Error;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 use crate::store::integrity::{

@@ -51,12 +51,19 @@ pub use status::{Advice, CollectionStatus, ShardStatus, Status, status};
 pub use upgrade::{upgrade, upgrade_to};
 pub use versions::Supported;
 
-use crate::directory::{
-    Claim, Consistency, EncodedUser, Error, ExpiredUser, ItemResult, Mutation, Outcome, Record,
-    Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
-};
+use crate::directory::error::Error;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::Mutation;
+use crate::directory::mutation::tenancy::TenantRecord;
+use crate::directory::read_set::Outcome;
+use crate::directory::service::moving::StoredRules;
+use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
+use crate::wire::EncodedUser;
 use detach_on_drop::DetachOnDrop;
 use error::Fault;
 use gate::Gate;

@@ -14,7 +14,7 @@ use mongodb::{Collection, Database};
 
 use super::error::Fault;
 use super::schema::{AHEAD, ID, SERVERS, SESSIONS, TIME, number};
-use crate::directory::Timestamp;
+use crate::directory::model::timestamp::Timestamp;
 
 /// The id of a session.
 pub type SessionId = [u8; 16];

@@ -15,11 +15,12 @@ use super::find::{Finds, documents};
 use super::freshness::Key;
 use super::moment::Moment;
 use super::schema::{StoredUser, id_of, id_value, key_of, read_claim};
-use crate::directory::{
-    ANSWER_BYTES, Consistency, EncodedUser, Found, ItemError, ItemResult, Resolved, Tenant,
-};
+use crate::directory::error::ItemError;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult, Resolved};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
+use crate::wire::{EncodedUser, Found};
 
 /// How many linearizable look-ups of one batch are under way at once: each is alone in its find.
 const LINEARIZABLE_AT_ONCE: usize = 16;

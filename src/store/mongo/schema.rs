@@ -7,12 +7,17 @@ use mongodb::bson::{Binary, Bson, DateTime, Document, RawBsonRef, RawDocument, d
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::error::Fault;
-use crate::directory::{
-    Claim, EncodedUser, ExpiredUser, IdempotencyKey, ItemError, Record, Tenant, TenantRecord,
-    Timestamp,
-};
+use crate::directory::error::ItemError;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::IdempotencyKey;
+use crate::directory::mutation::tenancy::TenantRecord;
+use crate::directory::store::ExpiredUser;
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
+use crate::wire::EncodedUser;
 
 /// The version of what this module describes.
 pub const VERSION: i64 = 3;

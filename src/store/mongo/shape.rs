@@ -7,7 +7,7 @@ use super::schema::{
     DUE, EPOCH, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, POLICIES, PRIVATE, REQUESTS, REVISION,
     RULES, SERVERS, SESSIONS, TENANT, TENANTS, TIME, USER, USERS, WIRE,
 };
-use crate::directory::IdempotencyKey;
+use crate::directory::mutation::IdempotencyKey;
 
 /// The collections of a store, in the order in which they are made.
 pub const COLLECTIONS: [&str; 5] = [USERS, IDENTITIES, REQUESTS, TENANTS, SERVERS];

@@ -22,10 +22,13 @@ use super::schema::{
     StoredUser, TENANT, by_id, claim_change, claim_document, id_value, key_value, read_claim,
     read_tenant, request_document, request_id, stamped, tenant_document, user_document,
 };
-use crate::directory::{
-    ClaimWrite, IdempotencyKey, Mutation, ReadRequest, ReadSet, Record, Tenant, TenantRecord,
-    TenantWrite, Timestamp, WriteSet,
-};
+use crate::directory::model::claim::ClaimWrite;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::tenancy::TenantRecord;
+use crate::directory::mutation::{IdempotencyKey, Mutation};
+use crate::directory::read_set::{ReadRequest, ReadSet, TenantWrite, WriteSet};
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
 

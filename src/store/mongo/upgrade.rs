@@ -18,7 +18,7 @@ use super::init::{InitOptions, complete};
 use super::schema::{META, MOVING};
 use super::versions::{LEASE, Supported, Versions};
 use super::{Mongo, Options};
-use crate::directory::move_all;
+use crate::directory::service::moving::move_all;
 use crate::identifier::Rules;
 
 /// How long identities are left alone after servers could read that they will be moved: by then

@@ -14,7 +14,8 @@ use super::error::{Fault, OpenError};
 use super::schema::{
     EPOCH, ID, META, MOVING, NORMALISATION, OLDEST, RULES, SCHEMA, VERSION, number,
 };
-use crate::directory::{Consistency, StoredRules};
+use crate::directory::service::moving::StoredRules;
+use crate::directory::store::Consistency;
 use crate::identifier::{RULES_VERSION, Rules};
 
 /// For how long look-ups rely on the rules that were read last. Three heartbeats read them

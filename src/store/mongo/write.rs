@@ -9,9 +9,9 @@ use super::gate::Gate;
 use super::pauses::Pauses;
 use super::transaction::Transaction;
 use super::versions::Versions;
-use crate::directory::{
-    Decision, Error, IdempotencyKey, Mutation, Outcome, ReadRequest, ReadSet, WriteSet,
-};
+use crate::directory::error::Error;
+use crate::directory::mutation::{IdempotencyKey, Mutation};
+use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, WriteSet};
 use crate::locality::LocalityId;
 
 /// Why an attempt at a mutation came to nothing, or may have.

@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::world::{Person, ReferenceModel};
-use crate::directory::{
-    Conflict, ConflictPolicy, Error, Invalid, Mutation, MutationReport, NotRestored, Preview,
-    State, Timestamp, User, Value,
-};
+use crate::directory::error::{Error, Invalid};
+use crate::directory::model::attribute::Value;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::{State, User};
+use crate::directory::mutation::Mutation;
+use crate::directory::mutation::merge::{Conflict, ConflictPolicy, NotRestored, Preview};
+use crate::directory::read_set::MutationReport;
 use crate::identifier::{IdentityKey, Kind};
 use crate::locality::LocalityId;
 
@@ -148,7 +151,7 @@ pub fn unmerge(
     let mut lost = Vec::new();
     back.guarded = BTreeSet::new();
     for had in std::mem::take(&mut back.user.identities) {
-        let is = |i: &crate::directory::Identity| {
+        let is = |i: &crate::directory::model::user::Identity| {
             i.identifier == had.identifier && i.link_time == had.link_time
         };
         let Some(at) = primary.user.identities.iter().position(is) else {
@@ -198,7 +201,7 @@ fn restore(user: &mut User, before: &User, after: &User) -> Vec<NotRestored> {
             Some(other) => drop(user.attributes.insert(name.clone(), other.clone())),
         }
     }
-    let lost_mark = |had: &&crate::directory::Identity| {
+    let lost_mark = |had: &&crate::directory::model::user::Identity| {
         had.primary && after.identity(&had.identifier).is_some_and(|identity| !identity.primary)
     };
     for had in before.identities.iter().filter(lost_mark) {

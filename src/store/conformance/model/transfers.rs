@@ -1,7 +1,9 @@
 //! Identities that go from one user to another.
 
 use super::world::{Person, just_after, unlink};
-use crate::directory::{Error, Identity, Invalid, Mutation};
+use crate::directory::error::{Error, Invalid};
+use crate::directory::model::user::Identity;
+use crate::directory::mutation::Mutation;
 use crate::identifier::Identifier;
 
 /// The refusal to move an identity to the user who has it.

@@ -3,15 +3,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::step::{ATTRIBUTES, Action, all, set};
-use super::merges::{self, Merge};
-use super::transfers;
-use crate::directory::{
-    Error, Identity, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, NotRestored,
-    Outcome, Policies, State, Tenant, Timestamp, Unknown, User,
-};
+use super::merges::Merge;
+use super::{merges, transfers};
+use crate::directory::error::Error;
+use crate::directory::model::new_user::{NewIdentity, NewUser};
+use crate::directory::model::policies::Policies;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::{Identity, State, User};
+use crate::directory::mutation::merge::NotRestored;
+use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::read_set::{MutationReport, Outcome};
 use crate::identifier::{Guard, Identifier, IdentityKey, Kind, RULES_VERSION};
 use crate::locality::LocalityId;
+use crate::store::conformance::step::{ATTRIBUTES, Action, all, set};
+use crate::wire::unknown::Unknown;
 
 #[derive(Clone, Default)]
 pub struct ReferenceModel {

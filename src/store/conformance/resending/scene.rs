@@ -3,17 +3,22 @@
 use std::sync::Arc;
 
 use super::Sent;
-use crate::directory::{
-    Claim, ConflictPolicy, DeletionStep, Mutation, MutationKind, Outcome, PolicyUpdate, Tenant,
-    TenantRecord, Timestamp, Update, User, Verification,
-};
+use crate::directory::model::claim::Claim;
+use crate::directory::model::policies::PolicyUpdate;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::{User, Verification};
+use crate::directory::mutation::merge::ConflictPolicy;
+use crate::directory::mutation::tenancy::{DeletionStep, TenantRecord};
+use crate::directory::mutation::update::Update;
+use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::read_set::Outcome;
 use crate::identifier::IdentityKey;
 use crate::locality::LocalityId;
-use crate::store::conformance::Failure;
-use crate::store::conformance::decoded;
 use crate::store::conformance::fixture::{
     Fixture, create, holding, identifier, key, link, replace, tenant, unlink,
 };
+use crate::store::conformance::{Failure, decoded};
 
 /// What happens between the first time and the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

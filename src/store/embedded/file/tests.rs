@@ -13,9 +13,9 @@ use proptest::prelude::*;
 use redb::StorageBackend;
 use tempfile::TempDir;
 
-use self::faults::Failing;
-use super::super::lock::{FileId, Locker};
 use super::{Gate, StagedOp, StoreFile};
+use crate::store::embedded::lock::{FileId, Locker};
+use faults::Failing;
 
 const LENGTH: u64 = 64;
 

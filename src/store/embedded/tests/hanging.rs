@@ -6,12 +6,16 @@ use std::time::Duration;
 
 use futures_util::poll;
 
-use super::super::file::tests::faults::Failing;
-use super::super::lock::FileId;
-use super::super::write::Job;
-use super::super::{Embedded, LEAST_BYTES, Options, QUEUE_BYTES};
 use super::{creation, is_there, until_well};
-use crate::directory::{Error, Mutation, MutationKind, Outcome, Store, Value};
+use crate::directory::error::Error;
+use crate::directory::model::attribute::Value;
+use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::read_set::Outcome;
+use crate::directory::store::Store;
+use crate::store::embedded::file::tests::faults::Failing;
+use crate::store::embedded::lock::FileId;
+use crate::store::embedded::write::Job;
+use crate::store::embedded::{Embedded, LEAST_BYTES, Options, QUEUE_BYTES};
 
 type RequestContext<'s> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 's>>;
 

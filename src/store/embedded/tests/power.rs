@@ -11,15 +11,21 @@ use std::path::Path;
 use futures_util::future::join_all;
 use tempfile::TempDir;
 
-use super::super::file::tests::disk::{Disk, NextDisk, Random, When};
-use super::super::integrity::IntegritySession;
-use super::super::lock::FileId;
-use super::super::{Embedded, Options};
 use super::{creation, id, is_there};
-use crate::directory::{Error, Mutation, MutationKind, NewUser, Outcome, Store, Tenant, Timestamp};
+use crate::directory::error::Error;
+use crate::directory::model::new_user::NewUser;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::read_set::Outcome;
+use crate::directory::store::Store;
 use crate::locality::{Generator, Mode};
 use crate::store::conformance::model::{Model, matches};
 use crate::store::conformance::step::Step;
+use crate::store::embedded::file::tests::disk::{Disk, NextDisk, Random, When};
+use crate::store::embedded::integrity::IntegritySession;
+use crate::store::embedded::lock::FileId;
+use crate::store::embedded::{Embedded, Options};
 use crate::store::integrity::{Finding, Observer, verify};
 
 const FILE: &str = "directory.redb";

@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::degraded::{Degraded, RETRY};
-use super::super::error::{DegradedReason, Fault, chain};
-use super::super::open::Open;
-use super::super::read::Snapshot;
 use super::Writer;
+use crate::store::embedded::degraded::{Degraded, RETRY};
+use crate::store::embedded::error::{DegradedReason, Fault, chain};
+use crate::store::embedded::open::Open;
+use crate::store::embedded::read::Snapshot;
 
 type Failure = Box<dyn std::error::Error>;
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use super::super::{FileId, StagedOp};
+use crate::store::embedded::file::{FileId, StagedOp};
 
 /// What a disk writes at once, or not at all.
 const SECTOR: usize = 512;

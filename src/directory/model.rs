@@ -1,0 +1,11 @@
+//! Users, tenants and claims as data, with the rules that concern one value alone.
+
+pub mod attribute;
+pub mod claim;
+pub mod new_user;
+pub mod policies;
+pub mod record;
+pub mod reserved;
+pub mod tenant;
+pub mod timestamp;
+pub mod user;

@@ -1,0 +1,62 @@
+//! Claims: what gives an identity key to one user.
+
+use super::timestamp::Timestamp;
+use crate::directory::clock::Now;
+use crate::directory::error::Error;
+use crate::locality::LocalityId;
+
+/// What stands under an identity key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The user who has the key; none where that user was purged and the key is only held.
+    pub owner: Option<LocalityId>,
+    /// Whether the key is a guard: it resolves to nobody, and refuses everybody.
+    pub guard: bool,
+    /// Where the owner has given the key up: until when nobody else can take it. From then on it is
+    /// free, whether or not the claim is still there.
+    pub hold: Option<Timestamp>,
+    /// The version of the rules that made the key.
+    pub rules_version: u32,
+}
+
+impl Claim {
+    /// The user to whom the key resolves.
+    pub const fn resolves_to(&self) -> Option<LocalityId> {
+        match self {
+            Self { owner, guard: false, hold: None, .. } => *owner,
+            _ => None,
+        }
+    }
+
+    /// Why nobody may put `wanted` in the place of this claim; nothing where its hold is over, or
+    /// is for the one who wants it.
+    pub(crate) fn refusal(
+        &self,
+        wanted: &Self,
+        now: Now,
+        field: impl FnOnce() -> String,
+    ) -> Option<Error> {
+        match (self.hold, self.owner) {
+            (Some(until), _) if now.is_past(until) => None,
+            (Some(_), Some(owner)) if wanted.owner == Some(owner) => None,
+            (Some(until), _) if now.may_be_past(until) => Some(Error::ClockInDoubt),
+            (Some(until), _) => Some(Error::IdentityHeld { until, field: field() }),
+            (None, Some(owner)) if !self.guard && !wanted.guard => {
+                Some(Error::IdentityTaken { owner, field: field() })
+            }
+            (None, _) => Some(Error::IdentityConfusable { field: field() }),
+        }
+    }
+}
+
+/// What a mutation does to the claim under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimWrite {
+    /// Puts a claim where there is none. Where there is one after all, which only a read set that
+    /// takes what it was not told for free can bring about, the mutation has to be decided again.
+    Insert(Claim),
+    /// Puts a claim in the place of the one that is there.
+    Update(Claim),
+    /// Takes the claim away.
+    Delete,
+}

@@ -1,0 +1,130 @@
+//! What a tenant decides for its users, with bounds on all of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::directory::error::{Error, Invalid};
+use crate::identifier::{Guard, IdentityKey, Kind};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest that anything is held or can be restored: ten years.
+const LONGEST: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
+/// The longest that a merge can be undone: what it takes is kept with the user that is gone.
+const LONGEST_UNDO: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// The rules of one tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policies {
+    /// For how long an identifier of each kind is held for its former owner. A kind that is absent
+    /// is not held.
+    pub holds: BTreeMap<Kind, Duration>,
+    /// Whether identities that are not verified do not resolve.
+    pub hide_unverified: bool,
+    /// Whether a user who links a verified identity takes it from one whose identity is not
+    /// verified.
+    pub verified_wins: bool,
+    /// Whether a primary identity cannot be unlinked while the user has others of its kind.
+    pub keep_primary: bool,
+    /// Whether a user's last identity cannot be unlinked.
+    pub keep_last: bool,
+    /// Whether handles may look like others.
+    pub allow_lookalikes: bool,
+    /// For how long a deleted user can be restored.
+    pub restore_window: Duration,
+    /// For how long a merge can be undone.
+    pub undo_window: Duration,
+    /// The canonical forms of handles that nobody can register or link; where it is absent, those
+    /// of
+    /// [`RESERVED_HANDLES`](super::reserved::DEFAULT).
+    pub reserved_handles: Option<BTreeSet<String>>,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        Self {
+            holds: BTreeMap::from([(Kind::Handle, 30 * DAY)]),
+            hide_unverified: false,
+            verified_wins: false,
+            keep_primary: false,
+            keep_last: false,
+            allow_lookalikes: false,
+            restore_window: 30 * DAY,
+            undo_window: 7 * DAY,
+            reserved_handles: None,
+        }
+    }
+}
+
+impl Policies {
+    /// For how long the key is held for its former owner; a guard is held like the handle that it
+    /// guards.
+    pub(crate) fn hold(&self, key: &IdentityKey) -> Option<Duration> {
+        let kind = match key.parts().1 {
+            Guard::LOOKALIKE => Kind::Handle,
+            word => word.parse().ok()?,
+        };
+        self.holds.get(&kind).copied().filter(|time| !time.is_zero())
+    }
+}
+
+/// New values for some of a tenant's policies; what is absent stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyUpdate {
+    /// New times for some kinds.
+    pub holds: BTreeMap<Kind, Duration>,
+    /// See [`Policies::hide_unverified`].
+    pub hide_unverified: Option<bool>,
+    /// See [`Policies::verified_wins`].
+    pub verified_wins: Option<bool>,
+    /// See [`Policies::keep_primary`].
+    pub keep_primary: Option<bool>,
+    /// See [`Policies::keep_last`].
+    pub keep_last: Option<bool>,
+    /// See [`Policies::allow_lookalikes`].
+    pub allow_lookalikes: Option<bool>,
+    /// See [`Policies::restore_window`].
+    pub restore_window: Option<Duration>,
+    /// See [`Policies::undo_window`].
+    pub undo_window: Option<Duration>,
+    /// See [`Policies::reserved_handles`].
+    pub reserved_handles: Option<Option<BTreeSet<String>>>,
+}
+
+impl PolicyUpdate {
+    /// Checks what no store needs to be asked for.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        for (kind, time) in &self.holds {
+            within(*time, LONGEST, &format!("policies.holds.{kind}"))?;
+        }
+        within(self.restore_window.unwrap_or_default(), LONGEST, "policies.restore_window")?;
+        within(self.undo_window.unwrap_or_default(), LONGEST_UNDO, "policies.undo_window")
+    }
+
+    pub(crate) fn apply(&self, policies: &mut Policies) {
+        fn set<T: Clone>(field: &mut T, value: &Option<T>) {
+            if let Some(value) = value {
+                field.clone_from(value);
+            }
+        }
+        for (kind, time) in &self.holds {
+            policies.holds.insert(*kind, *time);
+        }
+        policies.holds.retain(|_, time| !time.is_zero());
+        set(&mut policies.hide_unverified, &self.hide_unverified);
+        set(&mut policies.verified_wins, &self.verified_wins);
+        set(&mut policies.keep_primary, &self.keep_primary);
+        set(&mut policies.keep_last, &self.keep_last);
+        set(&mut policies.allow_lookalikes, &self.allow_lookalikes);
+        set(&mut policies.restore_window, &self.restore_window);
+        set(&mut policies.undo_window, &self.undo_window);
+        set(&mut policies.reserved_handles, &self.reserved_handles);
+    }
+}
+
+fn within(time: Duration, longest: Duration, field: &str) -> Result<(), Error> {
+    if time <= longest {
+        return Ok(());
+    }
+    let message = format!("at most {} days", longest.as_secs() / DAY.as_secs());
+    Err(Error::invalid(Invalid::Policy, field, message))
+}

@@ -1,0 +1,50 @@
+//! Removing users for good, and what happens to users by itself when its time comes.
+
+use super::Mutation;
+use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use crate::directory::model::claim::Claim;
+use crate::directory::model::record::Record;
+use crate::directory::model::user::State;
+use crate::directory::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
+
+/// Removes a user and all that is kept of it, and the users that were merged into it. What it owned
+/// is held for nobody, where the tenant's policy holds it; what was held for it stays held for
+/// nobody.
+pub fn purge(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    record: &Record,
+) -> Result<WriteSet, DecideError> {
+    let is_merged = |other: &&Record| matches!(other.user.state, State::Merged { .. });
+    let merged = read_set.read_users(&record.private.merged)?.into_iter().filter(is_merged);
+    let holds =
+        read_set.read_claims(record.private.holds.iter().map(|hold| hold.key.clone()).collect())?;
+    let holds = holds
+        .into_iter()
+        .filter(|(_, claim)| claim.owner == Some(record.id()) && claim.hold.is_some());
+    let reserved = holds.map(|(key, claim)| {
+        (key, (Some(claim.clone()), Some(Claim { owner: None, ..claim.clone() })))
+    });
+    let removed = |record| UserTransition { before: Some(record), after: None };
+    let transitions: Vec<_> = std::iter::once(record).chain(merged).map(removed).collect();
+    let write_set = plan_writes(mutation, read_set, transitions, reserved.collect::<ClaimDiff>())?;
+    let report = MutationReport::Purged(write_set.removed.clone());
+    Ok(WriteSet { report, ..write_set })
+}
+
+/// Purges a user whose time is over, or forgets how to undo a merge that can be undone no longer.
+pub fn expire(mutation: &Mutation, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
+    let is_due = |record: &&Record| {
+        record.user.tenant == mutation.tenant
+            && record.due().is_some_and(|due| mutation.is_past(due))
+    };
+    let Some(before) = read_set.read_user(mutation.user_id)?.filter(is_due) else {
+        return Ok(WriteSet::nothing(mutation.user_id));
+    };
+    if matches!(before.user.state, State::Deleted { .. }) {
+        return purge(mutation, read_set, before);
+    }
+    let mut after = before.clone();
+    after.private.undo = None;
+    plan_writes(mutation, read_set, vec![UserTransition::new(before, after)], ClaimDiff::new())
+}

@@ -1,0 +1,60 @@
+//! How large a user is: what it takes on the wire, on the disk and in answers, counted without
+//! encoding it.
+
+use std::collections::BTreeMap;
+
+use super::{Mutation, MutationKind};
+use crate::directory::model::attribute::Value;
+use crate::directory::model::new_user::NewIdentity;
+use crate::directory::model::user::{Identity, User};
+
+/// What a user takes beside its name, identities and attributes: id, tenant, times, etag.
+const USER: usize = 256;
+/// What an identity takes beside its texts.
+const IDENTITY: usize = 64;
+/// What an attribute takes beside its name and texts.
+const ATTRIBUTE: usize = 32;
+/// What a text of a list takes beside itself.
+const ITEM: usize = 4;
+
+/// The size in bytes, no less than that of the encoded user.
+pub fn size(user: &User) -> usize {
+    let identities: usize = user.identities.iter().map(identity).sum();
+    USER + user.display_name.len() + identities + attributes(&user.attributes)
+}
+
+impl Mutation {
+    /// The size in bytes of what a caller gave for the change.
+    pub fn bytes(&self) -> usize {
+        match &self.change {
+            MutationKind::Create(draft) => {
+                let identities: usize = draft.identities.iter().map(draft_identity).sum();
+                draft.display_name.len() + identities + attributes(&draft.attributes)
+            }
+            MutationKind::Update(update) => update.bytes(),
+            MutationKind::Link(draft) | MutationKind::Replace(_, draft) => draft_identity(draft),
+            _ => 0,
+        }
+    }
+}
+
+fn draft_identity(draft: &NewIdentity) -> usize {
+    IDENTITY + draft.identifier.canonical().len() + draft.display.len()
+}
+
+pub fn attributes(attributes: &BTreeMap<String, Value>) -> usize {
+    attributes.iter().map(|(name, of)| ATTRIBUTE + name.len() + value(of)).sum()
+}
+
+fn identity(identity: &Identity) -> usize {
+    let by = identity.verification.as_ref().map_or(0, |verification| verification.by.len());
+    IDENTITY + identity.identifier.canonical().len() + identity.display.len() + by
+}
+
+pub fn value(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::List(items) => items.iter().map(|item| ITEM + item.len()).sum(),
+        Value::Int(_) | Value::Double(_) | Value::Bool(_) | Value::Time(_) => 0,
+    }
+}

@@ -1,0 +1,172 @@
+//! Tenants as they are kept: a name, its policies, and when they changed.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Mutation;
+use crate::directory::claim_diff::{ClaimDiff, plan_writes};
+use crate::directory::error::Error;
+use crate::directory::model::policies::{Policies, PolicyUpdate};
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::read_set::{DecideError, MutationReport, ReadSet, TenantWrite, WriteSet};
+use crate::identifier::IdentityKey;
+use crate::locality::LocalityId;
+use crate::wire;
+use crate::wire::WireError;
+use crate::wire::unknown::Unknown;
+
+/// What is kept of a tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TenantRecord {
+    /// Its name.
+    pub name: Tenant,
+    /// Its rules.
+    pub policies: Policies,
+    /// When it was created.
+    pub create_time: Timestamp,
+    /// When its policies last changed.
+    pub update_time: Timestamp,
+    /// Whether it is being deleted.
+    pub deletion: Option<Deletion>,
+    /// Fields that a newer program added, to the tenant and to its policies.
+    pub unknown: [Unknown; 2],
+}
+
+/// The mark of a tenant that is being deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// Since when.
+    pub time: Timestamp,
+    /// Whether its users are deleted with it.
+    pub with_users: bool,
+}
+
+/// A step of deleting a tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeletionStep {
+    /// Marks the tenant: nothing in it is to be changed any more.
+    Begin {
+        /// See [`Deletion::with_users`].
+        with_users: bool,
+    },
+    /// Takes the mark back.
+    GiveUp,
+    /// Removes what stands under these keys, once the tenant's users are gone.
+    Forget(Vec<IdentityKey>),
+    /// Removes the tenant.
+    Finish,
+}
+
+impl TenantRecord {
+    /// A hash of what is visible of the tenant, as 16 hex digits.
+    pub fn etag(&self) -> String {
+        format!("{:016x}", xxh3_64(&self.encode()))
+    }
+
+    /// The form in which stores keep it.
+    pub fn encode(&self) -> Vec<u8> {
+        wire::encode_tenant(self)
+    }
+
+    /// The tenant of what [`TenantRecord::encode`] gave.
+    ///
+    /// # Errors
+    /// [`WireError`] where that is something else.
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        wire::decode_tenant(bytes)
+    }
+}
+
+/// ClaimDiff a tenant's policies, or makes it with them.
+pub fn set(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    update: &PolicyUpdate,
+) -> Result<WriteSet, DecideError> {
+    let before = read_set.read_tenant()?;
+    if before.is_some_and(|before| before.deletion.is_some()) {
+        return Err(Error::TenantNotFound.into());
+    }
+    check_etag(mutation, before)?;
+    let now = mutation.time;
+    let name = mutation.tenant.clone();
+    let new = || TenantRecord {
+        name,
+        policies: Policies::default(),
+        create_time: now,
+        update_time: now,
+        deletion: None,
+        unknown: Default::default(),
+    };
+    let mut after = before.cloned().unwrap_or_else(new);
+    update.apply(&mut after.policies);
+    if let Some(before) = before.filter(|before| before.policies != after.policies) {
+        after.update_time = now.after(before.update_time);
+    }
+    let report = MutationReport::Tenant(Box::new(after.clone()));
+    let tenant = Some(after).filter(|after| before != Some(after)).map(TenantWrite::Put);
+    Ok(WriteSet { tenant, report, ..WriteSet::nothing(mutation.user_id) })
+}
+
+fn check_etag(mutation: &Mutation, before: Option<&TenantRecord>) -> Result<(), Error> {
+    let is_other = |etag: &String| before.is_none_or(|before| *etag != before.etag());
+    if mutation.etag.as_ref().is_some_and(is_other) { Err(Error::EtagMismatch) } else { Ok(()) }
+}
+
+/// Takes a step of deleting the tenant. All but the first have nothing to do where it is not
+/// marked.
+pub fn delete(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    step: &DeletionStep,
+) -> Result<WriteSet, DecideError> {
+    let nothing = WriteSet::nothing(mutation.user_id);
+    let before = read_set.read_tenant()?.ok_or(Error::TenantNotFound)?;
+    match step {
+        DeletionStep::Begin { with_users } => {
+            check_etag(mutation, Some(before))?;
+            if !with_users && read_set.has_members()? {
+                return Err(Error::TenantNotEmpty.into());
+            }
+            let after = marked(before, mutation.time, *with_users);
+            let report = MutationReport::Tenant(Box::new(after.clone()));
+            let tenant = Some(after).filter(|after| after != before).map(TenantWrite::Put);
+            Ok(WriteSet { tenant, report, ..nothing })
+        }
+        _ if before.deletion.is_none() => Ok(nothing),
+        DeletionStep::GiveUp => {
+            let after = TenantRecord { deletion: None, ..before.clone() };
+            Ok(WriteSet { tenant: Some(TenantWrite::Put(after)), ..nothing })
+        }
+        DeletionStep::Forget(keys) => {
+            let claims = read_set.read_claims(keys.clone())?;
+            let removed = claims.into_iter().map(|(key, claim)| (key, (Some(claim.clone()), None)));
+            plan_writes(mutation, read_set, Vec::new(), removed.collect::<ClaimDiff>())
+        }
+        DeletionStep::Finish if read_set.has_members()? => Err(Error::TenantNotEmpty.into()),
+        DeletionStep::Finish => Ok(WriteSet { tenant: Some(TenantWrite::Remove), ..nothing }),
+    }
+}
+
+/// The tenant with the mark. One that is there stays, but for what it says of users.
+fn marked(before: &TenantRecord, now: Timestamp, with_users: bool) -> TenantRecord {
+    let present = before.deletion.unwrap_or(Deletion { time: now, with_users });
+    let deletion = Deletion { with_users: present.with_users || with_users, ..present };
+    TenantRecord { deletion: Some(deletion), ..before.clone() }
+}
+
+/// Answers a change that was carried out before with the tenant as it is now.
+pub fn repeat(subject: LocalityId, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
+    let tenant = read_set.read_tenant()?.ok_or(Error::TenantNotFound)?;
+    Ok(WriteSet {
+        report: MutationReport::Tenant(Box::new(tenant.clone())),
+        ..WriteSet::nothing(subject)
+    })
+}
+
+/// Answers a deletion that was begun before with the tenant as it is now, if it is still there.
+pub fn repeat_deletion(subject: LocalityId, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
+    let tenant = read_set.read_tenant()?.cloned().map(Box::new);
+    let report = tenant.map_or(MutationReport::Nothing, MutationReport::Tenant);
+    Ok(WriteSet { report, ..WriteSet::nothing(subject) })
+}

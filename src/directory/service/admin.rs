@@ -1,0 +1,315 @@
+//! Calls of admins: tenants, holds, and moving a tenant to new rules.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::moving::StoredRules;
+use super::read::parse;
+use super::runs::Run;
+use super::tenant_cache::KnownTenant;
+use super::write::RequestContext;
+use crate::directory::Directory;
+use crate::directory::error::{Error, Invalid};
+use crate::directory::model::policies::{Policies, PolicyUpdate};
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::user::Identity;
+use crate::directory::mutation::tenancy::TenantRecord;
+use crate::directory::mutation::{Mutation, MutationKind, renormalize};
+use crate::directory::read_set::MutationReport;
+use crate::directory::store::Consistency;
+use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
+use crate::locality::LocalityId;
+
+/// How many users a step of a [`Renormalization`] looks at.
+const USERS_A_STEP: usize = 100;
+
+impl Directory {
+    /// Ends the hold on an identifier. Answers with its canonical form.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::NotHeld`], and those of [`crate::directory::store::Store::mutate`].
+    pub async fn release_hold(
+        &self,
+        call: RequestContext<'_>,
+        raw: Option<RawIdentifier<'_>>,
+    ) -> Result<Identifier, Error> {
+        let rules = self.rules_to_change().await?;
+        let identifier = parse(rules, "identifier", raw)?;
+        self.execute_under(
+            rules,
+            call,
+            self.ids.next_id(),
+            MutationKind::Release(identifier.clone()),
+        )
+        .await?;
+        Ok(identifier)
+    }
+
+    /// A tenant with its policies.
+    ///
+    /// # Errors
+    /// [`Error::TenantNotFound`], [`Error::Unavailable`].
+    pub async fn tenant(&self, name: &Tenant) -> Result<TenantRecord, Error> {
+        self.store.tenant(name).await?.ok_or(Error::TenantNotFound)
+    }
+
+    /// Tenants by name: those after `token` whose names start with `prefix`, at most `limit`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::Unavailable`].
+    pub async fn tenants(
+        &self,
+        prefix: &str,
+        token: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Error> {
+        if !token.is_empty() && Tenant::parse(token).is_err() {
+            return Err(token_fault());
+        }
+        self.store.tenants(prefix, token, limit).await
+    }
+
+    /// ClaimDiff a tenant's policies, and makes the tenant where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::EtagMismatch`], and those of [`crate::directory::store::Store::mutate`].
+    pub async fn set_tenant(
+        &self,
+        call: RequestContext<'_>,
+        update: PolicyUpdate,
+    ) -> Result<TenantRecord, Error> {
+        update.check()?;
+        let (name, dry_run) = (call.tenant.clone(), call.dry_run);
+        let mutation = self.mutation(
+            call,
+            self.ids.next_id(),
+            MutationKind::SetTenant(update),
+            Arc::default(),
+        )?;
+        let began = Instant::now();
+        match self.store.mutate(mutation).await?.report {
+            MutationReport::Tenant(tenant) => {
+                if !dry_run {
+                    self.tenants.learn_change(&name, Some(KnownTenant::from(&*tenant)), began);
+                }
+                Ok(*tenant)
+            }
+            _ => Err(Error::Internal("a mutation of a tenant without its tenant".into())),
+        }
+    }
+
+    /// The rules of a tenant in which something is to be changed: the first change makes the
+    /// tenant, unless only admins do, or it is a dry run.
+    pub(crate) async fn policies_to_change(
+        &self,
+        name: &Tenant,
+        dry_run: bool,
+    ) -> Result<Arc<Policies>, Error> {
+        match self.tenants.get(&*self.store, name).await? {
+            Some(tenant) if tenant.is_deleted => Err(Error::TenantNotFound),
+            Some(tenant) => Ok(tenant.policies),
+            None if !self.makes(name) => Err(Error::TenantNotFound),
+            None if dry_run => Ok(Arc::default()),
+            None => {
+                let change = MutationKind::SetTenant(PolicyUpdate::default());
+                let mutation =
+                    Mutation::new(name.clone(), self.ids.next_id(), self.now().time, change);
+                let began = Instant::now();
+                let MutationReport::Tenant(tenant) = self.store.mutate(mutation).await?.report
+                else {
+                    return Err(Error::Internal(
+                        "a mutation of a tenant without its tenant".into(),
+                    ));
+                };
+                let tenant = KnownTenant::from(&*tenant);
+                self.tenants.learn_change(name, Some(tenant.clone()), began);
+                Ok(tenant.policies)
+            }
+        }
+    }
+
+    /// Begins to move a tenant's identities to the present rules, after the user that `token`
+    /// names. Nothing happens until
+    /// [`Renormalization::step`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`].
+    pub async fn renormalize(
+        self: &Arc<Self>,
+        tenant: Tenant,
+        token: &str,
+        dry_run: bool,
+    ) -> Result<Renormalization, Error> {
+        self.check_move(dry_run).await?;
+        // Calls that name no tenant mean this one, whether or not it was made.
+        if tenant != Tenant::DEFAULT && self.store.tenant(&tenant).await?.is_none() {
+            return Err(Error::TenantNotFound);
+        }
+        let run = self.renormalizations.begin(&tenant)?;
+        let policies = self.policies(&tenant).await?;
+        let after = Some(token)
+            .filter(|token| !token.is_empty())
+            .map(|token| token.parse().map_err(|_| token_fault()));
+        let directory = self.clone();
+        let made = HashMap::new();
+        Ok(Renormalization {
+            directory,
+            tenant,
+            policies,
+            after: after.transpose()?,
+            dry_run,
+            made,
+            progress: Progress::default(),
+            _run: run,
+        })
+    }
+
+    /// Identities are moved by the rules that the store has, or gets now. A dry run is by the
+    /// latest.
+    async fn check_move(&self, dry_run: bool) -> Result<(), Error> {
+        let StoredRules { version, next } = self.store.rules(Consistency::Latest).await?;
+        if dry_run || next.unwrap_or(version) == self.rules.version() {
+            Ok(())
+        } else {
+            Err(Error::RulesChanging)
+        }
+    }
+}
+
+fn token_fault() -> Error {
+    Error::invalid(Invalid::PageToken, "page_token", "is none that an answer of this method gave")
+}
+
+/// A tenant on its way to the present rules.
+pub struct Renormalization {
+    directory: Arc<Directory>,
+    tenant: Tenant,
+    policies: Arc<Policies>,
+    after: Option<LocalityId>,
+    dry_run: bool,
+    /// The keys that identities would get, and who they are of: in a dry run nobody has them yet.
+    made: HashMap<IdentityKey, LocalityId>,
+    progress: Progress,
+    _run: Run,
+}
+
+/// How far a [`Renormalization`] is.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Users that were looked at.
+    pub users: u64,
+    /// Identities that were moved, or would be.
+    pub moved: u64,
+    /// Identities that cannot be moved.
+    pub failed: u64,
+    /// Those of them in the last step.
+    pub problems: Vec<Problem>,
+    /// The last user that was looked at; none when all were.
+    pub last: Option<LocalityId>,
+}
+
+/// An identity that cannot be moved to the present rules.
+#[derive(Debug)]
+pub struct Problem {
+    /// Its user.
+    pub user: LocalityId,
+    /// The identifier that it has.
+    pub identifier: Identifier,
+    /// Why.
+    pub error: Error,
+}
+
+/// Names the user and the kind alone: identifiers are personal data.
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "user {}: its {} cannot be moved: {}",
+            self.user,
+            self.identifier.kind(),
+            self.error
+        )
+    }
+}
+
+impl Renormalization {
+    /// Looks at the next users.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::OutcomeUnknown`] and [`Error::Internal`], after which
+    /// another one can go on.
+    pub async fn step(&mut self) -> Result<&mut Progress, Error> {
+        self.progress.problems.clear();
+        let users = self.directory.store.scan(&self.tenant, self.after, USERS_A_STEP).await?;
+        for record in &users {
+            let version = self.directory.rules.version();
+            let old =
+                record.user.identities.iter().filter(|identity| identity.rules_version < version);
+            for identity in old {
+                self.note(record, identity, self.move_one(record, identity).await)?;
+            }
+        }
+        self.after = users.last().map(Record::id).or(self.after);
+        self.progress.users += users.len() as u64;
+        self.progress.last = self.after.filter(|_| users.len() == USERS_A_STEP);
+        Ok(&mut self.progress)
+    }
+
+    async fn move_one(&self, record: &Record, identity: &Identity) -> Result<(), Error> {
+        let change = MutationKind::Renormalize(identity.identifier.clone());
+        let now = self.directory.now();
+        let mutation = Mutation::new(self.tenant.clone(), record.id(), now.time, change);
+        let (policies, limits, rules) =
+            (self.policies.clone(), self.directory.limits, self.directory.rules);
+        let mutation = Mutation {
+            in_doubt: now.in_doubt,
+            policies,
+            limits,
+            rules,
+            dry_run: self.dry_run,
+            ..mutation
+        };
+        self.directory.store.mutate(mutation).await.map(drop)
+    }
+
+    fn note(
+        &mut self,
+        record: &Record,
+        identity: &Identity,
+        outcome: Result<(), Error>,
+    ) -> Result<(), Error> {
+        let outcome = outcome.and_then(|()| self.note_key(record, identity));
+        match outcome {
+            Ok(()) => self.progress.moved += 1,
+            Err(
+                error @ (Error::Overloaded
+                | Error::Unavailable(_)
+                | Error::Outdated(_)
+                | Error::OutcomeUnknown(_)
+                | Error::Internal(_)),
+            ) => return Err(error),
+            // Gone since it was read.
+            Err(Error::UserNotFound | Error::NotOwned | Error::UserMerged { .. }) => {}
+            Err(error) => {
+                self.progress.failed += 1;
+                let (user, identifier) = (record.id(), identity.identifier.clone());
+                self.progress.problems.push(Problem { user, identifier, error });
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails where another identity would get the same key.
+    fn note_key(&mut self, record: &Record, identity: &Identity) -> Result<(), Error> {
+        if !self.dry_run {
+            return Ok(());
+        }
+        let key = record.user.key(&renormalize::parse(identity, self.directory.rules)?);
+        match self.made.insert(key, record.id()) {
+            None => Ok(()),
+            Some(owner) => Err(Error::IdentityTaken { owner, field: "identifier".to_owned() }),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Calls on two users at once, and calls that remove users.
+
+use super::read::parse_user_id;
+use super::write::RequestContext;
+use crate::directory::Directory;
+use crate::directory::error::Error;
+use crate::directory::model::user::User;
+use crate::directory::mutation::MutationKind;
+use crate::directory::mutation::merge::{ConflictPolicy, NotRestored, Preview};
+use crate::directory::read_set::MutationReport;
+use crate::locality::LocalityId;
+
+impl Directory {
+    /// Makes the secondary user part of the primary. Answers with the primary, and for a dry run
+    /// with a preview.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserDeleted`], [`Error::UserMerged`],
+    /// [`Error::EtagMismatch`], [`Error::MergeConflict`], [`Error::TooMany`], and those of
+    /// [`crate::directory::store::Store::mutate`].
+    pub async fn merge(
+        &self,
+        call: RequestContext<'_>,
+        primary: &str,
+        secondary: &str,
+        policy: ConflictPolicy,
+    ) -> Result<(User, Option<Preview>), Error> {
+        let (primary, secondary) = both(primary, secondary)?;
+        let outcome = self.execute(call, primary, MutationKind::Merge(secondary, policy)).await?;
+        let preview = match outcome.report.clone() {
+            MutationReport::Preview(preview) => Some(*preview),
+            _ => None,
+        };
+        Ok((outcome.into_user()?, preview))
+    }
+
+    /// Undoes a merge. Answers with the secondary, and with what could not be given back.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserDeleted`], [`Error::UserMerged`],
+    /// [`Error::EtagMismatch`], [`Error::NotMerged`], [`Error::UndoExpired`], and those of
+    /// [`crate::directory::store::Store::mutate`].
+    pub async fn unmerge(
+        &self,
+        call: RequestContext<'_>,
+        primary: &str,
+        secondary: &str,
+    ) -> Result<(User, Vec<NotRestored>), Error> {
+        let (primary, secondary) = both(primary, secondary)?;
+        let outcome = self.execute(call, primary, MutationKind::Unmerge(secondary)).await?;
+        let not_restored = match &outcome.report {
+            MutationReport::NotRestored(what) => what.clone(),
+            _ => Vec::new(),
+        };
+        Ok((outcome.into_user()?, not_restored))
+    }
+
+    /// Removes a user for good, and those that were merged into it. Answers with all their ids.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::UserMerged`], [`Error::EtagMismatch`],
+    /// and those of [`crate::directory::store::Store::mutate`].
+    pub async fn purge(
+        &self,
+        call: RequestContext<'_>,
+        user_id: &str,
+    ) -> Result<Vec<LocalityId>, Error> {
+        let id = parse_user_id("user_id", user_id)?;
+        match self.execute(call, id, MutationKind::Purge).await?.report {
+            MutationReport::Purged(ids) => Ok(ids),
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+fn both(primary: &str, secondary: &str) -> Result<(LocalityId, LocalityId), Error> {
+    Ok((parse_user_id("primary_user_id", primary)?, parse_user_id("secondary_user_id", secondary)?))
+}

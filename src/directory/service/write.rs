@@ -1,0 +1,397 @@
+//! Mutations: from what a caller typed to a [`Mutation`] for the store.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::read::{parse, parse_user_id};
+use crate::directory::Directory;
+use crate::directory::error::{Error, Invalid};
+use crate::directory::model::attribute::Value;
+use crate::directory::model::new_user::{NewIdentity, NewUser};
+use crate::directory::model::policies::Policies;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::user::{User, Verification};
+use crate::directory::model::{attribute, new_user};
+use crate::directory::mutation::request_hash::request_hash;
+use crate::directory::mutation::update::Update;
+use crate::directory::mutation::{IdempotencyKey, Mutation, MutationKind};
+use crate::directory::read_set::{MutationReport, Outcome};
+use crate::identifier::{RawIdentifier, Rules, character_issue, is_mark};
+use crate::locality::LocalityId;
+
+const TEXT_CHARS: usize = 256;
+/// By how much a caller's clock may be ahead of the server's.
+const SKEW: Duration = Duration::from_secs(60);
+
+/// What every mutating call carries beside its own fields.
+#[derive(Clone, Debug)]
+pub struct RequestContext<'a> {
+    /// The tenant.
+    pub tenant: Tenant,
+    /// The etag that the user must have, or nothing.
+    pub etag: &'a str,
+    /// A UUID that names the call, or nothing.
+    pub request_id: &'a str,
+    /// Which method is called, for the request's key.
+    pub method: &'static str,
+    /// Who calls.
+    pub caller: &'a str,
+    /// Whether nothing is to be written.
+    pub dry_run: bool,
+}
+
+/// An identity as a caller gives it: the identifier as typed, and what the caller says of it.
+#[derive(Clone, Debug)]
+pub struct RawIdentity<'a> {
+    /// The identifier.
+    pub identifier: Option<RawIdentifier<'a>>,
+    /// The name that its provider gives to an account, to show it by; or nothing.
+    pub display: &'a str,
+    /// When and by whom it was verified, if it was.
+    pub verification: Option<Verification>,
+    /// Whether it shall be the primary identity of its kind.
+    pub primary: bool,
+}
+
+/// The counter of identities that lose to verified ones: its name, and what it counts.
+pub const DISPLACED: (&str, &str) = (
+    "polynym_displaced_identities_total",
+    "Unverified identities that went to a user who had them verified",
+);
+
+impl Directory {
+    /// Registers a user.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::TooMany`], [`Error::IdentityTaken`], and those of
+    /// [`crate::directory::store::Store::mutate`].
+    pub async fn create(
+        &self,
+        call: RequestContext<'_>,
+        display_name: String,
+        identities: &[RawIdentity<'_>],
+        attributes: BTreeMap<String, Value>,
+    ) -> Result<User, Error> {
+        check_text("user.display_name", &display_name)?;
+        attribute::check(&attributes, "user.attributes")?;
+        let limit = self.limits.identities;
+        if identities.len() > limit {
+            return Err(Error::TooMany { what: "identities", limit, count: identities.len() });
+        }
+        let rules = self.rules_to_change().await?;
+        let identities = identities
+            .iter()
+            .enumerate()
+            .map(|(n, raw)| draft_identity(rules, &new_user::field(n), raw));
+        let draft =
+            NewUser { display_name, identities: identities.collect::<Result<_, _>>()?, attributes };
+        self.check_times(&draft)?;
+        draft.check()?;
+        self.mutate_under(rules, call, self.ids.next_id(), MutationKind::Create(draft)).await
+    }
+
+    /// Nothing was verified in the future. Clocks may differ by [`SKEW`].
+    fn check_times(&self, draft: &NewUser) -> Result<(), Error> {
+        let latest = self.now().time.plus(SKEW);
+        let is_ahead = |identity: &NewIdentity| {
+            identity.verification.as_ref().is_some_and(|v| v.time > latest)
+        };
+        match draft.identities.iter().position(is_ahead) {
+            Some(n) => {
+                let field = format!("user.identities[{n}].verify_time");
+                Err(Error::invalid(Invalid::Field, field, "lies in the future"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Sets a user's display name and attributes, those that `mask` names.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::EtagMismatch`], [`Error::TooMany`],
+    /// and those of [`crate::directory::store::Store::mutate`].
+    pub async fn update(
+        &self,
+        call: RequestContext<'_>,
+        user_id: &str,
+        mask: Option<&[String]>,
+        display_name: String,
+        attributes: BTreeMap<String, Value>,
+    ) -> Result<User, Error> {
+        let id = parse_user_id("user.user_id", user_id)?;
+        check_text("user.display_name", &display_name)?;
+        attribute::check(&attributes, "user.attributes")?;
+        let update = Update::from_mask(mask, display_name, attributes)?;
+        self.mutate(call, id, MutationKind::Update(update)).await
+    }
+
+    /// Gives a user an identity.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::IdentityTaken`],
+    /// [`Error::EtagMismatch`], [`Error::TooMany`], and those of [`crate::directory::store::Store::mutate`].
+    pub async fn link(
+        &self,
+        call: RequestContext<'_>,
+        user_id: &str,
+        raw: Option<RawIdentifier<'_>>,
+        display: &str,
+        verified_by: Option<String>,
+        primary: bool,
+    ) -> Result<User, Error> {
+        let id = parse_user_id("user_id", user_id)?;
+        let verification = verified_by.map(|by| Verification { time: self.now().time, by });
+        let rules = self.rules_to_change().await?;
+        let raw = RawIdentity { identifier: raw, display, verification, primary };
+        let draft = draft_identity(rules, "identifier", &raw)?;
+        self.mutate_under(rules, call, id, MutationKind::Link(draft)).await
+    }
+
+    /// Moves an identity from one user to another. Answers with the other; the etag is of that one.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::LastIdentity`],
+    /// [`Error::PrimaryIdentity`], [`Error::EtagMismatch`], [`Error::TooMany`], and those of
+    /// [`crate::directory::store::Store::mutate`].
+    pub async fn move_identity(
+        &self,
+        call: RequestContext<'_>,
+        from: &str,
+        to: &str,
+        raw: Option<RawIdentifier<'_>>,
+    ) -> Result<User, Error> {
+        let from = parse_user_id("from_user_id", from)?;
+        let to = parse_user_id("to_user_id", to)?;
+        let rules = self.rules_to_change().await?;
+        self.mutate_under(
+            rules,
+            call,
+            to,
+            MutationKind::Move(from, parse(rules, "identifier", raw)?),
+        )
+        .await
+    }
+
+    /// Takes an identity from a user.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::EtagMismatch`],
+    /// and those of [`crate::directory::store::Store::mutate`].
+    pub async fn unlink(
+        &self,
+        call: RequestContext<'_>,
+        user_id: &str,
+        raw: Option<RawIdentifier<'_>>,
+    ) -> Result<User, Error> {
+        let id = parse_user_id("user_id", user_id)?;
+        let rules = self.rules_to_change().await?;
+        self.mutate_under(rules, call, id, MutationKind::Unlink(parse(rules, "identifier", raw)?))
+            .await
+    }
+
+    /// Puts a new identity in the place of an old one, in one step.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`] for the old one,
+    /// [`Error::IdentityTaken`] for the new one, [`Error::EtagMismatch`], and those of
+    /// [`crate::directory::store::Store::mutate`].
+    pub async fn replace(
+        &self,
+        call: RequestContext<'_>,
+        user_id: &str,
+        old: Option<RawIdentifier<'_>>,
+        new: Option<RawIdentifier<'_>>,
+    ) -> Result<User, Error> {
+        let id = parse_user_id("user_id", user_id)?;
+        let rules = self.rules_to_change().await?;
+        let old = parse(rules, "old_identifier", old)?;
+        let new = RawIdentity { identifier: new, display: "", verification: None, primary: false };
+        let new = draft_identity(rules, "new_identifier", &new)?;
+        self.mutate_under(rules, call, id, MutationKind::Replace(old, new)).await
+    }
+
+    /// Says that an identity is verified, and by whom, or (`None`) that it is not.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::EtagMismatch`],
+    /// and those of [`crate::directory::store::Store::mutate`].
+    pub async fn verify(
+        &self,
+        call: RequestContext<'_>,
+        user_id: &str,
+        raw: Option<RawIdentifier<'_>>,
+        by: Option<String>,
+    ) -> Result<User, Error> {
+        let id = parse_user_id("user_id", user_id)?;
+        let rules = self.rules_to_change().await?;
+        let identifier = parse(rules, "identifier", raw)?;
+        check_text("verified_by", by.as_deref().unwrap_or_default())?;
+        let verification = by.map(|by| Verification { time: self.now().time, by });
+        self.mutate_under(rules, call, id, MutationKind::Verify(identifier, verification)).await
+    }
+
+    /// Carries out a change that says all by itself: of the user's state, for one.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], and those of [`crate::directory::store::Store::mutate`].
+    pub async fn change(
+        &self,
+        call: RequestContext<'_>,
+        user_id: &str,
+        change: MutationKind,
+    ) -> Result<User, Error> {
+        self.mutate(call, parse_user_id("user_id", user_id)?, change).await
+    }
+
+    async fn mutate(
+        &self,
+        call: RequestContext<'_>,
+        user_id: LocalityId,
+        change: MutationKind,
+    ) -> Result<User, Error> {
+        self.execute(call, user_id, change).await?.into_user()
+    }
+
+    async fn mutate_under(
+        &self,
+        rules: Rules,
+        call: RequestContext<'_>,
+        user_id: LocalityId,
+        change: MutationKind,
+    ) -> Result<User, Error> {
+        self.execute_under(rules, call, user_id, change).await?.into_user()
+    }
+
+    pub(crate) async fn execute(
+        &self,
+        call: RequestContext<'_>,
+        user_id: LocalityId,
+        change: MutationKind,
+    ) -> Result<Outcome, Error> {
+        self.execute_under(Rules::PRESENT, call, user_id, change).await
+    }
+
+    /// Carries out a change whose identifiers were normalised by these rules.
+    pub(crate) async fn execute_under(
+        &self,
+        rules: Rules,
+        call: RequestContext<'_>,
+        user_id: LocalityId,
+        change: MutationKind,
+    ) -> Result<Outcome, Error> {
+        let dry_run = call.dry_run;
+        let policies = self.policies_to_change(&call.tenant, dry_run).await?;
+        let mutation = Mutation { rules, ..self.mutation(call, user_id, change, policies)? };
+        let outcome = self.store.mutate(mutation).await?;
+        if let (MutationReport::Displaced(losers), false) = (&outcome.report, dry_run) {
+            Self::log_takeover(user_id, losers);
+        }
+        Ok(outcome)
+    }
+
+    pub(crate) fn mutation(
+        &self,
+        call: RequestContext<'_>,
+        user_id: LocalityId,
+        change: MutationKind,
+        policies: Arc<Policies>,
+    ) -> Result<Mutation, Error> {
+        let request = request(&call, user_id, &change)?.filter(|_| !call.dry_run);
+        let etag = Some(call.etag).filter(|etag| !etag.is_empty()).map(str::to_owned);
+        let (limits, dry_run) = (self.limits, call.dry_run);
+        let now = self.now();
+        let mutation = Mutation::new(call.tenant, user_id, now.time, change);
+        Ok(Mutation {
+            in_doubt: now.in_doubt,
+            etag,
+            request,
+            limits,
+            policies,
+            dry_run,
+            ..mutation
+        })
+    }
+
+    fn log_takeover(winner: LocalityId, losers: &[LocalityId]) {
+        for loser in losers {
+            metrics::counter!(DISPLACED.0).increment(1);
+            tracing::info!(%winner, %loser, "a verified identity took the place of one that was not");
+        }
+    }
+}
+
+fn draft_identity(rules: Rules, field: &str, raw: &RawIdentity<'_>) -> Result<NewIdentity, Error> {
+    if let Some(verification) = &raw.verification {
+        check_text(&field.replace("identifier", "verified_by"), &verification.by)?;
+    }
+    let display = display(field, raw)?;
+    let (verification, primary) = (raw.verification.clone(), raw.primary);
+    let identifier = parse(rules, field, raw.identifier)?;
+    Ok(NewIdentity { identifier, display, verification, primary, rules_version: rules.version() })
+}
+
+/// How an identity is shown: as it was typed, or by the name that its provider gives to an account.
+fn display(field: &str, raw: &RawIdentity<'_>) -> Result<String, Error> {
+    if raw.display.is_empty() {
+        let typed = raw.identifier.map(|raw| raw.typed().chars().filter(is_shown).collect());
+        return Ok(typed.unwrap_or_default());
+    }
+    let field = field.replace("identifier", "display");
+    if !matches!(raw.identifier, Some(RawIdentifier::Social { .. })) {
+        let message = "counts for social accounts only: others are shown as they are typed";
+        return Err(Error::invalid(Invalid::Field, field, message));
+    }
+    check_text(&field, raw.display)?;
+    Ok(raw.display.to_owned())
+}
+
+/// The request's name: any spelling of the UUID is the same id. The caller comes last, being the
+/// only free text.
+fn request(
+    call: &RequestContext<'_>,
+    user_id: LocalityId,
+    change: &MutationKind,
+) -> Result<Option<IdempotencyKey>, Error> {
+    if call.request_id.is_empty() {
+        return Ok(None);
+    }
+    // The nil UUID is what programs send that forget to make one: all of their requests would be
+    // the same.
+    let parsed = call.request_id.parse::<LocalityId>().ok().filter(|id| *id.as_bytes() != [0; 16]);
+    let message = "a request_id is a UUID in its 36-character text form, and not the one of zeros";
+    let id = parsed.ok_or_else(|| Error::invalid(Invalid::RequestId, "request_id", message))?;
+    let key = format!("{},{},{id},{}", call.tenant, call.method, call.caller);
+    Ok(Some(IdempotencyKey { key, request_hash: request_hash(user_id, call.etag, change) }))
+}
+
+fn check_text(field: &str, text: &str) -> Result<(), Error> {
+    let fault = |rule| Err(Error::invalid(Invalid::Field, field, rule));
+    if text.chars().nth(TEXT_CHARS).is_some() {
+        return fault("at most 256 characters");
+    }
+    if !text.chars().all(|c| is_shown(&c)) {
+        return fault("no control characters, and none that nobody can see or that mean nothing");
+    }
+    if !text.is_empty() && text.chars().all(|c| c.is_whitespace() || character_issue(c).is_some()) {
+        return fault("not blank: leave it empty");
+    }
+    if text.starts_with(is_mark) {
+        return fault("no combining mark at the start");
+    }
+    Ok(())
+}
+
+/// Whether a character may stand in a text that is shown. Of those that cannot be seen themselves,
+/// only those may that scripts and emoji need: joiners, marks of direction, variation selectors and
+/// tags.
+fn is_shown(c: &char) -> bool {
+    let writes = matches!(
+        c,
+        '\u{200c}'..='\u{200f}' | '\u{61c}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0020}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}'
+    );
+    writes
+        || !(c.is_control()
+            || matches!(c, '\u{2028}' | '\u{2029}')
+            || character_issue(*c).is_some())
+}

@@ -1,0 +1,21 @@
+//! HTTP/2 connections of gRPC: accepting them, and bounds on all that the other side controls.
+
+mod call_handler;
+mod connection;
+mod connection_task;
+pub(crate) mod log_throttle;
+mod memory_budget;
+mod options;
+mod preface;
+pub(crate) mod protocol;
+pub(crate) mod request_body;
+mod request_check;
+mod response_body;
+pub(crate) mod rich_status;
+pub(crate) mod routes;
+mod server;
+mod unvectored_io;
+
+pub use call_handler::PANICS;
+pub use options::Options;
+pub(crate) use server::serve;

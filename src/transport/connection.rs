@@ -1,0 +1,113 @@
+//! One connection: HTTP/2 with bounds on all that the other side controls.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioTimer;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::call_handler::CallHandler;
+use super::connection_task::{CallExecutor, ConnectionTask};
+use super::memory_budget::ConnectionBudget;
+use super::options::Options;
+use super::routes::Routes;
+use super::unvectored_io::UnvectoredIo;
+
+/// Streams that one connection may have open.
+const STREAMS: u32 = 200;
+/// The largest list of headers that is read at all. What is over the bound in `entry` and below
+/// this one gets an answer that says so.
+const HEADER_BYTES: u32 = 32 << 10;
+/// How much of an answer waits in the connection's own buffer.
+const SEND_BYTES: usize = 256 << 10;
+/// Streams that the other side may open and reset before they are looked at (CVE-2023-44487).
+const RESETS: usize = 64;
+/// How long the other side may take to say that it speaks HTTP/2.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How often a silent connection is asked whether it is still there, and how long it may take to
+/// answer.
+const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
+
+/// Serves a connection until it ends, grows old, or the server drains. Tells whether calls were cut
+/// off.
+pub async fn serve<R: Routes>(
+    stream: TcpStream,
+    handler: Arc<CallHandler<R>>,
+    options: Options,
+    mut draining: watch::Receiver<bool>,
+) -> bool {
+    let greeted = tokio::time::timeout(HANDSHAKE, handler.preface_check.is_http2(&stream));
+    let greeted = tokio::select! {
+        greeted = greeted => greeted.unwrap_or(false),
+        () = told(&mut draining) => false,
+    };
+    if !greeted {
+        return false;
+    }
+    let budget = Arc::new(ConnectionBudget::new(handler.total.clone()));
+    let service = service_fn(|request| {
+        let (handler, budget) = (handler.clone(), budget.clone());
+        async move { Ok::<_, Infallible>(handler.call(&budget, request).await) }
+    });
+    let begin = CallExecutor::new(options.task_per_call);
+    let connection = builder(begin.clone()).serve_connection(UnvectoredIo::new(stream), service);
+    let mut calls = ConnectionTask::new(connection, begin);
+    tokio::select! {
+        _ = &mut calls => return false,
+        () = budget.stuck(patience(options.call_timeout)) => {
+            tracing::info!("a connection is closed: its client does not take its answers");
+            return false;
+        }
+        () = told(&mut draining) => {}
+        () = ended(&budget, options) => {
+            calls.connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                _ = &mut calls => return false,
+                () = sleep(options.drain) => return false,
+                () = told(&mut draining) => {}
+            }
+        }
+    }
+    calls.connection.as_mut().graceful_shutdown();
+    tokio::select! {
+        _ = &mut calls => false,
+        () = budget.idle() => false,
+        () = sleep(options.drain) => budget.has_calls(),
+    }
+}
+
+/// Waits until the connection is too old, or had no calls for too long.
+async fn ended(budget: &ConnectionBudget, options: Options) {
+    tokio::select! {
+        () = sleep(options.connection_age) => {}
+        () = budget.unused(options.connection_idle) => {}
+    }
+}
+
+/// Waits until the server drains.
+async fn told(draining: &mut watch::Receiver<bool>) {
+    let _ = draining.wait_for(|yes| *yes).await;
+}
+
+/// How old a call may be: its time, and half of that for its answer to be taken.
+fn patience(timeout: Duration) -> Duration {
+    timeout + timeout / 2
+}
+
+fn builder(begin: CallExecutor) -> http2::Builder<CallExecutor> {
+    let mut builder = http2::Builder::new(begin);
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEADER_BYTES)
+        .max_send_buf_size(SEND_BYTES)
+        .max_pending_accept_reset_streams(RESETS)
+        .keep_alive_interval(KEEPALIVE.0)
+        .keep_alive_timeout(KEEPALIVE.1);
+    builder
+}

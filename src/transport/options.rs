@@ -1,0 +1,40 @@
+//! The bounds of a server.
+
+use std::time::Duration;
+
+/// How much the server takes on, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The longest that a call may take; a shorter `grpc-timeout` of the caller counts. A
+    /// connection whose client has not taken an answer long after that is closed.
+    pub call_timeout: Duration,
+    /// Look-ups worked on at once, and as many mutations; more are refused at once with OVERLOADED.
+    /// A call counts once its message is there, and health does not count.
+    pub max_calls: usize,
+    /// Connections at once; more wait to be accepted.
+    pub max_connections: usize,
+    /// After this long a connection is told to finish and come again, so that callers spread over
+    /// new servers.
+    pub connection_age: Duration,
+    /// After this long without calls a connection is told to come again when it has some.
+    pub connection_idle: Duration,
+    /// How long calls under way may take to finish once the server is asked to stop.
+    pub drain: Duration,
+    /// Whether the calls of one connection are spread over all threads, as is best where the store
+    /// works on the caller's thread. Else they stay on one, as is best where it waits for servers.
+    pub task_per_call: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            call_timeout: Duration::from_secs(10),
+            max_calls: 1_024,
+            max_connections: 10_000,
+            connection_age: Duration::from_secs(60 * 60),
+            connection_idle: Duration::from_secs(5 * 60),
+            drain: Duration::from_secs(10),
+            task_per_call: true,
+        }
+    }
+}

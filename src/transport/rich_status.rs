@@ -1,0 +1,52 @@
+//! gRPC statuses with rich details (AIP-193): a reason for programs to act on, and a message for
+//! people.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+/// The `domain` of every `ErrorInfo`.
+const DOMAIN: &str = "polynym";
+
+/// When to try again where the server or its store is short of something.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The status for a fault of this program.
+pub fn internal() -> Status {
+    plain(Code::Internal, "INTERNAL", "internal error")
+}
+
+/// A status with a reason and nothing else.
+pub fn plain(code: Code, reason: &str, message: &str) -> Status {
+    detailed(code, message, info(reason, []))
+}
+
+/// A status with these details.
+pub fn detailed(code: Code, message: &str, details: ErrorDetails) -> Status {
+    Status::with_error_details(code, message, details)
+}
+
+/// A status that says when to come again.
+pub fn retry(code: Code, reason: &str, message: &str) -> Status {
+    let mut details = info(reason, []);
+    details.set_retry_info(Some(RETRY));
+    Status::with_error_details(code, message, details)
+}
+
+/// A status for what is over a limit.
+pub fn limited(code: Code, reason: &str, message: &str, limit: usize, value: usize) -> Status {
+    let details = info(reason, [("limit", limit.to_string()), ("value", value.to_string())]);
+    Status::with_error_details(code, message, details)
+}
+
+/// The `ErrorInfo` of a reason, with metadata.
+pub fn info<'n>(
+    reason: &str,
+    metadata: impl IntoIterator<Item = (&'n str, String)>,
+) -> ErrorDetails {
+    let metadata: HashMap<_, _> =
+        metadata.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    ErrorDetails::with_error_info(reason, DOMAIN, metadata)
+}

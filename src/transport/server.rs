@@ -1,0 +1,76 @@
+//! Accepts connections until it is told to stop, then lets what is under way finish.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use super::call_handler::CallHandler;
+use super::connection;
+use super::options::Options;
+use super::routes::Routes;
+
+/// Serves `routes` on `listener` until `shutdown` completes. Then further calls are refused, and
+/// calls under way may finish within [`Options::drain`].
+pub async fn serve<R: Routes>(
+    listener: TcpListener,
+    routes: R,
+    options: Options,
+    shutdown: impl Future<Output = ()>,
+) {
+    let handler = Arc::new(CallHandler::new(routes, options.max_calls, options.call_timeout));
+    let (drain, draining) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    tokio::select! {
+        () = accept(&listener, &mut connections, &handler, options, &draining) => {}
+        () = shutdown => {}
+    }
+
+    drop(listener);
+    drain.send_replace(true);
+    let mut cut_off = 0;
+    while let Some(ended) = connections.join_next().await {
+        cut_off += usize::from(ended.is_ok_and(|cut_off| cut_off));
+    }
+    if cut_off > 0 {
+        tracing::warn!(connections = cut_off, "calls did not finish in time");
+    }
+}
+
+async fn accept<R: Routes>(
+    listener: &TcpListener,
+    connections: &mut JoinSet<bool>,
+    handler: &Arc<CallHandler<R>>,
+    options: Options,
+    draining: &watch::Receiver<bool>,
+) {
+    let places = Arc::new(Semaphore::new(options.max_connections));
+    while let Ok(place) = places.clone().acquire_owned().await {
+        let stream = next(listener).await;
+        let (handler, draining) = (handler.clone(), draining.clone());
+        connections.spawn(async move {
+            let cut_off = connection::serve(stream, handler, options, draining).await;
+            drop(place);
+            cut_off
+        });
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+/// The next connection. Where the machine has no file left for it, some may be free soon.
+async fn next(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let _ = stream.set_nodelay(true);
+                return stream;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}

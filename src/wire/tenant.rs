@@ -1,0 +1,128 @@
+//! Tenants in the form in which stores keep them, and the API shows them.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use prost::Message;
+use prost_types::Duration as ProtoDuration;
+
+use super::WireError;
+use super::decode::{read_tenant, read_time};
+use super::encode::time_message;
+use super::unknown::{Unknown, write_message};
+use crate::directory::model::policies::Policies;
+use crate::directory::mutation::tenancy::{Deletion, TenantRecord};
+use crate::identifier::Kind;
+use crate::proto::v1;
+
+/// The number of a tenant's policies, and the last fields of a tenant and of policies that this
+/// program knows.
+const POLICIES: u32 = 2;
+const LAST: u32 = 7;
+const POLICIES_LAST: u32 = 9;
+
+/// Encodes what [`decode_tenant`] reads.
+pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
+    let mut bytes = message(tenant).encode_to_vec();
+    let [unknown, of_policies] = &tenant.unknown;
+    if !of_policies.is_empty() {
+        // The parts of a message that occurs twice are read as one.
+        let mut policies = Vec::new();
+        of_policies.write(&mut policies);
+        write_message(POLICIES, &policies, &mut bytes);
+    }
+    unknown.write(&mut bytes);
+    bytes
+}
+
+/// The tenant that [`encode_tenant`] encoded.
+pub fn decode_tenant(bytes: &[u8]) -> Result<TenantRecord, WireError> {
+    let message = v1::Tenant::decode(bytes).map_err(|error| WireError(error.to_string()))?;
+    Ok(TenantRecord {
+        name: read_tenant(&message.tenant)?,
+        policies: read_policies(message.policies.unwrap_or_default()),
+        create_time: read_time(message.create_time),
+        update_time: read_time(message.update_time),
+        deletion: message
+            .delete_time
+            .map(|time| Deletion { time: read_time(Some(time)), with_users: message.delete_users }),
+        unknown: [Unknown::after(LAST, bytes), Unknown::within(POLICIES, POLICIES_LAST, bytes)],
+    })
+}
+
+/// A tenant as the API's message.
+pub fn tenant_message(tenant: &TenantRecord) -> v1::Tenant {
+    v1::Tenant { etag: tenant.etag(), ..message(tenant) }
+}
+
+fn message(tenant: &TenantRecord) -> v1::Tenant {
+    v1::Tenant {
+        tenant: tenant.name.as_str().to_owned(),
+        policies: Some(policies(&tenant.policies)),
+        create_time: Some(time_message(tenant.create_time)),
+        update_time: Some(time_message(tenant.update_time)),
+        etag: String::new(),
+        delete_time: tenant.deletion.map(|deletion| time_message(deletion.time)),
+        delete_users: tenant.deletion.is_some_and(|deletion| deletion.with_users),
+    }
+}
+
+fn policies(policies: &Policies) -> v1::Policies {
+    let hold = |kind| policies.holds.get(&kind).copied().map(span);
+    v1::Policies {
+        holds: Some(v1::Holds {
+            email: hold(Kind::Email),
+            handle: hold(Kind::Handle),
+            phone: hold(Kind::Phone),
+            social: hold(Kind::Social),
+            url: hold(Kind::Url),
+        }),
+        hide_unverified: policies.hide_unverified,
+        verified_wins: policies.verified_wins,
+        keep_primary_identity: policies.keep_primary,
+        keep_last_identity: policies.keep_last,
+        allow_lookalikes: policies.allow_lookalikes,
+        restore_window: Some(span(policies.restore_window)),
+        undo_window: Some(span(policies.undo_window)),
+        reserved_handles: policies.reserved_handles.as_ref().map(reserved),
+    }
+}
+
+fn reserved(handles: &BTreeSet<String>) -> v1::ReservedHandles {
+    v1::ReservedHandles { handles: handles.iter().cloned().collect() }
+}
+
+fn span(time: Duration) -> ProtoDuration {
+    ProtoDuration { seconds: time.as_secs() as i64, nanos: time.subsec_nanos() as i32 }
+}
+
+fn read_policies(message: v1::Policies) -> Policies {
+    let holds = message.holds.unwrap_or_default();
+    let holds = [
+        (Kind::Email, holds.email),
+        (Kind::Handle, holds.handle),
+        (Kind::Phone, holds.phone),
+        (Kind::Social, holds.social),
+        (Kind::Url, holds.url),
+    ];
+    Policies {
+        holds: holds
+            .into_iter()
+            .filter_map(|(kind, time)| Some((kind, read_span(time?))))
+            .collect(),
+        hide_unverified: message.hide_unverified,
+        verified_wins: message.verified_wins,
+        keep_primary: message.keep_primary_identity,
+        keep_last: message.keep_last_identity,
+        allow_lookalikes: message.allow_lookalikes,
+        restore_window: message.restore_window.map(read_span).unwrap_or_default(),
+        undo_window: message.undo_window.map(read_span).unwrap_or_default(),
+        reserved_handles: message
+            .reserved_handles
+            .map(|reserved| reserved.handles.into_iter().collect()),
+    }
+}
+
+fn read_span(message: ProtoDuration) -> Duration {
+    Duration::try_from(message).unwrap_or_default()
+}
