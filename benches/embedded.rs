@@ -8,11 +8,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use locality_uuid::{Generator, Mode};
 use polynym::directory::{
     Consistency, Mutation, MutationKind, NewIdentity, NewUser, Store, Tenant, Timestamp, Value,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
-use polynym::locality::{Generator, Mode};
 use polynym::store::embedded::{Embedded, Options};
 
 fn identifiers(n: u64) -> [Identifier; 3] {

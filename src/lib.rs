@@ -5,10 +5,18 @@ pub mod config;
 pub mod directory;
 pub mod grpc;
 pub mod identifier;
-pub mod locality;
 pub mod proto;
 pub mod sample;
 pub mod store;
 pub mod telemetry;
 pub mod transport;
 mod wire;
+
+// The power-loss tests of the embedded store run on a simulated disk, which only this crate's own
+// tests can put in place, and compare with the reference model: the model is compiled with them.
+#[cfg(test)]
+#[path = "../crates/conformance/src/lib.rs"]
+#[allow(dead_code, reason = "the contract itself runs in the integration tests")]
+mod conformance;
+#[cfg(test)]
+extern crate self as polynym;

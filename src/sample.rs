@@ -3,6 +3,8 @@
 
 mod people;
 
+use locality_uuid::{Generator, LocalityId, Mode};
+
 use crate::directory::error::Error;
 use crate::directory::model::attribute::Value;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
@@ -13,7 +15,6 @@ use crate::directory::model::user::Verification;
 use crate::directory::mutation::{Mutation, MutationKind};
 use crate::directory::store::{Consistency, Store};
 use crate::identifier::{Kind, RawIdentifier, Rules};
-use crate::locality::{Generator, LocalityId, Mode};
 use people::{PEOPLE, Person};
 
 /// When the first of them was registered: 2026-01-05T09:00:00Z. The others follow, one an hour.

@@ -15,9 +15,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use conformance::{Failure, StoreFactory};
 use polynym::directory::Store;
 use polynym::store::coalesce::{Coalesced, Options};
-use polynym::store::conformance::{Failure, StoreFactory};
 use polynym::store::embedded::{self, Embedded};
 use tempfile::TempDir;
 

@@ -19,8 +19,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use conformance::{Failure, StoreFactory};
 use polynym::directory::Store;
-use polynym::store::conformance::{Failure, StoreFactory};
 use polynym::store::embedded::{Embedded, Options};
 use tempfile::TempDir;
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
     Claim, Consistency, Directory, EncodedUser, Error, ExpiredUser, ItemResult, Limits, Mutation,
     Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
 };
 use polynym::grpc;
 use polynym::identifier::IdentityKey;
-use polynym::locality::{Generator, LocalityId, Mode};
 use polynym::proto::v1;
 use polynym::transport::Options;
 use tokio::net::TcpListener;

@@ -18,9 +18,9 @@ mod waiting;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use conformance::{Failure, StoreFactory};
 use polynym::directory::Store;
 use polynym::store::coalesce::Coalesced;
-use polynym::store::conformance::{Failure, StoreFactory};
 
 use crate::servers::{self, Databases, InDatabase};
 use crate::support;

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use polynym::locality::LocalityId;
+use locality_uuid::LocalityId;
 use prost_types::Timestamp;
 
 use crate::server::{Server, polynym};

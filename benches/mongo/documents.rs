@@ -1,10 +1,10 @@
 //! A person as documents: as the store keeps it, and in the forms that it is compared with.
 
+use locality_uuid::LocalityId;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, DateTime, Document, Uuid, doc, oid::ObjectId};
 use polynym::directory::{EncodedUser, Identity, Timestamp, User, Value};
 use polynym::identifier::RULES_VERSION;
-use polynym::locality::LocalityId;
 
 /// What becomes of a user in one collection.
 pub type Form = fn(&User) -> Vec<Document>;

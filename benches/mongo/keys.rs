@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
+use locality_uuid::{Generator, Mode, split_points};
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::TRANSIENT_TRANSACTION_ERROR;
 use mongodb::options::{ReadConcern, WriteConcern};
 use mongodb::{Client, Collection, IndexModel};
 use polynym::directory::User;
-use polynym::locality::{Generator, Mode, split_points};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Result;

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use locality_uuid::{Generator, Mode, split_points};
 use mongodb::Collection;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document, doc};
 use polynym::directory::Timestamp;
-use polynym::locality::{Generator, Mode, split_points};
 use uuid::{NoContext, Uuid};
 
 use crate::Result;

@@ -1,12 +1,12 @@
 //! The users that all of this works on: everything about a person follows from a number, so that
 //! every answer can be checked.
 
+use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
     Decision, EncodedUser, Mutation, MutationKind, NewIdentity, NewUser, ReadSet, Record, Tenant,
     Timestamp, User, Value,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind};
-use polynym::locality::{Generator, LocalityId, Mode};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Result;

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
+use locality_uuid::split_points;
 use mongodb::IndexModel;
 use mongodb::bson::{Bson, doc};
 use polynym::directory::Store;
-use polynym::locality::split_points;
 use polynym::store::coalesce::Coalesced;
 
 use crate::Result;

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
+use locality_uuid::{Generator, LocalityId, Mode};
 use mongodb::Collection;
 use mongodb::bson::{Bson, Document, doc};
 use polynym::directory::{EncodedUser, Mutation, Record, Store, User};
 use polynym::identifier::IdentityKey;
-use polynym::locality::{Generator, LocalityId, Mode};
 
 use crate::bench::{Bench, Contender};
 use crate::calls::Work;

@@ -4,12 +4,12 @@ use std::error::Error;
 use std::iter::successors;
 use std::time::Duration;
 
+use locality_uuid::{Generator, Mode};
 use tonic::transport::{self, Channel, Endpoint};
 use tonic::{Code, Request, Response, Status};
 
 use super::failure::{FailedCall, Failure};
 use crate::config::{Client, Flags};
-use crate::locality::{Generator, Mode};
 use crate::proto::v1::admin_service_client::AdminServiceClient;
 use crate::proto::v1::directory_service_client::DirectoryServiceClient;
 use crate::proto::v1::registry_service_client::RegistryServiceClient;

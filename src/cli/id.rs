@@ -3,13 +3,13 @@
 use std::io::{BufWriter, Write};
 
 use clap::{Args, Subcommand};
+use locality_uuid::{Generator, LocalityId, Mode, TEXT_LEN};
 use prost_types::Timestamp;
 use serde::Serialize;
 
 use super::failure::Failure;
 use super::output;
 use crate::config::{Flags, Output};
-use crate::locality::{Generator, LocalityId, Mode, TEXT_LEN};
 
 pub const EXAMPLES: &str = "\
 Examples:

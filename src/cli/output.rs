@@ -9,8 +9,8 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Row, Width, presets};
 use prost_reflect::{DescriptorPool, DynamicMessage, SerializeOptions};
 
 use super::failure::Failure;
-use crate::locality::LocalityId;
 use crate::proto;
+use locality_uuid::LocalityId;
 
 /// An id with the space on its sides.
 const ID_WIDTH: u16 = 38;

@@ -9,20 +9,19 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use locality_uuid::{Generator, Mode};
+use polynym::cli::Failure;
+use polynym::config::{Flags, LogFormat, MongoUri, Serve, StoreChoice};
+use polynym::directory::{CLOCK_AHEAD, DISPLACED, Directory, Limits, Store};
+use polynym::store::coalesce::{self, Coalesced};
+use polynym::store::embedded::{self, Embedded};
+use polynym::store::mongo::{self, Mongo};
+use polynym::{grpc, identifier, sample, telemetry, transport};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-
-use polynym::cli::Failure;
-use polynym::config::{Flags, LogFormat, MongoUri, Serve, StoreChoice};
-use polynym::directory::{CLOCK_AHEAD, DISPLACED, Directory, Limits, Store};
-use polynym::locality::{Generator, Mode};
-use polynym::store::coalesce::{self, Coalesced};
-use polynym::store::embedded::{self, Embedded};
-use polynym::store::mongo::{self, Mongo};
-use polynym::{grpc, identifier, sample, telemetry, transport};
 
 /// How long the disk may take to finish what is under way once the server has stopped.
 const CLOSING: Duration = Duration::from_secs(10);

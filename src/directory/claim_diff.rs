@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use locality_uuid::LocalityId;
+
 use super::error::Error;
 use super::mutation::{Mutation, MutationKind};
 use super::read_set::{DecideError, ReadRequest, ReadSet, ReadState, WriteSet};
@@ -12,7 +14,6 @@ use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::user::{Identity, User};
 use crate::directory::mutation::size::size;
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 
 /// What becomes of one user.
 pub struct UserTransition<'v> {

@@ -3,8 +3,9 @@
 use std::error::Error as StdError;
 use std::sync::Arc;
 
+use locality_uuid::LocalityId;
+
 use crate::directory::model::timestamp::Timestamp;
-use crate::locality::LocalityId;
 
 /// A private cause: for the server's log, never for a caller.
 type Cause = Box<dyn StdError + Send + Sync>;

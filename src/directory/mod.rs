@@ -45,8 +45,8 @@ pub use service::write::{DISPLACED, RawIdentity, RequestContext};
 pub use store::{ANSWER_BYTES, Consistency, ExpiredUser, ItemResult, Resolved, Store};
 
 use crate::identifier::Rules;
-use crate::locality::Generator;
 use clock::ClockLog;
+use locality_uuid::Generator;
 use service::deletion::Deletions;
 use service::runs::Runs;
 use service::tenant_cache::Tenants;

@@ -16,6 +16,8 @@ pub mod user_edits;
 use std::sync::Arc;
 use std::time::Duration;
 
+use locality_uuid::LocalityId;
+
 use super::Limits;
 use super::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use super::clock::Now;
@@ -28,7 +30,6 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{State, Verification};
 use crate::identifier::{Identifier, IdentityKey, Rules};
-use crate::locality::LocalityId;
 use merge::ConflictPolicy;
 use tenancy::DeletionStep;
 use update::Update;

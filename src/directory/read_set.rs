@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use locality_uuid::LocalityId;
+
 use super::error::Error;
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::record::Record;
@@ -10,7 +12,6 @@ use crate::directory::model::user::User;
 use crate::directory::mutation::merge::{NotRestored, Preview};
 use crate::directory::mutation::tenancy::TenantRecord;
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 
 /// What a store has read for a mutation, all of it at one moment.
 #[derive(Debug, Default)]

@@ -1,6 +1,7 @@
 //! The contract that every store keeps.
 
 use async_trait::async_trait;
+use locality_uuid::LocalityId;
 
 use super::error::{Error, ItemError};
 use super::mutation::Mutation;
@@ -12,7 +13,6 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::tenancy::TenantRecord;
 use crate::directory::service::moving::StoredRules;
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 use crate::wire::{EncodedUser, Found};
 
 /// How fresh the answer of a read must be.

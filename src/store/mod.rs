@@ -3,7 +3,6 @@
 //! [`conformance`] suite; what a store does with bytes and disks stays in its own module.
 
 pub mod coalesce;
-pub mod conformance;
 pub mod embedded;
 pub mod integrity;
 pub mod mongo;

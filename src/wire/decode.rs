@@ -1,5 +1,6 @@
 //! From messages that this module made back to users.
 
+use locality_uuid::LocalityId;
 use prost_types::Timestamp as ProtoTimestamp;
 
 use super::WireError;
@@ -9,7 +10,6 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{Identity, State, User, Verification};
 use crate::identifier::{Identifier, Kind, Rules};
-use crate::locality::LocalityId;
 use crate::proto::v1;
 use crate::proto::v1::{attribute_value, identifier};
 

@@ -3,12 +3,12 @@
 //! services copy bytes.
 
 use bytes::Bytes;
+use locality_uuid::LocalityId;
 use prost::Message;
 
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{State, User};
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 use crate::proto::v1;
 use fields::Field;
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use locality_uuid::LocalityId;
 use prost::Message;
 
 use super::decode::read_value;
@@ -15,7 +16,6 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::Identity;
 use crate::directory::mutation::merge::NotRestored;
 use crate::identifier::{Guard, Identifier, IdentityKey, Kind, Rules};
-use crate::locality::LocalityId;
 use crate::proto::v1;
 
 #[derive(Clone, PartialEq, Message)]

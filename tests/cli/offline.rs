@@ -69,7 +69,7 @@ fn defaults_of_the_configuration_are_those_of_the_parts() {
 #[test]
 fn new_ids_are_distinct_and_one_a_line() {
     let output = out(&run(&["id", "new", "-n", "500"]));
-    let ids: HashSet<polynym::locality::LocalityId> =
+    let ids: HashSet<locality_uuid::LocalityId> =
         output.lines().map(|line| line.parse().unwrap()).collect();
     assert_eq!((ids.len(), output.lines().count()), (500, 500));
     assert!(ids.iter().all(|id| id.version() == 0xb));

@@ -1,8 +1,8 @@
 //! The made-up users in a store.
 
+use locality_uuid::LocalityId;
 use polynym::directory::{Mutation, MutationKind, NewIdentity, NewUser, Store, Tenant, Timestamp};
 use polynym::identifier::{Identifier, RawIdentifier};
-use polynym::locality::LocalityId;
 use polynym::sample;
 use polynym::store::embedded::{Embedded, Options};
 

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use locality_uuid::LocalityId;
 use polynym::directory::{
     Claim, Consistency, EncodedUser, Error, ExpiredUser, Found, ItemResult, Mutation, Outcome,
     Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
-use polynym::locality::LocalityId;
 use polynym::store::coalesce::{Coalesced, Options};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};

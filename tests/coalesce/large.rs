@@ -1,8 +1,8 @@
 //! Users that are too large for one answer: a call holds no more of them than an answer may, and
 //! each caller gets its own.
 
+use locality_uuid::LocalityId;
 use polynym::directory::{ANSWER_BYTES, Resolved, Store};
-use polynym::locality::LocalityId;
 use polynym::store::coalesce::Options;
 
 use super::gate::{STEADY, Scene, answer, latest, settle};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use conformance::StoreFactory;
 use polynym::directory::{Consistency, MutationKind, Store};
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
-use polynym::store::conformance::StoreFactory;
 use polynym::store::embedded::Options;
 
 use super::Folder;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use conformance::StoreFactory;
+use locality_uuid::{Generator, Mode};
 use polynym::directory::{
     Directory, Error, Invalid, Limits, RawIdentity, RequestContext, Tenant, User,
 };
 use polynym::identifier::RawIdentifier;
-use polynym::locality::{Generator, Mode};
-use polynym::store::conformance::StoreFactory;
 use polynym::store::embedded::Options;
 
 use super::Folder;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use conformance::StoreFactory;
 use polynym::directory::{Store, Timestamp};
-use polynym::store::conformance::StoreFactory;
 use polynym::store::embedded::Options;
 use redb::{ReadableDatabase, TableDefinition};
 

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use conformance::StoreFactory;
+use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
     Claim, ConflictPolicy, Consistency, Directory, EncodedUser, Error, ExpiredUser, ItemResult,
     Limits, Mutation, MutationKind, NewUser, Outcome, Record, Resolved, Store, StoredRules, Tenant,
     TenantRecord, Timestamp,
 };
 use polynym::identifier::IdentityKey;
-use polynym::locality::{Generator, LocalityId, Mode};
-use polynym::store::conformance::StoreFactory;
 use polynym::store::embedded::Options;
 
 use super::Folder;

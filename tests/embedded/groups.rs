@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use conformance::StoreFactory;
 use polynym::directory::{Error, MutationKind, Outcome, Store, Update};
 use polynym::identifier::{Identifier, RawIdentifier};
-use polynym::store::conformance::StoreFactory;
 use polynym::store::embedded::Options;
 
 use super::Folder;

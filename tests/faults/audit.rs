@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use futures_util::TryStreamExt;
+use locality_uuid::LocalityId;
 use mongodb::Database;
 use mongodb::bson::{Document, doc, spec::BinarySubtype};
 use mongodb::options::ReadConcern;
 use polynym::directory::{EncodedUser, State as Life};
-use polynym::locality::LocalityId;
 use tokio::time::sleep;
 
 use super::caller::{Call, Caller, Names, Told, listed, name, number};

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
     ConflictPolicy, Consistency, Directory, EncodedUser, Error, IdempotencyKey, Limits, Mutation,
     MutationKind, NewUser, State, Store, Tenant, Timestamp, User,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
-use polynym::locality::{Generator, LocalityId, Mode};
 use polynym::proto::v1;
 use tonic::Status;
 use tonic_types::StatusExt;

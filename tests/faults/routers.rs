@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use locality_uuid::LocalityId;
 use polynym::directory::{
     Consistency, Error, IdempotencyKey, Mutation, MutationKind, NewUser, Outcome, State as Life,
     Store, Timestamp, Update, User,
 };
 use polynym::identifier::IdentityKey;
-use polynym::locality::LocalityId;
 use polynym::store::mongo::Options;
 use tokio::time::sleep;
 

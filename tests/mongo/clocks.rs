@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use conformance::StoreFactory;
 use polynym::store::coalesce::Coalesced;
-use polynym::store::conformance::StoreFactory;
 use serde_json::Value;
 use tokio::time::sleep;
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use locality_uuid::{Generator, LocalityId, Mode};
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
 use polynym::directory::{
     Directory, Error, Limits, PolicyUpdate, RawIdentity, RequestContext, Tenant, Value,
 };
 use polynym::identifier::RawIdentifier;
-use polynym::locality::{Generator, LocalityId, Mode};
 use tokio::task::JoinHandle;
 
 use super::servers::{self, Databases, InDatabase};

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locality_uuid::{Generator, Mode};
 use mongodb::bson::{Document, doc};
 use polynym::directory::{
     Directory, Error, Limits, MutationKind, PolicyUpdate, RequestContext, Store, Tenant, Timestamp,
 };
 use polynym::identifier::RawIdentifier;
-use polynym::locality::{Generator, Mode};
 use polynym::store::integrity::{Finding, Observer, verify};
 use polynym::store::mongo::{
     InitOptions, IntegritySession, Mongo, OpenError, Options, init, status,

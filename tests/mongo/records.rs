@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use locality_uuid::LocalityId;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Document, doc};
 use polynym::directory::{ANSWER_BYTES, Consistency, Resolved, Store, Tenant};
 use polynym::identifier::IdentityKey;
-use polynym::locality::LocalityId;
 use polynym::store::coalesce::Coalesced;
 use polynym::store::mongo::Mongo;
 

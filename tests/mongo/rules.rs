@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
+use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
     Consistency, Directory, Error, Limits, RawIdentity, RequestContext, Tenant, Value,
 };
 use polynym::identifier::RawIdentifier;
-use polynym::locality::{Generator, LocalityId, Mode};
 use polynym::store::integrity::{Finding, Observer, verify};
 use polynym::store::mongo::{IntegritySession, Mongo, OpenError, Options, Supported, upgrade_to};
 

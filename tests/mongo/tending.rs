@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use locality_uuid::LocalityId;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, DateTime, Document, doc};
-use polynym::locality::LocalityId;
 
 use crate::servers::{self, Databases};
 use crate::support::tending::{FAILING, LONG_AGO, failing, prepare, user_1_is_purged};

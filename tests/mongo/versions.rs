@@ -4,11 +4,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::TryStreamExt;
+use locality_uuid::LocalityId;
 use mongodb::Database;
 use mongodb::bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
 use polynym::directory::{Error, Mutation, MutationKind, NewIdentity, PolicyUpdate, Store};
 use polynym::identifier::{Identifier, RawIdentifier, Rules};
-use polynym::locality::LocalityId;
 use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, Supported, init, upgrade_to};
 use tokio::sync::Notify;
 

@@ -5,15 +5,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use conformance::StoreFactory;
 use futures_util::TryStreamExt;
+use locality_uuid::{Generator, LocalityId, Mode};
 use mongodb::bson::{Document, doc};
 use polynym::directory::{
     ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
     NewIdentity, NewUser, Policies, PolicyUpdate, Store, Tenant, Timestamp, Update, Verification,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
-use polynym::locality::{Generator, LocalityId, Mode};
-use polynym::store::conformance::StoreFactory;
 use polynym::store::mongo::Mongo;
 
 use super::support::users;

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::process::Output;
 
+use locality_uuid::LocalityId;
 use polynym::directory::{Store, Timestamp, User};
-use polynym::locality::LocalityId;
 
 use super::{err, json, out, store};
 use crate::users::{self, id};

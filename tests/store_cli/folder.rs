@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
+use locality_uuid::LocalityId;
 use polynym::directory::{EncodedUser, Timestamp, User};
-use polynym::locality::LocalityId;
 use polynym::store::embedded::{Embedded, Options};
 use redb::{TableDefinition, WriteTransaction};
 use tempfile::TempDir;

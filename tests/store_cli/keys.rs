@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use locality_uuid::{Generator, Mode};
 use mongodb::bson::{Bson, Document, doc};
 use polynym::directory::{
     IdempotencyKey, Mutation, MutationKind, NewIdentity, NewUser, Store, Tenant, Timestamp,
 };
 use polynym::identifier::{Identifier, Kind, RawIdentifier};
-use polynym::locality::{Generator, Mode};
 use polynym::store::mongo::{InitOptions, Mongo, Options, init};
 use tokio::task::JoinSet;
 use tokio::time::sleep;

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
+use locality_uuid::LocalityId;
 use mongodb::bson::{Binary, Bson, DateTime, Document, doc, spec::BinarySubtype};
 use mongodb::{Collection, Database};
 use polynym::directory::{EncodedUser, Timestamp, User};
-use polynym::locality::LocalityId;
 use polynym::store::mongo::{InitOptions, Mongo, Options, init};
 
 use super::damage::{self, Breakable};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use locality_uuid::{Generator, Mode};
 use polynym::directory::{Clock, Directory, Limits, Store};
 use polynym::grpc;
-use polynym::locality::{Generator, Mode};
 use polynym::proto::v1;
 use polynym::transport::Options;
 use tokio::net::TcpListener;

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use locality_uuid::{Generator, Mode};
 use polynym::directory::{
     Consistency, Directory, EncodedUser, Error, ItemError, Limits, Store, Tenant,
 };
 use polynym::identifier::RawIdentifier;
-use polynym::locality::{Generator, Mode};
 
 use super::users;
 

@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use locality_uuid::{Generator, Mode};
 use polynym::directory::{
     ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
     NewIdentity, NewUser, Policies, PolicyUpdate, Record, Store, Tenant, Timestamp, Update, Value,
     Verification,
 };
 use polynym::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
-use polynym::locality::{Generator, Mode};
 use polynym::store::integrity::{CheckableStore, Finding, Observer, verify};
 
 use super::users::id;

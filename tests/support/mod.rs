@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use conformance::{StoreFactory, cases};
 use futures_util::stream::{self, StreamExt};
-use polynym::store::conformance::{StoreFactory, cases};
 use redb::{Database, DatabaseError};
 
 /// How many cases run at once: most of their time goes into waiting for a sync.
@@ -32,7 +32,7 @@ const AT_ONCE: usize = 4;
 pub async fn conformance(place: impl Fn() -> Arc<dyn StoreFactory>) {
     let only = std::env::var("POLYNYM_CASE").unwrap_or_default();
     let chosen = cases().into_iter().filter(|case| case.name().contains(&only));
-    let run = |case: polynym::store::conformance::Case| {
+    let run = |case: conformance::Case| {
         let (name, place) = (case.name(), place());
         async move {
             let start = Instant::now();

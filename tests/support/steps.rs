@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use conformance::StoreFactory;
+use conformance::model;
+use conformance::step::{Action, Etag, NAMES, POLICIES, Step};
 use polynym::directory::ConflictPolicy;
-use polynym::store::conformance::StoreFactory;
-use polynym::store::conformance::model;
-use polynym::store::conformance::step::{Action, Etag, NAMES, POLICIES, Step};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{Directory, Limits, Mutation, MutationKind, Policies, Store, Timestamp};
-use polynym::locality::{Generator, LocalityId, Mode};
 use tokio::time::sleep;
 
 use super::users;

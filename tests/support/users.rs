@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use locality_uuid::LocalityId;
 use polynym::directory::{
     Consistency, Decision, EncodedUser, Error, ItemResult, Mutation, MutationKind, NewIdentity,
     NewUser, Policies, ReadSet, Store, Tenant, Timestamp, User, Value,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier, Rules};
-use polynym::locality::LocalityId;
 
 /// The id of user `n`.
 pub fn id(n: usize) -> LocalityId {

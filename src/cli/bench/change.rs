@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use locality_uuid::LocalityId;
 use tonic::{Code, Status};
 
 use super::caller::Caller;
 use super::message::Changed;
 use super::people::Person;
 use super::work::{Verdict, Work};
-use crate::locality::LocalityId;
 use crate::proto::v1::identifier::Kind;
 use crate::proto::v1::{Identifier, LinkIdentityRequest, UnlinkIdentityRequest};
 

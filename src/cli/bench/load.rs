@@ -2,13 +2,13 @@
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use indicatif::{ProgressBar, ProgressStyle};
+use locality_uuid::LocalityId;
 use tonic::{Code, Status};
 
 use super::caller::Caller;
 use super::message::{Changed, ChangedBatch, ChangedOutcome};
 use super::people::Person;
 use crate::cli::failure::Failure;
-use crate::locality::LocalityId;
 
 /// Users that one call asks for, and how many such calls are under way.
 const LOOK: u64 = 100;

@@ -5,11 +5,11 @@
 use std::hash::{BuildHasher, RandomState};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use locality_uuid::LocalityId;
 use polynym::cli::Failure;
 use polynym::cli::output;
 use polynym::config::{StoreChoice, StoreReport};
 use polynym::identifier::IdentityKey;
-use polynym::locality::LocalityId;
 use polynym::store::integrity::{self, Finding, Observer, Settled, Summary};
 use polynym::store::{embedded, mongo};
 use serde::Serialize;

@@ -1,9 +1,10 @@
 //! Claims: what gives an identity key to one user.
 
+use locality_uuid::LocalityId;
+
 use super::timestamp::Timestamp;
 use crate::directory::clock::Now;
 use crate::directory::error::Error;
-use crate::locality::LocalityId;
 
 /// What stands under an identity key.
 #[derive(Clone, Debug, PartialEq, Eq)]

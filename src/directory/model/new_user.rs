@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use locality_uuid::LocalityId;
+
 use super::attribute::Value;
 use super::tenant::Tenant;
 use super::timestamp::Timestamp;
 use super::user::{Identity, State, User, Verification};
 use crate::directory::error::{Error, Invalid};
 use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION};
-use crate::locality::LocalityId;
 use crate::wire::unknown::Unknown;
 
 /// What a caller says of a user who is to be created.

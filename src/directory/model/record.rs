@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use locality_uuid::LocalityId;
+
 use super::attribute::Value;
 use super::claim::Claim;
 use super::policies::Policies;
@@ -10,7 +12,6 @@ use super::timestamp::Timestamp;
 use super::user::{Identity, State, User};
 use crate::directory::mutation::merge::NotRestored;
 use crate::identifier::{Guard, Identifier, IdentityKey, Rules};
-use crate::locality::LocalityId;
 use crate::wire;
 use crate::wire::unknown::Unknown;
 use crate::wire::{EncodedUser, WireError};

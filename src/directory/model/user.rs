@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use locality_uuid::LocalityId;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::attribute::Value;
 use super::tenant::Tenant;
 use super::timestamp::Timestamp;
 use crate::identifier::{Identifier, IdentityKey, Kind};
-use crate::locality::LocalityId;
 use crate::wire::unknown::Unknown;
 
 /// A user: one id and many identities.

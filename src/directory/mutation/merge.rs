@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use locality_uuid::LocalityId;
+
 use super::{Mutation, hold};
 use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::directory::error::{Error, Invalid};
@@ -11,7 +13,6 @@ use crate::directory::model::record::{Hold, MergeSnapshot, Record, UserInternals
 use crate::directory::model::user::{Identity, State, User};
 use crate::directory::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 use crate::identifier::{Identifier, Kind};
-use crate::locality::LocalityId;
 
 /// Whose value stays where both users have one of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

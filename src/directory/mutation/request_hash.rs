@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use locality_uuid::LocalityId;
+
 use super::MutationKind;
 use super::tenancy::DeletionStep;
 use super::update::Update;
@@ -12,7 +14,6 @@ use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::policies::PolicyUpdate;
 use crate::directory::model::user::{Fields, Verification};
 use crate::identifier::Identifier;
-use crate::locality::LocalityId;
 
 /// The hash for a change of a user. The id of a user who is to be created is new each time, as
 /// is the one that stands for no user.

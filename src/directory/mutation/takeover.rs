@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use locality_uuid::LocalityId;
+
 use super::{Mutation, user_edits};
 use crate::directory::claim_diff::{self, ClaimDiff, UserTransition};
 use crate::directory::error::Error;
 use crate::directory::model::new_user::NewIdentity;
 use crate::directory::model::record::Record;
 use crate::directory::read_set::{DecideError, MutationReport, ReadSet, ReadState, WriteSet};
-use crate::locality::LocalityId;
 
 /// Settles the transition of a user who takes the identities of `drafts`: from other users, too,
 /// where theirs are not verified.

@@ -1,5 +1,6 @@
 //! Tenants as they are kept: a name, its policies, and when they changed.
 
+use locality_uuid::LocalityId;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Mutation;
@@ -10,7 +11,6 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::read_set::{DecideError, MutationReport, ReadSet, TenantWrite, WriteSet};
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 use crate::wire;
 use crate::wire::WireError;
 use crate::wire::unknown::Unknown;

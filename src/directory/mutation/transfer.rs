@@ -1,13 +1,14 @@
 //! Moving an identity from one user to another in one step, so that nobody else can take it in
 //! between.
 
+use locality_uuid::LocalityId;
+
 use super::{Mutation, user_edits};
 use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::user::Identity;
 use crate::directory::read_set::{DecideError, ReadSet, WriteSet};
 use crate::identifier::Identifier;
-use crate::locality::LocalityId;
 
 /// Takes an identity from the user `from` and gives it to the mutation's user. It stays verified,
 /// and is the primary one of its kind only where that user has no other.

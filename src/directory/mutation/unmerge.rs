@@ -1,6 +1,8 @@
 //! Undoing a merge: the secondary becomes a user of its own again, with what it had, as far as the
 //! primary still has it.
 
+use locality_uuid::LocalityId;
+
 use super::merge::NotRestored;
 use super::{Mutation, hold};
 use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
@@ -9,7 +11,6 @@ use crate::directory::model::claim::Claim;
 use crate::directory::model::record::{MergeSnapshot, Record};
 use crate::directory::model::user::State;
 use crate::directory::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
-use crate::locality::LocalityId;
 
 /// Takes `secondary` out of the mutation's user. The answer is about the secondary.
 pub fn unmerge(

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use locality_uuid::LocalityId;
+
 use super::moving::StoredRules;
 use super::read::parse;
 use super::runs::Run;
@@ -20,7 +22,6 @@ use crate::directory::mutation::{Mutation, MutationKind, renormalize};
 use crate::directory::read_set::MutationReport;
 use crate::directory::store::Consistency;
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
-use crate::locality::LocalityId;
 
 /// How many users a step of a [`Renormalization`] looks at.
 const USERS_A_STEP: usize = 100;

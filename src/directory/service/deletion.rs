@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
+use locality_uuid::LocalityId;
 use tokio::time::sleep;
 
 use super::tenant_cache::{FRESH, KnownTenant, RETRY};
@@ -21,7 +22,6 @@ use crate::directory::mutation::tenancy::{DeletionStep, TenantRecord};
 use crate::directory::mutation::{Mutation, MutationKind};
 use crate::directory::read_set::MutationReport;
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 
 /// How often tenants are looked for that other servers have marked.
 const SEARCH: Duration = Duration::from_secs(30);

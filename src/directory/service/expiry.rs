@@ -6,12 +6,12 @@ use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
+use locality_uuid::LocalityId;
 
 use crate::directory::Directory;
 use crate::directory::error::Error;
 use crate::directory::mutation::{Mutation, MutationKind};
 use crate::directory::store::ExpiredUser;
-use crate::locality::LocalityId;
 
 /// How often the store is asked what is due.
 const PERIOD: Duration = Duration::from_secs(1);

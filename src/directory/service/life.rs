@@ -1,5 +1,7 @@
 //! Calls on two users at once, and calls that remove users.
 
+use locality_uuid::LocalityId;
+
 use super::read::parse_user_id;
 use super::write::RequestContext;
 use crate::directory::Directory;
@@ -8,7 +10,6 @@ use crate::directory::model::user::User;
 use crate::directory::mutation::MutationKind;
 use crate::directory::mutation::merge::{ConflictPolicy, NotRestored, Preview};
 use crate::directory::read_set::MutationReport;
-use crate::locality::LocalityId;
 
 impl Directory {
     /// Makes the secondary user part of the primary. Answers with the primary, and for a dry run

@@ -2,12 +2,13 @@
 //! identities. Each step is a read of its own, and the answer is one that sees all of them at one
 //! moment.
 
+use locality_uuid::LocalityId;
+
 use crate::directory::Directory;
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::State;
 use crate::directory::store::ItemResult;
-use crate::locality::LocalityId;
 use crate::wire::EncodedUser;
 
 /// A user, and those that lead to it.

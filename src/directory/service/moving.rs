@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use locality_uuid::{Generator, Mode};
+
 use super::admin::Problem;
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
@@ -10,7 +12,6 @@ use crate::directory::mutation::{Mutation, MutationKind};
 use crate::directory::store::Store;
 use crate::directory::{Directory, Limits};
 use crate::identifier::Rules;
-use crate::locality::{Generator, Mode};
 
 /// How many tenants are listed at once.
 const TENANTS: usize = 100;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use locality_uuid::LocalityId;
 use tokio::task::yield_now;
 
 use super::merge_redirects::Followed;
@@ -14,7 +15,6 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::State;
 use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult};
 use crate::identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection, Rules};
-use crate::locality::LocalityId;
 use crate::wire::{EncodedUser, Found};
 
 /// A user by its id.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use locality_uuid::LocalityId;
+
 use super::read::{parse, parse_user_id};
 use crate::directory::Directory;
 use crate::directory::error::{Error, Invalid};
@@ -18,7 +20,6 @@ use crate::directory::mutation::update::Update;
 use crate::directory::mutation::{IdempotencyKey, Mutation, MutationKind};
 use crate::directory::read_set::{MutationReport, Outcome};
 use crate::identifier::{RawIdentifier, Rules, character_issue, is_mark};
-use crate::locality::LocalityId;
 
 const TEXT_CHARS: usize = 256;
 /// By how much a caller's clock may be ahead of the server's.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use locality_uuid::LocalityId;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
@@ -17,7 +18,6 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{Identity, State, User, Verification};
 use crate::identifier::{Identifier, RULES_VERSION, RawIdentifier};
-use crate::locality::LocalityId;
 use crate::wire::unknown::Unknown;
 
 mod checks;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use locality_uuid::LocalityId;
 
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
@@ -24,7 +25,6 @@ use crate::directory::read_set::Outcome;
 use crate::directory::service::moving::StoredRules;
 use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store};
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 use crate::wire::{EncodedUser, Found};
 use batch::{Answered, Answers, Group};
 use late::Late;

@@ -388,7 +388,7 @@ fn remove_idle<G: Group>(
 mod tests {
     use super::*;
     use crate::directory::Tenant;
-    use crate::locality::LocalityId;
+    use locality_uuid::LocalityId;
 
     #[test]
     fn what_callers_leave_behind_does_not_pile_up() {

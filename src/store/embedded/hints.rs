@@ -7,10 +7,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use locality_uuid::LocalityId;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 
 /// The smallest table, in slots.
 const LEAST: usize = 1 << 12;

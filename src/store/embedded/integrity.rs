@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::future::ready;
 use futures_util::stream::{self, BoxStream};
+use locality_uuid::LocalityId;
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
 
 use super::error::{Fault, OpenError};
@@ -17,7 +18,6 @@ use crate::directory::error::Error;
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::{IdentityKey, RULES_VERSION};
-use crate::locality::LocalityId;
 use crate::store::integrity::{
     Candidate, CheckableStore, ClaimRow, Moment, Presence, UserClaims, UserRow, plan_repair,
 };

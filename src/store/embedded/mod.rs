@@ -49,10 +49,10 @@ use crate::directory::store::{
     ANSWER_BYTES, Consistency, ExpiredUser, ItemResult, Resolved, Store,
 };
 use crate::identifier::{IdentityKey, RULES_VERSION};
-use crate::locality::LocalityId;
 use crate::wire::{EncodedUser, Found};
 use error::{DegradedReason, Fault, chain};
 use last_seen::LastSeen;
+use locality_uuid::LocalityId;
 use open::{Opener, versions};
 use read::{Snapshot, own};
 use write::{Job, Waiting, Writer};

@@ -3,6 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use locality_uuid::LocalityId;
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata, TableError};
 
 use super::error::Fault;
@@ -19,7 +20,6 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::tenancy::TenantRecord;
 use crate::directory::store::ExpiredUser;
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 use crate::wire::{EncodedUser, Found};
 
 /// The users and claims at one moment. Opening the tables once a commit instead of once a look-up

@@ -2,6 +2,7 @@
 //! version adds reads as absent in what an earlier one wrote.
 
 use bytes::Bytes;
+use locality_uuid::LocalityId;
 use prost::Message;
 use redb::TableDefinition;
 use xxhash_rust::xxh3::xxh3_64;
@@ -10,7 +11,6 @@ use super::error::Fault;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
-use crate::locality::LocalityId;
 use crate::wire::unknown::Unknown;
 use crate::wire::{EncodedUser, fields};
 

@@ -8,6 +8,8 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use locality_uuid::LocalityId;
+
 use super::lock::FileId;
 use super::{Embedded, Options};
 use crate::directory::error::Error;
@@ -18,7 +20,6 @@ use crate::directory::mutation::{Mutation, MutationKind};
 use crate::directory::read_set::Outcome;
 use crate::directory::store::{Consistency, Store};
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
-use crate::locality::LocalityId;
 use crate::store::embedded::file::tests::faults::Failing;
 
 /// Users who are there before the disk fails.

@@ -4,6 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use locality_uuid::LocalityId;
 use prost::Message;
 use redb::{ReadableTable, Table, WriteTransaction};
 
@@ -20,7 +21,6 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::tenancy::TenantRecord;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, TenantWrite, WriteSet};
-use crate::locality::LocalityId;
 
 pub struct Tables<'t> {
     users: Table<'t, &'static [u8; 16], &'static [u8]>,

@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
+use locality_uuid::LocalityId;
 
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 
 /// A store that can be verified. Walks need not see one moment, and stores may be in use meanwhile:
 /// whatever looks wrong is looked at again by [`CheckableStore::moment`].

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use locality_uuid::LocalityId;
+
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
+use locality_uuid::LocalityId;
 
 use super::checkable::{
     Candidate, CheckableStore, ClaimRow, Moment, Presence, Side, UserClaims, UserRow,
@@ -19,7 +20,6 @@ use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 
 /// How many rows of a walk are looked at together.
 const BATCH: usize = 500;

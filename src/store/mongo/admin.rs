@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use futures_util::TryStreamExt;
+use locality_uuid::LocalityId;
 use mongodb::Collection;
 use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::options::{FindOptions, Hint, ReadConcern};
@@ -20,7 +21,6 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::tenancy::TenantRecord;
 use crate::directory::store::ExpiredUser;
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 
 impl Collections {
     /// What stands under `keys`, in their order.

@@ -1,6 +1,7 @@
 //! The end of a transaction: the commit, sent until it is answered, and the search for the outcome
 //! of one that was not.
 
+use locality_uuid::LocalityId;
 use mongodb::Collection;
 use mongodb::bson::{Bson, RawDocumentBuf, doc};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
@@ -14,7 +15,6 @@ use super::{Collections, PATIENCE};
 use crate::directory::error::Error;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{Decision, MutationReport, Outcome, ReadRequest, ReadSet};
-use crate::locality::LocalityId;
 
 /// How often a commit is sent again for which MongoDB does not ask. One more answer often settles
 /// it.

@@ -6,12 +6,12 @@
 
 use std::collections::HashSet;
 
+use locality_uuid::LocalityId;
 use mongodb::bson::Timestamp;
 use mongodb::error::Error as DriverError;
 use mongodb::{Client, ClientSession, ClusterTime};
 
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 
 /// A document that a mutation reads or writes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
+use locality_uuid::LocalityId;
 use mongodb::Collection;
 use mongodb::bson::{Bson, RawDocument, RawDocumentBuf, doc};
 use mongodb::options::{FindOptions, ReadConcern};
@@ -25,7 +26,6 @@ use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 use crate::store::integrity::{
     Candidate, CheckableStore, ClaimRow, Moment, Presence, UserClaims, UserRow, plan_repair,
 };

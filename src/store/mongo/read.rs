@@ -6,6 +6,7 @@ use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use futures_util::{StreamExt, stream};
+use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, RawDocument};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 
@@ -19,7 +20,6 @@ use crate::directory::error::ItemError;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult, Resolved};
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 use crate::wire::{EncodedUser, Found};
 
 /// How many linearizable look-ups of one batch are under way at once: each is alone in its find.

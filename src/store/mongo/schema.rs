@@ -2,6 +2,7 @@
 //! names. They are short, since MongoDB stores a field's name with each document.
 
 use bytes::Bytes;
+use locality_uuid::LocalityId;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, DateTime, Document, RawBsonRef, RawDocument, doc};
 use xxhash_rust::xxh3::xxh3_128;
@@ -16,7 +17,6 @@ use crate::directory::mutation::IdempotencyKey;
 use crate::directory::mutation::tenancy::TenantRecord;
 use crate::directory::store::ExpiredUser;
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 use crate::wire::EncodedUser;
 
 /// The version of what this module describes.

@@ -2,10 +2,10 @@
 //! before the first document is there: all shards work from the first day. Pure: `cluster` carries
 //! it out.
 
+use locality_uuid::split_points;
 use mongodb::bson::Bson;
 
 use super::schema::id_value;
-use crate::locality::split_points;
 
 /// Ranges of ids for each shard: a shard that is added later takes whole ones.
 const RANGES_OF_IDS: usize = 4;

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::iter;
 
+use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
 use mongodb::options::{
@@ -30,7 +31,6 @@ use crate::directory::mutation::tenancy::TenantRecord;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{ReadRequest, ReadSet, TenantWrite, WriteSet};
 use crate::identifier::IdentityKey;
-use crate::locality::LocalityId;
 
 pub struct Transaction<'c> {
     collections: &'c Collections,

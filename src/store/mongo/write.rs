@@ -1,6 +1,8 @@
 //! Mutations: one transaction each, begun again while it meets others, until the time is up; and
 //! again on a later snapshot, where what it does not write may have been read too early.
 
+use locality_uuid::LocalityId;
+
 use super::Collections;
 use super::commit::{Unconfirmed, commit, confirm};
 use super::error::Fault;
@@ -12,7 +14,6 @@ use super::versions::Versions;
 use crate::directory::error::Error;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, WriteSet};
-use crate::locality::LocalityId;
 
 /// Why an attempt at a mutation came to nothing, or may have.
 enum Failure {

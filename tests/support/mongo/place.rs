@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use conformance::{Failure, StoreFactory};
+use locality_uuid::split_points;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document, doc};
 use mongodb::options::WriteConcern;
 use polynym::directory::Store;
-use polynym::locality::split_points;
-use polynym::store::conformance::{Failure, StoreFactory};
 use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, init};
 use tokio::sync::{Mutex, OnceCell};
 use tokio::task::spawn_blocking;
@@ -127,7 +127,7 @@ pub async fn make(uri: String) {
 /// Makes a store with a third of each collection on each shard, but for tenants, which are few.
 /// What `store init` makes has more chunks, and takes longer.
 async fn spread(cluster: &Sharded, name: &str) {
-    let id = |id: &polynym::locality::LocalityId| {
+    let id = |id: &locality_uuid::LocalityId| {
         Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: id.as_bytes().to_vec() })
     };
     let ids: Vec<_> = split_points(3).iter().map(id).collect();

@@ -9,9 +9,12 @@ use std::fs;
 use std::path::Path;
 
 use futures_util::future::join_all;
+use locality_uuid::{Generator, Mode};
 use tempfile::TempDir;
 
 use super::{creation, id, is_there};
+use crate::conformance::model::{Model, matches};
+use crate::conformance::step::Step;
 use crate::directory::error::Error;
 use crate::directory::model::new_user::NewUser;
 use crate::directory::model::tenant::Tenant;
@@ -19,9 +22,6 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::{Mutation, MutationKind};
 use crate::directory::read_set::Outcome;
 use crate::directory::store::Store;
-use crate::locality::{Generator, Mode};
-use crate::store::conformance::model::{Model, matches};
-use crate::store::conformance::step::Step;
 use crate::store::embedded::file::tests::disk::{Disk, NextDisk, Random, When};
 use crate::store::embedded::integrity::IntegritySession;
 use crate::store::embedded::lock::FileId;

@@ -1,8 +1,8 @@
 //! Steps for the model, drawn from random numbers with a seed.
 
 use super::Random;
+use crate::conformance::step::{Action, Etag, NAMES, POLICIES, Step};
 use crate::directory::ConflictPolicy::{PrimaryWins, SecondaryWins};
-use crate::store::conformance::step::{Action, Etag, NAMES, POLICIES, Step};
 
 /// Milliseconds of a day and an hour.
 const DAY_AND_HOUR: i64 = 25 * 3_600_000;

@@ -1,0 +1,157 @@
+//! Handles that look like others (UTS 39).
+
+use polynym::directory::{Error, Mutation, Policies, User};
+use polynym::identifier::{Guard, IdentityKey};
+
+use super::Failure;
+use super::assertions::{ensure, equal, refused};
+use super::fixture::{Fixture, holding, identifier, key, link, replace, tenant, unlink};
+
+/// Handles of which no two of a row can be told apart.
+const ALIKE: [&[&str]; 4] = [
+    // Latin, then Cyrillic.
+    &["handle:scope", "handle:ѕсоре"],
+    // The same, where the first is what both look like.
+    &["handle:ëxo", "handle:ёхо"],
+    &["handle:joe_o", "handle:jоe_o", "handle:joe_о"],
+    // Latin, with and without a dot.
+    &["handle:ice", "handle:ıce"],
+];
+
+fn confusable(field: &str) -> Error {
+    Error::IdentityConfusable { field: field.to_owned() }
+}
+
+/// Every two of a row, both ways round. Spellings that mix scripts are no handles, and left out.
+fn pairs() -> Vec<(&'static str, &'static str)> {
+    let mut pairs = Vec::new();
+    for row in ALIKE {
+        let handles: Vec<&str> =
+            row.iter().copied().filter(|name| identifier(name).is_ok()).collect();
+        for first in &handles {
+            pairs.extend(
+                handles.iter().filter(|second| *second != first).map(|second| (*first, *second)),
+            );
+        }
+    }
+    pairs
+}
+
+pub async fn of_two_that_look_alike_the_first_wins(f: Fixture) -> Result<(), Failure> {
+    let other = f.create(&["handle:other"]).await?;
+    let mut tried = 0;
+    for (first, second) in pairs() {
+        let owner = f.create(&[first]).await?;
+        let creation = f.creation(&["handle:new", second])?;
+        refused(f.mutate(creation).await, &confusable("user.identities[1].identifier"))?;
+        refused(f.change(&other, link(second)?).await, &confusable("identifier"))?;
+        refused(
+            f.change(&other, replace("handle:other", second)?).await,
+            &confusable("new_identifier"),
+        )?;
+        refused(f.change(&owner, link(second)?).await, &confusable("identifier"))?;
+        f.free(&["handle:new", second]).await?;
+        f.is_kept(&owner).await?;
+        f.is_kept(&other).await?;
+        let owner = f.change(&owner, unlink(first)?).await?;
+        let owner = f.change(&owner, link(second)?).await?;
+        f.is_kept(&owner).await?;
+        f.change(&owner, unlink(second)?).await?;
+        tried += 1;
+    }
+    ensure(tried >= 6, format!("only {tried} pairs were tried"))
+}
+
+/// The key that a handle reserves beside its own.
+fn guard(name: &str) -> Result<IdentityKey, Failure> {
+    let guard = identifier(name)?.guard().ok_or("the case itself is wrong: no guard")?;
+    Ok(IdentityKey::of_guard("default", &guard))
+}
+
+async fn is_guarded(f: &Fixture, owner: &User, name: &str) -> Result<(), Failure> {
+    let claim = f.store.claims(&[guard(name)?]).await?.pop().flatten().ok_or("no guard")?;
+    equal(&(claim.owner, claim.guard, claim.hold), &(Some(owner.id), true, None), "the guard")
+}
+
+pub async fn a_guard_resolves_to_nobody(f: Fixture) -> Result<(), Failure> {
+    let owner = f.create(&["handle:ѕсоре", "handle:ёхо"]).await?;
+    f.free(&["handle:scope", "handle:ëxo"]).await?;
+    f.owns(&owner, &["handle:ѕсоре", "handle:ёхо"]).await?;
+    is_guarded(&f, &owner, "handle:ѕсоре").await?;
+    is_guarded(&f, &owner, "handle:ёхо").await?;
+    let f = f.reopen().await?;
+    f.free(&["handle:scope"]).await?;
+    f.is_kept(&owner).await
+}
+
+pub async fn ascii_handles_reserve_nothing_else(f: Fixture) -> Result<(), Failure> {
+    let a = f.create(&["handle:joel", "handle:joe1", "handle:rn"]).await?;
+    let b = f.create(&["handle:joei", "handle:m"]).await?;
+    f.is_kept(&a).await?;
+    f.is_kept(&b).await?;
+    for name in ["joel", "joe1", "rn", "joei", "m"] {
+        let guard = key("default", &format!("handle:{name}"))?
+            .into_string()
+            .replace("handle", Guard::LOOKALIKE);
+        let guard = IdentityKey::from_stored(guard).ok_or("the case itself is wrong: no key")?;
+        equal(&f.store.claims(&[guard]).await?, &vec![None], &format!("a guard of {name}"))?;
+    }
+    Ok(())
+}
+
+pub async fn a_guard_goes_with_its_handle(f: Fixture) -> Result<(), Failure> {
+    let user = f.create(&["handle:ѕсоре"]).await?;
+    // The user may have the name that it looked like, in its place.
+    let user = f.change(&user, replace("handle:ѕсоре", "handle:scope")?).await?;
+    f.is_kept(&user).await?;
+    let user = f.change(&user, replace("handle:scope", "handle:ѕсоре")?).await?;
+    f.is_kept(&user).await?;
+    is_guarded(&f, &user, "handle:ѕсоре").await?;
+    let user = f.change(&user, unlink("handle:ѕсоре")?).await?;
+    equal(
+        &f.store.claims(&[guard("handle:ѕсоре")?]).await?,
+        &vec![None],
+        "the guard of what was unlinked",
+    )?;
+    f.is_kept(&user).await?;
+    f.is_kept(&f.create(&["handle:scope"]).await?).await
+}
+
+pub async fn a_guard_is_held_like_its_handle(f: Fixture) -> Result<(), Failure> {
+    let user = f.create(&["handle:ѕсоре"]).await?;
+    let other = f.create(&["handle:other"]).await?;
+    let until = f.now().plus(super::fixture::DAY * 10);
+    let user = f.change_under(&holding(10), &user, unlink("handle:ѕсоре")?).await?;
+    let held = Error::IdentityHeld { until, field: "identifier".to_owned() };
+    for name in ["handle:scope", "handle:ѕсоре"] {
+        refused(f.change(&other, link(name)?).await, &held)?;
+    }
+    let user = f.change(&user, link("handle:ѕсоре")?).await?;
+    is_guarded(&f, &user, "handle:ѕсоре").await?;
+    let user = f.change_under(&holding(10), &user, unlink("handle:ѕсоре")?).await?;
+    let user = f.change(&user, link("handle:scope")?).await?;
+    f.is_kept(&user).await?;
+    refused(f.change(&user, link("handle:ѕсоре")?).await, &confusable("identifier"))?;
+    f.is_kept(&user).await
+}
+
+pub async fn a_tenant_can_do_without_guards(f: Fixture) -> Result<(), Failure> {
+    let open = Policies { allow_lookalikes: true, ..super::fixture::free() };
+    let a = f.create(&["handle:a"]).await?;
+    let a = f.change_under(&open, &a, link("handle:ѕсоре")?).await?;
+    let b = f.create(&["handle:scope"]).await?;
+    f.is_kept(&a).await?;
+    f.is_kept(&b).await?;
+    let a = f.change(&a, unlink("handle:ѕсоре")?).await?;
+    refused(f.change(&a, link("handle:ѕсоре")?).await, &confusable("identifier"))?;
+    f.is_kept(&b).await
+}
+
+pub async fn look_alikes_of_another_tenant_do_not_matter(f: Fixture) -> Result<(), Failure> {
+    let a = f.create(&["handle:scope"]).await?;
+    let b = f
+        .mutate(Mutation { tenant: tenant("elsewhere")?, ..f.creation(&["handle:ѕсоре"])? })
+        .await?;
+    equal(&f.owner("handle:scope").await?, &Some(a), "the owner")?;
+    equal(&b.identities.len(), &1, "identities")
+}

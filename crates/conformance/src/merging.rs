@@ -1,0 +1,450 @@
+//! Making one user part of another.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use locality_uuid::LocalityId;
+use polynym::directory::{
+    Conflict, ConflictPolicy, Error, Invalid, Limits, Mutation, MutationKind, MutationReport,
+    NewUser, Preview, State, User, Value,
+};
+
+use super::Failure;
+use super::assertions::{ensure, equal, refused, taken};
+use super::fixture::{Fixture, draft, holding, identifier, link, request, tenant, unlink};
+use super::linking::names;
+
+/// A merge under this policy.
+pub fn merge_by(secondary: &User, policy: ConflictPolicy) -> MutationKind {
+    MutationKind::Merge(secondary.id, policy)
+}
+
+/// A merge in which the primary wins.
+pub fn merge(secondary: &User) -> MutationKind {
+    merge_by(secondary, ConflictPolicy::PrimaryWins)
+}
+
+pub fn text(text: &str) -> Value {
+    Value::String(text.to_owned())
+}
+
+/// A user with a name and attributes.
+pub async fn person(
+    f: &Fixture,
+    name: &str,
+    attributes: &[(&str, &str)],
+    owns: &[&str],
+) -> Result<User, Failure> {
+    let attributes = attributes.iter().map(|(name, value)| ((*name).to_owned(), text(value)));
+    let identities = owns.iter().map(|name| draft(name)).collect::<Result<_, _>>()?;
+    let draft =
+        NewUser { display_name: name.to_owned(), attributes: attributes.collect(), identities };
+    Ok(f.change_new(MutationKind::Create(draft)).await?)
+}
+
+/// Two users who have something of each kind in common, and something apart.
+pub async fn two(f: &Fixture) -> Result<(User, User), Failure> {
+    let owns = ["email:joe@example.com", "handle:joe"];
+    let primary =
+        person(f, "Joe", &[("city", "Paris"), ("plan", "gold"), ("same", "x")], &owns).await?;
+    let owns = ["email:joseph@example.com", "social:github/1", "email:j@example.com"];
+    let secondary =
+        person(f, "Joseph", &[("city", "Rome"), ("team", "core"), ("same", "x")], &owns).await?;
+    Ok((primary, secondary))
+}
+
+/// Fails unless the secondary is part of the primary and nothing is left of it.
+pub async fn is_part_of(
+    f: &Fixture,
+    secondary: LocalityId,
+    primary: LocalityId,
+) -> Result<(), Failure> {
+    let left = f.get(secondary).await?.ok_or("nothing leads from the secondary to the primary")?;
+    equal(&left.state, &State::Merged { into: primary }, "the secondary's state")?;
+    equal(
+        &(left.identities.len(), left.attributes.len(), left.display_name.len()),
+        &(0, 0, 0),
+        "what is left of it",
+    )
+}
+
+fn attributes(user: &User) -> Vec<(&str, &Value)> {
+    user.attributes.iter().map(|(name, value)| (name.as_str(), value)).collect()
+}
+
+pub async fn a_merged_user_is_part_of_the_primary(f: Fixture) -> Result<(), Failure> {
+    let (primary, secondary) = two(&f).await?;
+    let merged = f.change(&primary, merge(&secondary)).await?;
+    let all: Vec<_> = names(&primary).into_iter().chain(names(&secondary)).collect();
+    equal(&names(&merged), &all, "what the primary owns")?;
+    equal(&merged.display_name.as_str(), &"Joe", "its name")?;
+    let wanted = [
+        ("city", &text("Paris")),
+        ("plan", &text("gold")),
+        ("same", &text("x")),
+        ("team", &text("core")),
+    ];
+    equal(attributes(&merged).as_slice(), &wanted, "its attributes")?;
+    let marks: Vec<bool> = merged.identities.iter().map(|identity| identity.primary).collect();
+    equal(marks.as_slice(), &[true, true, false, true, false], "its marks")?;
+    equal(
+        &merged.identities[2].link_time,
+        &secondary.identities[0].link_time,
+        "when an identity was linked",
+    )?;
+    equal(
+        &(merged.id, merged.create_time, merged.state),
+        &(primary.id, primary.create_time, State::Active),
+        "the rest",
+    )?;
+    ensure(
+        merged.update_time > primary.update_time && merged.etag() != primary.etag(),
+        "nothing shows the change",
+    )?;
+    let f = f.reopen().await?;
+    f.is_kept(&merged).await?;
+    is_part_of(&f, secondary.id, primary.id).await?;
+    let other = f.create(&[]).await?;
+    taken(f.change(&other, link("email:joseph@example.com")?).await, &merged, "identifier")
+}
+
+pub async fn the_secondary_can_win(f: Fixture) -> Result<(), Failure> {
+    let (primary, secondary) = two(&f).await?;
+    let merged = f.change(&primary, merge_by(&secondary, ConflictPolicy::SecondaryWins)).await?;
+    equal(&merged.display_name.as_str(), &"Joseph", "the name")?;
+    let wanted = [
+        ("city", &text("Rome")),
+        ("plan", &text("gold")),
+        ("same", &text("x")),
+        ("team", &text("core")),
+    ];
+    equal(attributes(&merged).as_slice(), &wanted, "the attributes")?;
+    let marks: Vec<bool> = merged.identities.iter().map(|identity| identity.primary).collect();
+    equal(marks.as_slice(), &[false, true, true, true, false], "the marks")?;
+    f.is_kept(&merged).await
+}
+
+pub async fn a_merge_can_be_made_to_fail(f: Fixture) -> Result<(), Failure> {
+    let (primary, secondary) = two(&f).await?;
+    let fields = ["display_name", "attributes.city", "primary.email"].map(str::to_owned).into();
+    refused(
+        f.change(&primary, merge_by(&secondary, ConflictPolicy::Fail)).await,
+        &Error::MergeConflict { fields },
+    )?;
+    f.is_kept(&primary).await?;
+    f.is_kept(&secondary).await?;
+    let unlike = person(&f, "", &[("team", "core")], &["phone:+14155552300"]).await?;
+    let merged = f.change(&primary, merge_by(&unlike, ConflictPolicy::Fail)).await?;
+    equal(
+        &(merged.identities.len(), merged.attributes.len()),
+        &(3, 4),
+        "identities and attributes",
+    )?;
+    f.is_kept(&merged).await
+}
+
+/// What a merge would do.
+async fn preview(
+    f: &Fixture,
+    primary: &User,
+    change: MutationKind,
+) -> Result<(Option<User>, Preview), Failure> {
+    let outcome =
+        f.store.mutate(Mutation { dry_run: true, ..f.mutation(primary.id, change) }).await?;
+    match outcome.report {
+        MutationReport::Preview(preview) => Ok((outcome.user, *preview)),
+        other => Err(format!("a dry run of a merge that tells {other:?}").into()),
+    }
+}
+
+pub async fn a_preview_tells_what_a_merge_would_do(f: Fixture) -> Result<(), Failure> {
+    let (primary, secondary) = two(&f).await?;
+    for (policy, secondary_wins) in
+        [(ConflictPolicy::PrimaryWins, false), (ConflictPolicy::SecondaryWins, true)]
+    {
+        let (user, preview) = preview(&f, &primary, merge_by(&secondary, policy)).await?;
+        equal(&user.as_ref(), &Some(&primary), "the primary as it is")?;
+        let moved: Vec<_> =
+            preview.moved.iter().map(|identity| identity.identifier.to_string()).collect();
+        equal(&moved, &names(&secondary), "what would move")?;
+        let conflicts = [
+            ("display_name", "Joe", "Joseph"),
+            ("attributes.city", "Paris", "Rome"),
+            ("primary.email", "email:joe@example.com", "email:joseph@example.com"),
+        ];
+        let conflict = |(field, own, other): (&str, &str, &str)| {
+            let (kept, dropped) = if secondary_wins { (other, own) } else { (own, other) };
+            Conflict { field: field.to_owned(), kept: text(kept), dropped: text(dropped) }
+        };
+        equal(&preview.conflicts, &conflicts.map(conflict).into(), "the conflicts")?;
+        f.is_kept(&primary).await?;
+        f.is_kept(&secondary).await?;
+        if secondary_wins {
+            let merged = f.change(&primary, merge_by(&secondary, policy)).await?;
+            let result = User { update_time: merged.update_time, ..preview.result };
+            equal(&result, &merged, "the result, against what came of it")?;
+        }
+    }
+    Ok(())
+}
+
+pub async fn bad_merges_are_refused(f: Fixture) -> Result<(), Failure> {
+    let (primary, secondary) = two(&f).await?;
+    let itself = f.change(&primary, merge(&primary)).await;
+    let named = |field: &str| field == "secondary_user_id";
+    ensure(
+        matches!(&itself, Err(Error::Invalid { what: Invalid::UserId, field, .. }) if named(field)),
+        "with itself",
+    )?;
+    let nobody = User { id: f.ids.next_id(), ..secondary.clone() };
+    refused(f.change(&primary, merge(&nobody)).await, &Error::UserNotFound)?;
+    refused(f.change(&nobody, merge(&primary)).await, &Error::UserNotFound)?;
+    let elsewhere =
+        f.mutate(Mutation { tenant: tenant("elsewhere")?, ..f.creation(&["handle:joe"])? }).await?;
+    refused(f.change(&primary, merge(&elsewhere)).await, &Error::UserNotFound)?;
+    refused(f.change(&elsewhere, merge(&primary)).await, &Error::UserNotFound)?;
+    let gone = f.create(&["handle:gone"]).await?;
+    let gone = f.change(&gone, MutationKind::Delete).await?;
+    refused(f.change(&primary, merge(&gone)).await, &Error::UserDeleted { user: gone.id })?;
+    refused(f.change(&gone, merge(&primary)).await, &Error::UserDeleted { user: gone.id })?;
+    let stale =
+        Mutation { etag: Some(secondary.etag()), ..f.mutation(primary.id, merge(&secondary)) };
+    refused(f.mutate(stale).await, &Error::EtagMismatch)?;
+    let limits = Limits { identities: 4, ..Limits::default() };
+    let many = Mutation { limits, ..f.mutation(primary.id, merge(&secondary)) };
+    refused(f.mutate(many).await, &Error::TooMany { what: "identities", limit: 4, count: 5 })?;
+    let limits = Limits { merged: 0, ..Limits::default() };
+    let many = Mutation { limits, ..f.mutation(primary.id, merge(&secondary)) };
+    refused(
+        f.mutate(many).await,
+        &Error::TooMany { what: "users merged into it", limit: 0, count: 1 },
+    )?;
+    for user in [&primary, &secondary, &gone] {
+        f.is_kept(user).await?;
+    }
+    Ok(())
+}
+
+pub async fn a_merged_user_is_not_changed(f: Fixture) -> Result<(), Failure> {
+    let (primary, secondary) = two(&f).await?;
+    let merged = f.change(&primary, merge(&secondary)).await?;
+    let other = f.create(&["handle:other"]).await?;
+    let changes = [
+        link("handle:new")?,
+        unlink("email:joseph@example.com")?,
+        MutationKind::Verify(identifier("email:joseph@example.com")?, None),
+        MutationKind::Disable,
+        MutationKind::Enable,
+        MutationKind::Delete,
+        MutationKind::Undelete,
+        MutationKind::Purge,
+        merge(&other),
+    ];
+    let gone = Error::UserMerged { user: secondary.id, into: primary.id };
+    for change in changes {
+        refused(f.change(&secondary, change).await, &gone)?;
+    }
+    refused(f.change(&primary, merge(&secondary)).await, &gone)?;
+    refused(f.change(&other, merge(&secondary)).await, &gone)?;
+    f.is_kept(&merged).await?;
+    is_part_of(&f, secondary.id, primary.id).await
+}
+
+pub async fn a_repeated_merge_happens_once(f: Fixture) -> Result<(), Failure> {
+    let (primary, secondary) = two(&f).await?;
+    let send =
+        || Mutation { request: request("merge", 1), ..f.mutation(primary.id, merge(&secondary)) };
+    let merged = f.mutate(send()).await?;
+    let outcome = f.store.mutate(send()).await?;
+    equal(
+        &(outcome.user, outcome.report),
+        &(Some(merged), MutationReport::Nothing),
+        "the answer to the same request",
+    )?;
+    let left = f.change(&primary, unlink("email:j@example.com")?).await?;
+    equal(&f.mutate(send()).await?, &left, "the primary as it is now")
+}
+
+/// Merges the users one into the next, and answers with the last.
+pub async fn chain(f: &Fixture, count: usize) -> Result<Vec<User>, Failure> {
+    let mut users = Vec::new();
+    for n in 0..count {
+        users.push(
+            f.create(&[&format!("handle:user{n}"), &format!("email:user{n}@example.com")]).await?,
+        );
+    }
+    for n in 1..count {
+        users[n] = f.change(&users[n], merge(&users[n - 1])).await?;
+    }
+    Ok(users)
+}
+
+pub async fn chains_of_merges_lead_to_one_user(f: Fixture) -> Result<(), Failure> {
+    let users = chain(&f, 5).await?;
+    let last = &users[4];
+    equal(&last.identities.len(), &10, "identities")?;
+    f.is_kept(last).await?;
+    for n in 0..4 {
+        is_part_of(&f, users[n].id, users[n + 1].id).await?;
+    }
+    let round = f.change(&users[0], merge(last)).await;
+    refused(round, &Error::UserMerged { user: users[0].id, into: users[1].id })?;
+    let limits = Limits { merged: 4, ..Limits::default() };
+    let other = f.create(&[]).await?;
+    let too_many = Error::TooMany { what: "users merged into it", limit: 4, count: 5 };
+    refused(f.mutate(Mutation { limits, ..f.mutation(other.id, merge(last)) }).await, &too_many)
+}
+
+pub async fn purging_a_primary_purges_what_is_part_of_it(f: Fixture) -> Result<(), Failure> {
+    let users = chain(&f, 4).await?;
+    let outcome = f.store.mutate(f.mutation(users[3].id, MutationKind::Purge)).await?;
+    let mut ids: Vec<_> = users.iter().map(|user| user.id).collect();
+    ids.sort_unstable();
+    equal(&outcome.report, &MutationReport::Purged(ids), "who is gone")?;
+    for (n, user) in users.iter().enumerate() {
+        equal(&f.get(user.id).await?, &None, "a user who was purged")?;
+        f.free(&[&format!("handle:user{n}"), &format!("email:user{n}@example.com")]).await?;
+    }
+    f.create(&["handle:user0", "email:user3@example.com"]).await.map(drop)
+}
+
+pub async fn a_disabled_user_can_be_merged(f: Fixture) -> Result<(), Failure> {
+    let (primary, secondary) = two(&f).await?;
+    f.change(&secondary, MutationKind::Disable).await?;
+    let merged = f.change(&primary, merge(&secondary)).await?;
+    equal(&merged.state, &State::Active, "the primary's state")?;
+    f.is_kept(&merged).await
+}
+
+pub async fn what_was_held_for_the_secondary_is_held_for_the_primary(
+    f: Fixture,
+) -> Result<(), Failure> {
+    let (primary, secondary) =
+        (f.create(&["handle:joe"]).await?, f.create(&["handle:jo", "handle:ѕсоре"]).await?);
+    let until = f.now().plus(super::fixture::DAY * 10);
+    f.change_under(&holding(10), &secondary, unlink("handle:jo")?).await?;
+    let primary = f.change(&primary, merge(&secondary)).await?;
+    let other = f.create(&["handle:other"]).await?;
+    let held = Error::IdentityHeld { until, field: "identifier".to_owned() };
+    refused(f.change(&other, link("handle:jo")?).await, &held)?;
+    let confusable = Error::IdentityConfusable { field: "identifier".to_owned() };
+    refused(f.change(&other, link("handle:scope")?).await, &confusable)?;
+    let primary = f.change(&primary, link("handle:jo")?).await?;
+    f.is_kept(&primary).await?;
+    let primary = f.change(&primary, unlink("handle:ѕсоре")?).await?;
+    f.is_kept(&primary).await?;
+    f.change(&other, link("handle:scope")?).await.map(drop).map_err(Failure::from)
+}
+
+/// Of two users who are merged into each other at once, one becomes part of the other.
+pub async fn of_two_merges_into_each_other_one_happens(f: Fixture) -> Result<(), Failure> {
+    for n in 0..20 {
+        let owns = [format!("handle:a{n}"), format!("handle:b{n}")];
+        let (a, b) = (f.create(&[&owns[0]]).await?, f.create(&[&owns[1]]).await?);
+        let outcomes =
+            f.all(vec![f.mutation(a.id, merge(&b)), f.mutation(b.id, merge(&a))]).await?;
+        let (done, refusals): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
+        equal(&(done.len(), refusals.len()), &(1, 1), "merges that happened, and did not")?;
+        for merged in done {
+            let merged = merged?;
+            f.is_kept(&merged).await?;
+            equal(&merged.identities.len(), &2, "identities")?;
+            let other = if merged.id == a.id { b.id } else { a.id };
+            is_part_of(&f, other, merged.id).await?;
+            let wanted = format!("{:?}", Error::UserMerged { user: other, into: merged.id });
+            ensure(
+                refusals.iter().all(|e| matches!(e, Err(e) if format!("{e:?}") == wanted)),
+                "another refusal",
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// A user is merged into another while one of the two is purged: whichever comes first, the other
+/// is refused or takes both.
+pub async fn a_merge_and_a_purge_at_once_leave_nothing_behind(f: Fixture) -> Result<(), Failure> {
+    for n in 0..20 {
+        let owns = [format!("handle:a{n}"), format!("handle:b{n}")];
+        let (a, b) = (f.create(&[&owns[0]]).await?, f.create(&[&owns[1]]).await?);
+        let purged = if n % 2 == 0 { &a } else { &b };
+        let (merge, purge) =
+            (f.mutation(a.id, merge(&b)), f.mutation(purged.id, MutationKind::Purge));
+        let store = f.store.clone();
+        let purging = tokio::spawn(async move { store.mutate(purge).await });
+        let merged = f.mutate(merge).await;
+        let purged_both = purging.await?;
+        let left: Vec<_> =
+            f.invariants(&[a.id, b.id], &owns).await?.iter().map(|user| user.id).collect();
+        let (expected, refusal) = match (&merged, &purged_both, n % 2) {
+            (Ok(_), Ok(_), 0) => (vec![], None),
+            (Ok(_), Err(error), 1) => {
+                (vec![a.id, b.id], Some((error, Error::UserMerged { user: b.id, into: a.id })))
+            }
+            (Err(error), Ok(_), 0) => (vec![b.id], Some((error, Error::UserNotFound))),
+            (Err(error), Ok(_), _) => (vec![a.id], Some((error, Error::UserNotFound))),
+            other => return Err(format!("neither order gives this: {other:?}").into()),
+        };
+        equal(&left, &expected, "who is left")?;
+        let is_right =
+            refusal.is_none_or(|(error, wanted)| format!("{error:?}") == format!("{wanted:?}"));
+        ensure(is_right, format!("another refusal: {merged:?}, {purged_both:?}"))?;
+    }
+    Ok(())
+}
+
+/// While users are merged and unmerged, links and unlinks on both sides: nothing is lost or
+/// doubled.
+pub async fn merges_among_other_changes_keep_identifiers_apart(f: Fixture) -> Result<(), Failure> {
+    let users = [
+        f.create(&["handle:a"]).await?,
+        f.create(&["handle:b"]).await?,
+        f.create(&["handle:c"]).await?,
+    ];
+    let owns: Vec<_> =
+        ["a", "b", "c", "d", "e"].iter().map(|name| format!("handle:{name}")).collect();
+    let mut mutations = Vec::new();
+    for round in 0..12 {
+        for (n, user) in users.iter().enumerate() {
+            let next = &users[(n + 1 + round % 2) % 3];
+            mutations.push(match round % 4 {
+                0 => f.mutation(user.id, link(&owns[3 + n % 2])?),
+                1 => f.mutation(user.id, merge(next)),
+                2 => f.mutation(user.id, unlink(&owns[(n + round) % 5])?),
+                _ => f.mutation(user.id, MutationKind::Unmerge(next.id)),
+            });
+        }
+    }
+    f.all(mutations).await?;
+    let ids: Vec<_> = users.iter().map(|user| user.id).collect();
+    let left = f.invariants(&ids, &owns).await?;
+    equal(&left.len(), &3, "users")?;
+    for user in &left {
+        let merged = matches!(user.state, State::Merged { .. });
+        ensure(
+            !merged || user.identities.is_empty(),
+            "a user who is part of another owns something",
+        )?;
+    }
+    // Whoever is part of another leads to one who is not, in at most two steps.
+    let into: BTreeMap<_, _> = left.iter().map(|user| (user.id, user.state)).collect();
+    for user in &left {
+        let mut state = user.state;
+        for _ in 0..2 {
+            if let State::Merged { into: next } = state {
+                state = into[&next];
+            }
+        }
+        equal(&state, &State::Active, "where merges lead")?;
+    }
+    let policies = Arc::new(super::fixture::free());
+    for user in left.iter().filter(|user| user.state == State::Active) {
+        f.store
+            .mutate(Mutation {
+                policies: policies.clone(),
+                ..f.mutation(user.id, MutationKind::Purge)
+            })
+            .await?;
+    }
+    f.create(&owns.iter().map(String::as_str).collect::<Vec<_>>()).await.map(drop)
+}

@@ -1,0 +1,280 @@
+//! Random operations against a model: the directory's rules once more, in the plainest way there
+//! is, on users in memory. It uses none of the code that decides in `directory`. What a world is
+//! and what happens in it stands below.
+
+mod merges;
+mod transfers;
+mod world;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use locality_uuid::{Generator, LocalityId, Mode};
+use polynym::directory::{
+    Claim, Consistency, Error, IdempotencyKey, Limits, Mutation, MutationKind, MutationReport,
+    Outcome, Store, Tenant, Timestamp, User,
+};
+use polynym::identifier::{IdentityKey, RULES_VERSION};
+
+use super::assertions::{ensure, equal};
+use super::fixture::{identifier, tenant};
+use super::step::{Etag, NAMES, Step, TENANTS, policies};
+use super::{Failure, StoreFactory, decoded};
+use world::ReferenceModel;
+
+const DAY: i64 = 86_400_000;
+
+/// Does `steps` on the store of a place that nothing has used yet, and on a model. After each step
+/// both must have answered alike, and have the same users and claims.
+///
+/// # Errors
+/// A [`Failure`] that names the step and the difference.
+pub async fn run(place: Arc<dyn StoreFactory>, steps: &[Step]) -> Result<(), Failure> {
+    let ids = Generator::builder(Mode::Variable).random_origin().build();
+    let mut model = Model::at(Timestamp::now());
+    let mut store = place.open().await?;
+    for (n, step) in steps.iter().enumerate() {
+        if let Some(mutation) = model.mutation(step, &ids)? {
+            let outcome = store.mutate(mutation.clone()).await;
+            model
+                .judge(&mutation, step, outcome)
+                .map_err(|e| format!("step {n}, {step:?}: {e}"))?;
+        } else {
+            drop(store);
+            store = place.open().await?;
+        }
+        model.compare(&*store).await.map_err(|e| format!("after step {n}, {step:?}: {e}"))?;
+    }
+    Ok(())
+}
+
+/// What a store holds after some steps.
+#[derive(Clone, Default)]
+pub struct Model {
+    world: ReferenceModel,
+    /// All users that ever were, in the order in which they were created, with their first etags.
+    known: Vec<(LocalityId, String)>,
+    /// Fingerprint, user and time of each request that was answered.
+    requests: HashMap<String, (u64, LocalityId, i64)>,
+    now: i64,
+}
+
+impl Model {
+    /// The model of an empty store, whose clock begins at `now`.
+    pub fn at(now: Timestamp) -> Self {
+        Self { now: now.as_millis(), ..Self::default() }
+    }
+
+    /// When the last mutation happened.
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now)
+    }
+
+    /// The same store later.
+    pub fn later(self, now: Timestamp) -> Self {
+        Self { now: self.now.max(now.as_millis()), ..self }
+    }
+
+    /// Whether both remember the same requests, which [`Self::compare`] does not see.
+    pub fn remembers_like(&self, other: &Self) -> bool {
+        self.requests == other.requests
+    }
+
+    /// The mutation that a step stands for, given what is there; none where the store is to be
+    /// opened again.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the step names an identifier that there is not.
+    pub fn mutation(&mut self, step: &Step, ids: &Generator) -> Result<Option<Mutation>, Failure> {
+        self.now += step.elapsed;
+        let time = Timestamp::from_millis(self.now);
+        let known = |n: usize| self.known.get(n % (self.known.len() + 1));
+        let other = |n| known(n).map_or_else(|| ids.next_id(), |(id, _)| *id);
+        let Some(change) = step.action.change(time, other)? else { return Ok(None) };
+        let user = known(step.user)
+            .filter(|_| !matches!(change, MutationKind::Create(_) | MutationKind::Release(_)));
+        let dry_run = step.dry_run && change != MutationKind::Expire;
+        let etag = user.and_then(|(id, first)| match step.etag {
+            Etag::Any => None,
+            Etag::Current => self.world.people.get(id).map(|person| person.user.etag()),
+            Etag::First => Some(first.clone()),
+            Etag::Wrong => Some("etag".to_owned()),
+        });
+        let tenant = tenant(TENANTS[step.tenant])?;
+        let request = step.request.filter(|_| !dry_run);
+        let request = request.map(|(id, request_hash)| IdempotencyKey {
+            key: format!("{tenant},{id}"),
+            request_hash,
+        });
+        let user_id = user.map_or_else(|| ids.next_id(), |(id, _)| *id);
+        let room = step.room;
+        let limits = Limits {
+            identities: room,
+            attributes: room,
+            holds: room,
+            merged: room,
+            ..Limits::default()
+        };
+        let policies = Arc::new(policies(step.policies));
+        Ok(Some(Mutation {
+            etag,
+            request,
+            limits,
+            policies,
+            dry_run,
+            ..Mutation::new(tenant, user_id, time, change)
+        }))
+    }
+
+    /// Holds the store's answer against the model's, and takes over what the mutation has done.
+    fn judge(
+        &mut self,
+        mutation: &Mutation,
+        step: &Step,
+        found: Result<Outcome, Error>,
+    ) -> Result<(), Failure> {
+        matches(&found, &self.apply(mutation, step))
+    }
+
+    /// Carries out a mutation. Returns the answer that a store must give, or the refusals of which
+    /// each would be right.
+    ///
+    /// # Errors
+    /// The refusals.
+    pub fn apply(&mut self, mutation: &Mutation, step: &Step) -> Result<Outcome, Vec<Error>> {
+        self.now = mutation.time.as_millis();
+        if let Some(remembered) = self.remembered(mutation) {
+            return remembered.map_err(|error| vec![error]);
+        }
+        let (world, outcome) = self.world.after(mutation, &step.action)?;
+        if mutation.dry_run {
+            return Ok(outcome);
+        }
+        self.world = world;
+        let subject = match mutation.change {
+            MutationKind::Unmerge(secondary) => secondary,
+            _ => mutation.user_id,
+        };
+        if let Some(request) = &mutation.request {
+            self.requests.insert(request.key.clone(), (request.request_hash, subject, self.now));
+        }
+        if let (MutationKind::Create(_), Some(user)) = (&mutation.change, &outcome.user) {
+            self.known.push((user.id, user.etag()));
+        }
+        Ok(outcome)
+    }
+
+    /// The answer to a request that was answered before.
+    fn remembered(&self, mutation: &Mutation) -> Option<Result<Outcome, Error>> {
+        let request = mutation.request.as_ref()?;
+        let (request_hash, id, time) = self.requests.get(&request.key)?;
+        if self.now - time >= DAY {
+            return None;
+        }
+        if *request_hash != request.request_hash {
+            return Some(Err(Error::RequestIdReused));
+        }
+        let person = self.world.present(*id, &mutation.tenant, mutation.time).ok();
+        let user = person.map(|person| person.user.clone());
+        Some(match &mutation.change {
+            MutationKind::Release(_) => Ok(Outcome { user: None, report: MutationReport::Nothing }),
+            MutationKind::Purge => {
+                Ok(Outcome { user: None, report: MutationReport::Purged(vec![*id]) })
+            }
+            MutationKind::Unmerge(_) => {
+                let lost = person.map(|person| person.not_restored.clone()).unwrap_or_default();
+                user.map(|user| Outcome {
+                    user: Some(user),
+                    report: MutationReport::NotRestored(lost),
+                })
+                .ok_or(Error::UserNotFound)
+            }
+            _ => user
+                .map(|user| Outcome { user: Some(user), report: MutationReport::Nothing })
+                .ok_or(Error::UserNotFound),
+        })
+    }
+
+    /// Fails unless the store has exactly the users, claims and times that the model has.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the first difference.
+    pub async fn compare(&self, store: &dyn Store) -> Result<(), Failure> {
+        let ids: Vec<_> = self.known.iter().map(|(id, _)| *id).collect();
+        for name in TENANTS {
+            let tenant = tenant(name)?;
+            let user =
+                |id: &LocalityId| self.world.people.get(id).map(|person| person.user.clone());
+            let users: Vec<_> =
+                ids.iter().map(|id| user(id).filter(|user| user.tenant == tenant)).collect();
+            equal(&decoded::users(store, &tenant, &ids).await?, &users, "the users")?;
+            self.compare_owners(store, &tenant, &users).await?;
+            let mut users: Vec<_> = users.into_iter().flatten().collect();
+            users.sort_by_key(|user| user.id);
+            let scanned = store.scan(&tenant, None, ids.len() + 1).await?;
+            let scanned: Vec<_> = scanned.into_iter().map(|record| record.user).collect();
+            equal(&scanned, &users, "the users of a scan")?;
+            self.compare_claims(store, &tenant).await?;
+        }
+        let due = self.world.people.values().filter(|person| person.due().is_some());
+        let due: BTreeSet<_> =
+            due.map(|person| (person.user.tenant.clone(), person.user.id)).collect();
+        let found: BTreeSet<_> =
+            decoded::due(store, Timestamp::MAX, ids.len() + 1).await?.into_iter().collect();
+        equal(&found, &due, "who is due at some time")
+    }
+
+    async fn compare_owners(
+        &self,
+        store: &dyn Store,
+        tenant: &Tenant,
+        users: &[Option<User>],
+    ) -> Result<(), Failure> {
+        let names = NAMES.iter().map(|name| identifier(name)).collect::<Result<Vec<_>, _>>()?;
+        let keys: Vec<_> =
+            names.iter().map(|name| IdentityKey::new(tenant.as_str(), name)).collect();
+        let owner = |name| users.iter().flatten().find(|user| user.identity(name).is_some());
+        let owners: Vec<_> = names.iter().map(|name| owner(name).cloned()).collect();
+        equal(&decoded::owners(store, &keys, Consistency::Latest).await?, &owners, "the owners")
+    }
+
+    /// A claim whose hold is over may be there or not.
+    async fn compare_claims(&self, store: &dyn Store, tenant: &Tenant) -> Result<(), Failure> {
+        let mut keys = Vec::new();
+        for name in NAMES {
+            let name = identifier(name)?;
+            keys.push(IdentityKey::new(tenant.as_str(), &name));
+            keys.extend(name.guard().map(|guard| IdentityKey::of_guard(tenant.as_str(), &guard)));
+        }
+        let is_over = |claim: &Claim| claim.hold.is_some_and(|until| until.as_millis() <= self.now);
+        let found = store.claims(&keys).await?;
+        equal(&found.len(), &keys.len(), "claims")?;
+        for (key, found) in keys.iter().zip(found) {
+            let found = found.filter(|claim| !is_over(claim));
+            let wanted = self.world.claim(key, self.now).map(|(owner, guard, hold)| {
+                let rules_version = RULES_VERSION;
+                Claim { owner, guard, hold, rules_version }
+            });
+            equal(&found, &wanted, &format!("what stands under {}", key.as_str()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Fails unless the outcome is the one that is wanted, or one of the refusals.
+///
+/// # Errors
+/// A [`Failure`] with both.
+pub fn matches(
+    found: &Result<Outcome, Error>,
+    wanted: &Result<Outcome, Vec<Error>>,
+) -> Result<(), Failure> {
+    let holds = match (found, wanted) {
+        (Ok(found), Ok(wanted)) => found == wanted,
+        (Err(found), Err(wanted)) => {
+            wanted.iter().any(|wanted| format!("{wanted:?}") == format!("{found:?}"))
+        }
+        _ => false,
+    };
+    ensure(holds, format!("the store answered {found:?}, the model {wanted:?}"))
+}

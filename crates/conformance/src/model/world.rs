@@ -1,0 +1,577 @@
+//! Users and what is held, and what each operation makes of them: first as if nobody else were
+//! there, then it is looked for who would have the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use locality_uuid::LocalityId;
+use polynym::directory::{
+    Error, Identity, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, NotRestored,
+    Outcome, Policies, State, Tenant, Timestamp, Unknown, User,
+};
+use polynym::identifier::{Guard, Identifier, IdentityKey, Kind, RULES_VERSION};
+
+use super::super::step::{ATTRIBUTES, Action, all, set};
+use super::merges::Merge;
+use super::{merges, transfers};
+
+#[derive(Clone, Default)]
+pub struct ReferenceModel {
+    pub people: BTreeMap<LocalityId, Person>,
+    pub holds: BTreeMap<IdentityKey, Held>,
+}
+
+#[derive(Clone)]
+pub struct Person {
+    pub user: User,
+    /// Those of its handles that reserve a guard.
+    pub guarded: BTreeSet<Identifier>,
+    /// Whether it was disabled when it was deleted.
+    pub disabled: bool,
+    /// How it became part of another, while that can be undone.
+    pub merge: Option<Box<Merge>>,
+    pub not_restored: Vec<NotRestored>,
+}
+
+/// A key that nobody owns and not everybody can take.
+#[derive(Clone)]
+pub struct Held {
+    pub owner: Option<LocalityId>,
+    pub guard: bool,
+    pub until: Timestamp,
+}
+
+impl Person {
+    /// The keys that it has, and whether each is a guard.
+    fn keys(&self) -> Vec<(IdentityKey, bool)> {
+        let tenant = self.user.tenant.as_str();
+        let own =
+            self.user.identities.iter().map(|i| (IdentityKey::new(tenant, &i.identifier), false));
+        let guards = self.guarded.iter().filter_map(Identifier::guard);
+        own.chain(guards.map(|guard| (IdentityKey::of_guard(tenant, &guard), true))).collect()
+    }
+
+    pub fn due(&self) -> Option<Timestamp> {
+        match self.user.state {
+            State::Deleted { purge_time, .. } => Some(purge_time),
+            _ => self.merge.as_ref().map(|merge| merge.until),
+        }
+    }
+
+    fn give(
+        &mut self,
+        new: &NewIdentity,
+        at: usize,
+        primary: bool,
+        time: Timestamp,
+        mutation: &Mutation,
+    ) {
+        let identity = Identity {
+            identifier: new.identifier.clone(),
+            display: new.display.clone(),
+            rules_version: RULES_VERSION,
+            link_time: time,
+            verification: new.verification.clone(),
+            primary,
+            unknown: Unknown::default(),
+        };
+        self.user.identities.insert(at, identity);
+        if new.identifier.guard().is_some() && !mutation.policies.allow_lookalikes {
+            self.guarded.insert(new.identifier.clone());
+        }
+    }
+
+    fn drop(&mut self, at: usize) -> Identity {
+        let identity = self.user.identities.remove(at);
+        self.guarded.remove(&identity.identifier);
+        identity
+    }
+
+    /// Where in its list it has this.
+    pub fn position(&self, wanted: &Identifier) -> Result<usize, Error> {
+        let at = self.user.identities.iter().position(|identity| identity.identifier == *wanted);
+        at.ok_or(Error::NotOwned)
+    }
+}
+
+impl ReferenceModel {
+    /// What the world is after a mutation, and what its caller is told; else the refusals of which
+    /// each would be right.
+    pub fn after(
+        &self,
+        mutation: &Mutation,
+        action: &Action,
+    ) -> Result<(ReferenceModel, Outcome), Vec<Error>> {
+        let mut next = self.clone();
+        let (subject, report) = next.act(mutation, action).map_err(|error| vec![error])?;
+        next.apply_consequences(self, mutation);
+        let mut refusals = next.excesses(self, mutation);
+        refusals.extend(next.collisions(self, mutation));
+        if !refusals.is_empty() {
+            return Err(refusals);
+        }
+        let is_as_it_is = mutation.dry_run && !matches!(mutation.change, MutationKind::Unmerge(_));
+        let shown = if is_as_it_is { self } else { &next };
+        let user = subject.and_then(|id| shown.people.get(&id)).map(|person| person.user.clone());
+        let report = match report {
+            MutationReport::Preview(mut preview) => {
+                preview.result = next.people[&mutation.user_id].user.clone();
+                MutationReport::Preview(preview)
+            }
+            other => other,
+        };
+        Ok((next, Outcome { user, report }))
+    }
+
+    /// What stands under a key: owner, whether it is a guard, and until when it is held.
+    pub fn claim(
+        &self,
+        key: &IdentityKey,
+        now: i64,
+    ) -> Option<(Option<LocalityId>, bool, Option<Timestamp>)> {
+        for (id, person) in &self.people {
+            if let Some((_, guard)) = person.keys().into_iter().find(|(own, _)| own == key) {
+                return Some((Some(*id), guard, None));
+            }
+        }
+        let held = self.holds.get(key).filter(|held| held.until.as_millis() > now)?;
+        Some((held.owner, held.guard, Some(held.until)))
+    }
+
+    /// The user with this id, unless its time is over.
+    pub fn present(
+        &self,
+        id: LocalityId,
+        tenant: &Tenant,
+        now: Timestamp,
+    ) -> Result<&Person, Error> {
+        let person = self.people.get(&id).filter(|person| person.user.tenant == *tenant);
+        let over = |person: &&Person| matches!(person.user.state, State::Deleted { purge_time, .. } if purge_time <= now);
+        person.filter(|person| !over(person)).ok_or(Error::UserNotFound)
+    }
+
+    /// The user with this id, if the mutation can be done to it as it is.
+    pub fn fit(&self, id: LocalityId, mutation: &Mutation) -> Result<Person, Error> {
+        let person = self.present(id, &mutation.tenant, mutation.time)?;
+        let fault = match person.user.state {
+            State::Merged { into } => Some(Error::UserMerged { user: id, into }),
+            State::Deleted { .. } => match mutation.change {
+                MutationKind::Undelete | MutationKind::Purge => None,
+                MutationKind::Delete => Some(Error::UserNotFound),
+                _ => Some(Error::UserDeleted { user: id }),
+            },
+            _ if mutation.change == MutationKind::Undelete => Some(Error::UserNotDeleted),
+            _ => None,
+        };
+        fault.map_or_else(|| Ok(person.clone()), Err)
+    }
+
+    /// Does what the mutation says, and tells whom the answer is about.
+    fn act(
+        &mut self,
+        mutation: &Mutation,
+        action: &Action,
+    ) -> Result<(Option<LocalityId>, MutationReport), Error> {
+        let id = mutation.user_id;
+        match &mutation.change {
+            MutationKind::Create(draft) => return Ok((Some(id), self.create(mutation, draft))),
+            MutationKind::Release(identifier) => {
+                return self
+                    .release(mutation, identifier)
+                    .map(|()| (None, MutationReport::Nothing));
+            }
+            MutationKind::Expire => return Ok(self.expire(mutation)),
+            MutationKind::Merge(other, _) if *other == id => return Err(merges::itself()),
+            MutationKind::Move(from, _) if *from == id => return Err(transfers::gets_it()),
+            _ => {}
+        }
+        let mut person = self.fit(id, mutation)?;
+        if mutation.etag.as_ref().is_some_and(|etag| *etag != person.user.etag()) {
+            return Err(Error::EtagMismatch);
+        }
+        match &mutation.change {
+            MutationKind::Purge => return Ok((Some(id), self.purge(id))),
+            MutationKind::Merge(other, policy) => {
+                return Ok((Some(id), merges::merge(self, mutation, *other, *policy)?));
+            }
+            MutationKind::Unmerge(other) => {
+                return Ok((Some(*other), merges::unmerge(self, mutation, *other)?));
+            }
+            MutationKind::Move(from, identifier) => {
+                let giver = self.fit(*from, mutation)?;
+                let giver = transfers::hand_over(giver, &mut person, identifier, mutation)?;
+                self.people.extend([(id, person), (*from, giver)]);
+                return Ok((Some(id), MutationReport::Nothing));
+            }
+            _ => {}
+        }
+        let mut report = MutationReport::Nothing;
+        if let MutationKind::Link(new) = &mutation.change
+            && person.position(&new.identifier).is_err()
+        {
+            report = self.take_over(mutation, std::slice::from_ref(new));
+        }
+        alter(&mut person, mutation, action)?;
+        self.people.insert(id, person);
+        Ok((Some(id), report))
+    }
+
+    fn create(&mut self, mutation: &Mutation, draft: &NewUser) -> MutationReport {
+        let user = User {
+            id: mutation.user_id,
+            tenant: mutation.tenant.clone(),
+            display_name: draft.display_name.clone(),
+            identities: Vec::new(),
+            attributes: draft.attributes.clone(),
+            state: State::Active,
+            create_time: mutation.time,
+            update_time: mutation.time,
+            unknown: Unknown::default(),
+        };
+        let mut person = Person {
+            user,
+            guarded: BTreeSet::new(),
+            disabled: false,
+            merge: None,
+            not_restored: Vec::new(),
+        };
+        for (at, new) in draft.identities.iter().enumerate() {
+            person.give(new, at, new.primary, mutation.time, mutation);
+        }
+        let report = self.take_over(mutation, &draft.identities);
+        self.people.insert(mutation.user_id, person);
+        report
+    }
+
+    /// Takes what is verified from those whose identities are not, where the tenant wants that.
+    fn take_over(&mut self, mutation: &Mutation, new: &[NewIdentity]) -> MutationReport {
+        let mut losers = Vec::new();
+        let wins =
+            |new: &&NewIdentity| mutation.policies.verified_wins && new.verification.is_some();
+        for new in new.iter().filter(wins) {
+            for (id, person) in
+                self.people.iter_mut().filter(|(_, person)| person.user.tenant == mutation.tenant)
+            {
+                let Ok(at) = person.position(&new.identifier) else { continue };
+                if person.user.identities[at].verification.is_none() {
+                    person.drop(at);
+                    losers.push(*id);
+                }
+            }
+        }
+        losers.sort_unstable();
+        losers.dedup();
+        if losers.is_empty() { MutationReport::Nothing } else { MutationReport::Displaced(losers) }
+    }
+
+    fn release(&mut self, mutation: &Mutation, identifier: &Identifier) -> Result<(), Error> {
+        let tenant = mutation.tenant.as_str();
+        let held = self.holds.remove(&IdentityKey::new(tenant, identifier));
+        let held = held.filter(|held| held.until > mutation.time).ok_or(Error::NotHeld)?;
+        if let Some(guard) = identifier.guard().map(|guard| IdentityKey::of_guard(tenant, &guard)) {
+            let same = |other: &Held| {
+                other.guard && (other.owner, other.until) == (held.owner, held.until)
+            };
+            if self.holds.get(&guard).is_some_and(same) {
+                self.holds.remove(&guard);
+            }
+        }
+        Ok(())
+    }
+
+    fn expire(&mut self, mutation: &Mutation) -> (Option<LocalityId>, MutationReport) {
+        let id = mutation.user_id;
+        let person =
+            self.people.get_mut(&id).filter(|person| person.user.tenant == mutation.tenant);
+        let Some(person) =
+            person.filter(|person| person.due().is_some_and(|due| due <= mutation.time))
+        else {
+            return (None, MutationReport::Nothing);
+        };
+        match person.user.state {
+            State::Deleted { .. } => (None, self.purge(id)),
+            _ => {
+                person.merge = None;
+                (Some(id), MutationReport::Nothing)
+            }
+        }
+    }
+
+    /// Removes a user and all who lead to it.
+    fn purge(&mut self, id: LocalityId) -> MutationReport {
+        let gone: Vec<_> = self
+            .people
+            .keys()
+            .copied()
+            .filter(|other| *other == id || self.leads_to(*other, id))
+            .collect();
+        for id in &gone {
+            self.people.remove(id);
+        }
+        for held in self.holds.values_mut().filter(|held| held.owner == Some(id)) {
+            held.owner = None;
+        }
+        MutationReport::Purged(gone)
+    }
+
+    /// Whether a user is part of another, directly or by way of others.
+    fn leads_to(&self, id: LocalityId, wanted: LocalityId) -> bool {
+        match self.people.get(&id).map(|person| person.user.state) {
+            Some(State::Merged { into }) => into == wanted || self.leads_to(into, wanted),
+            _ => false,
+        }
+    }
+
+    /// What follows from what was done: marks, holds and times.
+    fn apply_consequences(&mut self, before: &ReferenceModel, mutation: &Mutation) {
+        for person in self.people.values_mut() {
+            for kind in Kind::ALL {
+                let of_kind = |identity: &&mut Identity| identity.identifier.kind() == kind;
+                let mut same: Vec<_> = person.user.identities.iter_mut().filter(of_kind).collect();
+                if !same.is_empty() && same.iter().all(|identity| !identity.primary) {
+                    same[0].primary = true;
+                }
+            }
+        }
+        let live: BTreeSet<_> =
+            self.people.values().flat_map(Person::keys).map(|(key, _)| key).collect();
+        let gives_up = matches!(
+            mutation.change,
+            MutationKind::Unlink(_)
+                | MutationKind::Replace(..)
+                | MutationKind::Purge
+                | MutationKind::Expire
+        );
+        for (id, person) in before.people.iter().filter(|_| gives_up) {
+            for (key, guard) in person.keys().into_iter().filter(|(key, _)| !live.contains(key)) {
+                if let Some(until) = hold_end(&key, &mutation.policies, mutation.time) {
+                    let owner = Some(*id).filter(|id| self.people.contains_key(id));
+                    self.holds.insert(key, Held { owner, guard, until });
+                }
+            }
+        }
+        self.holds.retain(|key, _| !live.contains(key));
+        let is_changed = |id: &LocalityId, user: &User| {
+            before.people.get(id).is_some_and(|before| before.user != *user)
+        };
+        let changed: Vec<_> = self
+            .people
+            .iter()
+            .filter(|(id, person)| is_changed(id, &person.user))
+            .map(|(id, _)| *id)
+            .collect();
+        let last = changed.iter().map(|id| before.people[id].user.update_time).max();
+        for id in changed {
+            let time = mutation.time.max(last.map_or(mutation.time, just_after));
+            self.people.entry(id).and_modify(|person| person.user.update_time = time);
+        }
+    }
+
+    /// What the mutation's user would have too much of.
+    fn excesses(&self, before: &ReferenceModel, mutation: &Mutation) -> Vec<Error> {
+        let id = mutation.user_id;
+        let identities = |world: &ReferenceModel| {
+            world.people.get(&id).map_or(0, |person| person.user.identities.len())
+        };
+        let attributes = |world: &ReferenceModel| {
+            world.people.get(&id).map_or(0, |person| person.user.attributes.len())
+        };
+        let is_held = |held: &&Held| held.owner == Some(id) && held.until > mutation.time;
+        let holds = |world: &ReferenceModel| world.holds.values().filter(is_held).count();
+        let merged = |world: &ReferenceModel| {
+            world.people.keys().filter(|other| world.leads_to(**other, id)).count()
+        };
+        let excess = |what, limit, count: &dyn Fn(&ReferenceModel) -> usize| {
+            let (had, count) = (count(before), count(self));
+            (count > limit && count > had && self.people.contains_key(&id))
+                .then_some(Error::TooMany { what, limit, count })
+        };
+        let limits = mutation.limits;
+        let excesses = [
+            excess("identities", limits.identities, &identities),
+            excess("attributes", limits.attributes, &attributes),
+            excess("identifiers held for it", limits.holds, &holds),
+            excess("users merged into it", limits.merged, &merged),
+        ];
+        let about_a_user = !matches!(mutation.change, MutationKind::Release(_));
+        excesses.into_iter().flatten().filter(|_| about_a_user).collect()
+    }
+
+    /// Why keys that were taken could not be: somebody else has them, or they are held.
+    fn collisions(&self, before: &ReferenceModel, mutation: &Mutation) -> Vec<Error> {
+        let claims = |world: &ReferenceModel| -> Vec<(IdentityKey, bool, LocalityId)> {
+            let of = |(id, person): (&LocalityId, &Person)| {
+                let id = *id;
+                person
+                    .keys()
+                    .into_iter()
+                    .map(move |(key, guard)| (key, guard, id))
+                    .collect::<Vec<_>>()
+            };
+            world.people.iter().flat_map(of).collect()
+        };
+        let (had, has) = (claims(before), claims(self));
+        // Two handles of one user can have the same guard.
+        let count = |all: &[_], wanted: &(IdentityKey, bool, LocalityId)| {
+            all.iter().filter(|claim| *claim == wanted).count()
+        };
+        let is_new =
+            |claim: &(IdentityKey, bool, LocalityId)| count(&has, claim) > count(&had, claim);
+        let mut refusals = Vec::new();
+        for (n, (key, guard, id)) in has.iter().enumerate().filter(|(_, claim)| is_new(claim)) {
+            let field = field(mutation, key);
+            let others = has.iter().enumerate().filter(|(m, (other, ..))| *m != n && other == key);
+            for (_, (_, other_guard, owner)) in others {
+                refusals.push(match *guard || *other_guard {
+                    true => Error::IdentityConfusable { field: field.clone() },
+                    false => Error::IdentityTaken { owner: *owner, field: field.clone() },
+                });
+            }
+            let held = before
+                .holds
+                .get(key)
+                .filter(|held| held.until > mutation.time && held.owner != Some(*id));
+            if let Some(held) = held.filter(|_| had.iter().all(|(other, ..)| other != key)) {
+                refusals.push(Error::IdentityHeld { until: held.until, field });
+            }
+        }
+        refusals
+    }
+}
+
+/// The field that names the identifier of a key, or the one that it guards.
+fn field(mutation: &Mutation, key: &IdentityKey) -> String {
+    let tenant = mutation.tenant.as_str();
+    let is = |identifier: &Identifier| {
+        let guard = identifier.guard().map(|guard| IdentityKey::of_guard(tenant, &guard));
+        IdentityKey::new(tenant, identifier) == *key || guard.as_ref() == Some(key)
+    };
+    match &mutation.change {
+        MutationKind::Create(draft) => {
+            let n = draft.identities.iter().position(|new| is(&new.identifier)).unwrap_or_default();
+            format!("user.identities[{n}].identifier")
+        }
+        MutationKind::Replace(..) => "new_identifier".to_owned(),
+        _ => "identifier".to_owned(),
+    }
+}
+
+/// The next moment.
+pub fn just_after(time: Timestamp) -> Timestamp {
+    Timestamp::from_millis(time.as_millis() + 1)
+}
+
+fn hold_end(key: &IdentityKey, policies: &Policies, now: Timestamp) -> Option<Timestamp> {
+    let word = key.parts().1;
+    let word = if word == Guard::LOOKALIKE { "handle" } else { word };
+    let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == word)?;
+    let time = policies.holds.get(&kind)?;
+    Some(Timestamp::from_millis(now.as_millis() + time.as_millis() as i64))
+}
+
+/// Changes one user.
+fn alter(person: &mut Person, mutation: &Mutation, action: &Action) -> Result<(), Error> {
+    let user = &mut person.user;
+    match (action, &mutation.change) {
+        (Action::Rename(0), _) => user.display_name.clear(),
+        (Action::Rename(name), _) => user.display_name = name.to_string(),
+        (Action::Set(n, value), _) => {
+            user.attributes.remove(ATTRIBUTES[*n]);
+            user.attributes.extend(set(*n, *value));
+        }
+        (Action::SetAll(numbers), _) => user.attributes = all(numbers),
+        (_, MutationKind::Disable) => user.state = State::Disabled,
+        (_, MutationKind::Enable) => user.state = State::Active,
+        (_, MutationKind::Delete) => {
+            person.disabled = user.state == State::Disabled;
+            let delete_time = mutation.time;
+            let window = mutation.policies.restore_window.as_millis() as i64;
+            let purge_time = Timestamp::from_millis(delete_time.as_millis() + window);
+            user.state = State::Deleted { delete_time, purge_time };
+        }
+        (_, MutationKind::Undelete) => {
+            user.state = if person.disabled { State::Disabled } else { State::Active }
+        }
+        (_, MutationKind::Link(new)) => link(person, new, mutation),
+        (_, MutationKind::Unlink(old)) => unlink(person, old, mutation)?,
+        (_, MutationKind::Verify(name, verification)) => {
+            let at = person.position(name)?;
+            person.user.identities[at].verification = verification.clone();
+        }
+        (_, MutationKind::Replace(old, new)) => replace(person, old, new, mutation)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn link(person: &mut Person, new: &NewIdentity, mutation: &Mutation) {
+    let time = mutation.time.max(just_after(person.user.update_time));
+    match person.position(&new.identifier) {
+        Err(_) => person.give(new, person.user.identities.len(), new.primary, time, mutation),
+        Ok(at) => {
+            let known = &mut person.user.identities[at];
+            if known.verification.is_none() {
+                known.verification = new.verification.clone();
+            }
+            // An account that was given another name by its provider.
+            if let Some((_, subject)) = new.identifier.social_parts()
+                && new.display != subject
+            {
+                known.display = new.display.clone();
+            }
+        }
+    }
+    if new.primary {
+        for identity in &mut person.user.identities {
+            let same = identity.identifier == new.identifier;
+            identity.primary =
+                same || (identity.primary && identity.identifier.kind() != new.identifier.kind());
+        }
+    }
+}
+
+pub fn unlink(person: &mut Person, old: &Identifier, mutation: &Mutation) -> Result<(), Error> {
+    let at = person.position(old)?;
+    let identities = &person.user.identities;
+    if mutation.policies.keep_last && identities.len() == 1 {
+        return Err(Error::LastIdentity);
+    }
+    check_primary(person, at, mutation)?;
+    person.drop(at);
+    Ok(())
+}
+
+fn check_primary(person: &Person, at: usize, mutation: &Mutation) -> Result<(), Error> {
+    let old = &person.user.identities[at];
+    let is_other = |i: &Identity| {
+        i.identifier.kind() == old.identifier.kind() && i.identifier != old.identifier
+    };
+    let others = person.user.identities.iter().any(is_other);
+    if mutation.policies.keep_primary && old.primary && others {
+        Err(Error::PrimaryIdentity)
+    } else {
+        Ok(())
+    }
+}
+
+fn replace(
+    person: &mut Person,
+    old: &Identifier,
+    new: &NewIdentity,
+    mutation: &Mutation,
+) -> Result<(), Error> {
+    let at = person.position(old)?;
+    if *old == new.identifier {
+        person.user.identities[at].display = new.display.clone();
+        return Ok(());
+    }
+    if old.kind() != new.identifier.kind() {
+        check_primary(person, at, mutation)?;
+    }
+    let time = mutation.time.max(just_after(person.user.update_time));
+    let primary = person.drop(at).primary && old.kind() == new.identifier.kind();
+    match person.position(&new.identifier) {
+        Ok(own) => person.user.identities[own].primary |= primary,
+        Err(_) => person.give(new, at, primary, time, mutation),
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! Identities that older rules made.
+
+use polynym::directory::{
+    Consistency, Error, Invalid, Mutation, MutationKind, NewIdentity, NewUser, Policies, Tenant,
+    User,
+};
+use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, Rules};
+
+use super::assertions::{ensure, equal, refused, taken};
+use super::fixture::{Fixture, identifier, tenant};
+use super::linking::names;
+use super::{Failure, decoded};
+
+/// Later rules. The older ones, here, kept the case of emails and handles, and thought that digits
+/// alone are a handle.
+const LATER: Rules = Rules::new(RULES_VERSION + 1, Identifier::parse, Identifier::normalize);
+
+/// An identity as older rules made it: the canonical form is what was typed.
+fn old(kind: Kind, typed: &str) -> NewIdentity {
+    let identifier = Identifier::from_canonical(kind, typed.to_owned());
+    NewIdentity::new(identifier, typed.to_owned())
+}
+
+/// Moves an identity of a user to the later rules.
+async fn moved(f: &Fixture, user: &User, kind: Kind, canonical: &str) -> Result<User, Error> {
+    f.mutate(Mutation { rules: LATER, ..f.mutation(user.id, renormalize(kind, canonical)) }).await
+}
+
+async fn create(f: &Fixture, identities: Vec<NewIdentity>) -> Result<User, Failure> {
+    Ok(f.change_new(MutationKind::Create(NewUser { identities, ..NewUser::default() })).await?)
+}
+
+fn renormalize(kind: Kind, canonical: &str) -> MutationKind {
+    MutationKind::Renormalize(Identifier::from_canonical(kind, canonical.to_owned()))
+}
+
+/// Whether the key of a canonical form resolves.
+async fn resolves(f: &Fixture, kind: Kind, canonical: &str) -> Result<bool, Failure> {
+    let key = IdentityKey::new("default", &Identifier::from_canonical(kind, canonical.to_owned()));
+    let owners = decoded::owners(&*f.store, &[key], Consistency::Latest).await?;
+    Ok(owners.into_iter().flatten().count() == 1)
+}
+
+pub async fn an_old_identity_moves_to_the_present_rules(f: Fixture) -> Result<(), Failure> {
+    let user =
+        create(&f, vec![old(Kind::Email, "Joe@EXAMPLE.com"), old(Kind::Handle, "joe")]).await?;
+    ensure(resolves(&f, Kind::Email, "Joe@EXAMPLE.com").await?, "the old form does not resolve")?;
+    let version = f.claim("handle:joe").await?.map(|claim| claim.rules_version);
+    equal(&version, &Some(RULES_VERSION), "the version in the claim")?;
+    let f = f.reopen().await?;
+    let after = moved(&f, &user, Kind::Email, "Joe@EXAMPLE.com").await?;
+    equal(
+        &names(&after),
+        &vec!["email:joe@example.com".to_owned(), "handle:joe".to_owned()],
+        "what the user owns",
+    )?;
+    equal(&after.identities[0].display, &user.identities[0].display, "what was typed")?;
+    ensure(!resolves(&f, Kind::Email, "Joe@EXAMPLE.com").await?, "the old form resolves")?;
+    f.owns(&f.get(user.id).await?.ok_or("gone")?, &["email:joe@example.com"]).await?;
+    // Where the form stays, only the version changes, which nobody sees.
+    let etag = after.etag();
+    let after = moved(&f, &user, Kind::Handle, "joe").await?;
+    equal(&after.etag(), &etag, "the etag")?;
+    let version = f.claim("handle:joe").await?.map(|claim| claim.rules_version);
+    equal(&version, &Some(LATER.version()), "the version in the claim")?;
+    equal(&moved(&f, &user, Kind::Handle, "joe").await?, &after, "what was moved before")
+}
+
+pub async fn an_old_identity_that_collides_stays(f: Fixture) -> Result<(), Failure> {
+    let owner = f.create(&["email:joe@example.com"]).await?;
+    let user =
+        create(&f, vec![old(Kind::Email, "JOE@example.com"), old(Kind::Handle, "12")]).await?;
+    taken(moved(&f, &user, Kind::Email, "JOE@example.com").await, &owner, "identifier")?;
+    let refusal = moved(&f, &user, Kind::Handle, "12").await;
+    ensure(
+        matches!(refusal, Err(Error::Invalid { what: Invalid::Identifier, .. })),
+        format!("{refusal:?}"),
+    )?;
+    refused(moved(&f, &user, Kind::Handle, "other").await, &Error::NotOwned)?;
+    ensure(
+        resolves(&f, Kind::Email, "JOE@example.com").await?,
+        "what collides does not resolve any more",
+    )?;
+    equal(&f.get(user.id).await?.map(|user| user.identities.len()), &Some(2), "identities")
+}
+
+pub async fn a_dry_run_moves_nothing(f: Fixture) -> Result<(), Failure> {
+    let owner = f.create(&["handle:joe"]).await?;
+    let user = create(&f, vec![old(Kind::Handle, "Joe"), old(Kind::Handle, "Eve")]).await?;
+    let dry = |name| Mutation {
+        dry_run: true,
+        rules: LATER,
+        ..f.mutation(user.id, renormalize(Kind::Handle, name))
+    };
+    taken(f.mutate(dry("Joe")).await, &owner, "identifier")?;
+    f.mutate(dry("Eve")).await?;
+    ensure(resolves(&f, Kind::Handle, "Eve").await?, "a dry run has moved something")?;
+    f.free(&["handle:eve"]).await
+}
+
+pub async fn moving_gives_a_handle_its_guard(f: Fixture) -> Result<(), Failure> {
+    let draft = NewUser { identities: vec![old(Kind::Handle, "ѕсоре")], ..NewUser::default() };
+    let policies = Policies { allow_lookalikes: true, ..super::fixture::free() }.into();
+    let user = f
+        .mutate(Mutation { policies, ..f.mutation(f.ids.next_id(), MutationKind::Create(draft)) })
+        .await?;
+    let user = moved(&f, &user, Kind::Handle, "ѕсоре").await?;
+    let other = f.create(&[]).await?;
+    let confusable = Error::IdentityConfusable { field: "identifier".to_owned() };
+    refused(f.change(&other, super::fixture::link("handle:scope")?).await, &confusable)?;
+    f.change(&user, MutationKind::Unlink(identifier("handle:ѕсоре")?)).await?;
+    f.change(&other, super::fixture::link("handle:scope")?).await.map(drop).map_err(Failure::from)
+}
+
+pub async fn a_scan_meets_every_user_of_a_tenant_once(f: Fixture) -> Result<(), Failure> {
+    let elsewhere = tenant("elsewhere")?;
+    let mut ids = Vec::new();
+    for n in 0..150 {
+        let creation = f.creation(&[&format!("handle:user{n}")])?;
+        let creation =
+            if n % 3 == 0 { Mutation { tenant: elsewhere.clone(), ..creation } } else { creation };
+        ids.push((creation.tenant.clone(), creation.user_id));
+        f.mutate(creation).await?;
+    }
+    for (tenant, page) in [(Tenant::DEFAULT, 7), (Tenant::DEFAULT, 1_000), (elsewhere, 10)] {
+        let mut wanted: Vec<_> =
+            ids.iter().filter(|(other, _)| *other == tenant).map(|(_, id)| *id).collect();
+        wanted.sort_unstable();
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let users = f.store.scan(&tenant, after, page).await?;
+            ensure(
+                users.iter().all(|record| record.user.tenant == tenant),
+                "a user of another tenant",
+            )?;
+            found.extend(users.iter().map(|record| record.id()));
+            after = found.last().copied();
+            if users.len() < page {
+                break;
+            }
+        }
+        equal(&found, &wanted, "the users that a scan met")?;
+    }
+    Ok(())
+}

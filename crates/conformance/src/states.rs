@@ -1,0 +1,372 @@
+//! Disabling, deleting, restoring and purging users.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locality_uuid::LocalityId;
+use polynym::directory::{
+    Claim, Error, ExpiredUser, Mutation, MutationKind, MutationReport, Policies, State, Tenant,
+    Timestamp, Update, User,
+};
+use polynym::identifier::RULES_VERSION;
+
+use super::assertions::{ensure, equal, refused, taken};
+use super::fixture::{DAY, Fixture, holding, identifier, link, replace, request, unlink};
+use super::{Failure, decoded};
+
+const NAMES: [&str; 2] = ["email:joe@example.com", "handle:joe"];
+
+pub async fn disable_and_enable_change_the_state_alone(f: Fixture) -> Result<(), Failure> {
+    let user = f.create(&NAMES).await?;
+    let disabled = f.change(&user, MutationKind::Disable).await?;
+    equal(
+        &disabled,
+        &User { state: State::Disabled, update_time: disabled.update_time, ..user.clone() },
+        "the user",
+    )?;
+    ensure(
+        disabled.update_time > user.update_time && disabled.etag() != user.etag(),
+        "nothing shows the change",
+    )?;
+    f.is_kept(&disabled).await?;
+    equal(
+        &f.change(&user, MutationKind::Disable).await?,
+        &disabled,
+        "a user who is disabled again",
+    )?;
+    let linked = f.change(&user, link("social:github/1")?).await?;
+    equal(&linked.state, &State::Disabled, "the state after a link")?;
+    let enabled = f.change(&user, MutationKind::Enable).await?;
+    equal(
+        &enabled,
+        &User { state: State::Active, update_time: enabled.update_time, ..linked },
+        "the user",
+    )?;
+    equal(&f.change(&user, MutationKind::Enable).await?, &enabled, "a user who is enabled again")?;
+    f.is_kept(&enabled).await
+}
+
+/// The state of a user whom a mutation deletes under the usual policies.
+fn deleted(mutation: &Mutation) -> State {
+    let delete_time = mutation.time;
+    State::Deleted { delete_time, purge_time: delete_time.plus(30 * DAY) }
+}
+
+async fn delete(f: &Fixture, user: &User) -> Result<User, Failure> {
+    let mutation = f.mutation(user.id, MutationKind::Delete);
+    let state = deleted(&mutation);
+    let user = f.mutate(mutation).await?;
+    equal(&user.state, &state, "the state of a deleted user")?;
+    Ok(user)
+}
+
+pub async fn a_deleted_user_owns_what_it_owned_and_can_come_back(
+    f: Fixture,
+) -> Result<(), Failure> {
+    let user = f.create(&NAMES).await?;
+    let other = f.create(&["handle:other"]).await?;
+    let gone = delete(&f, &user).await?;
+    equal(&gone.identities, &user.identities, "what it owns")?;
+    f.is_kept(&gone).await?;
+    taken(f.change(&other, link("handle:joe")?).await, &gone, "identifier")?;
+    let back = f.change(&user, MutationKind::Undelete).await?;
+    equal(
+        &back,
+        &User { state: State::Active, update_time: back.update_time, ..user },
+        "the user",
+    )?;
+    f.is_kept(&back).await
+}
+
+pub async fn who_was_disabled_comes_back_disabled(f: Fixture) -> Result<(), Failure> {
+    let user = f.create(&NAMES).await?;
+    f.change(&user, MutationKind::Disable).await?;
+    delete(&f, &user).await?;
+    let f = f.reopen().await?;
+    equal(&f.change(&user, MutationKind::Undelete).await?.state, &State::Disabled, "the state")?;
+    f.change(&user, MutationKind::Enable).await?;
+    delete(&f, &user).await?;
+    equal(
+        &f.change(&user, MutationKind::Undelete).await?.state,
+        &State::Active,
+        "the state of one who was enabled since",
+    )
+}
+
+/// All that changes one user, but for its state.
+fn changes() -> Result<Vec<MutationKind>, Failure> {
+    Ok(vec![
+        MutationKind::Update(Update::from_mask(None, "Eve".to_owned(), Default::default())?),
+        link("handle:new")?,
+        unlink("handle:joe")?,
+        replace("handle:joe", "handle:new")?,
+        MutationKind::Verify(identifier("handle:joe")?, None),
+        MutationKind::Disable,
+        MutationKind::Enable,
+    ])
+}
+
+pub async fn a_deleted_user_is_not_changed(f: Fixture) -> Result<(), Failure> {
+    let user = f.create(&NAMES).await?;
+    refused(f.change(&user, MutationKind::Undelete).await, &Error::UserNotDeleted)?;
+    let gone = delete(&f, &user).await?;
+    for change in changes()? {
+        refused(f.change(&user, change).await, &Error::UserDeleted { user: user.id })?;
+    }
+    refused(f.change(&user, MutationKind::Delete).await, &Error::UserNotFound)?;
+    let stale = Mutation { etag: Some(user.etag()), ..f.mutation(user.id, MutationKind::Undelete) };
+    refused(f.mutate(stale).await, &Error::EtagMismatch)?;
+    f.free(&["handle:new"]).await?;
+    f.is_kept(&gone).await?;
+    let current =
+        Mutation { etag: Some(gone.etag()), ..f.mutation(user.id, MutationKind::Undelete) };
+    f.is_kept(&f.mutate(current).await?).await
+}
+
+pub async fn states_of_nobody_are_refused(f: Fixture) -> Result<(), Failure> {
+    let elsewhere =
+        Mutation { tenant: Tenant::parse("elsewhere")?, ..f.creation(&["handle:joe"])? };
+    let elsewhere = f.mutate(elsewhere).await?;
+    for id in [f.ids.next_id(), elsewhere.id] {
+        for change in [
+            MutationKind::Disable,
+            MutationKind::Enable,
+            MutationKind::Delete,
+            MutationKind::Undelete,
+            MutationKind::Purge,
+        ] {
+            refused(f.mutate(f.mutation(id, change)).await, &Error::UserNotFound)?;
+        }
+    }
+    let tenant = elsewhere.tenant.clone();
+    f.mutate(Mutation { tenant, ..f.mutation(elsewhere.id, MutationKind::Disable) })
+        .await
+        .map(drop)
+        .map_err(Failure::from)
+}
+
+pub async fn who_is_to_be_purged_by_now_is_gone(f: Fixture) -> Result<(), Failure> {
+    let user = f.create(&NAMES).await?;
+    let gone = delete(&f, &user).await?;
+    let State::Deleted { purge_time, .. } = gone.state else { return Err("not deleted".into()) };
+    let before = Timestamp::from_millis(purge_time.as_millis() - 1);
+    for change in
+        [MutationKind::Undelete, MutationKind::Purge, MutationKind::Delete, link("handle:new")?]
+    {
+        let late = Mutation { time: purge_time, ..f.mutation(user.id, change) };
+        refused(f.mutate(late).await, &Error::UserNotFound)?;
+    }
+    let back =
+        f.mutate(Mutation { time: before, ..f.mutation(user.id, MutationKind::Undelete) }).await?;
+    f.is_kept(&back).await
+}
+
+/// Purges a user under `policies`; tells who is gone.
+async fn purge(
+    f: &Fixture,
+    policies: Policies,
+    id: LocalityId,
+) -> Result<Vec<LocalityId>, Failure> {
+    let mutation = Mutation { policies: Arc::new(policies), ..f.mutation(id, MutationKind::Purge) };
+    match f.store.mutate(mutation).await?.report {
+        MutationReport::Purged(ids) => Ok(ids),
+        other => Err(format!("a purge that tells {other:?}").into()),
+    }
+}
+
+pub async fn purge_leaves_nothing_but_what_is_held_for_nobody(f: Fixture) -> Result<(), Failure> {
+    let user = f.create(&["email:joe@example.com", "handle:joe", "handle:second"]).await?;
+    let policies = holding(10);
+    let user = f.change_under(&policies, &user, unlink("handle:second")?).await?;
+    let held = f.claim("handle:second").await?.and_then(|claim| claim.hold);
+    let until = f.now().plus(10 * DAY);
+    equal(&purge(&f, policies, user.id).await?, &vec![user.id], "who is gone")?;
+    equal(&f.get(user.id).await?, &None, "the user")?;
+    f.free(&["email:joe@example.com", "handle:joe", "handle:second"]).await?;
+    equal(&f.claim("email:joe@example.com").await?, &None, "the claim on what is not held")?;
+    for (name, until) in [("handle:joe", Some(until)), ("handle:second", held)] {
+        let reserved =
+            Claim { owner: None, guard: false, hold: until, rules_version: RULES_VERSION };
+        equal(&f.claim(name).await?, &Some(reserved), &format!("what holds {name}"))?;
+    }
+    let other = f.create(&["email:joe@example.com"]).await?;
+    let held = Error::IdentityHeld { until, field: "identifier".to_owned() };
+    refused(f.change(&other, link("handle:joe")?).await, &held)?;
+    f.wait_until(until);
+    f.is_kept(&f.change(&other, link("handle:joe")?).await?).await?;
+    f.is_kept(&f.change(&other, link("handle:second")?).await?).await
+}
+
+pub async fn purge_needs_no_deletion_and_can_be_sent_again(f: Fixture) -> Result<(), Failure> {
+    for state in [None, Some(MutationKind::Disable), Some(MutationKind::Delete)] {
+        let user = f.create(&NAMES).await?;
+        if let Some(change) = state {
+            f.change(&user, change).await?;
+        }
+        let purge = || Mutation {
+            request: request(&user.id.to_string(), 1),
+            ..f.mutation(user.id, MutationKind::Purge)
+        };
+        let stale = Mutation { request: None, etag: Some("0".repeat(16)), ..purge() };
+        refused(f.mutate(stale).await, &Error::EtagMismatch)?;
+        for _ in 0..2 {
+            let outcome = f.store.mutate(purge()).await?;
+            equal(
+                &(outcome.user, outcome.report),
+                &(None, MutationReport::Purged(vec![user.id])),
+                "the answer",
+            )?;
+        }
+        refused(f.change(&user, MutationKind::Purge).await, &Error::UserNotFound)?;
+        equal(&f.get(user.id).await?, &None, "the user")?;
+    }
+    f.free(&NAMES).await
+}
+
+/// Does what is due about a user at this time.
+async fn expire(f: &Fixture, id: LocalityId, time: Timestamp) -> Result<MutationReport, Failure> {
+    Ok(f.store.mutate(Mutation { time, ..f.mutation(id, MutationKind::Expire) }).await?.report)
+}
+
+pub async fn deleted_users_are_purged_when_their_time_comes(f: Fixture) -> Result<(), Failure> {
+    let users = [
+        f.create(&["handle:a"]).await?,
+        f.create(&["handle:b"]).await?,
+        f.create(&["handle:c"]).await?,
+    ];
+    let [first, second, third] = &users;
+    let mut times = Vec::new();
+    for user in [second, first, third] {
+        let State::Deleted { purge_time, .. } = delete(&f, user).await?.state else { continue };
+        times.push(purge_time);
+    }
+    f.change(third, MutationKind::Undelete).await?;
+    let due = |user: &User| (Tenant::DEFAULT, user.id);
+    let f = f.reopen().await?;
+    equal(
+        &decoded::due(&*f.store, Timestamp::from_millis(times[0].as_millis() - 1), 10).await?,
+        &vec![],
+        "who is due too early",
+    )?;
+    equal(&decoded::due(&*f.store, times[0], 10).await?, &vec![due(second)], "who is due first")?;
+    equal(
+        &decoded::due(&*f.store, times[2], 10).await?,
+        &vec![due(second), due(first)],
+        "who is due",
+    )?;
+    equal(&decoded::due(&*f.store, times[2], 1).await?, &vec![due(second)], "the first of them")?;
+    equal(
+        &expire(&f, first.id, times[0]).await?,
+        &MutationReport::Nothing,
+        "what is done too early",
+    )?;
+    f.owns(&f.get(first.id).await?.ok_or("gone too early")?, &["handle:a"]).await?;
+    equal(
+        &expire(&f, first.id, times[1]).await?,
+        &MutationReport::Purged(vec![first.id]),
+        "what is done in time",
+    )?;
+    equal(
+        &decoded::due(&*f.store, times[2], 10).await?,
+        &vec![due(second)],
+        "who is due after one was purged",
+    )?;
+    equal(&f.get(first.id).await?, &None, "the user who was purged")?;
+    equal(
+        &expire(&f, first.id, times[2]).await?,
+        &MutationReport::Nothing,
+        "what is done a second time",
+    )?;
+    equal(
+        &expire(&f, third.id, times[2]).await?,
+        &MutationReport::Nothing,
+        "what is done about a user who is back",
+    )?;
+    f.free(&["handle:a"]).await
+}
+
+/// The pages of those that are due at `now`, of `limit` each.
+async fn pages(
+    f: &Fixture,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<(Timestamp, LocalityId)>, Failure> {
+    let mut found: Vec<(Timestamp, LocalityId)> = Vec::new();
+    loop {
+        let page = f.store.due(now, found.last().copied(), limit).await?;
+        ensure(page.len() <= limit, "a page is longer than was asked for")?;
+        if page.is_empty() {
+            return Ok(found);
+        }
+        found.extend(page.iter().map(ExpiredUser::place));
+    }
+}
+
+pub async fn those_that_are_due_come_in_pages(f: Fixture) -> Result<(), Failure> {
+    let start = f.now();
+    let mut wanted = Vec::new();
+    for n in 0..16 {
+        let user = f.create(&[&format!("handle:user{n}")]).await?;
+        // Many at the same time, and some before and after them.
+        let time = start.plus(Duration::from_secs([100, 100, 100, 101, 99, 100, 102, 100][n % 8]));
+        let deleted =
+            f.mutate(Mutation { time, ..f.mutation(user.id, MutationKind::Delete) }).await?;
+        let State::Deleted { purge_time, .. } = deleted.state else {
+            return Err("not deleted".into());
+        };
+        wanted.push((purge_time, user.id));
+    }
+    wanted.sort_unstable();
+    let f = f.reopen().await?;
+    for limit in [1, 2, 3, 5, 16, 20] {
+        equal(&pages(&f, Timestamp::MAX, limit).await?, &wanted, &format!("pages of {limit}"))?;
+    }
+    let (now, _) = wanted[8];
+    let due: Vec<_> = wanted.iter().copied().filter(|(time, _)| *time <= now).collect();
+    equal(&pages(&f, now, 4).await?, &due, "pages of what is due now")?;
+    equal(
+        &f.store.due(now, Some(wanted[15]), 4).await?.len(),
+        &0,
+        "what is due now and comes after what is not",
+    )
+}
+
+pub async fn a_repeated_change_of_state_happens_once(f: Fixture) -> Result<(), Failure> {
+    let user = f.create(&NAMES).await?;
+    for (n, (change, back)) in [
+        (MutationKind::Disable, MutationKind::Enable),
+        (MutationKind::Delete, MutationKind::Undelete),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let send = || Mutation {
+            request: request(&format!("request{n}"), 1),
+            ..f.mutation(user.id, change.clone())
+        };
+        let changed = f.mutate(send()).await?;
+        equal(&f.mutate(send()).await?, &changed, "the answer to the same request")?;
+        let back = f.change(&user, back).await?;
+        equal(&f.mutate(send()).await?, &back, "the user as it is now")?;
+    }
+    Ok(())
+}
+
+pub async fn of_many_deletions_one_happens(f: Fixture) -> Result<(), Failure> {
+    let user = f.create(&NAMES).await?;
+    let outcomes =
+        f.all((0..32).map(|_| f.mutation(user.id, MutationKind::Delete)).collect()).await?;
+    let (done, refusals): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
+    equal(&done.len(), &1, "deletions that happened")?;
+    ensure(
+        refusals.iter().all(|e| matches!(e, Err(Error::UserNotFound))),
+        "a deletion was refused otherwise",
+    )?;
+    let mut mutations = vec![f.mutation(user.id, MutationKind::Purge)];
+    for _ in 0..8 {
+        mutations.push(f.creation(&NAMES)?);
+    }
+    let ids: Vec<_> = mutations.iter().map(|mutation| mutation.user_id).collect();
+    f.all(mutations).await?;
+    f.invariants(&ids, &NAMES.map(str::to_owned)).await.map(drop)
+}

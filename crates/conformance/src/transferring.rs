@@ -1,0 +1,76 @@
+//! Moving an identity from one user to another.
+
+use polynym::directory::{
+    Error, Identity, Invalid, Mutation, MutationKind, Policies, User, Verification,
+};
+
+use super::Failure;
+use super::assertions::{ensure, equal, refused};
+use super::fixture::{Fixture, draft, free, holding, identifier, request, unlink};
+use super::merging::{merge, two};
+
+fn take(from: &User, text: &str) -> Result<MutationKind, Failure> {
+    Ok(MutationKind::Move(from.id, identifier(text)?))
+}
+
+pub async fn a_moved_identity_is_the_other_users_at_once(f: Fixture) -> Result<(), Failure> {
+    let (to, from) = two(&f).await?;
+    let verification = Some(Verification { time: f.now(), by: "a letter".to_owned() });
+    let name = "handle:ѕсоре";
+    let from = f.change(&from, MutationKind::Link(draft(name)?)).await?;
+    let from =
+        f.change(&from, MutationKind::Verify(identifier(name)?, verification.clone())).await?;
+
+    let outcome = f.change_under(&holding(30), &to, take(&from, name)?).await?;
+    let is = |identity: &&Identity| identity.identifier.to_string() == name;
+    let moved = outcome.identities.iter().find(is).ok_or("it has not come")?;
+    equal(&moved.verification, &verification, "the verification")?;
+    f.is_kept(&outcome).await?;
+    let from = f.get(from.id).await?.ok_or("the giver is gone")?;
+    ensure(!from.identities.iter().any(|identity| is(&identity)), "it is still there")?;
+    f.is_kept(&from).await?;
+
+    // Its guard has gone along, and it is held for nobody.
+    let scope = Error::IdentityConfusable { field: "identifier".to_owned() };
+    refused(
+        f.mutate(f.mutation(from.id, MutationKind::Link(draft("handle:scope")?))).await,
+        &scope,
+    )?;
+    f.change(&outcome, unlink(name)?).await?;
+    f.change(&from, MutationKind::Link(draft("handle:scope")?))
+        .await
+        .map(drop)
+        .map_err(Failure::from)
+}
+
+pub async fn what_cannot_be_moved_stays(f: Fixture) -> Result<(), Failure> {
+    let (to, from) = two(&f).await?;
+    let try_to = |user: &User, change: MutationKind| f.mutate(f.mutation(user.id, change));
+    let itself =
+        Error::invalid(Invalid::UserId, "from_user_id", "is the user who gets the identity");
+    refused(try_to(&to, take(&to, "handle:joe")?).await, &itself)?;
+    refused(try_to(&to, take(&from, "handle:nobody")?).await, &Error::NotOwned)?;
+
+    let only = f.create(&["handle:only"]).await?;
+    let policies = Policies { keep_last: true, ..free() }.into();
+    let last = Mutation { policies, ..f.mutation(to.id, take(&only, "handle:only")?) };
+    refused(f.mutate(last).await, &Error::LastIdentity)?;
+
+    f.change(&to, merge(&from)).await?;
+    let merged = Error::UserMerged { user: from.id, into: to.id };
+    refused(try_to(&only, take(&from, "handle:only")?).await, &merged)?;
+    f.is_kept(&only).await
+}
+
+pub async fn a_repeated_move_happens_once(f: Fixture) -> Result<(), Failure> {
+    let (to, from) =
+        (f.create(&["handle:to"]).await?, f.create(&["handle:from", "handle:moves"]).await?);
+    let mutation = Mutation {
+        request: request("moves", 1),
+        ..f.mutation(to.id, take(&from, "handle:moves")?)
+    };
+    let first = f.store.mutate(mutation.clone()).await?.into_user()?;
+    f.change(&first, unlink("handle:moves")?).await?;
+    let again = f.store.mutate(mutation).await?.into_user()?;
+    equal(&again.identities.len(), &1, "what a repeated move leaves as it is")
+}

@@ -1,0 +1,294 @@
+//! Undoing merges.
+
+use std::time::Duration;
+
+use polynym::directory::{
+    ConflictPolicy, Error, Mutation, MutationKind, MutationReport, NotRestored, Policies, State,
+    Timestamp, Update, User, Verification,
+};
+
+use super::assertions::{ensure, equal, refused};
+use super::fixture::{DAY, Fixture, draft, holding, identifier, link, request, unlink};
+use super::linking::names;
+use super::merging::{chain, is_part_of, merge, merge_by, text, two};
+use super::{Failure, decoded};
+
+/// Takes the secondary out of the primary; answers with it and with what it did not get back.
+async fn unmerge(
+    f: &Fixture,
+    primary: &User,
+    secondary: &User,
+) -> Result<(User, Vec<NotRestored>), Failure> {
+    let outcome =
+        f.store.mutate(f.mutation(primary.id, MutationKind::Unmerge(secondary.id))).await?;
+    match &outcome.report {
+        MutationReport::NotRestored(what) => {
+            Ok((outcome.user.clone().ok_or("no user")?, what.clone()))
+        }
+        other => Err(format!("an unmerge that tells {other:?}").into()),
+    }
+}
+
+/// The user as it is, with the times of `like`, which a merge and its undoing have moved.
+fn at_times_of(user: &User, like: &User) -> User {
+    User { update_time: like.update_time, ..user.clone() }
+}
+
+pub async fn an_undone_merge_leaves_both_as_they_were(f: Fixture) -> Result<(), Failure> {
+    for policy in [ConflictPolicy::PrimaryWins, ConflictPolicy::SecondaryWins] {
+        let (primary, secondary) = two(&f).await?;
+        f.change(&primary, merge_by(&secondary, policy)).await?;
+        let f = &f;
+        let (back, not_restored) = unmerge(f, &primary, &secondary).await?;
+        equal(&not_restored, &vec![], "what was not restored")?;
+        equal(&at_times_of(&back, &secondary), &secondary, "the secondary")?;
+        let now = f.get(primary.id).await?.ok_or("the primary is gone")?;
+        equal(&at_times_of(&now, &primary), &primary, "the primary")?;
+        ensure(
+            back.update_time > secondary.update_time && back.etag() != secondary.etag(),
+            "nothing shows the change",
+        )?;
+        f.is_kept(&back).await?;
+        f.is_kept(&now).await?;
+        for user in [&back, &now] {
+            f.store.mutate(f.mutation(user.id, MutationKind::Purge)).await?;
+        }
+    }
+    Ok(())
+}
+
+pub async fn an_unmerge_survives_closing_and_gives_back_the_state(
+    f: Fixture,
+) -> Result<(), Failure> {
+    let (primary, secondary) = two(&f).await?;
+    let secondary = f.change(&secondary, MutationKind::Disable).await?;
+    f.change(&primary, merge(&secondary)).await?;
+    let f = f.reopen().await?;
+    let (back, _) = unmerge(&f, &primary, &secondary).await?;
+    equal(&at_times_of(&back, &secondary), &secondary, "the secondary")?;
+    f.reopen().await?.is_kept(&back).await
+}
+
+pub async fn what_has_changed_since_is_told(f: Fixture) -> Result<(), Failure> {
+    let (primary, secondary) = two(&f).await?;
+    f.change(&primary, merge_by(&secondary, ConflictPolicy::SecondaryWins)).await?;
+    f.change(&primary, unlink("social:github/1")?).await?;
+    f.change(&primary, unlink("email:j@example.com")?).await?;
+    f.change(&primary, link("email:j@example.com")?).await?;
+    let verification =
+        Some(Verification { time: Timestamp::from_millis(1), by: "a letter".to_owned() });
+    let verify =
+        MutationKind::Verify(identifier("email:joseph@example.com")?, verification.clone());
+    f.change(&primary, verify).await?;
+    let paths = ["display_name".to_owned(), "attributes.city".to_owned()];
+    let attributes = [("city".to_owned(), text("Oslo"))].into();
+    f.change(
+        &primary,
+        MutationKind::Update(Update::from_mask(Some(&paths), "Joey".to_owned(), attributes)?),
+    )
+    .await?;
+    let (back, not_restored) = unmerge(&f, &primary, &secondary).await?;
+    let lost = [
+        NotRestored::Identity(identifier("social:github/1")?),
+        NotRestored::Identity(identifier("email:j@example.com")?),
+    ];
+    let lost: Vec<_> = lost
+        .into_iter()
+        .chain([NotRestored::DisplayName, NotRestored::Attribute("city".to_owned())])
+        .collect();
+    equal(&not_restored, &lost, "what was not restored")?;
+    equal(
+        &names(&back),
+        &vec!["email:joseph@example.com".to_owned()],
+        "what the secondary got back",
+    )?;
+    equal(&back.identities[0].verification, &verification, "what is known of it since")?;
+    equal(
+        &(back.display_name.as_str(), &back.attributes),
+        &("Joseph", &secondary.attributes),
+        "its own fields",
+    )?;
+    let now = f.get(primary.id).await?.ok_or("the primary is gone")?;
+    equal(
+        &(now.display_name.as_str(), now.attributes.get("city")),
+        &("Joey", Some(&text("Oslo"))),
+        "the primary's fields",
+    )?;
+    equal(&now.attributes.get("team"), &None, "an attribute that the merge gave the primary")?;
+    let wanted = ["email:joe@example.com", "handle:joe", "email:j@example.com"].map(str::to_owned);
+    equal(&names(&now), &wanted.into(), "what the primary owns")?;
+    ensure(
+        now.identities[0].primary && !now.identities[2].primary,
+        "the mark did not go back to where it was",
+    )?;
+    f.is_kept(&back).await?;
+    f.is_kept(&now).await
+}
+
+pub async fn a_merge_is_undone_once(f: Fixture) -> Result<(), Failure> {
+    let (primary, secondary) = two(&f).await?;
+    let other = f.create(&["handle:other"]).await?;
+    refused(f.change(&primary, MutationKind::Unmerge(secondary.id)).await, &Error::NotMerged)?;
+    f.change(&primary, merge(&secondary)).await?;
+    refused(f.change(&other, MutationKind::Unmerge(secondary.id)).await, &Error::NotMerged)?;
+    refused(
+        f.change(&primary, MutationKind::Unmerge(f.ids.next_id())).await,
+        &Error::UserNotFound,
+    )?;
+    let stale = Mutation {
+        etag: Some(primary.etag()),
+        ..f.mutation(primary.id, MutationKind::Unmerge(secondary.id))
+    };
+    refused(f.mutate(stale).await, &Error::EtagMismatch)?;
+    let (back, _) = unmerge(&f, &primary, &secondary).await?;
+    refused(f.change(&primary, MutationKind::Unmerge(secondary.id)).await, &Error::NotMerged)?;
+    refused(f.change(&secondary, MutationKind::Unmerge(primary.id)).await, &Error::NotMerged)?;
+    f.is_kept(&back).await
+}
+
+pub async fn a_dry_run_undoes_nothing(f: Fixture) -> Result<(), Failure> {
+    let (primary, secondary) = two(&f).await?;
+    let merged = f.change(&primary, merge(&secondary)).await?;
+    let merged = f.change(&merged, unlink("social:github/1")?).await?;
+    let dry =
+        Mutation { dry_run: true, ..f.mutation(primary.id, MutationKind::Unmerge(secondary.id)) };
+    let lost = vec![NotRestored::Identity(identifier("social:github/1")?)];
+    let told = f.store.mutate(dry).await?;
+    equal(&told.report, &MutationReport::NotRestored(lost), "what would not be restored")?;
+    let user = told.into_user()?;
+    equal(&(user.id, user.state), &(secondary.id, secondary.state), "the user as it would be")?;
+    f.is_kept(&merged).await?;
+    is_part_of(&f, secondary.id, primary.id).await
+}
+
+pub async fn an_undo_ends_with_its_time(f: Fixture) -> Result<(), Failure> {
+    let (primary, secondary) = two(&f).await?;
+    let policies = Policies { undo_window: DAY, ..super::fixture::free() };
+    let until = f.now().plus(DAY);
+    let merged = f.change_under(&policies, &primary, merge(&secondary)).await?;
+    let at = |time, change| f.mutate(Mutation { time, ..f.mutation(primary.id, change) });
+    refused(at(until, MutationKind::Unmerge(secondary.id)).await, &Error::UndoExpired)?;
+    let due = |time| decoded::due(&*f.store, time, 10);
+    equal(
+        &due(Timestamp::from_millis(until.as_millis() - 1)).await?,
+        &vec![],
+        "what is due too early",
+    )?;
+    equal(&due(until).await?, &vec![(secondary.tenant.clone(), secondary.id)], "what is due")?;
+    let outcome = f
+        .store
+        .mutate(Mutation { time: until, ..f.mutation(secondary.id, MutationKind::Expire) })
+        .await?;
+    equal(&outcome.report, &MutationReport::Nothing, "what is told of what is due")?;
+    equal(&due(until).await?, &vec![], "what is due once it is done")?;
+    let early = Timestamp::from_millis(until.as_millis() - 1);
+    refused(at(early, MutationKind::Unmerge(secondary.id)).await, &Error::UndoExpired)?;
+    is_part_of(&f, secondary.id, primary.id).await?;
+    f.is_kept(&merged).await?;
+    let never = Policies { undo_window: Duration::ZERO, ..super::fixture::free() };
+    let other = f.create(&["handle:other"]).await?;
+    f.change_under(&never, &primary, merge(&other)).await?;
+    refused(f.change(&primary, MutationKind::Unmerge(other.id)).await, &Error::UndoExpired)?;
+    equal(&due(Timestamp::MAX).await?, &vec![], "what is due of a merge that cannot be undone")
+}
+
+pub async fn a_repeated_unmerge_happens_once(f: Fixture) -> Result<(), Failure> {
+    let (primary, secondary) = two(&f).await?;
+    f.change(&primary, merge(&secondary)).await?;
+    f.change(&primary, unlink("social:github/1")?).await?;
+    let send = || Mutation {
+        request: request("unmerge", 1),
+        ..f.mutation(primary.id, MutationKind::Unmerge(secondary.id))
+    };
+    let first = f.store.mutate(send()).await?;
+    equal(&f.store.mutate(send()).await?, &first, "the answer to the same request")?;
+    let renamed = f.change(&secondary, link("handle:joseph")?).await?;
+    let again = f.store.mutate(send()).await?;
+    equal(&(again.user, again.report), &(Some(renamed), first.report), "the secondary as it is now")
+}
+
+pub async fn a_chain_is_undone_from_its_end(f: Fixture) -> Result<(), Failure> {
+    let users = chain(&f, 3).await?;
+    let merged = Error::UserMerged { user: users[1].id, into: users[2].id };
+    refused(f.change(&users[1], MutationKind::Unmerge(users[0].id)).await, &merged)?;
+    refused(f.change(&users[2], MutationKind::Unmerge(users[0].id)).await, &Error::NotMerged)?;
+    let (second, not_restored) = unmerge(&f, &users[2], &users[1]).await?;
+    equal(&(second.identities.len(), not_restored.len()), &(4, 0), "what the second got back")?;
+    is_part_of(&f, users[0].id, users[1].id).await?;
+    let (first, not_restored) = unmerge(&f, &users[1], &users[0]).await?;
+    equal(&(first.identities.len(), not_restored.len()), &(2, 0), "what the first got back")?;
+    for (n, user) in users.iter().enumerate() {
+        let user = f.get(user.id).await?.ok_or("a user is gone")?;
+        equal(
+            &names(&user),
+            &vec![format!("handle:user{n}"), format!("email:user{n}@example.com")],
+            "what it owns",
+        )?;
+        equal(&user.state, &State::Active, "its state")?;
+        f.is_kept(&user).await?;
+    }
+    let report = f.store.mutate(f.mutation(users[2].id, MutationKind::Purge)).await?.report;
+    equal(
+        &report,
+        &MutationReport::Purged(vec![users[2].id]),
+        "who goes with a primary whose secondaries left",
+    )
+}
+
+pub async fn holds_go_back_with_their_user(f: Fixture) -> Result<(), Failure> {
+    let (primary, secondary) = (
+        f.create(&["handle:joe"]).await?,
+        f.create(&["handle:a", "handle:b", "handle:ѕсоре"]).await?,
+    );
+    for name in ["handle:a", "handle:b"] {
+        f.change_under(&holding(10), &secondary, unlink(name)?).await?;
+    }
+    f.change(&primary, merge(&secondary)).await?;
+    f.change(&primary, link("handle:b")?).await?;
+    let (back, not_restored) = unmerge(&f, &primary, &secondary).await?;
+    equal(
+        &(names(&back), not_restored),
+        &(vec!["handle:ѕсоре".to_owned()], vec![]),
+        "what the secondary got back",
+    )?;
+    let claim = f.claim("handle:a").await?.ok_or("a hold is gone")?;
+    equal(&claim.owner, &Some(secondary.id), "for whom it is held")?;
+    let outcome = f.change(&primary, link("handle:a")?).await;
+    ensure(
+        matches!(outcome, Err(Error::IdentityHeld { .. })),
+        "the primary takes what is held for the other",
+    )?;
+    let back = f.change(&back, link("handle:a")?).await?;
+    f.is_kept(&back).await?;
+    let confusable = Error::IdentityConfusable { field: "identifier".to_owned() };
+    refused(f.change(&primary, link("handle:scope")?).await, &confusable)?;
+    let back = f.change(&back, unlink("handle:ѕсоре")?).await?;
+    f.is_kept(&back).await?;
+    f.change(&primary, MutationKind::Link(draft("handle:scope")?))
+        .await
+        .map(drop)
+        .map_err(Failure::from)
+}
+
+/// The primary gives up what it got and links it anew, all in one millisecond: that is its own
+/// then.
+pub async fn what_was_linked_anew_in_the_same_millisecond_stays(f: Fixture) -> Result<(), Failure> {
+    let time = f.now();
+    let at = |mutation| Mutation { time, ..mutation };
+    let primary = f.mutate(at(f.creation(&["handle:joe"])?)).await?;
+    let secondary = f.mutate(at(f.creation(&["handle:new"])?)).await?;
+    for change in [merge(&secondary), unlink("handle:new")?, link("handle:new")?] {
+        f.mutate(at(f.mutation(primary.id, change))).await?;
+    }
+    let outcome =
+        f.store.mutate(at(f.mutation(primary.id, MutationKind::Unmerge(secondary.id)))).await?;
+    let lost = vec![NotRestored::Identity(identifier("handle:new")?)];
+    equal(&outcome.report, &MutationReport::NotRestored(lost), "what was not restored")?;
+    let now = f.get(primary.id).await?.ok_or("the primary is gone")?;
+    equal(
+        &names(&now),
+        &vec!["handle:joe".to_owned(), "handle:new".to_owned()],
+        "what the primary owns",
+    )?;
+    f.is_kept(&now).await
+}

@@ -1,0 +1,30 @@
+//! Locality UUIDs (version b): what one says, how it is written and read, and how new ones are
+//! made.
+//!
+//! ```text
+//! wwwwwwww-xxxx-byyy-yyyy-zzzzzzzzzzzz
+//! w  32 bits: counter      x  16 bits: process id      b  the version, the literal hex digit b
+//! y  28 bits: node         z  48 bits: milliseconds since the Unix epoch, UTC
+//! ```
+//!
+//! Here live [`LocalityId`], which holds any UUID, and [`Generator`], which makes new ones. What
+//! the ids stand for, and how a database stores them, does not. The layout and both counter modes
+//! follow Groupon's locality-uuid (Java and Ruby, 2013).
+
+mod generator;
+mod id;
+mod origin;
+mod sequence;
+#[cfg(feature = "serde")]
+mod serde_form;
+mod split;
+mod text;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+pub use generator::{Builder, Generator, Mode};
+pub use id::LocalityId;
+pub use split::split_points;
+pub use text::{ParseIdError, TEXT_LEN};
