@@ -1,9 +1,8 @@
 //! `polynym completions`.
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::arguments::Arguments;
 use super::failure::Failure;
 use super::output;
 
@@ -17,8 +16,8 @@ pub struct Completions {
     shell: Shell,
 }
 
-pub fn run(command: &Completions) -> Result<(), Failure> {
+pub fn run(command: &Completions, mut program: Command) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(command.shell, &mut Arguments::command(), "polynym", &mut script);
+    clap_complete::generate(command.shell, &mut program, "polynym", &mut script);
     output::print(&String::from_utf8_lossy(&script))
 }

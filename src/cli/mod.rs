@@ -14,6 +14,7 @@ mod identifier;
 mod identity;
 pub mod output;
 mod renormalize;
+mod report;
 mod resolve;
 pub mod store;
 mod tenant;
@@ -23,6 +24,8 @@ mod who;
 
 pub use arguments::{Arguments, Command};
 pub use failure::Failure;
+
+use clap::CommandFactory;
 
 use crate::config::{Flags, Serve};
 
@@ -46,6 +49,6 @@ pub fn run(
         Command::Renormalize(command) => client::block_on(renormalize::run(command)),
         Command::Id(command) => id::run(command),
         Command::Bench(command) => client::block_on(bench::run(command)),
-        Command::Completions(command) => completions::run(&command),
+        Command::Completions(command) => completions::run(&command, Arguments::command()),
     }
 }

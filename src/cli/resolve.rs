@@ -6,9 +6,10 @@ use tonic::Code;
 use tonic_types::Status as RpcStatus;
 
 use super::client::Session;
-use super::failure::{Failure, rich};
+use super::failure::Failure;
 use super::identifier::Typed;
 use super::output::printable;
+use super::report::rich;
 use super::{identifier, output, view};
 use crate::config::{Client, Flags};
 use crate::proto::v1::batch_resolve_identities_response::result::Outcome;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
-use super::Directory;
 use crate::directory::model::timestamp::Timestamp;
 
 /// The gauge of the difference between the two clocks: its name, and its meaning.
@@ -84,7 +83,7 @@ pub struct ClockLog {
 }
 
 impl ClockLog {
-    fn note(&self, now: &Now) {
+    pub fn note(&self, now: &Now) {
         let Some(ahead) = now.ahead else { return };
         if self.differs.swap(now.in_doubt, Relaxed) == now.in_doubt {
             return;
@@ -98,25 +97,6 @@ impl ClockLog {
         } else {
             tracing::info!(ahead_seconds, "the clock agrees with the store's time again");
         }
-    }
-}
-
-impl Directory {
-    /// The present time. Logs where the clocks begin to differ, or agree again.
-    pub(crate) fn now(&self) -> Now {
-        let wall = self.clock.now();
-        let now = Now::compare(wall, self.store.time(wall));
-        self.clock_log.note(&now);
-        now
-    }
-
-    /// The same, and sets the gauge.
-    pub(crate) fn gauged_now(&self) -> Now {
-        let now = self.now();
-        if let Some(ahead) = now.ahead {
-            metrics::gauge!(CLOCK_AHEAD.0).set(ahead as f64 / 1_000.0);
-        }
-        now
     }
 }
 

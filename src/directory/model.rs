@@ -2,10 +2,13 @@
 
 pub mod attribute;
 pub mod claim;
+pub mod limits;
+pub mod merge_report;
 pub mod new_user;
 pub mod policies;
 pub mod record;
 pub mod reserved;
 pub mod tenant;
+pub mod tenant_record;
 pub mod timestamp;
 pub mod user;

@@ -7,10 +7,10 @@ use locality_uuid::LocalityId;
 
 use super::error::Error;
 use crate::directory::model::claim::{Claim, ClaimWrite};
+use crate::directory::model::merge_report::{NotRestored, Preview};
 use crate::directory::model::record::Record;
+use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::user::User;
-use crate::directory::mutation::merge::{NotRestored, Preview};
-use crate::directory::mutation::tenancy::TenantRecord;
 use crate::identifier::IdentityKey;
 
 /// What a store has read for a mutation, all of it at one moment.

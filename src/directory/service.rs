@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod deletion;
+mod deletion_queue;
 pub mod expiry;
 pub mod life;
 pub mod merge_redirects;
@@ -9,4 +10,135 @@ pub mod moving;
 pub mod read;
 pub mod runs;
 pub mod tenant_cache;
+mod tenants;
 pub mod write;
+
+use std::sync::Arc;
+
+use locality_uuid::Generator;
+
+use self::deletion_queue::Deletions;
+use super::clock::{CLOCK_AHEAD, Clock, ClockLog, Now};
+use super::error::Error;
+use super::store::{Consistency, Store};
+use super::stored_rules::StoredRules;
+use crate::directory::model::limits::Limits;
+use crate::directory::model::tenant::Tenant;
+use crate::identifier::Rules;
+use runs::Runs;
+use tenant_cache::Tenants;
+
+/// The user directory: takes what callers typed, applies the rules, and has a [`Store`] keep the
+/// result.
+pub struct Directory {
+    store: Arc<dyn Store>,
+    ids: Generator,
+    limits: Limits,
+    tenants: Tenants,
+    deletions: Deletions,
+    /// Whether only admins make tenants other than the default one.
+    closed: bool,
+    /// The latest rules of normalisation. It knows those of this build, too.
+    rules: Rules,
+    clock: Clock,
+    clock_log: ClockLog,
+    renormalizations: Runs,
+}
+
+impl Directory {
+    /// A directory over `store` that gives new users ids from `ids`.
+    pub fn new(store: Arc<dyn Store>, ids: Generator, limits: Limits) -> Self {
+        let (tenants, clock, clock_log) =
+            (Tenants::default(), Clock::default(), ClockLog::default());
+        Self {
+            store,
+            ids,
+            limits,
+            tenants,
+            deletions: Deletions::default(),
+            closed: false,
+            rules: Rules::PRESENT,
+            clock,
+            clock_log,
+            renormalizations: Runs::default(),
+        }
+    }
+
+    /// The same directory, in which only admins make tenants other than the default one.
+    #[must_use]
+    pub fn closed(self) -> Self {
+        Self { closed: true, ..self }
+    }
+
+    /// The same directory, which knows later rules of normalisation than those of this build.
+    #[must_use]
+    pub fn under(self, rules: Rules) -> Self {
+        Self { rules, ..self }
+    }
+
+    /// The same directory, with another wall clock than the machine's.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// How much a caller may ask for at once.
+    pub const fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Whether the first change in this tenant makes it.
+    fn makes(&self, tenant: &Tenant) -> bool {
+        !self.closed || *tenant == Tenant::DEFAULT
+    }
+
+    /// The rules by which the store's identifiers are normalised, and those to which it is moved
+    /// now, if it is.
+    async fn stored_rules(
+        &self,
+        consistency: Consistency,
+    ) -> Result<(Rules, Option<Rules>), Error> {
+        let StoredRules { version, next } = self.store.rules(consistency).await?;
+        Ok((self.rules_of(version)?, next.map(|next| self.rules_of(next)).transpose()?))
+    }
+
+    /// The rules by which a mutation may name identifiers.
+    async fn rules_to_change(&self) -> Result<Rules, Error> {
+        match self.stored_rules(Consistency::Latest).await? {
+            (rules, None) => Ok(rules),
+            (_, Some(_)) => Err(Error::RulesChanging),
+        }
+    }
+
+    fn rules_of(&self, version: u32) -> Result<Rules, Error> {
+        let latest = Some(self.rules).filter(|rules| rules.version() == version);
+        latest
+            .or_else(|| Rules::known(version))
+            .ok_or_else(|| Error::Outdated(format!("it has rules version {version}")))
+    }
+
+    /// Whether the store answers.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where it does not.
+    pub async fn check(&self) -> Result<(), Error> {
+        self.store.check().await
+    }
+
+    /// The present time. Logs where the clocks begin to differ, or agree again.
+    pub(crate) fn now(&self) -> Now {
+        let wall = self.clock.now();
+        let now = Now::compare(wall, self.store.time(wall));
+        self.clock_log.note(&now);
+        now
+    }
+
+    /// The same, and sets the gauge.
+    pub(crate) fn gauged_now(&self) -> Now {
+        let now = self.now();
+        if let Some(ahead) = now.ahead {
+            metrics::gauge!(CLOCK_AHEAD.0).set(ahead as f64 / 1_000.0);
+        }
+        now
+    }
+}

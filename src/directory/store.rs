@@ -6,14 +6,14 @@ use locality_uuid::LocalityId;
 use super::error::{Error, ItemError};
 use super::mutation::Mutation;
 use super::read_set::Outcome;
+use super::stored_rules::StoredRules;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::mutation::tenancy::TenantRecord;
-use crate::directory::service::moving::StoredRules;
 use crate::identifier::IdentityKey;
-use crate::wire::{EncodedUser, Found};
+use crate::wire::encoded_user::{EncodedUser, Found};
 
 /// How fresh the answer of a read must be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

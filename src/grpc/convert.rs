@@ -6,9 +6,9 @@ use prost_types::Timestamp as ProtoTimestamp;
 
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute::Value;
+use crate::directory::model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::Verification;
-use crate::directory::mutation::merge::{Conflict, ConflictPolicy, NotRestored, Preview};
 use crate::directory::service::write::RawIdentity;
 use crate::directory::store::Consistency;
 use crate::identifier::{Change, IdentityKey, Normalization, RawIdentifier};

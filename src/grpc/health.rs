@@ -11,7 +11,7 @@ use tonic_health::pb::health_server::Health;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_check_response};
 use tonic_health::server::{HealthReporter, HealthService, WatchStream};
 
-use crate::directory::Directory;
+use crate::directory::service::Directory;
 use crate::proto::services::admin_service_server::SERVICE_NAME as ADMIN;
 use crate::proto::services::directory_service_server::SERVICE_NAME as DIRECTORY;
 use crate::proto::services::registry_service_server::SERVICE_NAME as REGISTRY;

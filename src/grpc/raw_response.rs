@@ -7,7 +7,7 @@ use prost::Message;
 use tonic::Status;
 
 use crate::directory::service::read::Got as GotUser;
-use crate::wire::Found;
+use crate::wire::encoded_user::Found;
 
 /// `polynym.v1.ResolveIdentityResponse`, and `BatchResolveIdentitiesResponse.Found`.
 #[derive(Clone, PartialEq, Message)]

@@ -6,11 +6,11 @@ use tonic::{Request, Response, Status};
 
 use super::convert;
 use super::status::status;
-use crate::directory::Directory;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::User;
 use crate::directory::mutation::MutationKind;
+use crate::directory::service::Directory;
 use crate::directory::service::write::RequestContext;
 use crate::proto::services::registry_service_server::RegistryService;
 use crate::proto::v1;

@@ -16,14 +16,14 @@ use super::admin_service::AdminApi;
 use super::directory_service::{DirectoryApi, check_batch};
 use super::health::HealthApi;
 use super::registry_service::RegistryApi;
-use crate::directory::Directory;
+use crate::directory::service::Directory;
 use crate::proto::DESCRIPTORS;
 use crate::proto::services::admin_service_server::AdminServiceServer;
 use crate::proto::services::directory_service_server::DirectoryServiceServer;
 use crate::proto::services::registry_service_server::RegistryServiceServer;
-use crate::transport::protocol;
 use crate::transport::request_body::{PREFIX, RequestBody};
-use crate::transport::routes::{self, Permits, Routes};
+use crate::transport::routes::{Permits, Routes};
+use crate::transport::{protocol, routes};
 
 /// The largest request of DirectoryService: room for a full batch.
 const DIRECTORY_BYTES: usize = 1 << 20;

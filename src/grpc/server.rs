@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use super::health;
 use super::router::Router;
-use crate::directory::Directory;
+use crate::directory::service::Directory;
 use crate::transport;
 use crate::transport::Options;
 

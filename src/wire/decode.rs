@@ -3,7 +3,7 @@
 use locality_uuid::LocalityId;
 use prost_types::Timestamp as ProtoTimestamp;
 
-use super::WireError;
+use super::error::WireError;
 use super::unknown::Unknown;
 use crate::directory::model::attribute::Value;
 use crate::directory::model::tenant::Tenant;

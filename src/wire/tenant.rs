@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use prost::Message;
 use prost_types::Duration as ProtoDuration;
+use xxhash_rust::xxh3::xxh3_64;
 
-use super::WireError;
 use super::decode::{read_tenant, read_time};
 use super::encode::time_message;
+use super::error::WireError;
 use super::unknown::{Unknown, write_message};
 use crate::directory::model::policies::Policies;
-use crate::directory::mutation::tenancy::{Deletion, TenantRecord};
+use crate::directory::model::tenant_record::{Deletion, TenantRecord};
 use crate::identifier::Kind;
 use crate::proto::v1;
 
@@ -125,4 +126,24 @@ fn read_policies(message: v1::Policies) -> Policies {
 
 fn read_span(message: ProtoDuration) -> Duration {
     Duration::try_from(message).unwrap_or_default()
+}
+
+impl TenantRecord {
+    /// A hash of what is visible of the tenant, as 16 hex digits.
+    pub fn etag(&self) -> String {
+        format!("{:016x}", xxh3_64(&self.encode()))
+    }
+
+    /// The form in which stores keep it.
+    pub fn encode(&self) -> Vec<u8> {
+        encode_tenant(self)
+    }
+
+    /// The tenant of what [`TenantRecord::encode`] gave.
+    ///
+    /// # Errors
+    /// [`WireError`] where that is something else.
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        decode_tenant(bytes)
+    }
 }

@@ -2,9 +2,11 @@
 //! is, on users in memory. It uses none of the code that decides in `directory`. What a world is
 //! and what happens in it stands below.
 
+mod edits;
 mod merges;
+mod rules;
+mod state;
 mod transfers;
-mod world;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use super::assertions::{ensure, equal};
 use super::fixture::{identifier, tenant};
 use super::step::{Etag, NAMES, Step, TENANTS, policies};
 use super::{Failure, StoreFactory, decoded};
-use world::ReferenceModel;
+use state::ReferenceModel;
 
 const DAY: i64 = 86_400_000;
 

@@ -10,28 +10,7 @@ use polynym::directory::{Mutation, MutationReport, Outcome};
 use super::Failure;
 use super::assertions::{ensure, equal};
 use super::fixture::{Fixture, request};
-use scene::{Scene, Then};
-
-/// What is sent twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sent {
-    Create,
-    Update,
-    Link,
-    Unlink,
-    Replace,
-    Verify,
-    Disable,
-    Enable,
-    Delete,
-    Undelete,
-    Purge,
-    Merge,
-    Unmerge,
-    Release,
-    SetTenant,
-    DeleteTenant,
-}
+use scene::{Scene, Sent, Then};
 
 /// What the second time is answered, for each [`Then`]: `=` as things are now, and nothing is
 /// written; `+` it happens once more; `-` there is no such case; else the name of the error.

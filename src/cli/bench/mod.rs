@@ -167,8 +167,3 @@ async fn gather(callers: Vec<JoinHandle<Tally>>) -> Tally {
     }
     total
 }
-
-/// Microseconds with a tenth.
-fn micros(time: Duration) -> f64 {
-    (time.as_secs_f64() * 1e7).round() / 10.0
-}

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::micros;
 use super::run::Tally;
 use crate::cli::failure::Failure;
 use crate::cli::output;
@@ -62,4 +61,9 @@ impl Report {
         ]);
         output::print_table(&table)
     }
+}
+
+/// Microseconds with a tenth.
+fn micros(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e7).round() / 10.0
 }

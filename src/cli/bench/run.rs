@@ -7,8 +7,9 @@ use tokio::sync::oneshot::Receiver;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::work::{Verdict, Work};
-use crate::cli::failure::{Failure, sentence};
+use crate::cli::failure::Failure;
 use crate::cli::output::printable;
+use crate::cli::report::sentence;
 
 /// How long a caller that got an error waits, so that a server that is away is not flooded.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -7,14 +7,12 @@ use locality_uuid::LocalityId;
 
 use super::attribute::Value;
 use super::claim::Claim;
+use super::merge_report::NotRestored;
 use super::policies::Policies;
 use super::timestamp::Timestamp;
 use super::user::{Identity, State, User};
-use crate::directory::mutation::merge::NotRestored;
 use crate::identifier::{Guard, Identifier, IdentityKey, Rules};
-use crate::wire;
 use crate::wire::unknown::Unknown;
-use crate::wire::{EncodedUser, WireError};
 
 /// All that is kept of a user.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,22 +112,6 @@ impl Record {
             (key.clone(), Claim { hold: Some(*until), ..self.claim_of(*rules_version, *guard) })
         };
         identities.chain(guards).chain(self.private.holds.iter().map(held)).collect()
-    }
-
-    /// The two parts that a store keeps: the user as answers carry it, and what is for
-    /// [`Record::decode`] alone to read, which is empty for nearly all users.
-    pub fn encode(&self) -> (EncodedUser, Vec<u8>) {
-        (EncodedUser::of(&self.user), wire::encode_private(self))
-    }
-
-    /// The record of what [`Record::encode`] gave.
-    ///
-    /// # Errors
-    /// [`WireError`] where that is something else.
-    pub fn decode(user: &EncodedUser, private: &[u8]) -> Result<Self, WireError> {
-        let mut record = Self::new(user.decode()?);
-        wire::decode_private(private, &mut record)?;
-        Ok(record)
     }
 
     /// The key of an identity of the user, and its claim.

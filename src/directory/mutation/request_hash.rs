@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use locality_uuid::LocalityId;
 
 use super::MutationKind;
-use super::tenancy::DeletionStep;
 use super::update::Update;
 use crate::directory::model::attribute::Value;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::policies::PolicyUpdate;
+use crate::directory::model::tenant_record::DeletionStep;
 use crate::directory::model::user::{Fields, Verification};
 use crate::identifier::Identifier;
 

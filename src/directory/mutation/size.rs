@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use super::{Mutation, MutationKind};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::new_user::NewIdentity;
 use crate::directory::model::user::{Identity, User};
@@ -23,22 +22,8 @@ pub fn size(user: &User) -> usize {
     USER + user.display_name.len() + identities + attributes(&user.attributes)
 }
 
-impl Mutation {
-    /// The size in bytes of what a caller gave for the change.
-    pub fn bytes(&self) -> usize {
-        match &self.change {
-            MutationKind::Create(draft) => {
-                let identities: usize = draft.identities.iter().map(draft_identity).sum();
-                draft.display_name.len() + identities + attributes(&draft.attributes)
-            }
-            MutationKind::Update(update) => update.bytes(),
-            MutationKind::Link(draft) | MutationKind::Replace(_, draft) => draft_identity(draft),
-            _ => 0,
-        }
-    }
-}
-
-fn draft_identity(draft: &NewIdentity) -> usize {
+/// The size in bytes of an identity that a caller gave.
+pub fn draft_identity(draft: &NewIdentity) -> usize {
     IDENTITY + draft.identifier.canonical().len() + draft.display.len()
 }
 

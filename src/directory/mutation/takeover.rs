@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use locality_uuid::LocalityId;
 
 use super::{Mutation, user_edits};
-use crate::directory::claim_diff::{self, ClaimDiff, UserTransition};
+use crate::directory::claim_diff;
+use crate::directory::claim_diff::{ClaimDiff, UserTransition};
 use crate::directory::error::Error;
 use crate::directory::model::new_user::NewIdentity;
 use crate::directory::model::record::Record;

@@ -1,83 +1,15 @@
-//! Tenants as they are kept: a name, its policies, and when they changed.
-
-use locality_uuid::LocalityId;
-use xxhash_rust::xxh3::xxh3_64;
+//! Changes of tenants: their policies, and their deletion.
 
 use super::Mutation;
 use crate::directory::claim_diff::{ClaimDiff, plan_writes};
 use crate::directory::error::Error;
 use crate::directory::model::policies::{Policies, PolicyUpdate};
-use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::{Deletion, DeletionStep, TenantRecord};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::read_set::{DecideError, MutationReport, ReadSet, TenantWrite, WriteSet};
-use crate::identifier::IdentityKey;
-use crate::wire;
-use crate::wire::WireError;
-use crate::wire::unknown::Unknown;
+use locality_uuid::LocalityId;
 
-/// What is kept of a tenant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TenantRecord {
-    /// Its name.
-    pub name: Tenant,
-    /// Its rules.
-    pub policies: Policies,
-    /// When it was created.
-    pub create_time: Timestamp,
-    /// When its policies last changed.
-    pub update_time: Timestamp,
-    /// Whether it is being deleted.
-    pub deletion: Option<Deletion>,
-    /// Fields that a newer program added, to the tenant and to its policies.
-    pub unknown: [Unknown; 2],
-}
-
-/// The mark of a tenant that is being deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deletion {
-    /// Since when.
-    pub time: Timestamp,
-    /// Whether its users are deleted with it.
-    pub with_users: bool,
-}
-
-/// A step of deleting a tenant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DeletionStep {
-    /// Marks the tenant: nothing in it is to be changed any more.
-    Begin {
-        /// See [`Deletion::with_users`].
-        with_users: bool,
-    },
-    /// Takes the mark back.
-    GiveUp,
-    /// Removes what stands under these keys, once the tenant's users are gone.
-    Forget(Vec<IdentityKey>),
-    /// Removes the tenant.
-    Finish,
-}
-
-impl TenantRecord {
-    /// A hash of what is visible of the tenant, as 16 hex digits.
-    pub fn etag(&self) -> String {
-        format!("{:016x}", xxh3_64(&self.encode()))
-    }
-
-    /// The form in which stores keep it.
-    pub fn encode(&self) -> Vec<u8> {
-        wire::encode_tenant(self)
-    }
-
-    /// The tenant of what [`TenantRecord::encode`] gave.
-    ///
-    /// # Errors
-    /// [`WireError`] where that is something else.
-    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
-        wire::decode_tenant(bytes)
-    }
-}
-
-/// ClaimDiff a tenant's policies, or makes it with them.
+/// Changes a tenant's policies, or creates the tenant with them.
 pub fn set(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -103,9 +35,14 @@ pub fn set(
     if let Some(before) = before.filter(|before| before.policies != after.policies) {
         after.update_time = now.after(before.update_time);
     }
+    Ok(put(mutation, before, after))
+}
+
+/// The write set that stores a tenant if it has changed, and reports it.
+fn put(mutation: &Mutation, before: Option<&TenantRecord>, after: TenantRecord) -> WriteSet {
     let report = MutationReport::Tenant(Box::new(after.clone()));
     let tenant = Some(after).filter(|after| before != Some(after)).map(TenantWrite::Put);
-    Ok(WriteSet { tenant, report, ..WriteSet::nothing(mutation.user_id) })
+    WriteSet { tenant, report, ..WriteSet::nothing(mutation.user_id) }
 }
 
 fn check_etag(mutation: &Mutation, before: Option<&TenantRecord>) -> Result<(), Error> {
@@ -128,10 +65,7 @@ pub fn delete(
             if !with_users && read_set.has_members()? {
                 return Err(Error::TenantNotEmpty.into());
             }
-            let after = marked(before, mutation.time, *with_users);
-            let report = MutationReport::Tenant(Box::new(after.clone()));
-            let tenant = Some(after).filter(|after| after != before).map(TenantWrite::Put);
-            Ok(WriteSet { tenant, report, ..nothing })
+            Ok(put(mutation, Some(before), marked(before, mutation.time, *with_users)))
         }
         _ if before.deletion.is_none() => Ok(nothing),
         DeletionStep::GiveUp => {

@@ -6,21 +6,21 @@ use std::time::Instant;
 
 use locality_uuid::LocalityId;
 
-use super::moving::StoredRules;
+use super::Directory;
 use super::read::parse;
 use super::runs::Run;
 use super::tenant_cache::KnownTenant;
 use super::write::RequestContext;
-use crate::directory::Directory;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::policies::{Policies, PolicyUpdate};
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::user::Identity;
-use crate::directory::mutation::tenancy::TenantRecord;
 use crate::directory::mutation::{Mutation, MutationKind, renormalize};
 use crate::directory::read_set::MutationReport;
 use crate::directory::store::Consistency;
+use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
 
 /// How many users a step of a [`Renormalization`] looks at.

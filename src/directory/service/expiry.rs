@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use futures_util::{StreamExt, stream};
 use locality_uuid::LocalityId;
 
-use crate::directory::Directory;
+use super::Directory;
 use crate::directory::error::Error;
 use crate::directory::mutation::{Mutation, MutationKind};
 use crate::directory::store::ExpiredUser;

@@ -2,13 +2,13 @@
 
 use locality_uuid::LocalityId;
 
+use super::Directory;
 use super::read::parse_user_id;
 use super::write::RequestContext;
-use crate::directory::Directory;
 use crate::directory::error::Error;
+use crate::directory::model::merge_report::{ConflictPolicy, NotRestored, Preview};
 use crate::directory::model::user::User;
 use crate::directory::mutation::MutationKind;
-use crate::directory::mutation::merge::{ConflictPolicy, NotRestored, Preview};
 use crate::directory::read_set::MutationReport;
 
 impl Directory {

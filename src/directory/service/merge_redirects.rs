@@ -4,12 +4,12 @@
 
 use locality_uuid::LocalityId;
 
-use crate::directory::Directory;
+use super::Directory;
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::State;
 use crate::directory::store::ItemResult;
-use crate::wire::EncodedUser;
+use crate::wire::encoded_user::EncodedUser;
 
 /// A user, and those that lead to it.
 pub struct Followed {

@@ -5,59 +5,14 @@ use std::sync::Arc;
 
 use locality_uuid::{Generator, Mode};
 
+use super::Directory;
 use super::admin::Problem;
+use super::tenants::each_tenant;
 use crate::directory::error::Error;
+use crate::directory::model::limits::Limits;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::mutation::{Mutation, MutationKind};
 use crate::directory::store::Store;
-use crate::directory::{Directory, Limits};
 use crate::identifier::Rules;
-
-/// How many tenants are listed at once.
-const TENANTS: usize = 100;
-
-/// The versions of the rules of normalisation that a store has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StoredRules {
-    /// The version by which identifiers are normalised.
-    pub version: u32,
-    /// The version to which identities are being moved, while they are.
-    pub next: Option<u32>,
-}
-
-impl StoredRules {
-    /// The rules of a store whose identities are not being moved.
-    pub const fn new(version: u32) -> Self {
-        Self { version, next: None }
-    }
-
-    /// Whether a mutation is of these rules. One that names no identifier is of any.
-    ///
-    /// # Errors
-    /// [`Error::RulesChanging`]
-    pub fn check(self, mutation: &Mutation) -> Result<(), Error> {
-        let is_same = mutation.rules.version() == self.version;
-        let is_of_rules = match &mutation.change {
-            MutationKind::Create(draft) => draft.identities.is_empty() || is_same,
-            MutationKind::Link(_)
-            | MutationKind::Unlink(_)
-            | MutationKind::Replace(..)
-            | MutationKind::Verify(..)
-            | MutationKind::Move(..)
-            | MutationKind::Release(_) => is_same,
-            // They give identities to users that were looked at before.
-            MutationKind::Merge(..) | MutationKind::Unmerge(_) => true,
-            _ => return Ok(()),
-        };
-        let names_none =
-            matches!(&mutation.change, MutationKind::Create(draft) if draft.identities.is_empty());
-        if is_of_rules && (self.next.is_none() || names_none) {
-            Ok(())
-        } else {
-            Err(Error::RulesChanging)
-        }
-    }
-}
 
 /// Moves all identities of a store to `rules`, or only finds those that cannot be moved. Passes
 /// how many users were looked at and how many identities were moved to `progress`.
@@ -90,16 +45,14 @@ pub async fn move_all(
     Ok(problems)
 }
 
-/// All tenants; that which is meant where none is named, too.
+/// The names of all tenants, and the default tenant, which may have no record yet.
 async fn tenants(store: &dyn Store) -> Result<Vec<Tenant>, Error> {
     let mut tenants = vec![Tenant::DEFAULT];
-    let mut after = String::new();
-    loop {
-        let found = store.tenants("", &after, TENANTS).await?;
-        let Some(last) = found.last() else { return Ok(tenants) };
-        after = last.name.as_str().to_owned();
-        tenants.extend(
-            found.into_iter().map(|tenant| tenant.name).filter(|name| *name != Tenant::DEFAULT),
-        );
-    }
+    each_tenant(store, |tenant| {
+        if tenant.name != Tenant::DEFAULT {
+            tenants.push(tenant.name);
+        }
+    })
+    .await?;
+    Ok(tenants)
 }

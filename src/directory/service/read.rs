@@ -6,8 +6,8 @@ use std::sync::Arc;
 use locality_uuid::LocalityId;
 use tokio::task::yield_now;
 
+use super::Directory;
 use super::merge_redirects::Followed;
-use crate::directory::Directory;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::claim::Claim;
 use crate::directory::model::policies::Policies;
@@ -15,7 +15,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::State;
 use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult};
 use crate::identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection, Rules};
-use crate::wire::{EncodedUser, Found};
+use crate::wire::encoded_user::{EncodedUser, Found};
 
 /// A user by its id.
 #[derive(Clone, Debug, PartialEq, Eq)]

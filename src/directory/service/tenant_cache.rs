@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::directory::error::Error;
 use crate::directory::model::policies::Policies;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::mutation::tenancy::TenantRecord;
+use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::store::Store;
 
 /// For how long policies count after the read of them began. So long another server's change may

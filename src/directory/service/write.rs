@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use locality_uuid::LocalityId;
 
+use super::Directory;
 use super::read::{parse, parse_user_id};
-use crate::directory::Directory;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::new_user::{NewIdentity, NewUser};

@@ -6,12 +6,12 @@ use locality_uuid::LocalityId;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
-use super::Limits;
 use super::error::{Error, Invalid};
 use super::mutation::{Mutation, MutationKind};
 use super::read_set::{Decision, ReadRequest, ReadSet};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::claim::{Claim, ClaimWrite};
+use crate::directory::model::limits::Limits;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;

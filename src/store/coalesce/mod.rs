@@ -6,48 +6,31 @@
 
 mod batch;
 mod late;
+mod options;
 mod queue;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
+
 use locality_uuid::LocalityId;
+pub use options::Options;
 
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::directory::mutation::tenancy::TenantRecord;
 use crate::directory::read_set::Outcome;
-use crate::directory::service::moving::StoredRules;
 use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store};
+use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
-use crate::wire::{EncodedUser, Found};
+use crate::wire::encoded_user::{EncodedUser, Found};
 use batch::{Answered, Answers, Group};
 use late::Late;
 use queue::Queue;
-
-/// How a [`Coalesced`] store works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// The most calls under way at once of look-ups that could share one; 0 counts as 1. Calls that
-    /// hang do not count.
-    pub calls: usize,
-    /// Keys in one call. A look-up of more has a call to itself.
-    pub keys: usize,
-    /// How long a call may be under way before it counts as one that hangs, so that others need not
-    /// wait for it.
-    pub patience: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { calls: 8, keys: 1_024, patience: Duration::from_millis(100) }
-    }
-}
 
 /// A store whose look-ups share calls of the store below it. A shared call starts after all its
 /// look-ups have arrived, so that each is as fresh as it would be alone, and runs on however many

@@ -9,9 +9,9 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep};
 
-use super::Options;
 use super::batch::{Answered, Batch, Group, LookUp, ask};
 use super::late::{Late, Usual};
+use super::options::Options;
 use crate::directory::error::Error;
 use crate::directory::store::Store;
 

@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::schema::{OLDEST, VERSION};
+use super::version::{OLDEST, VERSION};
 use crate::directory::error::{Error, ItemError};
 use crate::identifier::RULES_VERSION;
 

@@ -18,6 +18,7 @@ mod status;
 mod tests;
 mod transaction;
 mod upgrade;
+mod version;
 mod write;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,16 +41,16 @@ use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::directory::mutation::tenancy::TenantRecord;
 use crate::directory::read_set::Outcome;
-use crate::directory::service::moving::StoredRules;
 use crate::directory::store::{
     ANSWER_BYTES, Consistency, ExpiredUser, ItemResult, Resolved, Store,
 };
+use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{IdentityKey, RULES_VERSION};
-use crate::wire::{EncodedUser, Found};
+use crate::wire::encoded_user::{EncodedUser, Found};
 use error::{DegradedReason, Fault, chain};
 use last_seen::LastSeen;
 use locality_uuid::LocalityId;

@@ -14,10 +14,11 @@ use super::file::{Gate, StoreFile};
 use super::header;
 use super::lock::{FileId, Locker};
 use super::schema::{
-    DUE, HOLD_TIMES, IDENTITIES, META, META_MOVING, META_RULES, META_SCHEMA, OLDEST, REQUEST_TIMES,
-    REQUESTS, TENANT_USERS, TENANTS, USERS, VERSION,
+    DUE, HOLD_TIMES, IDENTITIES, META, META_MOVING, META_RULES, META_SCHEMA, REQUEST_TIMES,
+    REQUESTS, TENANT_USERS, TENANTS, USERS,
 };
-use crate::directory::service::moving::StoredRules;
+use super::version::{OLDEST, VERSION};
+use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
 
 const FILE: &str = "directory.redb";

@@ -11,14 +11,9 @@ use super::error::Fault;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
+use crate::wire::encoded_user::EncodedUser;
+use crate::wire::fields;
 use crate::wire::unknown::Unknown;
-use crate::wire::{EncodedUser, fields};
-
-/// The version of what this module describes.
-pub const VERSION: u64 = 5;
-/// The oldest version that this program supports. It has no version of the rules, no claim has
-/// fields after its own, and there is no [`TENANT_USERS`].
-pub const OLDEST: u64 = 4;
 
 /// The store's versions: of the schema under [`META_SCHEMA`], of the rules of normalisation under
 /// [`META_RULES`]; and the last time seen under [`LAST_SEEN`].
@@ -42,7 +37,7 @@ pub const REQUESTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("req
 /// Time of a request, in milliseconds, and its key: what to forget first.
 pub const REQUEST_TIMES: TableDefinition<'_, (i64, &str), ()> =
     TableDefinition::new("request_times");
-/// Name of a tenant to its [`TenantRecord`](crate::directory::mutation::tenancy::TenantRecord).
+/// Name of a tenant to its [`TenantRecord`](crate::directory::model::tenant_record::TenantRecord).
 pub const TENANTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("tenants");
 /// A tenant and the id of one of its users: all users of a tenant, in the order of their ids.
 pub const TENANT_USERS: TableDefinition<'_, (&str, &[u8; 16]), ()> =

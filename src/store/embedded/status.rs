@@ -8,7 +8,8 @@ use super::error::{Fault, OpenError, chain};
 use super::integrity::CACHE;
 use super::last_seen;
 use super::open::{Opener, Versions, versions};
-use super::schema::{IDENTITIES, REQUESTS, USERS, VERSION};
+use super::schema::{IDENTITIES, REQUESTS, USERS};
+use super::version::VERSION;
 use crate::directory::model::timestamp::Timestamp;
 
 /// What there is in the folder of a store.

@@ -11,14 +11,15 @@ use redb::{ReadableTable, Table, WriteTransaction};
 use super::error::Fault;
 use super::schema::{
     DUE, HOLD_TIMES, IDENTITIES, META, META_SCHEMA, REQUEST_TIMES, REQUESTS, RequestRecord,
-    TENANT_USERS, TENANTS, USERS, VERSION, decode_claim, decode_user, encode_claim, encode_user,
+    TENANT_USERS, TENANTS, USERS, decode_claim, decode_user, encode_claim, encode_user,
     extended_claim, extended_user, wire_user,
 };
+use super::version::VERSION;
 use crate::directory::error::Error;
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::record::Record;
+use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::mutation::tenancy::TenantRecord;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, TenantWrite, WriteSet};
 

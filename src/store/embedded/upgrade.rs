@@ -10,12 +10,12 @@ use redb::{ReadableTable, WriteTransaction};
 use super::error::{Fault, OpenError};
 use super::integrity::CACHE;
 use super::open::{Open, Opener, Versions, versions};
-use super::schema::{
-    META, META_MOVING, META_RULES, META_SCHEMA, TENANT_USERS, USERS, VERSION, wire_user,
-};
+use super::schema::{META, META_MOVING, META_RULES, META_SCHEMA, TENANT_USERS, USERS, wire_user};
 use super::transaction::schema;
+use super::version::VERSION;
 use super::{Embedded, Options};
-use crate::directory::service::moving::{StoredRules, move_all};
+use crate::directory::service::moving::move_all;
+use crate::directory::stored_rules::StoredRules;
 use crate::identifier::Rules;
 
 /// Takes the store in `folder`, which must be there and not in use, to the versions of this

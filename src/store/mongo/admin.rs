@@ -8,7 +8,7 @@ use mongodb::Collection;
 use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::options::{FindOptions, Hint, ReadConcern};
 
-use super::Collections;
+use super::collections::Collections;
 use super::error::Fault;
 use super::schema::{
     DUE, ID, StoredUser, TENANT, by_id, date, id_value, key_value, read_claim, read_due,
@@ -17,8 +17,8 @@ use super::schema::{
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::mutation::tenancy::TenantRecord;
 use crate::directory::store::ExpiredUser;
 use crate::identifier::IdentityKey;
 

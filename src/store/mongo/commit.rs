@@ -7,11 +7,12 @@ use mongodb::bson::{Bson, RawDocumentBuf, doc};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 use tokio::time::Instant;
 
+use super::PATIENCE;
+use super::collections::Collections;
 use super::error::Fault;
 use super::pauses::Pauses;
 use super::schema::{ID, StoredRequest, StoredUser, id_value, read_tenant, request_id};
 use super::transaction::Transaction;
-use super::{Collections, PATIENCE};
 use crate::directory::error::Error;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{Decision, MutationReport, Outcome, ReadRequest, ReadSet};

@@ -10,8 +10,7 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use tokio::time::Instant;
 
 use super::error::Fault;
-use super::heartbeat::PERIOD;
-use super::presence::{Presence, ServerDocument};
+use super::presence::{PERIOD, Presence, ServerDocument};
 
 /// How old, by the database's clock, is the document of a server that is taken for dead.
 const DEAD: Duration = Duration::from_secs(8);

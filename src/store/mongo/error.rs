@@ -9,8 +9,8 @@ use mongodb::error::{
     UNKNOWN_TRANSACTION_COMMIT_RESULT, WriteFailure,
 };
 
-use super::schema::OLDEST;
-use super::versions::Supported;
+use super::supported::OLDEST;
+use super::supported::Supported;
 use crate::directory::error::{Error, ItemError};
 
 const DUPLICATE_KEY: i32 = 11_000;

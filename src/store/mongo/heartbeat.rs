@@ -16,14 +16,12 @@ use super::connect::{connect_apart, disconnect};
 use super::dead;
 use super::dead::DeadServers;
 use super::error::{Fault, OpenError};
-use super::presence::{Presence, Reading, ServerDocument};
+use super::presence::{PERIOD, Presence, Reading, ServerDocument};
 use super::sessions::Sessions;
 use super::versions::Fence;
 use crate::directory::clock::Now;
 use crate::directory::model::timestamp::Timestamp;
 
-/// The time from one beat to the next.
-pub const PERIOD: Duration = Duration::from_secs(2);
 /// The longest that a server that stops waits for its document to be deleted.
 const PARTING: Duration = Duration::from_secs(1);
 /// The longest round trip by which the database's time is read.

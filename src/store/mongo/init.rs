@@ -17,8 +17,9 @@ use super::schema::{IDENTITIES, META, SERVERS, TENANTS};
 use super::shape::{by_order, level, shard_key, validator};
 use super::spread;
 use super::spread::{Range, Step};
+use super::supported::Supported;
 use super::survey::{Found, obstacle, survey};
-use super::versions::{Supported, Versions};
+use super::versions::Versions;
 
 /// How long a change of a validator waits for transactions in one go, in milliseconds. All others
 /// wait for it meanwhile.

@@ -4,6 +4,7 @@
 
 mod admin;
 mod cluster;
+mod collections;
 mod commit;
 mod connect;
 mod dead;
@@ -18,6 +19,7 @@ mod integrity;
 mod moment;
 mod pauses;
 mod presence;
+mod probe;
 mod reach;
 mod read;
 mod schema;
@@ -25,6 +27,7 @@ mod sessions;
 mod shape;
 mod spread;
 mod status;
+mod supported;
 mod survey;
 mod transaction;
 mod upgrade;
@@ -35,8 +38,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use mongodb::bson::RawDocumentBuf;
-use mongodb::{Client, Collection, Database};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -48,28 +49,27 @@ pub use integrity::IntegritySession;
 pub use presence::Reading;
 pub use reach::PARTLY_AWAY;
 pub use status::{Advice, CollectionStatus, ShardStatus, Status, status};
+pub use supported::Supported;
 pub use upgrade::{upgrade, upgrade_to};
-pub use versions::Supported;
 
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::directory::mutation::tenancy::TenantRecord;
 use crate::directory::read_set::Outcome;
-use crate::directory::service::moving::StoredRules;
 use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store};
+use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
-use crate::wire::EncodedUser;
+use crate::wire::encoded_user::EncodedUser;
+use collections::Collections;
 use detach_on_drop::DetachOnDrop;
 use error::Fault;
 use gate::Gate;
 use heartbeat::{Heartbeat, Parting};
 use locality_uuid::LocalityId;
-use reach::Reach;
-use sessions::Sessions;
 use versions::{Fence, Versions};
 
 /// Operations under way at once: far more than there are connections, and few enough to wait for
@@ -116,23 +116,6 @@ pub struct Mongo {
     under_way: Arc<Semaphore>,
     walks: Arc<Semaphore>,
     heartbeat: Arc<Heartbeat>,
-}
-
-/// The collections of one store.
-#[derive(Clone)]
-struct Collections {
-    client: Client,
-    database: Database,
-    users: Collection<RawDocumentBuf>,
-    identities: Collection<RawDocumentBuf>,
-    requests: Collection<RawDocumentBuf>,
-    tenants: Collection<RawDocumentBuf>,
-    timeout: Duration,
-    /// Whether a router stands before the shards.
-    is_routed: bool,
-    sessions: Arc<Sessions>,
-    fence: Arc<Fence>,
-    reach: Arc<Reach>,
 }
 
 impl Mongo {
@@ -267,24 +250,6 @@ impl Mongo {
             drop(permit);
             done
         })
-    }
-}
-
-impl Collections {
-    fn new(database: Database, timeout: Duration, is_routed: bool, fence: Fence) -> Self {
-        Self {
-            client: database.client().clone(),
-            users: database.collection(schema::USERS),
-            identities: database.collection(schema::IDENTITIES),
-            requests: database.collection(schema::REQUESTS),
-            tenants: database.collection(schema::TENANTS),
-            database,
-            timeout,
-            is_routed,
-            sessions: Arc::default(),
-            fence: Arc::new(fence),
-            reach: Arc::default(),
-        }
     }
 }
 

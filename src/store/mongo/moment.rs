@@ -3,7 +3,7 @@
 
 use tokio::time::Instant;
 
-use super::Collections;
+use super::collections::Collections;
 use super::commit::confirm;
 use super::error::Fault;
 use super::freshness::Freshness;

@@ -1,7 +1,7 @@
 //! The documents of the servers that are up: each server writes its own with every beat, and reads
 //! those of the others.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::TryStreamExt;
 use mongodb::bson::spec::BinarySubtype;
@@ -15,6 +15,9 @@ use mongodb::{Collection, Database};
 use super::error::Fault;
 use super::schema::{AHEAD, ID, SERVERS, SESSIONS, TIME, number};
 use crate::directory::model::timestamp::Timestamp;
+
+/// The time from one beat to the next.
+pub const PERIOD: Duration = Duration::from_secs(2);
 
 /// The id of a session.
 pub type SessionId = [u8; 16];

@@ -10,7 +10,7 @@ use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, RawDocument};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 
-use super::Collections;
+use super::collections::Collections;
 use super::error::Fault;
 use super::find::{Finds, documents};
 use super::freshness::Key;
@@ -20,7 +20,7 @@ use crate::directory::error::ItemError;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult, Resolved};
 use crate::identifier::IdentityKey;
-use crate::wire::{EncodedUser, Found};
+use crate::wire::encoded_user::{EncodedUser, Found};
 
 /// How many linearizable look-ups of one batch are under way at once: each is alone in its find.
 const LINEARIZABLE_AT_ONCE: usize = 16;

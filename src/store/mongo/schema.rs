@@ -12,17 +12,12 @@ use crate::directory::error::ItemError;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
-use crate::directory::mutation::tenancy::TenantRecord;
 use crate::directory::store::ExpiredUser;
 use crate::identifier::IdentityKey;
-use crate::wire::EncodedUser;
-
-/// The version of what this module describes.
-pub const VERSION: i64 = 3;
-/// The oldest version that this program supports.
-pub const OLDEST: i64 = 2;
+use crate::wire::encoded_user::EncodedUser;
 
 /// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`PRIVATE`], [`DUE`], [`EPOCH`].
 pub const USERS: &str = "users";

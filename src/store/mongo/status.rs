@@ -12,8 +12,9 @@ use super::connect::{connect, disconnect};
 use super::error::OpenError;
 use super::schema::{AHEAD, META, SCHEMA, SERVERS, number};
 use super::shape::shard_key;
+use super::supported::Supported;
 use super::survey::{Found, obstacle, survey};
-use super::versions::{Supported, Versions};
+use super::versions::Versions;
 
 /// What there is in a database.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]

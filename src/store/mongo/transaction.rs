@@ -15,7 +15,7 @@ use mongodb::options::{
 };
 use mongodb::{ClientSession, Collection};
 
-use super::Collections;
+use super::collections::Collections;
 use super::error::Fault;
 use super::freshness::{Freshness, Key};
 use super::schema::{
@@ -26,8 +26,8 @@ use super::schema::{
 use crate::directory::model::claim::ClaimWrite;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::mutation::tenancy::TenantRecord;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{ReadRequest, ReadSet, TenantWrite, WriteSet};
 use crate::identifier::IdentityKey;

@@ -11,30 +11,17 @@ use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 use tokio::time::Instant;
 
 use super::error::{Fault, OpenError};
-use super::schema::{
-    EPOCH, ID, META, MOVING, NORMALISATION, OLDEST, RULES, SCHEMA, VERSION, number,
-};
-use crate::directory::service::moving::StoredRules;
+use super::schema::{EPOCH, ID, META, MOVING, NORMALISATION, RULES, SCHEMA, number};
+use super::supported::{OLDEST, Supported, VERSION};
 use crate::directory::store::Consistency;
+use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
 
 /// For how long look-ups rely on the rules that were read last. Three heartbeats read them
 /// meanwhile.
 pub const LEASE: Duration = Duration::from_secs(6);
 
-/// The latest versions that a program supports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Supported {
-    /// Of the schema.
-    pub schema: i64,
-    /// Of the rules of normalisation.
-    pub rules: u32,
-}
-
 impl Supported {
-    /// The versions that this program supports.
-    pub const PRESENT: Self = Self { schema: VERSION, rules: RULES_VERSION };
-
     /// Whether a store has versions that the program supports.
     const fn contains(self, versions: Versions) -> bool {
         OLDEST <= versions.schema && versions.schema <= self.schema && self.contains_rules(versions)

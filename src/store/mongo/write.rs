@@ -3,7 +3,7 @@
 
 use locality_uuid::LocalityId;
 
-use super::Collections;
+use super::collections::Collections;
 use super::commit::{Unconfirmed, commit, confirm};
 use super::error::Fault;
 use super::freshness::{Freshness, Key};

@@ -7,20 +7,9 @@ use polynym::directory::{
     Conflict, ConflictPolicy, Error, Invalid, Mutation, MutationReport, NotRestored, Preview,
     State, Timestamp, User, Value,
 };
-use polynym::identifier::{IdentityKey, Kind};
+use polynym::identifier::Kind;
 
-use super::world::{Person, ReferenceModel};
-
-/// What a merge did, for as long as it can be undone.
-#[derive(Clone)]
-pub struct Merge {
-    pub until: Timestamp,
-    secondary: Person,
-    /// The primary before and after.
-    primary: (User, User),
-    /// What was held for the secondary.
-    holds: Vec<(IdentityKey, Timestamp)>,
-}
+use super::state::{Merge, ReferenceModel};
 
 /// The refusal of a merge of a user with itself.
 pub fn itself() -> Error {

@@ -3,7 +3,8 @@
 use polynym::directory::{Error, Identity, Invalid, Mutation};
 use polynym::identifier::Identifier;
 
-use super::world::{Person, just_after, unlink};
+use super::edits::{just_after, unlink};
+use super::state::Person;
 
 /// The refusal to move an identity to the user who has it.
 pub fn gets_it() -> Error {

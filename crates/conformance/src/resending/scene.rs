@@ -13,7 +13,27 @@ use super::super::fixture::{
     Fixture, create, holding, identifier, key, link, replace, tenant, unlink,
 };
 use super::super::{Failure, decoded};
-use super::Sent;
+
+/// What is sent twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    Create,
+    Update,
+    Link,
+    Unlink,
+    Replace,
+    Verify,
+    Disable,
+    Enable,
+    Delete,
+    Undelete,
+    Purge,
+    Merge,
+    Unmerge,
+    Release,
+    SetTenant,
+    DeleteTenant,
+}
 
 /// What happens between the first time and the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

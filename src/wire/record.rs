@@ -8,13 +8,14 @@ use prost::Message;
 
 use super::decode::read_value;
 use super::encode::value_message;
+use super::encoded_user::EncodedUser;
+use super::error::WireError;
 use super::unknown::Unknown;
-use super::{EncodedUser, WireError};
 use crate::directory::model::attribute::Value;
+use crate::directory::model::merge_report::NotRestored;
 use crate::directory::model::record::{Guarded, Hold, MergeSnapshot, Record, UserInternals};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::Identity;
-use crate::directory::mutation::merge::NotRestored;
 use crate::identifier::{Guard, Identifier, IdentityKey, Kind, Rules};
 use crate::proto::v1;
 
@@ -291,5 +292,23 @@ impl TryFrom<NotRestoredRecord> for NotRestored {
             None if record.attribute.is_empty() => Self::DisplayName,
             None => Self::Attribute(record.attribute),
         })
+    }
+}
+
+impl Record {
+    /// The two parts that a store keeps: the user as answers carry it, and what is for
+    /// [`Record::decode`] alone to read, which is empty for nearly all users.
+    pub fn encode(&self) -> (EncodedUser, Vec<u8>) {
+        (EncodedUser::of(&self.user), encode_private(self))
+    }
+
+    /// The record of what [`Record::encode`] gave.
+    ///
+    /// # Errors
+    /// [`WireError`] where that is something else.
+    pub fn decode(user: &EncodedUser, private: &[u8]) -> Result<Self, WireError> {
+        let mut record = Self::new(user.decode()?);
+        decode_private(private, &mut record)?;
+        Ok(record)
     }
 }

@@ -1,97 +1,19 @@
 //! Users and what is held, and what each operation makes of them: first as if nobody else were
 //! there, then it is looked for who would have the same.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Error, Identity, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, NotRestored,
-    Outcome, Policies, State, Tenant, Timestamp, Unknown, User,
+    Error, Identity, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, Outcome,
+    Policies, State, Timestamp, Unknown, User,
 };
-use polynym::identifier::{Guard, Identifier, IdentityKey, Kind, RULES_VERSION};
+use polynym::identifier::{Guard, Identifier, IdentityKey, Kind};
 
-use super::super::step::{ATTRIBUTES, Action, all, set};
-use super::merges::Merge;
+use super::super::step::Action;
+use super::edits::{alter, just_after};
+use super::state::{Held, Person, ReferenceModel};
 use super::{merges, transfers};
-
-#[derive(Clone, Default)]
-pub struct ReferenceModel {
-    pub people: BTreeMap<LocalityId, Person>,
-    pub holds: BTreeMap<IdentityKey, Held>,
-}
-
-#[derive(Clone)]
-pub struct Person {
-    pub user: User,
-    /// Those of its handles that reserve a guard.
-    pub guarded: BTreeSet<Identifier>,
-    /// Whether it was disabled when it was deleted.
-    pub disabled: bool,
-    /// How it became part of another, while that can be undone.
-    pub merge: Option<Box<Merge>>,
-    pub not_restored: Vec<NotRestored>,
-}
-
-/// A key that nobody owns and not everybody can take.
-#[derive(Clone)]
-pub struct Held {
-    pub owner: Option<LocalityId>,
-    pub guard: bool,
-    pub until: Timestamp,
-}
-
-impl Person {
-    /// The keys that it has, and whether each is a guard.
-    fn keys(&self) -> Vec<(IdentityKey, bool)> {
-        let tenant = self.user.tenant.as_str();
-        let own =
-            self.user.identities.iter().map(|i| (IdentityKey::new(tenant, &i.identifier), false));
-        let guards = self.guarded.iter().filter_map(Identifier::guard);
-        own.chain(guards.map(|guard| (IdentityKey::of_guard(tenant, &guard), true))).collect()
-    }
-
-    pub fn due(&self) -> Option<Timestamp> {
-        match self.user.state {
-            State::Deleted { purge_time, .. } => Some(purge_time),
-            _ => self.merge.as_ref().map(|merge| merge.until),
-        }
-    }
-
-    fn give(
-        &mut self,
-        new: &NewIdentity,
-        at: usize,
-        primary: bool,
-        time: Timestamp,
-        mutation: &Mutation,
-    ) {
-        let identity = Identity {
-            identifier: new.identifier.clone(),
-            display: new.display.clone(),
-            rules_version: RULES_VERSION,
-            link_time: time,
-            verification: new.verification.clone(),
-            primary,
-            unknown: Unknown::default(),
-        };
-        self.user.identities.insert(at, identity);
-        if new.identifier.guard().is_some() && !mutation.policies.allow_lookalikes {
-            self.guarded.insert(new.identifier.clone());
-        }
-    }
-
-    fn drop(&mut self, at: usize) -> Identity {
-        let identity = self.user.identities.remove(at);
-        self.guarded.remove(&identity.identifier);
-        identity
-    }
-
-    /// Where in its list it has this.
-    pub fn position(&self, wanted: &Identifier) -> Result<usize, Error> {
-        let at = self.user.identities.iter().position(|identity| identity.identifier == *wanted);
-        at.ok_or(Error::NotOwned)
-    }
-}
 
 impl ReferenceModel {
     /// What the world is after a mutation, and what its caller is told; else the refusals of which
@@ -120,49 +42,6 @@ impl ReferenceModel {
             other => other,
         };
         Ok((next, Outcome { user, report }))
-    }
-
-    /// What stands under a key: owner, whether it is a guard, and until when it is held.
-    pub fn claim(
-        &self,
-        key: &IdentityKey,
-        now: i64,
-    ) -> Option<(Option<LocalityId>, bool, Option<Timestamp>)> {
-        for (id, person) in &self.people {
-            if let Some((_, guard)) = person.keys().into_iter().find(|(own, _)| own == key) {
-                return Some((Some(*id), guard, None));
-            }
-        }
-        let held = self.holds.get(key).filter(|held| held.until.as_millis() > now)?;
-        Some((held.owner, held.guard, Some(held.until)))
-    }
-
-    /// The user with this id, unless its time is over.
-    pub fn present(
-        &self,
-        id: LocalityId,
-        tenant: &Tenant,
-        now: Timestamp,
-    ) -> Result<&Person, Error> {
-        let person = self.people.get(&id).filter(|person| person.user.tenant == *tenant);
-        let over = |person: &&Person| matches!(person.user.state, State::Deleted { purge_time, .. } if purge_time <= now);
-        person.filter(|person| !over(person)).ok_or(Error::UserNotFound)
-    }
-
-    /// The user with this id, if the mutation can be done to it as it is.
-    pub fn fit(&self, id: LocalityId, mutation: &Mutation) -> Result<Person, Error> {
-        let person = self.present(id, &mutation.tenant, mutation.time)?;
-        let fault = match person.user.state {
-            State::Merged { into } => Some(Error::UserMerged { user: id, into }),
-            State::Deleted { .. } => match mutation.change {
-                MutationKind::Undelete | MutationKind::Purge => None,
-                MutationKind::Delete => Some(Error::UserNotFound),
-                _ => Some(Error::UserDeleted { user: id }),
-            },
-            _ if mutation.change == MutationKind::Undelete => Some(Error::UserNotDeleted),
-            _ => None,
-        };
-        fault.map_or_else(|| Ok(person.clone()), Err)
     }
 
     /// Does what the mutation says, and tells whom the answer is about.
@@ -313,14 +192,6 @@ impl ReferenceModel {
         MutationReport::Purged(gone)
     }
 
-    /// Whether a user is part of another, directly or by way of others.
-    fn leads_to(&self, id: LocalityId, wanted: LocalityId) -> bool {
-        match self.people.get(&id).map(|person| person.user.state) {
-            Some(State::Merged { into }) => into == wanted || self.leads_to(into, wanted),
-            _ => false,
-        }
-    }
-
     /// What follows from what was done: marks, holds and times.
     fn apply_consequences(&mut self, before: &ReferenceModel, mutation: &Mutation) {
         for person in self.people.values_mut() {
@@ -455,123 +326,10 @@ fn field(mutation: &Mutation, key: &IdentityKey) -> String {
     }
 }
 
-/// The next moment.
-pub fn just_after(time: Timestamp) -> Timestamp {
-    Timestamp::from_millis(time.as_millis() + 1)
-}
-
 fn hold_end(key: &IdentityKey, policies: &Policies, now: Timestamp) -> Option<Timestamp> {
     let word = key.parts().1;
     let word = if word == Guard::LOOKALIKE { "handle" } else { word };
     let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == word)?;
     let time = policies.holds.get(&kind)?;
     Some(Timestamp::from_millis(now.as_millis() + time.as_millis() as i64))
-}
-
-/// Changes one user.
-fn alter(person: &mut Person, mutation: &Mutation, action: &Action) -> Result<(), Error> {
-    let user = &mut person.user;
-    match (action, &mutation.change) {
-        (Action::Rename(0), _) => user.display_name.clear(),
-        (Action::Rename(name), _) => user.display_name = name.to_string(),
-        (Action::Set(n, value), _) => {
-            user.attributes.remove(ATTRIBUTES[*n]);
-            user.attributes.extend(set(*n, *value));
-        }
-        (Action::SetAll(numbers), _) => user.attributes = all(numbers),
-        (_, MutationKind::Disable) => user.state = State::Disabled,
-        (_, MutationKind::Enable) => user.state = State::Active,
-        (_, MutationKind::Delete) => {
-            person.disabled = user.state == State::Disabled;
-            let delete_time = mutation.time;
-            let window = mutation.policies.restore_window.as_millis() as i64;
-            let purge_time = Timestamp::from_millis(delete_time.as_millis() + window);
-            user.state = State::Deleted { delete_time, purge_time };
-        }
-        (_, MutationKind::Undelete) => {
-            user.state = if person.disabled { State::Disabled } else { State::Active }
-        }
-        (_, MutationKind::Link(new)) => link(person, new, mutation),
-        (_, MutationKind::Unlink(old)) => unlink(person, old, mutation)?,
-        (_, MutationKind::Verify(name, verification)) => {
-            let at = person.position(name)?;
-            person.user.identities[at].verification = verification.clone();
-        }
-        (_, MutationKind::Replace(old, new)) => replace(person, old, new, mutation)?,
-        _ => {}
-    }
-    Ok(())
-}
-
-fn link(person: &mut Person, new: &NewIdentity, mutation: &Mutation) {
-    let time = mutation.time.max(just_after(person.user.update_time));
-    match person.position(&new.identifier) {
-        Err(_) => person.give(new, person.user.identities.len(), new.primary, time, mutation),
-        Ok(at) => {
-            let known = &mut person.user.identities[at];
-            if known.verification.is_none() {
-                known.verification = new.verification.clone();
-            }
-            // An account that was given another name by its provider.
-            if let Some((_, subject)) = new.identifier.social_parts()
-                && new.display != subject
-            {
-                known.display = new.display.clone();
-            }
-        }
-    }
-    if new.primary {
-        for identity in &mut person.user.identities {
-            let same = identity.identifier == new.identifier;
-            identity.primary =
-                same || (identity.primary && identity.identifier.kind() != new.identifier.kind());
-        }
-    }
-}
-
-pub fn unlink(person: &mut Person, old: &Identifier, mutation: &Mutation) -> Result<(), Error> {
-    let at = person.position(old)?;
-    let identities = &person.user.identities;
-    if mutation.policies.keep_last && identities.len() == 1 {
-        return Err(Error::LastIdentity);
-    }
-    check_primary(person, at, mutation)?;
-    person.drop(at);
-    Ok(())
-}
-
-fn check_primary(person: &Person, at: usize, mutation: &Mutation) -> Result<(), Error> {
-    let old = &person.user.identities[at];
-    let is_other = |i: &Identity| {
-        i.identifier.kind() == old.identifier.kind() && i.identifier != old.identifier
-    };
-    let others = person.user.identities.iter().any(is_other);
-    if mutation.policies.keep_primary && old.primary && others {
-        Err(Error::PrimaryIdentity)
-    } else {
-        Ok(())
-    }
-}
-
-fn replace(
-    person: &mut Person,
-    old: &Identifier,
-    new: &NewIdentity,
-    mutation: &Mutation,
-) -> Result<(), Error> {
-    let at = person.position(old)?;
-    if *old == new.identifier {
-        person.user.identities[at].display = new.display.clone();
-        return Ok(());
-    }
-    if old.kind() != new.identifier.kind() {
-        check_primary(person, at, mutation)?;
-    }
-    let time = mutation.time.max(just_after(person.user.update_time));
-    let primary = person.drop(at).primary && old.kind() == new.identifier.kind();
-    match person.position(&new.identifier) {
-        Ok(own) => person.user.identities[own].primary |= primary,
-        Err(_) => person.give(new, at, primary, time, mutation),
-    }
-    Ok(())
 }

@@ -1,0 +1,153 @@
+//! The users and holds of the reference model.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use locality_uuid::LocalityId;
+use polynym::directory::{
+    Error, Identity, Mutation, MutationKind, NewIdentity, NotRestored, State, Tenant, Timestamp,
+    Unknown, User,
+};
+use polynym::identifier::{Identifier, IdentityKey, RULES_VERSION};
+
+#[derive(Clone, Default)]
+pub struct ReferenceModel {
+    pub people: BTreeMap<LocalityId, Person>,
+    pub holds: BTreeMap<IdentityKey, Held>,
+}
+
+#[derive(Clone)]
+pub struct Person {
+    pub user: User,
+    /// Those of its handles that reserve a guard.
+    pub guarded: BTreeSet<Identifier>,
+    /// Whether it was disabled when it was deleted.
+    pub disabled: bool,
+    /// How it became part of another, while that can be undone.
+    pub merge: Option<Box<Merge>>,
+    pub not_restored: Vec<NotRestored>,
+}
+
+/// A key that nobody owns and not everybody can take.
+#[derive(Clone)]
+pub struct Held {
+    pub owner: Option<LocalityId>,
+    pub guard: bool,
+    pub until: Timestamp,
+}
+
+impl Person {
+    /// The keys that it has, and whether each is a guard.
+    pub fn keys(&self) -> Vec<(IdentityKey, bool)> {
+        let tenant = self.user.tenant.as_str();
+        let own =
+            self.user.identities.iter().map(|i| (IdentityKey::new(tenant, &i.identifier), false));
+        let guards = self.guarded.iter().filter_map(Identifier::guard);
+        own.chain(guards.map(|guard| (IdentityKey::of_guard(tenant, &guard), true))).collect()
+    }
+
+    pub fn due(&self) -> Option<Timestamp> {
+        match self.user.state {
+            State::Deleted { purge_time, .. } => Some(purge_time),
+            _ => self.merge.as_ref().map(|merge| merge.until),
+        }
+    }
+
+    pub fn give(
+        &mut self,
+        new: &NewIdentity,
+        at: usize,
+        primary: bool,
+        time: Timestamp,
+        mutation: &Mutation,
+    ) {
+        let identity = Identity {
+            identifier: new.identifier.clone(),
+            display: new.display.clone(),
+            rules_version: RULES_VERSION,
+            link_time: time,
+            verification: new.verification.clone(),
+            primary,
+            unknown: Unknown::default(),
+        };
+        self.user.identities.insert(at, identity);
+        if new.identifier.guard().is_some() && !mutation.policies.allow_lookalikes {
+            self.guarded.insert(new.identifier.clone());
+        }
+    }
+
+    pub fn drop(&mut self, at: usize) -> Identity {
+        let identity = self.user.identities.remove(at);
+        self.guarded.remove(&identity.identifier);
+        identity
+    }
+
+    /// Where in its list it has this.
+    pub fn position(&self, wanted: &Identifier) -> Result<usize, Error> {
+        let at = self.user.identities.iter().position(|identity| identity.identifier == *wanted);
+        at.ok_or(Error::NotOwned)
+    }
+}
+
+/// What a merge did, for as long as it can be undone.
+#[derive(Clone)]
+pub struct Merge {
+    pub until: Timestamp,
+    pub secondary: Person,
+    /// The primary before and after.
+    pub primary: (User, User),
+    /// What was held for the secondary.
+    pub holds: Vec<(IdentityKey, Timestamp)>,
+}
+
+impl ReferenceModel {
+    /// What stands under a key: owner, whether it is a guard, and until when it is held.
+    pub fn claim(
+        &self,
+        key: &IdentityKey,
+        now: i64,
+    ) -> Option<(Option<LocalityId>, bool, Option<Timestamp>)> {
+        for (id, person) in &self.people {
+            if let Some((_, guard)) = person.keys().into_iter().find(|(own, _)| own == key) {
+                return Some((Some(*id), guard, None));
+            }
+        }
+        let held = self.holds.get(key).filter(|held| held.until.as_millis() > now)?;
+        Some((held.owner, held.guard, Some(held.until)))
+    }
+
+    /// The user with this id, unless its time is over.
+    pub fn present(
+        &self,
+        id: LocalityId,
+        tenant: &Tenant,
+        now: Timestamp,
+    ) -> Result<&Person, Error> {
+        let person = self.people.get(&id).filter(|person| person.user.tenant == *tenant);
+        let over = |person: &&Person| matches!(person.user.state, State::Deleted { purge_time, .. } if purge_time <= now);
+        person.filter(|person| !over(person)).ok_or(Error::UserNotFound)
+    }
+
+    /// The user with this id, if the mutation can be done to it as it is.
+    pub fn fit(&self, id: LocalityId, mutation: &Mutation) -> Result<Person, Error> {
+        let person = self.present(id, &mutation.tenant, mutation.time)?;
+        let fault = match person.user.state {
+            State::Merged { into } => Some(Error::UserMerged { user: id, into }),
+            State::Deleted { .. } => match mutation.change {
+                MutationKind::Undelete | MutationKind::Purge => None,
+                MutationKind::Delete => Some(Error::UserNotFound),
+                _ => Some(Error::UserDeleted { user: id }),
+            },
+            _ if mutation.change == MutationKind::Undelete => Some(Error::UserNotDeleted),
+            _ => None,
+        };
+        fault.map_or_else(|| Ok(person.clone()), Err)
+    }
+
+    /// Whether a user is part of another, directly or by way of others.
+    pub fn leads_to(&self, id: LocalityId, wanted: LocalityId) -> bool {
+        match self.people.get(&id).map(|person| person.user.state) {
+            Some(State::Merged { into }) => into == wanted || self.leads_to(into, wanted),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Bounds on what a caller may ask for, and on the size of a user.
+
+/// How much a caller may ask for at once, and how much a user may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Items in one batch request.
+    pub batch: usize,
+    /// Identities of one user.
+    pub identities: usize,
+    /// Attributes of one user.
+    pub attributes: usize,
+    /// Identifiers that are held for one user.
+    pub holds: usize,
+    /// Users that were merged into one.
+    pub merged: usize,
+    /// Bytes of one user, all in all.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            batch: 1_000,
+            identities: 100,
+            attributes: 200,
+            holds: 100,
+            merged: 100,
+            bytes: 512 << 10,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Tenants as stores keep them: a name, its policies, and when they changed.
+
+use super::policies::Policies;
+use super::tenant::Tenant;
+use super::timestamp::Timestamp;
+use crate::identifier::IdentityKey;
+use crate::wire::unknown::Unknown;
+
+/// What is kept of a tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TenantRecord {
+    /// Its name.
+    pub name: Tenant,
+    /// Its rules.
+    pub policies: Policies,
+    /// When it was created.
+    pub create_time: Timestamp,
+    /// When its policies last changed.
+    pub update_time: Timestamp,
+    /// Whether it is being deleted.
+    pub deletion: Option<Deletion>,
+    /// Fields that a newer program added, to the tenant and to its policies.
+    pub unknown: [Unknown; 2],
+}
+
+/// The mark of a tenant that is being deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// Since when.
+    pub time: Timestamp,
+    /// Whether its users are deleted with it.
+    pub with_users: bool,
+}
+
+/// A step of deleting a tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeletionStep {
+    /// Marks the tenant: nothing in it is to be changed any more.
+    Begin {
+        /// See [`Deletion::with_users`].
+        with_users: bool,
+    },
+    /// Takes the mark back.
+    GiveUp,
+    /// Removes what stands under these keys, once the tenant's users are gone.
+    Forget(Vec<IdentityKey>),
+    /// Removes the tenant.
+    Finish,
+}

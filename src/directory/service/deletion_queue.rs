@@ -1,0 +1,87 @@
+//! The tenants that wait for their deletion.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::tenant_cache::{FRESH, RETRY};
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+
+/// How long a mark must be known before anything is removed. A server may rely on what it knew of
+/// the tenant before for so long as policies count, and may then take the time of a call to finish
+/// what it has begun.
+const QUIET: Duration = FRESH.saturating_add(RETRY).saturating_add(Duration::from_secs(10));
+/// How long a tenant is left alone after something went wrong.
+pub const PAUSE: Duration = Duration::from_secs(10);
+
+/// The tenants that are marked, as far as this server knows.
+#[derive(Default)]
+pub struct Deletions(Mutex<HashMap<Tenant, Marked>>);
+
+/// A tenant that is marked.
+struct Marked {
+    /// Since when: a tenant of the same name may have been made, and marked, again.
+    since: Timestamp,
+    /// The earliest time of the next step.
+    next: Instant,
+}
+
+impl Deletions {
+    /// Adds a mark, and returns whether it is new.
+    pub fn add(&self, tenant: &Tenant, since: Timestamp) -> bool {
+        let mut marked = self.lock();
+        if marked.get(tenant).is_some_and(|marked| marked.since == since) {
+            return false;
+        }
+        marked.insert(tenant.clone(), Marked { since, next: Instant::now() + QUIET });
+        true
+    }
+
+    /// The tenants whose time has come.
+    pub fn due(&self) -> Vec<Tenant> {
+        let now = Instant::now();
+        let marked = self.lock();
+        marked
+            .iter()
+            .filter(|(_, marked)| marked.next <= now)
+            .map(|(tenant, _)| tenant.clone())
+            .collect()
+    }
+
+    pub fn postpone(&self, tenant: &Tenant) {
+        if let Some(marked) = self.lock().get_mut(tenant) {
+            marked.next = Instant::now() + PAUSE;
+        }
+    }
+
+    pub fn remove(&self, tenant: &Tenant) {
+        self.lock().remove(tenant);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Tenant, Marked>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mark_has_its_own_delay() {
+        let (deletions, tenant) = (Deletions::default(), Tenant::DEFAULT);
+        let next = || deletions.lock().get(&tenant).map(|marked| marked.next).unwrap();
+        assert!(deletions.add(&tenant, Timestamp::from_millis(1)));
+        let first = next();
+        assert!(!deletions.add(&tenant, Timestamp::from_millis(1)));
+        assert_eq!(next(), first);
+        assert!(first > Instant::now() && deletions.due().is_empty());
+        deletions.lock().get_mut(&tenant).unwrap().next = Instant::now();
+        assert_eq!(deletions.due(), std::slice::from_ref(&tenant));
+        assert!(deletions.add(&tenant, Timestamp::from_millis(2)));
+        assert!(deletions.due().is_empty(), "a later mark waits again");
+        deletions.remove(&tenant);
+        assert!(deletions.due().is_empty() && deletions.lock().is_empty());
+    }
+}

@@ -1,0 +1,47 @@
+//! The collections of one store, with what all operations on them share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mongodb::bson::RawDocumentBuf;
+use mongodb::{Client, Collection, Database};
+
+use super::reach::Reach;
+use super::schema;
+use super::sessions::Sessions;
+use super::versions::Fence;
+
+/// The collections of one store.
+#[derive(Clone)]
+pub struct Collections {
+    pub client: Client,
+    pub database: Database,
+    pub users: Collection<RawDocumentBuf>,
+    pub identities: Collection<RawDocumentBuf>,
+    pub requests: Collection<RawDocumentBuf>,
+    pub tenants: Collection<RawDocumentBuf>,
+    pub timeout: Duration,
+    /// Whether a router stands before the shards.
+    pub is_routed: bool,
+    pub sessions: Arc<Sessions>,
+    pub fence: Arc<Fence>,
+    pub reach: Arc<Reach>,
+}
+
+impl Collections {
+    pub fn new(database: Database, timeout: Duration, is_routed: bool, fence: Fence) -> Self {
+        Self {
+            client: database.client().clone(),
+            users: database.collection(schema::USERS),
+            identities: database.collection(schema::IDENTITIES),
+            requests: database.collection(schema::REQUESTS),
+            tenants: database.collection(schema::TENANTS),
+            database,
+            timeout,
+            is_routed,
+            sessions: Arc::default(),
+            fence: Arc::new(fence),
+            reach: Arc::default(),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The versions that a program supports.
+
+use crate::identifier::RULES_VERSION;
+
+/// The present version of the schema, which [`super::schema`] describes.
+pub const VERSION: i64 = 3;
+/// The oldest version of the schema that this program supports.
+pub const OLDEST: i64 = 2;
+
+/// The latest versions that a program supports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Supported {
+    /// Of the schema.
+    pub schema: i64,
+    /// Of the rules of normalisation.
+    pub rules: u32,
+}
+
+impl Supported {
+    /// The versions that this program supports.
+    pub const PRESENT: Self = Self { schema: VERSION, rules: RULES_VERSION };
+}

@@ -1,0 +1,172 @@
+//! A user in the form in which the API's answers carry it. It is encoded once, when the user is
+//! written, and passed on untouched whenever the user is read: look-ups build no user, and the
+//! services copy bytes.
+
+use bytes::Bytes;
+use locality_uuid::LocalityId;
+use prost::Message;
+
+use super::error::WireError;
+use super::unknown::Unknown;
+use super::{decode, encode, fields, unknown, v1_tag};
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::{State, User};
+use crate::identifier::IdentityKey;
+use crate::proto::v1;
+use fields::Field;
+
+/// An encoded `polynym.v1.User`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EncodedUser(Bytes);
+
+/// A user, found by one of its identities.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The user.
+    pub user: EncodedUser,
+    /// The identity that was asked for: an encoded `polynym.v1.Identity`.
+    pub identity: Bytes,
+}
+
+impl Found {
+    /// The user with the identity that `key` stands for, if it lists that.
+    pub fn new(user: EncodedUser, key: &IdentityKey) -> Option<Self> {
+        let identity = user.identity(key)?;
+        Some(Self { user, identity })
+    }
+
+    /// Whether the identity is verified.
+    pub(crate) fn is_verified(&self) -> bool {
+        fields::fields(&self.identity).any(|field| field.tag == v1_tag::IDENTITY_VERIFY_TIME)
+    }
+}
+
+impl EncodedUser {
+    /// Encodes a user.
+    pub fn of(user: &User) -> Self {
+        Self(encode::encode_user(user).into())
+    }
+
+    /// Wraps what [`EncodedUser::of`] made and a store kept.
+    pub const fn from_stored(bytes: Bytes) -> Self {
+        Self(bytes)
+    }
+
+    /// The encoded bytes.
+    pub const fn as_bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    /// The encoded bytes, taken out.
+    pub fn into_bytes(self) -> Bytes {
+        self.0
+    }
+
+    /// The name of the user's tenant.
+    pub fn tenant(&self) -> &[u8] {
+        fields::first(&self.0, v1_tag::USER_TENANT)
+    }
+
+    /// The user. The rules' versions are no part of the wire form: each identity gets
+    /// [`Rules::UNNAMED`].
+    ///
+    /// [`Rules::UNNAMED`]: crate::identifier::Rules::UNNAMED
+    ///
+    /// # Errors
+    /// [`WireError`] where the bytes were not made by [`EncodedUser::of`].
+    pub fn decode(&self) -> Result<User, WireError> {
+        let message =
+            v1::User::decode(self.0.clone()).map_err(|error| WireError(error.to_string()))?;
+        let mut user = decode::read_user(message)?;
+        user.unknown = Unknown::after(v1_tag::USER_LAST, &self.0);
+        let identities = unknown::messages(v1_tag::USER_IDENTITIES, &self.0);
+        for (identity, message) in user.identities.iter_mut().zip(identities) {
+            identity.unknown = Unknown::after(v1_tag::IDENTITY_LAST, message);
+        }
+        Ok(user)
+    }
+
+    /// Where the user stands in its life, read without the rest. What is damaged reads as in use:
+    /// it was checked when it was written.
+    pub fn state(&self) -> State {
+        let state = fields::fields(&self.0).find(|field| field.tag == v1_tag::USER_STATE);
+        let state = state.and_then(|field| i32::try_from(field.number).ok()?.try_into().ok());
+        match state.unwrap_or_default() {
+            v1::State::Unspecified | v1::State::Active => State::Active,
+            v1::State::Disabled => State::Disabled,
+            v1::State::Deleted => State::Deleted {
+                delete_time: self.time(v1_tag::USER_DELETE_TIME),
+                purge_time: self.time(v1_tag::USER_PURGE_TIME),
+            },
+            v1::State::Merged => {
+                self.merged_into().map_or(State::Active, |into| State::Merged { into })
+            }
+        }
+    }
+
+    /// Whether this is the user's id.
+    pub(crate) fn has_id(&self, id: LocalityId) -> bool {
+        let own = std::str::from_utf8(fields::first(&self.0, v1_tag::USER_ID));
+        own.is_ok_and(|own| own.parse() == Ok(id))
+    }
+
+    fn time(&self, tag: u32) -> Timestamp {
+        decode::read_time(prost_types::Timestamp::decode(fields::first(&self.0, tag)).ok())
+    }
+
+    fn merged_into(&self) -> Option<LocalityId> {
+        std::str::from_utf8(fields::first(&self.0, v1_tag::USER_MERGED_INTO)).ok()?.parse().ok()
+    }
+
+    /// The encoded identity that `key` stands for.
+    fn identity(&self, key: &IdentityKey) -> Option<Bytes> {
+        let (tenant, kind, value) = key.parts();
+        let is = |field: &Field<'_>| {
+            field.tag == v1_tag::USER_IDENTITIES && is_identity(field.bytes, kind, value)
+        };
+        let field =
+            fields::fields(&self.0).find(is).filter(|_| self.tenant() == tenant.as_bytes())?;
+        Some(self.0.slice_ref(field.bytes))
+    }
+}
+
+/// Shows the length alone: a user is personal data.
+impl std::fmt::Debug for EncodedUser {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "EncodedUser({} bytes)", self.0.len())
+    }
+}
+
+/// The number of the field that an identifier of this kind has.
+fn kind_tag(kind: &str) -> u32 {
+    match kind {
+        "email" => 1,
+        "handle" => 2,
+        "phone" => 3,
+        "social" => 4,
+        "url" => 5,
+        _ => 0,
+    }
+}
+
+/// Whether a provider as keys have it is the one that a user has: keys have issuers
+/// percent-encoded.
+fn is_provider(encoded: &str, provider: &[u8]) -> bool {
+    percent_encoding::percent_decode_str(encoded).eq(provider.iter().copied())
+}
+
+/// Whether an encoded identity has this identifier.
+fn is_identity(identity: &[u8], kind: &str, value: &str) -> bool {
+    let identifier = fields::first(identity, v1_tag::IDENTITY_IDENTIFIER);
+    let Some(field) = fields::fields(identifier).find(|field| field.tag == kind_tag(kind)) else {
+        return false;
+    };
+    match kind {
+        "phone" => fields::first(field.bytes, v1_tag::PHONE_NUMBER) == value.as_bytes(),
+        "social" => value.split_once('/').is_some_and(|(provider, subject)| {
+            is_provider(provider, fields::first(field.bytes, v1_tag::SOCIAL_PROVIDER))
+                && fields::first(field.bytes, v1_tag::SOCIAL_SUBJECT) == subject.as_bytes()
+        }),
+        _ => field.bytes == value.as_bytes(),
+    }
+}
