@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use locality_uuid::{Generator, Mode};
 use polynym::directory::{
-    Consistency, Mutation, MutationKind, NewIdentity, NewUser, Store, Tenant, Timestamp, Value,
+    Consistency, Mutation, NewIdentity, NewUser, Store, Tenant, Timestamp, UserChange, Value,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::store::embedded::{Embedded, Options};
@@ -35,7 +35,7 @@ fn create(ids: &Generator, n: u64) -> Mutation {
         identities: identifiers(n).map(identity).into(),
         attributes: [("note".to_owned(), note)].into(),
     };
-    Mutation::new(Tenant::DEFAULT, ids.next_id(), Timestamp::now(), MutationKind::Create(draft))
+    Mutation::of_user(Tenant::DEFAULT, ids.next_id(), Timestamp::now(), UserChange::Create(draft))
 }
 
 /// Creates users `from..to` with `concurrency` callers, and tells how many a second.

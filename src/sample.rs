@@ -12,7 +12,7 @@ use crate::directory::model::policies::PolicyUpdate;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::Verification;
-use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::mutation::{Mutation, MutationKind, TenantChange, UserChange};
 use crate::directory::store::{Consistency, Store};
 use crate::identifier::{Kind, RawIdentifier, Rules};
 use people::{PEOPLE, Person};
@@ -30,16 +30,14 @@ const HOUR: i64 = 3_600_000;
 pub async fn load(store: &dyn Store) -> Result<(usize, usize), Error> {
     let stored = store.rules(Consistency::Latest).await?;
     let mutations: Vec<_> = mutations(Rules::known(stored.version).unwrap_or(Rules::PRESENT))?;
-    let ids: Vec<_> = mutations.iter().map(|mutation| mutation.user_id).collect();
+    let ids: Vec<_> = mutations.iter().filter_map(Mutation::user_id).collect();
     let present = store.get(&Tenant::DEFAULT, &ids).await?;
     let missing =
         mutations.into_iter().zip(present).filter(|(_, user)| !matches!(user, Ok(Some(_))));
     if store.tenant(&Tenant::DEFAULT).await?.is_none() {
-        let (change, time) =
-            (MutationKind::SetTenant(PolicyUpdate::default()), Timestamp::from_millis(START));
-        store
-            .mutate(Mutation::new(Tenant::DEFAULT, LocalityId::from([0; 16]), time, change))
-            .await?;
+        let kind = MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default()));
+        let time = Timestamp::from_millis(START);
+        store.mutate(Mutation::new(Tenant::DEFAULT, time, kind)).await?;
     }
     let (mut loaded, mut refused) = (0, 0);
     for (mutation, _) in missing {
@@ -90,7 +88,7 @@ fn mutation(
         NewUser { display_name: person.name.to_owned(), identities, attributes: attributes.into() };
     Ok(Mutation {
         rules,
-        ..Mutation::new(Tenant::DEFAULT, user_id, time, MutationKind::Create(draft))
+        ..Mutation::of_user(Tenant::DEFAULT, user_id, time, UserChange::Create(draft))
     })
 }
 
@@ -122,7 +120,7 @@ mod tests {
         let mut seen = HashSet::new();
         let mut kinds = HashSet::new();
         for mutation in &first {
-            let MutationKind::Create(draft) = &mutation.change else { panic!() };
+            let Some(UserChange::Create(draft)) = mutation.user_change() else { panic!() };
             assert!(draft.identities.len() > 1);
             for identity in &draft.identities {
                 kinds.insert(identity.identifier.kind());

@@ -3,8 +3,8 @@
 
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
-    Decision, EncodedUser, Mutation, MutationKind, NewIdentity, NewUser, ReadSet, Record, Tenant,
-    Timestamp, User, Value,
+    Decision, EncodedUser, Mutation, NewIdentity, NewUser, ReadSet, Record, Tenant, Timestamp,
+    User, UserChange, Value,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind};
 use xxhash_rust::xxh3::xxh3_64;
@@ -98,7 +98,8 @@ fn user(n: u64, id: LocalityId) -> Result<User> {
 /// What a mutation makes of a user, by the rules alone.
 pub fn outcome(mutation: &Mutation, before: Option<Record>) -> Result<User> {
     let mut view = ReadSet::optimistic();
-    view.add_user(mutation.user_id, before);
+    let id = mutation.user_id().ok_or("a mutation of no user")?;
+    view.add_user(id, before);
     match mutation.decide(&view)? {
         Decision::Ready(effects) => Ok(effects.into_outcome().into_user()?),
         Decision::NeedsReads(_) => Err("a mutation that needs more than its user".into()),
@@ -113,12 +114,12 @@ pub fn creation(n: u64, id: LocalityId) -> Mutation {
         identities: (0..KINDS).map(|kind| identity(identifier(n, kind))).collect(),
         attributes: [("level".to_owned(), Value::Int((n % 10) as i64))].into(),
     };
-    mutation(id, MutationKind::Create(draft))
+    mutation(id, UserChange::Create(draft))
 }
 
 /// What links one more handle, the one with this number, to a user.
 pub fn link(id: LocalityId, number: u64) -> Mutation {
-    mutation(id, MutationKind::Link(identity((Kind::Handle, link_handle(number)))))
+    mutation(id, UserChange::Link(identity((Kind::Handle, link_handle(number)))))
 }
 
 /// The key that [`link`] takes.
@@ -138,8 +139,8 @@ fn identity((kind, value): (Kind, String)) -> NewIdentity {
     NewIdentity::new(identifier, display)
 }
 
-fn mutation(user_id: LocalityId, change: MutationKind) -> Mutation {
-    Mutation::new(Tenant::DEFAULT, user_id, TIME, change)
+fn mutation(user_id: LocalityId, change: UserChange) -> Mutation {
+    Mutation::of_user(Tenant::DEFAULT, user_id, TIME, change)
 }
 
 /// A bijection that looks random (SplitMix64, Steele, Lea and Flood 2014).

@@ -91,7 +91,7 @@ impl Stored {
 
     /// Takes down that a user has been created, or has got one claim more.
     fn created(&self, user: &User, mutation: &Mutation) -> Result<()> {
-        if user.id != mutation.user_id || user.identities.len() as u64 != KINDS {
+        if Some(user.id) != mutation.user_id() || user.identities.len() as u64 != KINDS {
             return Err("a user was created as another one".into());
         }
         self.expected[0].fetch_add(1, Ordering::Relaxed);

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use locality_uuid::LocalityId;
 
 use super::error::Error;
-use super::mutation::{Mutation, MutationKind};
-use super::read_set::{DecideError, ReadRequest, ReadSet, ReadState, WriteSet};
+use super::mutation::{Mutation, UserChange};
+use super::read_set::{DecideError, ReadRequest, ReadSet, ReadState, Write, WriteSet};
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::user::{Identity, User};
@@ -56,28 +56,38 @@ pub fn plan_writes(
     }
     hold_released(mutation, &mut transitions, &mut changes);
     touch(mutation, &mut transitions);
-    if let Some(transition) =
-        transitions.iter().find(|transition| transition.is_of(mutation.user_id))
-    {
+    let subject = transitions
+        .iter()
+        .find(|transition| mutation.user_id().is_some_and(|id| transition.is_of(id)));
+    if let Some(transition) = subject {
         check_limits(mutation, transition)?;
     }
+
     let claims = writes(mutation, read_set, changes)?;
-    Ok(WriteSet { claims, ..users(mutation, transitions) })
+    let mut write_set = users(mutation, transitions);
+    write_set.writes.extend(claims.into_iter().map(|(key, write)| Write::Claim(key, write)));
+    Ok(write_set)
 }
 
-/// What is to be written of the users themselves.
+/// The writes of the users themselves.
 fn users(mutation: &Mutation, transitions: Vec<UserTransition<'_>>) -> WriteSet {
-    let mut write_set = WriteSet::nothing(mutation.user_id);
+    let mut write_set = WriteSet::unchanged(mutation.user_id());
+    let (mut stored, mut removed) = (Vec::new(), Vec::new());
     for UserTransition { before, after } in transitions {
         match after {
-            None => write_set.removed.extend(before.map(Record::id)),
-            Some(after) if before != Some(&after) => write_set.users.push(after),
-            Some(after) if after.id() == mutation.user_id => write_set.unchanged = Some(after.user),
+            None => removed.extend(before.map(Record::id)),
+            Some(after) if before != Some(&after) => stored.push(Box::new(after)),
+            Some(after) if mutation.user_id() == Some(after.id()) => {
+                write_set.unchanged = Some(after.user);
+            }
             Some(_) => {}
         }
     }
-    write_set.users.sort_unstable_by_key(Record::id);
-    write_set.removed.sort_unstable();
+
+    stored.sort_unstable_by_key(|record| record.id());
+    removed.sort_unstable();
+    write_set.writes.extend(stored.into_iter().map(Write::PutUser));
+    write_set.writes.extend(removed.into_iter().map(Write::RemoveUser));
     write_set
 }
 
@@ -168,11 +178,13 @@ fn hold_released(
     changes: &mut ClaimDiff,
 ) {
     let holds = matches!(
-        mutation.change,
-        MutationKind::Unlink(_)
-            | MutationKind::Replace(..)
-            | MutationKind::Purge
-            | MutationKind::Expire
+        mutation.user_change(),
+        Some(
+            UserChange::Unlink(_)
+                | UserChange::Replace(..)
+                | UserChange::Purge
+                | UserChange::Expire
+        )
     );
     for (key, (before, after)) in changes {
         let claim = after.as_ref().or(before.as_ref());

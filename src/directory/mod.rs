@@ -35,14 +35,15 @@ pub use model::tenant_record::{Deletion, DeletionStep, TenantRecord};
 pub use model::timestamp::Timestamp;
 pub use model::user::{Identity, State, User, Verification};
 pub use mutation::update::Update;
-pub use mutation::{IdempotencyKey, Mutation, MutationKind};
+pub use mutation::{IdempotencyKey, Mutation, MutationKind, TenantChange, UserChange};
 pub use read_set::{
-    Decision, MutationReport, Outcome, ReadRequest, ReadSet, TenantWrite, WriteSet,
+    Decision, Event, MutationReport, Outcome, ReadRequest, ReadSet, Write, WriteSet,
 };
 pub use service::Directory;
 pub use service::admin::{Problem, Progress, Renormalization};
+pub use service::context::{MutationCall, RequestContext};
 pub use service::moving::move_all;
 pub use service::read::Got;
-pub use service::write::{DISPLACED, RawIdentity, RequestContext};
+pub use service::write::{DISPLACED, RawIdentity};
 pub use store::{ANSWER_BYTES, Consistency, ExpiredUser, ItemResult, Resolved, Store};
 pub use stored_rules::StoredRules;

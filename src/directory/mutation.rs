@@ -39,8 +39,6 @@ use update::Update;
 pub struct Mutation {
     /// The tenant that it happens in.
     pub tenant: Tenant,
-    /// The user whom it is about; for a change that is about none, an id that nobody has.
-    pub user_id: LocalityId,
     /// Where given: the etag that the user, or the tenant that is to be changed, must have.
     pub etag: Option<String>,
     /// Where given: the name of this request, under which its outcome is remembered.
@@ -58,8 +56,8 @@ pub struct Mutation {
     /// Whether nothing is to be written: the answer tells what would happen. Goes without a
     /// request.
     pub dry_run: bool,
-    /// What to do.
-    pub change: MutationKind,
+    /// The change.
+    pub kind: MutationKind,
 }
 
 /// The name of a request. A store remembers it with the user for [`IdempotencyKey::LIFETIME`] once
@@ -75,69 +73,111 @@ pub struct IdempotencyKey {
 impl IdempotencyKey {
     /// How long the outcome of a request is remembered: 24 hours.
     pub const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+
+    /// The id that a store keeps with a request: its subject, or the nil UUID for none.
+    pub fn stored_subject(subject: Option<LocalityId>) -> LocalityId {
+        subject.unwrap_or(LocalityId::from([0; 16]))
+    }
+
+    /// The subject of a request, from the id that a store keeps with it.
+    pub fn subject(stored: LocalityId) -> Option<LocalityId> {
+        Some(stored).filter(|id| *id.as_bytes() != [0; 16])
+    }
 }
 
-/// What a mutation does.
+/// The change that a mutation makes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MutationKind {
-    /// Makes the user.
+    /// Changes the user with this id.
+    User(LocalityId, UserChange),
+    /// Changes the tenant.
+    Tenant(TenantChange),
+    /// Ends the hold on an identifier.
+    ReleaseHold(Identifier),
+}
+
+/// A change of one user, which may involve another.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UserChange {
+    /// Creates the user.
     Create(NewUser),
     /// Sets fields.
     Update(Update),
-    /// Gives the user an identity. One that the user has stays as it is, but for being verified now
-    /// where it was not, and for being the primary one now where that is asked for.
+    /// Links an identity. An identity that the user already has gets the new verification if it has
+    /// none, and becomes primary if that is asked for.
     Link(NewIdentity),
-    /// Takes an identity from the user.
+    /// Unlinks an identity.
     Unlink(Identifier),
-    /// Puts the new identity in the place of the old one.
+    /// Replaces the first identity with the second.
     Replace(Identifier, NewIdentity),
     /// Sets or clears the verification of an identity.
     Verify(Identifier, Option<Verification>),
-    /// Shuts the user out for now.
+    /// Disables the user.
     Disable,
-    /// Lets the user in again.
+    /// Enables the user.
     Enable,
-    /// Deletes the user, who can be restored for a while.
+    /// Deletes the user, who can be restored within the tenant's restore window.
     Delete,
     /// Restores the user.
     Undelete,
-    /// Removes the user for good, and those that were merged into it.
+    /// Removes the user for good, with the users that were merged into it.
     Purge,
-    /// Makes the user with this id part of the user.
+    /// Merges the user with this id into the user.
     Merge(LocalityId, ConflictPolicy),
-    /// Makes the user with this id, which was merged into the user, a user of its own again.
+    /// Undoes the merge of the user with this id into the user.
     Unmerge(LocalityId),
-    /// Takes an identity from the user with this id and gives it to the user.
+    /// Moves an identity from the user with this id to the user.
     Move(LocalityId, Identifier),
-    /// Does what is [due](Record::due), if anything is.
+    /// Runs what has [expired](Record::expires_at), if anything has.
     Expire,
-    /// Moves an identity of the user, which was made by older rules, to the present ones.
+    /// Normalises an identity by the mutation's rules.
     Renormalize(Identifier),
-    /// Ends the hold on an identifier.
-    Release(Identifier),
-    /// Sets policies of the tenant, and makes it where there is none.
-    SetTenant(PolicyUpdate),
-    /// Takes a step of deleting the tenant.
-    DeleteTenant(DeletionStep),
+}
+
+/// A change of a tenant.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TenantChange {
+    /// Sets policies, and creates the tenant if it does not exist.
+    Set(PolicyUpdate),
+    /// Takes a step of the tenant's deletion.
+    Delete(DeletionStep),
 }
 
 impl Mutation {
-    /// A mutation that asks for nothing but the change, under the default limits and policies.
-    pub fn new(tenant: Tenant, user_id: LocalityId, time: Timestamp, change: MutationKind) -> Self {
-        let (limits, policies, rules) = (Limits::default(), Arc::default(), Rules::PRESENT);
-        let (in_doubt, dry_run) = (false, false);
+    /// A mutation under the default limits and policies, without preconditions.
+    pub fn new(tenant: Tenant, time: Timestamp, kind: MutationKind) -> Self {
         Self {
             tenant,
-            user_id,
             etag: None,
             request: None,
             time,
-            in_doubt,
-            limits,
-            policies,
-            rules,
-            dry_run,
-            change,
+            in_doubt: false,
+            limits: Limits::default(),
+            policies: Arc::default(),
+            rules: Rules::PRESENT,
+            dry_run: false,
+            kind,
+        }
+    }
+
+    /// A mutation of a user, under the default limits and policies, without preconditions.
+    pub fn of_user(tenant: Tenant, id: LocalityId, time: Timestamp, change: UserChange) -> Self {
+        Self::new(tenant, time, MutationKind::User(id, change))
+    }
+
+    /// The user that the mutation changes.
+    pub const fn user_id(&self) -> Option<LocalityId> {
+        match &self.kind {
+            MutationKind::User(id, _) => Some(*id),
+            MutationKind::Tenant(_) | MutationKind::ReleaseHold(_) => None,
+        }
+    }
+
+    /// The change of that user.
+    pub const fn user_change(&self) -> Option<&UserChange> {
+        match &self.kind {
+            MutationKind::User(_, change) => Some(change),
+            MutationKind::Tenant(_) | MutationKind::ReleaseHold(_) => None,
         }
     }
 
@@ -159,44 +199,48 @@ impl Mutation {
 
     /// The size in bytes of what a caller gave for the change.
     pub fn bytes(&self) -> usize {
-        match &self.change {
-            MutationKind::Create(draft) => {
+        match self.user_change() {
+            Some(UserChange::Create(draft)) => {
                 let identities: usize = draft.identities.iter().map(size::draft_identity).sum();
                 draft.display_name.len() + identities + size::attributes(&draft.attributes)
             }
-            MutationKind::Update(update) => update.bytes(),
-            MutationKind::Link(draft) | MutationKind::Replace(_, draft) => {
+            Some(UserChange::Update(update)) => update.bytes(),
+            Some(UserChange::Link(draft) | UserChange::Replace(_, draft)) => {
                 size::draft_identity(draft)
             }
             _ => 0,
         }
     }
 
-    /// The user whom the mutation is about, if it can be changed so.
-    pub(crate) fn subject<'v>(&self, read_set: &'v ReadSet) -> Result<&'v Record, DecideError> {
-        let record = self.changeable(read_set, self.user_id)?;
+    /// The user with this id, if its state allows the change and it has the expected etag.
+    pub(crate) fn subject<'v>(
+        &self,
+        read_set: &'v ReadSet,
+        id: LocalityId,
+    ) -> Result<&'v Record, DecideError> {
+        let record = self.changeable(read_set, id)?;
         match &self.etag {
             Some(etag) if *etag != record.user.etag() => Err(Error::EtagMismatch.into()),
             _ => Ok(record),
         }
     }
 
-    /// The user with this id, if it can be changed so.
+    /// The user with this id, if its state allows the change.
     pub(crate) fn changeable<'v>(
         &self,
         read_set: &'v ReadSet,
         id: LocalityId,
     ) -> Result<&'v Record, DecideError> {
         let record = self.present(read_set, id)?;
-        match (record.user.state, &self.change) {
+        match (record.user.state, self.user_change()) {
             (State::Merged { into }, _) => Err(Error::UserMerged { user: id, into }.into()),
             (
                 State::Deleted { .. },
-                MutationKind::Undelete | MutationKind::Purge | MutationKind::Renormalize(_),
+                Some(UserChange::Undelete | UserChange::Purge | UserChange::Renormalize(_)),
             ) => Ok(record),
-            (State::Deleted { .. }, MutationKind::Delete) => Err(Error::UserNotFound.into()),
+            (State::Deleted { .. }, Some(UserChange::Delete)) => Err(Error::UserNotFound.into()),
             (State::Deleted { .. }, _) => Err(Error::UserDeleted { user: id }.into()),
-            (State::Active | State::Disabled, MutationKind::Undelete) => {
+            (State::Active | State::Disabled, Some(UserChange::Undelete)) => {
                 Err(Error::UserNotDeleted.into())
             }
             (State::Active | State::Disabled, _) => Ok(record),
@@ -221,9 +265,9 @@ impl Mutation {
 
     /// The path of the field that names the identifier of `key`, or the one that `key` guards.
     pub(crate) fn field_of(&self, key: &IdentityKey) -> String {
-        match &self.change {
-            MutationKind::Create(draft) => draft.field_of(key),
-            MutationKind::Replace(..) => "new_identifier".to_owned(),
+        match self.user_change() {
+            Some(UserChange::Create(draft)) => draft.field_of(key),
+            Some(UserChange::Replace(..)) => "new_identifier".to_owned(),
             _ => "identifier".to_owned(),
         }
     }

@@ -45,56 +45,70 @@ pub enum Decision {
     Ready(Box<WriteSet>),
 }
 
-/// What a mutation does, to be written in one transaction, and what its caller is told. Nothing is
-/// to be written where there is nothing in it.
+/// The outcome of a decision: writes for one transaction, and the answer to the caller.
 #[derive(Debug)]
 pub struct WriteSet {
-    /// The users to write, ascending by id: those that the read set does not have are new.
-    pub users: Vec<Record>,
-    /// The claims to write, ascending by key.
-    pub claims: Vec<(IdentityKey, ClaimWrite)>,
-    /// The users to remove, ascending by id. The read set has them.
-    pub removed: Vec<LocalityId>,
-    /// What becomes of the tenant, where something does.
-    pub tenant: Option<TenantWrite>,
-    /// The user whom the answer is about. A request is remembered with it.
-    pub subject: LocalityId,
-    /// The subject, where it is not written.
+    /// The writes. Users come first, by id, then claims, by key: concurrent transactions that write
+    /// the same conflict early.
+    pub writes: Vec<Write>,
+    /// The events that the writes make true.
+    pub events: Vec<Event>,
+    /// The user that the answer is about. A request is remembered with it.
+    pub subject: Option<LocalityId>,
+    /// The subject, if it is not written.
     pub(crate) unchanged: Option<User>,
     pub(crate) report: MutationReport,
 }
 
-/// What a mutation does to its tenant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TenantWrite {
-    /// Writes it. It is new where the read set has none.
-    Put(TenantRecord),
-    /// Removes it. The read set has it.
-    Remove,
+/// One write. A store has one arm for each.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Write {
+    /// Stores a user. It is new if the read set does not have it.
+    PutUser(Box<Record>),
+    /// Removes a user. The read set has it.
+    RemoveUser(LocalityId),
+    /// Writes a claim.
+    Claim(IdentityKey, ClaimWrite),
+    /// Stores the mutation's tenant. It is new if the read set does not have it.
+    PutTenant(Box<TenantRecord>),
+    /// Removes the mutation's tenant. The read set has it.
+    RemoveTenant,
 }
 
-/// What the caller of a mutation is told once it has happened.
+/// Something that a mutation has made true, for those who did not ask for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A user lost an unverified identity to another, who had it verified.
+    TakenOver {
+        /// The user who has the identity now.
+        winner: LocalityId,
+        /// The user who had it before.
+        loser: LocalityId,
+    },
+}
+
+/// The answer to the caller of a mutation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The user as it is now; none where the mutation is about none, or has removed it.
+    /// The user as it is now; none if the mutation has no subject, or has removed it.
     pub user: Option<User>,
-    /// What else there is to tell.
+    /// Further results.
     pub report: MutationReport,
+    /// The events.
+    pub events: Vec<Event>,
 }
 
-/// What a mutation tells beside the user.
+/// The results of a mutation beside the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum MutationReport {
-    /// Nothing.
+    /// None.
     #[default]
     Nothing,
-    /// These users lost an identity that was not verified to one that is.
-    Displaced(Vec<LocalityId>),
-    /// What a merge would do. Of dry runs alone.
+    /// The result that a merge would have. Of dry runs alone.
     Preview(Box<Preview>),
-    /// What could not be given back when a merge was undone.
+    /// The parts that undoing a merge could not restore.
     NotRestored(Vec<NotRestored>),
-    /// The users that are gone.
+    /// The users that were removed.
     Purged(Vec<LocalityId>),
     /// The tenant as it is now.
     Tenant(Box<TenantRecord>),
@@ -217,23 +231,42 @@ impl ReadSet {
 }
 
 impl WriteSet {
-    /// Nothing to write, and nothing to tell of this user.
-    pub(crate) const fn nothing(subject: LocalityId) -> Self {
+    /// A write set that changes nothing, about this user.
+    pub(crate) const fn unchanged(subject: Option<LocalityId>) -> Self {
         Self {
-            users: Vec::new(),
-            claims: Vec::new(),
-            removed: Vec::new(),
-            tenant: None,
+            writes: Vec::new(),
+            events: Vec::new(),
             subject,
             unchanged: None,
             report: MutationReport::Nothing,
         }
     }
 
-    /// What to tell the caller once all is written.
+    /// The users to store.
+    pub fn users(&self) -> impl Iterator<Item = &Record> {
+        self.writes.iter().filter_map(|write| match write {
+            Write::PutUser(record) => Some(&**record),
+            _ => None,
+        })
+    }
+
+    /// The ids of the users to remove.
+    pub fn removed_users(&self) -> impl Iterator<Item = LocalityId> {
+        self.writes.iter().filter_map(|write| match write {
+            Write::RemoveUser(id) => Some(*id),
+            _ => None,
+        })
+    }
+
+    /// The user to store with this id.
+    pub(crate) fn user(&self, id: LocalityId) -> Option<&User> {
+        self.users().find(|record| record.id() == id).map(|record| &record.user)
+    }
+
+    /// The outcome for the caller, once everything is written.
     pub fn into_outcome(self) -> Outcome {
-        let written = self.users.into_iter().find(|record| record.id() == self.subject);
-        Outcome { user: self.unchanged.or(written.map(|record| record.user)), report: self.report }
+        let written = self.subject.and_then(|subject| self.user(subject).cloned());
+        Outcome { user: self.unchanged.or(written), report: self.report, events: self.events }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The operations of the API, and the background tasks of a server.
 
 pub mod admin;
+pub mod context;
 pub mod deletion;
 mod deletion_queue;
 pub mod expiry;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use locality_uuid::Generator;
 
+use self::context::RequestContext;
 use self::deletion_queue::Deletions;
 use super::clock::{CLOCK_AHEAD, Clock, ClockLog, Now};
 use super::error::Error;
@@ -140,5 +142,16 @@ impl Directory {
             metrics::gauge!(CLOCK_AHEAD.0).set(ahead as f64 / 1_000.0);
         }
         now
+    }
+
+    /// The context of a call that begins now.
+    pub fn context<'a>(
+        &self,
+        tenant: Tenant,
+        caller: &'a str,
+        method: &'static str,
+        request_id: &'a str,
+    ) -> RequestContext<'a> {
+        RequestContext { tenant, caller, method, request_id, now: self.now() }
     }
 }

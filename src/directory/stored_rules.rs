@@ -1,7 +1,7 @@
 //! The versions of the rules of normalisation that a store has.
 
 use super::error::Error;
-use super::mutation::{Mutation, MutationKind};
+use super::mutation::{Mutation, MutationKind, UserChange};
 
 /// The versions of the rules of normalisation that a store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,20 +24,25 @@ impl StoredRules {
     /// [`Error::RulesChanging`]
     pub fn check(self, mutation: &Mutation) -> Result<(), Error> {
         let is_same = mutation.rules.version() == self.version;
-        let is_of_rules = match &mutation.change {
-            MutationKind::Create(draft) => draft.identities.is_empty() || is_same,
-            MutationKind::Link(_)
-            | MutationKind::Unlink(_)
-            | MutationKind::Replace(..)
-            | MutationKind::Verify(..)
-            | MutationKind::Move(..)
-            | MutationKind::Release(_) => is_same,
-            // They give identities to users that were looked at before.
-            MutationKind::Merge(..) | MutationKind::Unmerge(_) => true,
+        let names_none = matches!(
+            mutation.user_change(),
+            Some(UserChange::Create(draft)) if draft.identities.is_empty()
+        );
+        let is_of_rules = match &mutation.kind {
+            MutationKind::User(_, UserChange::Create(_)) => names_none || is_same,
+            MutationKind::User(
+                _,
+                UserChange::Link(_)
+                | UserChange::Unlink(_)
+                | UserChange::Replace(..)
+                | UserChange::Verify(..)
+                | UserChange::Move(..),
+            )
+            | MutationKind::ReleaseHold(_) => is_same,
+            // They give identities to users that a run may have passed already.
+            MutationKind::User(_, UserChange::Merge(..) | UserChange::Unmerge(_)) => true,
             _ => return Ok(()),
         };
-        let names_none =
-            matches!(&mutation.change, MutationKind::Create(draft) if draft.identities.is_empty());
         if is_of_rules && (self.next.is_none() || names_none) {
             Ok(())
         } else {

@@ -32,7 +32,7 @@ impl AdminService for AdminApi {
         request: Request<v1::PurgeUserRequest>,
     ) -> Result<Response<v1::PurgeUserResponse>, Status> {
         let request = request.into_inner();
-        let call = call("PurgeUser", &request.tenant, &request.etag, &request.request_id)?;
+        let call = call(&self.0, "PurgeUser", &request.tenant, &request.etag, &request.request_id)?;
         let purged = self
             .0
             .purge(with_dry_run(call, request.validate_only), &request.user_id)
@@ -48,7 +48,7 @@ impl AdminService for AdminApi {
         request: Request<v1::ReleaseHoldRequest>,
     ) -> Result<Response<v1::ReleaseHoldResponse>, Status> {
         let request = request.into_inner();
-        let call = call("ReleaseHold", &request.tenant, "", &request.request_id)?;
+        let call = call(&self.0, "ReleaseHold", &request.tenant, "", &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let identifier = self.0.release_hold(call, raw).await.map_err(status)?;
         Ok(Response::new(v1::ReleaseHoldResponse {
@@ -91,7 +91,8 @@ impl AdminService for AdminApi {
         request: Request<v1::UpdateTenantRequest>,
     ) -> Result<Response<v1::UpdateTenantResponse>, Status> {
         let request = request.into_inner();
-        let call = call("UpdateTenant", &request.tenant, &request.etag, &request.request_id)?;
+        let call =
+            call(&self.0, "UpdateTenant", &request.tenant, &request.etag, &request.request_id)?;
         let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
         let update = policies::update(request.policies.as_ref(), mask).map_err(status)?;
         let tenant = self
@@ -107,7 +108,8 @@ impl AdminService for AdminApi {
         request: Request<v1::DeleteTenantRequest>,
     ) -> Result<Response<v1::DeleteTenantResponse>, Status> {
         let request = request.into_inner();
-        let call = call("DeleteTenant", &request.tenant, &request.etag, &request.request_id)?;
+        let call =
+            call(&self.0, "DeleteTenant", &request.tenant, &request.etag, &request.request_id)?;
         let deleted =
             self.0.delete_tenant(with_dry_run(call, request.validate_only), request.force).await;
         let tenant = deleted.map_err(status)?.as_ref().map(tenant_message);

@@ -6,11 +6,13 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::{Request, Response, Status};
 
 use super::batch::fill;
+use super::registry_service::CALLER;
 use super::status::{reason, status};
 use super::{convert, raw_response};
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::service::Directory;
+use crate::directory::service::context::RequestContext;
 use crate::proto::services::directory_service_server::DirectoryService;
 use crate::proto::v1;
 use crate::transport::rich_status::internal;
@@ -51,6 +53,17 @@ pub fn check_batch(path: &str, message: &[u8], limit: usize) -> Result<(), Statu
     if count > limit { Err(status(Error::BatchTooLarge { limit, count })) } else { Ok(()) }
 }
 
+impl DirectoryApi {
+    fn context(
+        &self,
+        method: &'static str,
+        tenant: &str,
+    ) -> Result<RequestContext<'static>, Status> {
+        let tenant = Tenant::parse(tenant).map_err(status)?;
+        Ok(self.directory.context(tenant, CALLER, method, ""))
+    }
+}
+
 #[tonic::async_trait]
 impl DirectoryService for DirectoryApi {
     async fn resolve_identity(
@@ -58,13 +71,13 @@ impl DirectoryService for DirectoryApi {
         request: Request<v1::ResolveIdentityRequest>,
     ) -> Result<Response<raw_response::Resolved>, Status> {
         let request = request.into_inner();
-        let tenant = Tenant::parse(&request.tenant).map_err(status)?;
+        let context = self.context("ResolveIdentity", &request.tenant)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref())
             .map_err(status)?;
         let raw = convert::raw(request.identifier.as_ref());
         let (found, reads) = self
             .directory
-            .resolve(&tenant, raw, consistency, request.show_disabled)
+            .resolve(&context, raw, consistency, request.show_disabled)
             .await
             .map_err(status)?;
         Ok(with_reads(found.into(), reads))
@@ -75,14 +88,14 @@ impl DirectoryService for DirectoryApi {
         request: Request<v1::BatchResolveIdentitiesRequest>,
     ) -> Result<Response<raw_response::BatchResolved>, Status> {
         let request = request.into_inner();
-        let tenant = Tenant::parse(&request.tenant).map_err(status)?;
+        let context = self.context("BatchResolveIdentities", &request.tenant)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref())
             .map_err(status)?;
         let raw: Vec<_> =
             request.identifiers.iter().map(|message| convert::raw(Some(message))).collect();
         let _turn = self.turn().await?;
         let resolved =
-            self.directory.batch_resolve(&tenant, &raw, consistency, request.show_disabled).await;
+            self.directory.batch_resolve(&context, &raw, consistency, request.show_disabled).await;
         let (outcomes, reads) = resolved.map_err(status)?;
         Ok(with_reads(raw_response::BatchResolved { results: fill(outcomes) }, reads))
     }
@@ -92,8 +105,8 @@ impl DirectoryService for DirectoryApi {
         request: Request<v1::GetUserRequest>,
     ) -> Result<Response<raw_response::Got>, Status> {
         let request = request.into_inner();
-        let tenant = Tenant::parse(&request.tenant).map_err(status)?;
-        let got = self.directory.get(&tenant, &request.user_id).await.map_err(status)?;
+        let context = self.context("GetUser", &request.tenant)?;
+        let got = self.directory.get(&context, &request.user_id).await.map_err(status)?;
         Ok(Response::new(got.into()))
     }
 
@@ -102,10 +115,10 @@ impl DirectoryService for DirectoryApi {
         request: Request<v1::BatchGetUsersRequest>,
     ) -> Result<Response<raw_response::BatchGot>, Status> {
         let request = request.into_inner();
-        let tenant = Tenant::parse(&request.tenant).map_err(status)?;
+        let context = self.context("BatchGetUsers", &request.tenant)?;
         let _turn = self.turn().await?;
         let outcomes =
-            self.directory.batch_get(&tenant, &request.user_ids).await.map_err(status)?;
+            self.directory.batch_get(&context, &request.user_ids).await.map_err(status)?;
         Ok(Response::new(raw_response::BatchGot { results: fill(outcomes) }))
     }
 
@@ -114,9 +127,9 @@ impl DirectoryService for DirectoryApi {
         request: Request<v1::NormalizeIdentityRequest>,
     ) -> Result<Response<v1::NormalizeIdentityResponse>, Status> {
         let request = request.into_inner();
-        let tenant = Tenant::parse(&request.tenant).map_err(status)?;
+        let context = self.context("NormalizeIdentity", &request.tenant)?;
         let raw = convert::raw(request.identifier.as_ref());
-        let normalized = self.directory.normalize(&tenant, raw).await.map_err(status)?;
+        let normalized = self.directory.normalize(&context, raw).await.map_err(status)?;
         let (normalization, rules_version, key) = normalized;
         Ok(Response::new(convert::normalization(normalization, rules_version, key)))
     }
@@ -126,10 +139,10 @@ impl DirectoryService for DirectoryApi {
         request: Request<v1::CheckIdentityRequest>,
     ) -> Result<Response<v1::CheckIdentityResponse>, Status> {
         let request = request.into_inner();
-        let tenant = Tenant::parse(&request.tenant).map_err(status)?;
+        let context = self.context("CheckIdentity", &request.tenant)?;
         let raw = convert::raw(request.identifier.as_ref());
         let (identifier, refusal) =
-            self.directory.check_identity(&tenant, &request.user_id, raw).await.map_err(status)?;
+            self.directory.check_identity(&context, &request.user_id, raw).await.map_err(status)?;
         let held_until = match &refusal {
             Some(Error::IdentityHeld { until, .. }) => Some(convert::time_message(*until)),
             _ => None,

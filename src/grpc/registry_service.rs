@@ -9,32 +9,34 @@ use super::status::status;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::User;
-use crate::directory::mutation::MutationKind;
+use crate::directory::mutation::UserChange;
 use crate::directory::service::Directory;
-use crate::directory::service::write::RequestContext;
+use crate::directory::service::context::MutationCall;
 use crate::proto::services::registry_service_server::RegistryService;
 use crate::proto::v1;
 use crate::wire::encode::user_message;
 
 pub struct RegistryApi(pub Arc<Directory>);
 
-/// Who calls, as long as callers have no credentials.
-const CALLER: &str = "anonymous";
+/// The caller of every call: callers have no credentials yet.
+pub const CALLER: &str = "anonymous";
 
-/// The mutation that `request` asks for.
+/// A call of this method.
 pub fn call<'a>(
+    directory: &Directory,
     method: &'static str,
     tenant: &str,
     etag: &'a str,
     request_id: &'a str,
-) -> Result<RequestContext<'a>, Status> {
+) -> Result<MutationCall<'a>, Status> {
     let tenant = Tenant::parse(tenant).map_err(status)?;
-    Ok(RequestContext { tenant, etag, request_id, method, caller: CALLER, dry_run: false })
+    let context = directory.context(tenant, CALLER, method, request_id);
+    Ok(MutationCall { etag, ..context.into() })
 }
 
-/// The same call, with nothing written where `validate_only` says so.
-pub fn with_dry_run(call: RequestContext<'_>, validate_only: bool) -> RequestContext<'_> {
-    RequestContext { dry_run: validate_only, ..call }
+/// The same call, which writes nothing if `validate_only` is set.
+pub fn with_dry_run(call: MutationCall<'_>, validate_only: bool) -> MutationCall<'_> {
+    MutationCall { dry_run: validate_only, ..call }
 }
 
 fn user_response(outcome: Result<User, Error>) -> Result<Option<v1::User>, Status> {
@@ -52,7 +54,7 @@ impl RegistryService for RegistryApi {
         request: Request<v1::CreateUserRequest>,
     ) -> Result<Response<v1::CreateUserResponse>, Status> {
         let request = request.into_inner();
-        let call = call("CreateUser", &request.tenant, "", &request.request_id)?;
+        let call = call(&self.0, "CreateUser", &request.tenant, "", &request.request_id)?;
         let user = required_user(&request.user)?;
         let identities = convert::raw_identities(&user.identities).map_err(status)?;
         let attributes = convert::attributes(&user.attributes).map_err(status)?;
@@ -66,7 +68,7 @@ impl RegistryService for RegistryApi {
     ) -> Result<Response<v1::UpdateUserResponse>, Status> {
         let request = request.into_inner();
         let user = required_user(&request.user)?;
-        let call = call("UpdateUser", &request.tenant, &user.etag, &request.request_id)?;
+        let call = call(&self.0, "UpdateUser", &request.tenant, &user.etag, &request.request_id)?;
         let attributes = convert::attributes(&user.attributes).map_err(status)?;
         let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
         let updated =
@@ -79,7 +81,8 @@ impl RegistryService for RegistryApi {
         request: Request<v1::LinkIdentityRequest>,
     ) -> Result<Response<v1::LinkIdentityResponse>, Status> {
         let request = request.into_inner();
-        let call = call("LinkIdentity", &request.tenant, &request.etag, &request.request_id)?;
+        let call =
+            call(&self.0, "LinkIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
         let linked =
@@ -93,7 +96,8 @@ impl RegistryService for RegistryApi {
         request: Request<v1::UnlinkIdentityRequest>,
     ) -> Result<Response<v1::UnlinkIdentityResponse>, Status> {
         let request = request.into_inner();
-        let call = call("UnlinkIdentity", &request.tenant, &request.etag, &request.request_id)?;
+        let call =
+            call(&self.0, "UnlinkIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let unlinked = self.0.unlink(call, &request.user_id, raw).await;
         Ok(Response::new(v1::UnlinkIdentityResponse { user: user_response(unlinked)? }))
@@ -104,7 +108,8 @@ impl RegistryService for RegistryApi {
         request: Request<v1::ReplaceIdentityRequest>,
     ) -> Result<Response<v1::ReplaceIdentityResponse>, Status> {
         let request = request.into_inner();
-        let call = call("ReplaceIdentity", &request.tenant, &request.etag, &request.request_id)?;
+        let call =
+            call(&self.0, "ReplaceIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let old = convert::raw(request.old_identifier.as_ref());
         let new = convert::raw(request.new_identifier.as_ref());
         let replaced = self.0.replace(call, &request.user_id, old, new).await;
@@ -116,7 +121,8 @@ impl RegistryService for RegistryApi {
         request: Request<v1::MoveIdentityRequest>,
     ) -> Result<Response<v1::MoveIdentityResponse>, Status> {
         let request = request.into_inner();
-        let call = call("MoveIdentity", &request.tenant, &request.etag, &request.request_id)?;
+        let call =
+            call(&self.0, "MoveIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let call = with_dry_run(call, request.validate_only);
         let raw = convert::raw(request.identifier.as_ref());
         let moved =
@@ -129,7 +135,8 @@ impl RegistryService for RegistryApi {
         request: Request<v1::VerifyIdentityRequest>,
     ) -> Result<Response<v1::VerifyIdentityResponse>, Status> {
         let request = request.into_inner();
-        let call = call("VerifyIdentity", &request.tenant, &request.etag, &request.request_id)?;
+        let call =
+            call(&self.0, "VerifyIdentity", &request.tenant, &request.etag, &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
         let verified = self.0.verify(call, &request.user_id, raw, by).await;
@@ -141,8 +148,9 @@ impl RegistryService for RegistryApi {
         request: Request<v1::DisableUserRequest>,
     ) -> Result<Response<v1::DisableUserResponse>, Status> {
         let request = request.into_inner();
-        let call = call("DisableUser", &request.tenant, &request.etag, &request.request_id)?;
-        let changed = self.0.change(call, &request.user_id, MutationKind::Disable).await;
+        let call =
+            call(&self.0, "DisableUser", &request.tenant, &request.etag, &request.request_id)?;
+        let changed = self.0.change(call, &request.user_id, UserChange::Disable).await;
         Ok(Response::new(v1::DisableUserResponse { user: user_response(changed)? }))
     }
 
@@ -151,8 +159,9 @@ impl RegistryService for RegistryApi {
         request: Request<v1::EnableUserRequest>,
     ) -> Result<Response<v1::EnableUserResponse>, Status> {
         let request = request.into_inner();
-        let call = call("EnableUser", &request.tenant, &request.etag, &request.request_id)?;
-        let changed = self.0.change(call, &request.user_id, MutationKind::Enable).await;
+        let call =
+            call(&self.0, "EnableUser", &request.tenant, &request.etag, &request.request_id)?;
+        let changed = self.0.change(call, &request.user_id, UserChange::Enable).await;
         Ok(Response::new(v1::EnableUserResponse { user: user_response(changed)? }))
     }
 
@@ -161,8 +170,9 @@ impl RegistryService for RegistryApi {
         request: Request<v1::DeleteUserRequest>,
     ) -> Result<Response<v1::DeleteUserResponse>, Status> {
         let request = request.into_inner();
-        let call = call("DeleteUser", &request.tenant, &request.etag, &request.request_id)?;
-        let changed = self.0.change(call, &request.user_id, MutationKind::Delete).await;
+        let call =
+            call(&self.0, "DeleteUser", &request.tenant, &request.etag, &request.request_id)?;
+        let changed = self.0.change(call, &request.user_id, UserChange::Delete).await;
         Ok(Response::new(v1::DeleteUserResponse { user: user_response(changed)? }))
     }
 
@@ -171,8 +181,9 @@ impl RegistryService for RegistryApi {
         request: Request<v1::UndeleteUserRequest>,
     ) -> Result<Response<v1::UndeleteUserResponse>, Status> {
         let request = request.into_inner();
-        let call = call("UndeleteUser", &request.tenant, &request.etag, &request.request_id)?;
-        let changed = self.0.change(call, &request.user_id, MutationKind::Undelete).await;
+        let call =
+            call(&self.0, "UndeleteUser", &request.tenant, &request.etag, &request.request_id)?;
+        let changed = self.0.change(call, &request.user_id, UserChange::Undelete).await;
         Ok(Response::new(v1::UndeleteUserResponse { user: user_response(changed)? }))
     }
 
@@ -181,7 +192,8 @@ impl RegistryService for RegistryApi {
         request: Request<v1::MergeUsersRequest>,
     ) -> Result<Response<v1::MergeUsersResponse>, Status> {
         let request = request.into_inner();
-        let call = call("MergeUsers", &request.tenant, &request.etag, &request.request_id)?;
+        let call =
+            call(&self.0, "MergeUsers", &request.tenant, &request.etag, &request.request_id)?;
         let policy = convert::conflict_policy(request.conflict_policy).map_err(status)?;
         let call = with_dry_run(call, request.validate_only);
         let merged =
@@ -196,7 +208,8 @@ impl RegistryService for RegistryApi {
         request: Request<v1::UnmergeUsersRequest>,
     ) -> Result<Response<v1::UnmergeUsersResponse>, Status> {
         let request = request.into_inner();
-        let call = call("UnmergeUsers", &request.tenant, &request.etag, &request.request_id)?;
+        let call =
+            call(&self.0, "UnmergeUsers", &request.tenant, &request.etag, &request.request_id)?;
         let call = with_dry_run(call, request.validate_only);
         let unmerged =
             self.0.unmerge(call, &request.primary_user_id, &request.secondary_user_id).await;

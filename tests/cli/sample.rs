@@ -1,7 +1,7 @@
 //! The made-up users in a store.
 
 use locality_uuid::LocalityId;
-use polynym::directory::{Mutation, MutationKind, NewIdentity, NewUser, Store, Tenant, Timestamp};
+use polynym::directory::{Mutation, NewIdentity, NewUser, Store, Tenant, Timestamp, UserChange};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::sample;
 use polynym::store::embedded::{Embedded, Options};
@@ -13,11 +13,11 @@ fn squatter() -> Mutation {
         identities: vec![NewIdentity::new(identifier, "joe".to_owned())],
         ..NewUser::default()
     };
-    Mutation::new(
+    Mutation::of_user(
         Tenant::DEFAULT,
         LocalityId::from([7; 16]),
         Timestamp::now(),
-        MutationKind::Create(draft),
+        UserChange::Create(draft),
     )
 }
 

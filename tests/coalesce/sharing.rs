@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polynym::directory::{Consistency, MutationKind, Store, Tenant};
+use polynym::directory::{Consistency, Store, Tenant, UserChange};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::store::coalesce::Options;
 
@@ -146,7 +146,7 @@ async fn a_look_up_does_not_join_a_call_that_is_under_way() {
     let early = scene.latest(&[5]);
     scene.gate.asked_for(1).await;
     let handle = Identifier::parse(RawIdentifier::Handle("user5")).unwrap();
-    scene.store.mutate(users::mutation(users::id(5), MutationKind::Unlink(handle))).await.unwrap();
+    scene.store.mutate(users::mutation(users::id(5), UserChange::Unlink(handle))).await.unwrap();
     let late = scene.latest(&[5]);
     settle().await;
     scene.gate.open(2);

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polynym::directory::{Error, MutationKind, Store};
+use polynym::directory::{Error, Store, UserChange};
 use tempfile::TempDir;
 
 use super::support::users;
@@ -124,10 +124,7 @@ async fn a_mutation_that_needs_a_page_that_is_lost_fails_and_so_do_all_after_it(
     let error = loop {
         assert!(changed < USERS, "all users were changed without their pages");
         match store
-            .mutate(users::mutation(
-                users::id(changed),
-                MutationKind::Unlink(users::email(changed)),
-            ))
+            .mutate(users::mutation(users::id(changed), UserChange::Unlink(users::email(changed))))
             .await
         {
             Ok(_) => changed += 1,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use conformance::StoreFactory;
-use polynym::directory::{Consistency, MutationKind, Store};
+use polynym::directory::{Consistency, Store, UserChange};
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::store::embedded::Options;
 
@@ -35,7 +35,7 @@ async fn a_batch_sees_one_moment() {
     let store = folder.open().await.unwrap();
     store.mutate(users::creation(1)).await.unwrap();
     store
-        .mutate(users::mutation(users::id(1), MutationKind::Link(users::identity(name(0)))))
+        .mutate(users::mutation(users::id(1), UserChange::Link(users::identity(name(0)))))
         .await
         .unwrap();
     let (done, batches) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
@@ -43,7 +43,7 @@ async fn a_batch_sees_one_moment() {
     let mut moves = 0;
     while !watcher.is_finished() && (moves < NAMES || batches.load(Ordering::Relaxed) < BATCHES) {
         let replace =
-            MutationKind::Replace(name(moves % NAMES), users::identity(name((moves + 1) % NAMES)));
+            UserChange::Replace(name(moves % NAMES), users::identity(name((moves + 1) % NAMES)));
         store.mutate(users::mutation(users::id(1), replace)).await.unwrap();
         moves += 1;
     }

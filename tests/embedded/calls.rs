@@ -11,6 +11,7 @@ use polynym::identifier::RawIdentifier;
 use polynym::store::embedded::Options;
 
 use super::Folder;
+use super::support::users;
 
 const REQUEST: &str = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
 
@@ -19,15 +20,7 @@ async fn directory(folder: &Folder) -> Directory {
 }
 
 fn call(request_id: &str) -> RequestContext<'_> {
-    let tenant = Tenant::DEFAULT;
-    RequestContext {
-        tenant,
-        etag: "",
-        request_id,
-        method: "CreateUser",
-        caller: "",
-        dry_run: false,
-    }
+    RequestContext { request_id, ..users::context(Tenant::DEFAULT, "CreateUser") }
 }
 
 /// Creates a user who owns a handle.
@@ -42,7 +35,7 @@ async fn create(
         verification: None,
         primary: false,
     };
-    directory.create(call, "Joe".to_owned(), &[identity], Default::default()).await
+    directory.create(call.into(), "Joe".to_owned(), &[identity], Default::default()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,14 +72,15 @@ async fn what_is_malformed_is_named_and_nothing_is_written() {
         matches!(&malformed, Err(Error::Invalid { what: Invalid::RequestId, field, .. }) if field == "request_id")
     );
     for name in ["x".repeat(257), "a\nb".to_owned(), "\0".to_owned()] {
-        let refused = directory.create(call(""), name, &[], Default::default()).await;
+        let refused = directory.create(call("").into(), name, &[], Default::default()).await;
         let is_field = |field: &String| field == "user.display_name";
         assert!(
             matches!(&refused, Err(Error::Invalid { what: Invalid::Field, field, .. }) if is_field(field))
         );
     }
     let missing = RawIdentity { identifier: None, display: "", verification: None, primary: false };
-    let refused = directory.create(call(""), String::new(), &[missing], Default::default()).await;
+    let refused =
+        directory.create(call("").into(), String::new(), &[missing], Default::default()).await;
     let is_first = |field: &String| field == "user.identities[0].identifier";
     assert!(
         matches!(&refused, Err(Error::Invalid { what: Invalid::Identifier, field, .. }) if is_first(field))

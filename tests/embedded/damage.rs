@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Mutex;
 
-use polynym::directory::{Error, MutationKind, Store};
+use polynym::directory::{Error, Store, UserChange};
 use polynym::store::embedded::OpenError;
 use tokio::runtime::Runtime;
 
@@ -172,7 +172,7 @@ fn a_flipped_bit_in_a_user_is_noticed_when_the_user_is_read() {
             let read = users::look_up(&store, 7).await;
             assert!(matches!(read, Err(Error::Internal(_))), "bit {bit}: {read:?}");
             let changed = store
-                .mutate(users::mutation(users::id(7), MutationKind::Unlink(users::email(7))))
+                .mutate(users::mutation(users::id(7), UserChange::Unlink(users::email(7))))
                 .await;
             assert!(matches!(changed, Err(Error::Internal(_))), "bit {bit}: {changed:?}");
             assert!(users::look_up(&store, 8).await.unwrap(), "another user went with it");

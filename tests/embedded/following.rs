@@ -10,8 +10,8 @@ use conformance::StoreFactory;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
     Claim, ConflictPolicy, Consistency, Directory, EncodedUser, Error, ExpiredUser, ItemResult,
-    Limits, Mutation, MutationKind, NewUser, Outcome, Record, Resolved, Store, StoredRules, Tenant,
-    TenantRecord, Timestamp,
+    Limits, Mutation, NewUser, Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord,
+    Timestamp, UserChange,
 };
 use polynym::identifier::IdentityKey;
 use polynym::store::embedded::Options;
@@ -23,7 +23,7 @@ use super::support::users::{self, email, identity, mutation};
 struct Meanwhile {
     inner: Arc<dyn Store>,
     /// What, by the number of the read.
-    changes: Mutex<HashMap<usize, (usize, MutationKind)>>,
+    changes: Mutex<HashMap<usize, (usize, UserChange)>>,
     reads: AtomicUsize,
 }
 
@@ -123,8 +123,8 @@ impl Store for Meanwhile {
     }
 }
 
-fn merge(secondary: usize) -> MutationKind {
-    MutationKind::Merge(users::id(secondary), ConflictPolicy::PrimaryWins)
+fn merge(secondary: usize) -> UserChange {
+    UserChange::Merge(users::id(secondary), ConflictPolicy::PrimaryWins)
 }
 
 /// Whom a user led to, and how many reads that took.
@@ -132,12 +132,12 @@ type Led = (LocalityId, usize);
 
 /// Four users of whom 1 is part of 0; then user 1 is looked up, while something happens before one
 /// of the reads, and afterwards users 3 and 1 together.
-async fn look_up(change: Option<(usize, (usize, MutationKind))>) -> [Led; 2] {
+async fn look_up(change: Option<(usize, (usize, UserChange))>) -> [Led; 2] {
     let folder = Folder::new(Options::default());
     let inner = folder.open().await.unwrap();
     for n in 0..4 {
         let draft = NewUser { identities: vec![identity(email(n))], ..NewUser::default() };
-        inner.mutate(mutation(users::id(n), MutationKind::Create(draft))).await.unwrap();
+        inner.mutate(mutation(users::id(n), UserChange::Create(draft))).await.unwrap();
     }
     inner.mutate(mutation(users::id(0), merge(1))).await.unwrap();
     let store = Arc::new(Meanwhile {
@@ -148,14 +148,15 @@ async fn look_up(change: Option<(usize, (usize, MutationKind))>) -> [Led; 2] {
     let directory =
         Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
     let id = users::id(1);
-    let got = directory.get(&Tenant::DEFAULT, &id.to_string()).await.unwrap();
+    let got =
+        directory.get(&users::context(Tenant::DEFAULT, "Get"), &id.to_string()).await.unwrap();
     let user = got.user.decode().unwrap();
     assert_eq!(got.merged_from, Some(id).filter(|id| user.id != *id));
     let lists = user.identities.iter().any(|identity| identity.identifier == email(1));
     assert!(lists, "user 1 leads to one who does not list its identities");
     let reads = store.reads.load(Relaxed);
     let ids = [3, 1].map(|n| users::id(n).to_string());
-    let both = directory.batch_get(&Tenant::DEFAULT, &ids).await.unwrap();
+    let both = directory.batch_get(&users::context(Tenant::DEFAULT, "Get"), &ids).await.unwrap();
     let both: Vec<_> = both.into_iter().map(|got| got.unwrap().user.decode().unwrap().id).collect();
     assert_eq!(both[0], users::id(3));
     [(user.id, reads), (both[1], store.reads.load(Relaxed) - reads)]
@@ -167,7 +168,7 @@ async fn a_merged_user_leads_to_the_one_who_has_its_identities_at_one_moment() {
     assert_eq!(look_up(None).await, [(zero, 3), (zero, 3)]);
     // Comes apart before the primary is read, or before it is made sure that nothing has changed.
     for read in [1, 2] {
-        let apart = Some((read, (0, MutationKind::Unmerge(one))));
+        let apart = Some((read, (0, UserChange::Unmerge(one))));
         assert_eq!(look_up(apart).await, [(one, 4), (one, 1)], "before read {read}");
     }
     // The primary becomes part of another, before it is read or after.

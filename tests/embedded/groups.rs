@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use conformance::StoreFactory;
-use polynym::directory::{Error, MutationKind, Outcome, Store, Update};
+use polynym::directory::{Error, Outcome, Store, Update, UserChange};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::store::embedded::Options;
 
@@ -15,19 +15,19 @@ const MUTATIONS: usize = 25;
 
 /// What a caller does on its own user: one after the other, so that its outcomes depend on nobody
 /// else.
-fn script(caller: usize) -> Vec<MutationKind> {
+fn script(caller: usize) -> Vec<UserChange> {
     let name = |n: usize| {
         Identifier::parse(RawIdentifier::Handle(&format!("caller{caller}-{n}"))).unwrap()
     };
-    let link = |n| MutationKind::Link(users::identity(name(n)));
+    let link = |n| UserChange::Link(users::identity(name(n)));
     let changes = (0..MUTATIONS).map(|n| match n % 5 {
         0 => link(n),
-        1 => MutationKind::Replace(name(n - 1), users::identity(name(n))),
-        2 => MutationKind::Unlink(name(n - 2)),
-        3 => MutationKind::Link(users::identity(
+        1 => UserChange::Replace(name(n - 1), users::identity(name(n))),
+        2 => UserChange::Unlink(name(n - 2)),
+        3 => UserChange::Link(users::identity(
             Identifier::parse(RawIdentifier::Handle("shared")).unwrap(),
         )),
-        _ => MutationKind::Update(
+        _ => UserChange::Update(
             Update::from_mask(None, format!("Name {n}"), Default::default()).unwrap(),
         ),
     });
@@ -48,7 +48,7 @@ async fn outcomes(group_limit: usize) -> Vec<String> {
     let store = folder.open().await.unwrap();
     store.mutate(users::creation(1_000)).await.unwrap();
     let shared = users::identity(Identifier::parse(RawIdentifier::Handle("shared")).unwrap());
-    store.mutate(users::mutation(users::id(1_000), MutationKind::Link(shared))).await.unwrap();
+    store.mutate(users::mutation(users::id(1_000), UserChange::Link(shared))).await.unwrap();
     let callers: Vec<_> =
         (0..CALLERS).map(|caller| tokio::spawn(run(store.clone(), caller))).collect();
     let mut outcomes = Vec::new();

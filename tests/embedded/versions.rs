@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use polynym::directory::{Mutation, MutationKind, NewUser, Policies, PolicyUpdate, Store};
+use polynym::directory::{
+    Mutation, NewUser, Policies, PolicyUpdate, Store, TenantChange, UserChange,
+};
 use polynym::identifier::{Identifier, Kind, RawIdentifier};
 use polynym::store::embedded::{Embedded, OpenError, Options, status, upgrade_to};
 use redb::{ReadableDatabase, TableDefinition};
@@ -127,14 +129,13 @@ fn add(folder: &Path) {
 async fn do_all(store: &Embedded) {
     let found = store.resolve(&users::keys(1), Default::default()).await.unwrap().found;
     assert!(found.into_iter().all(|found| found.unwrap().is_some()));
-    store.mutate(users::mutation(users::id(1), MutationKind::Disable)).await.unwrap();
-    let change =
-        MutationKind::SetTenant(PolicyUpdate { keep_last: Some(true), ..Default::default() });
-    store.mutate(users::mutation(users::id(9), change)).await.unwrap();
+    store.mutate(users::mutation(users::id(1), UserChange::Disable)).await.unwrap();
+    let change = TenantChange::Set(PolicyUpdate { keep_last: Some(true), ..Default::default() });
+    store.mutate(users::tenant_mutation(change)).await.unwrap();
     // An identity that is given up is held: its claim is changed.
     let holds = [(Kind::Email, Duration::from_secs(100_000_000))].into();
     let policies = Policies { holds, ..Default::default() }.into();
-    let unlink = users::mutation(users::id(1), MutationKind::Unlink(users::email(1)));
+    let unlink = users::mutation(users::id(1), UserChange::Unlink(users::email(1)));
     store.mutate(users::by_first_rules(Mutation { policies, ..unlink })).await.unwrap();
 }
 
@@ -143,8 +144,8 @@ async fn what_a_newer_program_added_survives() {
     let folder = empty_store(5);
     let store = open(folder.path()).unwrap();
     store.mutate(users::by_first_rules(users::creation(1))).await.unwrap();
-    let change = MutationKind::SetTenant(PolicyUpdate::default());
-    store.mutate(users::mutation(users::id(9), change)).await.unwrap();
+    let change = TenantChange::Set(PolicyUpdate::default());
+    store.mutate(users::tenant_mutation(change)).await.unwrap();
     drop(store);
     add(folder.path());
     let store = open(folder.path()).unwrap();
@@ -169,7 +170,7 @@ fn creation(n: usize, email: &str) -> Mutation {
     let identifier = Identifier::parse(RawIdentifier::Email(email)).unwrap();
     let identities = vec![users::identity(identifier)];
     let draft = NewUser { identities, ..NewUser::default() };
-    users::by_first_rules(users::mutation(users::id(n), MutationKind::Create(draft)))
+    users::by_first_rules(users::mutation(users::id(n), UserChange::Create(draft)))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -187,7 +188,7 @@ async fn identities_that_would_collide_under_later_rules_stay_what_they_are() {
     let store = open(folder.path()).unwrap();
     assert_eq!(records(&store).await, before);
     let second = Identifier::parse(RawIdentifier::Email("adal@example.com")).unwrap();
-    let unlink = users::mutation(users::id(2), MutationKind::Unlink(second));
+    let unlink = users::mutation(users::id(2), UserChange::Unlink(second));
     store.mutate(users::by_first_rules(unlink)).await.unwrap();
     drop(store);
     upgrade().await.unwrap();

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
     ConflictPolicy, Consistency, Directory, EncodedUser, Error, IdempotencyKey, Limits, Mutation,
-    MutationKind, NewUser, State, Store, Tenant, Timestamp, User,
+    NewUser, State, Store, Tenant, Timestamp, User, UserChange,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::proto::v1;
@@ -199,18 +199,18 @@ impl Direct {
         let (user, change) = match call {
             Call::Create(user, names) => {
                 let identities = names.iter().map(|name| identity(identifier(*name))).collect();
-                (user, MutationKind::Create(NewUser { identities, ..NewUser::default() }))
+                (user, UserChange::Create(NewUser { identities, ..NewUser::default() }))
             }
-            Call::Link(user, name) => (user, MutationKind::Link(identity(identifier(*name)))),
-            Call::Unlink(user, name) => (user, MutationKind::Unlink(identifier(*name))),
+            Call::Link(user, name) => (user, UserChange::Link(identity(identifier(*name)))),
+            Call::Unlink(user, name) => (user, UserChange::Unlink(identifier(*name))),
             Call::Replace(user, old, new) => {
-                (user, MutationKind::Replace(identifier(*old), identity(identifier(*new))))
+                (user, UserChange::Replace(identifier(*old), identity(identifier(*new))))
             }
             Call::Merge(primary, secondary) => {
-                (primary, MutationKind::Merge(users::id(*secondary), ConflictPolicy::PrimaryWins))
+                (primary, UserChange::Merge(users::id(*secondary), ConflictPolicy::PrimaryWins))
             }
             Call::Unmerge(primary, secondary) => {
-                (primary, MutationKind::Unmerge(users::id(*secondary)))
+                (primary, UserChange::Unmerge(users::id(*secondary)))
             }
             Call::Resolve(_) | Call::Get(_) => unreachable!("a look-up is no mutation"),
         };
@@ -240,7 +240,9 @@ impl Direct {
     async fn follow(&self, user: usize) -> Result<Told, Error> {
         let ids = Generator::builder(Mode::Variable).random_origin().build();
         let directory = Directory::new(self.store.clone(), ids, Limits::default());
-        let got = directory.get(&Tenant::DEFAULT, &users::id(user).to_string()).await?;
+        let got = directory
+            .get(&users::context(Tenant::DEFAULT, "Get"), &users::id(user).to_string())
+            .await?;
         let found = EncodedUser::decode(&got.user).unwrap();
         let names = listed(&found);
         Ok(if found.id == users::id(user) {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Consistency, Error, IdempotencyKey, Mutation, MutationKind, NewUser, Outcome, State as Life,
-    Store, Timestamp, Update, User,
+    Consistency, Error, IdempotencyKey, Mutation, NewUser, Outcome, State as Life, Store,
+    Timestamp, Update, User, UserChange,
 };
 use polynym::identifier::IdentityKey;
 use polynym::store::mongo::Options;
@@ -49,7 +49,7 @@ impl Turns {
     }
 
     /// Carries out a change that is possible; answers with the user.
-    async fn change(&self, user: LocalityId, change: MutationKind) -> User {
+    async fn change(&self, user: LocalityId, change: UserChange) -> User {
         let what = format!("{change:?}");
         let outcome = self.mutate(mutation(user, change)).await;
         outcome.unwrap_or_else(|error| panic!("{what}: {error:?}")).into_user().unwrap()
@@ -68,23 +68,23 @@ impl Caller for Turns {
     }
 }
 
-fn mutation(user: LocalityId, change: MutationKind) -> Mutation {
+fn mutation(user: LocalityId, change: UserChange) -> Mutation {
     Mutation { time: Timestamp::now(), ..users::mutation(user, change) }
 }
 
-fn creation(name: usize) -> MutationKind {
-    MutationKind::Create(NewUser {
+fn creation(name: usize) -> UserChange {
+    UserChange::Create(NewUser {
         identities: vec![users::identity(identifier(name))],
         ..NewUser::default()
     })
 }
 
-fn link(name: usize) -> MutationKind {
-    MutationKind::Link(users::identity(identifier(name)))
+fn link(name: usize) -> UserChange {
+    UserChange::Link(users::identity(identifier(name)))
 }
 
-fn rename(text: &str) -> MutationKind {
-    MutationKind::Update(Update::from_mask(None, text.to_owned(), BTreeMap::new()).unwrap())
+fn rename(text: &str) -> UserChange {
+    UserChange::Update(Update::from_mask(None, text.to_owned(), BTreeMap::new()).unwrap())
 }
 
 /// Refusals, changes that change nothing, dry runs and requests sent again: each right after what
@@ -93,15 +93,15 @@ async fn take_turns(turns: &Turns, n: usize) {
     let (user, other) = (users::id(2 * n), users::id(2 * n + 1));
     let (own, others) = (2 * n % 64, (2 * n + 1) % 64);
     turns.change(user, creation(own)).await;
-    turns.change(user, MutationKind::Unlink(identifier(own))).await;
+    turns.change(user, UserChange::Unlink(identifier(own))).await;
     turns.change(user, link(own)).await;
     assert_eq!(
         turns.owner(key(own)).await,
         Some(user),
         "a link that came after the unlinking was lost"
     );
-    turns.change(user, MutationKind::Disable).await;
-    let enabled = turns.change(user, MutationKind::Enable).await;
+    turns.change(user, UserChange::Disable).await;
+    let enabled = turns.change(user, UserChange::Enable).await;
     assert_eq!(enabled.state, Life::Active);
     let with_etag = Mutation { etag: Some(enabled.etag()), ..mutation(user, rename("new")) };
     let renamed =
@@ -112,16 +112,16 @@ async fn take_turns(turns: &Turns, n: usize) {
     turns.change(other, creation(others)).await;
     let taken = turns.mutate(mutation(user, link(others))).await.unwrap_err();
     assert!(matches!(&taken, Error::IdentityTaken { owner, .. } if *owner == other), "{taken:?}");
-    turns.change(other, MutationKind::Unlink(identifier(others))).await;
+    turns.change(other, UserChange::Unlink(identifier(others))).await;
     turns.change(user, link(others)).await;
     let request = Some(IdempotencyKey { key: format!("turns {n}"), request_hash: 1 });
-    let asked = Mutation { request, ..mutation(user, MutationKind::Disable) };
+    let asked = Mutation { request, ..mutation(user, UserChange::Disable) };
     turns.mutate(asked.clone()).await.unwrap();
-    turns.change(user, MutationKind::Enable).await;
+    turns.change(user, UserChange::Enable).await;
     let again = turns.mutate(asked).await.unwrap().into_user().unwrap();
     assert_eq!(again.state, Life::Active, "a request that was sent again shows the user as it was");
     for name in [own, others] {
-        turns.change(user, MutationKind::Unlink(identifier(name))).await;
+        turns.change(user, UserChange::Unlink(identifier(name))).await;
     }
 }
 

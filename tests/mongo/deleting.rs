@@ -8,12 +8,13 @@ use locality_uuid::{Generator, LocalityId, Mode};
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
 use polynym::directory::{
-    Directory, Error, Limits, PolicyUpdate, RawIdentity, RequestContext, Tenant, Value,
+    Directory, Error, Limits, MutationCall, PolicyUpdate, RawIdentity, Tenant, Value,
 };
 use polynym::identifier::RawIdentifier;
 use tokio::task::JoinHandle;
 
 use super::servers::{self, Databases, InDatabase};
+use crate::support::users;
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -21,8 +22,8 @@ fn acme() -> Tenant {
     Tenant::parse("acme").unwrap()
 }
 
-fn call(method: &'static str) -> RequestContext<'static> {
-    RequestContext { tenant: acme(), etag: "", request_id: "", method, caller: "", dry_run: false }
+fn call(method: &'static str) -> MutationCall<'static> {
+    users::call(acme(), method)
 }
 
 /// A server, whose upkeep ends with the test.
@@ -129,7 +130,14 @@ async fn an_empty_tenant_that_gets_a_user_at_the_last_moment_stays() {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     assert_eq!(
-        other.get(&acme(), &late.to_string()).await.unwrap().user.decode().unwrap().id,
+        other
+            .get(&users::context(acme(), "GetUser"), &late.to_string())
+            .await
+            .unwrap()
+            .user
+            .decode()
+            .unwrap()
+            .id,
         late
     );
     let begun = Instant::now();

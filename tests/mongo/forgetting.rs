@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{DateTime, Document, doc};
-use polynym::directory::{Mutation, MutationKind, Policies, Record, Store, Tenant, Timestamp};
+use polynym::directory::{Mutation, Policies, Record, Store, Tenant, Timestamp, UserChange};
 use polynym::identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 use polynym::store::mongo::Mongo;
 use tokio::time::sleep;
@@ -20,7 +20,7 @@ fn handle(name: &str) -> Identifier {
 }
 
 /// Changes user 1 as if so many hours ago, under policies by which handles are held for an hour.
-async fn change(store: &Mongo, hours_ago: i64, change: MutationKind) {
+async fn change(store: &Mongo, hours_ago: i64, change: UserChange) {
     let holds = BTreeMap::from([(Kind::Handle, Duration::from_secs(60 * 60))]);
     let policies = Arc::new(Policies { holds, ..Policies::default() });
     let time = Timestamp::from_millis(Timestamp::now().as_millis() - hours_ago * HOUR);
@@ -35,10 +35,10 @@ async fn claims_are_forgotten_some_time_after_their_hold() {
     store.mutate(users::creation(1)).await.unwrap();
     let names = ["long-over", "just-over", "held", "linked"];
     for name in names {
-        change(&store, 3, MutationKind::Link(users::identity(handle(name)))).await;
+        change(&store, 3, UserChange::Link(users::identity(handle(name)))).await;
     }
     for (name, hours_ago) in names.into_iter().zip([3, 1, 0]) {
-        change(&store, hours_ago, MutationKind::Unlink(handle(name))).await;
+        change(&store, hours_ago, UserChange::Unlink(handle(name))).await;
     }
     let keys = names.map(|name| IdentityKey::new("default", &handle(name)));
     let since = Instant::now();
@@ -57,7 +57,7 @@ async fn who_is_due_is_found_by_an_index() {
     for n in 1..=50 {
         store.mutate(users::creation(n)).await.unwrap();
     }
-    store.mutate(users::mutation(users::id(7), MutationKind::Delete)).await.unwrap();
+    store.mutate(users::mutation(users::id(7), UserChange::Delete)).await.unwrap();
     let due = store.due(Timestamp::MAX, None, 10).await.unwrap();
     assert_eq!(due.iter().map(|user| user.id).collect::<Vec<_>>(), [users::id(7)]);
     let find =

@@ -7,7 +7,7 @@ use std::time::Duration;
 use locality_uuid::{Generator, Mode};
 use mongodb::bson::{Document, doc};
 use polynym::directory::{
-    Directory, Error, Limits, MutationKind, PolicyUpdate, RequestContext, Store, Tenant, Timestamp,
+    Directory, Error, Limits, PolicyUpdate, Store, Tenant, Timestamp, UserChange,
 };
 use polynym::identifier::RawIdentifier;
 use polynym::store::integrity::{Finding, Observer, verify};
@@ -52,15 +52,8 @@ async fn write(directory: &Directory, store: &dyn Store) {
     for n in 1..4 {
         store.mutate(users::creation(n)).await.unwrap();
     }
-    store.mutate(users::mutation(users::id(1), MutationKind::Delete)).await.unwrap();
-    let call = RequestContext {
-        tenant: Tenant::DEFAULT,
-        etag: "",
-        request_id: "",
-        method: "UpdateTenant",
-        caller: "",
-        dry_run: false,
-    };
+    store.mutate(users::mutation(users::id(1), UserChange::Delete)).await.unwrap();
+    let call = users::call(Tenant::DEFAULT, "UpdateTenant");
     let update =
         PolicyUpdate { undo_window: Some(Duration::from_secs(77)), ..PolicyUpdate::default() };
     directory.set_tenant(call, update).await.unwrap();
@@ -75,7 +68,10 @@ async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
     write(&directory, &*store).await;
     for _ in 0..TIMES {
         let handle = Some(RawIdentifier::Handle("user2"));
-        let (_, refusal) = directory.check_identity(&Tenant::DEFAULT, "", handle).await.unwrap();
+        let (_, refusal) = directory
+            .check_identity(&users::context(Tenant::DEFAULT, "CheckIdentity"), "", handle)
+            .await
+            .unwrap();
         assert!(matches!(refusal, Some(Error::IdentityTaken { .. })), "CheckIdentity: {refusal:?}");
         let tenant = directory.tenant(&Tenant::DEFAULT).await.unwrap();
         assert_eq!(tenant.policies.undo_window, Duration::from_secs(77), "GetTenant");

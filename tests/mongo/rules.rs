@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
-    Consistency, Directory, Error, Limits, RawIdentity, RequestContext, Tenant, Value,
+    Consistency, Directory, Error, Limits, MutationCall, RawIdentity, Tenant, Value,
 };
 use polynym::identifier::RawIdentifier;
 use polynym::store::integrity::{Finding, Observer, verify};
@@ -14,6 +14,7 @@ use polynym::store::mongo::{IntegritySession, Mongo, OpenError, Options, Support
 
 use super::servers::{self, Databases, InDatabase};
 use crate::support::golden::{later_rules, records};
+use crate::support::users;
 
 /// Users that are there from the first.
 const USERS: usize = 40;
@@ -43,7 +44,10 @@ impl Server {
 
     async fn resolve(&self, email: &str) -> Result<LocalityId, Error> {
         let raw = Some(RawIdentifier::Email(email));
-        let found = self.directory.resolve(&Tenant::DEFAULT, raw, Consistency::Latest, true).await;
+        let found = self
+            .directory
+            .resolve(&users::context(Tenant::DEFAULT, "Get"), raw, Consistency::Latest, true)
+            .await;
         found.map(|(found, _)| found.user.decode().unwrap().id)
     }
 
@@ -66,9 +70,8 @@ fn directory(store: Arc<Mongo>) -> Directory {
     Directory::new(store, Generator::new(Mode::Variable), Limits::default())
 }
 
-fn call(method: &'static str) -> RequestContext<'static> {
-    let tenant = Tenant::DEFAULT;
-    RequestContext { tenant, etag: "", request_id: "", method, caller: "", dry_run: false }
+fn call(method: &'static str) -> MutationCall<'static> {
+    users::call(Tenant::DEFAULT, method)
 }
 
 /// Whether an error says to try again, or to ask another server.

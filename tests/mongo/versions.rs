@@ -7,7 +7,9 @@ use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
 use mongodb::Database;
 use mongodb::bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
-use polynym::directory::{Error, Mutation, MutationKind, NewIdentity, PolicyUpdate, Store};
+use polynym::directory::{
+    Error, Mutation, MutationKind, NewIdentity, PolicyUpdate, Store, TenantChange, UserChange,
+};
 use polynym::identifier::{Identifier, RawIdentifier, Rules};
 use polynym::store::mongo::{InitOptions, Mongo, OpenError, Options, Supported, init, upgrade_to};
 use tokio::sync::Notify;
@@ -98,13 +100,13 @@ fn mutations() -> [Mutation; 5] {
     let link = NewIdentity::new(identifier("handle:linked"), "linked".to_owned());
     [
         creation(200),
-        users::mutation(users::id(1), MutationKind::Link(link)),
-        users::mutation(users::id(7), MutationKind::Purge),
-        users::mutation(users::id(50), MutationKind::Release(identifier("handle:fäy"))),
-        users::mutation(
-            users::id(51),
-            MutationKind::SetTenant(PolicyUpdate { keep_last: Some(true), ..Default::default() }),
-        ),
+        users::mutation(users::id(1), UserChange::Link(link)),
+        users::mutation(users::id(7), UserChange::Purge),
+        users::mutation_of(MutationKind::ReleaseHold(identifier("handle:fäy"))),
+        users::tenant_mutation(TenantChange::Set(PolicyUpdate {
+            keep_last: Some(true),
+            ..Default::default()
+        })),
     ]
     .map(users::by_first_rules)
 }
@@ -281,10 +283,9 @@ async fn what_a_newer_program_added_survives() {
     let place = Databases::of_set(servers::one_member().await, "").place();
     let store = place.mongo().await.unwrap();
     store.mutate(users::creation(1)).await.unwrap();
-    let policies = |keep| {
-        MutationKind::SetTenant(PolicyUpdate { keep_last: Some(keep), ..Default::default() })
-    };
-    store.mutate(users::mutation(users::id(9), policies(false))).await.unwrap();
+    let policies =
+        |keep| TenantChange::Set(PolicyUpdate { keep_last: Some(keep), ..Default::default() });
+    store.mutate(users::tenant_mutation(policies(false))).await.unwrap();
     let database = servers::one_member().await.client().await.database(place.name().await);
     let [email, _] = users::keys(1);
     let documents = [
@@ -313,10 +314,10 @@ async fn what_a_newer_program_added_survives() {
             collection.update_one(doc! { "_id": id.clone() }, doc! { "$set": set }).await.unwrap();
         assert_eq!(added.modified_count, 1);
     }
-    store.mutate(users::mutation(users::id(1), MutationKind::Disable)).await.unwrap();
-    store.mutate(users::mutation(users::id(9), policies(true))).await.unwrap();
+    store.mutate(users::mutation(users::id(1), UserChange::Disable)).await.unwrap();
+    store.mutate(users::tenant_mutation(policies(true))).await.unwrap();
     // An identity that is given up is held: its claim is changed.
-    let unlink = users::mutation(users::id(1), MutationKind::Unlink(users::email(1)));
+    let unlink = users::mutation(users::id(1), UserChange::Unlink(users::email(1)));
     let holds =
         [(polynym::identifier::Kind::Email, std::time::Duration::from_secs(100_000_000))].into();
     let policies = polynym::directory::Policies { holds, ..Default::default() }.into();

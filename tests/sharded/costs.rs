@@ -11,7 +11,8 @@ use locality_uuid::{Generator, LocalityId, Mode};
 use mongodb::bson::{Document, doc};
 use polynym::directory::{
     ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
-    NewIdentity, NewUser, Policies, PolicyUpdate, Store, Tenant, Timestamp, Update, Verification,
+    NewIdentity, NewUser, Policies, PolicyUpdate, Store, Tenant, TenantChange, Timestamp, Update,
+    UserChange, Verification,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
 use polynym::store::mongo::Mongo;
@@ -76,7 +77,7 @@ fn key(shard: usize, n: usize) -> IdentityKey {
 }
 
 /// A mutation where what is given up is free.
-fn mutation(id: LocalityId, change: MutationKind) -> Mutation {
+fn mutation(id: LocalityId, change: UserChange) -> Mutation {
     Mutation { time: Timestamp::now(), ..users::mutation(id, change) }
 }
 
@@ -87,7 +88,7 @@ fn under(policies: Policies, mutation: Mutation) -> Mutation {
 
 /// The mutation that creates a user with these.
 fn creation_of(id: LocalityId, identities: Vec<NewIdentity>) -> Mutation {
-    mutation(id, MutationKind::Create(NewUser { identities, ..NewUser::default() }))
+    mutation(id, UserChange::Create(NewUser { identities, ..NewUser::default() }))
 }
 
 /// The mutation that creates user `n` on a shard, with an identity on each of `claims`.
@@ -301,7 +302,7 @@ async fn a_call_goes_to_the_shards_that_own_its_keys_and_to_no_other() {
     // The tables of chunks are read when they are needed first.
     let everything: Vec<_> = (0..100).flat_map(|n| [key(0, n), key(1, n), key(2, n)]).collect();
     counted.store.resolve(&everything, Consistency::Latest).await.unwrap();
-    counted.prepare(mutation(id(0, 1_000), MutationKind::SetTenant(PolicyUpdate::default()))).await;
+    counted.prepare(users::tenant_mutation(TenantChange::Set(PolicyUpdate::default()))).await;
     where_look_ups_go(&counted).await;
     what_a_request_adds(&counted).await;
     look_ups(&mut counted).await;
@@ -415,17 +416,16 @@ async fn creations(counted: &mut Counted) {
 
 async fn links(counted: &mut Counted) {
     let link = |shard, n, claim| {
-        mutation(id(shard, n), MutationKind::Link(users::identity(identifier(claim, n))))
+        mutation(id(shard, n), UserChange::Link(users::identity(identifier(claim, n))))
     };
-    let unlink =
-        |shard, n, claim| mutation(id(shard, n), MutationKind::Unlink(identifier(claim, n)));
+    let unlink = |shard, n, claim| mutation(id(shard, n), UserChange::Unlink(identifier(claim, n)));
     let holding = |mutation| under(Policies::default(), mutation);
     counted.prepare(creation(1, 220, &[])).await;
     counted.mutate("link, both on one shard", link(1, 220, 1)).await;
     counted.mutate("link, on two shards", link(1, 220, 2)).await;
     counted.mutate("unlink without a hold, on two shards", unlink(1, 220, 2)).await;
     counted.mutate("unlink with a hold, both on one shard", holding(unlink(1, 220, 1))).await;
-    let other = mutation(id(1, 210), MutationKind::Link(users::identity(identifier(1, 220))));
+    let other = mutation(id(1, 210), UserChange::Link(users::identity(identifier(1, 220))));
     counted.refuse("link what is taken or held: refused", other).await;
     counted
         .mutate("link what is held for the user itself, both on one shard", link(1, 220, 1))
@@ -433,7 +433,7 @@ async fn links(counted: &mut Counted) {
     let replace = |old, new| {
         mutation(
             id(1, 220),
-            MutationKind::Replace(identifier(1, old), users::identity(identifier(1, new))),
+            UserChange::Replace(identifier(1, old), users::identity(identifier(1, new))),
         )
     };
     counted.mutate("replace without a hold, all on one shard", replace(220, 221)).await;
@@ -441,14 +441,14 @@ async fn links(counted: &mut Counted) {
     counted
         .mutate(
             "release a hold, both on one shard",
-            mutation(id(0, 1_000), MutationKind::Release(identifier(1, 221))),
+            users::mutation_of(MutationKind::ReleaseHold(identifier(1, 221))),
         )
         .await;
     let verification = Some(Verification { time: Timestamp::now(), by: String::new() });
     counted
         .mutate(
             "verify",
-            mutation(id(1, 220), MutationKind::Verify(identifier(1, 222), verification)),
+            mutation(id(1, 220), UserChange::Verify(identifier(1, 222), verification)),
         )
         .await;
 }
@@ -456,21 +456,21 @@ async fn links(counted: &mut Counted) {
 async fn fields_and_states(counted: &mut Counted) {
     let update = Update::from_mask(None, "User".to_owned(), BTreeMap::new()).unwrap();
     for (call, change) in [
-        ("update", MutationKind::Update(update)),
-        ("disable", MutationKind::Disable),
-        ("enable", MutationKind::Enable),
-        ("delete", MutationKind::Delete),
-        ("undelete", MutationKind::Undelete),
+        ("update", UserChange::Update(update)),
+        ("disable", UserChange::Disable),
+        ("enable", UserChange::Enable),
+        ("delete", UserChange::Delete),
+        ("undelete", UserChange::Undelete),
     ] {
         counted.mutate(call, mutation(id(2, 2), change)).await;
     }
     counted
-        .change_nothing("enable a user who is enabled", mutation(id(2, 2), MutationKind::Enable))
+        .change_nothing("enable a user who is enabled", mutation(id(2, 2), UserChange::Enable))
         .await;
     counted
         .refuse(
             "enable a user who is not there: refused",
-            mutation(id(2, 9_999), MutationKind::Enable),
+            mutation(id(2, 9_999), UserChange::Enable),
         )
         .await;
 }
@@ -479,12 +479,12 @@ async fn fields_and_states(counted: &mut Counted) {
 async fn merges(counted: &mut Counted) {
     counted.prepare(creation(0, 230, &[0, 1, 2])).await;
     counted.prepare(creation(1, 231, &[0, 1, 2])).await;
-    let merge = mutation(id(0, 230), MutationKind::Merge(id(1, 231), ConflictPolicy::PrimaryWins));
+    let merge = mutation(id(0, 230), UserChange::Merge(id(1, 231), ConflictPolicy::PrimaryWins));
     counted.rehearse("preview of the merge below", merge.clone()).await;
     counted
         .mutate("merge of users on two shards, the secondary with three identities on three", merge)
         .await;
-    let unmerge = mutation(id(0, 230), MutationKind::Unmerge(id(1, 231)));
+    let unmerge = mutation(id(0, 230), UserChange::Unmerge(id(1, 231)));
     let directory = Directory::new(
         counted.place.open().await.unwrap(),
         Generator::new(Mode::Variable),
@@ -492,9 +492,9 @@ async fn merges(counted: &mut Counted) {
     );
     let secondary = id(1, 231).to_string();
     // The tenant's policies are read when they are needed first.
-    directory.get(&Tenant::DEFAULT, &secondary).await.unwrap();
+    directory.get(&users::context(Tenant::DEFAULT, "Get"), &secondary).await.unwrap();
     let cost = counted.cost(async {
-        let got = directory.get(&Tenant::DEFAULT, &secondary).await.unwrap();
+        let got = directory.get(&users::context(Tenant::DEFAULT, "Get"), &secondary).await.unwrap();
         assert_eq!(got.merged_from, Some(id(1, 231)));
     });
     let cost = cost.await;
@@ -503,7 +503,7 @@ async fn merges(counted: &mut Counted) {
 }
 
 async fn ends(counted: &mut Counted) {
-    let purge = |shard, n| mutation(id(shard, n), MutationKind::Purge);
+    let purge = |shard, n| mutation(id(shard, n), UserChange::Purge);
     counted
         .mutate(
             "purge of a user with three identities on three shards, without holds",
@@ -531,7 +531,7 @@ async fn tenants(counted: &mut Counted) {
     counted.add("list tenants", &cost, "");
     let update = PolicyUpdate { hide_unverified: Some(true), ..PolicyUpdate::default() };
     counted
-        .mutate("set policies of a tenant", mutation(id(0, 1_000), MutationKind::SetTenant(update)))
+        .mutate("set policies of a tenant", users::tenant_mutation(TenantChange::Set(update)))
         .await;
 }
 
@@ -557,7 +557,7 @@ async fn renormalizing(counted: &mut Counted) {
         counted.prepare(creation_of(user, vec![draft])).await;
         let rules = Rules::new(RULES_VERSION + 1, Identifier::parse, Identifier::normalize);
         counted
-            .mutate(call, Mutation { rules, ..mutation(user, MutationKind::Renormalize(old)) })
+            .mutate(call, Mutation { rules, ..mutation(user, UserChange::Renormalize(old)) })
             .await;
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use locality_uuid::{Generator, Mode};
 use mongodb::bson::{Bson, Document, doc};
 use polynym::directory::{
-    IdempotencyKey, Mutation, MutationKind, NewIdentity, NewUser, Store, Tenant, Timestamp,
+    IdempotencyKey, Mutation, NewIdentity, NewUser, Store, Tenant, Timestamp, UserChange,
 };
 use polynym::identifier::{Identifier, Kind, RawIdentifier};
 use polynym::store::mongo::{InitOptions, Mongo, Options, init};
@@ -57,10 +57,8 @@ async fn create_all(store: &Arc<Mongo>, each: usize) {
         let numbers = user * each..(user + 1) * each;
         let identities =
             Kind::ALL.into_iter().flat_map(|kind| numbers.clone().map(move |n| identity(kind, n)));
-        let change = MutationKind::Create(NewUser {
-            identities: identities.collect(),
-            ..NewUser::default()
-        });
+        let change =
+            UserChange::Create(NewUser { identities: identities.collect(), ..NewUser::default() });
         let request = Some(IdempotencyKey { key: format!("globex,{user}"), request_hash: 1 });
         let tenant = Tenant::parse("globex").unwrap();
         let mutation = Mutation {

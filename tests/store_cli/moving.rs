@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{Document, doc};
-use polynym::directory::{Error, MutationKind, Store};
+use polynym::directory::{Error, Store, UserChange};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::store::integrity::{Fault, Finding, Observer, Summary, verify};
 use polynym::store::mongo::{InitOptions, IntegritySession, Mongo, Options, init};
@@ -56,11 +56,11 @@ async fn move_names(
     while !stop.load(Ordering::Relaxed) {
         n = n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (user, name) = (users::id((n >> 33) % USERS), name(n >> 45));
-        let link = MutationKind::Link(users::identity(name.clone()));
+        let link = UserChange::Link(users::identity(name.clone()));
         match store.mutate(users::mutation(user, link)).await {
             Ok(_) => {
                 moved.fetch_add(1, Ordering::Relaxed);
-                let unlink = store.mutate(users::mutation(user, MutationKind::Unlink(name))).await;
+                let unlink = store.mutate(users::mutation(user, UserChange::Unlink(name))).await;
                 assert!(
                     matches!(unlink, Ok(_) | Err(Error::NotOwned | Error::Unavailable(_))),
                     "{unlink:?}"

@@ -40,8 +40,10 @@ pub async fn fails_alone(store: Arc<dyn Store>) {
         |(email, handle)| [Some(RawIdentifier::Email(email)), Some(RawIdentifier::Handle(handle))];
     let raw: Vec<_> =
         names.iter().flat_map(|(email, handle)| raw((email.as_str(), handle.as_str()))).collect();
-    let (found, _) =
-        directory.batch_resolve(&Tenant::DEFAULT, &raw, Consistency::Latest, false).await.unwrap();
+    let (found, _) = directory
+        .batch_resolve(&users::context(Tenant::DEFAULT, "Get"), &raw, Consistency::Latest, false)
+        .await
+        .unwrap();
     for (n, found) in found.into_iter().enumerate() {
         match found {
             Ok(found) => assert_eq!(found.user, EncodedUser::of(&users::user(n / 2))),
@@ -52,8 +54,12 @@ pub async fn fails_alone(store: Arc<dyn Store>) {
         }
     }
     let ids: Vec<_> = (0..USERS).map(|n| users::id(n).to_string()).collect();
-    for (n, got) in
-        directory.batch_get(&Tenant::DEFAULT, &ids).await.unwrap().into_iter().enumerate()
+    for (n, got) in directory
+        .batch_get(&users::context(Tenant::DEFAULT, "Get"), &ids)
+        .await
+        .unwrap()
+        .into_iter()
+        .enumerate()
     {
         assert_eq!(matches!(got, Err(Error::Internal(_))), n == USER, "user {n}: {got:?}");
         assert_eq!(got.is_ok(), n != USER, "user {n}");

@@ -12,13 +12,13 @@ use std::time::Duration;
 use locality_uuid::{Generator, Mode};
 use polynym::directory::{
     ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
-    NewIdentity, NewUser, Policies, PolicyUpdate, Record, Store, Tenant, Timestamp, Update, Value,
-    Verification,
+    NewIdentity, NewUser, Policies, PolicyUpdate, Record, Store, Tenant, TenantChange, Timestamp,
+    Update, UserChange, Value, Verification,
 };
 use polynym::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
 use polynym::store::integrity::{CheckableStore, Finding, Observer, verify};
 
-use super::users::id;
+use super::users::{self, id};
 
 /// The first of January 2100, in milliseconds: nothing here is over before, whatever the day of the
 /// test.
@@ -105,8 +105,10 @@ pub async fn moved(store: Arc<dyn Store>) {
     let directory = directory.under(later_rules());
     for typed in ["Ada.L@Example.com", "adal@example.com"] {
         let raw = Some(RawIdentifier::Email(typed));
-        let (found, _) =
-            directory.resolve(&Tenant::DEFAULT, raw, Consistency::Latest, true).await.unwrap();
+        let (found, _) = directory
+            .resolve(&users::context(Tenant::DEFAULT, "Get"), raw, Consistency::Latest, true)
+            .await
+            .unwrap();
         assert_eq!(found.user.decode().unwrap().id, id(1), "{typed}");
     }
 }
@@ -155,34 +157,36 @@ fn create(
     display_name: &str,
     identities: Vec<NewIdentity>,
     attributes: &[(&str, Value)],
-) -> MutationKind {
+) -> UserChange {
     let attributes =
         attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-    MutationKind::Create(NewUser { display_name: display_name.to_owned(), identities, attributes })
+    UserChange::Create(NewUser { display_name: display_name.to_owned(), identities, attributes })
 }
 
-fn unlink(name: &str) -> MutationKind {
-    MutationKind::Unlink(identifier(name))
+fn unlink(name: &str) -> UserChange {
+    UserChange::Unlink(identifier(name))
 }
 
-fn set(edits: &[(&str, Value)]) -> MutationKind {
+fn set(edits: &[(&str, Value)]) -> UserChange {
     let (paths, values): (Vec<_>, BTreeMap<_, _>) = edits
         .iter()
         .map(|(name, value)| (format!("attributes.{name}"), ((*name).to_owned(), value.clone())))
         .unzip();
-    MutationKind::Update(Update::from_mask(Some(&paths), String::new(), values).unwrap())
+    UserChange::Update(Update::from_mask(Some(&paths), String::new(), values).unwrap())
 }
 
 fn text(value: &str) -> Value {
     Value::String(value.to_owned())
 }
 
-/// What is done, in order: the number of the user whom it is about, and the change.
-fn changes() -> Vec<(usize, MutationKind)> {
-    [tenants(), people(), merges(), ends()].into_iter().flatten().collect()
+/// The tenants and the mutations of each, in order.
+fn changes() -> Vec<(Tenant, MutationKind)> {
+    let of_user = |(user, change)| (Tenant::DEFAULT, MutationKind::User(id(user), change));
+    let users = [people(), merges(), ends()].into_iter().flatten().map(of_user);
+    tenants().into_iter().chain(users).collect()
 }
 
-fn tenants() -> Vec<(usize, MutationKind)> {
+fn tenants() -> Vec<(Tenant, MutationKind)> {
     let all = PolicyUpdate {
         holds: Kind::ALL.map(|kind| (kind, HELD + Duration::from_millis(5))).into(),
         hide_unverified: Some(true),
@@ -194,15 +198,15 @@ fn tenants() -> Vec<(usize, MutationKind)> {
         undo_window: Some(HELD),
         reserved_handles: None,
     };
-    vec![
-        (100, MutationKind::SetTenant(PolicyUpdate::default())),
-        (101, MutationKind::SetTenant(all)),
-    ]
+    let set = |name, update| {
+        (Tenant::parse(name).unwrap(), MutationKind::Tenant(TenantChange::Set(update)))
+    };
+    vec![set("default", PolicyUpdate::default()), set("acme", all)]
 }
 
 /// Users with every kind of identity and of attribute, with guards and holds, and with identities
 /// of later rules.
-fn people() -> Vec<(usize, MutationKind)> {
+fn people() -> Vec<(usize, UserChange)> {
     let attributes = [
         ("string", text("text")),
         ("int", Value::Int(-5)),
@@ -227,16 +231,16 @@ fn people() -> Vec<(usize, MutationKind)> {
         (1, unlink("email:ada@example.org")),
         (2, create("Bob", vec![draft("email:bob@example.com"), later], &[])),
         (2, unlink("handle:later")),
-        (2, MutationKind::Link(NewIdentity { rules_version: LATER, ..draft("handle:latest") })),
-        (2, MutationKind::Disable),
+        (2, UserChange::Link(NewIdentity { rules_version: LATER, ..draft("handle:latest") })),
+        (2, UserChange::Disable),
     ]
 }
 
 /// A merge that can be undone, and one that was undone when some of it could not be given back.
-fn merges() -> Vec<(usize, MutationKind)> {
+fn merges() -> Vec<(usize, UserChange)> {
     let name = |name: &str| {
         let paths = ["display_name".to_owned()];
-        MutationKind::Update(
+        UserChange::Update(
             Update::from_mask(Some(&paths), name.to_owned(), BTreeMap::new()).unwrap(),
         )
     };
@@ -263,27 +267,27 @@ fn merges() -> Vec<(usize, MutationKind)> {
                 ),
             ),
             (other, unlink(&format!("handle:held{other}"))),
-            (n, MutationKind::Merge(id(other), ConflictPolicy::SecondaryWins)),
+            (n, UserChange::Merge(id(other), ConflictPolicy::SecondaryWins)),
         ]
     };
     let undone = vec![
         (5, unlink("email:d.an6@example.com")),
         (5, name("Changed")),
         (5, set(&[("a", text("changed"))])),
-        (5, MutationKind::Unmerge(id(6))),
+        (5, UserChange::Unmerge(id(6))),
     ];
     [both(3, 4), both(5, 6), undone].concat()
 }
 
 /// A user who was disabled and then deleted, and one who was purged, whose handle is held for
 /// nobody.
-fn ends() -> Vec<(usize, MutationKind)> {
+fn ends() -> Vec<(usize, UserChange)> {
     vec![
         (7, create("", vec![draft("email:eve@example.com")], &[])),
-        (7, MutationKind::Disable),
-        (7, MutationKind::Delete),
+        (7, UserChange::Disable),
+        (7, UserChange::Delete),
         (8, create("Fay", vec![draft("handle:fäy")], &[])),
-        (8, MutationKind::Purge),
+        (8, UserChange::Purge),
     ]
 }
 
@@ -291,8 +295,7 @@ fn ends() -> Vec<(usize, MutationKind)> {
 fn mutations() -> Vec<Mutation> {
     let holds = BTreeMap::from(Kind::ALL.map(|kind| (kind, HELD)));
     let policies = Arc::new(Policies { holds, ..Policies::default() });
-    let mutation = |(n, (user, change)): (usize, (usize, MutationKind))| {
-        let tenant = if user == 101 { Tenant::parse("acme").unwrap() } else { Tenant::DEFAULT };
+    let mutation = |(n, (tenant, kind)): (usize, (Tenant, MutationKind))| {
         let request = IdempotencyKey {
             key: format!("{tenant},Golden,{},joe", id(n)),
             request_hash: n as u64,
@@ -300,7 +303,7 @@ fn mutations() -> Vec<Mutation> {
         let request = (n < 3).then_some(request);
         let policies = policies.clone();
         let rules = Rules::FIRST;
-        Mutation { policies, request, rules, ..Mutation::new(tenant, id(user), time(n), change) }
+        Mutation { policies, request, rules, ..Mutation::new(tenant, time(n), kind) }
     };
     changes().into_iter().enumerate().map(mutation).collect()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym::directory::{Directory, Limits, Mutation, MutationKind, Policies, Store, Timestamp};
+use polynym::directory::{Directory, Limits, Mutation, Policies, Store, Timestamp, UserChange};
 use tokio::time::sleep;
 
 use super::users;
@@ -25,7 +25,7 @@ pub async fn prepare(store: &dyn Store) {
         Arc::new(Policies { restore_window: Duration::from_secs(1), ..Policies::default() });
     store.mutate(users::creation(1)).await.unwrap();
     store
-        .mutate(Mutation { policies, ..users::mutation(users::id(1), MutationKind::Delete) })
+        .mutate(Mutation { policies, ..users::mutation(users::id(1), UserChange::Delete) })
         .await
         .unwrap();
 }

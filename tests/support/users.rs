@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Consistency, Decision, EncodedUser, Error, ItemResult, Mutation, MutationKind, NewIdentity,
-    NewUser, Policies, ReadSet, Store, Tenant, Timestamp, User, Value,
+    Consistency, Decision, EncodedUser, Error, ItemResult, Mutation, MutationCall, MutationKind,
+    NewIdentity, NewUser, Now, Policies, ReadSet, RequestContext, Store, Tenant, TenantChange,
+    Timestamp, User, UserChange, Value,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier, Rules};
 
@@ -29,20 +30,43 @@ pub fn email(n: usize) -> Identifier {
     email
 }
 
+/// The circumstances of a call of this method, by nobody.
+pub fn context(tenant: Tenant, method: &'static str) -> RequestContext<'static> {
+    let now = Now::certain(Timestamp::now());
+    RequestContext { tenant, caller: "", method, request_id: "", now }
+}
+
+/// A mutating call of this method, by nobody.
+pub fn call(tenant: Tenant, method: &'static str) -> MutationCall<'static> {
+    context(tenant, method).into()
+}
+
+/// A mutation of the default tenant.
+pub fn tenant_mutation(change: TenantChange) -> Mutation {
+    mutation_of(MutationKind::Tenant(change))
+}
+
 /// A mutation of a tenant that holds nothing: what is given up is free, and no user ever has too
 /// much held for it.
-pub fn mutation(user_id: LocalityId, change: MutationKind) -> Mutation {
+pub fn mutation(user_id: LocalityId, change: UserChange) -> Mutation {
+    mutation_of(MutationKind::User(user_id, change))
+}
+
+/// The same of any kind.
+pub fn mutation_of(kind: MutationKind) -> Mutation {
     let policies = Arc::new(Policies { holds: BTreeMap::new(), ..Policies::default() });
     let time = Timestamp::from_millis(1_767_225_600_000);
-    Mutation { policies, ..Mutation::new(Tenant::DEFAULT, user_id, time, change) }
+    Mutation { policies, ..Mutation::new(Tenant::DEFAULT, time, kind) }
 }
 
 /// The same mutation by the first version of the rules, which older stores have.
 pub fn by_first_rules(mutation: Mutation) -> Mutation {
     let mut mutation = Mutation { rules: Rules::FIRST, ..mutation };
-    let drafts = match &mut mutation.change {
-        MutationKind::Create(draft) => &mut draft.identities[..],
-        MutationKind::Link(draft) | MutationKind::Replace(_, draft) => std::slice::from_mut(draft),
+    let drafts = match &mut mutation.kind {
+        MutationKind::User(_, UserChange::Create(draft)) => &mut draft.identities[..],
+        MutationKind::User(_, UserChange::Link(draft) | UserChange::Replace(_, draft)) => {
+            std::slice::from_mut(draft)
+        }
         _ => &mut [],
     };
     for draft in drafts {
@@ -61,7 +85,7 @@ pub fn creation(n: usize) -> Mutation {
     let identities = identifiers(n).map(identity).into();
     mutation(
         id(n),
-        MutationKind::Create(NewUser {
+        UserChange::Create(NewUser {
             display_name: format!("User {n}"),
             identities,
             ..NewUser::default()
@@ -74,7 +98,7 @@ pub fn large_creation(n: usize) -> Mutation {
     let identities = identifiers(n).map(identity).into();
     let attributes =
         BTreeMap::from([("notes".to_owned(), Value::List(vec!["x".repeat(4_096); 100]))]);
-    mutation(id(n), MutationKind::Create(NewUser { identities, attributes, ..NewUser::default() }))
+    mutation(id(n), UserChange::Create(NewUser { identities, attributes, ..NewUser::default() }))
 }
 
 /// The keys of user `n`.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use locality_uuid::LocalityId;
-use polynym::directory::{Error, Mutation, MutationKind, Update, User};
+use polynym::directory::{Error, Mutation, Update, User, UserChange};
 
 use super::Failure;
 use super::assertions::{ensure, equal, taken};
@@ -21,7 +21,7 @@ async fn users(f: &Fixture, count: usize) -> Result<Vec<User>, Failure> {
 }
 
 fn ids(mutations: &[Mutation]) -> Vec<LocalityId> {
-    mutations.iter().map(|mutation| mutation.user_id).collect()
+    mutations.iter().filter_map(Mutation::user_id).collect()
 }
 
 /// Fails unless one of `outcomes` is a user and all others say that this user owns what `field`
@@ -85,10 +85,7 @@ pub async fn of_many_changes_with_one_etag_one_happens(f: Fixture) -> Result<(),
     let user = f.create(&["handle:joe"]).await?;
     let update = |n: usize| -> Result<Mutation, Failure> {
         let update = Update::from_mask(None, format!("Joe {n}"), Default::default())?;
-        Ok(Mutation {
-            etag: Some(user.etag()),
-            ..f.mutation(user.id, MutationKind::Update(update))
-        })
+        Ok(Mutation { etag: Some(user.etag()), ..f.mutation(user.id, UserChange::Update(update)) })
     };
     let outcomes = f.all((0..MANY).map(update).collect::<Result<_, _>>()?).await?;
     let (winners, losers): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
@@ -180,7 +177,7 @@ pub async fn a_caller_that_goes_away_leaves_all_or_nothing(f: Fixture) -> Result
             })
         };
         let (dropped, again) = (send()?, send()?);
-        ids.extend([dropped.user_id, again.user_id]);
+        ids.extend([&dropped, &again].into_iter().filter_map(Mutation::user_id));
         let_go(&f, dropped, n).await;
         answers.push(f.mutate(again).await?);
         names.extend(own);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use polynym::directory::{
     Deletion, DeletionStep, Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate,
-    TenantRecord, User,
+    TenantChange, TenantRecord, User, UserChange,
 };
 use polynym::identifier::{IdentityKey, Kind};
 
@@ -15,13 +15,13 @@ use super::fixture::{DAY, Fixture, create, identifier, tenant};
 const NAME: &str = "acme";
 
 async fn step(f: &Fixture, step: DeletionStep) -> Result<MutationReport, Error> {
-    let mutation = f.mutation(f.ids.next_id(), MutationKind::DeleteTenant(step));
+    let mutation = f.mutation_of(MutationKind::Tenant(TenantChange::Delete(step)));
     let name = tenant(NAME).map_err(|error| Error::Internal(error.to_string().into()))?;
     Ok(f.store.mutate(Mutation { tenant: name, ..mutation }).await?.report)
 }
 
 async fn made(f: &Fixture) -> Result<TenantRecord, Failure> {
-    let mutation = f.mutation(f.ids.next_id(), MutationKind::SetTenant(PolicyUpdate::default()));
+    let mutation = f.mutation_of(MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default())));
     f.store.mutate(Mutation { tenant: tenant(NAME)?, ..mutation }).await?;
     Ok(f.store.tenant(&tenant(NAME)?).await?.ok_or("the tenant was not made")?)
 }
@@ -33,7 +33,7 @@ async fn register(f: &Fixture, name: &str, names: &[&str]) -> Result<User, Failu
 
 async fn purge(f: &Fixture, user: &User) -> Result<(), Failure> {
     let policies = Policies { holds: [(Kind::Handle, DAY)].into(), ..Policies::default() };
-    let mutation = f.mutation(user.id, MutationKind::Purge);
+    let mutation = f.mutation(user.id, UserChange::Purge);
     let mutation = Mutation { tenant: tenant(NAME)?, policies: Arc::new(policies), ..mutation };
     f.store.mutate(mutation).await?;
     Ok(())
@@ -60,7 +60,7 @@ pub async fn a_tenant_goes_with_all_that_is_in_it(f: Fixture) -> Result<(), Fail
     )?;
     ensure(marked.etag() != before.etag(), "the mark does not show")?;
 
-    let set = f.mutation(f.ids.next_id(), MutationKind::SetTenant(PolicyUpdate::default()));
+    let set = f.mutation_of(MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default())));
     let set = f.store.mutate(Mutation { tenant: name.clone(), ..set }).await;
     ensure(matches!(set, Err(Error::TenantNotFound)), "its policies can be changed")?;
     ensure(is_not_empty(&step(&f, DeletionStep::Finish).await), "it goes before its users")?;

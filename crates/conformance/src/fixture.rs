@@ -9,7 +9,7 @@ use std::time::Duration;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
     Claim, Consistency, Error, IdempotencyKey, Mutation, MutationKind, NewIdentity, NewUser,
-    Policies, Store, Tenant, Timestamp, User,
+    Policies, Store, Tenant, Timestamp, User, UserChange,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 
@@ -42,13 +42,15 @@ impl Fixture {
         Ok(Self { store: place.open().await?, ids, place, clock })
     }
 
-    /// The mutation of a user of the default tenant, a second later than the one before.
-    pub fn mutation(&self, user_id: LocalityId, change: MutationKind) -> Mutation {
+    /// A mutation of a user of the default tenant, a second later than the one before.
+    pub fn mutation(&self, user_id: LocalityId, change: UserChange) -> Mutation {
+        self.mutation_of(MutationKind::User(user_id, change))
+    }
+
+    /// A mutation in the default tenant, a second later than the one before.
+    pub fn mutation_of(&self, kind: MutationKind) -> Mutation {
         let time = Timestamp::from_millis(self.clock.fetch_add(1_000, Ordering::Relaxed));
-        Mutation {
-            policies: Arc::new(free()),
-            ..Mutation::new(Tenant::DEFAULT, user_id, time, change)
-        }
+        Mutation { policies: Arc::new(free()), ..Mutation::new(Tenant::DEFAULT, time, kind) }
     }
 
     /// When the next mutation happens.
@@ -66,7 +68,7 @@ impl Fixture {
         &self,
         policies: &Policies,
         user: &User,
-        change: MutationKind,
+        change: UserChange,
     ) -> Result<User, Error> {
         let policies = Arc::new(policies.clone());
         self.mutate(Mutation { policies, ..self.mutation(user.id, change) }).await
@@ -95,12 +97,12 @@ impl Fixture {
     }
 
     /// Carries out a change on an id that nobody has.
-    pub async fn change_new(&self, change: MutationKind) -> Result<User, Error> {
+    pub async fn change_new(&self, change: UserChange) -> Result<User, Error> {
         self.mutate(self.mutation(self.ids.next_id(), change)).await
     }
 
     /// Changes a user of the default tenant.
-    pub async fn change(&self, user: &User, change: MutationKind) -> Result<User, Error> {
+    pub async fn change(&self, user: &User, change: UserChange) -> Result<User, Error> {
         self.mutate(self.mutation(user.id, change)).await
     }
 
@@ -194,21 +196,21 @@ pub fn draft(name: &str) -> Result<NewIdentity, Failure> {
     Ok(NewIdentity::new(identifier(name)?, display))
 }
 
-pub fn create(names: &[&str]) -> Result<MutationKind, Failure> {
+pub fn create(names: &[&str]) -> Result<UserChange, Failure> {
     let identities = names.iter().map(|name| draft(name)).collect::<Result<_, _>>()?;
-    Ok(MutationKind::Create(NewUser { identities, ..NewUser::default() }))
+    Ok(UserChange::Create(NewUser { identities, ..NewUser::default() }))
 }
 
-pub fn link(name: &str) -> Result<MutationKind, Failure> {
-    Ok(MutationKind::Link(draft(name)?))
+pub fn link(name: &str) -> Result<UserChange, Failure> {
+    Ok(UserChange::Link(draft(name)?))
 }
 
-pub fn unlink(name: &str) -> Result<MutationKind, Failure> {
-    Ok(MutationKind::Unlink(identifier(name)?))
+pub fn unlink(name: &str) -> Result<UserChange, Failure> {
+    Ok(UserChange::Unlink(identifier(name)?))
 }
 
-pub fn replace(old: &str, new: &str) -> Result<MutationKind, Failure> {
-    Ok(MutationKind::Replace(identifier(old)?, draft(new)?))
+pub fn replace(old: &str, new: &str) -> Result<UserChange, Failure> {
+    Ok(UserChange::Replace(identifier(old)?, draft(new)?))
 }
 
 /// A request with this key and hash.
@@ -219,4 +221,9 @@ pub fn request(key: &str, request_hash: u64) -> Option<IdempotencyKey> {
 /// The name of a tenant.
 pub fn tenant(name: &str) -> Result<Tenant, Failure> {
     Ok(Tenant::parse(name)?)
+}
+
+/// The user that a mutation changes.
+pub fn user_id(mutation: &Mutation) -> Result<LocalityId, Failure> {
+    Ok(mutation.user_id().ok_or("the mutation changes no user")?)
 }

@@ -1,6 +1,8 @@
 //! Identifiers that are held for their former owners.
 
-use polynym::directory::{Claim, Error, Limits, Mutation, MutationKind, Outcome, Timestamp, User};
+use polynym::directory::{
+    Claim, Error, Limits, Mutation, MutationKind, Outcome, Timestamp, User, UserChange,
+};
 
 use super::Failure;
 use super::assertions::{ensure, equal, refused, taken};
@@ -104,7 +106,7 @@ pub async fn other_policies_leave_a_hold_as_it_is(f: Fixture) -> Result<(), Fail
 }
 
 async fn release(f: &Fixture, name: &str) -> Result<Result<Outcome, Error>, Failure> {
-    Ok(f.store.mutate(f.mutation(f.ids.next_id(), MutationKind::Release(identifier(name)?))).await)
+    Ok(f.store.mutate(f.mutation_of(MutationKind::ReleaseHold(identifier(name)?))).await)
 }
 
 /// Fails unless there is no hold to end.
@@ -124,7 +126,7 @@ pub async fn a_hold_can_be_ended(f: Fixture) -> Result<(), Failure> {
     let send = || {
         Ok::<_, Failure>(Mutation {
             request: request("release", 1),
-            ..f.mutation(f.ids.next_id(), MutationKind::Release(identifier("handle:JOE")?))
+            ..f.mutation_of(MutationKind::ReleaseHold(identifier("handle:JOE")?))
         })
     };
     equal(&f.store.mutate(send()?).await?.user, &None, "the user in the answer")?;
@@ -141,7 +143,7 @@ pub async fn a_hold_can_be_ended(f: Fixture) -> Result<(), Failure> {
 
 pub async fn what_is_held_for_nobody_can_be_released(f: Fixture) -> Result<(), Failure> {
     let (owner, other, _) = one_held(&f).await?;
-    f.store.mutate(f.mutation(owner.id, MutationKind::Purge)).await?;
+    f.store.mutate(f.mutation(owner.id, UserChange::Purge)).await?;
     let nobody = |claim: Option<Claim>| {
         claim.is_some_and(|claim| claim.owner.is_none() && claim.hold.is_some())
     };
@@ -174,7 +176,7 @@ pub async fn what_one_tenant_holds_is_free_in_another(f: Fixture) -> Result<(), 
     let (_, _, until) = one_held(&f).await?;
     let elsewhere = Mutation { tenant: tenant("elsewhere")?, ..f.creation(&["handle:joe"])? };
     f.mutate(elsewhere).await?;
-    let released = f.mutation(f.ids.next_id(), MutationKind::Release(identifier("handle:joe")?));
+    let released = f.mutation_of(MutationKind::ReleaseHold(identifier("handle:joe")?));
     let outcome = f.store.mutate(Mutation { tenant: tenant("elsewhere")?, ..released }).await;
     ensure(matches!(outcome, Err(Error::NotHeld)), "a hold of another tenant was ended")?;
     refused(
@@ -194,7 +196,7 @@ pub async fn among_many_the_former_owner_gets_it_back(f: Fixture) -> Result<(), 
         }
         mutations.push(f.creation(&["handle:joe"])?);
     }
-    let ids: Vec<_> = mutations.iter().map(|mutation| mutation.user_id).collect();
+    let ids: Vec<_> = mutations.iter().filter_map(Mutation::user_id).collect();
     for (id, outcome) in ids.iter().zip(f.all(mutations).await?) {
         match outcome {
             Ok(user) => equal(&(user.id, *id), &(owner.id, owner.id), "who got it")?,

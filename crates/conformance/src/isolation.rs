@@ -1,11 +1,12 @@
 //! Tenants, keys and spellings: what must never meet, and what must.
 
 use polynym::directory::{
-    ConflictPolicy, Consistency, Error, Mutation, MutationKind, MutationReport, State, Update, User,
+    ConflictPolicy, Consistency, Error, Mutation, MutationKind, MutationReport, State, Update,
+    User, UserChange,
 };
 
 use super::assertions::{equal, refused, taken};
-use super::fixture::{Fixture, draft, holding, key, link, replace, tenant, unlink};
+use super::fixture::{Fixture, create, draft, holding, key, link, replace, tenant, unlink};
 use super::{Failure, decoded};
 
 async fn create_in(f: &Fixture, name: &str, names: &[&str]) -> Result<User, Failure> {
@@ -49,11 +50,11 @@ pub async fn tenants_share_nothing(f: Fixture) -> Result<(), Failure> {
 pub async fn no_change_reaches_another_tenant(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&["email:joe@example.com"]).await?;
     let changes = [
-        MutationKind::Update(Update::from_mask(None, "Mallory".to_owned(), Default::default())?),
+        UserChange::Update(Update::from_mask(None, "Mallory".to_owned(), Default::default())?),
         link("handle:mallory")?,
         unlink("email:joe@example.com")?,
         replace("email:joe@example.com", "email:mallory@example.com")?,
-        MutationKind::Verify(draft("email:joe@example.com")?.identifier, None),
+        UserChange::Verify(draft("email:joe@example.com")?.identifier, None),
     ];
     for change in changes {
         let mutation = Mutation { tenant: tenant("other")?, ..f.mutation(user.id, change) };
@@ -67,39 +68,39 @@ pub async fn nothing_in_a_life_reaches_another_tenant(f: Fixture) -> Result<(), 
     let (user, other) =
         (f.create(&["handle:joe"]).await?, create_in(&f, "other", &["handle:joe"]).await?);
     let changes = [
-        MutationKind::Disable,
-        MutationKind::Enable,
-        MutationKind::Delete,
-        MutationKind::Undelete,
-        MutationKind::Purge,
-        MutationKind::Merge(other.id, ConflictPolicy::PrimaryWins),
-        MutationKind::Unmerge(other.id),
-        MutationKind::Renormalize(draft("handle:joe")?.identifier),
+        UserChange::Disable,
+        UserChange::Enable,
+        UserChange::Delete,
+        UserChange::Undelete,
+        UserChange::Purge,
+        UserChange::Merge(other.id, ConflictPolicy::PrimaryWins),
+        UserChange::Unmerge(other.id),
+        UserChange::Renormalize(draft("handle:joe")?.identifier),
     ];
     for change in changes {
         let mutation = Mutation { tenant: tenant("other")?, ..f.mutation(user.id, change) };
         refused(f.mutate(mutation).await, &Error::UserNotFound)?;
     }
-    let stranger = MutationKind::Merge(other.id, ConflictPolicy::PrimaryWins);
+    let stranger = UserChange::Merge(other.id, ConflictPolicy::PrimaryWins);
     refused(f.change(&user, stranger).await, &Error::UserNotFound)?;
-    let deleted = f.change(&user, MutationKind::Delete).await?;
+    let deleted = f.change(&user, UserChange::Delete).await?;
     let State::Deleted { purge_time, .. } = deleted.state else {
         return Err("it is not deleted".into());
     };
     let expiry = Mutation {
         time: purge_time,
         tenant: tenant("other")?,
-        ..f.mutation(user.id, MutationKind::Expire)
+        ..f.mutation(user.id, UserChange::Expire)
     };
     equal(
         &f.store.mutate(expiry).await?.report,
         &MutationReport::Nothing,
         "what became of another tenant's user",
     )?;
-    let user = f.change(&user, MutationKind::Undelete).await?;
+    let user = f.change(&user, UserChange::Undelete).await?;
     f.change_under(&holding(1), &user, unlink("handle:joe")?).await?;
-    let release = MutationKind::Release(draft("handle:joe")?.identifier);
-    let release = Mutation { tenant: tenant("third")?, ..f.mutation(f.ids.next_id(), release) };
+    let release = MutationKind::ReleaseHold(draft("handle:joe")?.identifier);
+    let release = Mutation { tenant: tenant("third")?, ..f.mutation_of(release) };
     refused(f.mutate(release).await, &Error::NotHeld)?;
     let user = f.change(&user, link("handle:joe")?).await?;
     f.is_kept(&user).await?;
@@ -113,8 +114,8 @@ pub async fn nothing_in_a_life_reaches_another_tenant(f: Fixture) -> Result<(), 
 pub async fn an_id_is_given_once(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&["handle:first"]).await?;
     for name in ["default", "other"] {
-        let again =
-            Mutation { user_id: user.id, tenant: tenant(name)?, ..f.creation(&["handle:second"])? };
+        let again = f.mutation(user.id, create(&["handle:second"])?);
+        let again = Mutation { tenant: tenant(name)?, ..again };
         refused(f.mutate(again).await, &Error::Internal("an id was given twice".into()))?;
         equal(&owner_in(&f, name, "handle:second").await?, &None, "the owner of what was refused")?;
     }

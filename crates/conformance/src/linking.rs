@@ -1,10 +1,10 @@
 //! Linking and unlinking.
 
-use polynym::directory::{Error, MutationKind, Update, User, Verification};
+use polynym::directory::{Error, MutationKind, Update, User, UserChange, Verification};
 
 use super::Failure;
 use super::assertions::{ensure, equal, refused, taken};
-use super::fixture::{Fixture, draft, identifier, link, replace, unlink};
+use super::fixture::{Fixture, draft, identifier, link, replace, unlink, user_id};
 
 /// The text forms of what a user owns, in order.
 pub fn names(user: &User) -> Vec<String> {
@@ -22,7 +22,7 @@ pub async fn link_gives_an_identity(f: Fixture) -> Result<(), Failure> {
     let mut mutation = f.mutation(before.id, link("handle:Joe")?);
     let time = mutation.time;
     let verification = Some(Verification { time, by: String::new() });
-    if let MutationKind::Link(draft) = &mut mutation.change {
+    if let MutationKind::User(_, UserChange::Link(draft)) = &mut mutation.kind {
         draft.verification.clone_from(&verification);
     }
     let user = f.mutate(mutation).await?;
@@ -59,7 +59,7 @@ pub async fn link_of_anothers_is_refused(f: Fixture) -> Result<(), Failure> {
         "new_identifier",
     )?;
     let creation = f.creation(&["handle:third", "social:github/3", "email:joe@example.com"])?;
-    let id = creation.user_id;
+    let id = user_id(&creation)?;
     taken(f.mutate(creation).await, &owner, "user.identities[2].identifier")?;
     f.free(&["handle:third", "social:github/3"]).await?;
     equal(&f.get(id).await?, &None, "the user that was refused")?;
@@ -95,7 +95,7 @@ pub async fn unlink_of_what_is_not_owned_is_refused(f: Fixture) -> Result<(), Fa
         refused(f.change(&other, unlink(name)?).await, &Error::NotOwned)?;
         refused(f.change(&other, replace(name, "handle:new")?).await, &Error::NotOwned)?;
         refused(
-            f.change(&other, MutationKind::Verify(identifier(name)?, None)).await,
+            f.change(&other, UserChange::Verify(identifier(name)?, None)).await,
             &Error::NotOwned,
         )?;
     }
@@ -106,11 +106,11 @@ pub async fn unlink_of_what_is_not_owned_is_refused(f: Fixture) -> Result<(), Fa
 
 pub async fn changes_of_nobody_are_refused(f: Fixture) -> Result<(), Failure> {
     let changes = [
-        MutationKind::Update(Update::from_mask(None, "Nobody".to_owned(), Default::default())?),
+        UserChange::Update(Update::from_mask(None, "Nobody".to_owned(), Default::default())?),
         link("handle:nobody")?,
         unlink("handle:nobody")?,
         replace("handle:nobody", "handle:somebody")?,
-        MutationKind::Verify(identifier("handle:nobody")?, None),
+        UserChange::Verify(identifier("handle:nobody")?, None),
     ];
     let id = f.ids.next_id();
     for change in changes {
@@ -130,7 +130,7 @@ pub async fn primaries_settle(f: Fixture) -> Result<(), Failure> {
         draft("email:b@example.com")?,
     ];
     let creation =
-        MutationKind::Create(polynym::directory::NewUser { identities, ..Default::default() });
+        UserChange::Create(polynym::directory::NewUser { identities, ..Default::default() });
     let user = f.change_new(creation).await?;
     equal(
         &primaries(&user),

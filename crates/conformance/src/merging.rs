@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Conflict, ConflictPolicy, Error, Invalid, Limits, Mutation, MutationKind, MutationReport,
-    NewUser, Preview, State, User, Value,
+    Conflict, ConflictPolicy, Error, Invalid, Limits, Mutation, MutationReport, NewUser, Preview,
+    State, User, UserChange, Value,
 };
 
 use super::Failure;
@@ -15,12 +15,12 @@ use super::fixture::{Fixture, draft, holding, identifier, link, request, tenant,
 use super::linking::names;
 
 /// A merge under this policy.
-pub fn merge_by(secondary: &User, policy: ConflictPolicy) -> MutationKind {
-    MutationKind::Merge(secondary.id, policy)
+pub fn merge_by(secondary: &User, policy: ConflictPolicy) -> UserChange {
+    UserChange::Merge(secondary.id, policy)
 }
 
 /// A merge in which the primary wins.
-pub fn merge(secondary: &User) -> MutationKind {
+pub fn merge(secondary: &User) -> UserChange {
     merge_by(secondary, ConflictPolicy::PrimaryWins)
 }
 
@@ -39,7 +39,7 @@ pub async fn person(
     let identities = owns.iter().map(|name| draft(name)).collect::<Result<_, _>>()?;
     let draft =
         NewUser { display_name: name.to_owned(), attributes: attributes.collect(), identities };
-    Ok(f.change_new(MutationKind::Create(draft)).await?)
+    Ok(f.change_new(UserChange::Create(draft)).await?)
 }
 
 /// Two users who have something of each kind in common, and something apart.
@@ -147,7 +147,7 @@ pub async fn a_merge_can_be_made_to_fail(f: Fixture) -> Result<(), Failure> {
 async fn preview(
     f: &Fixture,
     primary: &User,
-    change: MutationKind,
+    change: UserChange,
 ) -> Result<(Option<User>, Preview), Failure> {
     let outcome =
         f.store.mutate(Mutation { dry_run: true, ..f.mutation(primary.id, change) }).await?;
@@ -204,7 +204,7 @@ pub async fn bad_merges_are_refused(f: Fixture) -> Result<(), Failure> {
     refused(f.change(&primary, merge(&elsewhere)).await, &Error::UserNotFound)?;
     refused(f.change(&elsewhere, merge(&primary)).await, &Error::UserNotFound)?;
     let gone = f.create(&["handle:gone"]).await?;
-    let gone = f.change(&gone, MutationKind::Delete).await?;
+    let gone = f.change(&gone, UserChange::Delete).await?;
     refused(f.change(&primary, merge(&gone)).await, &Error::UserDeleted { user: gone.id })?;
     refused(f.change(&gone, merge(&primary)).await, &Error::UserDeleted { user: gone.id })?;
     let stale =
@@ -232,12 +232,12 @@ pub async fn a_merged_user_is_not_changed(f: Fixture) -> Result<(), Failure> {
     let changes = [
         link("handle:new")?,
         unlink("email:joseph@example.com")?,
-        MutationKind::Verify(identifier("email:joseph@example.com")?, None),
-        MutationKind::Disable,
-        MutationKind::Enable,
-        MutationKind::Delete,
-        MutationKind::Undelete,
-        MutationKind::Purge,
+        UserChange::Verify(identifier("email:joseph@example.com")?, None),
+        UserChange::Disable,
+        UserChange::Enable,
+        UserChange::Delete,
+        UserChange::Undelete,
+        UserChange::Purge,
         merge(&other),
     ];
     let gone = Error::UserMerged { user: secondary.id, into: primary.id };
@@ -297,7 +297,7 @@ pub async fn chains_of_merges_lead_to_one_user(f: Fixture) -> Result<(), Failure
 
 pub async fn purging_a_primary_purges_what_is_part_of_it(f: Fixture) -> Result<(), Failure> {
     let users = chain(&f, 4).await?;
-    let outcome = f.store.mutate(f.mutation(users[3].id, MutationKind::Purge)).await?;
+    let outcome = f.store.mutate(f.mutation(users[3].id, UserChange::Purge)).await?;
     let mut ids: Vec<_> = users.iter().map(|user| user.id).collect();
     ids.sort_unstable();
     equal(&outcome.report, &MutationReport::Purged(ids), "who is gone")?;
@@ -310,7 +310,7 @@ pub async fn purging_a_primary_purges_what_is_part_of_it(f: Fixture) -> Result<(
 
 pub async fn a_disabled_user_can_be_merged(f: Fixture) -> Result<(), Failure> {
     let (primary, secondary) = two(&f).await?;
-    f.change(&secondary, MutationKind::Disable).await?;
+    f.change(&secondary, UserChange::Disable).await?;
     let merged = f.change(&primary, merge(&secondary)).await?;
     equal(&merged.state, &State::Active, "the primary's state")?;
     f.is_kept(&merged).await
@@ -369,7 +369,7 @@ pub async fn a_merge_and_a_purge_at_once_leave_nothing_behind(f: Fixture) -> Res
         let (a, b) = (f.create(&[&owns[0]]).await?, f.create(&[&owns[1]]).await?);
         let purged = if n % 2 == 0 { &a } else { &b };
         let (merge, purge) =
-            (f.mutation(a.id, merge(&b)), f.mutation(purged.id, MutationKind::Purge));
+            (f.mutation(a.id, merge(&b)), f.mutation(purged.id, UserChange::Purge));
         let store = f.store.clone();
         let purging = tokio::spawn(async move { store.mutate(purge).await });
         let merged = f.mutate(merge).await;
@@ -411,7 +411,7 @@ pub async fn merges_among_other_changes_keep_identifiers_apart(f: Fixture) -> Re
                 0 => f.mutation(user.id, link(&owns[3 + n % 2])?),
                 1 => f.mutation(user.id, merge(next)),
                 2 => f.mutation(user.id, unlink(&owns[(n + round) % 5])?),
-                _ => f.mutation(user.id, MutationKind::Unmerge(next.id)),
+                _ => f.mutation(user.id, UserChange::Unmerge(next.id)),
             });
         }
     }
@@ -442,7 +442,7 @@ pub async fn merges_among_other_changes_keep_identifiers_apart(f: Fixture) -> Re
         f.store
             .mutate(Mutation {
                 policies: policies.clone(),
-                ..f.mutation(user.id, MutationKind::Purge)
+                ..f.mutation(user.id, UserChange::Purge)
             })
             .await?;
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
     Claim, Consistency, Error, IdempotencyKey, Limits, Mutation, MutationKind, MutationReport,
-    Outcome, Store, Tenant, Timestamp, User,
+    Outcome, Store, Tenant, Timestamp, User, UserChange,
 };
 use polynym::identifier::{IdentityKey, RULES_VERSION};
 
@@ -57,7 +57,7 @@ pub struct Model {
     /// All users that ever were, in the order in which they were created, with their first etags.
     known: Vec<(LocalityId, String)>,
     /// Fingerprint, user and time of each request that was answered.
-    requests: HashMap<String, (u64, LocalityId, i64)>,
+    requests: HashMap<String, (u64, Option<LocalityId>, i64)>,
     now: i64,
 }
 
@@ -92,10 +92,10 @@ impl Model {
         let time = Timestamp::from_millis(self.now);
         let known = |n: usize| self.known.get(n % (self.known.len() + 1));
         let other = |n| known(n).map_or_else(|| ids.next_id(), |(id, _)| *id);
-        let Some(change) = step.action.change(time, other)? else { return Ok(None) };
-        let user = known(step.user)
-            .filter(|_| !matches!(change, MutationKind::Create(_) | MutationKind::Release(_)));
-        let dry_run = step.dry_run && change != MutationKind::Expire;
+        let user = known(step.user).filter(|_| step.action.is_of_known_user());
+        let user_id = user.map_or_else(|| ids.next_id(), |(id, _)| *id);
+        let Some(kind) = step.action.kind(time, user_id, other)? else { return Ok(None) };
+        let dry_run = step.dry_run && !matches!(kind, MutationKind::User(_, UserChange::Expire));
         let etag = user.and_then(|(id, first)| match step.etag {
             Etag::Any => None,
             Etag::Current => self.world.people.get(id).map(|person| person.user.etag()),
@@ -108,7 +108,6 @@ impl Model {
             key: format!("{tenant},{id}"),
             request_hash,
         });
-        let user_id = user.map_or_else(|| ids.next_id(), |(id, _)| *id);
         let room = step.room;
         let limits = Limits {
             identities: room,
@@ -124,7 +123,7 @@ impl Model {
             limits,
             policies,
             dry_run,
-            ..Mutation::new(tenant, user_id, time, change)
+            ..Mutation::new(tenant, time, kind)
         }))
     }
 
@@ -153,14 +152,14 @@ impl Model {
             return Ok(outcome);
         }
         self.world = world;
-        let subject = match mutation.change {
-            MutationKind::Unmerge(secondary) => secondary,
-            _ => mutation.user_id,
+        let subject = match mutation.user_change() {
+            Some(UserChange::Unmerge(secondary)) => Some(*secondary),
+            _ => mutation.user_id(),
         };
         if let Some(request) = &mutation.request {
             self.requests.insert(request.key.clone(), (request.request_hash, subject, self.now));
         }
-        if let (MutationKind::Create(_), Some(user)) = (&mutation.change, &outcome.user) {
+        if let (Some(UserChange::Create(_)), Some(user)) = (mutation.user_change(), &outcome.user) {
             self.known.push((user.id, user.etag()));
         }
         Ok(outcome)
@@ -176,25 +175,22 @@ impl Model {
         if *request_hash != request.request_hash {
             return Some(Err(Error::RequestIdReused));
         }
-        let person = self.world.present(*id, &mutation.tenant, mutation.time).ok();
-        let user = person.map(|person| person.user.clone());
-        Some(match &mutation.change {
-            MutationKind::Release(_) => Ok(Outcome { user: None, report: MutationReport::Nothing }),
-            MutationKind::Purge => {
-                Ok(Outcome { user: None, report: MutationReport::Purged(vec![*id]) })
-            }
-            MutationKind::Unmerge(_) => {
-                let lost = person.map(|person| person.not_restored.clone()).unwrap_or_default();
-                user.map(|user| Outcome {
-                    user: Some(user),
-                    report: MutationReport::NotRestored(lost),
-                })
-                .ok_or(Error::UserNotFound)
-            }
-            _ => user
-                .map(|user| Outcome { user: Some(user), report: MutationReport::Nothing })
-                .ok_or(Error::UserNotFound),
-        })
+        let answer = |user, report| Outcome { user, report, events: Vec::new() };
+        let Some(change) = mutation.user_change() else {
+            return Some(Ok(answer(None, MutationReport::Nothing)));
+        };
+        let Some(id) = *id else { return Some(Err(Error::UserNotFound)) };
+        if *change == UserChange::Purge {
+            return Some(Ok(answer(None, MutationReport::Purged(vec![id]))));
+        }
+        let Ok(person) = self.world.present(id, &mutation.tenant, mutation.time) else {
+            return Some(Err(Error::UserNotFound));
+        };
+        let report = match change {
+            UserChange::Unmerge(_) => MutationReport::NotRestored(person.not_restored.clone()),
+            _ => MutationReport::Nothing,
+        };
+        Some(Ok(answer(Some(person.user.clone()), report)))
     }
 
     /// Fails unless the store has exactly the users, claims and times that the model has.

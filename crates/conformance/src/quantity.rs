@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use polynym::directory::{
-    Consistency, Error, Limits, Mutation, MutationKind, NewUser, Tenant, Update, User, Value,
+    Consistency, Error, Limits, Mutation, NewUser, Tenant, Update, User, UserChange, Value,
 };
 use polynym::identifier::IdentityKey;
 
@@ -16,12 +16,7 @@ fn numbered(count: usize) -> BTreeMap<String, Value> {
 }
 
 /// Changes `user` with room for this many identities and attributes.
-async fn limited(
-    f: &Fixture,
-    user: &User,
-    room: usize,
-    change: MutationKind,
-) -> Result<User, Error> {
+async fn limited(f: &Fixture, user: &User, room: usize, change: UserChange) -> Result<User, Error> {
     let limits = Limits { identities: room, attributes: room, ..Limits::default() };
     f.mutate(Mutation { limits, ..f.mutation(user.id, change) }).await
 }
@@ -50,7 +45,7 @@ pub async fn identities_are_limited(f: Fixture) -> Result<(), Failure> {
 
 pub async fn attributes_are_limited(f: Fixture) -> Result<(), Failure> {
     let set =
-        |count| Update::from_mask(None, String::new(), numbered(count)).map(MutationKind::Update);
+        |count| Update::from_mask(None, String::new(), numbered(count)).map(UserChange::Update);
     let user = f.create(&["handle:a"]).await?;
     refused(limited(&f, &user, 2, set(3)?).await, &too_many("attributes", 2, 3))?;
     f.is_kept(&user).await?;
@@ -58,7 +53,7 @@ pub async fn attributes_are_limited(f: Fixture) -> Result<(), Failure> {
     f.is_kept(&user).await?;
     let add =
         Update::from_mask(Some(&["attributes.a009".to_owned()]), String::new(), numbered(10))?;
-    refused(limited(&f, &user, 2, MutationKind::Update(add)).await, &too_many("attributes", 2, 3))?;
+    refused(limited(&f, &user, 2, UserChange::Update(add)).await, &too_many("attributes", 2, 3))?;
     f.is_kept(&user).await
 }
 
@@ -66,13 +61,13 @@ pub async fn a_lowered_limit_only_stops_growth(f: Fixture) -> Result<(), Failure
     let identities =
         ["handle:a", "handle:b", "handle:c"].map(draft).into_iter().collect::<Result<_, _>>()?;
     let user = NewUser { identities, attributes: numbered(3), ..NewUser::default() };
-    let user = f.change_new(MutationKind::Create(user)).await?;
+    let user = f.change_new(UserChange::Create(user)).await?;
     refused(limited(&f, &user, 1, link("handle:d")?).await, &too_many("identities", 1, 4))?;
     let user = limited(
         &f,
         &user,
         1,
-        MutationKind::Update(Update::from_mask(None, "Joe".to_owned(), numbered(3))?),
+        UserChange::Update(Update::from_mask(None, "Joe".to_owned(), numbered(3))?),
     )
     .await?;
     let user = limited(&f, &user, 1, replace("handle:a", "handle:d")?).await?;
@@ -81,7 +76,7 @@ pub async fn a_lowered_limit_only_stops_growth(f: Fixture) -> Result<(), Failure
         &f,
         &user,
         1,
-        MutationKind::Update(Update::from_mask(None, String::new(), numbered(2))?),
+        UserChange::Update(Update::from_mask(None, String::new(), numbered(2))?),
     )
     .await?;
     refused(limited(&f, &user, 1, link("handle:b")?).await, &too_many("identities", 1, 3))?;
@@ -133,7 +128,7 @@ fn large(f: &Fixture, n: usize) -> Result<Mutation, Failure> {
     attributes.insert("list".to_owned(), Value::List(vec!["x".repeat(2_048); 100]));
     let identities = (0..100).map(identity).collect::<Result<_, _>>()?;
     let draft = NewUser { display_name: "𝄞".repeat(256), identities, attributes };
-    Ok(f.mutation(f.ids.next_id(), MutationKind::Create(draft)))
+    Ok(f.mutation(f.ids.next_id(), UserChange::Create(draft)))
 }
 
 pub async fn large_users_come_back(f: Fixture) -> Result<(), Failure> {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use polynym::directory::{
-    Consistency, MutationKind, NewUser, Tenant, Timestamp, User, Value, Verification,
+    Consistency, NewUser, Tenant, Timestamp, User, UserChange, Value, Verification,
 };
 use polynym::identifier::Kind;
 
 use super::assertions::{ensure, equal};
-use super::fixture::{Fixture, draft, key};
+use super::fixture::{Fixture, draft, key, user_id};
 use super::{Failure, decoded};
 
 const NAMES: [&str; 5] = [
@@ -65,8 +65,8 @@ pub async fn every_kind_and_value_comes_back(f: Fixture) -> Result<(), Failure> 
     let kinds: Vec<Kind> =
         draft.identities.iter().map(|identity| identity.identifier.kind()).collect();
     equal(kinds.as_slice(), &Kind::ALL, "the kinds that this case tries")?;
-    let mutation = f.mutation(f.ids.next_id(), MutationKind::Create(draft.clone()));
-    let (id, time) = (mutation.user_id, mutation.time);
+    let mutation = f.mutation(f.ids.next_id(), UserChange::Create(draft.clone()));
+    let (id, time) = (user_id(&mutation)?, mutation.time);
     let user = f.mutate(mutation).await?;
     equal(&user.id, &id, "the id")?;
     equal(&user.create_time, &time, "when it was created")?;
@@ -142,7 +142,7 @@ pub async fn extremes_come_back(f: Fixture) -> Result<(), Failure> {
     let mut identity = draft("email:joe@example.com")?;
     identity.verification = Some(Verification { time: Timestamp::MIN, by: "𝄞".repeat(256) });
     let draft = NewUser { attributes, identities: vec![identity], ..NewUser::default() };
-    let user = f.change_new(MutationKind::Create(draft.clone())).await?;
+    let user = f.change_new(UserChange::Create(draft.clone())).await?;
     equals_draft(&user, &draft)?;
     f.is_kept(&user).await?;
     let zero = user.attributes.get("e");

@@ -1,13 +1,12 @@
 //! Identities that older rules made.
 
 use polynym::directory::{
-    Consistency, Error, Invalid, Mutation, MutationKind, NewIdentity, NewUser, Policies, Tenant,
-    User,
+    Consistency, Error, Invalid, Mutation, NewIdentity, NewUser, Policies, Tenant, User, UserChange,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, Rules};
 
 use super::assertions::{ensure, equal, refused, taken};
-use super::fixture::{Fixture, identifier, tenant};
+use super::fixture::{Fixture, identifier, tenant, user_id};
 use super::linking::names;
 use super::{Failure, decoded};
 
@@ -27,11 +26,11 @@ async fn moved(f: &Fixture, user: &User, kind: Kind, canonical: &str) -> Result<
 }
 
 async fn create(f: &Fixture, identities: Vec<NewIdentity>) -> Result<User, Failure> {
-    Ok(f.change_new(MutationKind::Create(NewUser { identities, ..NewUser::default() })).await?)
+    Ok(f.change_new(UserChange::Create(NewUser { identities, ..NewUser::default() })).await?)
 }
 
-fn renormalize(kind: Kind, canonical: &str) -> MutationKind {
-    MutationKind::Renormalize(Identifier::from_canonical(kind, canonical.to_owned()))
+fn renormalize(kind: Kind, canonical: &str) -> UserChange {
+    UserChange::Renormalize(Identifier::from_canonical(kind, canonical.to_owned()))
 }
 
 /// Whether the key of a canonical form resolves.
@@ -102,13 +101,13 @@ pub async fn moving_gives_a_handle_its_guard(f: Fixture) -> Result<(), Failure> 
     let draft = NewUser { identities: vec![old(Kind::Handle, "ѕсоре")], ..NewUser::default() };
     let policies = Policies { allow_lookalikes: true, ..super::fixture::free() }.into();
     let user = f
-        .mutate(Mutation { policies, ..f.mutation(f.ids.next_id(), MutationKind::Create(draft)) })
+        .mutate(Mutation { policies, ..f.mutation(f.ids.next_id(), UserChange::Create(draft)) })
         .await?;
     let user = moved(&f, &user, Kind::Handle, "ѕсоре").await?;
     let other = f.create(&[]).await?;
     let confusable = Error::IdentityConfusable { field: "identifier".to_owned() };
     refused(f.change(&other, super::fixture::link("handle:scope")?).await, &confusable)?;
-    f.change(&user, MutationKind::Unlink(identifier("handle:ѕсоре")?)).await?;
+    f.change(&user, UserChange::Unlink(identifier("handle:ѕсоре")?)).await?;
     f.change(&other, super::fixture::link("handle:scope")?).await.map(drop).map_err(Failure::from)
 }
 
@@ -119,7 +118,7 @@ pub async fn a_scan_meets_every_user_of_a_tenant_once(f: Fixture) -> Result<(), 
         let creation = f.creation(&[&format!("handle:user{n}")])?;
         let creation =
             if n % 3 == 0 { Mutation { tenant: elsewhere.clone(), ..creation } } else { creation };
-        ids.push((creation.tenant.clone(), creation.user_id));
+        ids.push((creation.tenant.clone(), user_id(&creation)?));
         f.mutate(creation).await?;
     }
     for (tenant, page) in [(Tenant::DEFAULT, 7), (Tenant::DEFAULT, 1_000), (elsewhere, 10)] {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Consistency, Error, Identity, MutationKind, Store, Tenant, Timestamp, User, Verification,
+    Consistency, Error, Identity, Store, Tenant, Timestamp, User, UserChange, Verification,
 };
 
 use super::assertions::{ensure, equal, refused, taken};
@@ -38,7 +38,7 @@ pub async fn replace_does_not_pass_on_a_verification(f: Fixture) -> Result<(), F
     let user = f.create(&["email:joe@example.com"]).await?;
     let verification = Verification { time: Timestamp::from_millis(1), by: "a link".to_owned() };
     let verify =
-        MutationKind::Verify(identifier("email:joe@example.com")?, Some(verification.clone()));
+        UserChange::Verify(identifier("email:joe@example.com")?, Some(verification.clone()));
     f.change(&user, verify).await?;
     let user = f.change(&user, replace("email:joe@example.com", "email:JOE@example.com")?).await?;
     equal(

@@ -4,7 +4,7 @@ use polynym::directory::{Error, IdempotencyKey, Mutation, Timestamp};
 
 use super::Failure;
 use super::assertions::{equal, refused, taken};
-use super::fixture::{Fixture, link, request, unlink};
+use super::fixture::{Fixture, link, request, unlink, user_id};
 
 pub async fn a_repeated_create_makes_one_user(f: Fixture) -> Result<(), Failure> {
     let names = ["handle:joe", "email:joe@example.com"];
@@ -13,7 +13,7 @@ pub async fn a_repeated_create_makes_one_user(f: Fixture) -> Result<(), Failure>
     };
     let user = f.mutate(creation(&f)?).await?;
     let again = creation(&f)?;
-    let id = again.user_id;
+    let id = user_id(&again)?;
     equal(&f.mutate(again).await?, &user, "the answer to the same request")?;
     equal(&f.get(id).await?, &None, "a second user")?;
     let user = f.change(&user, unlink("handle:joe")?).await?;
@@ -71,7 +71,7 @@ pub async fn requests_with_other_keys_are_others(f: Fixture) -> Result<(), Failu
     for (n, (tenant, method, caller)) in keys.into_iter().enumerate() {
         let key = format!("{tenant},{method},{id},{caller}");
         let creation = f.creation(&[&format!("handle:user{n}")])?;
-        let wanted = creation.user_id;
+        let wanted = user_id(&creation)?;
         let user = f.mutate(Mutation { request: request(&key, n as u64), ..creation }).await?;
         equal(&user.id, &wanted, &format!("who was created by request {n}"))?;
         f.is_kept(&user).await?;
@@ -151,7 +151,7 @@ pub async fn one_request_at_once_many_times_happens_once(f: Fixture) -> Result<(
         Ok::<_, Failure>(Mutation { request: request("key", 1), ..f.creation(&["handle:joe"])? })
     };
     let mutations = (0..32).map(send).collect::<Result<Vec<_>, _>>()?;
-    let ids: Vec<_> = mutations.iter().map(|mutation| mutation.user_id).collect();
+    let ids: Vec<_> = mutations.iter().filter_map(Mutation::user_id).collect();
     let mut answers = Vec::new();
     for answer in f.all(mutations).await? {
         answers.push(answer?);

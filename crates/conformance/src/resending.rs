@@ -5,7 +5,7 @@ mod scene;
 
 use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
-use polynym::directory::{Mutation, MutationReport, Outcome};
+use polynym::directory::{Mutation, MutationKind, MutationReport, Outcome};
 
 use super::Failure;
 use super::assertions::{ensure, equal};
@@ -139,8 +139,11 @@ impl Case {
         scene.note(&first);
         scene.then(self.sent, self.then).await?;
         let before = scene.all().await?;
-        let again =
-            f.store.mutate(Mutation { user_id: scene.user_id(self.sent), ..mutation }).await;
+        let kind = match mutation.kind {
+            MutationKind::User(_, change) => MutationKind::User(scene.user_id(self.sent), change),
+            kind => kind,
+        };
+        let again = f.store.mutate(Mutation { kind, ..mutation }).await;
         match (self.answer, again) {
             ("=", Ok(again)) => {
                 equal(&again, &now(&scene, self.sent).await?, "the second answer")?;
@@ -177,5 +180,5 @@ async fn now(scene: &Scene<'_>, sent: Sent) -> Result<Outcome, Failure> {
         }
         _ => MutationReport::Nothing,
     };
-    Ok(Outcome { user, report })
+    Ok(Outcome { user, report, events: Vec::new() })
 }

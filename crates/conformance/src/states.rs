@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Claim, Error, ExpiredUser, Mutation, MutationKind, MutationReport, Policies, State, Tenant,
-    Timestamp, Update, User,
+    Claim, Error, ExpiredUser, Mutation, MutationReport, Policies, State, Tenant, Timestamp,
+    Update, User, UserChange,
 };
 use polynym::identifier::RULES_VERSION;
 
@@ -18,7 +18,7 @@ const NAMES: [&str; 2] = ["email:joe@example.com", "handle:joe"];
 
 pub async fn disable_and_enable_change_the_state_alone(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&NAMES).await?;
-    let disabled = f.change(&user, MutationKind::Disable).await?;
+    let disabled = f.change(&user, UserChange::Disable).await?;
     equal(
         &disabled,
         &User { state: State::Disabled, update_time: disabled.update_time, ..user.clone() },
@@ -29,20 +29,16 @@ pub async fn disable_and_enable_change_the_state_alone(f: Fixture) -> Result<(),
         "nothing shows the change",
     )?;
     f.is_kept(&disabled).await?;
-    equal(
-        &f.change(&user, MutationKind::Disable).await?,
-        &disabled,
-        "a user who is disabled again",
-    )?;
+    equal(&f.change(&user, UserChange::Disable).await?, &disabled, "a user who is disabled again")?;
     let linked = f.change(&user, link("social:github/1")?).await?;
     equal(&linked.state, &State::Disabled, "the state after a link")?;
-    let enabled = f.change(&user, MutationKind::Enable).await?;
+    let enabled = f.change(&user, UserChange::Enable).await?;
     equal(
         &enabled,
         &User { state: State::Active, update_time: enabled.update_time, ..linked },
         "the user",
     )?;
-    equal(&f.change(&user, MutationKind::Enable).await?, &enabled, "a user who is enabled again")?;
+    equal(&f.change(&user, UserChange::Enable).await?, &enabled, "a user who is enabled again")?;
     f.is_kept(&enabled).await
 }
 
@@ -53,7 +49,7 @@ fn deleted(mutation: &Mutation) -> State {
 }
 
 async fn delete(f: &Fixture, user: &User) -> Result<User, Failure> {
-    let mutation = f.mutation(user.id, MutationKind::Delete);
+    let mutation = f.mutation(user.id, UserChange::Delete);
     let state = deleted(&mutation);
     let user = f.mutate(mutation).await?;
     equal(&user.state, &state, "the state of a deleted user")?;
@@ -69,7 +65,7 @@ pub async fn a_deleted_user_owns_what_it_owned_and_can_come_back(
     equal(&gone.identities, &user.identities, "what it owns")?;
     f.is_kept(&gone).await?;
     taken(f.change(&other, link("handle:joe")?).await, &gone, "identifier")?;
-    let back = f.change(&user, MutationKind::Undelete).await?;
+    let back = f.change(&user, UserChange::Undelete).await?;
     equal(
         &back,
         &User { state: State::Active, update_time: back.update_time, ..user },
@@ -80,46 +76,45 @@ pub async fn a_deleted_user_owns_what_it_owned_and_can_come_back(
 
 pub async fn who_was_disabled_comes_back_disabled(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&NAMES).await?;
-    f.change(&user, MutationKind::Disable).await?;
+    f.change(&user, UserChange::Disable).await?;
     delete(&f, &user).await?;
     let f = f.reopen().await?;
-    equal(&f.change(&user, MutationKind::Undelete).await?.state, &State::Disabled, "the state")?;
-    f.change(&user, MutationKind::Enable).await?;
+    equal(&f.change(&user, UserChange::Undelete).await?.state, &State::Disabled, "the state")?;
+    f.change(&user, UserChange::Enable).await?;
     delete(&f, &user).await?;
     equal(
-        &f.change(&user, MutationKind::Undelete).await?.state,
+        &f.change(&user, UserChange::Undelete).await?.state,
         &State::Active,
         "the state of one who was enabled since",
     )
 }
 
 /// All that changes one user, but for its state.
-fn changes() -> Result<Vec<MutationKind>, Failure> {
+fn changes() -> Result<Vec<UserChange>, Failure> {
     Ok(vec![
-        MutationKind::Update(Update::from_mask(None, "Eve".to_owned(), Default::default())?),
+        UserChange::Update(Update::from_mask(None, "Eve".to_owned(), Default::default())?),
         link("handle:new")?,
         unlink("handle:joe")?,
         replace("handle:joe", "handle:new")?,
-        MutationKind::Verify(identifier("handle:joe")?, None),
-        MutationKind::Disable,
-        MutationKind::Enable,
+        UserChange::Verify(identifier("handle:joe")?, None),
+        UserChange::Disable,
+        UserChange::Enable,
     ])
 }
 
 pub async fn a_deleted_user_is_not_changed(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&NAMES).await?;
-    refused(f.change(&user, MutationKind::Undelete).await, &Error::UserNotDeleted)?;
+    refused(f.change(&user, UserChange::Undelete).await, &Error::UserNotDeleted)?;
     let gone = delete(&f, &user).await?;
     for change in changes()? {
         refused(f.change(&user, change).await, &Error::UserDeleted { user: user.id })?;
     }
-    refused(f.change(&user, MutationKind::Delete).await, &Error::UserNotFound)?;
-    let stale = Mutation { etag: Some(user.etag()), ..f.mutation(user.id, MutationKind::Undelete) };
+    refused(f.change(&user, UserChange::Delete).await, &Error::UserNotFound)?;
+    let stale = Mutation { etag: Some(user.etag()), ..f.mutation(user.id, UserChange::Undelete) };
     refused(f.mutate(stale).await, &Error::EtagMismatch)?;
     f.free(&["handle:new"]).await?;
     f.is_kept(&gone).await?;
-    let current =
-        Mutation { etag: Some(gone.etag()), ..f.mutation(user.id, MutationKind::Undelete) };
+    let current = Mutation { etag: Some(gone.etag()), ..f.mutation(user.id, UserChange::Undelete) };
     f.is_kept(&f.mutate(current).await?).await
 }
 
@@ -129,17 +124,17 @@ pub async fn states_of_nobody_are_refused(f: Fixture) -> Result<(), Failure> {
     let elsewhere = f.mutate(elsewhere).await?;
     for id in [f.ids.next_id(), elsewhere.id] {
         for change in [
-            MutationKind::Disable,
-            MutationKind::Enable,
-            MutationKind::Delete,
-            MutationKind::Undelete,
-            MutationKind::Purge,
+            UserChange::Disable,
+            UserChange::Enable,
+            UserChange::Delete,
+            UserChange::Undelete,
+            UserChange::Purge,
         ] {
             refused(f.mutate(f.mutation(id, change)).await, &Error::UserNotFound)?;
         }
     }
     let tenant = elsewhere.tenant.clone();
-    f.mutate(Mutation { tenant, ..f.mutation(elsewhere.id, MutationKind::Disable) })
+    f.mutate(Mutation { tenant, ..f.mutation(elsewhere.id, UserChange::Disable) })
         .await
         .map(drop)
         .map_err(Failure::from)
@@ -150,14 +145,13 @@ pub async fn who_is_to_be_purged_by_now_is_gone(f: Fixture) -> Result<(), Failur
     let gone = delete(&f, &user).await?;
     let State::Deleted { purge_time, .. } = gone.state else { return Err("not deleted".into()) };
     let before = Timestamp::from_millis(purge_time.as_millis() - 1);
-    for change in
-        [MutationKind::Undelete, MutationKind::Purge, MutationKind::Delete, link("handle:new")?]
+    for change in [UserChange::Undelete, UserChange::Purge, UserChange::Delete, link("handle:new")?]
     {
         let late = Mutation { time: purge_time, ..f.mutation(user.id, change) };
         refused(f.mutate(late).await, &Error::UserNotFound)?;
     }
     let back =
-        f.mutate(Mutation { time: before, ..f.mutation(user.id, MutationKind::Undelete) }).await?;
+        f.mutate(Mutation { time: before, ..f.mutation(user.id, UserChange::Undelete) }).await?;
     f.is_kept(&back).await
 }
 
@@ -167,7 +161,7 @@ async fn purge(
     policies: Policies,
     id: LocalityId,
 ) -> Result<Vec<LocalityId>, Failure> {
-    let mutation = Mutation { policies: Arc::new(policies), ..f.mutation(id, MutationKind::Purge) };
+    let mutation = Mutation { policies: Arc::new(policies), ..f.mutation(id, UserChange::Purge) };
     match f.store.mutate(mutation).await?.report {
         MutationReport::Purged(ids) => Ok(ids),
         other => Err(format!("a purge that tells {other:?}").into()),
@@ -198,14 +192,14 @@ pub async fn purge_leaves_nothing_but_what_is_held_for_nobody(f: Fixture) -> Res
 }
 
 pub async fn purge_needs_no_deletion_and_can_be_sent_again(f: Fixture) -> Result<(), Failure> {
-    for state in [None, Some(MutationKind::Disable), Some(MutationKind::Delete)] {
+    for state in [None, Some(UserChange::Disable), Some(UserChange::Delete)] {
         let user = f.create(&NAMES).await?;
         if let Some(change) = state {
             f.change(&user, change).await?;
         }
         let purge = || Mutation {
             request: request(&user.id.to_string(), 1),
-            ..f.mutation(user.id, MutationKind::Purge)
+            ..f.mutation(user.id, UserChange::Purge)
         };
         let stale = Mutation { request: None, etag: Some("0".repeat(16)), ..purge() };
         refused(f.mutate(stale).await, &Error::EtagMismatch)?;
@@ -217,7 +211,7 @@ pub async fn purge_needs_no_deletion_and_can_be_sent_again(f: Fixture) -> Result
                 "the answer",
             )?;
         }
-        refused(f.change(&user, MutationKind::Purge).await, &Error::UserNotFound)?;
+        refused(f.change(&user, UserChange::Purge).await, &Error::UserNotFound)?;
         equal(&f.get(user.id).await?, &None, "the user")?;
     }
     f.free(&NAMES).await
@@ -225,7 +219,7 @@ pub async fn purge_needs_no_deletion_and_can_be_sent_again(f: Fixture) -> Result
 
 /// Does what is due about a user at this time.
 async fn expire(f: &Fixture, id: LocalityId, time: Timestamp) -> Result<MutationReport, Failure> {
-    Ok(f.store.mutate(Mutation { time, ..f.mutation(id, MutationKind::Expire) }).await?.report)
+    Ok(f.store.mutate(Mutation { time, ..f.mutation(id, UserChange::Expire) }).await?.report)
 }
 
 pub async fn deleted_users_are_purged_when_their_time_comes(f: Fixture) -> Result<(), Failure> {
@@ -240,7 +234,7 @@ pub async fn deleted_users_are_purged_when_their_time_comes(f: Fixture) -> Resul
         let State::Deleted { purge_time, .. } = delete(&f, user).await?.state else { continue };
         times.push(purge_time);
     }
-    f.change(third, MutationKind::Undelete).await?;
+    f.change(third, UserChange::Undelete).await?;
     let due = |user: &User| (Tenant::DEFAULT, user.id);
     let f = f.reopen().await?;
     equal(
@@ -310,7 +304,7 @@ pub async fn those_that_are_due_come_in_pages(f: Fixture) -> Result<(), Failure>
         // Many at the same time, and some before and after them.
         let time = start.plus(Duration::from_secs([100, 100, 100, 101, 99, 100, 102, 100][n % 8]));
         let deleted =
-            f.mutate(Mutation { time, ..f.mutation(user.id, MutationKind::Delete) }).await?;
+            f.mutate(Mutation { time, ..f.mutation(user.id, UserChange::Delete) }).await?;
         let State::Deleted { purge_time, .. } = deleted.state else {
             return Err("not deleted".into());
         };
@@ -333,12 +327,10 @@ pub async fn those_that_are_due_come_in_pages(f: Fixture) -> Result<(), Failure>
 
 pub async fn a_repeated_change_of_state_happens_once(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&NAMES).await?;
-    for (n, (change, back)) in [
-        (MutationKind::Disable, MutationKind::Enable),
-        (MutationKind::Delete, MutationKind::Undelete),
-    ]
-    .into_iter()
-    .enumerate()
+    for (n, (change, back)) in
+        [(UserChange::Disable, UserChange::Enable), (UserChange::Delete, UserChange::Undelete)]
+            .into_iter()
+            .enumerate()
     {
         let send = || Mutation {
             request: request(&format!("request{n}"), 1),
@@ -355,18 +347,18 @@ pub async fn a_repeated_change_of_state_happens_once(f: Fixture) -> Result<(), F
 pub async fn of_many_deletions_one_happens(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&NAMES).await?;
     let outcomes =
-        f.all((0..32).map(|_| f.mutation(user.id, MutationKind::Delete)).collect()).await?;
+        f.all((0..32).map(|_| f.mutation(user.id, UserChange::Delete)).collect()).await?;
     let (done, refusals): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
     equal(&done.len(), &1, "deletions that happened")?;
     ensure(
         refusals.iter().all(|e| matches!(e, Err(Error::UserNotFound))),
         "a deletion was refused otherwise",
     )?;
-    let mut mutations = vec![f.mutation(user.id, MutationKind::Purge)];
+    let mut mutations = vec![f.mutation(user.id, UserChange::Purge)];
     for _ in 0..8 {
         mutations.push(f.creation(&NAMES)?);
     }
-    let ids: Vec<_> = mutations.iter().map(|mutation| mutation.user_id).collect();
+    let ids: Vec<_> = mutations.iter().filter_map(Mutation::user_id).collect();
     f.all(mutations).await?;
     f.invariants(&ids, &NAMES.map(str::to_owned)).await.map(drop)
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    ConflictPolicy, MutationKind, NewIdentity, NewUser, Policies, Timestamp, Update, Value,
-    Verification,
+    ConflictPolicy, MutationKind, NewIdentity, NewUser, Policies, Timestamp, Update, UserChange,
+    Value, Verification,
 };
 use polynym::identifier::Kind;
 
@@ -147,21 +147,22 @@ pub(super) fn policies(n: usize) -> Policies {
 }
 
 impl Action {
-    /// The change that this stands for; none where it is not about the directory. `other` gives a
-    /// user by its number.
-    pub(super) fn change(
+    /// The mutation that this stands for, of `user`; none if it changes nothing in the directory.
+    /// `other` returns a user by its number.
+    pub(super) fn kind(
         &self,
         now: Timestamp,
+        user: LocalityId,
         other: impl Fn(usize) -> LocalityId,
     ) -> Result<Option<MutationKind>, Failure> {
         let verification = Verification { time: now, by: "model".to_owned() };
-        let update = |mask: &str, name: String, attributes| -> Result<MutationKind, Failure> {
-            Ok(MutationKind::Update(Update::from_mask(Some(&[mask.to_owned()]), name, attributes)?))
+        let update = |mask: &str, name: String, attributes| -> Result<UserChange, Failure> {
+            Ok(UserChange::Update(Update::from_mask(Some(&[mask.to_owned()]), name, attributes)?))
         };
-        Ok(Some(match self {
+        let change = match self {
             Action::Create(names, primary) => {
                 let identities = drafts(names, *primary)?;
-                MutationKind::Create(NewUser { identities, ..NewUser::default() })
+                UserChange::Create(NewUser { identities, ..NewUser::default() })
             }
             Action::Rename(name) => {
                 let name = Some(name).filter(|name| **name > 0).map(ToString::to_string);
@@ -173,31 +174,39 @@ impl Action {
             Action::SetAll(numbers) => update("attributes", String::new(), all(numbers))?,
             Action::Link(n, verified, primary) => {
                 let verification = verified.then_some(verification);
-                MutationKind::Link(NewIdentity {
+                UserChange::Link(NewIdentity {
                     verification,
                     primary: *primary,
                     ..draft(NAMES[*n])?
                 })
             }
-            Action::Unlink(n) => MutationKind::Unlink(identifier(NAMES[*n])?),
+            Action::Unlink(n) => UserChange::Unlink(identifier(NAMES[*n])?),
             Action::Replace(old, new) => {
-                MutationKind::Replace(identifier(NAMES[*old])?, draft(NAMES[*new])?)
+                UserChange::Replace(identifier(NAMES[*old])?, draft(NAMES[*new])?)
             }
             Action::Verify(n, yes) => {
-                MutationKind::Verify(identifier(NAMES[*n])?, yes.then_some(verification))
+                UserChange::Verify(identifier(NAMES[*n])?, yes.then_some(verification))
             }
-            Action::Disable => MutationKind::Disable,
-            Action::Enable => MutationKind::Enable,
-            Action::Delete => MutationKind::Delete,
-            Action::Undelete => MutationKind::Undelete,
-            Action::Purge => MutationKind::Purge,
-            Action::Tend => MutationKind::Expire,
-            Action::Merge(user, policy) => MutationKind::Merge(other(*user), *policy),
-            Action::Unmerge(user) => MutationKind::Unmerge(other(*user)),
-            Action::Move(user, n) => MutationKind::Move(other(*user), identifier(NAMES[*n])?),
-            Action::Release(n) => MutationKind::Release(identifier(NAMES[*n])?),
+            Action::Disable => UserChange::Disable,
+            Action::Enable => UserChange::Enable,
+            Action::Delete => UserChange::Delete,
+            Action::Undelete => UserChange::Undelete,
+            Action::Purge => UserChange::Purge,
+            Action::Tend => UserChange::Expire,
+            Action::Merge(user, policy) => UserChange::Merge(other(*user), *policy),
+            Action::Unmerge(user) => UserChange::Unmerge(other(*user)),
+            Action::Move(user, n) => UserChange::Move(other(*user), identifier(NAMES[*n])?),
+            Action::Release(n) => {
+                return Ok(Some(MutationKind::ReleaseHold(identifier(NAMES[*n])?)));
+            }
             Action::Reopen => return Ok(None),
-        }))
+        };
+        Ok(Some(MutationKind::User(user, change)))
+    }
+
+    /// Whether the action changes a user that exists already.
+    pub(super) const fn is_of_known_user(&self) -> bool {
+        !matches!(self, Action::Create(..) | Action::Release(_))
     }
 }
 

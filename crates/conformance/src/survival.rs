@@ -26,7 +26,7 @@ pub async fn requests_survive_closing(f: Fixture) -> Result<(), Failure> {
     let creation = Mutation { request: request("key", 1), ..f.creation(&["handle:joe"])? };
     let user = f.mutate(creation.clone()).await?;
     let f = f.reopen().await?;
-    let again = Mutation { user_id: f.ids.next_id(), ..creation };
+    let again = Mutation { kind: f.creation(&["handle:joe"])?.kind, ..creation };
     equal(&f.mutate(again.clone()).await?, &user, "the answer to a request of before")?;
     let reused = Mutation { request: request("key", 2), ..again };
     refused(f.mutate(reused).await, &Error::RequestIdReused)?;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use polynym::directory::{
-    Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate, TenantRecord,
+    Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate, TenantChange,
+    TenantRecord,
 };
 use polynym::identifier::Kind;
 
@@ -15,7 +16,7 @@ use super::fixture::{DAY, Fixture, request, tenant};
 fn set(f: &Fixture, name: &str, update: PolicyUpdate) -> Result<Mutation, Failure> {
     Ok(Mutation {
         tenant: tenant(name)?,
-        ..f.mutation(f.ids.next_id(), MutationKind::SetTenant(update))
+        ..f.mutation_of(MutationKind::Tenant(TenantChange::Set(update)))
     })
 }
 

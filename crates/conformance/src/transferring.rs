@@ -1,7 +1,7 @@
 //! Moving an identity from one user to another.
 
 use polynym::directory::{
-    Error, Identity, Invalid, Mutation, MutationKind, Policies, User, Verification,
+    Error, Identity, Invalid, Mutation, Policies, User, UserChange, Verification,
 };
 
 use super::Failure;
@@ -9,17 +9,16 @@ use super::assertions::{ensure, equal, refused};
 use super::fixture::{Fixture, draft, free, holding, identifier, request, unlink};
 use super::merging::{merge, two};
 
-fn take(from: &User, text: &str) -> Result<MutationKind, Failure> {
-    Ok(MutationKind::Move(from.id, identifier(text)?))
+fn take(from: &User, text: &str) -> Result<UserChange, Failure> {
+    Ok(UserChange::Move(from.id, identifier(text)?))
 }
 
 pub async fn a_moved_identity_is_the_other_users_at_once(f: Fixture) -> Result<(), Failure> {
     let (to, from) = two(&f).await?;
     let verification = Some(Verification { time: f.now(), by: "a letter".to_owned() });
     let name = "handle:ѕсоре";
-    let from = f.change(&from, MutationKind::Link(draft(name)?)).await?;
-    let from =
-        f.change(&from, MutationKind::Verify(identifier(name)?, verification.clone())).await?;
+    let from = f.change(&from, UserChange::Link(draft(name)?)).await?;
+    let from = f.change(&from, UserChange::Verify(identifier(name)?, verification.clone())).await?;
 
     let outcome = f.change_under(&holding(30), &to, take(&from, name)?).await?;
     let is = |identity: &&Identity| identity.identifier.to_string() == name;
@@ -32,20 +31,14 @@ pub async fn a_moved_identity_is_the_other_users_at_once(f: Fixture) -> Result<(
 
     // Its guard has gone along, and it is held for nobody.
     let scope = Error::IdentityConfusable { field: "identifier".to_owned() };
-    refused(
-        f.mutate(f.mutation(from.id, MutationKind::Link(draft("handle:scope")?))).await,
-        &scope,
-    )?;
+    refused(f.mutate(f.mutation(from.id, UserChange::Link(draft("handle:scope")?))).await, &scope)?;
     f.change(&outcome, unlink(name)?).await?;
-    f.change(&from, MutationKind::Link(draft("handle:scope")?))
-        .await
-        .map(drop)
-        .map_err(Failure::from)
+    f.change(&from, UserChange::Link(draft("handle:scope")?)).await.map(drop).map_err(Failure::from)
 }
 
 pub async fn what_cannot_be_moved_stays(f: Fixture) -> Result<(), Failure> {
     let (to, from) = two(&f).await?;
-    let try_to = |user: &User, change: MutationKind| f.mutate(f.mutation(user.id, change));
+    let try_to = |user: &User, change: UserChange| f.mutate(f.mutation(user.id, change));
     let itself =
         Error::invalid(Invalid::UserId, "from_user_id", "is the user who gets the identity");
     refused(try_to(&to, take(&to, "handle:joe")?).await, &itself)?;

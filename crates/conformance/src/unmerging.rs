@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use polynym::directory::{
-    ConflictPolicy, Error, Mutation, MutationKind, MutationReport, NotRestored, Policies, State,
-    Timestamp, Update, User, Verification,
+    ConflictPolicy, Error, Mutation, MutationReport, NotRestored, Policies, State, Timestamp,
+    Update, User, UserChange, Verification,
 };
 
 use super::assertions::{ensure, equal, refused};
@@ -19,8 +19,7 @@ async fn unmerge(
     primary: &User,
     secondary: &User,
 ) -> Result<(User, Vec<NotRestored>), Failure> {
-    let outcome =
-        f.store.mutate(f.mutation(primary.id, MutationKind::Unmerge(secondary.id))).await?;
+    let outcome = f.store.mutate(f.mutation(primary.id, UserChange::Unmerge(secondary.id))).await?;
     match &outcome.report {
         MutationReport::NotRestored(what) => {
             Ok((outcome.user.clone().ok_or("no user")?, what.clone()))
@@ -51,7 +50,7 @@ pub async fn an_undone_merge_leaves_both_as_they_were(f: Fixture) -> Result<(), 
         f.is_kept(&back).await?;
         f.is_kept(&now).await?;
         for user in [&back, &now] {
-            f.store.mutate(f.mutation(user.id, MutationKind::Purge)).await?;
+            f.store.mutate(f.mutation(user.id, UserChange::Purge)).await?;
         }
     }
     Ok(())
@@ -61,7 +60,7 @@ pub async fn an_unmerge_survives_closing_and_gives_back_the_state(
     f: Fixture,
 ) -> Result<(), Failure> {
     let (primary, secondary) = two(&f).await?;
-    let secondary = f.change(&secondary, MutationKind::Disable).await?;
+    let secondary = f.change(&secondary, UserChange::Disable).await?;
     f.change(&primary, merge(&secondary)).await?;
     let f = f.reopen().await?;
     let (back, _) = unmerge(&f, &primary, &secondary).await?;
@@ -77,14 +76,13 @@ pub async fn what_has_changed_since_is_told(f: Fixture) -> Result<(), Failure> {
     f.change(&primary, link("email:j@example.com")?).await?;
     let verification =
         Some(Verification { time: Timestamp::from_millis(1), by: "a letter".to_owned() });
-    let verify =
-        MutationKind::Verify(identifier("email:joseph@example.com")?, verification.clone());
+    let verify = UserChange::Verify(identifier("email:joseph@example.com")?, verification.clone());
     f.change(&primary, verify).await?;
     let paths = ["display_name".to_owned(), "attributes.city".to_owned()];
     let attributes = [("city".to_owned(), text("Oslo"))].into();
     f.change(
         &primary,
-        MutationKind::Update(Update::from_mask(Some(&paths), "Joey".to_owned(), attributes)?),
+        UserChange::Update(Update::from_mask(Some(&paths), "Joey".to_owned(), attributes)?),
     )
     .await?;
     let (back, not_restored) = unmerge(&f, &primary, &secondary).await?;
@@ -128,21 +126,18 @@ pub async fn what_has_changed_since_is_told(f: Fixture) -> Result<(), Failure> {
 pub async fn a_merge_is_undone_once(f: Fixture) -> Result<(), Failure> {
     let (primary, secondary) = two(&f).await?;
     let other = f.create(&["handle:other"]).await?;
-    refused(f.change(&primary, MutationKind::Unmerge(secondary.id)).await, &Error::NotMerged)?;
+    refused(f.change(&primary, UserChange::Unmerge(secondary.id)).await, &Error::NotMerged)?;
     f.change(&primary, merge(&secondary)).await?;
-    refused(f.change(&other, MutationKind::Unmerge(secondary.id)).await, &Error::NotMerged)?;
-    refused(
-        f.change(&primary, MutationKind::Unmerge(f.ids.next_id())).await,
-        &Error::UserNotFound,
-    )?;
+    refused(f.change(&other, UserChange::Unmerge(secondary.id)).await, &Error::NotMerged)?;
+    refused(f.change(&primary, UserChange::Unmerge(f.ids.next_id())).await, &Error::UserNotFound)?;
     let stale = Mutation {
         etag: Some(primary.etag()),
-        ..f.mutation(primary.id, MutationKind::Unmerge(secondary.id))
+        ..f.mutation(primary.id, UserChange::Unmerge(secondary.id))
     };
     refused(f.mutate(stale).await, &Error::EtagMismatch)?;
     let (back, _) = unmerge(&f, &primary, &secondary).await?;
-    refused(f.change(&primary, MutationKind::Unmerge(secondary.id)).await, &Error::NotMerged)?;
-    refused(f.change(&secondary, MutationKind::Unmerge(primary.id)).await, &Error::NotMerged)?;
+    refused(f.change(&primary, UserChange::Unmerge(secondary.id)).await, &Error::NotMerged)?;
+    refused(f.change(&secondary, UserChange::Unmerge(primary.id)).await, &Error::NotMerged)?;
     f.is_kept(&back).await
 }
 
@@ -151,7 +146,7 @@ pub async fn a_dry_run_undoes_nothing(f: Fixture) -> Result<(), Failure> {
     let merged = f.change(&primary, merge(&secondary)).await?;
     let merged = f.change(&merged, unlink("social:github/1")?).await?;
     let dry =
-        Mutation { dry_run: true, ..f.mutation(primary.id, MutationKind::Unmerge(secondary.id)) };
+        Mutation { dry_run: true, ..f.mutation(primary.id, UserChange::Unmerge(secondary.id)) };
     let lost = vec![NotRestored::Identity(identifier("social:github/1")?)];
     let told = f.store.mutate(dry).await?;
     equal(&told.report, &MutationReport::NotRestored(lost), "what would not be restored")?;
@@ -167,7 +162,7 @@ pub async fn an_undo_ends_with_its_time(f: Fixture) -> Result<(), Failure> {
     let until = f.now().plus(DAY);
     let merged = f.change_under(&policies, &primary, merge(&secondary)).await?;
     let at = |time, change| f.mutate(Mutation { time, ..f.mutation(primary.id, change) });
-    refused(at(until, MutationKind::Unmerge(secondary.id)).await, &Error::UndoExpired)?;
+    refused(at(until, UserChange::Unmerge(secondary.id)).await, &Error::UndoExpired)?;
     let due = |time| decoded::due(&*f.store, time, 10);
     equal(
         &due(Timestamp::from_millis(until.as_millis() - 1)).await?,
@@ -177,18 +172,18 @@ pub async fn an_undo_ends_with_its_time(f: Fixture) -> Result<(), Failure> {
     equal(&due(until).await?, &vec![(secondary.tenant.clone(), secondary.id)], "what is due")?;
     let outcome = f
         .store
-        .mutate(Mutation { time: until, ..f.mutation(secondary.id, MutationKind::Expire) })
+        .mutate(Mutation { time: until, ..f.mutation(secondary.id, UserChange::Expire) })
         .await?;
     equal(&outcome.report, &MutationReport::Nothing, "what is told of what is due")?;
     equal(&due(until).await?, &vec![], "what is due once it is done")?;
     let early = Timestamp::from_millis(until.as_millis() - 1);
-    refused(at(early, MutationKind::Unmerge(secondary.id)).await, &Error::UndoExpired)?;
+    refused(at(early, UserChange::Unmerge(secondary.id)).await, &Error::UndoExpired)?;
     is_part_of(&f, secondary.id, primary.id).await?;
     f.is_kept(&merged).await?;
     let never = Policies { undo_window: Duration::ZERO, ..super::fixture::free() };
     let other = f.create(&["handle:other"]).await?;
     f.change_under(&never, &primary, merge(&other)).await?;
-    refused(f.change(&primary, MutationKind::Unmerge(other.id)).await, &Error::UndoExpired)?;
+    refused(f.change(&primary, UserChange::Unmerge(other.id)).await, &Error::UndoExpired)?;
     equal(&due(Timestamp::MAX).await?, &vec![], "what is due of a merge that cannot be undone")
 }
 
@@ -198,7 +193,7 @@ pub async fn a_repeated_unmerge_happens_once(f: Fixture) -> Result<(), Failure> 
     f.change(&primary, unlink("social:github/1")?).await?;
     let send = || Mutation {
         request: request("unmerge", 1),
-        ..f.mutation(primary.id, MutationKind::Unmerge(secondary.id))
+        ..f.mutation(primary.id, UserChange::Unmerge(secondary.id))
     };
     let first = f.store.mutate(send()).await?;
     equal(&f.store.mutate(send()).await?, &first, "the answer to the same request")?;
@@ -210,8 +205,8 @@ pub async fn a_repeated_unmerge_happens_once(f: Fixture) -> Result<(), Failure> 
 pub async fn a_chain_is_undone_from_its_end(f: Fixture) -> Result<(), Failure> {
     let users = chain(&f, 3).await?;
     let merged = Error::UserMerged { user: users[1].id, into: users[2].id };
-    refused(f.change(&users[1], MutationKind::Unmerge(users[0].id)).await, &merged)?;
-    refused(f.change(&users[2], MutationKind::Unmerge(users[0].id)).await, &Error::NotMerged)?;
+    refused(f.change(&users[1], UserChange::Unmerge(users[0].id)).await, &merged)?;
+    refused(f.change(&users[2], UserChange::Unmerge(users[0].id)).await, &Error::NotMerged)?;
     let (second, not_restored) = unmerge(&f, &users[2], &users[1]).await?;
     equal(&(second.identities.len(), not_restored.len()), &(4, 0), "what the second got back")?;
     is_part_of(&f, users[0].id, users[1].id).await?;
@@ -227,7 +222,7 @@ pub async fn a_chain_is_undone_from_its_end(f: Fixture) -> Result<(), Failure> {
         equal(&user.state, &State::Active, "its state")?;
         f.is_kept(&user).await?;
     }
-    let report = f.store.mutate(f.mutation(users[2].id, MutationKind::Purge)).await?.report;
+    let report = f.store.mutate(f.mutation(users[2].id, UserChange::Purge)).await?.report;
     equal(
         &report,
         &MutationReport::Purged(vec![users[2].id]),
@@ -264,7 +259,7 @@ pub async fn holds_go_back_with_their_user(f: Fixture) -> Result<(), Failure> {
     refused(f.change(&primary, link("handle:scope")?).await, &confusable)?;
     let back = f.change(&back, unlink("handle:ѕсоре")?).await?;
     f.is_kept(&back).await?;
-    f.change(&primary, MutationKind::Link(draft("handle:scope")?))
+    f.change(&primary, UserChange::Link(draft("handle:scope")?))
         .await
         .map(drop)
         .map_err(Failure::from)
@@ -281,7 +276,7 @@ pub async fn what_was_linked_anew_in_the_same_millisecond_stays(f: Fixture) -> R
         f.mutate(at(f.mutation(primary.id, change))).await?;
     }
     let outcome =
-        f.store.mutate(at(f.mutation(primary.id, MutationKind::Unmerge(secondary.id)))).await?;
+        f.store.mutate(at(f.mutation(primary.id, UserChange::Unmerge(secondary.id)))).await?;
     let lost = vec![NotRestored::Identity(identifier("handle:new")?)];
     equal(&outcome.report, &MutationReport::NotRestored(lost), "what was not restored")?;
     let now = f.get(primary.id).await?.ok_or("the primary is gone")?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use polynym::directory::{
-    Error, Mutation, MutationKind, NewUser, Timestamp, Update, User, Value, Verification,
+    Error, Mutation, NewUser, Timestamp, Update, User, UserChange, Value, Verification,
 };
 
 use super::Failure;
@@ -22,9 +22,9 @@ fn update(
     mask: &[&str],
     display_name: &str,
     attributes: &[(&str, &str)],
-) -> Result<MutationKind, Failure> {
+) -> Result<UserChange, Failure> {
     let mask: Vec<String> = mask.iter().map(|path| (*path).to_owned()).collect();
-    Ok(MutationKind::Update(Update::from_mask(
+    Ok(UserChange::Update(Update::from_mask(
         Some(&mask),
         display_name.to_owned(),
         texts(attributes),
@@ -35,7 +35,7 @@ fn update(
 async fn named(f: &Fixture) -> Result<User, Failure> {
     let attributes = texts(&[("city", "Paris"), ("plan", "free")]);
     let draft = NewUser { display_name: "Joe".to_owned(), attributes, ..NewUser::default() };
-    let user = f.change_new(MutationKind::Create(draft)).await?;
+    let user = f.change_new(UserChange::Create(draft)).await?;
     Ok(f.change(&user, link("handle:joe")?).await?)
 }
 
@@ -84,10 +84,10 @@ pub async fn what_changes_nothing_leaves_time_and_etag(f: Fixture) -> Result<(),
         update(&["display_name"], "Joe", &[])?,
         update(&["attributes.plan"], "", &[("plan", "free")])?,
         update(&["attributes.none"], "", &[])?,
-        MutationKind::Update(Update::from_mask(None, String::new(), BTreeMap::new())?),
+        UserChange::Update(Update::from_mask(None, String::new(), BTreeMap::new())?),
         link("handle:joe")?,
         replace("handle:joe", "handle:joe")?,
-        MutationKind::Verify(identifier("handle:joe")?, None),
+        UserChange::Verify(identifier("handle:joe")?, None),
     ];
     for change in changes {
         let after = f.change(&user, change).await?;
@@ -104,17 +104,16 @@ pub async fn verify_sets_and_clears(f: Fixture) -> Result<(), Failure> {
         time: Timestamp::from_millis(5),
         by: "a letter, по почте".to_owned(),
     });
-    let verified =
-        f.change(&user, MutationKind::Verify(email.clone(), verification.clone())).await?;
+    let verified = f.change(&user, UserChange::Verify(email.clone(), verification.clone())).await?;
     equal(&verified.identities[0].verification, &verification, "the verification")?;
     equal(&verified.identities[1], &user.identities[1], "the other identity")?;
     ensure(verified.etag() != user.etag(), "the etag is the same after a verification")?;
     f.is_kept(&verified).await?;
     let again = Some(Verification { time: Timestamp::from_millis(6), by: String::new() });
-    let verified = f.change(&user, MutationKind::Verify(email.clone(), again.clone())).await?;
+    let verified = f.change(&user, UserChange::Verify(email.clone(), again.clone())).await?;
     equal(&verified.identities[0].verification, &again, "the second verification")?;
     f.is_kept(&verified).await?;
-    let cleared = f.change(&user, MutationKind::Verify(email, None)).await?;
+    let cleared = f.change(&user, UserChange::Verify(email, None)).await?;
     equal(
         &cleared.identities,
         &user.identities,
@@ -133,7 +132,7 @@ pub async fn an_etag_is_enforced(f: Fixture) -> Result<(), Failure> {
         unlink("handle:joe")?,
         unlink("handle:nobody")?,
         replace("handle:joe", "handle:eve")?,
-        MutationKind::Verify(identifier("handle:joe")?, None),
+        UserChange::Verify(identifier("handle:joe")?, None),
     ];
     for change in changes {
         for etag in [first.etag(), String::new(), user.etag().to_uppercase() + "0"] {
@@ -173,7 +172,7 @@ pub async fn times_never_go_back(f: Fixture) -> Result<(), Failure> {
 async fn in_one_millisecond(
     f: &Fixture,
     user: &User,
-    changes: Vec<MutationKind>,
+    changes: Vec<UserChange>,
 ) -> Result<Vec<User>, Failure> {
     let time = f.now();
     let mut users = Vec::new();
@@ -200,14 +199,14 @@ pub async fn changes_in_one_millisecond_have_an_order(f: Fixture) -> Result<(), 
             link("handle:new")?,
             replace("handle:new", "handle:newer")?,
             replace("handle:newer", "handle:new")?,
-            MutationKind::Verify(handle.clone(), Some(verified.clone())),
-            MutationKind::Verify(handle.clone(), None),
-            MutationKind::Verify(handle, Some(verified)),
-            MutationKind::Disable,
-            MutationKind::Enable,
-            MutationKind::Delete,
-            MutationKind::Undelete,
-            MutationKind::Delete,
+            UserChange::Verify(handle.clone(), Some(verified.clone())),
+            UserChange::Verify(handle.clone(), None),
+            UserChange::Verify(handle, Some(verified)),
+            UserChange::Disable,
+            UserChange::Enable,
+            UserChange::Delete,
+            UserChange::Undelete,
+            UserChange::Delete,
         ],
     );
     let users = users.await?;

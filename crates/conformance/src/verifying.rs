@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use polynym::directory::{
-    Error, Mutation, MutationKind, MutationReport, NewUser, Outcome, Policies, Timestamp, User,
-    Verification,
+    Error, Event, Mutation, NewUser, Outcome, Policies, Timestamp, User, UserChange, Verification,
 };
 
 use super::Failure;
@@ -17,14 +16,14 @@ fn verification() -> Option<Verification> {
 }
 
 /// The link of an identity that is verified.
-fn verified_link(name: &str) -> Result<MutationKind, Failure> {
+fn verified_link(name: &str) -> Result<UserChange, Failure> {
     let mut draft = draft(name)?;
     draft.verification = verification();
-    Ok(MutationKind::Link(draft))
+    Ok(UserChange::Link(draft))
 }
 
 /// Carries out a change under a policy by which the verified win.
-async fn winning(f: &Fixture, user: &User, change: MutationKind) -> Result<Outcome, Error> {
+async fn winning(f: &Fixture, user: &User, change: UserChange) -> Result<Outcome, Error> {
     let policies = Arc::new(Policies { verified_wins: true, ..free() });
     f.store.mutate(Mutation { policies, ..f.mutation(user.id, change) }).await
 }
@@ -40,7 +39,8 @@ pub async fn a_verified_identity_takes_the_place_of_another(f: Fixture) -> Resul
         "identifier",
     )?;
     let outcome = winning(&f, &winner, verified_link("email:joe@example.com")?).await?;
-    equal(&outcome.report, &MutationReport::Displaced(vec![loser.id]), "who lost")?;
+    let taken_over = Event::TakenOver { winner: winner.id, loser: loser.id };
+    equal(&outcome.events, &vec![taken_over], "the events")?;
     let winner = outcome.into_user()?;
     f.is_kept(&winner).await?;
     let left = f.get(loser.id).await?.ok_or("the loser is gone")?;
@@ -68,7 +68,7 @@ pub async fn a_verified_identity_takes_the_place_of_another(f: Fixture) -> Resul
 pub async fn a_verified_identity_takes_no_verified_one(f: Fixture) -> Result<(), Failure> {
     let owner = f.create(&["email:joe@example.com"]).await?;
     let owner = f
-        .change(&owner, MutationKind::Verify(identifier("email:joe@example.com")?, verification()))
+        .change(&owner, UserChange::Verify(identifier("email:joe@example.com")?, verification()))
         .await?;
     let other = f.create(&["handle:other"]).await?;
     let outcome = winning(&f, &other, verified_link("email:joe@example.com")?)
@@ -87,14 +87,16 @@ pub async fn a_new_user_takes_from_several(f: Fixture) -> Result<(), Failure> {
     identities.iter_mut().for_each(|identity| identity.verification = verification());
     let creation = f.mutation(
         f.ids.next_id(),
-        MutationKind::Create(NewUser { identities, ..NewUser::default() }),
+        UserChange::Create(NewUser { identities, ..NewUser::default() }),
     );
     let policies = Arc::new(Policies { verified_wins: true, ..free() });
     let outcome = f.store.mutate(Mutation { policies, ..creation }).await?;
     let mut losers = vec![a.id, b.id];
     losers.sort_unstable();
-    equal(&outcome.report, &MutationReport::Displaced(losers), "who lost")?;
+    let events = outcome.events.clone();
     let winner = outcome.into_user()?;
+    let lost = |loser| Event::TakenOver { winner: winner.id, loser };
+    equal(&events, &losers.into_iter().map(lost).collect(), "the events")?;
     f.is_kept(&winner).await?;
     equal(
         &names(&f.get(a.id).await?.ok_or("gone")?),
@@ -121,7 +123,7 @@ pub async fn the_mark_of_the_primary_identity_can_be_moved_and_kept(
     f.is_kept(&user).await?;
     let mut marked = draft("email:b@example.com")?;
     marked.primary = true;
-    let user = f.change(&user, MutationKind::Link(marked)).await?;
+    let user = f.change(&user, UserChange::Link(marked)).await?;
     let marks: Vec<bool> = user.identities.iter().map(|identity| identity.primary).collect();
     equal(marks.as_slice(), &[false, true, true], "the marks")?;
     let user = f.change_under(&keep, &user, unlink("email:a@example.com")?).await?;

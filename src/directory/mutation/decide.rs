@@ -3,8 +3,8 @@
 use locality_uuid::LocalityId;
 
 use super::{
-    Mutation, MutationKind, hold, merge, purge, renormalize, takeover, tenancy, transfer, unmerge,
-    user_edits,
+    Mutation, MutationKind, TenantChange, UserChange, hold, merge, purge, renormalize, takeover,
+    tenancy, transfer, unmerge, user_edits,
 };
 use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::directory::error::Error;
@@ -15,124 +15,154 @@ use crate::directory::read_set::{
 };
 
 impl Mutation {
-    /// What deciding needs in nearly every case. A store that reads this first is seldom asked for
-    /// more.
+    /// The reads that nearly every decision of this kind needs. A store that begins with them is
+    /// seldom asked for more.
     pub fn needs(&self) -> ReadRequest {
+        match &self.kind {
+            MutationKind::User(id, change) => self.user_needs(*id, change),
+            MutationKind::Tenant(_) => ReadRequest { tenant: true, ..ReadRequest::default() },
+            MutationKind::ReleaseHold(identifier) => {
+                ReadRequest { claims: vec![self.key(identifier)], ..ReadRequest::default() }
+            }
+        }
+    }
+
+    fn user_needs(&self, id: LocalityId, change: &UserChange) -> ReadRequest {
         let key = |draft: &NewIdentity| self.key(&draft.identifier);
-        let (mut users, mut claims) = (vec![self.user_id], Vec::new());
-        match &self.change {
-            MutationKind::Create(draft) => claims.extend(draft.identities.iter().map(key)),
-            MutationKind::Link(draft) | MutationKind::Replace(_, draft) => claims.push(key(draft)),
-            MutationKind::Merge(secondary, _) | MutationKind::Unmerge(secondary) => {
-                users.push(*secondary)
-            }
-            MutationKind::Move(from, _) => users.push(*from),
-            MutationKind::Release(identifier) => {
-                return ReadRequest {
-                    claims: vec![self.key(identifier)],
-                    ..ReadRequest::default()
-                };
-            }
-            MutationKind::SetTenant(_) | MutationKind::DeleteTenant(_) => {
-                return ReadRequest { tenant: true, ..ReadRequest::default() };
-            }
+        let (mut users, mut claims) = (vec![id], Vec::new());
+        match change {
+            UserChange::Create(draft) => claims.extend(draft.identities.iter().map(key)),
+            UserChange::Link(draft) | UserChange::Replace(_, draft) => claims.push(key(draft)),
+            UserChange::Merge(other, _) | UserChange::Unmerge(other) => users.push(*other),
+            UserChange::Move(from, _) => users.push(*from),
             _ => {}
         }
         ReadRequest { users, claims, ..ReadRequest::default() }
     }
 
-    /// What is to be done, given what was read; or what must be read first. Pure: the same answer
-    /// for the same read set.
+    /// Decides the mutation from what was read, or asks for further reads. Pure: the same read set
+    /// gives the same decision.
     ///
     /// # Errors
-    /// Why nothing is to be done.
+    /// The reason why the mutation is refused.
     pub fn decide(&self, read_set: &ReadSet) -> Result<Decision, Error> {
         decided(self.write_set(read_set).map(|write_set| {
-            if self.dry_run { self.untouched(read_set, write_set) } else { write_set }
+            if self.dry_run { self.without_writes(read_set, write_set) } else { write_set }
         }))
     }
 
-    /// What to answer where this request was carried out before, with the answer about `subject`.
-    /// Nothing is checked again, neither the etag nor a rule, and nothing is written.
+    /// Decides a request that was carried out before, and whose answer was about `subject`. Checks
+    /// neither the etag nor a rule again, and writes nothing.
     ///
     /// # Errors
-    /// [`Error::UserNotFound`] or [`Error::TenantNotFound`] where that user or the tenant is gone
+    /// [`Error::UserNotFound`] or [`Error::TenantNotFound`] if the user or the tenant was removed
     /// since.
-    pub fn decide_again(&self, subject: LocalityId, read_set: &ReadSet) -> Result<Decision, Error> {
+    pub fn decide_again(
+        &self,
+        subject: Option<LocalityId>,
+        read_set: &ReadSet,
+    ) -> Result<Decision, Error> {
         decided(self.repeated(subject, read_set))
     }
 
-    fn repeated(&self, subject: LocalityId, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
-        let nothing = WriteSet::nothing(subject);
-        let report = match &self.change {
-            MutationKind::Release(_) => return Ok(nothing),
-            MutationKind::Purge => {
-                return Ok(WriteSet { report: MutationReport::Purged(vec![subject]), ..nothing });
+    fn repeated(
+        &self,
+        subject: Option<LocalityId>,
+        read_set: &ReadSet,
+    ) -> Result<WriteSet, DecideError> {
+        let change = match &self.kind {
+            MutationKind::User(_, change) => change,
+            MutationKind::Tenant(TenantChange::Set(_)) => return tenancy::repeat(read_set),
+            MutationKind::Tenant(TenantChange::Delete(_)) => {
+                return tenancy::repeat_deletion(read_set);
             }
-            MutationKind::SetTenant(_) => return tenancy::repeat(subject, read_set),
-            MutationKind::DeleteTenant(_) => return tenancy::repeat_deletion(subject, read_set),
-            MutationKind::Unmerge(_) => MutationReport::NotRestored(
-                self.present(read_set, subject)?.private.not_restored.clone(),
-            ),
+            MutationKind::ReleaseHold(_) => return Ok(WriteSet::unchanged(None)),
+        };
+        let id = subject.ok_or(Error::UserNotFound)?;
+        let nothing = WriteSet::unchanged(subject);
+        if *change == UserChange::Purge {
+            return Ok(WriteSet { report: MutationReport::Purged(vec![id]), ..nothing });
+        }
+
+        let record = self.present(read_set, id)?;
+        let report = match change {
+            UserChange::Unmerge(_) => {
+                MutationReport::NotRestored(record.private.not_restored.clone())
+            }
             _ => MutationReport::Nothing,
         };
-        let unchanged = Some(self.present(read_set, subject)?.user.clone());
-        Ok(WriteSet { unchanged, report, ..nothing })
+        Ok(WriteSet { unchanged: Some(record.user.clone()), report, ..nothing })
     }
 
     fn write_set(&self, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
-        match &self.change {
-            MutationKind::Create(draft) => self.create(read_set, draft),
-            MutationKind::Merge(secondary, policy) => {
-                merge::merge(self, read_set, *secondary, *policy)
+        match &self.kind {
+            MutationKind::User(id, change) => self.user_write_set(read_set, *id, change),
+            MutationKind::Tenant(TenantChange::Set(update)) => tenancy::set(self, read_set, update),
+            MutationKind::Tenant(TenantChange::Delete(step)) => {
+                tenancy::delete(self, read_set, step)
             }
-            MutationKind::Unmerge(secondary) => unmerge::unmerge(self, read_set, *secondary),
-            MutationKind::Move(from, identifier) => {
-                transfer::transfer(self, read_set, *from, identifier)
-            }
-            MutationKind::Purge => purge::purge(self, read_set, self.subject(read_set)?),
-            MutationKind::Expire => purge::expire(self, read_set),
-            MutationKind::Renormalize(identifier) => {
-                renormalize::renormalize(self, read_set, identifier)
-            }
-            MutationKind::Release(identifier) => hold::release(self, read_set, identifier),
-            MutationKind::SetTenant(update) => tenancy::set(self, read_set, update),
-            MutationKind::DeleteTenant(step) => tenancy::delete(self, read_set, step),
-            _ => self.alter(read_set),
+            MutationKind::ReleaseHold(identifier) => hold::release(self, read_set, identifier),
         }
     }
 
-    /// What a dry run leaves of the write_set: what there is to tell, of the user as it is. Of one
-    /// who was merged into another there is more to tell as it would be.
-    fn untouched(&self, read_set: &ReadSet, write_set: WriteSet) -> WriteSet {
-        let restored = || write_set.users.iter().find(|record| record.id() == write_set.subject);
-        let told = match self.change {
-            MutationKind::Unmerge(_) => restored(),
-            _ => read_set.user(write_set.subject),
-        };
-        let unchanged = told.map(|record| record.user.clone());
-        WriteSet { unchanged, report: write_set.report, ..WriteSet::nothing(write_set.subject) }
+    fn user_write_set(
+        &self,
+        read_set: &ReadSet,
+        id: LocalityId,
+        change: &UserChange,
+    ) -> Result<WriteSet, DecideError> {
+        match change {
+            UserChange::Create(draft) => self.create(read_set, id, draft),
+            UserChange::Merge(other, policy) => merge::merge(self, read_set, id, *other, *policy),
+            UserChange::Unmerge(other) => unmerge::unmerge(self, read_set, id, *other),
+            UserChange::Move(from, identifier) => {
+                transfer::transfer(self, read_set, id, *from, identifier)
+            }
+            UserChange::Purge => purge::purge(self, read_set, self.subject(read_set, id)?),
+            UserChange::Expire => purge::expire(self, read_set, id),
+            UserChange::Renormalize(identifier) => {
+                renormalize::renormalize(self, read_set, id, identifier)
+            }
+            _ => self.alter(read_set, id, change),
+        }
     }
 
-    fn create(&self, read_set: &ReadSet, draft: &NewUser) -> Result<WriteSet, DecideError> {
-        if read_set.read_new_user(self.user_id)?.is_some() {
+    /// The write set of a dry run: its report, about the user as it is. The user that would come
+    /// out of a merge is shown as it would be.
+    fn without_writes(&self, read_set: &ReadSet, write_set: WriteSet) -> WriteSet {
+        let subject = write_set.subject;
+        let shown = subject.and_then(|id| match self.user_change() {
+            Some(UserChange::Unmerge(_)) => write_set.user(id),
+            _ => read_set.user(id).map(|record| &record.user),
+        });
+        let unchanged = shown.cloned();
+        WriteSet { unchanged, report: write_set.report, ..WriteSet::unchanged(subject) }
+    }
+
+    fn create(
+        &self,
+        read_set: &ReadSet,
+        id: LocalityId,
+        draft: &NewUser,
+    ) -> Result<WriteSet, DecideError> {
+        if read_set.read_new_user(id)?.is_some() {
             return Err(Error::Internal("an id was given twice".into()).into());
         }
+
         self.policies.check_reserved(draft)?;
-        let mut record = Record::new(draft.user(self.user_id, self.tenant.clone(), self.time));
-        draft
-            .identities
-            .iter()
-            .for_each(|identity| record.guard(&identity.identifier, &self.policies));
+        let mut record = Record::new(draft.user(id, self.tenant.clone(), self.time));
+        for identity in &draft.identities {
+            record.guard(&identity.identifier, &self.policies);
+        }
         let created = UserTransition { before: None, after: Some(record) };
         takeover::plan_writes(self, read_set, created, &draft.identities)
     }
 
     /// Refuses a reserved handle to a user who does not have it.
-    fn check_reserved(&self, before: &Record) -> Result<(), Error> {
-        let (draft, field) = match &self.change {
-            MutationKind::Link(draft) => (draft, "identifier"),
-            MutationKind::Replace(_, draft) => (draft, "new_identifier"),
+    fn check_reserved(&self, before: &Record, change: &UserChange) -> Result<(), Error> {
+        let (draft, field) = match change {
+            UserChange::Link(draft) => (draft, "identifier"),
+            UserChange::Replace(_, draft) => (draft, "new_identifier"),
             _ => return Ok(()),
         };
         let is_new = before.user.identity(&draft.identifier).is_none();
@@ -142,14 +172,20 @@ impl Mutation {
         Ok(())
     }
 
-    fn alter(&self, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
-        let before = self.subject(read_set)?;
+    fn alter(
+        &self,
+        read_set: &ReadSet,
+        id: LocalityId,
+        change: &UserChange,
+    ) -> Result<WriteSet, DecideError> {
+        let before = self.subject(read_set, id)?;
         let mut after = before.clone();
-        self.check_reserved(before)?;
-        user_edits::apply(self, &mut after)?;
+        self.check_reserved(before, change)?;
+        user_edits::apply(self, change, &mut after)?;
+
         let altered = UserTransition::new(before, after);
-        match &self.change {
-            MutationKind::Link(draft) if before.user.identity(&draft.identifier).is_none() => {
+        match change {
+            UserChange::Link(draft) if before.user.identity(&draft.identifier).is_none() => {
                 takeover::plan_writes(self, read_set, altered, std::slice::from_ref(draft))
             }
             _ => plan_writes(self, read_set, vec![altered], ClaimDiff::new()),

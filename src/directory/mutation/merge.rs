@@ -15,18 +15,19 @@ use crate::directory::model::user::{Identity, State, User};
 use crate::directory::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 use crate::identifier::Kind;
 
-/// Makes `secondary` part of the mutation's user.
+/// Merges `secondary` into `primary`.
 pub fn merge(
     mutation: &Mutation,
     read_set: &ReadSet,
+    primary: LocalityId,
     secondary: LocalityId,
     policy: ConflictPolicy,
 ) -> Result<WriteSet, DecideError> {
-    if secondary == mutation.user_id {
+    if secondary == primary {
         let message = "a user cannot be merged with itself";
         return Err(Error::invalid(Invalid::UserId, "secondary_user_id", message).into());
     }
-    let primary = mutation.subject(read_set)?;
+    let primary = mutation.subject(read_set, primary)?;
     let secondary = mutation.changeable(read_set, secondary)?;
     let held = hold::held(mutation, read_set, secondary, &secondary.private.holds)?;
     let mut merger = Merger::new(mutation, primary, secondary, policy);
@@ -48,12 +49,9 @@ pub fn merge(
     if !mutation.dry_run {
         return Ok(write_set);
     }
-    let report = |result| MutationReport::Preview(Box::new(Preview { moved, conflicts, result }));
-    let result = write_set.users.iter().find(|record| record.id() == primary.id());
-    Ok(WriteSet {
-        report: result.map_or(MutationReport::Nothing, |record| report(record.user.clone())),
-        ..write_set
-    })
+    let preview = |result| MutationReport::Preview(Box::new(Preview { moved, conflicts, result }));
+    let report = write_set.user(primary.id()).cloned().map_or(MutationReport::Nothing, preview);
+    Ok(WriteSet { report, ..write_set })
 }
 
 /// A merge under way.

@@ -1,5 +1,7 @@
 //! Removing users for good, and what happens to users by itself when its time comes.
 
+use locality_uuid::LocalityId;
+
 use super::Mutation;
 use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::directory::model::claim::Claim;
@@ -28,18 +30,22 @@ pub fn purge(
     let removed = |record| UserTransition { before: Some(record), after: None };
     let transitions: Vec<_> = std::iter::once(record).chain(merged).map(removed).collect();
     let write_set = plan_writes(mutation, read_set, transitions, reserved.collect::<ClaimDiff>())?;
-    let report = MutationReport::Purged(write_set.removed.clone());
+    let report = MutationReport::Purged(write_set.removed_users().collect());
     Ok(WriteSet { report, ..write_set })
 }
 
 /// Purges a user whose time is over, or forgets how to undo a merge that can be undone no longer.
-pub fn expire(mutation: &Mutation, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
+pub fn expire(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    id: LocalityId,
+) -> Result<WriteSet, DecideError> {
     let is_due = |record: &&Record| {
         record.user.tenant == mutation.tenant
             && record.due().is_some_and(|due| mutation.is_past(due))
     };
-    let Some(before) = read_set.read_user(mutation.user_id)?.filter(is_due) else {
-        return Ok(WriteSet::nothing(mutation.user_id));
+    let Some(before) = read_set.read_user(id)?.filter(is_due) else {
+        return Ok(WriteSet::unchanged(Some(id)));
     };
     if matches!(before.user.state, State::Deleted { .. }) {
         return purge(mutation, read_set, before);

@@ -1,5 +1,7 @@
 //! Moving identities that older rules made to later ones.
 
+use locality_uuid::LocalityId;
+
 use super::{Mutation, user_edits};
 use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::directory::error::{Error, Invalid};
@@ -7,14 +9,15 @@ use crate::directory::model::user::Identity;
 use crate::directory::read_set::{DecideError, ReadSet, WriteSet};
 use crate::identifier::{Identifier, Kind, RawIdentifier, Rules};
 
-/// Moves one identity of the mutation's user. Nothing happens where it is of the mutation's rules,
+/// Moves one identity of a user. Nothing happens where it is of the mutation's rules,
 /// or of later ones.
 pub fn renormalize(
     mutation: &Mutation,
     read_set: &ReadSet,
+    id: LocalityId,
     identifier: &Identifier,
 ) -> Result<WriteSet, DecideError> {
-    let before = mutation.subject(read_set)?;
+    let before = mutation.subject(read_set, id)?;
     let n = user_edits::position(&before.user, identifier)?;
     let mut after = before.clone();
     let identity = &mut after.user.identities[n];

@@ -4,10 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use locality_uuid::LocalityId;
-
-use super::MutationKind;
 use super::update::Update;
+use super::{MutationKind, TenantChange, UserChange};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::policies::PolicyUpdate;
@@ -15,57 +13,59 @@ use crate::directory::model::tenant_record::DeletionStep;
 use crate::directory::model::user::{Fields, Verification};
 use crate::identifier::Identifier;
 
-/// The hash for a change of a user. The id of a user who is to be created is new each time, as
-/// is the one that stands for no user.
-pub fn request_hash(user_id: LocalityId, etag: &str, change: &MutationKind) -> u64 {
+/// The hash of a mutation's arguments. The id of a user that is created is new with every attempt,
+/// so it is left out.
+pub fn request_hash(etag: &str, kind: &MutationKind) -> u64 {
     let mut hash = Fields::default();
     hash.bytes(etag.as_bytes());
-    if !matches!(
-        change,
-        MutationKind::Create(_)
-            | MutationKind::Release(_)
-            | MutationKind::SetTenant(_)
-            | MutationKind::DeleteTenant(_)
-    ) {
-        hash.bytes(user_id.as_bytes());
-    }
-    match change {
-        MutationKind::Create(new) => create(&mut hash, new),
-        MutationKind::Update(fields) => update(&mut hash, fields),
-        MutationKind::Link(new) => draft(&mut hash, new),
-        MutationKind::Unlink(old) => identifier(&mut hash, old),
-        MutationKind::Replace(old, new) => {
-            identifier(&mut hash, old);
-            draft(&mut hash, new);
+    match kind {
+        MutationKind::User(_, UserChange::Create(new)) => create(&mut hash, new),
+        MutationKind::User(id, change) => {
+            hash.bytes(id.as_bytes());
+            user_change(&mut hash, change);
         }
-        MutationKind::Verify(own, verified) => {
-            identifier(&mut hash, own);
-            verification(&mut hash, verified.as_ref());
-        }
-        MutationKind::Merge(other, policy) => {
-            hash.bytes(other.as_bytes());
-            hash.number(0, *policy as u64);
-        }
-        MutationKind::Unmerge(other) => hash.bytes(other.as_bytes()),
-        MutationKind::Move(from, own) => {
-            hash.bytes(from.as_bytes());
-            identifier(&mut hash, own);
-        }
-        MutationKind::Renormalize(own) | MutationKind::Release(own) => identifier(&mut hash, own),
-        MutationKind::SetTenant(update) => policies(&mut hash, update),
-        MutationKind::DeleteTenant(step) => {
+        MutationKind::Tenant(TenantChange::Set(update)) => policies(&mut hash, update),
+        MutationKind::Tenant(TenantChange::Delete(step)) => {
             let with_users = matches!(step, DeletionStep::Begin { with_users: true });
             hash.number(0, with_users.into());
         }
-        // The method, which is a part of a request's name, says it all.
-        MutationKind::Disable
-        | MutationKind::Enable
-        | MutationKind::Delete
-        | MutationKind::Undelete
-        | MutationKind::Purge
-        | MutationKind::Expire => {}
+        MutationKind::ReleaseHold(held) => identifier(&mut hash, held),
     }
     hash.digest()
+}
+
+fn user_change(hash: &mut Fields, change: &UserChange) {
+    match change {
+        UserChange::Create(new) => create(hash, new),
+        UserChange::Update(fields) => update(hash, fields),
+        UserChange::Link(new) => draft(hash, new),
+        UserChange::Unlink(old) => identifier(hash, old),
+        UserChange::Replace(old, new) => {
+            identifier(hash, old);
+            draft(hash, new);
+        }
+        UserChange::Verify(own, verified) => {
+            identifier(hash, own);
+            verification(hash, verified.as_ref());
+        }
+        UserChange::Merge(other, policy) => {
+            hash.bytes(other.as_bytes());
+            hash.number(0, *policy as u64);
+        }
+        UserChange::Unmerge(other) => hash.bytes(other.as_bytes()),
+        UserChange::Move(from, own) => {
+            hash.bytes(from.as_bytes());
+            identifier(hash, own);
+        }
+        UserChange::Renormalize(own) => identifier(hash, own),
+        // The request's key has the method, which says everything about these.
+        UserChange::Disable
+        | UserChange::Enable
+        | UserChange::Delete
+        | UserChange::Undelete
+        | UserChange::Purge
+        | UserChange::Expire => {}
+    }
 }
 
 fn create(hash: &mut Fields, new: &NewUser) {

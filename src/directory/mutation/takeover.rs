@@ -10,7 +10,7 @@ use crate::directory::claim_diff::{ClaimDiff, UserTransition};
 use crate::directory::error::Error;
 use crate::directory::model::new_user::NewIdentity;
 use crate::directory::model::record::Record;
-use crate::directory::read_set::{DecideError, MutationReport, ReadSet, ReadState, WriteSet};
+use crate::directory::read_set::{DecideError, Event, ReadSet, ReadState, WriteSet};
 
 /// Settles the transition of a user who takes the identities of `drafts`: from other users, too,
 /// where theirs are not verified.
@@ -26,13 +26,15 @@ pub fn plan_writes(
             takeover(mutation, read_set, draft, &mut losers)?;
         }
     }
-    let ids: Vec<LocalityId> = losers.keys().copied().collect();
+    let event = |loser: &LocalityId| {
+        let winner = mutation.user_id()?;
+        Some(Event::TakenOver { winner, loser: *loser })
+    };
+    let events = losers.keys().filter_map(event).collect();
     let lost = losers.into_values().map(|(before, after)| UserTransition::new(before, after));
     let transitions = std::iter::once(transition).chain(lost).collect();
     let write_set = claim_diff::plan_writes(mutation, read_set, transitions, ClaimDiff::new())?;
-    let report =
-        if ids.is_empty() { MutationReport::Nothing } else { MutationReport::Displaced(ids) };
-    Ok(WriteSet { report, ..write_set })
+    Ok(WriteSet { events, ..write_set })
 }
 
 /// Users who lose something, as they were and as they will be.

@@ -6,8 +6,7 @@ use crate::directory::error::Error;
 use crate::directory::model::policies::{Policies, PolicyUpdate};
 use crate::directory::model::tenant_record::{Deletion, DeletionStep, TenantRecord};
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::read_set::{DecideError, MutationReport, ReadSet, TenantWrite, WriteSet};
-use locality_uuid::LocalityId;
+use crate::directory::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
 
 /// Changes a tenant's policies, or creates the tenant with them.
 pub fn set(
@@ -35,14 +34,15 @@ pub fn set(
     if let Some(before) = before.filter(|before| before.policies != after.policies) {
         after.update_time = now.after(before.update_time);
     }
-    Ok(put(mutation, before, after))
+    Ok(put(before, after))
 }
 
 /// The write set that stores a tenant if it has changed, and reports it.
-fn put(mutation: &Mutation, before: Option<&TenantRecord>, after: TenantRecord) -> WriteSet {
+fn put(before: Option<&TenantRecord>, after: TenantRecord) -> WriteSet {
     let report = MutationReport::Tenant(Box::new(after.clone()));
-    let tenant = Some(after).filter(|after| before != Some(after)).map(TenantWrite::Put);
-    WriteSet { tenant, report, ..WriteSet::nothing(mutation.user_id) }
+    let write = Some(after).filter(|after| before != Some(after)).map(Box::new);
+    let writes = write.map(Write::PutTenant).into_iter().collect();
+    WriteSet { writes, report, ..WriteSet::unchanged(None) }
 }
 
 fn check_etag(mutation: &Mutation, before: Option<&TenantRecord>) -> Result<(), Error> {
@@ -57,7 +57,7 @@ pub fn delete(
     read_set: &ReadSet,
     step: &DeletionStep,
 ) -> Result<WriteSet, DecideError> {
-    let nothing = WriteSet::nothing(mutation.user_id);
+    let nothing = WriteSet::unchanged(None);
     let before = read_set.read_tenant()?.ok_or(Error::TenantNotFound)?;
     match step {
         DeletionStep::Begin { with_users } => {
@@ -65,12 +65,12 @@ pub fn delete(
             if !with_users && read_set.has_members()? {
                 return Err(Error::TenantNotEmpty.into());
             }
-            Ok(put(mutation, Some(before), marked(before, mutation.time, *with_users)))
+            Ok(put(Some(before), marked(before, mutation.time, *with_users)))
         }
         _ if before.deletion.is_none() => Ok(nothing),
         DeletionStep::GiveUp => {
             let after = TenantRecord { deletion: None, ..before.clone() };
-            Ok(WriteSet { tenant: Some(TenantWrite::Put(after)), ..nothing })
+            Ok(WriteSet { writes: vec![Write::PutTenant(Box::new(after))], ..nothing })
         }
         DeletionStep::Forget(keys) => {
             let claims = read_set.read_claims(keys.clone())?;
@@ -78,7 +78,7 @@ pub fn delete(
             plan_writes(mutation, read_set, Vec::new(), removed.collect::<ClaimDiff>())
         }
         DeletionStep::Finish if read_set.has_members()? => Err(Error::TenantNotEmpty.into()),
-        DeletionStep::Finish => Ok(WriteSet { tenant: Some(TenantWrite::Remove), ..nothing }),
+        DeletionStep::Finish => Ok(WriteSet { writes: vec![Write::RemoveTenant], ..nothing }),
     }
 }
 
@@ -90,17 +90,17 @@ fn marked(before: &TenantRecord, now: Timestamp, with_users: bool) -> TenantReco
 }
 
 /// Answers a change that was carried out before with the tenant as it is now.
-pub fn repeat(subject: LocalityId, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
+pub fn repeat(read_set: &ReadSet) -> Result<WriteSet, DecideError> {
     let tenant = read_set.read_tenant()?.ok_or(Error::TenantNotFound)?;
     Ok(WriteSet {
         report: MutationReport::Tenant(Box::new(tenant.clone())),
-        ..WriteSet::nothing(subject)
+        ..WriteSet::unchanged(None)
     })
 }
 
 /// Answers a deletion that was begun before with the tenant as it is now, if it is still there.
-pub fn repeat_deletion(subject: LocalityId, read_set: &ReadSet) -> Result<WriteSet, DecideError> {
+pub fn repeat_deletion(read_set: &ReadSet) -> Result<WriteSet, DecideError> {
     let tenant = read_set.read_tenant()?.cloned().map(Box::new);
     let report = tenant.map_or(MutationReport::Nothing, MutationReport::Tenant);
-    Ok(WriteSet { report, ..WriteSet::nothing(subject) })
+    Ok(WriteSet { report, ..WriteSet::unchanged(None) })
 }

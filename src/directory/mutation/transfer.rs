@@ -10,20 +10,21 @@ use crate::directory::model::user::Identity;
 use crate::directory::read_set::{DecideError, ReadSet, WriteSet};
 use crate::identifier::Identifier;
 
-/// Takes an identity from the user `from` and gives it to the mutation's user. It stays verified,
+/// Takes an identity from the user `from` and gives it to the user `to`. It stays verified,
 /// and is the primary one of its kind only where that user has no other.
 pub fn transfer(
     mutation: &Mutation,
     read_set: &ReadSet,
+    to: LocalityId,
     from: LocalityId,
     identifier: &Identifier,
 ) -> Result<WriteSet, DecideError> {
-    if from == mutation.user_id {
+    if from == to {
         let message = "is the user who gets the identity";
         return Err(Error::invalid(Invalid::UserId, "from_user_id", message).into());
     }
 
-    let to = mutation.subject(read_set)?;
+    let to = mutation.subject(read_set, to)?;
     let from = mutation.changeable(read_set, from)?;
     let (mut gives, mut takes) = (from.clone(), to.clone());
     let (identity, guarded) = user_edits::give_up(mutation, &mut gives, identifier)?;

@@ -12,13 +12,14 @@ use crate::directory::model::record::{MergeSnapshot, Record};
 use crate::directory::model::user::State;
 use crate::directory::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 
-/// Takes `secondary` out of the mutation's user. The answer is about the secondary.
+/// Takes `secondary` out of `primary`. The answer is about the secondary.
 pub fn unmerge(
     mutation: &Mutation,
     read_set: &ReadSet,
+    primary: LocalityId,
     secondary: LocalityId,
 ) -> Result<WriteSet, DecideError> {
-    let primary = mutation.subject(read_set)?;
+    let primary = mutation.subject(read_set, primary)?;
     let merged = mutation.present(read_set, secondary)?;
     if merged.user.state != (State::Merged { into: primary.id() }) {
         return Err(Error::NotMerged.into());
@@ -52,7 +53,7 @@ pub fn unmerge(
         vec![UserTransition::new(primary, after), UserTransition::new(merged, restored)];
     let write_set = plan_writes(mutation, read_set, transitions, moves.collect::<ClaimDiff>())?;
     Ok(WriteSet {
-        subject: secondary,
+        subject: Some(secondary),
         unchanged: None,
         report: MutationReport::NotRestored(not_restored),
         ..write_set

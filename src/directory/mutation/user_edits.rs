@@ -1,43 +1,39 @@
-//! What a change of one user makes of it. What that does to claims follows from the difference, in
-//! `settle`.
+//! The effect of a change on one user. Its claims follow from the difference, in
+//! [`claim_diff`](crate::directory::claim_diff).
 
-use super::{Mutation, MutationKind};
+use super::{Mutation, UserChange};
 use crate::directory::error::Error;
 use crate::directory::model::new_user::NewIdentity;
 use crate::directory::model::record::{Guarded, Record};
 use crate::directory::model::user::{Identity, State, User};
 use crate::identifier::Identifier;
 
-/// Applies the mutation's change to the user, who is there and can be changed so. Only changes of
-/// one user come here.
-pub fn apply(mutation: &Mutation, record: &mut Record) -> Result<(), Error> {
+/// Applies a change that concerns this user alone. Other changes have no effect here.
+pub fn apply(mutation: &Mutation, change: &UserChange, record: &mut Record) -> Result<(), Error> {
     let user = &mut record.user;
-    match &mutation.change {
-        MutationKind::Update(update) => update.apply(user),
-        MutationKind::Link(draft) => link(mutation, record, draft),
-        MutationKind::Unlink(identifier) => drop(give_up(mutation, record, identifier)?),
-        MutationKind::Replace(old, draft) => replace(mutation, record, old, draft)?,
-        MutationKind::Verify(identifier, verification) => {
+    match change {
+        UserChange::Update(update) => update.apply(user),
+        UserChange::Link(draft) => link(mutation, record, draft),
+        UserChange::Unlink(identifier) => drop(give_up(mutation, record, identifier)?),
+        UserChange::Replace(old, draft) => replace(mutation, record, old, draft)?,
+        UserChange::Verify(identifier, verification) => {
             let n = position(user, identifier)?;
             user.identities[n].verification.clone_from(verification);
         }
-        MutationKind::Disable => user.state = State::Disabled,
-        MutationKind::Enable => user.state = State::Active,
-        MutationKind::Delete => delete(mutation, record),
-        MutationKind::Undelete => {
+        UserChange::Disable => user.state = State::Disabled,
+        UserChange::Enable => user.state = State::Active,
+        UserChange::Delete => delete(mutation, record),
+        UserChange::Undelete => {
             let disabled = std::mem::take(&mut record.private.disabled);
             user.state = if disabled { State::Disabled } else { State::Active };
         }
-        MutationKind::Create(_)
-        | MutationKind::Purge
-        | MutationKind::Merge(..)
-        | MutationKind::Unmerge(_)
-        | MutationKind::Move(..)
-        | MutationKind::Expire
-        | MutationKind::Renormalize(_)
-        | MutationKind::Release(_)
-        | MutationKind::SetTenant(_)
-        | MutationKind::DeleteTenant(_) => {}
+        UserChange::Create(_)
+        | UserChange::Purge
+        | UserChange::Merge(..)
+        | UserChange::Unmerge(_)
+        | UserChange::Move(..)
+        | UserChange::Expire
+        | UserChange::Renormalize(_) => {}
     }
     Ok(())
 }

@@ -7,17 +7,17 @@ use std::time::Instant;
 use locality_uuid::LocalityId;
 
 use super::Directory;
+use super::context::MutationCall;
 use super::read::parse;
 use super::runs::Run;
 use super::tenant_cache::KnownTenant;
-use super::write::RequestContext;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::policies::{Policies, PolicyUpdate};
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::user::Identity;
-use crate::directory::mutation::{Mutation, MutationKind, renormalize};
+use crate::directory::mutation::{Mutation, MutationKind, TenantChange, UserChange, renormalize};
 use crate::directory::read_set::MutationReport;
 use crate::directory::store::Consistency;
 use crate::directory::stored_rules::StoredRules;
@@ -33,18 +33,13 @@ impl Directory {
     /// [`Error::Invalid`], [`Error::NotHeld`], and those of [`crate::directory::store::Store::mutate`].
     pub async fn release_hold(
         &self,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         raw: Option<RawIdentifier<'_>>,
     ) -> Result<Identifier, Error> {
         let rules = self.rules_to_change().await?;
         let identifier = parse(rules, "identifier", raw)?;
-        self.execute_under(
-            rules,
-            call,
-            self.ids.next_id(),
-            MutationKind::Release(identifier.clone()),
-        )
-        .await?;
+        let kind = MutationKind::ReleaseHold(identifier.clone());
+        self.execute_under(rules, call, kind).await?;
         Ok(identifier)
     }
 
@@ -72,23 +67,19 @@ impl Directory {
         self.store.tenants(prefix, token, limit).await
     }
 
-    /// ClaimDiff a tenant's policies, and makes the tenant where there is none.
+    /// Changes a tenant's policies, and creates the tenant if it does not exist.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::EtagMismatch`], and those of [`crate::directory::store::Store::mutate`].
     pub async fn set_tenant(
         &self,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         update: PolicyUpdate,
     ) -> Result<TenantRecord, Error> {
         update.check()?;
-        let (name, dry_run) = (call.tenant.clone(), call.dry_run);
-        let mutation = self.mutation(
-            call,
-            self.ids.next_id(),
-            MutationKind::SetTenant(update),
-            Arc::default(),
-        )?;
+        let (name, dry_run) = (call.context.tenant.clone(), call.dry_run);
+        let kind = MutationKind::Tenant(TenantChange::Set(update));
+        let mutation = self.mutation(call, kind, Arc::default())?;
         let began = Instant::now();
         match self.store.mutate(mutation).await?.report {
             MutationReport::Tenant(tenant) => {
@@ -105,18 +96,17 @@ impl Directory {
     /// tenant, unless only admins do, or it is a dry run.
     pub(crate) async fn policies_to_change(
         &self,
-        name: &Tenant,
-        dry_run: bool,
+        call: &MutationCall<'_>,
     ) -> Result<Arc<Policies>, Error> {
+        let (name, dry_run) = (&call.context.tenant, call.dry_run);
         match self.tenants.get(&*self.store, name).await? {
             Some(tenant) if tenant.is_deleted => Err(Error::TenantNotFound),
             Some(tenant) => Ok(tenant.policies),
             None if !self.makes(name) => Err(Error::TenantNotFound),
             None if dry_run => Ok(Arc::default()),
             None => {
-                let change = MutationKind::SetTenant(PolicyUpdate::default());
-                let mutation =
-                    Mutation::new(name.clone(), self.ids.next_id(), self.now().time, change);
+                let kind = MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default()));
+                let mutation = Mutation::new(name.clone(), call.context.now.time, kind);
                 let began = Instant::now();
                 let MutationReport::Tenant(tenant) = self.store.mutate(mutation).await?.report
                 else {
@@ -259,9 +249,9 @@ impl Renormalization {
     }
 
     async fn move_one(&self, record: &Record, identity: &Identity) -> Result<(), Error> {
-        let change = MutationKind::Renormalize(identity.identifier.clone());
+        let change = UserChange::Renormalize(identity.identifier.clone());
         let now = self.directory.now();
-        let mutation = Mutation::new(self.tenant.clone(), record.id(), now.time, change);
+        let mutation = Mutation::of_user(self.tenant.clone(), record.id(), now.time, change);
         let (policies, limits, rules) =
             (self.policies.clone(), self.directory.limits, self.directory.rules);
         let mutation = Mutation {

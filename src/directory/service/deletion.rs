@@ -5,20 +5,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
-use locality_uuid::LocalityId;
 use tokio::time::sleep;
 
 use super::Directory;
+use super::context::MutationCall;
 use super::deletion_queue::PAUSE;
 use super::tenant_cache::KnownTenant;
 use super::tenants::each_tenant;
-use super::write::RequestContext;
 use crate::directory::error::Error;
 use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::{DeletionStep, TenantRecord};
-use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::mutation::{Mutation, MutationKind, TenantChange, UserChange};
 use crate::directory::read_set::MutationReport;
 
 /// The pause between two searches for tenants that other servers have marked.
@@ -49,12 +48,12 @@ impl Directory {
     /// [`crate::directory::store::Store::mutate`].
     pub async fn delete_tenant(
         &self,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         with_users: bool,
     ) -> Result<Option<TenantRecord>, Error> {
-        let (name, dry_run) = (call.tenant.clone(), call.dry_run);
-        let change = MutationKind::DeleteTenant(DeletionStep::Begin { with_users });
-        let mutation = self.mutation(call, self.ids.next_id(), change, Arc::default())?;
+        let (name, dry_run) = (call.context.tenant.clone(), call.dry_run);
+        let kind = MutationKind::Tenant(TenantChange::Delete(DeletionStep::Begin { with_users }));
+        let mutation = self.mutation(call, kind, Arc::default())?;
         let began = Instant::now();
         let MutationReport::Tenant(tenant) = self.store.mutate(mutation).await?.report else {
             return Ok(None);
@@ -150,8 +149,7 @@ impl Directory {
     }
 
     async fn advance(&self, name: &Tenant, step: DeletionStep) -> Result<(), Error> {
-        let change = MutationKind::DeleteTenant(step);
-        self.mutate_marked(name, self.ids.next_id(), change).await.map(drop)
+        self.mutate_marked(name, MutationKind::Tenant(TenantChange::Delete(step))).await.map(drop)
     }
 
     /// Purges users.
@@ -175,13 +173,13 @@ impl Directory {
 
     /// Purges a user, or the user that it was merged into. Returns the number of purged users.
     async fn purge_whole(&self, name: &Tenant, record: &Record) -> Result<usize, Error> {
-        let (mut id, mut change) = (record.id(), MutationKind::Purge);
+        let (mut id, mut change) = (record.id(), UserChange::Purge);
         for _ in 0..HOPS {
-            match self.mutate_marked(name, id, change.clone()).await {
+            match self.mutate_marked(name, MutationKind::User(id, change.clone())).await {
                 Ok(MutationReport::Purged(users)) => return Ok(users.len()),
                 // A user whose purge time has passed is absent for every change but its expiry.
-                Err(Error::UserNotFound) if change == MutationKind::Purge => {
-                    change = MutationKind::Expire;
+                Err(Error::UserNotFound) if change == UserChange::Purge => {
+                    change = UserChange::Expire;
                 }
                 Ok(_) | Err(Error::UserNotFound) => return Ok(0),
                 Err(Error::UserMerged { into, .. }) => id = into,
@@ -195,12 +193,11 @@ impl Directory {
     async fn mutate_marked(
         &self,
         name: &Tenant,
-        id: LocalityId,
-        change: MutationKind,
+        kind: MutationKind,
     ) -> Result<MutationReport, Error> {
         let now = self.now();
         let policies = Arc::new(Policies { holds: Default::default(), ..Policies::default() });
-        let mutation = Mutation::new(name.clone(), id, now.time, change);
+        let mutation = Mutation::new(name.clone(), now.time, kind);
         let mutation =
             Mutation { in_doubt: now.in_doubt, policies, limits: self.limits, ..mutation };
         Ok(self.store.mutate(mutation).await?.report)

@@ -10,7 +10,8 @@ use locality_uuid::LocalityId;
 
 use super::Directory;
 use crate::directory::error::Error;
-use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::mutation::{Mutation, UserChange};
+use crate::directory::read_set::MutationReport;
 use crate::directory::store::ExpiredUser;
 
 /// How often the store is asked what is due.
@@ -75,10 +76,10 @@ impl Directory {
         let known = self.tenants.get(&*self.store, &tenant).await?;
         let policies = known.map(|tenant| tenant.policies).unwrap_or_default();
         let now = self.now();
-        let mutation = Mutation::new(tenant, id, now.time, MutationKind::Expire);
+        let mutation = Mutation::of_user(tenant, id, now.time, UserChange::Expire);
         let mutation = Mutation { in_doubt: now.in_doubt, policies, ..mutation };
         let outcome = self.store.mutate(mutation).await?;
-        if let crate::directory::read_set::MutationReport::Purged(users) = outcome.report {
+        if let MutationReport::Purged(users) = outcome.report {
             tracing::info!(user = %id, users = users.len(), "purged");
         }
         Ok(())

@@ -3,12 +3,12 @@
 use locality_uuid::LocalityId;
 
 use super::Directory;
+use super::context::MutationCall;
 use super::read::parse_user_id;
-use super::write::RequestContext;
 use crate::directory::error::Error;
 use crate::directory::model::merge_report::{ConflictPolicy, NotRestored, Preview};
 use crate::directory::model::user::User;
-use crate::directory::mutation::MutationKind;
+use crate::directory::mutation::UserChange;
 use crate::directory::read_set::MutationReport;
 
 impl Directory {
@@ -21,13 +21,13 @@ impl Directory {
     /// [`crate::directory::store::Store::mutate`].
     pub async fn merge(
         &self,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         primary: &str,
         secondary: &str,
         policy: ConflictPolicy,
     ) -> Result<(User, Option<Preview>), Error> {
         let (primary, secondary) = both(primary, secondary)?;
-        let outcome = self.execute(call, primary, MutationKind::Merge(secondary, policy)).await?;
+        let outcome = self.execute(call, primary, UserChange::Merge(secondary, policy)).await?;
         let preview = match outcome.report.clone() {
             MutationReport::Preview(preview) => Some(*preview),
             _ => None,
@@ -43,12 +43,12 @@ impl Directory {
     /// [`crate::directory::store::Store::mutate`].
     pub async fn unmerge(
         &self,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         primary: &str,
         secondary: &str,
     ) -> Result<(User, Vec<NotRestored>), Error> {
         let (primary, secondary) = both(primary, secondary)?;
-        let outcome = self.execute(call, primary, MutationKind::Unmerge(secondary)).await?;
+        let outcome = self.execute(call, primary, UserChange::Unmerge(secondary)).await?;
         let not_restored = match &outcome.report {
             MutationReport::NotRestored(what) => what.clone(),
             _ => Vec::new(),
@@ -63,11 +63,11 @@ impl Directory {
     /// and those of [`crate::directory::store::Store::mutate`].
     pub async fn purge(
         &self,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         user_id: &str,
     ) -> Result<Vec<LocalityId>, Error> {
         let id = parse_user_id("user_id", user_id)?;
-        match self.execute(call, id, MutationKind::Purge).await?.report {
+        match self.execute(call, id, UserChange::Purge).await?.report {
             MutationReport::Purged(ids) => Ok(ids),
             _ => Ok(Vec::new()),
         }

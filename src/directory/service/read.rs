@@ -7,6 +7,7 @@ use locality_uuid::LocalityId;
 use tokio::task::yield_now;
 
 use super::Directory;
+use super::context::RequestContext;
 use super::merge_redirects::Followed;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::claim::Claim;
@@ -41,13 +42,13 @@ impl Directory {
     /// [`Error::TenantNotFound`], [`Error::Unavailable`].
     pub async fn resolve(
         &self,
-        tenant: &Tenant,
+        context: &RequestContext<'_>,
         raw: Option<RawIdentifier<'_>>,
         consistency: Consistency,
         show_disabled: bool,
     ) -> Result<(Found, u32), Error> {
         let mut looked_up =
-            self.look_up(tenant, &[raw], consistency, |_| "identifier".to_owned()).await?;
+            self.look_up(&context.tenant, &[raw], consistency, |_| "identifier".to_owned()).await?;
         let found = looked_up.found.pop().ok_or(FULL)??;
         Ok((shown(found, &looked_up.policies, show_disabled)?, looked_up.reads))
     }
@@ -59,14 +60,15 @@ impl Directory {
     /// [`Error::BatchTooLarge`], [`Error::TenantNotFound`], [`Error::Unavailable`].
     pub async fn batch_resolve(
         &self,
-        tenant: &Tenant,
+        context: &RequestContext<'_>,
         raw: &[Option<RawIdentifier<'_>>],
         consistency: Consistency,
         show_disabled: bool,
     ) -> Result<(Vec<Result<Found, Error>>, u32), Error> {
         self.check_batch(raw.len())?;
-        let LookedUp { policies, found, reads } =
-            self.look_up(tenant, raw, consistency, |n| format!("identifiers[{n}]")).await?;
+        let LookedUp { policies, found, reads } = self
+            .look_up(&context.tenant, raw, consistency, |n| format!("identifiers[{n}]"))
+            .await?;
         let shown = |found: Result<Option<Found>, Error>| shown(found?, &policies, show_disabled);
         Ok((found.into_iter().map(shown).collect(), reads))
     }
@@ -76,10 +78,10 @@ impl Directory {
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::TenantNotFound`],
     /// [`Error::Unavailable`].
-    pub async fn get(&self, tenant: &Tenant, user_id: &str) -> Result<Got, Error> {
-        self.policies(tenant).await?;
+    pub async fn get(&self, context: &RequestContext<'_>, user_id: &str) -> Result<Got, Error> {
+        self.policies(&context.tenant).await?;
         let id = parse_user_id("user_id", user_id)?;
-        let users = self.get_present(tenant, &[id]).await?;
+        let users = self.get_present(context, &[id]).await?;
         users.into_iter().next().ok_or(FULL)??.ok_or(Error::UserNotFound)
     }
 
@@ -89,15 +91,15 @@ impl Directory {
     /// [`Error::BatchTooLarge`], [`Error::TenantNotFound`], [`Error::Unavailable`].
     pub async fn batch_get(
         &self,
-        tenant: &Tenant,
+        context: &RequestContext<'_>,
         user_ids: &[String],
     ) -> Result<Vec<Result<Got, Error>>, Error> {
         self.check_batch(user_ids.len())?;
-        self.policies(tenant).await?;
+        self.policies(&context.tenant).await?;
         let parse = |(n, id): (usize, &String)| parse_user_id(&format!("user_ids[{n}]"), id);
         let ids: Vec<_> = user_ids.iter().enumerate().map(parse).collect();
         let good: Vec<_> = ids.iter().flatten().copied().collect();
-        let mut users = self.get_present(tenant, &good).await?.into_iter();
+        let mut users = self.get_present(context, &good).await?.into_iter();
         let outcome = |id: Result<LocalityId, Error>| {
             id.and_then(|_| users.next().ok_or(FULL)??.ok_or(Error::UserNotFound))
         };
@@ -108,12 +110,11 @@ impl Directory {
     /// is followed.
     async fn get_present(
         &self,
-        tenant: &Tenant,
+        context: &RequestContext<'_>,
         ids: &[LocalityId],
     ) -> Result<Vec<ItemResult<Got>>, Error> {
-        let followed = self.follow(tenant, ids).await?;
-        let now = self.now();
-        let is_gone = |user: &EncodedUser| matches!(user.state(), State::Deleted { purge_time, .. } if now.is_past(purge_time));
+        let followed = self.follow(&context.tenant, ids).await?;
+        let is_gone = |user: &EncodedUser| matches!(user.state(), State::Deleted { purge_time, .. } if context.now.is_past(purge_time));
         let got = |(followed, id): (Followed, &LocalityId)| {
             let Some(user) = followed.user?.filter(|user| !is_gone(user)) else { return Ok(None) };
             let merged_from = Some(*id).filter(|id| !user.has_id(*id));
@@ -129,7 +130,7 @@ impl Directory {
     /// [`Error::Invalid`], [`Error::Unavailable`].
     pub async fn normalize(
         &self,
-        tenant: &Tenant,
+        context: &RequestContext<'_>,
         raw: Option<RawIdentifier<'_>>,
     ) -> Result<(Normalization, u32, IdentityKey), Error> {
         let raw = present("identifier", raw)?;
@@ -137,7 +138,7 @@ impl Directory {
         let normalization = rules.normalize(raw);
         let normalization =
             normalization.map_err(|rejection| rejected("identifier", &rejection))?;
-        let key = IdentityKey::new(tenant.as_str(), &normalization.identifier);
+        let key = IdentityKey::new(context.tenant.as_str(), &normalization.identifier);
         Ok((normalization, rules.version(), key))
     }
 
@@ -148,7 +149,7 @@ impl Directory {
     /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`].
     pub async fn check_identity(
         &self,
-        tenant: &Tenant,
+        context: &RequestContext<'_>,
         user_id: &str,
         raw: Option<RawIdentifier<'_>>,
     ) -> Result<(Identifier, Option<Error>), Error> {
@@ -158,13 +159,14 @@ impl Directory {
         if next.is_some() {
             return Ok((identifier, Some(Error::RulesChanging)));
         }
-        let policies = self.policies(tenant).await?;
+        let policies = self.policies(&context.tenant).await?;
         let guard = identifier.guard().filter(|_| !policies.allow_lookalikes);
-        let guard = guard.map(|guard| IdentityKey::of_guard(tenant.as_str(), &guard));
-        let keys: Vec<_> =
-            std::iter::once(IdentityKey::new(tenant.as_str(), &identifier)).chain(guard).collect();
+        let guard = guard.map(|guard| IdentityKey::of_guard(context.tenant.as_str(), &guard));
+        let keys: Vec<_> = std::iter::once(IdentityKey::new(context.tenant.as_str(), &identifier))
+            .chain(guard)
+            .collect();
         let claims = self.store.claims(&keys).await?;
-        let now = self.now();
+        let now = context.now;
         let wanted =
             |n| Claim { owner: user, guard: n > 0, hold: None, rules_version: rules.version() };
         let refusal = |(n, claim): (usize, Option<Claim>)| {

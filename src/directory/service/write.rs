@@ -7,40 +7,24 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 
 use super::Directory;
+use super::context::MutationCall;
 use super::read::{parse, parse_user_id};
+use crate::directory::clock::Now;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::policies::Policies;
-use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::{User, Verification};
 use crate::directory::model::{attribute, new_user};
 use crate::directory::mutation::request_hash::request_hash;
 use crate::directory::mutation::update::Update;
-use crate::directory::mutation::{IdempotencyKey, Mutation, MutationKind};
-use crate::directory::read_set::{MutationReport, Outcome};
+use crate::directory::mutation::{IdempotencyKey, Mutation, MutationKind, UserChange};
+use crate::directory::read_set::{Event, Outcome};
 use crate::identifier::{RawIdentifier, Rules, character_issue, is_mark};
 
 const TEXT_CHARS: usize = 256;
 /// By how much a caller's clock may be ahead of the server's.
 const SKEW: Duration = Duration::from_secs(60);
-
-/// What every mutating call carries beside its own fields.
-#[derive(Clone, Debug)]
-pub struct RequestContext<'a> {
-    /// The tenant.
-    pub tenant: Tenant,
-    /// The etag that the user must have, or nothing.
-    pub etag: &'a str,
-    /// A UUID that names the call, or nothing.
-    pub request_id: &'a str,
-    /// Which method is called, for the request's key.
-    pub method: &'static str,
-    /// Who calls.
-    pub caller: &'a str,
-    /// Whether nothing is to be written.
-    pub dry_run: bool,
-}
 
 /// An identity as a caller gives it: the identifier as typed, and what the caller says of it.
 #[derive(Clone, Debug)]
@@ -69,7 +53,7 @@ impl Directory {
     /// [`crate::directory::store::Store::mutate`].
     pub async fn create(
         &self,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         display_name: String,
         identities: &[RawIdentity<'_>],
         attributes: BTreeMap<String, Value>,
@@ -87,24 +71,9 @@ impl Directory {
             .map(|(n, raw)| draft_identity(rules, &new_user::field(n), raw));
         let draft =
             NewUser { display_name, identities: identities.collect::<Result<_, _>>()?, attributes };
-        self.check_times(&draft)?;
+        check_times(&draft, &call.context.now)?;
         draft.check()?;
-        self.mutate_under(rules, call, self.ids.next_id(), MutationKind::Create(draft)).await
-    }
-
-    /// Nothing was verified in the future. Clocks may differ by [`SKEW`].
-    fn check_times(&self, draft: &NewUser) -> Result<(), Error> {
-        let latest = self.now().time.plus(SKEW);
-        let is_ahead = |identity: &NewIdentity| {
-            identity.verification.as_ref().is_some_and(|v| v.time > latest)
-        };
-        match draft.identities.iter().position(is_ahead) {
-            Some(n) => {
-                let field = format!("user.identities[{n}].verify_time");
-                Err(Error::invalid(Invalid::Field, field, "lies in the future"))
-            }
-            None => Ok(()),
-        }
+        self.mutate_under(rules, call, self.ids.next_id(), UserChange::Create(draft)).await
     }
 
     /// Sets a user's display name and attributes, those that `mask` names.
@@ -114,7 +83,7 @@ impl Directory {
     /// and those of [`crate::directory::store::Store::mutate`].
     pub async fn update(
         &self,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         user_id: &str,
         mask: Option<&[String]>,
         display_name: String,
@@ -124,7 +93,7 @@ impl Directory {
         check_text("user.display_name", &display_name)?;
         attribute::check(&attributes, "user.attributes")?;
         let update = Update::from_mask(mask, display_name, attributes)?;
-        self.mutate(call, id, MutationKind::Update(update)).await
+        self.mutate(call, id, UserChange::Update(update)).await
     }
 
     /// Gives a user an identity.
@@ -134,7 +103,7 @@ impl Directory {
     /// [`Error::EtagMismatch`], [`Error::TooMany`], and those of [`crate::directory::store::Store::mutate`].
     pub async fn link(
         &self,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         user_id: &str,
         raw: Option<RawIdentifier<'_>>,
         display: &str,
@@ -142,11 +111,11 @@ impl Directory {
         primary: bool,
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
-        let verification = verified_by.map(|by| Verification { time: self.now().time, by });
+        let verification = verified_by.map(|by| Verification { time: call.context.now.time, by });
         let rules = self.rules_to_change().await?;
         let raw = RawIdentity { identifier: raw, display, verification, primary };
         let draft = draft_identity(rules, "identifier", &raw)?;
-        self.mutate_under(rules, call, id, MutationKind::Link(draft)).await
+        self.mutate_under(rules, call, id, UserChange::Link(draft)).await
     }
 
     /// Moves an identity from one user to another. Answers with the other; the etag is of that one.
@@ -157,7 +126,7 @@ impl Directory {
     /// [`crate::directory::store::Store::mutate`].
     pub async fn move_identity(
         &self,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         from: &str,
         to: &str,
         raw: Option<RawIdentifier<'_>>,
@@ -165,13 +134,8 @@ impl Directory {
         let from = parse_user_id("from_user_id", from)?;
         let to = parse_user_id("to_user_id", to)?;
         let rules = self.rules_to_change().await?;
-        self.mutate_under(
-            rules,
-            call,
-            to,
-            MutationKind::Move(from, parse(rules, "identifier", raw)?),
-        )
-        .await
+        self.mutate_under(rules, call, to, UserChange::Move(from, parse(rules, "identifier", raw)?))
+            .await
     }
 
     /// Takes an identity from a user.
@@ -181,13 +145,13 @@ impl Directory {
     /// and those of [`crate::directory::store::Store::mutate`].
     pub async fn unlink(
         &self,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         user_id: &str,
         raw: Option<RawIdentifier<'_>>,
     ) -> Result<User, Error> {
         let id = parse_user_id("user_id", user_id)?;
         let rules = self.rules_to_change().await?;
-        self.mutate_under(rules, call, id, MutationKind::Unlink(parse(rules, "identifier", raw)?))
+        self.mutate_under(rules, call, id, UserChange::Unlink(parse(rules, "identifier", raw)?))
             .await
     }
 
@@ -199,7 +163,7 @@ impl Directory {
     /// [`crate::directory::store::Store::mutate`].
     pub async fn replace(
         &self,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         user_id: &str,
         old: Option<RawIdentifier<'_>>,
         new: Option<RawIdentifier<'_>>,
@@ -209,7 +173,7 @@ impl Directory {
         let old = parse(rules, "old_identifier", old)?;
         let new = RawIdentity { identifier: new, display: "", verification: None, primary: false };
         let new = draft_identity(rules, "new_identifier", &new)?;
-        self.mutate_under(rules, call, id, MutationKind::Replace(old, new)).await
+        self.mutate_under(rules, call, id, UserChange::Replace(old, new)).await
     }
 
     /// Says that an identity is verified, and by whom, or (`None`) that it is not.
@@ -219,7 +183,7 @@ impl Directory {
     /// and those of [`crate::directory::store::Store::mutate`].
     pub async fn verify(
         &self,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         user_id: &str,
         raw: Option<RawIdentifier<'_>>,
         by: Option<String>,
@@ -228,8 +192,8 @@ impl Directory {
         let rules = self.rules_to_change().await?;
         let identifier = parse(rules, "identifier", raw)?;
         check_text("verified_by", by.as_deref().unwrap_or_default())?;
-        let verification = by.map(|by| Verification { time: self.now().time, by });
-        self.mutate_under(rules, call, id, MutationKind::Verify(identifier, verification)).await
+        let verification = by.map(|by| Verification { time: call.context.now.time, by });
+        self.mutate_under(rules, call, id, UserChange::Verify(identifier, verification)).await
     }
 
     /// Carries out a change that says all by itself: of the user's state, for one.
@@ -238,18 +202,18 @@ impl Directory {
     /// [`Error::Invalid`], and those of [`crate::directory::store::Store::mutate`].
     pub async fn change(
         &self,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         user_id: &str,
-        change: MutationKind,
+        change: UserChange,
     ) -> Result<User, Error> {
         self.mutate(call, parse_user_id("user_id", user_id)?, change).await
     }
 
     async fn mutate(
         &self,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         user_id: LocalityId,
-        change: MutationKind,
+        change: UserChange,
     ) -> Result<User, Error> {
         self.execute(call, user_id, change).await?.into_user()
     }
@@ -257,68 +221,78 @@ impl Directory {
     async fn mutate_under(
         &self,
         rules: Rules,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         user_id: LocalityId,
-        change: MutationKind,
+        change: UserChange,
     ) -> Result<User, Error> {
-        self.execute_under(rules, call, user_id, change).await?.into_user()
+        let kind = MutationKind::User(user_id, change);
+        self.execute_under(rules, call, kind).await?.into_user()
     }
 
     pub(crate) async fn execute(
         &self,
-        call: RequestContext<'_>,
+        call: MutationCall<'_>,
         user_id: LocalityId,
-        change: MutationKind,
+        change: UserChange,
     ) -> Result<Outcome, Error> {
-        self.execute_under(Rules::PRESENT, call, user_id, change).await
+        self.execute_under(Rules::PRESENT, call, MutationKind::User(user_id, change)).await
     }
 
-    /// Carries out a change whose identifiers were normalised by these rules.
+    /// Executes a mutation whose identifiers were normalised by these rules.
     pub(crate) async fn execute_under(
         &self,
         rules: Rules,
-        call: RequestContext<'_>,
-        user_id: LocalityId,
-        change: MutationKind,
+        call: MutationCall<'_>,
+        kind: MutationKind,
     ) -> Result<Outcome, Error> {
-        let dry_run = call.dry_run;
-        let policies = self.policies_to_change(&call.tenant, dry_run).await?;
-        let mutation = Mutation { rules, ..self.mutation(call, user_id, change, policies)? };
+        let policies = self.policies_to_change(&call).await?;
+        let mutation = Mutation { rules, ..self.mutation(call, kind, policies)? };
         let outcome = self.store.mutate(mutation).await?;
-        if let (MutationReport::Displaced(losers), false) = (&outcome.report, dry_run) {
-            Self::log_takeover(user_id, losers);
-        }
+        outcome.events.iter().for_each(log_event);
         Ok(outcome)
     }
 
     pub(crate) fn mutation(
         &self,
-        call: RequestContext<'_>,
-        user_id: LocalityId,
-        change: MutationKind,
+        call: MutationCall<'_>,
+        kind: MutationKind,
         policies: Arc<Policies>,
     ) -> Result<Mutation, Error> {
-        let request = request(&call, user_id, &change)?.filter(|_| !call.dry_run);
+        let request = request(&call, &kind)?.filter(|_| !call.dry_run);
         let etag = Some(call.etag).filter(|etag| !etag.is_empty()).map(str::to_owned);
-        let (limits, dry_run) = (self.limits, call.dry_run);
-        let now = self.now();
-        let mutation = Mutation::new(call.tenant, user_id, now.time, change);
+        let MutationCall { context, dry_run, .. } = call;
         Ok(Mutation {
-            in_doubt: now.in_doubt,
+            in_doubt: context.now.in_doubt,
             etag,
             request,
-            limits,
+            limits: self.limits,
             policies,
             dry_run,
-            ..mutation
+            ..Mutation::new(context.tenant, context.now.time, kind)
         })
     }
+}
 
-    fn log_takeover(winner: LocalityId, losers: &[LocalityId]) {
-        for loser in losers {
+fn log_event(event: &Event) {
+    match event {
+        Event::TakenOver { winner, loser } => {
             metrics::counter!(DISPLACED.0).increment(1);
             tracing::info!(%winner, %loser, "a verified identity took the place of one that was not");
         }
+    }
+}
+
+/// Nothing was verified in the future. Clocks may differ by [`SKEW`].
+fn check_times(draft: &NewUser, now: &Now) -> Result<(), Error> {
+    let latest = now.time.plus(SKEW);
+    let is_ahead =
+        |identity: &NewIdentity| identity.verification.as_ref().is_some_and(|v| v.time > latest);
+    match draft.identities.iter().position(is_ahead) {
+        Some(n) => {
+            let field = format!("user.identities[{n}].verify_time");
+            Err(Error::invalid(Invalid::Field, field, "lies in the future"))
+        }
+        None => Ok(()),
     }
 }
 
@@ -349,21 +323,20 @@ fn display(field: &str, raw: &RawIdentity<'_>) -> Result<String, Error> {
 
 /// The request's name: any spelling of the UUID is the same id. The caller comes last, being the
 /// only free text.
-fn request(
-    call: &RequestContext<'_>,
-    user_id: LocalityId,
-    change: &MutationKind,
-) -> Result<Option<IdempotencyKey>, Error> {
-    if call.request_id.is_empty() {
+fn request(call: &MutationCall<'_>, kind: &MutationKind) -> Result<Option<IdempotencyKey>, Error> {
+    let context = &call.context;
+    if context.request_id.is_empty() {
         return Ok(None);
     }
+
     // The nil UUID is what programs send that forget to make one: all of their requests would be
     // the same.
-    let parsed = call.request_id.parse::<LocalityId>().ok().filter(|id| *id.as_bytes() != [0; 16]);
+    let parsed = context.request_id.parse::<LocalityId>().ok();
+    let parsed = parsed.filter(|id| *id.as_bytes() != [0; 16]);
     let message = "a request_id is a UUID in its 36-character text form, and not the one of zeros";
     let id = parsed.ok_or_else(|| Error::invalid(Invalid::RequestId, "request_id", message))?;
-    let key = format!("{},{},{id},{}", call.tenant, call.method, call.caller);
-    Ok(Some(IdempotencyKey { key, request_hash: request_hash(user_id, call.etag, change) }))
+    let key = format!("{},{},{id},{}", context.tenant, context.method, context.caller);
+    Ok(Some(IdempotencyKey { key, request_hash: request_hash(call.etag, kind) }))
 }
 
 fn check_text(field: &str, text: &str) -> Result<(), Error> {

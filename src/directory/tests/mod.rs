@@ -7,8 +7,8 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 use super::error::{Error, Invalid};
-use super::mutation::{Mutation, MutationKind};
-use super::read_set::{Decision, ReadRequest, ReadSet};
+use super::mutation::{Mutation, MutationKind, UserChange};
+use super::read_set::{Decision, ReadRequest, ReadSet, Write};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::limits::Limits;
@@ -44,14 +44,14 @@ fn draft(name: &str) -> NewIdentity {
 }
 
 /// A mutation of user 1 of the default tenant, a second after its creation.
-fn mutation(change: MutationKind) -> Mutation {
-    Mutation::new(Tenant::DEFAULT, id(1), Timestamp::from_millis(CREATED + 1_000), change)
+fn mutation(change: UserChange) -> Mutation {
+    Mutation::of_user(Tenant::DEFAULT, id(1), Timestamp::from_millis(CREATED + 1_000), change)
 }
 
 /// What a mutation makes of its user, if nobody else has what it takes.
 fn apply(mutation: &Mutation, before: Option<&User>) -> Result<User, Error> {
     let mut read_set = ReadSet::optimistic();
-    read_set.add_user(mutation.user_id, before.map(|user| Record::new(user.clone())));
+    read_set.add_user(mutation.user_id().unwrap(), before.map(|user| Record::new(user.clone())));
     match mutation.decide(&read_set)? {
         Decision::Ready(write_set) => write_set.into_outcome().into_user(),
         Decision::NeedsReads(needs) => panic!("{needs:?}"),
@@ -65,10 +65,7 @@ fn user(names: &[&str]) -> User {
         ..NewUser::default()
     };
     apply(
-        &Mutation {
-            time: Timestamp::from_millis(CREATED),
-            ..mutation(MutationKind::Create(draft))
-        },
+        &Mutation { time: Timestamp::from_millis(CREATED), ..mutation(UserChange::Create(draft)) },
         None,
     )
     .unwrap()

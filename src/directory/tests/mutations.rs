@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::{
     Claim, ClaimWrite, Decision, Error, Limits, Mutation, MutationKind, NewUser, ReadRequest,
-    ReadSet, Record, State, Tenant, Timestamp, Value, Verification, any_identifier, any_user,
-    apply, draft, id, identifier, mutation, names, primaries, user,
+    ReadSet, Record, State, Tenant, Timestamp, UserChange, Value, Verification, Write,
+    any_identifier, any_user, apply, draft, id, identifier, mutation, names, primaries, user,
 };
 use crate::directory::model::user::User;
 use crate::directory::mutation::update::Update;
@@ -16,8 +16,8 @@ fn refusal(outcome: Result<User, Error>) -> String {
     format!("{:?}", outcome.unwrap_err())
 }
 
-fn replace(old: &str, new: &str) -> MutationKind {
-    MutationKind::Replace(identifier(old), draft(new))
+fn replace(old: &str, new: &str) -> UserChange {
+    UserChange::Replace(identifier(old), draft(new))
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn create_makes_the_user_of_the_draft() {
     let attributes = [("a".to_owned(), Value::Int(1))].into();
     let draft =
         NewUser { display_name: "Joe".to_owned(), identities: vec![first.clone()], attributes };
-    let mutation = mutation(MutationKind::Create(draft.clone()));
+    let mutation = mutation(UserChange::Create(draft.clone()));
     let user = apply(&mutation, None).unwrap();
     assert_eq!((user.id, &user.tenant), (id(1), &Tenant::DEFAULT));
     assert_eq!((user.create_time, user.update_time), (mutation.time, mutation.time));
@@ -47,7 +47,7 @@ fn an_id_is_never_given_twice() {
     let there = user(&["handle:joe"]);
     let elsewhere = User { tenant: Tenant::parse("other").unwrap(), ..there.clone() };
     for before in [there, elsewhere] {
-        let outcome = apply(&mutation(MutationKind::Create(NewUser::default())), Some(&before));
+        let outcome = apply(&mutation(UserChange::Create(NewUser::default())), Some(&before));
         assert!(matches!(outcome, Err(Error::Internal(_))), "{outcome:?}");
     }
 }
@@ -57,7 +57,7 @@ fn a_user_of_another_tenant_is_nobody() {
     let elsewhere = User { tenant: Tenant::parse("other").unwrap(), ..user(&["handle:joe"]) };
     let unlink = Mutation {
         etag: Some("wrong".to_owned()),
-        ..mutation(MutationKind::Unlink(identifier("handle:joe")))
+        ..mutation(UserChange::Unlink(identifier("handle:joe")))
     };
     assert_eq!(refusal(apply(&unlink, Some(&elsewhere))), "UserNotFound");
     assert_eq!(refusal(apply(&unlink, None)), "UserNotFound");
@@ -68,14 +68,14 @@ fn a_user_of_another_tenant_is_nobody() {
 fn refusals_come_in_one_order() {
     let full = user(&["handle:a", "handle:b"]);
     let limits = Limits { identities: 2, attributes: 0, ..Limits::default() };
-    let unlink = Mutation { limits, ..mutation(MutationKind::Unlink(identifier("handle:x"))) };
+    let unlink = Mutation { limits, ..mutation(UserChange::Unlink(identifier("handle:x"))) };
     let stale = Mutation { etag: Some("wrong".to_owned()), ..unlink.clone() };
     assert_eq!(refusal(apply(&stale, Some(&full))), "EtagMismatch");
     assert_eq!(refusal(apply(&unlink, Some(&full))), "NotOwned");
     let link = Mutation {
         etag: Some(full.etag()),
         limits,
-        ..mutation(MutationKind::Link(draft("handle:c")))
+        ..mutation(UserChange::Link(draft("handle:c")))
     };
     assert_eq!(
         refusal(apply(&link, Some(&full))),
@@ -89,9 +89,9 @@ fn refusals_come_in_one_order() {
 fn only_growth_is_refused() {
     let large = user(&["handle:a", "handle:b"]);
     let limits = Limits { bytes: 300, ..Limits::default() };
-    let unlink = Mutation { limits, ..mutation(MutationKind::Unlink(identifier("handle:a"))) };
+    let unlink = Mutation { limits, ..mutation(UserChange::Unlink(identifier("handle:a"))) };
     assert_eq!(apply(&unlink, Some(&large)).unwrap().identities.len(), 1);
-    let link = Mutation { limits, ..mutation(MutationKind::Link(draft("handle:c"))) };
+    let link = Mutation { limits, ..mutation(UserChange::Link(draft("handle:c"))) };
     let refused = refusal(apply(&link, Some(&large)));
     assert!(refused.starts_with(r#"TooMany { what: "bytes", limit: 300, count: "#), "{refused}");
 }
@@ -104,7 +104,7 @@ fn link_again_keeps_the_identity_but_for_verifying_it() {
     let link_again = |millis, before: &User| {
         let mut again = draft("handle:JOE");
         again.verification = verification(millis);
-        apply(&mutation(MutationKind::Link(again)), Some(before)).unwrap()
+        apply(&mutation(UserChange::Link(again)), Some(before)).unwrap()
     };
     let before = user(&["handle:joe"]);
     let mut verified = before.clone();
@@ -113,7 +113,7 @@ fn link_again_keeps_the_identity_but_for_verifying_it() {
     assert_eq!(link_again(9, &before), verified);
     assert_eq!(link_again(10, &verified), verified, "the first verification stays");
     assert_eq!(
-        apply(&mutation(MutationKind::Link(draft("handle:JOE"))), Some(&verified)).unwrap(),
+        apply(&mutation(UserChange::Link(draft("handle:JOE"))), Some(&verified)).unwrap(),
         verified
     );
 }
@@ -151,23 +151,23 @@ fn update_time_moves_with_changes_alone_and_never_back() {
     let before = user(&["handle:joe"]);
     let at = |millis, change| Mutation { time: Timestamp::from_millis(millis), ..mutation(change) };
     let unchanged =
-        apply(&at(9_000, MutationKind::Link(draft("handle:joe"))), Some(&before)).unwrap();
+        apply(&at(9_000, UserChange::Link(draft("handle:joe"))), Some(&before)).unwrap();
     assert_eq!((unchanged.update_time, unchanged.etag()), (before.update_time, before.etag()));
-    let later = apply(&at(9_000, MutationKind::Link(draft("handle:new"))), Some(&before)).unwrap();
+    let later = apply(&at(9_000, UserChange::Link(draft("handle:new"))), Some(&before)).unwrap();
     assert_eq!((later.create_time, later.update_time.as_millis()), (before.create_time, 9_000));
     let earlier =
-        apply(&at(1, MutationKind::Unlink(identifier("handle:new"))), Some(&later)).unwrap();
+        apply(&at(1, UserChange::Unlink(identifier("handle:new"))), Some(&later)).unwrap();
     assert_eq!(earlier.update_time.as_millis(), 9_001, "later than the change before");
     assert_ne!(earlier.etag(), later.etag());
 }
 
 #[test]
 fn a_refusal_names_the_field_of_the_key() {
-    let taken = |change: MutationKind, name: &str| {
+    let taken = |change: UserChange, name: &str| {
         let mutation = mutation(change);
         let mut read_set = ReadSet::optimistic();
         let before = user(&["handle:old"]);
-        let is_new = matches!(mutation.change, MutationKind::Create(_));
+        let is_new = matches!(mutation.user_change(), Some(UserChange::Create(_)));
         read_set.add_user(id(1), Some(Record::new(before)).filter(|_| !is_new));
         let claim =
             Claim { owner: Some(id(2)), guard: false, hold: None, rules_version: RULES_VERSION };
@@ -179,18 +179,18 @@ fn a_refusal_names_the_field_of_the_key() {
     };
     let names = ["email:joe@example.com", "handle:@JOE", "social:GitHub/a,b"];
     let create =
-        MutationKind::Create(NewUser { identities: names.map(draft).into(), ..NewUser::default() });
+        UserChange::Create(NewUser { identities: names.map(draft).into(), ..NewUser::default() });
     for (n, name) in names.into_iter().enumerate() {
         assert_eq!(taken(create.clone(), name), format!("user.identities[{n}].identifier"));
     }
-    assert_eq!(taken(MutationKind::Link(draft("handle:joe")), "handle:joe"), "identifier");
+    assert_eq!(taken(UserChange::Link(draft("handle:joe")), "handle:joe"), "identifier");
     assert_eq!(taken(replace("handle:old", "handle:joe"), "handle:joe"), "new_identifier");
 }
 
 /// What was not read is asked for, once, unless the read set takes it for free.
 #[test]
 fn what_is_missing_is_asked_for() {
-    let link = mutation(MutationKind::Link(draft("handle:new")));
+    let link = mutation(UserChange::Link(draft("handle:new")));
     let key = IdentityKey::new("default", &identifier("handle:new"));
     let reads = |read_set: &ReadSet| match link.decide(read_set).unwrap() {
         Decision::NeedsReads(needs) => needs,
@@ -212,8 +212,9 @@ fn what_is_missing_is_asked_for() {
     let Decision::Ready(write_set) = link.decide(&read_set).unwrap() else { panic!() };
     let claim =
         Claim { owner: Some(id(1)), guard: false, hold: None, rules_version: RULES_VERSION };
-    assert_eq!(write_set.claims, [(key, ClaimWrite::Insert(claim))]);
-    assert_eq!((write_set.users.len(), write_set.subject), (1, id(1)));
+    assert_eq!(write_set.users().map(Record::id).collect::<Vec<_>>(), [id(1)]);
+    assert_eq!(write_set.writes[1..], [Write::Claim(key, ClaimWrite::Insert(claim))]);
+    assert_eq!(write_set.subject, Some(id(1)));
 }
 
 #[test]
@@ -221,22 +222,22 @@ fn what_changes_nothing_writes_nothing() {
     let mut read_set = ReadSet::default();
     read_set.add_user(id(1), Some(Record::new(user(&["handle:joe"]))));
     let Decision::Ready(write_set) =
-        mutation(MutationKind::Link(draft("handle:JOE"))).decide(&read_set).unwrap()
+        mutation(UserChange::Link(draft("handle:JOE"))).decide(&read_set).unwrap()
     else {
         panic!()
     };
-    assert!(write_set.users.is_empty() && write_set.claims.is_empty());
+    assert!(write_set.writes.is_empty());
     assert_eq!(write_set.into_outcome().into_user().unwrap(), user(&["handle:joe"]));
 }
 
-fn any_change() -> impl Strategy<Value = MutationKind> {
+fn any_change() -> impl Strategy<Value = UserChange> {
     let draft = || any_identifier().prop_map(|identifier| draft(&identifier.to_string()));
     prop_oneof![
-        draft().prop_map(MutationKind::Link),
-        any_identifier().prop_map(MutationKind::Unlink),
-        (any_identifier(), draft()).prop_map(|(old, new)| MutationKind::Replace(old, new)),
-        any_identifier().prop_map(|identifier| MutationKind::Verify(identifier, None)),
-        ".{0,2}".prop_map(|name| MutationKind::Update(
+        draft().prop_map(UserChange::Link),
+        any_identifier().prop_map(UserChange::Unlink),
+        (any_identifier(), draft()).prop_map(|(old, new)| UserChange::Replace(old, new)),
+        any_identifier().prop_map(|identifier| UserChange::Verify(identifier, None)),
+        ".{0,2}".prop_map(|name| UserChange::Update(
             Update::from_mask(None, name, Default::default()).unwrap()
         )),
     ]
@@ -248,11 +249,12 @@ proptest! {
     #[test]
     fn users_stay_well_formed(before in any_user(), change in any_change(), own in any::<prop::sample::Index>()) {
         let mut change = change;
-        if let (Some(_), MutationKind::Unlink(name) | MutationKind::Replace(name, _) | MutationKind::Verify(name, _)) = (before.identities.first(), &mut change) {
+        if let (Some(_), UserChange::Unlink(name) | UserChange::Replace(name, _) | UserChange::Verify(name, _)) = (before.identities.first(), &mut change) {
             *name = own.get(&before.identities).identifier.clone();
         }
         let before = User { state: State::Active, ..before };
-        let mutation = Mutation { tenant: before.tenant.clone(), user_id: before.id, ..mutation(change) };
+        let kind = MutationKind::User(before.id, change);
+        let mutation = Mutation { tenant: before.tenant.clone(), kind, ..mutation(UserChange::Disable) };
         let Ok(after) = apply(&mutation, Some(&before)) else { return Ok(()) };
         prop_assert_eq!(apply(&mutation, Some(&before)).unwrap(), after.clone(), "not a pure function");
         let mut names = names(&after);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Error, Invalid, MutationKind, User, Value, apply, invalid, mutation, user};
+use super::{Error, Invalid, User, UserChange, Value, apply, invalid, mutation, user};
 use crate::directory::mutation::update::Update;
 
 fn attributes(pairs: &[(&str, i64)]) -> BTreeMap<String, Value> {
@@ -27,7 +27,7 @@ fn updated(
         ..user(&[])
     };
     let after =
-        apply(&mutation(MutationKind::Update(update(mask, name, pairs).unwrap())), Some(&before))
+        apply(&mutation(UserChange::Update(update(mask, name, pairs).unwrap())), Some(&before))
             .unwrap();
     (after.display_name, after.attributes)
 }

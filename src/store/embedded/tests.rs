@@ -16,7 +16,7 @@ use crate::directory::error::Error;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::mutation::{Mutation, UserChange};
 use crate::directory::read_set::Outcome;
 use crate::directory::store::{Consistency, Store};
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
@@ -37,8 +37,8 @@ fn handle(n: u32) -> Identifier {
 
 fn creation(n: u32) -> Mutation {
     let identities = vec![NewIdentity::new(handle(n), format!("user{n}"))];
-    let change = MutationKind::Create(NewUser { identities, ..NewUser::default() });
-    Mutation::new(Tenant::DEFAULT, id(n), Timestamp::from_millis(1_767_225_600_000), change)
+    let change = UserChange::Create(NewUser { identities, ..NewUser::default() });
+    Mutation::of_user(Tenant::DEFAULT, id(n), Timestamp::from_millis(1_767_225_600_000), change)
 }
 
 async fn is_there(store: &Embedded, n: u32) -> Result<bool, Error> {

@@ -21,7 +21,8 @@ use crate::directory::model::record::Record;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
-use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, TenantWrite, WriteSet};
+use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
+use crate::identifier::IdentityKey;
 
 pub struct Tables<'t> {
     users: Table<'t, &'static [u8; 16], &'static [u8]>,
@@ -132,38 +133,47 @@ impl<'t> Tables<'t> {
         read_set: &ReadSet,
         write_set: &WriteSet,
     ) -> Result<(), Fault> {
-        for (key, write) in &write_set.claims {
-            let key = key.as_str().as_bytes();
+        let tenant = mutation.tenant.as_str();
+        for write in &write_set.writes {
             match write {
-                ClaimWrite::Insert(claim) | ClaimWrite::Update(claim) => {
-                    self.write_claim(key, claim)?
+                Write::PutUser(record) => self.put_user(record, read_set)?,
+                Write::RemoveUser(id) => self.remove_user(tenant, *id, read_set)?,
+                Write::Claim(key, write) => self.write_claim(key, write)?,
+                Write::PutTenant(record) => {
+                    self.tenants.insert(tenant, record.encode().as_slice())?;
                 }
-                ClaimWrite::Delete => drop(self.identities.remove(key)?),
+                Write::RemoveTenant => drop(self.tenants.remove(tenant)?),
             }
         }
-        for record in &write_set.users {
-            self.write_user(record)?;
-            self.list_user(record, read_set)?;
-            self.schedule(
-                record.id(),
-                read_set.user(record.id()).and_then(Record::due),
-                record.due(),
-            )?;
+        Ok(())
+    }
+
+    /// Stores a user, and keeps the indexes of its tenant and of its expiry.
+    fn put_user(&mut self, record: &Record, read_set: &ReadSet) -> Result<(), Fault> {
+        self.write_user(record)?;
+        self.list_user(record, read_set)?;
+        let before = read_set.user(record.id()).and_then(Record::due);
+        self.schedule(record.id(), before, record.due())
+    }
+
+    fn remove_user(
+        &mut self,
+        tenant: &str,
+        id: LocalityId,
+        read_set: &ReadSet,
+    ) -> Result<(), Fault> {
+        self.users.remove(id.as_bytes())?;
+        if let Some(listed) = &mut self.tenant_users {
+            listed.remove((tenant, id.as_bytes()))?;
         }
-        for id in &write_set.removed {
-            self.users.remove(id.as_bytes())?;
-            if let Some(listed) = &mut self.tenant_users {
-                listed.remove((mutation.tenant.as_str(), id.as_bytes()))?;
-            }
-            self.schedule(*id, read_set.user(*id).and_then(Record::due), None)?;
-        }
-        let name = mutation.tenant.as_str();
-        match &write_set.tenant {
-            Some(TenantWrite::Put(tenant)) => {
-                drop(self.tenants.insert(name, tenant.encode().as_slice())?)
-            }
-            Some(TenantWrite::Remove) => drop(self.tenants.remove(name)?),
-            None => {}
+        self.schedule(id, read_set.user(id).and_then(Record::due), None)
+    }
+
+    fn write_claim(&mut self, key: &IdentityKey, write: &ClaimWrite) -> Result<(), Fault> {
+        let key = key.as_str().as_bytes();
+        match write {
+            ClaimWrite::Insert(claim) | ClaimWrite::Update(claim) => self.put_claim(key, claim)?,
+            ClaimWrite::Delete => drop(self.identities.remove(key)?),
         }
         Ok(())
     }
@@ -190,7 +200,7 @@ impl<'t> Tables<'t> {
     }
 
     /// Writes a claim in the place of what is there, whose fields stay that a newer program added.
-    fn write_claim(&mut self, key: &[u8], claim: &Claim) -> Result<(), Fault> {
+    fn put_claim(&mut self, key: &[u8], claim: &Claim) -> Result<(), Fault> {
         let before = self.identities.insert(key, encode_claim(claim).as_slice())?;
         let extended = before.and_then(|before| extended_claim(claim, before.value()));
         if let Some(extended) = extended {
@@ -222,8 +232,11 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// The user whom the answer to this very request was about, if it was carried out before.
-    fn repeated(&self, mutation: &Mutation) -> Result<Option<Result<LocalityId, Error>>, Fault> {
+    /// The subject of this very request, if it was carried out before.
+    fn repeated(
+        &self,
+        mutation: &Mutation,
+    ) -> Result<Option<Result<Option<LocalityId>, Error>>, Fault> {
         let Some(request) = &mutation.request else { return Ok(None) };
         let Some(record) = self.requests.get(request.key.as_str())? else { return Ok(None) };
         let record = RequestRecord::decode(record.value()).map_err(Fault::damaged)?;
@@ -234,17 +247,17 @@ impl<'t> Tables<'t> {
             return Ok(Some(Err(Error::RequestIdReused)));
         }
         let id: [u8; 16] = record.user_id.as_slice().try_into().map_err(Fault::damaged)?;
-        Ok(Some(Ok(LocalityId::from(id))))
+        Ok(Some(Ok(IdempotencyKey::subject(id.into()))))
     }
 
     fn remember(
         &mut self,
         request: &IdempotencyKey,
-        subject: LocalityId,
+        subject: Option<LocalityId>,
         time: Timestamp,
     ) -> Result<(), Fault> {
         let time = time.as_millis();
-        let user_id = subject.as_bytes().to_vec();
+        let user_id = IdempotencyKey::stored_subject(subject).as_bytes().to_vec();
         let record =
             RequestRecord { user_id, request_hash: request.request_hash, time }.encode_to_vec();
         self.requests.insert(request.key.as_str(), record.as_slice())?;

@@ -49,10 +49,10 @@ pub async fn confirm(transaction: Transaction<'_>, deadline: Instant) -> Result<
 
 /// A mutation whose commit was not confirmed: it may have happened or not.
 pub struct Unconfirmed {
-    /// The user whom the answer is about.
-    pub subject: LocalityId,
-    /// The revision that this user has where it has happened and nothing else since.
-    pub revision: i64,
+    /// The user that the answer is about.
+    pub subject: Option<LocalityId>,
+    /// The revision of that user after the mutation.
+    pub revision: Option<i64>,
     /// The outcome where it has happened.
     pub outcome: Outcome,
     /// The fault of the commit.
@@ -87,8 +87,13 @@ impl Collections {
             MutationReport::Tenant(tenant) => {
                 self.tenant(&mutation.tenant).await?.as_ref() == Some(tenant)
             }
-            MutationReport::Purged(_) => self.revision(of.subject).await?.is_none(),
-            _ => self.revision(of.subject).await? == Some(of.revision),
+            report => match of.subject {
+                None => false,
+                Some(id) if matches!(report, MutationReport::Purged(_)) => {
+                    self.revision(id).await?.is_none()
+                }
+                Some(id) => self.revision(id).await? == of.revision,
+            },
         };
         Ok(is_written.then(|| of.outcome.clone()))
     }
@@ -110,16 +115,16 @@ impl Collections {
         };
         let report = match &outcome.report {
             MutationReport::Tenant(_) => repeated.report,
-            _ => outcome.report,
+            report => report.clone(),
         };
-        Ok(Some(Outcome { user: repeated.user, report }))
+        Ok(Some(Outcome { user: repeated.user, report, ..outcome }))
     }
 
     async fn is_remembered(
         &self,
         mutation: &Mutation,
         request: &IdempotencyKey,
-        subject: LocalityId,
+        subject: Option<LocalityId>,
     ) -> Result<bool, Fault> {
         let filter = doc! { ID: request_id(request) };
         let find = self
@@ -129,7 +134,7 @@ impl Collections {
             .max_time(self.timeout);
         let record = find.await?.map(|document| StoredRequest::read(&document)).transpose()?;
         let is_ours = |record: &StoredRequest| {
-            record.user == subject
+            record.subject == subject
                 && record.request_hash == request.request_hash
                 && !mutation.forgets(record.time)
         };
@@ -142,7 +147,7 @@ impl Collections {
     async fn repeat(
         &self,
         mutation: &Mutation,
-        subject: LocalityId,
+        subject: Option<LocalityId>,
     ) -> Result<Option<Outcome>, Fault> {
         let (mut read_set, mut needs) = (ReadSet::default(), ReadRequest::default());
         loop {

@@ -142,7 +142,7 @@ impl IntegritySession {
                 transaction.touch(user.id).await?;
             }
         }
-        transaction.write_claims(&[(candidate.key.clone(), write)]).await?;
+        transaction.write_claims(&[(&candidate.key, &write)]).await?;
         transaction.confirm_epoch().await?;
         Ok(true)
     }

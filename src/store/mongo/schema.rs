@@ -298,7 +298,7 @@ pub fn request_document(
 
 /// A request that was carried out.
 pub struct StoredRequest {
-    pub user: LocalityId,
+    pub subject: Option<LocalityId>,
     pub request_hash: u64,
     pub time: Timestamp,
 }
@@ -308,7 +308,7 @@ impl StoredRequest {
         let [user, request_hash, time] = fields(document, [USER, FINGERPRINT, TIME])?;
         let time = needed(TIME, time, RawBsonRef::as_datetime)?;
         Ok(Self {
-            user: needed(USER, user, as_id)?,
+            subject: IdempotencyKey::subject(needed(USER, user, as_id)?),
             request_hash: needed(FINGERPRINT, request_hash, RawBsonRef::as_i64)? as u64,
             time: Timestamp::from_millis(time.timestamp_millis()),
         })

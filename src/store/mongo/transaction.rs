@@ -29,7 +29,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
-use crate::directory::read_set::{ReadRequest, ReadSet, TenantWrite, WriteSet};
+use crate::directory::read_set::{ReadRequest, ReadSet, Write, WriteSet};
 use crate::identifier::IdentityKey;
 
 pub struct Transaction<'c> {
@@ -208,24 +208,28 @@ impl<'c> Transaction<'c> {
         Ok(find.session(&mut self.session).await?)
     }
 
-    /// Writes what a mutation does.
-    pub async fn write(&mut self, name: &Tenant, write_set: &WriteSet) -> Result<(), Fault> {
-        for record in &write_set.users {
-            match self.users.get(&record.id()).map(|kept| kept.revision) {
-                None => self.insert_user(record).await?,
-                Some(revision) => self.replace_user(record, revision).await?,
+    /// Writes the write set of a mutation in this tenant.
+    pub async fn write(&mut self, tenant: &Tenant, write_set: &WriteSet) -> Result<(), Fault> {
+        let mut claims = Vec::new();
+        for write in &write_set.writes {
+            match write {
+                Write::PutUser(record) => self.put_user(record).await?,
+                Write::RemoveUser(id) => self.delete_user(*id).await?,
+                Write::Claim(key, write) => claims.push((key, write)),
+                Write::PutTenant(record) => self.write_tenant(record).await?,
+                Write::RemoveTenant => self.delete_tenant(tenant).await?,
             }
-            self.is_in_epoch = true;
         }
-        for id in &write_set.removed {
-            self.delete_user(*id).await?;
+        self.write_claims(&claims).await
+    }
+
+    async fn put_user(&mut self, record: &Record) -> Result<(), Fault> {
+        match self.users.get(&record.id()).map(|kept| kept.revision) {
+            None => self.insert_user(record).await?,
+            Some(revision) => self.replace_user(record, revision).await?,
         }
-        self.write_claims(&write_set.claims).await?;
-        match &write_set.tenant {
-            Some(TenantWrite::Put(tenant)) => self.write_tenant(tenant).await,
-            Some(TenantWrite::Remove) => self.delete_tenant(name).await,
-            None => Ok(()),
-        }
+        self.is_in_epoch = true;
+        Ok(())
     }
 
     /// Makes sure that what was written counts only in the present epoch. Users and tenants see to
@@ -248,12 +252,12 @@ impl<'c> Transaction<'c> {
     /// Writes claims, all deletions before all insertions.
     pub async fn write_claims(
         &mut self,
-        claims: &[(IdentityKey, ClaimWrite)],
+        claims: &[(&IdentityKey, &ClaimWrite)],
     ) -> Result<(), Fault> {
         self.needs_epoch |= !claims.is_empty();
         let (mut deleted, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
         for (key, write) in claims {
-            match write {
+            match *write {
                 ClaimWrite::Delete => deleted.push(key_value(key)),
                 ClaimWrite::Update(claim) => {
                     updated.push((key_value(key), claim_change(key, claim)))
@@ -271,7 +275,7 @@ impl<'c> Transaction<'c> {
         if self.collections.is_routed {
             let keys = claims.iter().filter(|(_, write)| matches!(write, ClaimWrite::Insert(_)));
             let answered = outcome.as_ref().map_or_else(inserted_before, |_| claims.len());
-            self.inserted.extend(keys.take(answered).map(|(key, _)| Key::Claim(key.clone())));
+            self.inserted.extend(keys.take(answered).map(|(key, _)| Key::Claim((*key).clone())));
         }
         Ok(outcome.map(drop)?)
     }
@@ -373,10 +377,11 @@ impl<'c> Transaction<'c> {
     pub async fn remember(
         &mut self,
         request: &IdempotencyKey,
-        subject: LocalityId,
+        subject: Option<LocalityId>,
         time: Timestamp,
     ) -> Result<(), Fault> {
-        let document = raw(&request_document(request, subject, time))?;
+        let document =
+            raw(&request_document(request, IdempotencyKey::stored_subject(subject), time))?;
         let filter = doc! { ID: request_id(request) };
         let requests = &self.collections.requests;
         requests.replace_one(filter, document).upsert(true).session(&mut self.session).await?;

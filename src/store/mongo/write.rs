@@ -13,7 +13,7 @@ use super::transaction::Transaction;
 use super::versions::Versions;
 use crate::directory::error::Error;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
-use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, WriteSet};
+use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
 
 /// Why an attempt at a mutation came to nothing, or may have.
 enum Failure {
@@ -42,23 +42,21 @@ struct Decided {
 
 impl Decided {
     fn writes(&self, key: &Key) -> bool {
-        let write_set = &self.write_set;
+        let writes_it = |write: &Write| match (key, write) {
+            (Key::User(id), Write::PutUser(record)) => record.id() == *id,
+            (Key::User(id), Write::RemoveUser(removed)) => removed == id,
+            (Key::Claim(key), Write::Claim(written, _)) => written == key,
+            (Key::Tenant, Write::PutTenant(_) | Write::RemoveTenant) => true,
+            _ => false,
+        };
         match key {
-            Key::User(id) => {
-                write_set.users.iter().any(|user| user.id() == *id)
-                    || write_set.removed.contains(id)
-            }
-            Key::Claim(key) => write_set.claims.iter().any(|(claim, _)| claim == key),
             Key::Request => self.remembered.is_some(),
-            Key::Tenant => write_set.tenant.is_some(),
+            _ => self.write_set.writes.iter().any(writes_it),
         }
     }
 
     fn writes_nothing(&self) -> bool {
-        let WriteSet { users, claims, removed, tenant, .. } = &*self.write_set;
-        let changes_nothing =
-            users.is_empty() && claims.is_empty() && removed.is_empty() && tenant.is_none();
-        changes_nothing && self.remembered.is_none()
+        self.write_set.writes.is_empty() && self.remembered.is_none()
     }
 }
 
@@ -199,7 +197,8 @@ async fn commit_writes(
     write_set: Box<WriteSet>,
     gate: &Gate,
 ) -> Result<Outcome, Failure> {
-    let (subject, revision) = (write_set.subject, transaction.written_revision(write_set.subject));
+    let subject = write_set.subject;
+    let revision = subject.map(|id| transaction.written_revision(id));
     match commit(transaction, gate.deadline()).await {
         Ok(()) => Ok(write_set.into_outcome()),
         Err(fault) if fault.is_unknown_commit() => {
@@ -213,15 +212,15 @@ async fn commit_writes(
     }
 }
 
-/// The user whom the answer to this very request was about, if it was carried out before.
+/// The subject of this very request, if it was carried out before.
 async fn repeated(
     transaction: &mut Transaction<'_>,
     mutation: &Mutation,
-) -> Result<Option<LocalityId>, Failure> {
+) -> Result<Option<Option<LocalityId>>, Failure> {
     let Some(request) = &mutation.request else { return Ok(None) };
     match transaction.request(request).await? {
         Some(record) if mutation.forgets(record.time) => Ok(None),
-        Some(record) if record.request_hash == request.request_hash => Ok(Some(record.user)),
+        Some(record) if record.request_hash == request.request_hash => Ok(Some(record.subject)),
         Some(_) => Err(Failure::Refused(Error::RequestIdReused)),
         None => Ok(None),
     }

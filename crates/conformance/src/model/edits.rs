@@ -1,6 +1,6 @@
 //! Changes of one user in the reference model.
 
-use polynym::directory::{Error, Identity, Mutation, MutationKind, NewIdentity, State, Timestamp};
+use polynym::directory::{Error, Identity, Mutation, NewIdentity, State, Timestamp, UserChange};
 use polynym::identifier::Identifier;
 
 use super::super::step::{ATTRIBUTES, Action, all, set};
@@ -12,9 +12,14 @@ pub fn just_after(time: Timestamp) -> Timestamp {
 }
 
 /// Changes one user.
-pub fn alter(person: &mut Person, mutation: &Mutation, action: &Action) -> Result<(), Error> {
+pub fn alter(
+    person: &mut Person,
+    mutation: &Mutation,
+    change: &UserChange,
+    action: &Action,
+) -> Result<(), Error> {
     let user = &mut person.user;
-    match (action, &mutation.change) {
+    match (action, change) {
         (Action::Rename(0), _) => user.display_name.clear(),
         (Action::Rename(name), _) => user.display_name = name.to_string(),
         (Action::Set(n, value), _) => {
@@ -22,25 +27,25 @@ pub fn alter(person: &mut Person, mutation: &Mutation, action: &Action) -> Resul
             user.attributes.extend(set(*n, *value));
         }
         (Action::SetAll(numbers), _) => user.attributes = all(numbers),
-        (_, MutationKind::Disable) => user.state = State::Disabled,
-        (_, MutationKind::Enable) => user.state = State::Active,
-        (_, MutationKind::Delete) => {
+        (_, UserChange::Disable) => user.state = State::Disabled,
+        (_, UserChange::Enable) => user.state = State::Active,
+        (_, UserChange::Delete) => {
             person.disabled = user.state == State::Disabled;
             let delete_time = mutation.time;
             let window = mutation.policies.restore_window.as_millis() as i64;
             let purge_time = Timestamp::from_millis(delete_time.as_millis() + window);
             user.state = State::Deleted { delete_time, purge_time };
         }
-        (_, MutationKind::Undelete) => {
+        (_, UserChange::Undelete) => {
             user.state = if person.disabled { State::Disabled } else { State::Active }
         }
-        (_, MutationKind::Link(new)) => link(person, new, mutation),
-        (_, MutationKind::Unlink(old)) => unlink(person, old, mutation)?,
-        (_, MutationKind::Verify(name, verification)) => {
+        (_, UserChange::Link(new)) => link(person, new, mutation),
+        (_, UserChange::Unlink(old)) => unlink(person, old, mutation)?,
+        (_, UserChange::Verify(name, verification)) => {
             let at = person.position(name)?;
             person.user.identities[at].verification = verification.clone();
         }
-        (_, MutationKind::Replace(old, new)) => replace(person, old, new, mutation)?,
+        (_, UserChange::Replace(old, new)) => replace(person, old, new, mutation)?,
         _ => {}
     }
     Ok(())

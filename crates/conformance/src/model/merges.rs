@@ -26,10 +26,11 @@ fn marked(user: &User, kind: Kind) -> Option<usize> {
 pub fn merge(
     world: &mut ReferenceModel,
     mutation: &Mutation,
+    primary_id: LocalityId,
     secondary: LocalityId,
     policy: ConflictPolicy,
 ) -> Result<MutationReport, Error> {
-    let mut primary = world.fit(mutation.user_id, mutation)?;
+    let mut primary = world.fit(primary_id, mutation)?;
     let mut other = world.fit(secondary, mutation)?;
     let before = (primary.user.clone(), other.clone());
     let conflicts = mix(&mut primary.user, &mut other.user, policy);
@@ -44,7 +45,7 @@ pub fn merge(
     let mut holds = Vec::new();
     for (key, held) in &mut world.holds {
         if held.owner == Some(secondary) && held.until > mutation.time {
-            held.owner = Some(mutation.user_id);
+            held.owner = Some(primary_id);
             holds.push((key.clone(), held.until));
         }
     }
@@ -58,10 +59,10 @@ pub fn merge(
     };
     other.user.display_name.clear();
     other.user.attributes.clear();
-    other.user.state = State::Merged { into: mutation.user_id };
+    other.user.state = State::Merged { into: primary_id };
     other.merge = (window > 0).then(|| Box::new(merge));
     other.not_restored.clear();
-    world.people.insert(mutation.user_id, primary);
+    world.people.insert(primary_id, primary);
     world.people.insert(secondary, other);
     // The result is filled in when all that follows from the merge is done.
     let preview = Preview { moved, conflicts, result: before.0 };
@@ -122,9 +123,9 @@ fn mix(primary: &mut User, secondary: &mut User, policy: ConflictPolicy) -> Vec<
 pub fn unmerge(
     world: &mut ReferenceModel,
     mutation: &Mutation,
+    id: LocalityId,
     secondary: LocalityId,
 ) -> Result<MutationReport, Error> {
-    let id = mutation.user_id;
     let mut primary = world.fit(id, mutation)?;
     let other = world.present(secondary, &mutation.tenant, mutation.time)?;
     if other.user.state != (State::Merged { into: id }) {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Error, Identity, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, Outcome,
-    Policies, State, Timestamp, Unknown, User,
+    Error, Event, Identity, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, Outcome,
+    Policies, State, Timestamp, Unknown, User, UserChange,
 };
 use polynym::identifier::{Guard, Identifier, IdentityKey, Kind};
 
@@ -14,6 +14,20 @@ use super::super::step::Action;
 use super::edits::{alter, just_after};
 use super::state::{Held, Person, ReferenceModel};
 use super::{merges, transfers};
+
+/// The effect of a mutation: the user that the answer is about, and what the answer says.
+#[derive(Default)]
+struct Done {
+    subject: Option<LocalityId>,
+    report: MutationReport,
+    events: Vec<Event>,
+}
+
+impl Done {
+    fn new(subject: LocalityId, report: MutationReport) -> Self {
+        Self { subject: Some(subject), report, events: Vec::new() }
+    }
+}
 
 impl ReferenceModel {
     /// What the world is after a mutation, and what its caller is told; else the refusals of which
@@ -24,79 +38,79 @@ impl ReferenceModel {
         action: &Action,
     ) -> Result<(ReferenceModel, Outcome), Vec<Error>> {
         let mut next = self.clone();
-        let (subject, report) = next.act(mutation, action).map_err(|error| vec![error])?;
+        let Done { subject, report, events } =
+            next.act(mutation, action).map_err(|error| vec![error])?;
         next.apply_consequences(self, mutation);
         let mut refusals = next.excesses(self, mutation);
         refusals.extend(next.collisions(self, mutation));
         if !refusals.is_empty() {
             return Err(refusals);
         }
-        let is_as_it_is = mutation.dry_run && !matches!(mutation.change, MutationKind::Unmerge(_));
+        let is_unmerge = matches!(mutation.user_change(), Some(UserChange::Unmerge(_)));
+        let is_as_it_is = mutation.dry_run && !is_unmerge;
         let shown = if is_as_it_is { self } else { &next };
         let user = subject.and_then(|id| shown.people.get(&id)).map(|person| person.user.clone());
         let report = match report {
             MutationReport::Preview(mut preview) => {
-                preview.result = next.people[&mutation.user_id].user.clone();
+                preview.result = subject.map_or(preview.result, |id| next.people[&id].user.clone());
                 MutationReport::Preview(preview)
             }
             other => other,
         };
-        Ok((next, Outcome { user, report }))
+        let events = if mutation.dry_run { Vec::new() } else { events };
+        Ok((next, Outcome { user, report, events }))
     }
 
-    /// Does what the mutation says, and tells whom the answer is about.
-    fn act(
-        &mut self,
-        mutation: &Mutation,
-        action: &Action,
-    ) -> Result<(Option<LocalityId>, MutationReport), Error> {
-        let id = mutation.user_id;
-        match &mutation.change {
-            MutationKind::Create(draft) => return Ok((Some(id), self.create(mutation, draft))),
-            MutationKind::Release(identifier) => {
-                return self
-                    .release(mutation, identifier)
-                    .map(|()| (None, MutationReport::Nothing));
+    /// Executes the mutation.
+    fn act(&mut self, mutation: &Mutation, action: &Action) -> Result<Done, Error> {
+        let (id, change) = match &mutation.kind {
+            MutationKind::User(id, change) => (*id, change),
+            MutationKind::ReleaseHold(identifier) => {
+                return self.release(mutation, identifier).map(|()| Done::default());
             }
-            MutationKind::Expire => return Ok(self.expire(mutation)),
-            MutationKind::Merge(other, _) if *other == id => return Err(merges::itself()),
-            MutationKind::Move(from, _) if *from == id => return Err(transfers::gets_it()),
+            MutationKind::Tenant(_) => return Ok(Done::default()),
+        };
+        match change {
+            UserChange::Create(draft) => return Ok(self.create(mutation, id, draft)),
+            UserChange::Expire => return Ok(self.expire(mutation, id)),
+            UserChange::Merge(other, _) if *other == id => return Err(merges::itself()),
+            UserChange::Move(from, _) if *from == id => return Err(transfers::gets_it()),
             _ => {}
         }
         let mut person = self.fit(id, mutation)?;
         if mutation.etag.as_ref().is_some_and(|etag| *etag != person.user.etag()) {
             return Err(Error::EtagMismatch);
         }
-        match &mutation.change {
-            MutationKind::Purge => return Ok((Some(id), self.purge(id))),
-            MutationKind::Merge(other, policy) => {
-                return Ok((Some(id), merges::merge(self, mutation, *other, *policy)?));
+        match change {
+            UserChange::Purge => return Ok(Done::new(id, self.purge(id))),
+            UserChange::Merge(other, policy) => {
+                return Ok(Done::new(id, merges::merge(self, mutation, id, *other, *policy)?));
             }
-            MutationKind::Unmerge(other) => {
-                return Ok((Some(*other), merges::unmerge(self, mutation, *other)?));
+            UserChange::Unmerge(other) => {
+                return Ok(Done::new(*other, merges::unmerge(self, mutation, id, *other)?));
             }
-            MutationKind::Move(from, identifier) => {
+            UserChange::Move(from, identifier) => {
                 let giver = self.fit(*from, mutation)?;
                 let giver = transfers::hand_over(giver, &mut person, identifier, mutation)?;
                 self.people.extend([(id, person), (*from, giver)]);
-                return Ok((Some(id), MutationReport::Nothing));
+                return Ok(Done::new(id, MutationReport::Nothing));
             }
             _ => {}
         }
-        let mut report = MutationReport::Nothing;
-        if let MutationKind::Link(new) = &mutation.change
+        let mut done = Done::new(id, MutationReport::Nothing);
+        if let UserChange::Link(new) = change
             && person.position(&new.identifier).is_err()
         {
-            report = self.take_over(mutation, std::slice::from_ref(new));
+            done.events = self.take_over(mutation, id, std::slice::from_ref(new));
         }
-        alter(&mut person, mutation, action)?;
+        alter(&mut person, mutation, change, action)?;
         self.people.insert(id, person);
-        Ok((Some(id), report))
+        Ok(done)
     }
 
-    fn create(&mut self, mutation: &Mutation, draft: &NewUser) -> MutationReport {
+    fn create(&mut self, mutation: &Mutation, id: LocalityId, draft: &NewUser) -> Done {
         let user = User {
-            id: mutation.user_id,
+            id,
             tenant: mutation.tenant.clone(),
             display_name: draft.display_name.clone(),
             identities: Vec::new(),
@@ -116,13 +130,18 @@ impl ReferenceModel {
         for (at, new) in draft.identities.iter().enumerate() {
             person.give(new, at, new.primary, mutation.time, mutation);
         }
-        let report = self.take_over(mutation, &draft.identities);
-        self.people.insert(mutation.user_id, person);
-        report
+        let events = self.take_over(mutation, id, &draft.identities);
+        self.people.insert(id, person);
+        Done { events, ..Done::new(id, MutationReport::Nothing) }
     }
 
     /// Takes what is verified from those whose identities are not, where the tenant wants that.
-    fn take_over(&mut self, mutation: &Mutation, new: &[NewIdentity]) -> MutationReport {
+    fn take_over(
+        &mut self,
+        mutation: &Mutation,
+        winner: LocalityId,
+        new: &[NewIdentity],
+    ) -> Vec<Event> {
         let mut losers = Vec::new();
         let wins =
             |new: &&NewIdentity| mutation.policies.verified_wins && new.verification.is_some();
@@ -139,7 +158,7 @@ impl ReferenceModel {
         }
         losers.sort_unstable();
         losers.dedup();
-        if losers.is_empty() { MutationReport::Nothing } else { MutationReport::Displaced(losers) }
+        losers.into_iter().map(|loser| Event::TakenOver { winner, loser }).collect()
     }
 
     fn release(&mut self, mutation: &Mutation, identifier: &Identifier) -> Result<(), Error> {
@@ -157,20 +176,20 @@ impl ReferenceModel {
         Ok(())
     }
 
-    fn expire(&mut self, mutation: &Mutation) -> (Option<LocalityId>, MutationReport) {
-        let id = mutation.user_id;
+    fn expire(&mut self, mutation: &Mutation, id: LocalityId) -> Done {
+        let nothing = Done::default();
         let person =
             self.people.get_mut(&id).filter(|person| person.user.tenant == mutation.tenant);
         let Some(person) =
             person.filter(|person| person.due().is_some_and(|due| due <= mutation.time))
         else {
-            return (None, MutationReport::Nothing);
+            return nothing;
         };
         match person.user.state {
-            State::Deleted { .. } => (None, self.purge(id)),
+            State::Deleted { .. } => Done { report: self.purge(id), ..nothing },
             _ => {
                 person.merge = None;
-                (Some(id), MutationReport::Nothing)
+                Done::new(id, MutationReport::Nothing)
             }
         }
     }
@@ -206,11 +225,13 @@ impl ReferenceModel {
         let live: BTreeSet<_> =
             self.people.values().flat_map(Person::keys).map(|(key, _)| key).collect();
         let gives_up = matches!(
-            mutation.change,
-            MutationKind::Unlink(_)
-                | MutationKind::Replace(..)
-                | MutationKind::Purge
-                | MutationKind::Expire
+            mutation.user_change(),
+            Some(
+                UserChange::Unlink(_)
+                    | UserChange::Replace(..)
+                    | UserChange::Purge
+                    | UserChange::Expire
+            )
         );
         for (id, person) in before.people.iter().filter(|_| gives_up) {
             for (key, guard) in person.keys().into_iter().filter(|(key, _)| !live.contains(key)) {
@@ -239,7 +260,7 @@ impl ReferenceModel {
 
     /// What the mutation's user would have too much of.
     fn excesses(&self, before: &ReferenceModel, mutation: &Mutation) -> Vec<Error> {
-        let id = mutation.user_id;
+        let Some(id) = mutation.user_id() else { return Vec::new() };
         let identities = |world: &ReferenceModel| {
             world.people.get(&id).map_or(0, |person| person.user.identities.len())
         };
@@ -263,8 +284,7 @@ impl ReferenceModel {
             excess("identifiers held for it", limits.holds, &holds),
             excess("users merged into it", limits.merged, &merged),
         ];
-        let about_a_user = !matches!(mutation.change, MutationKind::Release(_));
-        excesses.into_iter().flatten().filter(|_| about_a_user).collect()
+        excesses.into_iter().flatten().collect()
     }
 
     /// Why keys that were taken could not be: somebody else has them, or they are held.
@@ -316,12 +336,12 @@ fn field(mutation: &Mutation, key: &IdentityKey) -> String {
         let guard = identifier.guard().map(|guard| IdentityKey::of_guard(tenant, &guard));
         IdentityKey::new(tenant, identifier) == *key || guard.as_ref() == Some(key)
     };
-    match &mutation.change {
-        MutationKind::Create(draft) => {
+    match mutation.user_change() {
+        Some(UserChange::Create(draft)) => {
             let n = draft.identities.iter().position(|new| is(&new.identifier)).unwrap_or_default();
             format!("user.identities[{n}].identifier")
         }
-        MutationKind::Replace(..) => "new_identifier".to_owned(),
+        Some(UserChange::Replace(..)) => "new_identifier".to_owned(),
         _ => "identifier".to_owned(),
     }
 }

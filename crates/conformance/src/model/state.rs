@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Error, Identity, Mutation, MutationKind, NewIdentity, NotRestored, State, Tenant, Timestamp,
-    Unknown, User,
+    Error, Identity, Mutation, NewIdentity, NotRestored, State, Tenant, Timestamp, Unknown, User,
+    UserChange,
 };
 use polynym::identifier::{Identifier, IdentityKey, RULES_VERSION};
 
@@ -132,12 +132,14 @@ impl ReferenceModel {
         let person = self.present(id, &mutation.tenant, mutation.time)?;
         let fault = match person.user.state {
             State::Merged { into } => Some(Error::UserMerged { user: id, into }),
-            State::Deleted { .. } => match mutation.change {
-                MutationKind::Undelete | MutationKind::Purge => None,
-                MutationKind::Delete => Some(Error::UserNotFound),
+            State::Deleted { .. } => match mutation.user_change() {
+                Some(UserChange::Undelete | UserChange::Purge) => None,
+                Some(UserChange::Delete) => Some(Error::UserNotFound),
                 _ => Some(Error::UserDeleted { user: id }),
             },
-            _ if mutation.change == MutationKind::Undelete => Some(Error::UserNotDeleted),
+            _ if mutation.user_change() == Some(&UserChange::Undelete) => {
+                Some(Error::UserNotDeleted)
+            }
             _ => None,
         };
         fault.map_or_else(|| Ok(person.clone()), Err)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use locality_uuid::LocalityId;
 use polynym::directory::{
     Claim, ConflictPolicy, DeletionStep, Mutation, MutationKind, Outcome, PolicyUpdate, Tenant,
-    TenantRecord, Timestamp, Update, User, Verification,
+    TenantChange, TenantRecord, Timestamp, Update, User, UserChange, Verification,
 };
 use polynym::identifier::IdentityKey;
 
@@ -65,15 +65,15 @@ impl<'f> Scene<'f> {
     pub async fn new(f: &'f Fixture, name: &str, sent: Sent) -> Result<Self, Failure> {
         let [joe, eve, pip] = [(); 3].map(|()| f.ids.next_id());
         let scene = Self { f, tenant: tenant(name)?, joe, eve, pip, created: None };
-        scene.change(joe, MutationKind::SetTenant(PolicyUpdate::default())).await?;
+        scene.change_tenant(TenantChange::Set(PolicyUpdate::default())).await?;
         scene.change(joe, create(&["handle:joe", "email:joe@example.com"])?).await?;
         scene.change(eve, create(&["handle:eve"])?).await?;
         scene.change(pip, create(&["handle:pip"])?).await?;
         match sent {
-            Sent::Enable => scene.change(joe, MutationKind::Disable).await,
-            Sent::Undelete => scene.change(joe, MutationKind::Delete).await,
+            Sent::Enable => scene.change(joe, UserChange::Disable).await,
+            Sent::Undelete => scene.change(joe, UserChange::Delete).await,
             Sent::Unmerge => {
-                scene.change(joe, MutationKind::Merge(eve, ConflictPolicy::PrimaryWins)).await
+                scene.change(joe, UserChange::Merge(eve, ConflictPolicy::PrimaryWins)).await
             }
             Sent::Release => scene.hold().await,
             _ => Ok(()),
@@ -83,24 +83,25 @@ impl<'f> Scene<'f> {
 
     /// The mutation that is sent, with the etag that it must have where it can have one.
     pub async fn sent(&self, sent: Sent) -> Result<Mutation, Failure> {
-        let change = match sent {
-            Sent::Create => create(&["handle:new"])?,
-            Sent::Update => name("Joseph")?,
-            Sent::Link => link("handle:new")?,
-            Sent::Unlink => unlink("handle:joe")?,
-            Sent::Replace => replace("handle:joe", "handle:new")?,
-            Sent::Verify => verify(true)?,
-            Sent::Disable => MutationKind::Disable,
-            Sent::Enable => MutationKind::Enable,
-            Sent::Delete => MutationKind::Delete,
-            Sent::Undelete => MutationKind::Undelete,
-            Sent::Purge => MutationKind::Purge,
-            Sent::Merge => MutationKind::Merge(self.eve, ConflictPolicy::PrimaryWins),
-            Sent::Unmerge => MutationKind::Unmerge(self.eve),
-            Sent::Release => MutationKind::Release(identifier("handle:held")?),
-            Sent::SetTenant => keep_last(true),
+        let user = |change| MutationKind::User(self.user_id(sent), change);
+        let kind = match sent {
+            Sent::Create => user(create(&["handle:new"])?),
+            Sent::Update => user(name("Joseph")?),
+            Sent::Link => user(link("handle:new")?),
+            Sent::Unlink => user(unlink("handle:joe")?),
+            Sent::Replace => user(replace("handle:joe", "handle:new")?),
+            Sent::Verify => user(verify(true)?),
+            Sent::Disable => user(UserChange::Disable),
+            Sent::Enable => user(UserChange::Enable),
+            Sent::Delete => user(UserChange::Delete),
+            Sent::Undelete => user(UserChange::Undelete),
+            Sent::Purge => user(UserChange::Purge),
+            Sent::Merge => user(UserChange::Merge(self.eve, ConflictPolicy::PrimaryWins)),
+            Sent::Unmerge => user(UserChange::Unmerge(self.eve)),
+            Sent::Release => MutationKind::ReleaseHold(identifier("handle:held")?),
+            Sent::SetTenant => MutationKind::Tenant(keep_last(true)),
             Sent::DeleteTenant => {
-                MutationKind::DeleteTenant(DeletionStep::Begin { with_users: true })
+                MutationKind::Tenant(TenantChange::Delete(DeletionStep::Begin { with_users: true }))
             }
         };
         let etag = match sent {
@@ -108,17 +109,12 @@ impl<'f> Scene<'f> {
             Sent::SetTenant | Sent::DeleteTenant => Some(self.tenant().await?.etag()),
             _ => self.user(self.joe).await?.map(|user| user.etag()),
         };
-        Ok(Mutation { etag, ..self.mutation(self.user_id(sent), change) })
+        Ok(Mutation { etag, ..self.mutation(kind) })
     }
 
-    /// Whom `sent` is about: an id that is new each time where it is about none.
+    /// The user that `sent` changes: a new id for every creation.
     pub fn user_id(&self, sent: Sent) -> LocalityId {
-        match sent {
-            Sent::Create | Sent::Release | Sent::SetTenant | Sent::DeleteTenant => {
-                self.f.ids.next_id()
-            }
-            _ => self.joe,
-        }
+        if sent == Sent::Create { self.f.ids.next_id() } else { self.joe }
     }
 
     pub fn note(&mut self, first: &Outcome) {
@@ -133,12 +129,12 @@ impl<'f> Scene<'f> {
             Then::Later => self.undo(sent).await,
             Then::Merge => {
                 if sent == Sent::Delete {
-                    self.change(self.joe, MutationKind::Undelete).await?;
+                    self.change(self.joe, UserChange::Undelete).await?;
                 }
                 let policy = ConflictPolicy::PrimaryWins;
-                self.change(self.pip, MutationKind::Merge(self.subject_id(sent), policy)).await
+                self.change(self.pip, UserChange::Merge(self.subject_id(sent), policy)).await
             }
-            Then::Purge => self.change(self.subject_id(sent), MutationKind::Purge).await,
+            Then::Purge => self.change(self.subject_id(sent), UserChange::Purge).await,
         }
     }
 
@@ -150,20 +146,20 @@ impl<'f> Scene<'f> {
             Sent::Unlink => self.change(self.eve, link("handle:joe")?).await,
             Sent::Replace => self.change(subject, replace("handle:new", "handle:joe")?).await,
             Sent::Verify => self.change(subject, verify(false)?).await,
-            Sent::Disable => self.change(subject, MutationKind::Enable).await,
-            Sent::Enable => self.change(subject, MutationKind::Disable).await,
-            Sent::Delete => self.change(subject, MutationKind::Undelete).await,
-            Sent::Undelete => self.change(subject, MutationKind::Delete).await,
+            Sent::Disable => self.change(subject, UserChange::Enable).await,
+            Sent::Enable => self.change(subject, UserChange::Disable).await,
+            Sent::Delete => self.change(subject, UserChange::Undelete).await,
+            Sent::Undelete => self.change(subject, UserChange::Delete).await,
             Sent::Purge => self.change(self.eve, link("handle:joe")?).await,
-            Sent::Merge => self.change(self.joe, MutationKind::Unmerge(self.eve)).await,
+            Sent::Merge => self.change(self.joe, UserChange::Unmerge(self.eve)).await,
             Sent::Unmerge => {
-                self.change(self.joe, MutationKind::Merge(self.eve, ConflictPolicy::PrimaryWins))
+                self.change(self.joe, UserChange::Merge(self.eve, ConflictPolicy::PrimaryWins))
                     .await
             }
             Sent::Release => self.hold().await,
-            Sent::SetTenant => self.change(self.joe, keep_last(false)).await,
+            Sent::SetTenant => self.change_tenant(keep_last(false)).await,
             Sent::DeleteTenant => {
-                self.change(self.joe, MutationKind::DeleteTenant(DeletionStep::GiveUp)).await
+                self.change_tenant(TenantChange::Delete(DeletionStep::GiveUp)).await
             }
         }
     }
@@ -171,17 +167,22 @@ impl<'f> Scene<'f> {
     /// Has a handle held for joe.
     async fn hold(&self) -> Result<(), Failure> {
         self.change(self.joe, link("handle:held")?).await?;
-        let mutation = self.mutation(self.joe, unlink("handle:held")?);
+        let mutation = self.mutation(MutationKind::User(self.joe, unlink("handle:held")?));
         self.f.store.mutate(Mutation { policies: Arc::new(holding(10)), ..mutation }).await?;
         Ok(())
     }
 
-    fn mutation(&self, id: LocalityId, change: MutationKind) -> Mutation {
-        Mutation { tenant: self.tenant.clone(), ..self.f.mutation(id, change) }
+    fn mutation(&self, kind: MutationKind) -> Mutation {
+        Mutation { tenant: self.tenant.clone(), ..self.f.mutation_of(kind) }
     }
 
-    async fn change(&self, id: LocalityId, change: MutationKind) -> Result<(), Failure> {
-        self.f.store.mutate(self.mutation(id, change)).await?;
+    async fn change(&self, id: LocalityId, change: UserChange) -> Result<(), Failure> {
+        self.f.store.mutate(self.mutation(MutationKind::User(id, change))).await?;
+        Ok(())
+    }
+
+    async fn change_tenant(&self, change: TenantChange) -> Result<(), Failure> {
+        self.f.store.mutate(self.mutation(MutationKind::Tenant(change))).await?;
         Ok(())
     }
 
@@ -225,19 +226,19 @@ impl<'f> Scene<'f> {
     }
 }
 
-fn name(name: &str) -> Result<MutationKind, Failure> {
+fn name(name: &str) -> Result<UserChange, Failure> {
     let mask = ["display_name".to_owned()];
-    Ok(MutationKind::Update(Update::from_mask(Some(&mask), name.to_owned(), Default::default())?))
+    Ok(UserChange::Update(Update::from_mask(Some(&mask), name.to_owned(), Default::default())?))
 }
 
-fn verify(verified: bool) -> Result<MutationKind, Failure> {
+fn verify(verified: bool) -> Result<UserChange, Failure> {
     let verification = Verification { time: Timestamp::from_millis(5), by: "a letter".to_owned() };
-    Ok(MutationKind::Verify(
+    Ok(UserChange::Verify(
         identifier("email:joe@example.com")?,
         Some(verification).filter(|_| verified),
     ))
 }
 
-fn keep_last(on: bool) -> MutationKind {
-    MutationKind::SetTenant(PolicyUpdate { keep_last: Some(on), ..PolicyUpdate::default() })
+fn keep_last(on: bool) -> TenantChange {
+    TenantChange::Set(PolicyUpdate { keep_last: Some(on), ..PolicyUpdate::default() })
 }

@@ -9,7 +9,7 @@ use futures_util::poll;
 use super::{creation, is_there, until_well};
 use crate::directory::error::Error;
 use crate::directory::model::attribute::Value;
-use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::mutation::{Mutation, MutationKind, UserChange};
 use crate::directory::read_set::Outcome;
 use crate::directory::store::Store;
 use crate::store::embedded::file::tests::faults::Failing;
@@ -17,11 +17,11 @@ use crate::store::embedded::lock::FileId;
 use crate::store::embedded::write::Job;
 use crate::store::embedded::{Embedded, LEAST_BYTES, Options, QUEUE_BYTES};
 
-type RequestContext<'s> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 's>>;
+type Pending<'s> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 's>>;
 
 fn large_creation(n: u32) -> Mutation {
     let mut mutation = creation(n);
-    if let MutationKind::Create(draft) = &mut mutation.change {
+    if let MutationKind::User(_, UserChange::Create(draft)) = &mut mutation.kind {
         draft.attributes =
             (0..32).map(|n| (format!("a{n}"), Value::String("x".repeat(4_000)))).collect();
     }
@@ -29,11 +29,10 @@ fn large_creation(n: u32) -> Mutation {
 }
 
 /// As many mutations as have room in the queue, each of which waits.
-async fn fill(store: &Embedded, mutation: impl Fn(u32) -> Mutation) -> Vec<RequestContext<'_>> {
+async fn fill(store: &Embedded, mutation: impl Fn(u32) -> Mutation) -> Vec<Pending<'_>> {
     let mut waiting = Vec::new();
     loop {
-        let mut call: RequestContext<'_> =
-            Box::pin(store.mutate(mutation(2 + waiting.len() as u32)));
+        let mut call: Pending<'_> = Box::pin(store.mutate(mutation(2 + waiting.len() as u32)));
         match poll!(&mut call) {
             std::task::Poll::Pending => waiting.push(call),
             std::task::Poll::Ready(Err(Error::Overloaded)) => return waiting,
@@ -48,7 +47,7 @@ async fn fill_and_leave(mutation: impl Fn(u32) -> Mutation) -> usize {
     store.mutate(creation(0)).await.unwrap();
     let file = FileId::of(&fs::metadata(folder.path().join("directory.redb")).unwrap());
     let hanging = Failing::hanging(file);
-    let mut begun: RequestContext<'_> = Box::pin(store.mutate(creation(1)));
+    let mut begun: Pending<'_> = Box::pin(store.mutate(creation(1)));
     while hanging.taken() == 0 {
         assert!(poll!(&mut begun).is_pending());
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -19,7 +19,7 @@ use crate::directory::error::Error;
 use crate::directory::model::new_user::NewUser;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::mutation::{Mutation, MutationKind};
+use crate::directory::mutation::{Mutation, MutationKind, UserChange};
 use crate::directory::read_set::Outcome;
 use crate::directory::store::Store;
 use crate::store::embedded::file::tests::disk::{Disk, NextDisk, Random, When};
@@ -307,11 +307,11 @@ async fn lose_power_while_growing(losses: usize, seed: u64) {
                 next += 1;
                 large(next - 1)
             } else if let Some(first) = users.pop_first() {
-                Mutation::new(
+                Mutation::of_user(
                     Tenant::DEFAULT,
                     id(first),
                     Timestamp::from_millis(1),
-                    MutationKind::Purge,
+                    UserChange::Purge,
                 )
             } else {
                 break;
@@ -331,9 +331,9 @@ async fn lose_power_while_growing(losses: usize, seed: u64) {
 /// The creation of a user with a name of 8 KiB.
 fn large(n: u32) -> Mutation {
     let mutation = creation(n);
-    let MutationKind::Create(draft) = mutation.change else { unreachable!() };
-    let change = MutationKind::Create(NewUser { display_name: "x".repeat(8 << 10), ..draft });
-    Mutation { change, ..mutation }
+    let MutationKind::User(id, UserChange::Create(draft)) = mutation.kind else { unreachable!() };
+    let draft = NewUser { display_name: "x".repeat(8 << 10), ..draft };
+    Mutation { kind: MutationKind::User(id, UserChange::Create(draft)), ..mutation }
 }
 
 /// The users who are there. They must be one of these sets.
