@@ -15,6 +15,8 @@ use super::support::golden::{
     self, compare, fill, later_rules, moved, of_the_first_rules, records, untouched,
 };
 use super::{FILE, database, open};
+use crate::support::users::id;
+use locality_uuid::LocalityId;
 
 /// The golden stores, the oldest first: the version of the schema that each has. A store is as the
 /// program wrote it that first had this schema, beside a file with its rows.
@@ -90,6 +92,14 @@ fn dump<K: Key + 'static, V: Value + 'static>(database: &Database, name: &str, t
     }
 }
 
+/// Older programs kept a made-up user id with the requests of tenants, where the present one keeps
+/// the nil UUID.
+fn without_made_up_subjects(rows: &str) -> String {
+    let stored = |id: &LocalityId| id.as_bytes().escape_ascii().to_string();
+    let nil = stored(&LocalityId::from([0; 16]));
+    [100, 101].into_iter().fold(rows.to_owned(), |rows, n| rows.replace(&stored(&id(n)), &nil))
+}
+
 #[tokio::test]
 async fn the_stored_forms_are_what_they_were() {
     for version in VERSIONS {
@@ -103,7 +113,7 @@ async fn the_stored_forms_are_what_they_were() {
             fs::copy(folder.path().join(FILE), golden::file(&store_of(version))).unwrap();
         }
         let old = golden_store(version);
-        assert_eq!(rows(old.path()), rows(folder.path()));
+        assert_eq!(without_made_up_subjects(&rows(old.path())), rows(folder.path()));
         assert_eq!(records(&open(old.path()).unwrap()).await, filled);
     }
 }
@@ -142,7 +152,7 @@ async fn every_store_is_taken_to_the_newest_version() {
         let folder = golden_store(version);
         for _ in ["first", "again"] {
             upgrade_to(folder.path(), Rules::FIRST, &|line| println!("{line}")).await.unwrap();
-            compare(&rows_of(NEWEST), &rows(folder.path()));
+            compare(&rows_of(NEWEST), &without_made_up_subjects(&rows(folder.path())));
         }
         untouched(&IntegritySession::open(folder.path()).unwrap()).await;
     }
