@@ -58,6 +58,9 @@ pub struct Mutation {
     pub dry_run: bool,
     /// The change.
     pub kind: MutationKind,
+    /// A counter to which the mutation adds one.
+    #[cfg(feature = "test-entity")]
+    pub counter: Option<String>,
 }
 
 /// The name of a request. A store remembers it with the user for [`IdempotencyKey::LIFETIME`] once
@@ -157,6 +160,8 @@ impl Mutation {
             rules: Rules::PRESENT,
             dry_run: false,
             kind,
+            #[cfg(feature = "test-entity")]
+            counter: None,
         }
     }
 

@@ -73,6 +73,9 @@ pub enum Write {
     PutTenant(Box<TenantRecord>),
     /// Removes the mutation's tenant. The read set has it.
     RemoveTenant,
+    /// Adds one to the counter with this name.
+    #[cfg(feature = "test-entity")]
+    Count(String),
 }
 
 /// Something that a mutation has made true, for those who did not ask for it.

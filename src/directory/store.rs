@@ -196,4 +196,10 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`Error::Unavailable`] where it cannot.
     async fn check(&self) -> Result<(), Error>;
+
+    /// The value of a counter.
+    #[cfg(feature = "test-entity")]
+    async fn counter(&self, _name: &str) -> Result<u64, Error> {
+        Err(Error::Internal("the store has no counters".into()))
+    }
 }

@@ -4,6 +4,7 @@
 
 mod assertions;
 mod concurrency;
+mod counting;
 mod decoded;
 mod deleting;
 mod fixture;
@@ -120,6 +121,7 @@ fn of_reads() -> Vec<Case> {
 
 fn of_changes() -> Vec<Case> {
     vec![
+        case(counting::a_counter_is_written_along_with_a_user),
         case(linking::link_gives_an_identity),
         case(linking::link_again_changes_nothing),
         case(linking::link_of_anothers_is_refused),

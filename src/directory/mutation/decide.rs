@@ -46,7 +46,14 @@ impl Mutation {
     /// # Errors
     /// The reason why the mutation is refused.
     pub fn decide(&self, read_set: &ReadSet) -> Result<Decision, Error> {
-        decided(self.write_set(read_set).map(|write_set| {
+        let write_set = self.write_set(read_set);
+        #[cfg(feature = "test-entity")]
+        let write_set = write_set.map(|mut write_set| {
+            let counter = self.counter.clone().map(crate::directory::read_set::Write::Count);
+            write_set.writes.extend(counter);
+            write_set
+        });
+        decided(write_set.map(|write_set| {
             if self.dry_run { self.without_writes(read_set, write_set) } else { write_set }
         }))
     }

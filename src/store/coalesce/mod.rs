@@ -152,6 +152,11 @@ impl Store for Coalesced {
     async fn check(&self) -> Result<(), Error> {
         self.inner.check().await
     }
+
+    #[cfg(feature = "test-entity")]
+    async fn counter(&self, name: &str) -> Result<u64, Error> {
+        self.inner.counter(name).await
+    }
 }
 
 impl Group for Consistency {

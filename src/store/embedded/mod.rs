@@ -346,6 +346,11 @@ impl Store for Embedded {
         Some(time)
     }
 
+    #[cfg(feature = "test-entity")]
+    async fn counter(&self, name: &str) -> Result<u64, Error> {
+        self.on_snapshot(|snapshot| snapshot.counter(name))
+    }
+
     async fn check(&self) -> Result<(), Error> {
         let (answer, checked) = oneshot::channel();
         self.send(Job::Check(answer))?;

@@ -32,6 +32,8 @@ pub struct Snapshot {
     tenant_users: Option<ReadOnlyTable<(&'static str, &'static [u8; 16]), ()>>,
     due: ReadOnlyTable<(i64, &'static [u8; 16]), ()>,
     hints: Arc<Hints>,
+    #[cfg(feature = "test-entity")]
+    counters: ReadOnlyTable<&'static str, u64>,
 }
 
 /// A part of all users.
@@ -73,7 +75,16 @@ impl Snapshot {
             Some(hints) if !hints.is_small_for(keys) => hints.clone(),
             _ => Arc::new(Hints::new(keys, hint_bytes)),
         };
-        Ok(Self { users, identities, tenants, tenant_users, due, hints })
+        Ok(Self {
+            users,
+            identities,
+            tenants,
+            tenant_users,
+            due,
+            hints,
+            #[cfg(feature = "test-entity")]
+            counters: transaction.open_table(super::schema::META)?,
+        })
     }
 
     /// The user who owns `key`.
@@ -117,6 +128,11 @@ impl Snapshot {
         let tenant =
             self.tenants.get(name.as_str())?.map(|tenant| TenantRecord::decode(tenant.value()));
         tenant.transpose().map_err(Fault::damaged)
+    }
+
+    #[cfg(feature = "test-entity")]
+    pub fn counter(&self, name: &str) -> Result<u64, Fault> {
+        Ok(self.counters.get(name)?.map_or(0, |count| count.value()))
     }
 
     /// The tenants whose names start with `prefix` and come after `after`.

@@ -34,6 +34,8 @@ pub struct Tables<'t> {
     tenant_users: Option<Table<'t, (&'static str, &'static [u8; 16]), ()>>,
     due: Table<'t, (i64, &'static [u8; 16]), ()>,
     hold_times: Table<'t, (i64, &'static [u8]), ()>,
+    #[cfg(feature = "test-entity")]
+    counters: Table<'t, &'static str, u64>,
 }
 
 impl<'t> Tables<'t> {
@@ -50,6 +52,8 @@ impl<'t> Tables<'t> {
             },
             due: transaction.open_table(DUE)?,
             hold_times: transaction.open_table(HOLD_TIMES)?,
+            #[cfg(feature = "test-entity")]
+            counters: transaction.open_table(META)?,
         })
     }
 
@@ -143,6 +147,11 @@ impl<'t> Tables<'t> {
                     self.tenants.insert(tenant, record.encode().as_slice())?;
                 }
                 Write::RemoveTenant => drop(self.tenants.remove(tenant)?),
+                #[cfg(feature = "test-entity")]
+                Write::Count(name) => {
+                    let count = self.counters.get(name.as_str())?.map_or(0, |count| count.value());
+                    self.counters.insert(name.as_str(), count + 1)?;
+                }
             }
         }
         Ok(())

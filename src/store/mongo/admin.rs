@@ -43,6 +43,13 @@ impl Collections {
         found.first().map(|document| read_tenant(document)).transpose()
     }
 
+    #[cfg(feature = "test-entity")]
+    pub async fn counter(&self, name: &str) -> Result<u64, Fault> {
+        let meta = self.database.collection::<Document>(super::schema::META);
+        let counter = meta.find_one(doc! { ID: name }).await?;
+        Ok(counter.map_or(0, |counter| counter.get_i64("n").unwrap_or_default() as u64))
+    }
+
     /// Tenants in the order of their names.
     pub async fn tenants(
         &self,

@@ -359,6 +359,12 @@ impl Store for Mongo {
         self.heartbeat.time(wall)
     }
 
+    #[cfg(feature = "test-entity")]
+    async fn counter(&self, name: &str) -> Result<u64, Error> {
+        let name = name.to_owned();
+        self.run(|collections| async move { collections.counter(&name).await }).await
+    }
+
     async fn check(&self) -> Result<(), Error> {
         let check = self.run(|collections| async move { collections.check().await });
         timeout(PROBE, check).await.unwrap_or_else(|_| Err(Fault::Late.into()))

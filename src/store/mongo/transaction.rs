@@ -218,9 +218,19 @@ impl<'c> Transaction<'c> {
                 Write::Claim(key, write) => claims.push((key, write)),
                 Write::PutTenant(record) => self.write_tenant(record).await?,
                 Write::RemoveTenant => self.delete_tenant(tenant).await?,
+                #[cfg(feature = "test-entity")]
+                Write::Count(name) => self.count(name).await?,
             }
         }
         self.write_claims(&claims).await
+    }
+
+    #[cfg(feature = "test-entity")]
+    async fn count(&mut self, name: &str) -> Result<(), Fault> {
+        let meta = self.collections.database.collection::<Document>(META);
+        let change = meta.update_one(doc! { ID: name }, doc! { "$inc": { "n": 1_i64 } });
+        change.upsert(true).session(&mut self.session).await?;
+        Ok(())
     }
 
     async fn put_user(&mut self, record: &Record) -> Result<(), Fault> {
