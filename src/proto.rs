@@ -1,6 +1,13 @@
 //! The API's types and services, generated from `proto/`. Nothing is written by hand here.
 
-#![allow(missing_docs, unused_qualifications, clippy::all)]
+#![allow(
+    missing_docs,
+    unused_qualifications,
+    clippy::all,
+    clippy::allow_attributes_without_reason,
+    clippy::too_many_lines,
+    reason = "generated code"
+)]
 
 /// The package `polynym.v1`: messages and clients.
 pub mod v1 {

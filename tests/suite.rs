@@ -2,7 +2,12 @@
 //! they do side by side, and servers of MongoDB that they share are started once. A test that
 //! kills, freezes or counts on a server has its own.
 
-#![allow(clippy::unwrap_used, reason = "where a test cannot go on, it has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(
+    clippy::too_many_lines,
+    clippy::cognitive_complexity,
+    reason = "a test tells one story from beginning to end"
+)]
 
 mod cli;
 mod coalesce;

@@ -4,6 +4,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use bytesize::ByteSize;
+
 /// On or off.
 pub fn switch(text: &str) -> Result<bool, String> {
     match text {
@@ -23,25 +25,10 @@ pub fn count(range: RangeInclusive<usize>) -> impl Fn(&str) -> Result<usize, Str
     }
 }
 
-const SIZES: [(&str, u64); 9] = [
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-    ("kB", 1_000),
-    ("KB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("B", 1),
-    ("", 1),
-];
-
 /// A number of bytes: `256MiB`, `1GB`, `65536`.
 pub fn size(text: &str) -> Result<usize, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = SIZES.iter().find(|(unit, _)| *unit == &text[digits.len()..]);
-    let bytes =
-        unit.and_then(|(_, bytes)| digits.trim_end().parse::<u64>().ok()?.checked_mul(*bytes));
-    let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    let size = text.parse::<ByteSize>().ok().filter(|_| !text.contains('.'));
+    let bytes = size.and_then(|size| usize::try_from(size.as_u64()).ok());
     bytes.ok_or_else(|| "write a size such as 256MiB, 1GiB, 500MB or a number of bytes".to_owned())
 }
 
@@ -60,16 +47,10 @@ pub fn user_size(text: &str) -> Result<usize, String> {
     })
 }
 
-const SPANS: [(&str, f64); 5] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("", 1.0)];
-
 /// A length of time: `10s`, `500ms`, `2m`, or a number of seconds, which may be fractional.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = SPANS.iter().find(|(unit, _)| *unit == &text[digits.len()..]);
-    let seconds =
-        unit.and_then(|(_, seconds)| Some(digits.trim_end().parse::<f64>().ok()? * seconds));
-    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    duration.ok_or_else(|| {
+    let seconds = || Duration::try_from_secs_f64(text.trim_end_matches('s').parse().ok()?).ok();
+    humantime::parse_duration(text).ok().or_else(seconds).ok_or_else(|| {
         "write a length of time such as 10s, 500ms, 2m, or a number of seconds".to_owned()
     })
 }

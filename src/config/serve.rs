@@ -212,8 +212,7 @@ impl Resolve for Serve {
         let max_attributes = values.get(&MAX_ATTRIBUTES, parse::count(0..=MANY));
         let max_holds = values.get(&MAX_HOLDS, parse::count(0..=MANY));
         let max_merged = values.get(&MAX_MERGED, parse::count(0..=MANY));
-        let closed_tenants =
-            values.get(&TENANTS, parse::choice(&[("open", false), ("closed", true)]));
+        let closed_tenants = values.get(&TENANTS, closed_tenants);
         let max_user_bytes = values.get(&MAX_USER_SIZE, parse::user_size);
         let call_timeout = values.get(&CALL_TIMEOUT, parse::positive);
         let max_calls = values.get(&MAX_CALLS, parse::count(1..=MANY));
@@ -223,10 +222,7 @@ impl Resolve for Serve {
         let drain = values.get(&DRAIN, parse::duration);
         let threads = values.get(&THREADS, threads);
         let metrics_listen = values.get(&METRICS_LISTEN, metrics_listen);
-        let log_format = values.get(
-            &LOG_FORMAT,
-            parse::choice(&[("text", LogFormat::Text), ("json", LogFormat::Json)]),
-        );
+        let log_format = values.get(&LOG_FORMAT, log_format);
         let log = values.get(&LOG, filter);
         Some(Self {
             listen: listen?,
@@ -255,6 +251,14 @@ impl Resolve for Serve {
             log: log?,
         })
     }
+}
+
+fn closed_tenants(text: &str) -> Result<bool, String> {
+    parse::choice(&[("open", false), ("closed", true)])(text)
+}
+
+fn log_format(text: &str) -> Result<LogFormat, String> {
+    parse::choice(&[("text", LogFormat::Text), ("json", LogFormat::Json)])(text)
 }
 
 /// Nobody is named in what is counted: other machines may read it.

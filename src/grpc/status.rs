@@ -7,83 +7,89 @@ use tonic_types::{ErrorDetails, StatusExt};
 use super::convert;
 use crate::directory::error::{Error, Invalid};
 use crate::transport::log_throttle::LogThrottle;
-use crate::transport::rich_status::{detailed, info, internal, limited, plain, retry};
+use crate::transport::rich_status::{detailed, info, internal, retry};
 
 /// The bytes of names that a status lists. They are in its message and its details: clients refuse
 /// headers over 8 KiB.
 const NAMES_BYTES: usize = 1_536;
 
-/// The status for an error of the directory. What only the operator may know goes to the log.
+/// The status for an error of the directory. Causes that only the operator may see go to the log.
 pub fn status(error: Error) -> Status {
-    let (code, reason, message) = (code(&error), reason(&error), error.to_string());
-    match error {
-        Error::Invalid { field, message, .. } => violation(reason, &field, &message),
-        Error::RequestIdReused => violation(reason, "request_id", &message),
-        Error::BatchTooLarge { limit, count } | Error::TooMany { limit, count, .. } => {
-            limited(code, reason, &message, limit, count)
-        }
-        Error::AnswerFull { limit } => {
-            let details = info(reason, [("limit", limit.to_string())]);
-            Status::with_error_details(code, message, details)
-        }
-        Error::IdentityTaken { owner, field } => {
-            at_field(code, &field, &message, info(reason, [("owner", owner.to_string())]))
-        }
-        Error::IdentityHeld { until, field } => {
-            at_field(code, &field, &message, info(reason, [("until", convert::time_text(until))]))
-        }
-        Error::IdentityConfusable { field } | Error::IdentityReserved { field } => {
-            at_field(code, &field, &message, info(reason, []))
-        }
-        Error::UserDeleted { user } => {
-            detailed(code, &message, info(reason, [("user_id", user.to_string())]))
-        }
-        Error::UserMerged { user, into } => {
-            let metadata = [("user_id", user.to_string()), ("merged_into", into.to_string())];
-            detailed(code, &message, info(reason, metadata))
-        }
-        Error::ClockInDoubt => retry(code, reason, &message),
-        Error::MergeConflict { fields } => {
-            let (fields, left) = first(&fields, NAMES_BYTES);
-            let more = if left > 0 { format!(" and {left} more") } else { String::new() };
-            let message =
-                format!("both users have values of their own for {}{more}", fields.join(", "));
-            let more = (left > 0).then(|| ("more", left.to_string()));
-            detailed(
-                code,
-                &message,
-                info(reason, [("fields", fields.join(","))].into_iter().chain(more)),
-            )
-        }
-        Error::Overloaded => retry(code, reason, &message),
-        Error::Unavailable(cause) => {
-            log(&UNAVAILABLE, &*cause, &message);
-            retry(code, reason, &message)
-        }
-        Error::Outdated(_) | Error::RulesChanging => retry(code, reason, &message),
-        Error::OutcomeUnknown(cause) => {
-            log(&OUTCOME_UNKNOWN, &*cause, &message);
-            plain(code, reason, &message)
-        }
+    let (code, reason) = (code(&error), reason(&error));
+    let message = match &error {
+        Error::MergeConflict { fields } => conflict(fields),
+        error => error.to_string(),
+    };
+    match &error {
+        Error::Unavailable(cause) => log(&UNAVAILABLE, &**cause, &message),
+        Error::OutcomeUnknown(cause) => log(&OUTCOME_UNKNOWN, &**cause, &message),
         Error::Internal(cause) => {
-            log(&INTERNAL, &*cause, &message);
-            internal()
+            log(&INTERNAL, &**cause, &message);
+            return internal();
         }
-        Error::IdentityNotFound
-        | Error::NotOwned
-        | Error::UserNotFound
-        | Error::NotHeld
-        | Error::TenantNotFound
-        | Error::TenantNotEmpty
-        | Error::EtagMismatch
-        | Error::RenormalizeRunning
-        | Error::UserDisabled
-        | Error::UserNotDeleted
-        | Error::LastIdentity
-        | Error::PrimaryIdentity
-        | Error::NotMerged
-        | Error::UndoExpired => plain(code, reason, &message),
+        _ => {}
     }
+    if is_temporary(&error) {
+        return retry(code, reason, &message);
+    }
+    let details = info(reason, metadata(&error));
+    match field(&error) {
+        Some(field) => at_field(code, field, &message, details),
+        None => detailed(code, &message, details),
+    }
+}
+
+/// Whether a later attempt may succeed as it is.
+const fn is_temporary(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::ClockInDoubt
+            | Error::Overloaded
+            | Error::Unavailable(_)
+            | Error::Outdated(_)
+            | Error::RulesChanging
+    )
+}
+
+/// The field of the request that the error is about.
+fn field(error: &Error) -> Option<&str> {
+    match error {
+        Error::Invalid { field, .. }
+        | Error::IdentityTaken { field, .. }
+        | Error::IdentityHeld { field, .. }
+        | Error::IdentityConfusable { field }
+        | Error::IdentityReserved { field } => Some(field),
+        Error::RequestIdReused => Some("request_id"),
+        _ => None,
+    }
+}
+
+/// The metadata of the `ErrorInfo`.
+fn metadata(error: &Error) -> Vec<(&'static str, String)> {
+    match error {
+        Error::BatchTooLarge { limit, count } | Error::TooMany { limit, count, .. } => {
+            vec![("limit", limit.to_string()), ("value", count.to_string())]
+        }
+        Error::AnswerFull { limit } => vec![("limit", limit.to_string())],
+        Error::IdentityTaken { owner, .. } => vec![("owner", owner.to_string())],
+        Error::IdentityHeld { until, .. } => vec![("until", convert::time_text(*until))],
+        Error::UserDeleted { user } => vec![("user_id", user.to_string())],
+        Error::UserMerged { user, into } => {
+            vec![("user_id", user.to_string()), ("merged_into", into.to_string())]
+        }
+        Error::MergeConflict { fields } => {
+            let (fields, left) = first(fields, NAMES_BYTES);
+            let more = (left > 0).then(|| ("more", left.to_string()));
+            [("fields", fields.join(","))].into_iter().chain(more).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn conflict(fields: &[String]) -> String {
+    let (fields, left) = first(fields, NAMES_BYTES);
+    let more = if left > 0 { format!(" and {left} more") } else { String::new() };
+    format!("both users have values of their own for {}{more}", fields.join(", "))
 }
 
 const fn code(error: &Error) -> Code {
@@ -177,12 +183,6 @@ const fn invalid_reason(what: Invalid) -> &'static str {
 fn at_field(code: Code, field: &str, message: &str, mut details: ErrorDetails) -> Status {
     details.add_bad_request_violation(field, message);
     Status::with_error_details(code, format!("{field}: {message}"), details)
-}
-
-fn violation(reason: &str, field: &str, message: &str) -> Status {
-    let mut details = info(reason, []);
-    details.add_bad_request_violation(field, message);
-    Status::with_error_details(Code::InvalidArgument, format!("{field}: {message}"), details)
 }
 
 /// Those of `names` that have room in so many bytes, and how many are left.

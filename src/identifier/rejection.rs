@@ -111,6 +111,7 @@ impl Rule {
         Fault { rule: self, position: Some(position) }
     }
 
+    #[allow(clippy::too_many_lines, reason = "a table with a row for each rule")]
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             Rule::TooLong => ("too-long", "give at most 4096 bytes"),

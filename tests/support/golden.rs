@@ -1,8 +1,8 @@
 //! Golden stores: what a store keeps after a fixed list of mutations in which every stored form
 //! occurs, with all of its fields in use. Ids and times are fixed, so the same program always
 //! writes the same bytes.
-// Each test binary uses what it needs of this.
-#![allow(dead_code)]
+
+#![allow(dead_code, reason = "each test binary uses a part of this")]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

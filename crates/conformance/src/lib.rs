@@ -89,7 +89,7 @@ where
 
 /// All cases. A case that is not listed here does not compile: it would be dead code.
 pub fn cases() -> Vec<Case> {
-    [of_reads(), of_changes(), of_lives(), of_merges(), of_tenants()]
+    [of_reads(), of_changes(), of_requests(), of_lives(), of_merges(), of_tenants()]
         .into_iter()
         .flatten()
         .collect()
@@ -151,6 +151,11 @@ fn of_changes() -> Vec<Case> {
         case(verifying::a_new_user_takes_from_several),
         case(verifying::the_mark_of_the_primary_identity_can_be_moved_and_kept),
         case(verifying::the_last_identity_can_be_kept),
+    ]
+}
+
+fn of_requests() -> Vec<Case> {
+    vec![
         case(requests::a_repeated_create_makes_one_user),
         case(requests::a_repeated_change_happens_once),
         case(requests::a_request_id_names_one_request),

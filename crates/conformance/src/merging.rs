@@ -426,17 +426,7 @@ pub async fn merges_among_other_changes_keep_identifiers_apart(f: Fixture) -> Re
             "a user who is part of another owns something",
         )?;
     }
-    // Whoever is part of another leads to one who is not, in at most two steps.
-    let into: BTreeMap<_, _> = left.iter().map(|user| (user.id, user.state)).collect();
-    for user in &left {
-        let mut state = user.state;
-        for _ in 0..2 {
-            if let State::Merged { into: next } = state {
-                state = into[&next];
-            }
-        }
-        equal(&state, &State::Active, "where merges lead")?;
-    }
+    merges_lead_to_active_users(&left)?;
     let policies = Arc::new(super::fixture::free());
     for user in left.iter().filter(|user| user.state == State::Active) {
         f.store
@@ -447,4 +437,19 @@ pub async fn merges_among_other_changes_keep_identifiers_apart(f: Fixture) -> Re
             .await?;
     }
     f.create(&owns.iter().map(String::as_str).collect::<Vec<_>>()).await.map(drop)
+}
+
+/// Fails unless every merged user leads to an active one, in at most two steps.
+fn merges_lead_to_active_users(users: &[User]) -> Result<(), Failure> {
+    let into: BTreeMap<_, _> = users.iter().map(|user| (user.id, user.state)).collect();
+    for user in users {
+        let mut state = user.state;
+        for _ in 0..2 {
+            if let State::Merged { into: next } = state {
+                state = into[&next];
+            }
+        }
+        equal(&state, &State::Active, "where merges lead")?;
+    }
+    Ok(())
 }

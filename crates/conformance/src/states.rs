@@ -235,48 +235,35 @@ pub async fn deleted_users_are_purged_when_their_time_comes(f: Fixture) -> Resul
         times.push(purge_time);
     }
     f.change(third, UserChange::Undelete).await?;
-    let due = |user: &User| (Tenant::DEFAULT, user.id);
     let f = f.reopen().await?;
-    equal(
-        &decoded::due(&*f.store, Timestamp::from_millis(times[0].as_millis() - 1), 10).await?,
-        &vec![],
-        "who is due too early",
-    )?;
-    equal(&decoded::due(&*f.store, times[0], 10).await?, &vec![due(second)], "who is due first")?;
-    equal(
-        &decoded::due(&*f.store, times[2], 10).await?,
-        &vec![due(second), due(first)],
-        "who is due",
-    )?;
-    equal(&decoded::due(&*f.store, times[2], 1).await?, &vec![due(second)], "the first of them")?;
-    equal(
-        &expire(&f, first.id, times[0]).await?,
-        &MutationReport::Nothing,
-        "what is done too early",
-    )?;
+    let early = Timestamp::from_millis(times[0].as_millis() - 1);
+    are_due(&f, early, 10, &[]).await?;
+    are_due(&f, times[0], 10, &[second]).await?;
+    are_due(&f, times[2], 10, &[second, first]).await?;
+    are_due(&f, times[2], 1, &[second]).await?;
+
+    let expiry = "the report of an expiry";
+    equal(&expire(&f, first.id, times[0]).await?, &MutationReport::Nothing, expiry)?;
     f.owns(&f.get(first.id).await?.ok_or("gone too early")?, &["handle:a"]).await?;
-    equal(
-        &expire(&f, first.id, times[1]).await?,
-        &MutationReport::Purged(vec![first.id]),
-        "what is done in time",
-    )?;
-    equal(
-        &decoded::due(&*f.store, times[2], 10).await?,
-        &vec![due(second)],
-        "who is due after one was purged",
-    )?;
+    let purged = MutationReport::Purged(vec![first.id]);
+    equal(&expire(&f, first.id, times[1]).await?, &purged, expiry)?;
+    are_due(&f, times[2], 10, &[second]).await?;
     equal(&f.get(first.id).await?, &None, "the user who was purged")?;
-    equal(
-        &expire(&f, first.id, times[2]).await?,
-        &MutationReport::Nothing,
-        "what is done a second time",
-    )?;
-    equal(
-        &expire(&f, third.id, times[2]).await?,
-        &MutationReport::Nothing,
-        "what is done about a user who is back",
-    )?;
+
+    equal(&expire(&f, first.id, times[2]).await?, &MutationReport::Nothing, expiry)?;
+    equal(&expire(&f, third.id, times[2]).await?, &MutationReport::Nothing, expiry)?;
     f.free(&["handle:a"]).await
+}
+
+/// Fails unless these users have expired at `now`, the first of at most `limit`.
+async fn are_due(
+    f: &Fixture,
+    now: Timestamp,
+    limit: usize,
+    users: &[&User],
+) -> Result<(), Failure> {
+    let wanted = users.iter().map(|user| (Tenant::DEFAULT, user.id)).collect();
+    equal(&decoded::due(&*f.store, now, limit).await?, &wanted, "the expired users")
 }
 
 /// The pages of those that are due at `now`, of `limit` each.

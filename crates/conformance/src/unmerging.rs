@@ -68,23 +68,34 @@ pub async fn an_unmerge_survives_closing_and_gives_back_the_state(
     f.reopen().await?.is_kept(&back).await
 }
 
-pub async fn what_has_changed_since_is_told(f: Fixture) -> Result<(), Failure> {
-    let (primary, secondary) = two(&f).await?;
-    f.change(&primary, merge_by(&secondary, ConflictPolicy::SecondaryWins)).await?;
-    f.change(&primary, unlink("social:github/1")?).await?;
-    f.change(&primary, unlink("email:j@example.com")?).await?;
-    f.change(&primary, link("email:j@example.com")?).await?;
+/// Merges two users and then changes most of what the merge has given the primary. Returns the
+/// verification that one identity got.
+async fn merge_and_change(
+    f: &Fixture,
+    primary: &User,
+    secondary: &User,
+) -> Result<Option<Verification>, Failure> {
+    f.change(primary, merge_by(secondary, ConflictPolicy::SecondaryWins)).await?;
+    f.change(primary, unlink("social:github/1")?).await?;
+    f.change(primary, unlink("email:j@example.com")?).await?;
+    f.change(primary, link("email:j@example.com")?).await?;
     let verification =
         Some(Verification { time: Timestamp::from_millis(1), by: "a letter".to_owned() });
     let verify = UserChange::Verify(identifier("email:joseph@example.com")?, verification.clone());
-    f.change(&primary, verify).await?;
+    f.change(primary, verify).await?;
     let paths = ["display_name".to_owned(), "attributes.city".to_owned()];
     let attributes = [("city".to_owned(), text("Oslo"))].into();
     f.change(
-        &primary,
+        primary,
         UserChange::Update(Update::from_mask(Some(&paths), "Joey".to_owned(), attributes)?),
     )
     .await?;
+    Ok(verification)
+}
+
+pub async fn what_has_changed_since_is_told(f: Fixture) -> Result<(), Failure> {
+    let (primary, secondary) = two(&f).await?;
+    let verification = merge_and_change(&f, &primary, &secondary).await?;
     let (back, not_restored) = unmerge(&f, &primary, &secondary).await?;
     let lost = [
         NotRestored::Identity(identifier("social:github/1")?),

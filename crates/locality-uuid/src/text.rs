@@ -48,7 +48,7 @@ impl LocalityId {
         for (digit, nibble) in digits.zip(nibbles) {
             *digit = HEX[usize::from(nibble)];
         }
-        str::from_utf8(buffer).unwrap_or_default()
+        std::str::from_utf8(buffer).unwrap_or_default()
     }
 }
 

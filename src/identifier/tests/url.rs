@@ -140,6 +140,7 @@ fn rewrite_escapes(path: &str) -> Option<String> {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table of addresses")]
 fn a_profile_has_one_address() {
     let cases: [(&str, &[&str]); 7] = [
         (

@@ -11,7 +11,7 @@ use mongodb::error::{Error as DriverError, ErrorKind};
 use mongodb::options::Hint;
 use tokio::time::Instant;
 
-use super::pauses::Pauses;
+use super::backoff::Backoff;
 use super::schema::ID;
 use super::shape::shard_key;
 use super::spread::Hashes;
@@ -189,7 +189,7 @@ impl Cluster {
         let passes = |error: &DriverError| {
             is_conflict(error) || (may_pass(error) && since.elapsed() < PATIENCE)
         };
-        Pauses::new(PAUSE, LONGEST_PAUSE, since + TURN).between(place, passes).await
+        Backoff::new(PAUSE, LONGEST_PAUSE, since + TURN).between(place, passes).await
     }
 
     async fn is_empty(&self, collection: &str, chunk: &Chunk) -> Result<bool, DriverError> {
@@ -240,7 +240,7 @@ pub async fn patiently_for<T, F>(time: Duration, attempt: impl Fn() -> F) -> Res
 where
     F: Future<Output = Result<T, DriverError>>,
 {
-    Pauses::new(PAUSE, LONGEST_PAUSE, Instant::now() + time).between(attempt, may_pass).await
+    Backoff::new(PAUSE, LONGEST_PAUSE, Instant::now() + time).between(attempt, may_pass).await
 }
 
 fn is_conflict(error: &DriverError) -> bool {

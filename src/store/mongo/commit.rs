@@ -8,9 +8,9 @@ use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 use tokio::time::Instant;
 
 use super::PATIENCE;
+use super::backoff::Backoff;
 use super::collections::Collections;
 use super::error::Fault;
-use super::pauses::Pauses;
 use super::schema::{ID, StoredRequest, StoredUser, id_value, read_tenant, request_id};
 use super::transaction::Transaction;
 use crate::directory::error::Error;
@@ -28,12 +28,12 @@ const RESENT: usize = 3;
 /// for the outcome.
 pub async fn commit(mut transaction: Transaction<'_>, deadline: Instant) -> Result<(), Fault> {
     let deadline = deadline.max(Instant::now() + PATIENCE);
-    let mut pauses = Pauses::of_transaction(deadline);
+    let mut backoff = Backoff::of_transaction(deadline);
     let mut resent = 0;
     loop {
         let Err(fault) = transaction.commit().await else { return Ok(()) };
         resent += usize::from(!fault.is_retriable_commit());
-        if !fault.is_unknown_commit() || resent > RESENT || !pauses.wait().await {
+        if !fault.is_unknown_commit() || resent > RESENT || !backoff.wait().await {
             return Err(fault);
         }
     }

@@ -12,12 +12,12 @@ use mongodb::bson::{Bson, RawDocument, RawDocumentBuf, doc};
 use mongodb::options::{FindOptions, ReadConcern};
 use tokio::time::Instant;
 
+use super::backoff::while_transient;
 use super::collections::Collections;
 use super::commit::commit;
 use super::connect::{connect, disconnect, is_routed, or_disconnect};
 use super::error::{Fault, OpenError};
 use super::freshness::Freshness;
-use super::pauses::while_transient;
 use super::schema::{ID, StoredUser, TENANT, by_id, id_value, key_value, read_claim};
 use super::status::count;
 use super::supported::Supported;

@@ -3,6 +3,7 @@
 //! mutation is one transaction.
 
 mod admin;
+mod backoff;
 mod cluster;
 mod collections;
 mod commit;
@@ -17,7 +18,6 @@ mod heartbeat;
 mod init;
 mod integrity;
 mod moment;
-mod pauses;
 mod presence;
 mod probe;
 mod reach;

@@ -3,18 +3,18 @@
 
 use tokio::time::Instant;
 
+use super::backoff::Backoff;
 use super::collections::Collections;
 use super::commit::confirm;
 use super::error::Fault;
 use super::freshness::Freshness;
-use super::pauses::Pauses;
 use super::transaction::Transaction;
 
 /// Attempts at one such read. Each is a transaction that writes nothing.
 pub struct Moment<'c> {
     collections: &'c Collections,
     deadline: Instant,
-    pauses: Pauses,
+    backoff: Backoff,
     freshness: Freshness,
     /// How many finds the attempts have taken.
     finds: u32,
@@ -24,8 +24,8 @@ impl<'c> Moment<'c> {
     /// Attempts for as long as an operation may take.
     pub fn new(collections: &'c Collections) -> Self {
         let deadline = Instant::now() + collections.timeout;
-        let pauses = Pauses::of_transaction(deadline);
-        Self { collections, deadline, pauses, freshness: Freshness::default(), finds: 0 }
+        let backoff = Backoff::of_transaction(deadline);
+        Self { collections, deadline, backoff, freshness: Freshness::default(), finds: 0 }
     }
 
     /// Begins the next attempt.
@@ -77,6 +77,6 @@ impl<'c> Moment<'c> {
 
     /// Waits for the next attempt, where the fault is one that passes and there is time.
     async fn wait(&mut self, fault: Fault) -> Result<(), Fault> {
-        if fault.is_transient() && self.pauses.wait().await { Ok(()) } else { Err(fault) }
+        if fault.is_transient() && self.backoff.wait().await { Ok(()) } else { Err(fault) }
     }
 }

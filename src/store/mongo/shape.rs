@@ -58,7 +58,17 @@ pub fn level(collection: &str, epoch: i32) -> Option<&'static str> {
 /// What the server lets into a collection in this epoch. It is there to stop programs of other
 /// versions, and other programs' mistakes: fields that a later version adds pass.
 pub fn validator(collection: &str, epoch: i32) -> Document {
-    let (mut required, mut properties) = match collection {
+    let (mut required, mut properties) = fields(collection);
+    if epoch > 0 && has_epoch(collection) {
+        required.push(EPOCH);
+        properties.insert(EPOCH, doc! { "bsonType": "int", "minimum": epoch });
+    }
+    doc! { "$jsonSchema": { "bsonType": "object", "required": required, "properties": properties } }
+}
+
+/// The required fields of a collection, and the types of all fields.
+fn fields(collection: &str) -> (Vec<&'static str>, Document) {
+    match collection {
         USERS => (
             vec![ID, REVISION, TENANT, WIRE],
             doc! {
@@ -105,12 +115,7 @@ pub fn validator(collection: &str, epoch: i32) -> Document {
                 TIME: { "bsonType": "date" },
             },
         ),
-    };
-    if epoch > 0 && has_epoch(collection) {
-        required.push(EPOCH);
-        properties.insert(EPOCH, doc! { "bsonType": "int", "minimum": epoch });
     }
-    doc! { "$jsonSchema": { "bsonType": "object", "required": required, "properties": properties } }
 }
 
 /// The indexes of a collection in this epoch, beside that of `_id`. Those on what is due or held

@@ -3,7 +3,6 @@
 //! each other.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
 use std::iter;
 
 use locality_uuid::LocalityId;
@@ -73,7 +72,8 @@ impl<'c> Transaction<'c> {
         let mut session = freshness.session(&collections.client).await?;
         collections.sessions.list(&session).await;
         session.start_transaction().with_options(options.build()).await?;
-        let raise = 1 + (RandomState::new().hash_one(0) >> 44) as i64;
+        let random = getrandom::u32().map_err(Fault::damaged)?;
+        let raise = 1 + i64::from(random >> 12);
         Ok(Self {
             collections,
             session,

@@ -3,12 +3,12 @@
 
 use locality_uuid::LocalityId;
 
+use super::backoff::Backoff;
 use super::collections::Collections;
 use super::commit::{Unconfirmed, commit, confirm};
 use super::error::Fault;
 use super::freshness::{Freshness, Key};
 use super::gate::Gate;
-use super::pauses::Pauses;
 use super::transaction::Transaction;
 use super::versions::Versions;
 use crate::directory::error::Error;
@@ -65,7 +65,7 @@ impl Collections {
     /// open on the server until its time is over. What has not passed the gate by the time it
     /// closes is not done.
     pub async fn mutate(&self, mutation: &Mutation, gate: &Gate) -> Result<Outcome, Error> {
-        let mut pauses = Pauses::of_transaction(gate.deadline());
+        let mut backoff = Backoff::of_transaction(gate.deadline());
         let mut freshness = Freshness::default();
         // What is to be taken is free nearly always: finding out when it is inserted saves reading
         // it before.
@@ -92,7 +92,7 @@ impl Collections {
             if fault.is_fenced() && self.is_upgraded(versions).await? && !gate.is_closed() {
                 continue;
             }
-            if !(fault.is_transient() || fault.is_duplicate()) || !pauses.wait().await {
+            if !(fault.is_transient() || fault.is_duplicate()) || !backoff.wait().await {
                 return Err(fault.into());
             }
         }

@@ -1,8 +1,13 @@
 //! Real MongoDB servers for tests and benchmarks: replica sets and a sharded cluster, each started
 //! once for a test binary and gone when its process is, however that ends; and a proxy that makes
 //! the network between bad.
-// Each test binary uses what it needs of this, and a test may give up.
-#![allow(dead_code, unused_imports, clippy::unwrap_used)]
+
+#![allow(
+    dead_code,
+    unused_imports,
+    clippy::unwrap_used,
+    reason = "each test binary uses a part of this, and a test that cannot go on has failed"
+)]
 
 mod binary;
 mod front;
