@@ -98,7 +98,7 @@ impl Store for Faulty {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }
 
-    async fn due(
+    async fn expired_users(
         &self,
         _: Timestamp,
         _: Option<(Timestamp, LocalityId)>,

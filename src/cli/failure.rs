@@ -18,9 +18,9 @@ pub enum Failure {
     /// Something else, in a sentence.
     Other(String),
     /// All was told already.
-    Told,
+    AlreadyReported,
     /// Nobody reads what is printed.
-    Unread,
+    PipeClosed,
     /// Ctrl-C, with all told that there was to tell.
     Interrupted,
 }
@@ -51,7 +51,7 @@ impl From<Status> for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Failure::Unread,
+            io::ErrorKind::BrokenPipe => Failure::PipeClosed,
             _ => Failure::Other(format!("cannot write: {error}")),
         }
     }

@@ -329,7 +329,7 @@ async fn check(command: Check) -> Result<(), Failure> {
     } else {
         output::print_table(&verdict(&answer))?;
     }
-    if answer.available { Ok(()) } else { Err(Failure::Told) }
+    if answer.available { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
 
 fn verdict(answer: &CheckIdentityResponse) -> Table {

@@ -52,7 +52,7 @@ pub async fn run(command: Renormalize) -> Result<(), Failure> {
         let RenormalizeResponse { users, moved: count, failed, .. } = last;
         output::print(&format!("{users} users, {count} identities {moved}, {failed} cannot be\n"))?;
     }
-    if last.failed > 0 { Err(Failure::Told) } else { Ok(()) }
+    if last.failed > 0 { Err(Failure::AlreadyReported) } else { Ok(()) }
 }
 
 fn print(session: &Session, answer: &RenormalizeResponse) -> Result<(), Failure> {

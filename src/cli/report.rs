@@ -31,8 +31,8 @@ impl Failure {
                 }
             }
             Failure::Other(message) => eprintln!("error: {message}"),
-            Failure::Told => {}
-            Failure::Unread => return ExitCode::SUCCESS,
+            Failure::AlreadyReported => {}
+            Failure::PipeClosed => return ExitCode::SUCCESS,
             Failure::Interrupted => return ExitCode::from(130),
         }
         ExitCode::FAILURE

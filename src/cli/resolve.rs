@@ -135,7 +135,7 @@ fn show(session: &Session, items: &[(&Typed, Result<Found, RpcStatus>)]) -> Resu
             failed = true;
         }
     }
-    if failed { Err(Failure::Told) } else { Ok(()) }
+    if failed { Err(Failure::AlreadyReported) } else { Ok(()) }
 }
 
 /// What is found looks the same whether one or many were asked for. An error has a line too, to

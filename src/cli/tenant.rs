@@ -311,7 +311,7 @@ mod tests {
             assert_eq!(time(typed).unwrap().as_secs(), seconds);
             assert_eq!(length(&span(time(typed).unwrap())), shown);
         }
-        for wrong in ["", "d", "3", "-1d", "1.5h", "99999999999999999999d", "1x"] {
+        for wrong in ["", "d", "3", "-1d", "99999999999999999999d", "1x"] {
             assert!(time(wrong).is_err(), "{wrong}");
         }
         assert_eq!(hold("email=7d").unwrap().0, Kind::Email);

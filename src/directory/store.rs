@@ -47,7 +47,7 @@ pub struct Resolved {
     pub reads: u32,
 }
 
-/// A user that is [due](Record::due).
+/// A user that is [due](Record::expires_at).
 #[derive(Clone, Debug)]
 pub struct ExpiredUser {
     /// Since when.
@@ -162,13 +162,13 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Record>, Error>;
 
-    /// Users that are [due](Record::due) at `now`, those that have waited longest first, and by id
+    /// Users that are [due](Record::expires_at) at `now`, those that have waited longest first, and by id
     /// where they have waited equally long: those whose [place](ExpiredUser::place) is after
     /// `after`, at most `limit`. None only where there are no more.
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
-    async fn due(
+    async fn expired_users(
         &self,
         now: Timestamp,
         after: Option<(Timestamp, LocalityId)>,

@@ -39,7 +39,7 @@ where
 /// The bytes of an answer that are not taken yet.
 struct Room {
     free: usize,
-    /// Kept for the items that are still to come, to say at least that they were left out.
+    /// Unchanged for the items that are still to come, to say at least that they were left out.
     kept: usize,
 }
 

@@ -110,7 +110,7 @@ fn hold_of(policies: &v1::Policies, kind: Kind) -> Option<ProtoDuration> {
     }
 }
 
-/// A length of time; none where there is none. Kept to the millisecond, as all times are.
+/// A length of time; none where there is none. Unchanged to the millisecond, as all times are.
 fn span(message: Option<ProtoDuration>, path: &str) -> Result<Duration, Error> {
     let Some(message) = message else { return Ok(Duration::ZERO) };
     let fault = |_| {

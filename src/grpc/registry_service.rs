@@ -150,7 +150,7 @@ impl RegistryService for RegistryApi {
         let request = request.into_inner();
         let call =
             call(&self.0, "DisableUser", &request.tenant, &request.etag, &request.request_id)?;
-        let changed = self.0.change(call, &request.user_id, UserChange::Disable).await;
+        let changed = self.0.change_state(call, &request.user_id, UserChange::Disable).await;
         Ok(Response::new(v1::DisableUserResponse { user: user_response(changed)? }))
     }
 
@@ -161,7 +161,7 @@ impl RegistryService for RegistryApi {
         let request = request.into_inner();
         let call =
             call(&self.0, "EnableUser", &request.tenant, &request.etag, &request.request_id)?;
-        let changed = self.0.change(call, &request.user_id, UserChange::Enable).await;
+        let changed = self.0.change_state(call, &request.user_id, UserChange::Enable).await;
         Ok(Response::new(v1::EnableUserResponse { user: user_response(changed)? }))
     }
 
@@ -172,7 +172,7 @@ impl RegistryService for RegistryApi {
         let request = request.into_inner();
         let call =
             call(&self.0, "DeleteUser", &request.tenant, &request.etag, &request.request_id)?;
-        let changed = self.0.change(call, &request.user_id, UserChange::Delete).await;
+        let changed = self.0.change_state(call, &request.user_id, UserChange::Delete).await;
         Ok(Response::new(v1::DeleteUserResponse { user: user_response(changed)? }))
     }
 
@@ -183,7 +183,7 @@ impl RegistryService for RegistryApi {
         let request = request.into_inner();
         let call =
             call(&self.0, "UndeleteUser", &request.tenant, &request.etag, &request.request_id)?;
-        let changed = self.0.change(call, &request.user_id, UserChange::Undelete).await;
+        let changed = self.0.change_state(call, &request.user_id, UserChange::Undelete).await;
         Ok(Response::new(v1::UndeleteUserResponse { user: user_response(changed)? }))
     }
 

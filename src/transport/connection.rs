@@ -59,7 +59,7 @@ pub async fn serve<R: Routes>(
     let mut calls = ConnectionTask::new(connection, begin);
     tokio::select! {
         _ = &mut calls => return false,
-        () = budget.stuck(patience(options.call_timeout)) => {
+        () = budget.stuck(call_age_limit(options.call_timeout)) => {
             tracing::info!("a connection is closed: its client does not take its answers");
             return false;
         }
@@ -95,7 +95,7 @@ async fn told(draining: &mut watch::Receiver<bool>) {
 }
 
 /// How old a call may be: its time, and half of that for its answer to be taken.
-fn patience(timeout: Duration) -> Duration {
+fn call_age_limit(timeout: Duration) -> Duration {
     timeout + timeout / 2
 }
 

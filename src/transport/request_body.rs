@@ -31,14 +31,14 @@ pub enum RequestBody {
 /// The messages of a stream, which ends where the next one does not come in time.
 pub struct MessageStream {
     body: Incoming,
-    patience: Duration,
+    send_timeout: Duration,
     idle: Pin<Box<Sleep>>,
 }
 
 impl RequestBody {
-    /// The body of a stream, as it comes, while each message comes within `patience`.
-    pub fn open(body: Incoming, patience: Duration) -> Self {
-        Self::Open(MessageStream { body, patience, idle: Box::pin(sleep(patience)) })
+    /// The body of a stream, as it comes, while each message comes within `send_timeout`.
+    pub fn open(body: Incoming, send_timeout: Duration) -> Self {
+        Self::Open(MessageStream { body, send_timeout, idle: Box::pin(sleep(send_timeout)) })
     }
 }
 
@@ -49,7 +49,7 @@ impl MessageStream {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         if polled.is_ready() {
-            self.idle.as_mut().reset(Instant::now() + self.patience);
+            self.idle.as_mut().reset(Instant::now() + self.send_timeout);
             return polled;
         }
         self.idle.as_mut().poll(cx).map(|()| None)

@@ -34,7 +34,7 @@ async fn it_needs_no_task_of_its_own() {
 async fn who_comes_next_waits_for_nobody_and_shares_a_call() {
     // It hangs for much longer than a call may.
     let scene =
-        Scene::quiet(Options { calls: 2, patience: Duration::from_millis(1), ..STEADY }).await;
+        Scene::quiet(Options { calls: 2, stall_timeout: Duration::from_millis(1), ..STEADY }).await;
     let first = scene.latest(&[1]);
     scene.gate.asked_for(2).await;
     let others: Vec<_> = (2..7).map(|n| (n, scene.latest(&[n]))).collect();
@@ -86,7 +86,8 @@ async fn what_goes_wrong_is_told_and_over() {
 #[tokio::test]
 async fn where_one_call_is_all_there_may_be_it_has_a_clock() {
     let scene =
-        Scene::quiet(Options { calls: 1, patience: Duration::from_millis(50), ..STEADY }).await;
+        Scene::quiet(Options { calls: 1, stall_timeout: Duration::from_millis(50), ..STEADY })
+            .await;
     let first = scene.latest(&[1]);
     scene.gate.asked_for(2).await;
     let second = scene.latest(&[2]);

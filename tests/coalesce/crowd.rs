@@ -28,16 +28,16 @@ struct Tally {
 async fn ask(scene: Arc<Scene>, caller: usize) -> Tally {
     let mut tally = Tally::default();
     for turn in (1..=TURNS).map(|n| caller + n * (CALLERS + 3)) {
-        let patience = if turn.is_multiple_of(5) {
+        let stall_timeout = if turn.is_multiple_of(5) {
             Duration::from_micros(turn as u64 % 5_000)
         } else {
             PATIENCE
         };
-        match tokio::time::timeout(patience, look_up(&scene, turn)).await {
+        match tokio::time::timeout(stall_timeout, look_up(&scene, turn)).await {
             Ok(Ok(())) => tally.answered += 1,
             Ok(Err(Error::Unavailable(_) | Error::Internal(_))) => tally.failed += 1,
             Ok(Err(error)) => panic!("{error:?}"),
-            Err(_) if patience == PATIENCE => panic!("a look-up without an answer"),
+            Err(_) if stall_timeout == PATIENCE => panic!("a look-up without an answer"),
             Err(_) => tally.left += 1,
         }
     }

@@ -23,7 +23,7 @@ use super::support::users;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Options with which no call counts as one that hangs while the gate is closed.
-pub const STEADY: Options = Options { calls: 8, keys: 1_024, patience: PATIENCE };
+pub const STEADY: Options = Options { calls: 8, keys: 1_024, stall_timeout: PATIENCE };
 
 /// One look-up of the store below.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,13 +194,13 @@ impl Store for Gate {
         self.inner.scan(tenant, after, limit).await
     }
 
-    async fn due(
+    async fn expired_users(
         &self,
         now: Timestamp,
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
     ) -> Result<Vec<ExpiredUser>, Error> {
-        self.inner.due(now, after, limit).await
+        self.inner.expired_users(now, after, limit).await
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {

@@ -73,7 +73,7 @@ async fn a_further_call_is_for_as_many_as_are_under_way() {
 #[tokio::test]
 async fn nobody_waits_for_a_call_that_hangs_unless_too_many_do() {
     let scene =
-        Scene::new(Options { calls: 1, patience: Duration::from_millis(50), ..STEADY }).await;
+        Scene::new(Options { calls: 1, stall_timeout: Duration::from_millis(50), ..STEADY }).await;
     let mut callers = Vec::new();
     for n in 0..9 {
         callers.push(scene.latest(&[n]));

@@ -8,7 +8,7 @@ use super::{database, open};
 use crate::support::tending::{FAILING, LONG_AGO, failing, prepare, user_1_is_purged};
 
 const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
-const DUE: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinition::new("due");
+const EXPIRES_AT: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinition::new("due");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn users_that_fail_stop_no_other() {
@@ -19,7 +19,7 @@ async fn users_that_fail_stop_no_other() {
     let transaction = database(folder.path()).begin_write().unwrap();
     for n in 0..FAILING {
         let id = failing(n);
-        transaction.open_table(DUE).unwrap().insert((LONG_AGO, id.as_bytes()), ()).unwrap();
+        transaction.open_table(EXPIRES_AT).unwrap().insert((LONG_AGO, id.as_bytes()), ()).unwrap();
         // One of them is not there at all.
         if n > 0 {
             transaction

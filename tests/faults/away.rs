@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use polynym::store::mongo::PARTLY_AWAY;
+use polynym::store::mongo::PARTLY_UNREACHABLE;
 use tokio::time::sleep;
 use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
@@ -65,7 +65,7 @@ impl Stage {
             .unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
-        text.contains(&format!("{PARTLY_AWAY} 1\n"))
+        text.contains(&format!("{PARTLY_UNREACHABLE} 1\n"))
     }
 }
 

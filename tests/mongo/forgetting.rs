@@ -58,7 +58,7 @@ async fn who_is_due_is_found_by_an_index() {
         store.mutate(users::creation(n)).await.unwrap();
     }
     store.mutate(users::mutation(users::id(7), UserChange::Delete)).await.unwrap();
-    let due = store.due(Timestamp::MAX, None, 10).await.unwrap();
+    let due = store.expired_users(Timestamp::MAX, None, 10).await.unwrap();
     assert_eq!(due.iter().map(|user| user.id).collect::<Vec<_>>(), [users::id(7)]);
     let find =
         doc! { "find": "users", "filter": { "d": { "$lte": DateTime::MAX } }, "sort": { "d": 1 } };

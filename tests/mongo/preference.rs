@@ -79,7 +79,7 @@ async fn a_secondary_that_lags_behind_answers_nothing_but_eventual_reads() {
         assert_eq!(tenants, [tenant], "ListTenants");
         let mut walk = directory.renormalize(Tenant::DEFAULT, "", true).await.unwrap();
         assert_eq!(walk.step().await.unwrap().users, 4, "Renormalize");
-        let due = store.due(Timestamp::MAX, None, 10).await.unwrap();
+        let due = store.expired_users(Timestamp::MAX, None, 10).await.unwrap();
         assert_eq!(due.len(), 1, "what is due");
         assert!(users::look_up(&*store, 3).await.unwrap());
     }

@@ -28,7 +28,9 @@ async fn what_is_begun_and_left_alone_holds_no_connection() {
             left.push(match n % 3 {
                 0 => Box::pin(async { drop(store.scan(&tenant, None, 10).await) }),
                 1 => Box::pin(async { drop(store.tenants("", "", 10).await) }),
-                _ => Box::pin(async { drop(store.due(Timestamp::now(), None, 10).await) }),
+                _ => {
+                    Box::pin(async { drop(store.expired_users(Timestamp::now(), None, 10).await) })
+                }
             });
         }
         let begin = poll_fn(|context| {

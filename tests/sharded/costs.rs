@@ -515,7 +515,9 @@ async fn ends(counted: &mut Counted) {
     let holding = Policies { holds: BTreeMap::from(holds), ..Policies::default() };
     counted.mutate("the same with holds", under(holding, purge(1, 231))).await;
     let cost = counted
-        .cost(async { drop(counted.store.due(Timestamp::now(), None, 100).await.unwrap()) })
+        .cost(async {
+            drop(counted.store.expired_users(Timestamp::now(), None, 100).await.unwrap())
+        })
         .await;
     counted.add("look for users whose time is over, each server once a second", &cost, "");
 }

@@ -30,8 +30,8 @@ pub async fn prepare(store: &dyn Store) {
         .unwrap();
 }
 
-async fn due(store: &dyn Store) -> Vec<LocalityId> {
-    let due = store.due(Timestamp::now(), None, 2 * FAILING).await.unwrap();
+async fn expired(store: &dyn Store) -> Vec<LocalityId> {
+    let due = store.expired_users(Timestamp::now(), None, 2 * FAILING).await.unwrap();
     due.into_iter().map(|user| user.id).collect()
 }
 
@@ -39,16 +39,16 @@ async fn due(store: &dyn Store) -> Vec<LocalityId> {
 pub async fn user_1_is_purged(store: Arc<dyn Store>) {
     let mut wanted: Vec<_> = (0..FAILING).map(failing).collect();
     wanted.push(users::id(1));
-    assert_eq!(due(&*store).await, wanted, "who is due");
+    assert_eq!(expired(&*store).await, wanted, "who is due");
     let directory =
         Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
     let tending = tokio::spawn(async move { directory.run_expiry().await });
     let since = Instant::now();
-    while due(&*store).await.contains(&users::id(1)) {
+    while expired(&*store).await.contains(&users::id(1)) {
         assert!(since.elapsed() < Duration::from_secs(60), "user 1 is not purged");
         sleep(Duration::from_millis(50)).await;
     }
     tending.abort();
     assert!(!users::look_up(&*store, 1).await.unwrap());
-    assert_eq!(due(&*store).await, wanted[..FAILING], "who is still due");
+    assert_eq!(expired(&*store).await, wanted[..FAILING], "who is still due");
 }

@@ -49,11 +49,11 @@ fn decode(user: &EncodedUser) -> Result<User, Failure> {
 }
 
 /// The first users that are due at `now`, with their tenants.
-pub async fn due(
+pub async fn expired_users(
     store: &dyn Store,
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<(Tenant, LocalityId)>, Failure> {
-    let due = store.due(now, None, limit).await?;
+    let due = store.expired_users(now, None, limit).await?;
     due.into_iter().map(|user| Ok((user.tenant?, user.id))).collect()
 }

@@ -214,11 +214,13 @@ impl Model {
             equal(&scanned, &users, "the users of a scan")?;
             self.compare_claims(store, &tenant).await?;
         }
-        let due = self.world.people.values().filter(|person| person.due().is_some());
+        let due = self.world.people.values().filter(|person| person.expires_at().is_some());
         let due: BTreeSet<_> =
             due.map(|person| (person.user.tenant.clone(), person.user.id)).collect();
-        let found: BTreeSet<_> =
-            decoded::due(store, Timestamp::MAX, ids.len() + 1).await?.into_iter().collect();
+        let found: BTreeSet<_> = decoded::expired_users(store, Timestamp::MAX, ids.len() + 1)
+            .await?
+            .into_iter()
+            .collect();
         equal(&found, &due, "who is due at some time")
     }
 

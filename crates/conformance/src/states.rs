@@ -263,7 +263,7 @@ async fn are_due(
     users: &[&User],
 ) -> Result<(), Failure> {
     let wanted = users.iter().map(|user| (Tenant::DEFAULT, user.id)).collect();
-    equal(&decoded::due(&*f.store, now, limit).await?, &wanted, "the expired users")
+    equal(&decoded::expired_users(&*f.store, now, limit).await?, &wanted, "the expired users")
 }
 
 /// The pages of those that are due at `now`, of `limit` each.
@@ -274,7 +274,7 @@ async fn pages(
 ) -> Result<Vec<(Timestamp, LocalityId)>, Failure> {
     let mut found: Vec<(Timestamp, LocalityId)> = Vec::new();
     loop {
-        let page = f.store.due(now, found.last().copied(), limit).await?;
+        let page = f.store.expired_users(now, found.last().copied(), limit).await?;
         ensure(page.len() <= limit, "a page is longer than was asked for")?;
         if page.is_empty() {
             return Ok(found);
@@ -306,7 +306,7 @@ pub async fn those_that_are_due_come_in_pages(f: Fixture) -> Result<(), Failure>
     let due: Vec<_> = wanted.iter().copied().filter(|(time, _)| *time <= now).collect();
     equal(&pages(&f, now, 4).await?, &due, "pages of what is due now")?;
     equal(
-        &f.store.due(now, Some(wanted[15]), 4).await?.len(),
+        &f.store.expired_users(now, Some(wanted[15]), 4).await?.len(),
         &0,
         "what is due now and comes after what is not",
     )

@@ -174,7 +174,7 @@ pub async fn an_undo_ends_with_its_time(f: Fixture) -> Result<(), Failure> {
     let merged = f.change_under(&policies, &primary, merge(&secondary)).await?;
     let at = |time, change| f.mutate(Mutation { time, ..f.mutation(primary.id, change) });
     refused(at(until, UserChange::Unmerge(secondary.id)).await, &Error::UndoExpired)?;
-    let due = |time| decoded::due(&*f.store, time, 10);
+    let due = |time| decoded::expired_users(&*f.store, time, 10);
     equal(
         &due(Timestamp::from_millis(until.as_millis() - 1)).await?,
         &vec![],

@@ -139,8 +139,7 @@ async fn connect(settings: &Bench) -> Result<Vec<Channel>, Failure> {
 /// measured: less than was to be where Ctrl-C ends it.
 async fn measure<W: Work>(settings: &Bench, work: impl Fn(usize) -> W) -> (Tally, Duration) {
     let start = Instant::now() + settings.warmup;
-    let window =
-        Window { start, end: start + settings.duration, patience: settings.client.timeout };
+    let window = Window { start, end: start + settings.duration, grace: settings.client.timeout };
     let call = |n| {
         let (stop, stopped) = oneshot::channel();
         (stop, tokio::spawn(run::call(work(n), window, stopped)))

@@ -22,7 +22,7 @@ pub struct Window {
     /// When to stop.
     pub end: Instant,
     /// How long after the end the last answers may come.
-    pub patience: Duration,
+    pub grace: Duration,
 }
 
 /// What came of the calls of one caller, or of all.
@@ -84,15 +84,15 @@ impl Tally {
 /// Calls until the window ends or `stop` does, one call after the other, and tidies up.
 pub async fn call(mut work: impl Work, window: Window, stop: Receiver<()>) -> Tally {
     let mut tally = Tally::default();
-    let patience = window.end + window.patience;
+    let grace = window.end + window.grace;
     tokio::select! {
         biased;
         () = repeat(&mut work, window, &mut tally) => {}
         _ = stop => return tally,
-        () = sleep_until(patience) => tally.fail("a call was not answered in time"),
+        () = sleep_until(grace) => tally.fail("a call was not answered in time"),
     }
     // What cannot be tidied up is left: the measurement is over.
-    let _ = timeout_at(patience, work.finish()).await;
+    let _ = timeout_at(grace, work.finish()).await;
     tally
 }
 

@@ -24,7 +24,7 @@ pub async fn run(settings: &StoreReport) -> Result<(), Failure> {
             } else {
                 show_database(&status)
             }?;
-            if status.is_whole() { Ok(()) } else { Err(Failure::Told) }
+            if status.is_whole() { Ok(()) } else { Err(Failure::AlreadyReported) }
         }
         StoreChoice::Temporary => Err(no_temporary()),
     }

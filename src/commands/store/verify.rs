@@ -47,7 +47,7 @@ pub async fn run(settings: &StoreReport, mend: bool, show_keys: bool) -> Result<
     } else {
         output::print(&sentence(&summary, mend))?
     }
-    if summary.is_clean() { Ok(()) } else { Err(Failure::Told) }
+    if summary.is_clean() { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
 
 /// An error and its causes in one line.

@@ -95,7 +95,7 @@ impl Record {
     /// When something is to be done about the user without anybody asking for it: a deleted user is
     /// to be purged, or what undoes a merge is to be forgotten. See
     /// [`UserChange::Expire`](crate::directory::mutation::UserChange::Expire).
-    pub fn due(&self) -> Option<Timestamp> {
+    pub fn expires_at(&self) -> Option<Timestamp> {
         match self.user.state {
             State::Deleted { purge_time, .. } => Some(purge_time),
             State::Merged { .. } => self.private.undo.as_ref().map(|undo| undo.until),

@@ -42,7 +42,7 @@ pub fn expire(
 ) -> Result<WriteSet, DecideError> {
     let is_due = |record: &&Record| {
         record.user.tenant == mutation.tenant
-            && record.due().is_some_and(|due| mutation.is_past(due))
+            && record.expires_at().is_some_and(|due| mutation.is_past(due))
     };
     let Some(before) = read_set.read_user(id)?.filter(is_due) else {
         return Ok(WriteSet::unchanged(Some(id)));

@@ -77,7 +77,7 @@ impl Directory {
                     tracing::warn!(%error, "the search for marked tenants failed and is tried again");
                 }
             }
-            for tenant in self.deletions.due() {
+            for tenant in self.deletions.ready() {
                 self.delete_marked_tenant(&tenant).await;
             }
             sleep(PERIOD).await;

@@ -39,7 +39,7 @@ impl Deletions {
     }
 
     /// The tenants whose time has come.
-    pub fn due(&self) -> Vec<Tenant> {
+    pub fn ready(&self) -> Vec<Tenant> {
         let now = Instant::now();
         let marked = self.lock();
         marked
@@ -76,12 +76,12 @@ mod tests {
         let first = next();
         assert!(!deletions.add(&tenant, Timestamp::from_millis(1)));
         assert_eq!(next(), first);
-        assert!(first > Instant::now() && deletions.due().is_empty());
+        assert!(first > Instant::now() && deletions.ready().is_empty());
         deletions.lock().get_mut(&tenant).unwrap().next = Instant::now();
-        assert_eq!(deletions.due(), std::slice::from_ref(&tenant));
+        assert_eq!(deletions.ready(), std::slice::from_ref(&tenant));
         assert!(deletions.add(&tenant, Timestamp::from_millis(2)));
-        assert!(deletions.due().is_empty(), "a later mark waits again");
+        assert!(deletions.ready().is_empty(), "a later mark waits again");
         deletions.remove(&tenant);
-        assert!(deletions.due().is_empty() && deletions.lock().is_empty());
+        assert!(deletions.ready().is_empty() && deletions.lock().is_empty());
     }
 }

@@ -53,7 +53,7 @@ impl Directory {
             return Ok(());
         }
         loop {
-            let page = self.store.due(now.time, after, PAGE).await?;
+            let page = self.store.expired_users(now.time, after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.place());
             let due = page.into_iter().filter(|user| failing.may_try(user.id, Instant::now()));

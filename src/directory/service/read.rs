@@ -32,7 +32,7 @@ const FULL: Error = Error::AnswerFull { limit: ANSWER_BYTES };
 
 /// How many identifiers of a batch are normalised before other calls have the thread: the costliest
 /// take half a millisecond each.
-const TURN: usize = 32;
+const YIELD_EVERY: usize = 32;
 
 impl Directory {
     /// The owner of an identifier, and how many reads it took.
@@ -195,7 +195,7 @@ impl Directory {
             let stored = self.stored_rules(consistency).await?;
             let mut names = Vec::with_capacity(raw.len());
             for (n, raw) in raw.iter().enumerate() {
-                if n > 0 && n % TURN == 0 {
+                if n > 0 && n % YIELD_EVERY == 0 {
                     yield_now().await;
                 }
                 names.push(Name::new(stored, || field(n), *raw));

@@ -200,7 +200,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], and those of [`crate::directory::store::Store::mutate`].
-    pub async fn change(
+    pub async fn change_state(
         &self,
         call: MutationCall<'_>,
         user_id: &str,

@@ -132,13 +132,13 @@ impl Store for Coalesced {
         self.inner.scan(tenant, after, limit).await
     }
 
-    async fn due(
+    async fn expired_users(
         &self,
         now: Timestamp,
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
     ) -> Result<Vec<ExpiredUser>, Error> {
-        self.inner.due(now, after, limit).await
+        self.inner.expired_users(now, after, limit).await
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {

@@ -12,11 +12,11 @@ pub struct Options {
     pub keys: usize,
     /// How long a call may be under way before it counts as one that hangs, so that others need not
     /// wait for it.
-    pub patience: Duration,
+    pub stall_timeout: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { calls: 8, keys: 1_024, patience: Duration::from_millis(100) }
+        Self { calls: 8, keys: 1_024, stall_timeout: Duration::from_millis(100) }
     }
 }

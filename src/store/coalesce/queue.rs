@@ -19,7 +19,7 @@ use crate::directory::store::Store;
 /// the store below.
 const HANGING: usize = 8;
 /// So many look-ups are worth a call, however many are under way.
-const CROWD: usize = 16;
+const FLUSH_THRESHOLD: usize = 16;
 /// So many times the look-ups of a call that failed are halved, to find the one at fault. Where all
 /// fail, halving is no use.
 const HALVED: usize = 16;
@@ -114,8 +114,8 @@ impl<G: Group> Queue<G> {
     /// What becomes of late look-ups, unless calls usually take so long that a hasty one would
     /// often fail.
     fn late(&self) -> Option<&Late> {
-        let patience = self.options.patience;
-        self.late.as_ref().filter(|_| self.usual.late(patience) <= 2 * patience)
+        let stall_timeout = self.options.stall_timeout;
+        self.late.as_ref().filter(|_| self.usual.late(stall_timeout) <= 2 * stall_timeout)
     }
 
     async fn insist(&self, group: &G, batch: Batch<G>) {
@@ -165,7 +165,7 @@ impl<G: Group> GroupQueue<G> {
     fn opens(&mut self, most: usize) -> bool {
         let waiting = self.waiting.len();
         let opens = waiting > 0
-            && waiting >= self.sent.min(CROWD)
+            && waiting >= self.sent.min(FLUSH_THRESHOLD)
             && !self.is_open
             && self.calls < most.max(1);
         self.is_open |= opens;
@@ -299,8 +299,8 @@ impl<G: Group> InFlight<G> {
         let (queue, group, keys, since) = (&self.queue, &self.group, batch.keys(), Instant::now());
         let late = queue.late();
         let mut call = pin!(ask(group, late.map_or(&*queue.inner, |late| &*late.hasty), &keys));
-        let patience = queue.usual.late(queue.options.patience);
-        let mut timer = pin!(sleep(patience));
+        let stall_timeout = queue.usual.late(queue.options.stall_timeout);
+        let mut timer = pin!(sleep(stall_timeout));
         let mut tries = FuturesUnordered::new();
         self.is_late = false;
         loop {
@@ -311,7 +311,7 @@ impl<G: Group> InFlight<G> {
                 }
                 () = &mut timer => {
                     self.stage = queue.mark_stalled(group, self.stage);
-                    timer.as_mut().reset(Instant::now() + patience);
+                    timer.as_mut().reset(Instant::now() + stall_timeout);
                     if let (Some(late), false, true) = (late, self.is_late, batch.is_shared()) {
                         let each = batch.of_each().into_iter();
                         tries.extend(each.map(|(n, keys)| async move { (n, late.insist(group, &keys).await) }));

@@ -6,11 +6,11 @@ mod degraded;
 mod error;
 mod file;
 mod header;
-mod hints;
 mod integrity;
 mod last_seen;
 mod lock;
 mod open;
+mod owner_hints;
 mod read;
 mod schema;
 mod status;
@@ -62,14 +62,14 @@ use write::{Job, Waiting, Writer};
 type Published = ArcSwapOption<Snapshot>;
 
 /// Why mutations are refused, while they are.
-type Troubled = ArcSwapOption<DegradedReason>;
+type DegradedState = ArcSwapOption<DegradedReason>;
 
 /// How many look-ups a batch does before it lets other calls have the thread.
-const TURN: usize = 64;
+const YIELD_EVERY: usize = 64;
 
 /// How long the writer may take until it counts as stuck: far longer than a disk that works ever
 /// needs for a group.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 /// The bytes of mutations that may wait for the writer; more are refused.
 const QUEUE_BYTES: usize = 64 << 20;
 /// The bytes that each counts at least, so that their number has a bound too.
@@ -97,7 +97,7 @@ impl Default for Options {
 /// folder.
 pub struct Embedded {
     published: Arc<Published>,
-    trouble: Arc<Troubled>,
+    trouble: Arc<DegradedState>,
     last_seen: Arc<LastSeen>,
     jobs: Option<Sender<Job>>,
     /// The bytes that mutations may still take while they wait for the writer.
@@ -133,7 +133,7 @@ impl Embedded {
             last_seen::read(&open.database).map_err(|fault| opener.damaged(chain(&fault)))?;
         let last_seen = Arc::new(LastSeen::new(last_seen, Instant::now()));
         let (published, trouble) =
-            (Arc::new(Published::from_pointee(snapshot)), Arc::new(Troubled::empty()));
+            (Arc::new(Published::from_pointee(snapshot)), Arc::new(DegradedState::empty()));
         let group_limit = options.group_limit.max(1);
         let shared = (published.clone(), trouble.clone(), last_seen.clone());
         let writer = Writer::new(opener, open, shared, group_limit);
@@ -179,7 +179,7 @@ impl Embedded {
         let snapshot = snapshot.as_ref().ok_or_else(|| self.closed())?;
         let mut found = Vec::with_capacity(wanted.len());
         let mut bytes = 0;
-        for turn in wanted.chunks(TURN) {
+        for turn in wanted.chunks(YIELD_EVERY) {
             if !found.is_empty() {
                 tokio::task::yield_now().await;
             }
@@ -304,7 +304,7 @@ impl Store for Embedded {
     ) -> Result<Vec<Record>, Error> {
         let (mut users, mut after) = (Vec::new(), after);
         loop {
-            let scanned = self.on_snapshot(|snapshot| snapshot.scan(tenant, after, TURN))?;
+            let scanned = self.on_snapshot(|snapshot| snapshot.scan(tenant, after, YIELD_EVERY))?;
             users.extend(scanned.users);
             after = scanned.last;
             if after.is_none() || users.len() >= limit {
@@ -315,13 +315,13 @@ impl Store for Embedded {
         }
     }
 
-    async fn due(
+    async fn expired_users(
         &self,
         now: Timestamp,
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
     ) -> Result<Vec<ExpiredUser>, Error> {
-        self.on_snapshot(|snapshot| snapshot.due(now, after, limit))
+        self.on_snapshot(|snapshot| snapshot.expired_users(now, after, limit))
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
@@ -354,7 +354,7 @@ impl Store for Embedded {
     async fn check(&self) -> Result<(), Error> {
         let (answer, checked) = oneshot::channel();
         self.send(Job::Check(answer))?;
-        match tokio::time::timeout(PATIENCE, checked).await {
+        match tokio::time::timeout(CHECK_TIMEOUT, checked).await {
             Ok(Ok(checked)) => Ok(checked?),
             Ok(Err(_)) => Err(Fault::Closed.into()),
             Err(_) => Err(Fault::Stuck.into()),

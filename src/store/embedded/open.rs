@@ -14,7 +14,7 @@ use super::file::{Gate, StoreFile};
 use super::header;
 use super::lock::{FileId, Locker};
 use super::schema::{
-    DUE, HOLD_TIMES, IDENTITIES, META, META_MOVING, META_RULES, META_SCHEMA, REQUEST_TIMES,
+    EXPIRES_AT, HOLD_TIMES, IDENTITIES, META, META_MOVING, META_RULES, META_SCHEMA, REQUEST_TIMES,
     REQUESTS, TENANT_USERS, TENANTS, USERS,
 };
 use super::version::{OLDEST, VERSION};
@@ -250,7 +250,7 @@ fn initialise(database: &Database) -> Result<(), redb::Error> {
     transaction.open_table(REQUESTS)?;
     transaction.open_table(REQUEST_TIMES)?;
     transaction.open_table(TENANTS)?;
-    transaction.open_table(DUE)?;
+    transaction.open_table(EXPIRES_AT)?;
     transaction.open_table(HOLD_TIMES)?;
     transaction.open_table(TENANT_USERS)?;
     Ok(transaction.commit()?)
@@ -300,7 +300,7 @@ fn check_tables(database: &Database) -> Result<(), redb::Error> {
     transaction.open_table(REQUESTS)?;
     transaction.open_table(REQUEST_TIMES)?;
     transaction.open_table(TENANTS)?;
-    transaction.open_table(DUE)?;
+    transaction.open_table(EXPIRES_AT)?;
     transaction.open_table(HOLD_TIMES)?;
     Ok(())
 }

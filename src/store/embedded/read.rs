@@ -7,9 +7,9 @@ use locality_uuid::LocalityId;
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata, TableError};
 
 use super::error::Fault;
-use super::hints::Hints;
+use super::owner_hints::OwnerHints;
 use super::schema::{
-    DUE, IDENTITIES, TENANT_USERS, TENANTS, USERS, decode_claim, decode_user, resolves_to,
+    EXPIRES_AT, IDENTITIES, TENANT_USERS, TENANTS, USERS, decode_claim, decode_user, resolves_to,
     wire_user,
 };
 use crate::directory::error::ItemError;
@@ -30,8 +30,8 @@ pub struct Snapshot {
     tenants: ReadOnlyTable<&'static str, &'static [u8]>,
     /// None in a store of a schema that does not have it.
     tenant_users: Option<ReadOnlyTable<(&'static str, &'static [u8; 16]), ()>>,
-    due: ReadOnlyTable<(i64, &'static [u8; 16]), ()>,
-    hints: Arc<Hints>,
+    expiries: ReadOnlyTable<(i64, &'static [u8; 16]), ()>,
+    hints: Arc<OwnerHints>,
     #[cfg(feature = "test-entity")]
     counters: ReadOnlyTable<&'static str, u64>,
 }
@@ -64,7 +64,8 @@ impl Snapshot {
         let transaction = database.begin_read()?;
         let users = transaction.open_table(USERS)?;
         let identities = transaction.open_table(IDENTITIES)?;
-        let (tenants, due) = (transaction.open_table(TENANTS)?, transaction.open_table(DUE)?);
+        let (tenants, expiries) =
+            (transaction.open_table(TENANTS)?, transaction.open_table(EXPIRES_AT)?);
         let tenant_users = match transaction.open_table(TENANT_USERS) {
             Ok(listed) => Some(listed),
             Err(TableError::TableDoesNotExist(_)) => None,
@@ -73,14 +74,14 @@ impl Snapshot {
         let keys = identities.len()?;
         let hints = match before.map(|snapshot| &snapshot.hints) {
             Some(hints) if !hints.is_small_for(keys) => hints.clone(),
-            _ => Arc::new(Hints::new(keys, hint_bytes)),
+            _ => Arc::new(OwnerHints::new(keys, hint_bytes)),
         };
         Ok(Self {
             users,
             identities,
             tenants,
             tenant_users,
-            due,
+            expiries,
             hints,
             #[cfg(feature = "test-entity")]
             counters: transaction.open_table(super::schema::META)?,
@@ -218,7 +219,7 @@ impl Snapshot {
     }
 
     /// Users about whom something is to be done by `now`, in the order of their places.
-    pub fn due(
+    pub fn expired_users(
         &self,
         now: Timestamp,
         after: Option<(Timestamp, LocalityId)>,
@@ -232,7 +233,8 @@ impl Snapshot {
         if after.is_some_and(|(time, _)| time > now.as_millis()) {
             return Ok(found);
         }
-        for entry in self.due.range::<(i64, &[u8; 16])>((start, Bound::Included(end)))?.take(limit)
+        for entry in
+            self.expiries.range::<(i64, &[u8; 16])>((start, Bound::Included(end)))?.take(limit)
         {
             let entry = entry?;
             let (time, id) = entry.0.value();

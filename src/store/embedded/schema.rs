@@ -43,7 +43,7 @@ pub const TENANTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("tena
 pub const TENANT_USERS: TableDefinition<'_, (&str, &[u8; 16]), ()> =
     TableDefinition::new("tenant_users");
 /// When something is to be done about a user, in milliseconds, and the user's id.
-pub const DUE: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinition::new("due");
+pub const EXPIRES_AT: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinition::new("due");
 /// When a hold ends, in milliseconds, and its key: what to sweep first. There are also entries of
 /// holds that were ended before their time, or were followed by others.
 pub const HOLD_TIMES: TableDefinition<'_, (i64, &[u8]), ()> = TableDefinition::new("hold_times");

@@ -10,7 +10,7 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::error::Fault;
 use super::schema::{
-    DUE, HOLD_TIMES, IDENTITIES, META, META_SCHEMA, REQUEST_TIMES, REQUESTS, RequestRecord,
+    EXPIRES_AT, HOLD_TIMES, IDENTITIES, META, META_SCHEMA, REQUEST_TIMES, REQUESTS, RequestRecord,
     TENANT_USERS, TENANTS, USERS, decode_claim, decode_user, encode_claim, encode_user,
     extended_claim, extended_user, wire_user,
 };
@@ -32,7 +32,7 @@ pub struct Tables<'t> {
     tenants: Table<'t, &'static str, &'static [u8]>,
     /// None in a store of a schema that does not have it.
     tenant_users: Option<Table<'t, (&'static str, &'static [u8; 16]), ()>>,
-    due: Table<'t, (i64, &'static [u8; 16]), ()>,
+    expiries: Table<'t, (i64, &'static [u8; 16]), ()>,
     hold_times: Table<'t, (i64, &'static [u8]), ()>,
     #[cfg(feature = "test-entity")]
     counters: Table<'t, &'static str, u64>,
@@ -50,7 +50,7 @@ impl<'t> Tables<'t> {
                 ..VERSION => None,
                 _ => Some(transaction.open_table(TENANT_USERS)?),
             },
-            due: transaction.open_table(DUE)?,
+            expiries: transaction.open_table(EXPIRES_AT)?,
             hold_times: transaction.open_table(HOLD_TIMES)?,
             #[cfg(feature = "test-entity")]
             counters: transaction.open_table(META)?,
@@ -161,8 +161,8 @@ impl<'t> Tables<'t> {
     fn put_user(&mut self, record: &Record, read_set: &ReadSet) -> Result<(), Fault> {
         self.write_user(record)?;
         self.list_user(record, read_set)?;
-        let before = read_set.user(record.id()).and_then(Record::due);
-        self.schedule(record.id(), before, record.due())
+        let before = read_set.user(record.id()).and_then(Record::expires_at);
+        self.schedule(record.id(), before, record.expires_at())
     }
 
     fn remove_user(
@@ -175,7 +175,7 @@ impl<'t> Tables<'t> {
         if let Some(listed) = &mut self.tenant_users {
             listed.remove((tenant, id.as_bytes()))?;
         }
-        self.schedule(id, read_set.user(id).and_then(Record::due), None)
+        self.schedule(id, read_set.user(id).and_then(Record::expires_at), None)
     }
 
     fn write_claim(&mut self, key: &IdentityKey, write: &ClaimWrite) -> Result<(), Fault> {
@@ -233,10 +233,10 @@ impl<'t> Tables<'t> {
             return Ok(());
         }
         if let Some(before) = before {
-            self.due.remove((before.as_millis(), id.as_bytes()))?;
+            self.expiries.remove((before.as_millis(), id.as_bytes()))?;
         }
         if let Some(due) = due {
-            self.due.insert((due.as_millis(), id.as_bytes()), ())?;
+            self.expiries.insert((due.as_millis(), id.as_bytes()), ())?;
         }
         Ok(())
     }

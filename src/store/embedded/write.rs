@@ -2,7 +2,7 @@
 //! syncs once, and answers. The more that waits, the more share a sync. Where that fails, it
 //! refuses mutations until it works again.
 
-mod mend;
+mod recovery;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::last_seen::LastSeen;
 use super::lock::FileId;
 use super::open::{Open, Opener};
 use super::transaction::Tables;
-use super::{Published, Troubled, last_seen};
+use super::{DegradedState, Published, last_seen};
 use crate::directory::error::Error;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
@@ -51,7 +51,7 @@ type Answers = Vec<oneshot::Sender<Answer>>;
 pub struct Writer {
     opener: Opener,
     published: Arc<Published>,
-    trouble: Arc<Troubled>,
+    trouble: Arc<DegradedState>,
     last_seen: Arc<LastSeen>,
     /// How many mutations may share one sync.
     group_limit: usize,
@@ -68,7 +68,7 @@ impl Writer {
     pub fn new(
         opener: Opener,
         open: Open,
-        (published, trouble, last_seen): (Arc<Published>, Arc<Troubled>, Arc<LastSeen>),
+        (published, trouble, last_seen): (Arc<Published>, Arc<DegradedState>, Arc<LastSeen>),
         group_limit: usize,
     ) -> Self {
         let (open, opened) = (Some(open), Instant::now());

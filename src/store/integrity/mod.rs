@@ -7,9 +7,9 @@
 
 mod checkable;
 mod diagnosis;
+mod duplicate_filter;
 mod finding;
 mod passes;
-mod sketch;
 
 pub use checkable::{
     Candidate, CheckableStore, ClaimRow, Moment, Presence, Side, UserClaims, UserRow,

@@ -14,8 +14,8 @@ use super::checkable::{
     Candidate, CheckableStore, ClaimRow, Moment, Presence, Side, UserClaims, UserRow,
 };
 use super::diagnosis::diagnose;
+use super::duplicate_filter::{DuplicateFilter, Hashes};
 use super::finding::{Fault, Finding, Settled, Summary};
-use super::sketch::{Hashes, Sketch};
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::timestamp::Timestamp;
@@ -64,7 +64,7 @@ struct Run<'r, A> {
     totals: (u64, u64),
     hashes: Hashes,
     /// Keys that a user lists and does not have.
-    unclaimed: Sketch,
+    unclaimed: DuplicateFilter,
     /// Of those, the ones that two users list, with both.
     contested: HashMap<u64, [LocalityId; 2]>,
     /// Keys whose claim was told of already, from the side of a user who lists them.

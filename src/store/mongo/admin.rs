@@ -11,7 +11,7 @@ use mongodb::options::{FindOptions, Hint, ReadConcern};
 use super::collections::Collections;
 use super::error::Fault;
 use super::schema::{
-    DUE, ID, StoredUser, TENANT, by_id, date, id_value, key_value, read_claim, read_due,
+    EXPIRES_AT, ID, StoredUser, TENANT, by_id, date, id_value, key_value, read_claim, read_expired,
     read_tenant,
 };
 use crate::directory::model::claim::Claim;
@@ -93,7 +93,7 @@ impl Collections {
     }
 
     /// Users about whom something is to be done by `now`, in the order of their places.
-    pub async fn due(
+    pub async fn expired_users(
         &self,
         now: Timestamp,
         after: Option<(Timestamp, LocalityId)>,
@@ -108,7 +108,8 @@ impl Collections {
         if room == 0 {
             return Ok(found);
         }
-        let (mut later, is_full) = self.find_due(doc! { DUE: times }, DUE, room).await?;
+        let (mut later, is_full) =
+            self.find_expired(doc! { EXPIRES_AT: times }, EXPIRES_AT, room).await?;
         // The index gives those of one time in any order, so that of the last time others may have
         // been left out.
         if let Some(last) = later.last().map(|user| user.time).filter(|_| is_full) {
@@ -128,27 +129,28 @@ impl Collections {
         after: Option<LocalityId>,
         limit: usize,
     ) -> Result<Vec<ExpiredUser>, Fault> {
-        let mut filter = doc! { DUE: date(time) };
+        let mut filter = doc! { EXPIRES_AT: date(time) };
         if let Some(after) = after {
             filter.insert(ID, doc! { "$gt": id_value(after) });
         }
-        Ok(self.find_due(filter, ID, limit).await?.0)
+        Ok(self.find_expired(filter, ID, limit).await?.0)
     }
 
     /// Users that are due, in the order of a field, and whether there may be more. Documents whose
     /// id is no user's are left out.
-    async fn find_due(
+    async fn find_expired(
         &self,
         filter: Document,
         order: &str,
         limit: usize,
     ) -> Result<(Vec<ExpiredUser>, bool), Fault> {
         let options = FindOptions::builder().sort(doc! { order: 1 }).limit(limit as i64);
-        let options =
-            options.projection(doc! { TENANT: 1, DUE: 1 }).hint(Hint::Keys(doc! { DUE: 1 }));
+        let options = options
+            .projection(doc! { TENANT: 1, EXPIRES_AT: 1 })
+            .hint(Hint::Keys(doc! { EXPIRES_AT: 1 }));
         let found = self.all(&self.users, filter, options.max_time(self.timeout).build()).await?;
         Ok((
-            found.iter().filter_map(|document| read_due(document).ok()).collect(),
+            found.iter().filter_map(|document| read_expired(document).ok()).collect(),
             found.len() == limit,
         ))
     }

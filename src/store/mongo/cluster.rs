@@ -12,15 +12,15 @@ use mongodb::options::Hint;
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
+use super::presplit::Hashes;
 use super::schema::ID;
-use super::shape::shard_key;
-use super::spread::Hashes;
+use super::validators::shard_key;
 
 /// How long a step that is disturbed is tried again, and the pauses between.
-const PATIENCE: Duration = Duration::from_secs(60);
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a move waits for those of others: a shard takes part in one at a time, and one may take
 /// minutes.
-const TURN: Duration = Duration::from_secs(15 * 60);
+const MOVE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
@@ -187,9 +187,9 @@ impl Cluster {
         };
         let since = Instant::now();
         let passes = |error: &DriverError| {
-            is_conflict(error) || (may_pass(error) && since.elapsed() < PATIENCE)
+            is_conflict(error) || (may_pass(error) && since.elapsed() < STEP_TIMEOUT)
         };
-        Backoff::new(PAUSE, LONGEST_PAUSE, since + TURN).between(place, passes).await
+        Backoff::new(PAUSE, LONGEST_PAUSE, since + MOVE_TIMEOUT).between(place, passes).await
     }
 
     async fn is_empty(&self, collection: &str, chunk: &Chunk) -> Result<bool, DriverError> {
@@ -232,7 +232,7 @@ pub async fn patiently<T, F>(attempt: impl Fn() -> F) -> Result<T, DriverError>
 where
     F: Future<Output = Result<T, DriverError>>,
 {
-    patiently_for(PATIENCE, attempt).await
+    patiently_for(STEP_TIMEOUT, attempt).await
 }
 
 /// Tries again, for so long, what may pass.

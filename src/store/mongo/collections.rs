@@ -6,7 +6,7 @@ use std::time::Duration;
 use mongodb::bson::RawDocumentBuf;
 use mongodb::{Client, Collection, Database};
 
-use super::reach::Reach;
+use super::reachability::Reachability;
 use super::schema;
 use super::sessions::Sessions;
 use super::versions::Fence;
@@ -25,7 +25,7 @@ pub struct Collections {
     pub is_routed: bool,
     pub sessions: Arc<Sessions>,
     pub fence: Arc<Fence>,
-    pub reach: Arc<Reach>,
+    pub reachability: Arc<Reachability>,
 }
 
 impl Collections {
@@ -41,7 +41,7 @@ impl Collections {
             is_routed,
             sessions: Arc::default(),
             fence: Arc::new(fence),
-            reach: Arc::default(),
+            reachability: Arc::default(),
         }
     }
 }

@@ -7,7 +7,7 @@ use mongodb::bson::{Bson, RawDocumentBuf, doc};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 use tokio::time::Instant;
 
-use super::PATIENCE;
+use super::MIN_COMMIT_WAIT;
 use super::backoff::Backoff;
 use super::collections::Collections;
 use super::error::Fault;
@@ -27,7 +27,7 @@ const RESENT: usize = 3;
 /// A transient fault: nothing was written. One that [is unknown](Fault::is_unknown_commit): look
 /// for the outcome.
 pub async fn commit(mut transaction: Transaction<'_>, deadline: Instant) -> Result<(), Fault> {
-    let deadline = deadline.max(Instant::now() + PATIENCE);
+    let deadline = deadline.max(Instant::now() + MIN_COMMIT_WAIT);
     let mut backoff = Backoff::of_transaction(deadline);
     let mut resent = 0;
     loop {

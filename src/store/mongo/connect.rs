@@ -9,7 +9,7 @@ use mongodb::{Client, Database};
 use tokio::time::timeout;
 
 use super::error::OpenError;
-use super::survey::{obstacle, survey};
+use super::inspect::{inspect, obstacle};
 
 /// Connections at once: look-ups share them, mutations take one each while they last.
 const MAX_POOL: u32 = 100;
@@ -138,7 +138,7 @@ fn uri_fault(error: &mongodb::error::Error) -> OpenError {
 /// # Errors
 /// [`OpenError::Foreign`], [`OpenError::Incomplete`], or what the server says.
 pub async fn check_complete(database: &Database) -> Result<(), OpenError> {
-    let found = survey(database, None).await?;
+    let found = inspect(database, None).await?;
     let name = || database.name().to_owned();
     if let Some(what) = obstacle(&found, true) {
         return Err(OpenError::Foreign { database: name(), what });

@@ -32,7 +32,7 @@ const REFUSED: &str = "AuthenticationFailed";
 pub enum Fault {
     /// The driver or the server refused or failed.
     #[error("MongoDB: {0}")]
-    Driver(Told),
+    Driver(Cause),
     /// A document cannot be read.
     #[error("the store holds a document that cannot be read")]
     Damaged(#[source] Box<dyn StdError + Send + Sync>),
@@ -44,7 +44,7 @@ pub enum Fault {
     Unanswered,
     /// A commit was answered with an error that does not prove that nothing was written.
     #[error("MongoDB did not confirm a commit: {0}")]
-    Unconfirmed(Told),
+    Unconfirmed(Cause),
     /// The store has versions that this program does not support.
     #[error("the store was upgraded: {0}")]
     Outdated(String),
@@ -67,12 +67,12 @@ impl Fault {
     /// The fault of a commit that was sent. Only the label for it proves that nothing was written,
     /// on any attempt: an error without it may follow one that was carried out.
     pub fn of_commit(error: &DriverError) -> Self {
-        let told = Told::new(error);
+        let told = Cause::new(error);
         let is_concern =
             matches!(&*error.kind, ErrorKind::Write(WriteFailure::WriteConcernError(_)));
         let is_unknown = error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT);
         if error.contains_label(TRANSIENT_TRANSACTION_ERROR) && !is_unknown && !is_concern {
-            Self::Driver(Told { sort: Sort::Transient, ..told })
+            Self::Driver(Cause { sort: Sort::Transient, ..told })
         } else {
             Self::Unconfirmed(told)
         }
@@ -83,25 +83,25 @@ impl Fault {
     pub fn of_reads(self) -> Self {
         match self {
             Self::Unconfirmed(told) if told.sort == Sort::Forbidden => Self::Driver(told),
-            Self::Unconfirmed(told) => Self::Driver(Told { sort: Sort::Transient, ..told }),
+            Self::Unconfirmed(told) => Self::Driver(Cause { sort: Sort::Transient, ..told }),
             other => other,
         }
     }
 
     /// Whether the same transaction can be tried again: nothing of it was written.
     pub const fn is_transient(&self) -> bool {
-        matches!(self, Self::Driver(Told { sort: Sort::Transient, .. }))
+        matches!(self, Self::Driver(Cause { sort: Sort::Transient, .. }))
     }
 
     /// Whether a key exists already.
     pub const fn is_duplicate(&self) -> bool {
-        matches!(self, Self::Driver(Told { sort: Sort::Duplicate, .. }))
+        matches!(self, Self::Driver(Cause { sort: Sort::Duplicate, .. }))
     }
 
     /// Whether the document is none that the store takes, which may be because the store was
     /// upgraded.
     pub const fn is_fenced(&self) -> bool {
-        matches!(self, Self::Fenced | Self::Driver(Told { sort: Sort::Invalid, .. }))
+        matches!(self, Self::Fenced | Self::Driver(Cause { sort: Sort::Invalid, .. }))
     }
 
     /// Whether a commit may or may not have happened.
@@ -111,13 +111,13 @@ impl Fault {
 
     /// Whether MongoDB asks for such a commit to be sent again until it is answered.
     pub const fn is_retriable_commit(&self) -> bool {
-        matches!(self, Self::Unconfirmed(Told { sort: Sort::UnknownCommit, .. }))
+        matches!(self, Self::Unconfirmed(Cause { sort: Sort::UnknownCommit, .. }))
     }
 }
 
 impl From<DriverError> for Fault {
     fn from(error: DriverError) -> Self {
-        Self::Driver(Told::new(&error))
+        Self::Driver(Cause::new(&error))
     }
 }
 
@@ -127,7 +127,7 @@ impl From<Fault> for Error {
             Fault::Damaged(_) => Self::Internal(fault.into()),
             Fault::Outdated(versions) => Self::Outdated(versions),
             // Trying again does not help: somebody must look.
-            Fault::Driver(Told { sort: Sort::Forbidden, .. }) => Self::Internal(fault.into()),
+            Fault::Driver(Cause { sort: Sort::Forbidden, .. }) => Self::Internal(fault.into()),
             Fault::Unanswered | Fault::Unconfirmed(_) => Self::OutcomeUnknown(fault.into()),
             Fault::Driver(_) | Fault::Late | Fault::Crowded | Fault::Panicked | Fault::Fenced => {
                 Self::Unavailable(fault.into())
@@ -144,7 +144,7 @@ impl From<Fault> for ItemError {
 
 /// What may be told of a driver's error.
 #[derive(Debug)]
-pub struct Told {
+pub struct Cause {
     sort: Sort,
     text: String,
 }
@@ -160,13 +160,13 @@ enum Sort {
     Other,
 }
 
-impl Told {
+impl Cause {
     pub fn new(error: &DriverError) -> Self {
         Self { sort: sort(error), text: text(error) }
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

@@ -38,13 +38,13 @@ pub struct Beat {
 pub struct Heartbeat {
     latest: watch::Receiver<Beat>,
     ahead: Arc<AtomicI64>,
-    stop: watch::Sender<Option<Parting>>,
+    stop: watch::Sender<Option<Closing>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// How a server stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parting {
+pub enum Closing {
     /// Nothing is under way: it needs no document any more.
     Idle,
     /// Something may be under way. Its document stays, and others end its sessions.
@@ -114,7 +114,7 @@ impl Heartbeat {
     }
 
     /// Ends the heartbeat of a server that stops.
-    pub async fn stop(&self, parting: Parting) {
+    pub async fn stop(&self, parting: Closing) {
         self.stop.send_replace(Some(parting));
         if let Some(task) = self.task.lock().await.take() {
             let _ = task.await;
@@ -124,7 +124,7 @@ impl Heartbeat {
 
 impl Beating {
     /// Beats until it is to stop, or nobody can stop it any more.
-    async fn run(mut self, mut stopped: watch::Receiver<Option<Parting>>) {
+    async fn run(mut self, mut stopped: watch::Receiver<Option<Closing>>) {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let parting = loop {
@@ -136,7 +136,7 @@ impl Beating {
             let outcome = self.beat().await;
             self.log(outcome);
         };
-        if let (Some(presence), Some(Parting::Idle)) = (self.sessions.presence(), parting) {
+        if let (Some(presence), Some(Closing::Idle)) = (self.sessions.presence(), parting) {
             let _ = timeout(PARTING, presence.leave()).await;
         }
         disconnect(&self.database).await;

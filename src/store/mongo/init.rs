@@ -13,12 +13,12 @@ use mongodb::options::{Acknowledgment, WriteConcern};
 use super::cluster::{Cluster, patiently, patiently_for};
 use super::connect::{connect, disconnect};
 use super::error::{Fault, OpenError};
+use super::inspect::{Found, inspect, obstacle};
+use super::presplit;
+use super::presplit::{Range, Step};
 use super::schema::{IDENTITIES, META, SERVERS, TENANTS};
-use super::shape::{by_order, level, shard_key, validator};
-use super::spread;
-use super::spread::{Range, Step};
 use super::supported::Supported;
-use super::survey::{Found, obstacle, survey};
+use super::validators::{by_order, level, shard_key, validator};
 use super::versions::Versions;
 
 /// How long a change of a validator waits for transactions in one go, in milliseconds. All others
@@ -69,7 +69,7 @@ async fn make_all(
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), OpenError> {
     let cluster = Cluster::of(database).await?;
-    let found = survey(database, cluster.as_ref()).await?;
+    let found = inspect(database, cluster.as_ref()).await?;
     // Read after what it vouches for: a run that finishes meanwhile has made what was found.
     let versions = versions(database).await?;
     if let Some(what) = obstacle(&found, versions.is_some()) {
@@ -104,7 +104,7 @@ pub async fn complete(
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), OpenError> {
     let cluster = Cluster::of(database).await?;
-    let found = survey(database, cluster.as_ref()).await?;
+    let found = inspect(database, cluster.as_ref()).await?;
     if let Some(what) = obstacle(&found, true) {
         return Err(OpenError::Foreign { database: database.name().to_owned(), what });
     }
@@ -231,7 +231,7 @@ async fn shard(
             IDENTITIES => hand_out(cluster, found, &shards, progress).await?,
             // There are few of them.
             TENANTS | SERVERS => {}
-            _ => place(cluster, name, &spread::of_ids(shards.len()), &shards, progress).await?,
+            _ => place(cluster, name, &presplit::of_ids(shards.len()), &shards, progress).await?,
         }
     }
     Ok(())
@@ -269,7 +269,7 @@ async fn hand_out(
     // Another run may be at the same: a step that it has made is no reason to stop.
     let mut in_vain = 0;
     while is_hashed && !found.is_used && in_vain < 2 {
-        let Some(step) = spread::next_step(&cluster.hashes(name, shards).await?, shards.len())
+        let Some(step) = presplit::next_step(&cluster.hashes(name, shards).await?, shards.len())
         else {
             break;
         };

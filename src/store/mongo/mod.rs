@@ -7,30 +7,30 @@ mod backoff;
 mod cluster;
 mod collections;
 mod commit;
+mod commit_gate;
 mod connect;
 mod dead;
 mod detach_on_drop;
 mod error;
 mod find;
 mod freshness;
-mod gate;
 mod heartbeat;
 mod init;
+mod inspect;
 mod integrity;
 mod moment;
 mod presence;
+mod presplit;
 mod probe;
-mod reach;
+mod reachability;
 mod read;
 mod schema;
 mod sessions;
-mod shape;
-mod spread;
 mod status;
 mod supported;
-mod survey;
 mod transaction;
 mod upgrade;
+mod validators;
 mod versions;
 mod write;
 
@@ -47,7 +47,7 @@ pub use heartbeat::Beat;
 pub use init::{InitOptions, init};
 pub use integrity::IntegritySession;
 pub use presence::Reading;
-pub use reach::PARTLY_AWAY;
+pub use reachability::PARTLY_UNREACHABLE;
 pub use status::{Advice, CollectionStatus, ShardStatus, Status, status};
 pub use supported::Supported;
 pub use upgrade::{upgrade, upgrade_to};
@@ -65,31 +65,31 @@ use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::EncodedUser;
 use collections::Collections;
+use commit_gate::CommitGate;
 use detach_on_drop::DetachOnDrop;
 use error::Fault;
-use gate::Gate;
-use heartbeat::{Heartbeat, Parting};
+use heartbeat::{Closing, Heartbeat};
 use locality_uuid::LocalityId;
 use versions::{Fence, Versions};
 
 /// Operations under way at once: far more than there are connections, and few enough to wait for
 /// one in time.
-const UNDER_WAY: usize = 4_096;
+const MAX_IN_FLIGHT: usize = 4_096;
 /// How long the answer to a commit is waited for at least, once it was sent: so long that it is
 /// rarely in doubt.
-const PATIENCE: Duration = Duration::from_secs(1);
+const MIN_COMMIT_WAIT: Duration = Duration::from_secs(1);
 /// How long an operation may go on behind a caller who waits no longer: until well after the
 /// driver's heartbeat has found that a server does not answer, and ended whatever waits for it.
-const ABANDONED: Duration = Duration::from_secs(60);
+const DETACHED_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a look-up may take that has something else to try.
-const HASTE: Duration = Duration::from_millis(500);
+const FAST_TIMEOUT: Duration = Duration::from_millis(500);
 /// Walks over users at once. Where a tenant has few users, the server looks at many of others to
 /// find them: other callers must not wait for connections meanwhile.
-const WALKS: usize = 2;
+const MAX_SCANS: usize = 2;
 /// How long one step of a walk may take.
-const WALK: Duration = Duration::from_secs(60 * 60);
+const SCAN_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 /// How long the answer is waited for that says that the store is there.
-const PROBE: Duration = Duration::from_secs(3);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How a [`Mongo`] store works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl Default for Options {
 /// [`resolve`](Store::resolve), which must be fast, gets one where its caller leaves.
 pub struct Mongo {
     collections: Arc<Collections>,
-    under_way: Arc<Semaphore>,
+    in_flight: Arc<Semaphore>,
     walks: Arc<Semaphore>,
     heartbeat: Arc<Heartbeat>,
 }
@@ -155,8 +155,8 @@ impl Mongo {
         Ok(Self {
             heartbeat: Arc::new(heartbeat),
             collections: Arc::new(collections),
-            under_way: Arc::new(Semaphore::new(UNDER_WAY)),
-            walks: Arc::new(Semaphore::new(WALKS)),
+            in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
+            walks: Arc::new(Semaphore::new(MAX_SCANS)),
         })
     }
 
@@ -164,10 +164,10 @@ impl Mongo {
     /// longer than one operation may take; then ends the sessions on the servers and closes the
     /// connections.
     pub async fn close(&self) {
-        let all = self.under_way.acquire_many(UNDER_WAY as u32);
+        let all = self.in_flight.acquire_many(MAX_IN_FLIGHT as u32);
         let parting = match timeout(self.collections.timeout, all).await {
-            Ok(_) => Parting::Idle,
-            Err(_) => Parting::Busy,
+            Ok(_) => Closing::Idle,
+            Err(_) => Closing::Busy,
         };
         self.heartbeat.stop(parting).await;
         connect::disconnect(&self.collections.database).await;
@@ -181,14 +181,14 @@ impl Mongo {
     /// On a cluster: the same store, whose look-ups fail after half a second.
     pub fn hasty(&self) -> Option<Arc<dyn Store>> {
         let collections = Collections {
-            timeout: HASTE.min(self.collections.timeout),
+            timeout: FAST_TIMEOUT.min(self.collections.timeout),
             ..(*self.collections).clone()
         };
         self.collections.is_routed.then(|| {
             Arc::new(Self {
                 collections: Arc::new(collections),
                 heartbeat: self.heartbeat.clone(),
-                under_way: self.under_way.clone(),
+                in_flight: self.in_flight.clone(),
                 walks: self.walks.clone(),
             }) as Arc<dyn Store>
         })
@@ -222,7 +222,7 @@ impl Mongo {
     }
 
     fn abandoned(&self) -> Duration {
-        ABANDONED.max(4 * self.collections.timeout)
+        DETACHED_TIMEOUT.max(4 * self.collections.timeout)
     }
 
     /// Begins `work`, which takes no longer than `longest`, whoever waits for it.
@@ -244,7 +244,7 @@ impl Mongo {
         &self,
         work: F,
     ) -> Result<impl Future<Output = F::Output> + use<F>, Fault> {
-        let permit = self.under_way.clone().try_acquire_owned().map_err(|_| Fault::Crowded)?;
+        let permit = self.in_flight.clone().try_acquire_owned().map_err(|_| Fault::Crowded)?;
         Ok(async {
             let done = work.await;
             drop(permit);
@@ -321,7 +321,7 @@ impl Store for Mongo {
     ) -> Result<Vec<Record>, Error> {
         let turn = self.walks.clone().acquire_owned().await;
         let (collections, tenant) = (self.collections.clone(), tenant.clone());
-        let walk = self.spawn(WALK, async move {
+        let walk = self.spawn(SCAN_TIMEOUT, async move {
             let users = collections.scan(&tenant, after, limit).await;
             drop(turn);
             users
@@ -329,18 +329,19 @@ impl Store for Mongo {
         Ok(walk.await.unwrap_or_else(|_| Err(Fault::Panicked))?)
     }
 
-    async fn due(
+    async fn expired_users(
         &self,
         now: Timestamp,
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
     ) -> Result<Vec<ExpiredUser>, Error> {
-        self.run(|collections| async move { collections.due(now, after, limit).await }).await
+        self.run(|collections| async move { collections.expired_users(now, after, limit).await })
+            .await
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
         let deadline = Instant::now() + self.collections.timeout;
-        let gate = Arc::new(Gate::new(deadline));
+        let gate = Arc::new(CommitGate::new(deadline));
         let (collections, entry) = (self.collections.clone(), gate.clone());
         let mut task = self
             .spawn(self.abandoned(), async move { collections.mutate(&mutation, &entry).await })?;
@@ -348,7 +349,7 @@ impl Store for Mongo {
             Ok(ended) => ended,
             Err(_) if gate.close() => return Err(Fault::Late.into()),
             Err(_) => {
-                let settled = timeout(PATIENCE + self.collections.timeout, task).await;
+                let settled = timeout(MIN_COMMIT_WAIT + self.collections.timeout, task).await;
                 settled.map_err(|_| Error::from(Fault::Unanswered))?
             }
         };
@@ -367,6 +368,6 @@ impl Store for Mongo {
 
     async fn check(&self) -> Result<(), Error> {
         let check = self.run(|collections| async move { collections.check().await });
-        timeout(PROBE, check).await.unwrap_or_else(|_| Err(Fault::Late.into()))
+        timeout(PROBE_TIMEOUT, check).await.unwrap_or_else(|_| Err(Fault::Late.into()))
     }
 }

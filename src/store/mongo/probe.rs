@@ -34,7 +34,7 @@ impl Collections {
         match missing {
             Some(fault) if !self.is_routed || !self.any(users, identities).await => Err(fault),
             missing => {
-                self.reach.note(missing.as_ref());
+                self.reachability.note(missing.as_ref());
                 Ok(())
             }
         }

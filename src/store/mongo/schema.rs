@@ -19,7 +19,7 @@ use crate::directory::store::ExpiredUser;
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::EncodedUser;
 
-/// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`PRIVATE`], [`DUE`], [`EPOCH`].
+/// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`PRIVATE`], [`EXPIRES_AT`], [`EPOCH`].
 pub const USERS: &str = "users";
 /// Claims by their identity keys: [`USER`], [`RULES`], [`GUARD`], [`HOLD`].
 pub const IDENTITIES: &str = "identities";
@@ -58,7 +58,7 @@ pub const WIRE: &str = "w";
 /// Of a user: what answers do not show; absent where there is nothing of that.
 pub const PRIVATE: &str = "x";
 /// Of a user: when something is to be done about it; absent where nothing is.
-pub const DUE: &str = "d";
+pub const EXPIRES_AT: &str = "d";
 /// Of a tenant: its policies and times.
 pub const POLICIES: &str = "p";
 /// Of a claim: the version of the rules that made its key. Of the schema: its version.
@@ -135,7 +135,7 @@ impl StoredUser {
 }
 
 /// The fields of users and of tenants that this program knows.
-const OF_USER: [&str; 7] = [ID, REVISION, TENANT, WIRE, PRIVATE, DUE, EPOCH];
+const OF_USER: [&str; 7] = [ID, REVISION, TENANT, WIRE, PRIVATE, EXPIRES_AT, EPOCH];
 const OF_TENANT: [&str; 4] = [ID, REVISION, POLICIES, EPOCH];
 
 /// The part that a transaction keeps of the document of a user or a tenant that it has read, to
@@ -194,8 +194,8 @@ pub fn user_document(record: &Record, revision: i64) -> Document {
     if !private.is_empty() {
         document.insert(PRIVATE, bytes(private));
     }
-    if let Some(due) = record.due() {
-        document.insert(DUE, date(due));
+    if let Some(due) = record.expires_at() {
+        document.insert(EXPIRES_AT, date(due));
     }
     document
 }
@@ -213,9 +213,9 @@ pub fn read_tenant(document: &RawDocument) -> Result<TenantRecord, Fault> {
 }
 
 /// The user that is due. Without its id there is none.
-pub fn read_due(document: &RawDocument) -> Result<ExpiredUser, Fault> {
-    let [tenant, id, time] = fields(document, [TENANT, ID, DUE])?;
-    let time = needed(DUE, time, RawBsonRef::as_datetime)?;
+pub fn read_expired(document: &RawDocument) -> Result<ExpiredUser, Fault> {
+    let [tenant, id, time] = fields(document, [TENANT, ID, EXPIRES_AT])?;
+    let time = needed(EXPIRES_AT, time, RawBsonRef::as_datetime)?;
     let tenant = needed(TENANT, tenant, RawBsonRef::as_str);
     let tenant = tenant.and_then(|tenant| Tenant::parse(tenant).map_err(Fault::damaged));
     Ok(ExpiredUser {

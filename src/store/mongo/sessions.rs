@@ -16,7 +16,7 @@ use super::presence::{Presence, SessionId};
 
 /// The longest that a transaction waits for its session to be listed. It goes on without: if this
 /// server dies in it, its documents stay locked for the lifetime of a transaction.
-const PATIENCE: Duration = Duration::from_secs(1);
+const LIST_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the document is sure to stand after it was written: no other server takes this one for
 /// dead before.
 const STANDS: Duration = Duration::from_secs(6);
@@ -69,7 +69,7 @@ impl Sessions {
         let sessions = self.clone();
         // A write that was handed to the driver runs to its end.
         let written = tokio::spawn(async move { sessions.write_wanted(id).await });
-        let _ = timeout(PATIENCE, written).await;
+        let _ = timeout(LIST_TIMEOUT, written).await;
     }
 
     /// Renews this server's document.
@@ -132,7 +132,8 @@ impl State {
             *used = now;
             return true;
         }
-        if self.is_failing || self.writing.is_some_and(|since| now.duration_since(since) > PATIENCE)
+        if self.is_failing
+            || self.writing.is_some_and(|since| now.duration_since(since) > LIST_TIMEOUT)
         {
             return true;
         }

@@ -10,10 +10,10 @@ use mongodb::{Collection, Database};
 use super::cluster::Cluster;
 use super::connect::{connect, disconnect};
 use super::error::OpenError;
+use super::inspect::{Found, inspect, obstacle};
 use super::schema::{AHEAD, META, SCHEMA, SERVERS, number};
-use super::shape::shard_key;
 use super::supported::Supported;
-use super::survey::{Found, obstacle, survey};
+use super::validators::shard_key;
 use super::versions::Versions;
 
 /// What there is in a database.
@@ -102,7 +102,7 @@ pub async fn status(uri: &str) -> Result<Status, OpenError> {
 
 async fn look(database: &Database) -> Result<Status, OpenError> {
     let cluster = Cluster::of(database).await?;
-    let found = survey(database, cluster.as_ref()).await?;
+    let found = inspect(database, cluster.as_ref()).await?;
     let versions = Versions::in_database(database).await?;
     let epoch = versions.unwrap_or(Versions::NEW).epoch;
     let mut missing: Vec<_> =

@@ -6,9 +6,9 @@ use locality_uuid::LocalityId;
 use super::backoff::Backoff;
 use super::collections::Collections;
 use super::commit::{Unconfirmed, commit, confirm};
+use super::commit_gate::CommitGate;
 use super::error::Fault;
 use super::freshness::{Freshness, Key};
-use super::gate::Gate;
 use super::transaction::Transaction;
 use super::versions::Versions;
 use crate::directory::error::Error;
@@ -64,7 +64,7 @@ impl Collections {
     /// Carries a mutation out. Must be run to its end: a transaction that is dropped half-way stays
     /// open on the server until its time is over. What has not passed the gate by the time it
     /// closes is not done.
-    pub async fn mutate(&self, mutation: &Mutation, gate: &Gate) -> Result<Outcome, Error> {
+    pub async fn mutate(&self, mutation: &Mutation, gate: &CommitGate) -> Result<Outcome, Error> {
         let mut backoff = Backoff::of_transaction(gate.deadline());
         let mut freshness = Freshness::default();
         // What is to be taken is free nearly always: finding out when it is inserted saves reading
@@ -109,7 +109,7 @@ impl Collections {
         mutation: &Mutation,
         versions: Versions,
         is_optimistic: bool,
-        gate: &Gate,
+        gate: &CommitGate,
         freshness: &mut Freshness,
     ) -> Result<Outcome, Failure> {
         let mut transaction = Transaction::begin(self, freshness).await?.under(versions.epoch);
@@ -195,7 +195,7 @@ async fn write(
 async fn commit_writes(
     transaction: Transaction<'_>,
     write_set: Box<WriteSet>,
-    gate: &Gate,
+    gate: &CommitGate,
 ) -> Result<Outcome, Failure> {
     let subject = write_set.subject;
     let revision = subject.map(|id| transaction.written_revision(id));

@@ -181,7 +181,7 @@ impl ReferenceModel {
         let person =
             self.people.get_mut(&id).filter(|person| person.user.tenant == mutation.tenant);
         let Some(person) =
-            person.filter(|person| person.due().is_some_and(|due| due <= mutation.time))
+            person.filter(|person| person.expires_at().is_some_and(|due| due <= mutation.time))
         else {
             return nothing;
         };

@@ -45,7 +45,7 @@ impl Person {
         own.chain(guards.map(|guard| (IdentityKey::of_guard(tenant, &guard), true))).collect()
     }
 
-    pub fn due(&self) -> Option<Timestamp> {
+    pub fn expires_at(&self) -> Option<Timestamp> {
         match self.user.state {
             State::Deleted { purge_time, .. } => Some(purge_time),
             _ => self.merge.as_ref().map(|merge| merge.until),

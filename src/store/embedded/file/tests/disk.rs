@@ -165,7 +165,7 @@ impl StagedOp<'_> {
 #[derive(Clone, Copy)]
 enum Fate {
     Lost,
-    Kept,
+    Staged,
     Mixed,
 }
 
@@ -177,7 +177,7 @@ impl State {
     fn survivors(&self, random: &mut Random) -> Vec<u8> {
         let fate = match random.below(6) {
             0 => Fate::Lost,
-            1 => Fate::Kept,
+            1 => Fate::Staged,
             _ => Fate::Mixed,
         };
         let mut content = self.durable.clone();

@@ -7,7 +7,7 @@ use mongodb::error::Error as DriverError;
 
 use super::cluster::Cluster;
 use super::schema::{EPOCH, ID, META, number};
-use super::shape::{
+use super::validators::{
     COLLECTIONS, by_order, indexes, is_optional, is_shard_key, level, shard_key, validator,
 };
 
@@ -25,7 +25,7 @@ pub struct Found {
 }
 
 /// Looks at each collection of the store.
-pub async fn survey(
+pub async fn inspect(
     database: &Database,
     cluster: Option<&Cluster>,
 ) -> Result<Vec<Found>, DriverError> {

@@ -23,13 +23,13 @@ impl Hashes {
 
 /// Which hashes were seen once, and which perhaps more often.
 #[derive(Default)]
-pub struct Sketch {
+pub struct DuplicateFilter {
     /// Empty until something is seen.
     bits: Vec<u64>,
     repeated: HashSet<u64>,
 }
 
-impl Sketch {
+impl DuplicateFilter {
     pub fn add(&mut self, hash: u64) {
         self.bits.resize((BITS / 64) as usize, 0);
         let bit = hash % BITS;

@@ -4,8 +4,8 @@
 use mongodb::bson::{Document, doc};
 
 use super::schema::{
-    DUE, EPOCH, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, POLICIES, PRIVATE, REQUESTS, REVISION,
-    RULES, SERVERS, SESSIONS, TENANT, TENANTS, TIME, USER, USERS, WIRE,
+    EPOCH, EXPIRES_AT, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, POLICIES, PRIVATE, REQUESTS,
+    REVISION, RULES, SERVERS, SESSIONS, TENANT, TENANTS, TIME, USER, USERS, WIRE,
 };
 use crate::directory::mutation::IdempotencyKey;
 
@@ -77,7 +77,7 @@ fn fields(collection: &str) -> (Vec<&'static str>, Document) {
                 TENANT: { "bsonType": "string" },
                 WIRE: { "bsonType": "binData" },
                 PRIVATE: { "bsonType": "binData" },
-                DUE: { "bsonType": "date" },
+                EXPIRES_AT: { "bsonType": "date" },
             },
         ),
         IDENTITIES => (
@@ -125,7 +125,7 @@ pub fn indexes(collection: &str, epoch: i32) -> Vec<Document> {
     let seconds = IdempotencyKey::LIFETIME.as_secs() as i64 + GRACE;
     match collection {
         USERS => {
-            let due = doc! { "key": { DUE: 1 }, "name": "d_1", "sparse": true };
+            let due = doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "sparse": true };
             let of_tenant = doc! { "key": { TENANT: 1, ID: 1 }, "name": "t_1__id_1" };
             if epoch > 0 { vec![due, of_tenant] } else { vec![due] }
         }

@@ -15,7 +15,7 @@ use crate::identifier::IdentityKey;
 /// The smallest table, in slots.
 const LEAST: usize = 1 << 12;
 
-pub struct Hints {
+pub struct OwnerHints {
     slots: Box<[Slot]>,
     most: usize,
 }
@@ -27,7 +27,7 @@ struct Slot {
     id: [AtomicU64; 2],
 }
 
-impl Hints {
+impl OwnerHints {
     /// A table for `keys` keys that takes at most `bytes`. Room for twice as many keeps most
     /// guesses apart.
     pub fn new(keys: u64, bytes: usize) -> Self {
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn most_of_what_was_learned_is_guessed() {
-        let hints = Hints::new(10_000, usize::MAX);
+        let hints = OwnerHints::new(10_000, usize::MAX);
         assert!((0..10_000).all(|n| hints.guess(&key(n)).is_none()));
         (0..10_000).for_each(|n| hints.learn(&key(n), id(n)));
         let right = (0..10_000).filter(|n| hints.guess(&key(*n)) == Some(id(*n))).count();
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_later_owner_takes_the_place_of_an_earlier_one() {
-        let hints = Hints::new(0, 0);
+        let hints = OwnerHints::new(0, 0);
         hints.learn(&key(1), id(1));
         hints.learn(&key(1), id(2));
         assert_eq!(hints.guess(&key(1)), Some(id(2)));
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_table_grows_with_its_keys_to_its_bound() {
-        assert!(Hints::new(0, usize::MAX).is_small_for(LEAST as u64 + 1));
-        assert!(!Hints::new(0, 0).is_small_for(u64::MAX));
+        assert!(OwnerHints::new(0, usize::MAX).is_small_for(LEAST as u64 + 1));
+        assert!(!OwnerHints::new(0, 0).is_small_for(u64::MAX));
     }
 }

@@ -9,12 +9,12 @@ const OPEN: u8 = 0;
 const PASSED: u8 = 1;
 const CLOSED: u8 = 2;
 
-pub struct Gate {
+pub struct CommitGate {
     stage: AtomicU8,
     deadline: Instant,
 }
 
-impl Gate {
+impl CommitGate {
     /// Open until `deadline`.
     pub const fn new(deadline: Instant) -> Self {
         Self { stage: AtomicU8::new(OPEN), deadline }

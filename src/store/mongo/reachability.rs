@@ -5,18 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use super::error::Fault;
 
 /// The metric that is 1 while some shards of the store do not answer and others do, else 0.
-pub const PARTLY_AWAY: &str = "polynym_store_partly_away";
+pub const PARTLY_UNREACHABLE: &str = "polynym_store_partly_away";
 
 /// What the latest check found.
 #[derive(Default)]
-pub struct Reach {
+pub struct Reachability {
     is_part: AtomicBool,
 }
 
-impl Reach {
+impl Reachability {
     /// Takes note of what answers. Logs when that changes.
     pub fn note(&self, missing: Option<&Fault>) {
-        metrics::gauge!(PARTLY_AWAY).set(u8::from(missing.is_some()));
+        metrics::gauge!(PARTLY_UNREACHABLE).set(u8::from(missing.is_some()));
         let was_part = self.is_part.swap(missing.is_some(), Relaxed);
         match missing {
             Some(fault) if !was_part => {
