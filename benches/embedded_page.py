@@ -120,8 +120,7 @@ is that of `polynym resolve`, whose own start is counted. The server was killed 
 - PostgreSQL, OpenLDAP and Redis behind the same call.
 - A power cut: a kill leaves what the kernel has been given.
 
-Other stores in the place of redb are compared by `benches/stores`: see
-[the decision](decisions/0001-embedded-store.md).
+[A decision](decisions/0001-embedded-store.md) compares redb with other stores.
 """
 
 
@@ -171,7 +170,7 @@ def ids(run):
     if "uuid_v7 1" not in run.figures:
         return ""
     rows = [[name, *(number(run.figures[f"{name} {threads}"][0]) for threads in (1, 2))] for name in names]
-    head = "## Ids\n\nNanoseconds an id (`cargo bench --bench locality`)."
+    head = "## Ids\n\nNanoseconds an id (`cargo bench -p locality-uuid`)."
     return f"\n{head}\n\n{table(['', 'one thread', 'two'], rows)}\n"
 
 

@@ -100,9 +100,9 @@ def kill_while_writing(run, server):
 
 
 def measure_ids(run):
-    """Nanoseconds an id, from `cargo bench --bench locality`: (generator, threads) to the median."""
+    """Nanoseconds an id, from `cargo bench -p locality-uuid`: (generator, threads) to the median."""
     say("ids")
-    command = ["cargo", "bench", "--bench", "locality"]
+    command = ["cargo", "bench", "--package", "locality-uuid", "--bench", "locality"]
     out = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     name = None
     for line in out.stdout.splitlines():

@@ -1,6 +1,6 @@
 //! Nanoseconds per id, on one and two threads, beside `uuid`'s versions 4 and 7.
 //!
-//! `cargo bench --bench locality`. With two threads a figure is the time that each thread takes
+//! `cargo bench -p locality-uuid`. With two threads a figure is the time that each thread takes
 //! for one id while the other draws from the same generator.
 
 use std::sync::LazyLock;

@@ -28,3 +28,8 @@ pub use generator::{Builder, Generator, Mode};
 pub use id::LocalityId;
 pub use split::split_points;
 pub use text::{ParseIdError, TEXT_LEN};
+
+/// The examples of the README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
