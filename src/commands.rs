@@ -1,4 +1,4 @@
-//! What the program does itself: serving, and the work on a store without a server.
+//! The commands that run in the program itself: the server, and work on a store without a server.
 
 pub mod serve;
 pub mod store;

@@ -30,7 +30,7 @@ use file::File;
 #[derive(Debug)]
 pub struct Setting {
     name: &'static str,
-    /// What stands for the value in the help; empty for a switch, which is on or off.
+    /// The placeholder of the value in the help; empty for a switch.
     value: &'static str,
     default: &'static str,
     help: &'static str,
@@ -155,7 +155,7 @@ impl<'a> Values<'a> {
         Some((value, Origin::Environment(variable)))
     }
 
-    /// What was resolved, or all faults.
+    /// The resolved settings, or all faults.
     fn finish<T>(self, resolved: Option<T>) -> Result<T, Faults> {
         resolved.filter(|_| self.faults.is_empty()).ok_or(Faults(self.faults))
     }

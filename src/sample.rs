@@ -50,7 +50,8 @@ pub async fn load(store: &dyn Store) -> Result<(usize, usize), Error> {
     Ok((loaded, refused))
 }
 
-/// What registers the made-up users. Their ids come from a generator that always says the same.
+/// The mutations that register the sample users. Their ids come from a generator with a fixed
+/// start.
 fn mutations(rules: Rules) -> Result<Vec<Mutation>, Error> {
     let ids = Generator::builder(Mode::Variable)
         .process_id(0x5a3)

@@ -35,9 +35,8 @@ pub fn init(json: bool, filter: &str) -> Result<(), ParseError> {
 /// The name of a metric, and its meaning.
 pub type Metric = (&'static str, &'static str);
 
-/// Tells what is counted, as Prometheus text on every path of `address`, as long as the runtime
-/// runs in which this is called. `counters` are those that are told before anything was counted;
-/// `gauges` are described.
+/// Serves Prometheus metrics on `address`, on every path, until the runtime stops. `counters` are
+/// listed from the start with the value 0; `gauges` are described.
 ///
 /// # Errors
 /// Where nobody can listen there, or what is counted goes elsewhere already.
@@ -63,7 +62,7 @@ fn but_for_h2(filter: &str) -> Result<EnvFilter, ParseError> {
     EnvFilter::try_new(format!("h2=off,{filter}"))
 }
 
-/// Tells where a panic happened, and not what it says: that may hold personal data.
+/// Logs the place of a panic, and not its message, which may hold personal data.
 fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     tracing::error!(place, "a panic");

@@ -12,7 +12,7 @@ use crate::config::{Flags, Serve};
 #[derive(Parser)]
 #[command(name = "polynym", version, max_term_width = 120, after_help = EXAMPLES)]
 pub struct Arguments {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -30,7 +30,7 @@ Examples:
   polynym serve --listen 127.0.0.1:7171 --store embedded:/var/lib/polynym --log-format json
   POLYNYM_LOG=debug polynym serve --config /etc/polynym.toml";
 
-/// What the program can do.
+/// The commands of the program.
 #[derive(Subcommand)]
 pub enum Command {
     /// Run a server.

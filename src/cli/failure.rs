@@ -11,7 +11,7 @@ use crate::config::Faults;
 pub enum Failure {
     /// The configuration is wrong.
     Config(Faults),
-    /// What was asked for contradicts itself, in a sentence.
+    /// The arguments contradict each other, in a sentence.
     Usage(String),
     /// A call failed.
     Call(Box<FailedCall>),
@@ -28,7 +28,7 @@ pub enum Failure {
 /// A call that failed.
 #[derive(Debug)]
 pub struct FailedCall {
-    /// What the server answered, or what became of the call without an answer.
+    /// The server's answer, or the reason why there is none.
     pub status: Status,
     /// The request's id, where sending it again is safe.
     pub request_id: Option<String>,

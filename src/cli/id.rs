@@ -69,7 +69,7 @@ fn print_new(command: &New) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// What an id says; of an id of another version only which one that is.
+/// The fields of an id; of an id of another version only the version.
 #[derive(Serialize)]
 struct Anatomy {
     id: LocalityId,

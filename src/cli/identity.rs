@@ -80,7 +80,7 @@ pub struct Link {
     /// It is verified that the identifier is the user's.
     #[arg(long)]
     verified: bool,
-    /// Who or what verified it.
+    /// The person or program that verified it.
     #[arg(long, value_name = "WHO", default_value = "", requires = "verified")]
     by: String,
     /// It shall be the primary identity of its kind.
@@ -143,7 +143,7 @@ pub struct Verify {
     /// The identifier.
     #[arg(value_parser = identifier::parse)]
     identifier: Typed,
-    /// Who or what verified it.
+    /// The person or program that verified it.
     #[arg(long, value_name = "WHO", default_value = "", conflicts_with = "revoke")]
     by: String,
     /// Say that it is not verified, in place of that it is.
@@ -167,8 +167,8 @@ pub struct Check {
     /// The identifier.
     #[arg(value_parser = identifier::parse)]
     identifier: Typed,
-    /// Who would have it: what is held for this user counts as free. An id, or an identifier that
-    /// the user owns.
+    /// The user to link it to: an identifier that is held for this user counts as free. An id, or
+    /// an identifier that the user owns.
     #[arg(long, value_name = "USER", value_parser = who::parse)]
     user: Option<Who>,
     #[command(flatten)]

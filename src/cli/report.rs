@@ -10,9 +10,9 @@ use super::failure::Failure;
 use super::output::{self, printable};
 
 impl Failure {
-    /// Tells what went wrong on standard error, and programs that asked for JSON on standard
-    /// output, too. The exit status is 2 for wrong usage, 1 for a failure, 130 after Ctrl-C, and 0
-    /// where the reader of standard output has seen enough.
+    /// Reports the failure on standard error, and as JSON on standard output if that was asked for.
+    /// The exit status is 2 for wrong usage, 1 for a failure, 130 after Ctrl-C, and 0 if the reader
+    /// of standard output has closed it.
     pub fn report(&self) -> ExitCode {
         match self {
             Failure::Config(faults) => {
@@ -82,7 +82,7 @@ pub fn rich(status: &Status) -> RpcStatus {
     RpcStatus::decode(status.details()).ok().filter(|rich| rich.code == bare.code).unwrap_or(bare)
 }
 
-/// What went wrong, in a sentence.
+/// The failure in a sentence.
 pub fn sentence(status: &Status) -> String {
     match status.get_error_details().error_info() {
         Some(_) => status.message().to_owned(),
@@ -90,8 +90,8 @@ pub fn sentence(status: &Status) -> String {
     }
 }
 
-/// What is wrong and what to do where a call failed without a reason: whatever a server of this
-/// program answers has one.
+/// The message and the advice for a call that failed without a reason: every answer of a Polynym
+/// server has one.
 const fn unexplained(code: Code) -> (&'static str, &'static str) {
     match code {
         Code::Cancelled | Code::DeadlineExceeded => (

@@ -26,7 +26,7 @@ Examples:
 
 #[derive(Args)]
 pub struct Resolve {
-    /// Who to look for: email:…, handle:…, phone:+…, phone/REGION:…, social:PROVIDER/SUBJECT,
+    /// The identifiers: email:…, handle:…, phone:+…, phone/REGION:…, social:PROVIDER/SUBJECT,
     /// url:https://…
     #[arg(required = true, value_name = "IDENTIFIER", value_parser = identifier::parse)]
     identifiers: Vec<Typed>,
@@ -42,7 +42,7 @@ pub struct Resolve {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Freshness {
-    /// What a majority has acknowledged; may be stale for the length of a failover.
+    /// The state that a majority has acknowledged; it may be stale for the length of a failover.
     Latest,
     /// Never stale.
     Linearizable,
@@ -138,8 +138,8 @@ fn show(session: &Session, items: &[(&Typed, Result<Found, RpcStatus>)]) -> Resu
     if failed { Err(Failure::AlreadyReported) } else { Ok(()) }
 }
 
-/// What is found looks the same whether one or many were asked for. An error has a line too, to
-/// keep the order.
+/// Prints one item in the same form for one and for many. An error has a line too, which keeps the
+/// order.
 fn print_item(typed: &Typed, outcome: &Result<Found, RpcStatus>) -> Result<(), Failure> {
     match outcome {
         Ok(found) => output::print_message("BatchResolveIdentitiesResponse.Found", found),

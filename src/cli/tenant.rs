@@ -169,7 +169,7 @@ async fn set(command: Set) -> Result<(), Failure> {
     show(&session, session.mutate(&request_id, request, send).await?.tenant)
 }
 
-/// What is given, and what of the policies that is.
+/// The policies, and the paths of those that are given.
 fn policies(command: &Set) -> (Policies, Vec<String>) {
     let mut paths = Vec::new();
     let mut switch = |name: &str, value: Option<Switch>| {

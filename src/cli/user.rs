@@ -73,7 +73,7 @@ pub enum User {
     Unmerge(merge::Unmerge),
 }
 
-/// What the commands that change a user have in common.
+/// The arguments of all commands that change a user.
 #[derive(Args)]
 pub struct Change {
     /// Change the user only if this is its etag.
@@ -101,10 +101,10 @@ pub struct Create {
     /// It is verified that all these are the user's.
     #[arg(long)]
     verified: bool,
-    /// Who or what verified them.
+    /// The person or program that verified them.
     #[arg(long, value_name = "WHO", default_value = "", requires = "verified")]
     by: String,
-    /// What else is known of the user; may be given again. TYPE: string, int, double, bool, time or
+    /// A further attribute of the user; can be repeated. TYPE: string, int, double, bool, time or
     /// list.
     #[arg(long = "attribute", value_name = "NAME[:TYPE]=VALUE", value_parser = attribute::parse)]
     attributes: Vec<Attribute>,
@@ -248,7 +248,7 @@ fn check(command: &Update) -> Result<(), Failure> {
     }
 }
 
-/// What is listed and not set is removed.
+/// The update mask: an attribute that it lists and that has no value is removed.
 fn mask(command: &Update) -> Vec<String> {
     let set = command.attributes.iter().map(|attribute| &attribute.name);
     let attributes = set.chain(&command.remove).map(|name| format!("attributes.{name}"));

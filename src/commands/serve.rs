@@ -69,8 +69,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         }
     });
     runtime.block_on(kept.close());
-    // What the runtime still holds must go before the store, and closing the store waits for its
-    // writer.
+    // The runtime must end before the store is closed: closing waits for the writer.
     runtime.shutdown_timeout(Duration::from_secs(1));
     close(kept)?;
     tracing::info!("stopped");
@@ -150,7 +149,7 @@ impl OpenStore {
         Ok(Self::Embedded(Arc::new(opened.map_err(|error| Failure::Other(error.to_string()))?)))
     }
 
-    /// What the directory asks. Only where a look-up goes to another machine is it worth sharing.
+    /// The store that the directory uses. Sharing look-ups pays only if they go to another machine.
     fn store(&self, coalesce: bool) -> Arc<dyn Store> {
         match self {
             Self::Mongo(store) if coalesce => {
@@ -267,7 +266,7 @@ fn warn_if_exposed(address: SocketAddr) {
     }
 }
 
-/// Tells that the server is there, and what to try. Whether anybody reads it does not matter.
+/// Prints the address and a first call to try. A closed standard output is not an error.
 fn announce(address: SocketAddr, sample: bool) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "listening on http://{address}");

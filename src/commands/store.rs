@@ -20,7 +20,7 @@ use tokio::runtime::Builder;
 /// # Errors
 /// What the command found wrong, or why it could not be run.
 pub fn run(command: Store) -> Result<(), Failure> {
-    // What panics in a damaged store must not say what it has read.
+    // A panic in a damaged store must not print the data that it has read.
     telemetry::init(false, "error").map_err(|error| Failure::Other(error.to_string()))?;
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Other(format!("cannot start: {error}")))?;

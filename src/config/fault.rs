@@ -1,4 +1,4 @@
-//! What is wrong with a configuration.
+//! The faults of a configuration.
 
 use std::error::Error;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Fault {
     /// Flag, environment variable, or file and key.
     pub origin: String,
-    /// What is wrong, and what would be right.
+    /// The fault, and the correct form.
     pub message: String,
 }
 

@@ -9,7 +9,7 @@ use super::fault::Fault;
 use super::serve::Serve;
 use super::{Resolve, key};
 
-/// What a file says; empty where none was named.
+/// The content of a configuration file; empty if no file was named.
 #[derive(Debug, Default)]
 pub struct File {
     path: String,

@@ -58,7 +58,7 @@ pub struct Serve {
     pub metrics_listen: Option<SocketAddr>,
     /// The form of the log.
     pub log_format: LogFormat,
-    /// What is logged.
+    /// The filter of log lines.
     pub log: String,
 }
 
@@ -270,8 +270,7 @@ fn metrics_listen(text: &str) -> Result<Option<SocketAddr>, String> {
     }
 }
 
-/// What other machines reach needs encryption and credentials, or somebody who says that it does
-/// not.
+/// Refuses an address that other machines can reach, unless it is allowed with `--insecure`.
 fn listen(values: &mut Values<'_>) -> Option<Vec<SocketAddr>> {
     let insecure = values.switch(&INSECURE)?;
     let addresses = values.get(&LISTEN, parse::addresses)?;

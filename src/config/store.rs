@@ -124,8 +124,8 @@ impl fmt::Debug for MongoUri {
     }
 }
 
-/// What stands before the last `@`, wherever that is: in a wrong address, that may be in the middle
-/// of a password.
+/// The part before the last `@`, wherever that is: in a wrong address, it may be in the middle of a
+/// password.
 fn credentials(uri: &str) -> &str {
     let rest = uri.split_once("://").map_or("", |(_, rest)| rest);
     rest.rsplit_once('@').map_or("", |(credentials, _)| credentials)

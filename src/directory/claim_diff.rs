@@ -1,6 +1,5 @@
-//! What it takes for users to change: which of them are written, and which claims lie between what
-//! they were and what they are to be. The claims follow from the users alone, so that no change of
-//! a user can forget one.
+//! The difference between users before and after a mutation: the users and the claims to write. The
+//! claims follow from the users alone, so that no change of a user can forget one.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ use crate::directory::model::user::{Identity, User};
 use crate::directory::mutation::size::size;
 use crate::identifier::IdentityKey;
 
-/// What becomes of one user.
+/// One user before and after a mutation.
 pub struct UserTransition<'v> {
     /// As it was read; none where it is new.
     pub before: Option<&'v Record>,
@@ -27,7 +26,7 @@ pub struct UserTransition<'v> {
 pub type ClaimDiff = BTreeMap<IdentityKey, (Option<Claim>, Option<Claim>)>;
 
 impl<'v> UserTransition<'v> {
-    /// What becomes of a user who stays.
+    /// The transition of a user that stays.
     pub const fn new(before: &'v Record, after: Record) -> Self {
         Self { before: Some(before), after: Some(after) }
     }
@@ -213,7 +212,7 @@ fn hold_released(
     }
 }
 
-/// What to write for the claims to change so.
+/// The writes that turn one set of claims into the other.
 fn writes(
     mutation: &Mutation,
     read_set: &ReadSet,

@@ -1,4 +1,4 @@
-//! What can go wrong, in the cases that a caller can act on.
+//! Errors, in the cases that a caller can act on.
 
 use std::error::Error as StdError;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub enum Error {
         what: Invalid,
         /// The path of the field, such as `user.identities[2].identifier`.
         field: String,
-        /// What is wrong and what would be right, without the value itself.
+        /// The fault and the correct form, without the value itself.
         message: String,
     },
     /// A batch has too many items.
@@ -110,7 +110,7 @@ pub enum Error {
     /// Two users have different values for something that only one of them can keep.
     #[error("both users have values of their own for {}", fields.join(", "))]
     MergeConflict {
-        /// What that is, such as `display_name` or `attributes.plan`.
+        /// The fields, such as `display_name` or `attributes.plan`.
         fields: Vec<String>,
     },
     /// The one user was not merged into the other.
@@ -134,7 +134,7 @@ pub enum Error {
     /// A user would have too many of something.
     #[error("a user may have {limit} {what}, this would make {count}")]
     TooMany {
-        /// What there would be too many of, in a few words.
+        /// The things that are limited, in a few words.
         what: &'static str,
         /// How many a user may have.
         limit: usize,

@@ -47,7 +47,7 @@ pub struct Mutation {
     pub time: Timestamp,
     /// Whether that is in doubt, so that nothing counts as over: see [`Now`].
     pub in_doubt: bool,
-    /// What a user may have at most.
+    /// The limits of a user.
     pub limits: Limits,
     /// The tenant's rules.
     pub policies: Arc<Policies>,

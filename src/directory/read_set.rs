@@ -1,5 +1,5 @@
-//! What passes between the rules and a store while a mutation is decided: what was read, what must
-//! still be read, and what is to be written. Data alone: no store, and no rule.
+//! The data that passes between the rules and a store while a mutation is decided: the read set,
+//! further reads, and the write set.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::user::User;
 use crate::identifier::IdentityKey;
 
-/// What a store has read for a mutation, all of it at one moment.
+/// The data that a store has read for a mutation, all of it at one moment.
 #[derive(Debug, Default)]
 pub struct ReadSet {
     users: HashMap<LocalityId, Option<Record>>,
@@ -23,7 +23,7 @@ pub struct ReadSet {
     is_optimistic: bool,
 }
 
-/// What a mutation cannot be decided without.
+/// The reads that a decision still needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadRequest {
     /// Users, by their ids.
@@ -36,12 +36,12 @@ pub struct ReadRequest {
     pub members: bool,
 }
 
-/// What [`Mutation::decide`](super::mutation::Mutation::decide) says.
+/// The result of [`Mutation::decide`](super::mutation::Mutation::decide).
 #[derive(Debug)]
 pub enum Decision {
     /// Nothing yet: this must be read first. None of it is in the read set.
     NeedsReads(ReadRequest),
-    /// What is to be done.
+    /// The decision.
     Ready(Box<WriteSet>),
 }
 
@@ -129,7 +129,7 @@ impl From<Error> for DecideError {
     }
 }
 
-/// What a read set says of something.
+/// The state of a record in a read set.
 pub(crate) enum ReadState<'v, T> {
     /// Nothing: it was not read.
     Unread,
@@ -222,8 +222,8 @@ impl ReadSet {
         if self.is_optimistic { Ok(self.user(id)) } else { self.read_user(id) }
     }
 
-    /// What stands under a key that is to be taken. `only_read` says that nothing may be taken for
-    /// free unread.
+    /// The state of a key that is to be claimed. With `only_read`, an unread key does not count as
+    /// free.
     pub(crate) fn claim(&self, key: &IdentityKey, only_read: bool) -> ReadState<'_, Claim> {
         match self.claims.get(key) {
             Some(Some(claim)) => ReadState::There(claim),

@@ -18,8 +18,8 @@ use crate::wire::encoded_user::{EncodedUser, Found};
 /// How fresh the answer of a read must be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Consistency {
-    /// What a majority has acknowledged, from the primary; may be stale for the length of a
-    /// failover.
+    /// The state that a majority has acknowledged, from the primary; it may be stale for the length
+    /// of a failover.
     #[default]
     Latest,
     /// Never stale, and never shared with another look-up.
@@ -31,9 +31,8 @@ pub enum Consistency {
 /// How many bytes of users a look-up may find: more than that is too much for one answer.
 pub const ANSWER_BYTES: usize = 4 << 20;
 
-/// What is found of one of several things that were looked for together. An error concerns this one
-/// alone: where what is stored of it cannot be read, or the part of the store that has it does not
-/// answer.
+/// The result for one of several keys or ids. An error concerns this one alone: its record cannot
+/// be read, or its part of the store does not answer.
 pub type ItemResult<T> = Result<Option<T>, ItemError>;
 
 /// The answer to [`Store::resolve`].
@@ -120,8 +119,8 @@ pub trait Store: Send + Sync + 'static {
         ids: &[LocalityId],
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error>;
 
-    /// What stands under `keys`, in their order: whether or not it resolves, and also where its
-    /// hold is over.
+    /// The claims under `keys`, in their order, also those that do not resolve or whose hold has
+    /// expired.
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.

@@ -1,6 +1,6 @@
-//! What fits into the answer to a batch. The answer as a whole stays within the size that clients
-//! take unless they are told otherwise, [`ANSWER_BYTES`], where it has at most 8,000 items: of
-//! more, even what says that they were left out is more.
+//! The items that fit into the answer to a batch. The answer stays within [`ANSWER_BYTES`], the
+//! size that clients accept by default, for up to 8,000 items: beyond that, the errors of left-out
+//! items alone are larger.
 
 use prost::Message;
 use tonic::{Code, Status};
@@ -10,9 +10,9 @@ use crate::directory::error::Error;
 use crate::directory::store::ANSWER_BYTES;
 use crate::transport::rich_status::limited;
 
-/// What an item takes at most that says that it was left out.
+/// The largest size of an item that says that it was left out.
 const LEFT_BYTES: usize = 256;
-/// What an item takes at most in front of it: its tag and its length.
+/// The largest size of an item's frame: its tag and its length.
 const FRAME_BYTES: usize = 6;
 
 /// The items of an answer, in order. Those that do not fit say so: that they are to be asked for

@@ -125,7 +125,7 @@ pub fn conflict_policy(number: i32) -> Result<ConflictPolicy, Error> {
     }
 }
 
-/// What a merge would do, as a message.
+/// The message for the preview of a merge.
 pub fn preview(preview: &Preview) -> v1::MergePreview {
     let conflict = |conflict: &Conflict| v1::merge_preview::Conflict {
         field: conflict.field.clone(),
@@ -190,7 +190,7 @@ pub fn consistency(
     }
 }
 
-/// What a dry run found, as a message.
+/// The message for the result of a dry run.
 pub fn normalization(
     normalization: Normalization,
     rules_version: u32,

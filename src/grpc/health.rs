@@ -23,8 +23,8 @@ const SERVICES: [&str; 4] = ["", DIRECTORY, REGISTRY, ADMIN];
 /// How often the store is asked.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// Tells health from now on. A store that answers within a [`PERIOD`] is known from the first call
-/// on; until another one does, the server serves nothing.
+/// Starts to report health. A store that answers within a [`PERIOD`] is SERVING from the first call
+/// on.
 pub async fn reporter(directory: &Directory) -> HealthReporter {
     let reporter = HealthReporter::new();
     let status = timeout(PERIOD, ask(directory)).await.unwrap_or(ServingStatus::NotServing);
@@ -45,7 +45,7 @@ pub async fn watch(reporter: &HealthReporter, directory: &Directory) {
     }
 }
 
-/// Tells that the server is about to stop, and ends the streams that watch.
+/// Reports that the server is about to stop, and ends the streams that watch.
 pub async fn drain(mut reporter: HealthReporter) {
     tell(&reporter, ServingStatus::NotServing).await;
     tokio::task::yield_now().await;

@@ -38,7 +38,7 @@ type Admins = AdminServiceServer<AdminApi>;
 type Healths = HealthServer<HealthApi>;
 type Boxed = BoxCloneSyncService<Request<RequestBody>, Response<Body>, Infallible>;
 
-/// What a call asks.
+/// The target of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     Directory,

@@ -196,7 +196,7 @@ fn first(names: &[String], bytes: usize) -> (&[String], usize) {
     (&names[..count], names.len() - count)
 }
 
-/// What has been told of calls that failed in the same way.
+/// The throttles of log lines, one for each kind of failure.
 static UNAVAILABLE: LogThrottle = LogThrottle::new();
 static OUTCOME_UNKNOWN: LogThrottle = LogThrottle::new();
 static INTERNAL: LogThrottle = LogThrottle::new();

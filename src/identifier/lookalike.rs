@@ -9,7 +9,7 @@ use unicode_security::skeleton;
 
 use super::Kind;
 
-/// What a handle that is not all ASCII reserves beside its own key. It never resolves.
+/// The key that a handle outside ASCII reserves beside its own. It never resolves.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Guard {
     skeleton: String,
@@ -30,8 +30,8 @@ impl Guard {
         Guard { skeleton }
     }
 
-    /// What the handle looks like: UTS 39's mapping of its characters outside ASCII, in lower
-    /// case and NFC.
+    /// The skeleton of the handle: UTS 39's mapping of its characters outside ASCII, in lower case
+    /// and NFC.
     pub fn skeleton(&self) -> &str {
         &self.skeleton
     }

@@ -46,7 +46,7 @@ pub const RULES_VERSION: u32 = 2;
 /// keeps the cost of a hostile value small.
 pub const MAX_INPUT_BYTES: usize = 4096;
 
-/// What kind of name an identifier is. The order is that of the kinds' words, and so of keys.
+/// The kind of an identifier. The order is that of the kinds' words, and so of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// An email address.
@@ -273,14 +273,14 @@ impl fmt::Debug for RawIdentifier<'_> {
     }
 }
 
-/// What a dry run of the rules found.
+/// The result of a dry run of the rules.
 #[derive(Clone, Debug)]
 pub struct Normalization {
     /// The identifier in its canonical form.
     pub identifier: Identifier,
-    /// What it reserves against look-alikes.
+    /// The guard that it reserves against look-alikes.
     pub guard: Option<Guard>,
-    /// What each rule changed, in the order of the rules; a rule that changed nothing is absent.
+    /// The changes, in the order of the rules; a rule that changed nothing is absent.
     pub changes: Vec<Change>,
 }
 

@@ -78,7 +78,7 @@ fn decimal_digit(c: char) -> Option<char> {
     })
 }
 
-/// What libphonenumber takes as punctuation within a number, and the marks of direction that
+/// The characters that libphonenumber treats as punctuation, and the marks of direction that
 /// copying from an address book leaves behind.
 const fn is_separator(c: char) -> bool {
     matches!(c, ' ' | '-' | '.' | '/' | '(' | ')' | '[' | ']' | '~' | '\t'

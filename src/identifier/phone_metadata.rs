@@ -42,7 +42,7 @@ pub(super) struct Region {
     id: String,
     international_prefix: Option<Regex>,
     national_prefix: Option<Regex>,
-    /// What replaces the national prefix, where something does.
+    /// The replacement of the national prefix, if there is one.
     transform: Option<String>,
     leading_digits: Option<Regex>,
     general: Pattern,
@@ -69,8 +69,8 @@ impl Region {
         })
     }
 
-    /// What follows the prefix with which this region dials abroad. No calling code starts
-    /// with 0, so a 0 after it means that it was none.
+    /// The digits after the prefix with which this region dials abroad. No calling code starts with
+    /// 0, so a 0 after the prefix means that it was none.
     pub(super) fn abroad<'a>(&self, digits: &'a str) -> Option<&'a str> {
         let prefix = self.international_prefix.as_ref()?.find(digits)?;
         let rest = &digits[prefix.end()..];

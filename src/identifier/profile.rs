@@ -13,7 +13,7 @@ struct Service {
     others: &'static [&'static str],
     /// Whether each country has such a host, as `de.linkedin.com`.
     countries: bool,
-    /// What is in front of a name in the path.
+    /// The path in front of a name.
     prefix: &'static str,
     /// Whether dots in a name count.
     dots: bool,

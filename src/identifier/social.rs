@@ -15,7 +15,7 @@ const MAX_ISSUER: usize = 255;
 const MAX_SUBJECT: usize = 255;
 /// The scheme of an issuer (OpenID Connect Core 1.0, section 1.2).
 const SCHEME: &str = "https://";
-/// What is escaped in an issuer: all but the unreserved characters of RFC 3986.
+/// The escaped characters of an issuer: all but the unreserved characters of RFC 3986.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 pub(super) fn canonical(

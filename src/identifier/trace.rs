@@ -15,7 +15,7 @@ pub struct Change {
     pub rule: &'static str,
     /// The part of the value that the rule looked at.
     pub before: String,
-    /// What the rule made of it.
+    /// The value after the rule.
     pub after: String,
 }
 

@@ -13,7 +13,7 @@ pub enum CharacterIssue {
     Unassigned,
 }
 
-/// What is wrong with a character. White space and control characters are not looked at.
+/// The issue of a character, if it has one. White space and control characters are not checked.
 pub fn character_issue(c: char) -> Option<CharacterIssue> {
     if c.is_ascii() {
         return None;

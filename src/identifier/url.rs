@@ -55,8 +55,8 @@ fn host(url: &Url) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
-/// What may name a host, in a URL that is not parsed yet: what stands between the first slashes, of
-/// either kind, and the next of `/`, `\\`, `?` and `#`.
+/// The text that may name a host in an unparsed URL: the text between the first slashes, of either
+/// kind, and the next of `/`, `\\`, `?` and `#`.
 fn authority(typed: &str) -> &str {
     let (_, rest) = typed.split_once(':').unwrap_or_default();
     let rest = rest.trim_start_matches(['/', '\\', '\t', '\n', '\r']);

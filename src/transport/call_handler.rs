@@ -1,5 +1,5 @@
-//! What every call passes: what makes a request a call, a limit of calls worked on, a deadline, and
-//! a net for panics.
+//! The handling of every call: the checks of its request, permits, the deadline, and the recovery
+//! from panics.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct CallHandler<R> {
     reads: CallPermits,
     mutations: CallPermits,
     timeout: Duration,
-    /// What all connections have held.
+    /// The budget of all connections.
     pub total: Arc<GlobalBudget>,
     /// The connections that were closed since they speak something else.
     pub preface_check: PrefaceCheck,

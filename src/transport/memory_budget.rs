@@ -1,6 +1,6 @@
-//! What a connection makes the server hold: calls under way, parts of messages, and answers that
-//! are made and not taken. Nothing waits here and nothing locks. What is over a bound is refused,
-//! and the connection finds out by asking.
+//! The memory that a connection makes the server hold: calls in flight, parts of messages, and
+//! answers that the client has not taken. Nothing here waits or locks. A request beyond a bound is
+//! refused, and the connection finds out by polling.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ const ALL_STREAMS: usize = 1_024;
 const QUIET: u32 = 10;
 const STEP: Duration = Duration::from_millis(50);
 
-/// What all connections have under way.
+/// The usage of all connections.
 #[derive(Default)]
 pub struct GlobalBudget {
     /// The bytes beyond their shares that they have held.
@@ -30,7 +30,7 @@ pub struct GlobalBudget {
     streams: AtomicUsize,
 }
 
-/// What one connection has under way.
+/// The usage of one connection.
 pub struct ConnectionBudget {
     total: Arc<GlobalBudget>,
     bytes: AtomicUsize,

@@ -26,7 +26,7 @@ impl PrefaceCheck {
                     if length == PREFACE.len() {
                         return true;
                     }
-                    // What has come stays readable: without a pause this would spin.
+                    // The bytes stay readable: without a pause this would spin.
                     tokio::time::sleep(pause).await;
                     pause = (2 * pause).min(LONGEST_PAUSE);
                 }
@@ -53,7 +53,7 @@ impl PrefaceCheck {
     }
 }
 
-/// What a connection that starts so seems to speak.
+/// The protocol that the first bytes of a connection suggest.
 fn spoken(start: &[u8]) -> &'static str {
     // A handshake record of TLS (RFC 8446, section 5.1).
     if start.starts_with(&[22, 3]) {

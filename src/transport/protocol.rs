@@ -99,8 +99,8 @@ pub fn unknown_health() -> Status {
     )
 }
 
-/// What the RPC library refuses, in the words of this API: its statuses have no details, those of
-/// this API have some.
+/// The statuses of the RPC library, in the words of this API: they have no details, those of this
+/// API have some.
 pub fn translated(response: Response<Body>) -> Response<Body> {
     let Some(status) =
         Status::from_header_map(response.headers()).filter(|status| status.details().is_empty())

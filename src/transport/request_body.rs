@@ -16,7 +16,7 @@ use tonic::Status;
 use super::memory_budget::Reservation;
 use super::{protocol, request_check};
 
-/// What stands before a message: a flag and the message's length (gRPC over HTTP/2,
+/// The bytes in front of a message: a flag and the message's length (gRPC over HTTP/2,
 /// "Length-Prefixed-Message").
 pub const PREFIX: usize = 5;
 
@@ -216,7 +216,7 @@ mod tests {
         HeaderMap::from_iter([(http::HeaderName::from_static("more"), value)])
     }
 
-    /// What is held for a message while the client sends no more of it.
+    /// The bytes held for a message that is incomplete.
     fn held(body: Begun) -> usize {
         let budget = Arc::new(ConnectionBudget::new(Arc::new(GlobalBudget::default())));
         let mut reservation = Reservation::call(&budget);

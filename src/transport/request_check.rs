@@ -1,4 +1,4 @@
-//! What is looked at before a request is taken for a call: HTTP's side of gRPC (gRPC over HTTP/2,
+//! The checks of a request before it counts as a call: the HTTP side of gRPC (gRPC over HTTP/2,
 //! "Requests").
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::protocol;
 
 /// The largest list of headers, in bytes as HTTP/2 counts them.
 pub const HEADER_BYTES: usize = 8 << 10;
-/// What a header counts beside its name and value (RFC 9113, section 6.5.2).
+/// The overhead of a header beside its name and value (RFC 9113, section 6.5.2).
 const HEADER_EXTRA: usize = 32;
 
 /// Why a request is no call.

@@ -1,5 +1,4 @@
-//! What every case starts with: an empty store, ids, a clock, and short ways to say what is to be
-//! done.
+//! The fixture of every case: an empty store, ids, a clock, and short forms of common mutations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,7 +73,7 @@ impl Fixture {
         self.mutate(Mutation { policies, ..self.mutation(user.id, change) }).await
     }
 
-    /// What stands under the key of an identifier in its text form.
+    /// The claim on an identifier, which is given in its text form.
     pub async fn claim(&self, name: &str) -> Result<Option<Claim>, Failure> {
         let claims = self.store.claims(&[key("default", name)?]).await?;
         equal(&claims.len(), &1, "claims under one key")?;

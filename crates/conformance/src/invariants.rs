@@ -1,5 +1,5 @@
-//! What holds at any moment, whatever happened before: an identifier resolves to at most one user
-//! (I1), and a user lists an identity exactly when it resolves to that user (I2).
+//! The invariants that hold at any moment: an identifier resolves to at most one user (I1), and a
+//! user lists an identity exactly when it resolves to that user (I2).
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Fixture {
     }
 }
 
-/// Who lists each identifier.
+/// The users that list each identifier.
 fn owners(users: &[User]) -> Result<BTreeMap<Identifier, Option<&User>>, Failure> {
     let mut owners = BTreeMap::new();
     for user in users {

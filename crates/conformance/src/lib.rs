@@ -40,7 +40,7 @@ use polynym::directory::Store;
 
 use fixture::Fixture;
 
-/// What a case found wrong, in words for the person who mends it.
+/// The fault that a case found, in words for the person who mends it.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// Where one store can be. It is empty when made, and keeps what its store keeps.

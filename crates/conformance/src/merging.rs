@@ -143,7 +143,7 @@ pub async fn a_merge_can_be_made_to_fail(f: Fixture) -> Result<(), Failure> {
     f.is_kept(&merged).await
 }
 
-/// What a merge would do.
+/// The preview of a merge.
 async fn preview(
     f: &Fixture,
     primary: &User,

@@ -50,7 +50,7 @@ pub async fn run(place: Arc<dyn StoreFactory>, steps: &[Step]) -> Result<(), Fai
     Ok(())
 }
 
-/// What a store holds after some steps.
+/// The content of a store after some steps.
 #[derive(Clone, Default)]
 pub struct Model {
     world: ReferenceModel,

@@ -1,4 +1,4 @@
-//! What was written comes back, and nothing else does.
+//! Everything that was written can be read, and nothing else.
 
 use std::collections::BTreeMap;
 

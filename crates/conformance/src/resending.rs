@@ -12,8 +12,8 @@ use super::assertions::{ensure, equal};
 use super::fixture::{Fixture, request};
 use scene::{Scene, Sent, Then};
 
-/// What the second time is answered, for each [`Then`]: `=` as things are now, and nothing is
-/// written; `+` it happens once more; `-` there is no such case; else the name of the error.
+/// The answer to a repeated request, for each [`Then`]: `=` the present state, and nothing is
+/// written; `+` it happens once more; `-` no such case; else the name of the error.
 type Answers = [&'static str; 4];
 
 const REMEMBERED: Answers = ["=", "=", "=", "UserNotFound"];

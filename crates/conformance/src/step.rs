@@ -14,8 +14,8 @@ use polynym::identifier::Kind;
 use super::Failure;
 use super::fixture::{DAY, draft, identifier};
 
-/// What users can own here: few, so that they meet, some in two spellings, and some that look like
-/// each other.
+/// The identifiers that users own here: few, so that they meet, some in two spellings, and some
+/// that look alike.
 pub const NAMES: [&str; 16] = [
     "email:joe@example.com",
     "email:Joe@EXAMPLE.com",
@@ -42,7 +42,7 @@ pub const POLICIES: usize = 4;
 /// One operation, told in numbers that mean something whatever happened before.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What is done.
+    /// The action.
     pub action: Action,
     /// Which of the users so far it is done to; one more than there are stands for nobody.
     pub user: usize,
@@ -62,7 +62,7 @@ pub struct Step {
     pub elapsed: i64,
 }
 
-/// What a [`Step`] does. Names are positions in [`NAMES`], other users are numbered like
+/// The action of a [`Step`]. Names are positions in [`NAMES`], other users are numbered like
 /// [`Step::user`].
 #[derive(Clone, Debug)]
 pub enum Action {

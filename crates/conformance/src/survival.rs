@@ -1,4 +1,4 @@
-//! What is still there after the store was closed and opened again.
+//! A store keeps everything when it is closed and opened again.
 
 use polynym::directory::{Error, Mutation};
 

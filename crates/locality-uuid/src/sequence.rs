@@ -37,7 +37,7 @@ pub(super) enum Order {
     Sequential,
 }
 
-/// What an id takes from the sequence.
+/// The part of an id that comes from the sequence.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Draw {
     /// As the id has it: reversed in variable order.

@@ -1,5 +1,5 @@
-//! What every kind of call builds on: a share of a connection, random numbers, and what a right
-//! answer looks like.
+//! The base of every kind of call: a share of a connection, random numbers, and the check of an
+//! answer.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::proto::v1::{BatchResolveIdentitiesRequest, CreateUserRequest, Identif
 const BATCH: &str = "/polynym.v1.DirectoryService/BatchResolveIdentities";
 const CREATE: &str = "/polynym.v1.RegistryService/CreateUser";
 
-/// What every caller has: its share of a connection, and its own random numbers.
+/// The state of a caller: its share of a connection, and its own random numbers.
 pub struct Caller {
     grpc: Grpc<Channel>,
     tenant: Arc<str>,

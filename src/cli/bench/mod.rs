@@ -49,7 +49,7 @@ other. `remove` deletes it.";
 
 #[derive(Args)]
 pub struct Run {
-    /// What to call.
+    /// The kind of calls.
     mode: Mode,
     #[command(flatten)]
     settings: Flags<Bench>,
@@ -78,7 +78,7 @@ pub async fn run(command: Run) -> Result<(), Failure> {
     let tenant = Arc::<str>::from(settings.client.tenant.as_str());
     let caller =
         |n: usize| Caller::new(channels[n % channels.len()].clone(), tenant.clone(), n as u64);
-    // What is no server of this program is better told once than counted.
+    // A server of another program is reported once, and not counted.
     let first = timeout(settings.client.timeout, Health(caller(0)).call()).await;
     first.unwrap_or_else(|late| Err(Status::deadline_exceeded(late.to_string())))?;
     let session = Session::new(channels[0].clone(), settings.client.clone());

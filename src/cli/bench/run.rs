@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// When calls count.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// What is answered before this instant only warms up.
+    /// The end of the warm-up: calls that are answered earlier do not count.
     pub start: Instant,
     /// When to stop.
     pub end: Instant,
@@ -25,7 +25,7 @@ pub struct Window {
     pub grace: Duration,
 }
 
-/// What came of the calls of one caller, or of all.
+/// The outcomes of the calls of one caller, or of all.
 #[derive(Debug)]
 pub struct Tally {
     /// The latencies in nanoseconds of the calls that were answered rightly within the window.
@@ -91,7 +91,7 @@ pub async fn call(mut work: impl Work, window: Window, stop: Receiver<()>) -> Ta
         _ = stop => return tally,
         () = sleep_until(grace) => tally.fail("a call was not answered in time"),
     }
-    // What cannot be tidied up is left: the measurement is over.
+    // Data that cannot be removed now stays: the measurement is over.
     let _ = timeout_at(grace, work.finish()).await;
     tally
 }

@@ -13,7 +13,7 @@ use crate::proto::v1::ResolveIdentityRequest;
 const RESOLVE: &str = "/polynym.v1.DirectoryService/ResolveIdentity";
 const HEALTH: &str = "/grpc.health.v1.Health/Check";
 
-/// What was found in an answer; of a batch, how many of its items.
+/// The result of checking an answer; of a batch, the number of its items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Not what was loaded.

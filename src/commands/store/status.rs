@@ -50,7 +50,7 @@ fn show_folder(status: &embedded::Status) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a server that starts now makes of this machine's clock.
+/// The verdict of a starting server on this machine's clock.
 fn clock(ahead: i64) -> String {
     let days = ahead.unsigned_abs() as f64 / 86_400.0;
     match ahead {

@@ -75,7 +75,7 @@ struct Report {
     json: bool,
     keys: Keys,
     bar: Option<(&'static str, ProgressBar)>,
-    /// What became of printing: who reads no further lets the rest go on.
+    /// The outcome of printing: the verification goes on if the reader closes the output.
     unread: Result<(), Failure>,
 }
 

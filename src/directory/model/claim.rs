@@ -6,7 +6,7 @@ use super::timestamp::Timestamp;
 use crate::directory::clock::Now;
 use crate::directory::error::Error;
 
-/// What stands under an identity key.
+/// The record under an identity key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The user who has the key; none where that user was purged and the key is only held.
@@ -50,7 +50,7 @@ impl Claim {
     }
 }
 
-/// What a mutation does to the claim under a key.
+/// The change of the claim under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimWrite {
     /// Puts a claim where there is none. Where there is one after all, which only a read set that

@@ -16,12 +16,12 @@ pub enum ConflictPolicy {
     Fail,
 }
 
-/// What a merge would do.
+/// The result that a merge would have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preview {
     /// The identities that the primary gets.
     pub moved: Vec<Identity>,
-    /// What both users have a value of their own for.
+    /// The fields in which both users have values of their own.
     pub conflicts: Vec<Conflict>,
     /// The primary as it would be.
     pub result: User,
@@ -30,8 +30,8 @@ pub struct Preview {
 /// Something that both users have, differently.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflict {
-    /// What it is: `display_name`, `attributes.NAME`, or `primary.KIND` for the mark of the primary
-    /// identity of a kind.
+    /// The field: `display_name`, `attributes.NAME`, or `primary.KIND` for the primary identity of
+    /// a kind.
     pub field: String,
     /// The value that stays.
     pub kept: Value,
@@ -39,7 +39,7 @@ pub struct Conflict {
     pub dropped: Value,
 }
 
-/// What the user that comes out of a merge, or the other one, could not be given back.
+/// A part that undoing a merge could not give back to one of the users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotRestored {
     /// An identity that the primary has given up since.

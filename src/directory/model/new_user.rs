@@ -12,18 +12,18 @@ use crate::directory::error::{Error, Invalid};
 use crate::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION};
 use crate::wire::unknown::Unknown;
 
-/// What a caller says of a user who is to be created.
+/// A user that is to be created.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewUser {
     /// A name to show to people.
     pub display_name: String,
-    /// What the user shall own.
+    /// The identities.
     pub identities: Vec<NewIdentity>,
-    /// What else is known.
+    /// The attributes.
     pub attributes: BTreeMap<String, Value>,
 }
 
-/// What a caller says of an identity that is to be linked.
+/// An identity that is to be linked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewIdentity {
     /// The identifier.

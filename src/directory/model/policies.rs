@@ -1,4 +1,4 @@
-//! What a tenant decides for its users, with bounds on all of it.
+//! The policies of a tenant, and their bounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -17,20 +17,20 @@ use crate::wire::unknown::Unknown;
 /// All that is kept of a user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// What answers show.
+    /// The part that answers show.
     pub user: User,
-    /// What they do not show.
+    /// The part that answers do not show.
     pub(crate) private: UserInternals,
 }
 
-/// What is kept of a user and not shown. Nearly all users have nothing here.
+/// The internal part of a user. It is empty for nearly all users.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UserInternals {
     /// Of a deleted user: whether it is disabled when it comes back.
     pub disabled: bool,
-    /// What the user's handles that are not all ASCII reserve beside their own keys.
+    /// The guards of handles that are not all ASCII.
     pub guards: Vec<Guarded>,
-    /// What the user has given up and can take back before anybody else.
+    /// The identifiers that the user has given up and can take back before others.
     pub holds: Vec<Hold>,
     /// The users that were merged into this one, and those that were merged into them.
     pub merged: Vec<LocalityId>,
@@ -66,7 +66,7 @@ impl Hold {
     }
 }
 
-/// What a merge changed.
+/// The state before a merge, as far as the merge changed it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergeSnapshot {
     /// Until when it can be undone.

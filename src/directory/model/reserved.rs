@@ -11,8 +11,8 @@ use crate::identifier::{Identifier, Kind, RawIdentifier};
 /// How many handles a tenant may reserve.
 const MOST: usize = 1_000;
 
-/// What is reserved unless the tenant says otherwise, in order: names of roles in RFC 2142, and
-/// what sites commonly keep.
+/// The default of a tenant's reserved handles, in order: names of roles in RFC 2142, and names that
+/// sites commonly keep.
 pub const DEFAULT: [&str; 30] = [
     "abuse",
     "admin",

@@ -6,7 +6,7 @@ use super::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
 use crate::wire::unknown::Unknown;
 
-/// What is kept of a tenant.
+/// A tenant as stores keep it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TenantRecord {
     /// Its name.

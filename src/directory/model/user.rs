@@ -20,9 +20,9 @@ pub struct User {
     pub tenant: Tenant,
     /// A name to show to people.
     pub display_name: String,
-    /// What the user owns, in the order in which it was linked.
+    /// The identities, in the order in which they were linked.
     pub identities: Vec<Identity>,
-    /// What else is known.
+    /// The attributes.
     pub attributes: BTreeMap<String, Value>,
     /// Where the user stands in its life.
     pub state: State,

@@ -61,7 +61,7 @@ struct Merger<'v> {
     policy: ConflictPolicy,
     /// The primary as it will be.
     after: Record,
-    /// What is left of the secondary.
+    /// The secondary after the merge.
     gone: Record,
     moved: Vec<Identity>,
     conflicts: Vec<Conflict>,

@@ -31,8 +31,8 @@ pub fn renormalize(
     plan_writes(mutation, read_set, vec![UserTransition::new(before, after)], ClaimDiff::new())
 }
 
-/// What `rules` make of an identity: of what was typed, but for phones, whose region was not kept,
-/// and for accounts, which may be shown by the name that their provider gives them.
+/// The identifier that `rules` make of an identity. They parse the text as it was typed, except for
+/// phones, whose region was not kept, and for accounts, which may be shown by a display name.
 pub fn parse(identity: &Identity, rules: Rules) -> Result<Identifier, Error> {
     let (canonical, typed) = (identity.identifier.canonical(), identity.display.as_str());
     let raw = match identity.identifier.kind() {

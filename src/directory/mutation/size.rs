@@ -7,13 +7,13 @@ use crate::directory::model::attribute::Value;
 use crate::directory::model::new_user::NewIdentity;
 use crate::directory::model::user::{Identity, User};
 
-/// What a user takes beside its name, identities and attributes: id, tenant, times, etag.
+/// Bytes of a user beside its name, identities and attributes: id, tenant, times, etag.
 const USER: usize = 256;
-/// What an identity takes beside its texts.
+/// Bytes of an identity beside its texts.
 const IDENTITY: usize = 64;
-/// What an attribute takes beside its name and texts.
+/// Bytes of an attribute beside its name and texts.
 const ATTRIBUTE: usize = 32;
-/// What a text of a list takes beside itself.
+/// Bytes of an item of a list beside its text.
 const ITEM: usize = 4;
 
 /// The size in bytes, no less than that of the encoded user.

@@ -82,8 +82,7 @@ fn give_back_identities(
     }
 }
 
-/// What the merge changed of the primary becomes what it was, where it is still what the merge made
-/// of it.
+/// Restores the fields of the primary that the merge changed and nobody has changed since.
 fn give_back_fields(after: &mut Record, undo: &MergeSnapshot, not_restored: &mut Vec<NotRestored>) {
     let user = &mut after.user;
     match &undo.display_name {

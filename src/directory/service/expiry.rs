@@ -1,5 +1,5 @@
-//! What happens without a call: users whose time is over are purged, and what undoes old merges is
-//! forgotten.
+//! The background task that purges deleted users after their restore window, and forgets merges
+//! that can no longer be undone.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

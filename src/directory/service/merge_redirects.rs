@@ -82,7 +82,7 @@ impl Directory {
             }
             let ids: Vec<_> = next.iter().map(|(_, into)| *into).collect();
             let users = self.store.get(tenant, &ids).await?;
-            // What the store has left out ends the answer.
+            // The answer ends at the first user that the store has left out.
             let rest = next.get(users.len()).map(|(n, _)| *n);
             next.into_iter().zip(users).for_each(|((n, id), user)| followed[n].step(id, user));
             followed.truncate(rest.unwrap_or(usize::MAX));

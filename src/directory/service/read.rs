@@ -123,8 +123,8 @@ impl Directory {
         Ok(followed.into_iter().zip(ids).map(got).collect())
     }
 
-    /// What an identifier becomes by the rules that the store has, their version, and the key under
-    /// which a tenant stores it.
+    /// The identifier as the store's rules normalise it, their version, and the key under which a
+    /// tenant stores it.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::Unavailable`].
@@ -285,7 +285,7 @@ impl Name {
     }
 }
 
-/// What of a look-up's result its caller may see.
+/// The result of a look-up that the caller may see.
 fn shown(found: Option<Found>, policies: &Policies, show_disabled: bool) -> Result<Found, Error> {
     let found = found.filter(|found| !policies.hide_unverified || found.is_verified());
     let found = found.ok_or(Error::IdentityNotFound)?;

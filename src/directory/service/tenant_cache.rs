@@ -25,7 +25,7 @@ pub struct Tenants {
     known: RwLock<HashMap<Tenant, Known>>,
 }
 
-/// What is remembered of a tenant.
+/// The cached policies of a tenant.
 #[derive(Clone)]
 pub struct KnownTenant {
     /// Its policies.
@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    /// What a caller at `now` gets, whose read, if it makes one, returns `told`; and whether it
+    /// The answer to a caller at `now`, whose read, if it makes one, returns `told`; and whether it
     /// made one.
     fn ask(tenants: &Tenants, now: Instant, told: Result<u64, ()>) -> (Option<u64>, bool) {
         let is_read = Cell::new(false);

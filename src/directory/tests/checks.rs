@@ -1,4 +1,4 @@
-//! What is checked before a store is asked: tenants, attributes and drafts.
+//! The checks before a store is used: tenants, attributes and new identities.
 
 use std::collections::BTreeMap;
 

@@ -48,7 +48,7 @@ fn mutation(change: UserChange) -> Mutation {
     Mutation::of_user(Tenant::DEFAULT, id(1), Timestamp::from_millis(CREATED + 1_000), change)
 }
 
-/// What a mutation makes of its user, if nobody else has what it takes.
+/// The user after a mutation that meets no other claim.
 fn apply(mutation: &Mutation, before: Option<&User>) -> Result<User, Error> {
     let mut read_set = ReadSet::optimistic();
     read_set.add_user(mutation.user_id().unwrap(), before.map(|user| Record::new(user.clone())));

@@ -187,7 +187,7 @@ fn a_refusal_names_the_field_of_the_key() {
     assert_eq!(taken(replace("handle:old", "handle:joe"), "handle:joe"), "new_identifier");
 }
 
-/// What was not read is asked for, once, unless the read set takes it for free.
+/// Unread claims are requested once, unless the read set is optimistic.
 #[test]
 fn what_is_missing_is_asked_for() {
     let link = mutation(UserChange::Link(draft("handle:new")));

@@ -15,7 +15,8 @@ fn update(mask: Option<&[&str]>, name: &str, pairs: &[(&str, i64)]) -> Result<Up
     Update::from_mask(mask.as_deref(), name.to_owned(), attributes(pairs))
 }
 
-/// What a user with the name `old` and the attributes a=1, b=2 becomes: name and attributes.
+/// The name and the attributes after an update of a user with the name `old` and the attributes
+/// a=1, b=2.
 fn updated(
     mask: Option<&[&str]>,
     name: &str,

@@ -38,7 +38,7 @@ proptest! {
         prop_assert!(EncodedUser::of(&user).as_bytes().len() <= size(&user));
     }
 
-    /// What is found without decoding is what is found with.
+    /// Looking up without decoding and with decoding agree.
     #[test]
     fn an_identity_is_found_by_its_key(user in any_user(), other in any_identifier()) {
         let wire = EncodedUser::of(&user);

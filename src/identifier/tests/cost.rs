@@ -1,4 +1,4 @@
-//! What the costliest inputs take: none more than half a millisecond of processor time.
+//! The costliest inputs take at most half a millisecond of processor time.
 
 use std::time::{Duration, Instant};
 

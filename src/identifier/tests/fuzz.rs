@@ -8,7 +8,8 @@ use crate::identifier::{RawIdentifier, warm_up};
 
 const TIME: Duration = Duration::from_millis(500);
 
-/// What random bytes hardly hit: characters and pieces that some rule treats in its own way.
+/// Characters and pieces that random bytes hardly ever produce, and that some rule treats in its
+/// own way.
 const PIECES: [&str; 64] = [
     "@", "＠", "+", "＋", ".", "。", "-", "--", "xn--", "%", "%2e", "%2F", "%zz", "//", "/", "\\",
     "?", "#", ":", "[", "]", "\"", "(", "https://", "http:", "example", "com", "x", "X", "1", "0",

@@ -57,7 +57,7 @@ fn retyped(identifier: &Identifier) -> RawIdentifier<'_> {
     }
 }
 
-/// What must hold of any input whatever. Gives the canonical form where there is one.
+/// Checks that hold for any input. Returns the canonical form if there is one.
 fn check_any(raw: RawIdentifier<'_>) -> Option<Identifier> {
     let parsed = Identifier::parse(raw);
     let dry_run = Identifier::normalize(raw);

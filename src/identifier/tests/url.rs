@@ -106,7 +106,8 @@ fn parses_as_urltestdata_says() {
     assert!(accepted > 80 && refused > 100, "{accepted} {refused}");
 }
 
-/// What our rules make of the parts that WHATWG expects; `None` where they refuse them.
+/// The canonical form that our rules make of the parts that WHATWG expects; `None` if they refuse
+/// them.
 fn expected(parts: &[Option<String>]) -> Option<String> {
     let part = |at: usize| parts[at].as_deref().unwrap_or_default();
     let [protocol, user_info, host, port, path] = [0, 1, 2, 3, 4].map(part);

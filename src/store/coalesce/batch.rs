@@ -12,7 +12,7 @@ use tokio::sync::oneshot::{self, Receiver, Sender};
 use crate::directory::error::{Error, ItemError};
 use crate::directory::store::{ItemResult, Store};
 
-/// What look-ups that may share a call have in common.
+/// The common properties of look-ups that may share a call.
 pub trait Group: Clone + Eq + Hash + Send + Sync + 'static {
     type Key: Clone + Eq + Hash + Send + Sync;
     type Found: Clone + Send;
@@ -36,7 +36,7 @@ pub type Answered<F> = Result<Answers<F>, Error>;
 /// Where a caller waits.
 type Waiting<G> = Sender<Answered<<G as Group>::Found>>;
 
-/// What one caller looks for.
+/// The look-up of one caller.
 pub struct LookUp<G: Group> {
     keys: Vec<G::Key>,
     answer: Waiting<G>,

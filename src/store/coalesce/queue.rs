@@ -111,7 +111,7 @@ impl<G: Group> Queue<G> {
         CallState::Hanging
     }
 
-    /// What becomes of late look-ups, unless calls usually take so long that a hasty one would
+    /// The handler of late look-ups, unless calls usually take so long that an early retry would
     /// often fail.
     fn late(&self) -> Option<&Late> {
         let stall_timeout = self.options.stall_timeout;

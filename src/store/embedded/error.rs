@@ -1,4 +1,4 @@
-//! What can go wrong in the embedded store, and what of it a caller is told.
+//! Errors of the embedded store, and the part of them that a caller sees.
 
 use std::error::Error as StdError;
 use std::io;
@@ -43,7 +43,7 @@ pub enum DegradedReason {
     /// A read has failed.
     #[error("the embedded store's file cannot be read")]
     Unreadable,
-    /// What was read makes no sense: no answer from this file can be relied upon.
+    /// The data read is corrupt: no answer from this file can be relied upon.
     #[error("the embedded store's file is damaged")]
     Damaged,
 }
@@ -60,8 +60,8 @@ impl Fault {
         Self::Damaged(cause.into())
     }
 
-    /// What a look-up that ended like this tells of the whole file. A record alone that cannot be
-    /// read tells nothing.
+    /// The state of the whole file after a look-up that failed like this. A single unreadable
+    /// record says nothing of the file.
     pub fn trouble(&self) -> Option<DegradedReason> {
         match self {
             Self::Panicked => Some(DegradedReason::Damaged),
@@ -73,7 +73,7 @@ impl Fault {
         }
     }
 
-    /// What a commit that ended like this tells of the store.
+    /// The state of the store after a commit that failed like this.
     pub fn degraded_by_commit(&self) -> DegradedReason {
         match (self, self.trouble()) {
             (Self::Refused(trouble), _) => *trouble,
@@ -110,7 +110,7 @@ pub enum OpenError {
     /// The folder or the file in it cannot be used.
     #[error("cannot use {}: {error}", path.display())]
     Io {
-        /// What cannot be used.
+        /// The path that cannot be used.
         path: PathBuf,
         /// Why.
         error: io::Error,
@@ -137,7 +137,7 @@ pub enum OpenError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it is instead.
+        /// The kind of file that it is instead.
         reason: &'static str,
     },
     /// The file is a store of another version of this program.
@@ -167,7 +167,7 @@ pub enum OpenError {
     Damaged {
         /// The store's file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
 }
@@ -181,12 +181,12 @@ impl OpenError {
         Self::Damaged { path: path.to_owned(), reason: reason.to_string() }
     }
 
-    /// What reading the file said.
+    /// The error for a failed read of the file.
     pub(super) fn reading(path: &Path, error: io::Error) -> Self {
         if tells_of_damage(&error) { Self::damaged(path, error) } else { Self::io(path, error) }
     }
 
-    /// What opening the database said.
+    /// The error for a database that cannot be opened.
     pub(super) fn database(path: &Path, error: redb::DatabaseError) -> Self {
         let path_of = || path.to_owned();
         match error {

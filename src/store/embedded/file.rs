@@ -38,7 +38,7 @@ struct Shared {
     kept: Mutex<StagedWrites>,
 }
 
-/// What the database has done to its file while the gate was shut.
+/// The writes of the database to its file while the gate was shut.
 #[derive(Debug, Default)]
 struct StagedWrites {
     /// The length of the file as it is on disk.
@@ -163,7 +163,7 @@ impl Shared {
         self.is_open.store(false, Ordering::Release);
     }
 
-    /// What is kept back, while the gate is shut.
+    /// The staged writes, while the gate is shut.
     fn kept(&self) -> Option<MutexGuard<'_, StagedWrites>> {
         if self.is_open() {
             return None;

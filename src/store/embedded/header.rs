@@ -1,6 +1,6 @@
-//! What the store reads for itself of the database's header (redb, docs/design.md): whether a file
-//! has one, how long it says the file is, and which of its two commits counts. The database reads
-//! the rest.
+//! The parts of the database's header that the store reads for itself (redb, docs/design.md):
+//! whether a file has one, its length, and which of its two commits counts. The database reads the
+//! rest.
 
 use std::fs::File;
 use std::io;

@@ -201,7 +201,7 @@ fn look_at_user(
     }))
 }
 
-/// What a user's record lists; it is none where it is filed under another id than its user's.
+/// The keys that a user's record lists; none if it is filed under another id than its user's.
 fn listing(id: LocalityId, record: &[u8]) -> Result<UserClaims, Fault> {
     let record = decode_user(record)?;
     if record.id() == id {

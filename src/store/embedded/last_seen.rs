@@ -28,7 +28,7 @@ pub struct LastSeen(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// What is known of the time; none in a store that has never been told it.
+    /// The base of the time; none in a store that was never given a time.
     base: Option<Base>,
     /// Since when the wall clock has been ahead, and by how much, while that stays about the same.
     ahead: Option<(Instant, Duration)>,

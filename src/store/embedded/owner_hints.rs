@@ -41,7 +41,7 @@ impl OwnerHints {
         self.slots.len() < self.most && keys > self.slots.len() as u64
     }
 
-    /// Who may own `key`.
+    /// The probable owner of `key`.
     pub fn guess(&self, key: &IdentityKey) -> Option<LocalityId> {
         let hash = hash(key);
         let slot =

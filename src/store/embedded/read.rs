@@ -91,7 +91,7 @@ impl Snapshot {
     /// The user who owns `key`.
     pub fn resolve(&self, key: &IdentityKey) -> Result<Option<Found>, Fault> {
         if let Some(guess) = self.hints.guess(key)
-            // What fails here fails below too, if it is the owner that cannot be read.
+            // An unreadable owner fails again below.
             && let Ok(Some(user)) = self.user(guess)
             && let Some(found) = Found::new(user, key)
         {
@@ -116,7 +116,7 @@ impl Snapshot {
         Ok(self.user(id)?.filter(|user| user.tenant() == tenant.as_str().as_bytes()))
     }
 
-    /// What stands under `key`.
+    /// The claim under `key`.
     pub fn claim(&self, key: &IdentityKey) -> Result<Option<Claim>, Fault> {
         self.identities
             .get(key.as_str().as_bytes())?

@@ -131,7 +131,7 @@ struct UserRecord {
     /// The user in wire form, so that a read copies bytes.
     #[prost(bytes = "bytes", tag = "1")]
     user: Bytes,
-    /// What answers do not show.
+    /// The part that answers do not show.
     #[prost(bytes = "bytes", tag = "2")]
     private: Bytes,
 }

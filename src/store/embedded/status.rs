@@ -1,4 +1,4 @@
-//! What `store status` tells of a folder.
+//! The output of `store status` for a folder.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::schema::{IDENTITIES, REQUESTS, USERS};
 use super::version::VERSION;
 use crate::directory::model::timestamp::Timestamp;
 
-/// What there is in the folder of a store.
+/// The content of a store's folder.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Status {
     /// The folder.

@@ -57,7 +57,7 @@ async fn until_well(store: &Embedded) {
     }
 }
 
-/// What became of creating a user on a disk that fails.
+/// The outcome of creating a user on a failing disk.
 struct Run {
     outcome: Result<Outcome, Error>,
     /// Whether the disk failed before the answer.

@@ -22,7 +22,7 @@ use crate::directory::error::Error;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
 
-/// What the writer is asked to do.
+/// A job of the writer.
 pub enum Job {
     /// Apply a mutation and answer.
     Mutate(Box<Waiting>),
@@ -55,7 +55,7 @@ pub struct Writer {
     last_seen: Arc<LastSeen>,
     /// How many mutations may share one sync.
     group_limit: usize,
-    /// What reads go to, and mutations too while there is no outage.
+    /// The database that serves reads, and mutations unless the store is degraded.
     open: Option<Open>,
     outage: Option<Degraded>,
     /// When the file was opened last.
@@ -156,7 +156,7 @@ impl Writer {
         }
     }
 
-    /// Whoever opens the file next must find what is acknowledged.
+    /// The next program that opens the file must find every acknowledged mutation.
     fn look(&mut self) {
         let gone = self.open.as_ref().is_some_and(|open| !self.opener.is_in_place(open));
         if gone && self.outage.is_none() {

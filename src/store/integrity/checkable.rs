@@ -1,4 +1,4 @@
-//! What a store shows of itself so that it can be verified.
+//! The interface of a store that can be verified.
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
@@ -22,7 +22,7 @@ pub trait CheckableStore: Sync {
     /// All claims, ascending by key.
     fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>>;
 
-    /// What stands under each of `keys`, in their order.
+    /// The claim under each of `keys`, in their order.
     async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Presence<Claim>>, Error>;
 
     /// The users with these ids, in their order.
@@ -40,7 +40,7 @@ pub trait CheckableStore: Sync {
 /// A user of a walk.
 #[derive(Clone, Debug)]
 pub enum UserRow {
-    /// What the user lists.
+    /// The keys that the user lists.
     UserClaims(UserClaims),
     /// A document that is no user, by its id as text.
     Unreadable(String),
@@ -65,7 +65,7 @@ pub struct UserClaims {
 }
 
 impl UserClaims {
-    /// What a record lists.
+    /// The keys that a record lists.
     pub fn of(record: &Record) -> Self {
         Self { id: record.id(), claims: record.claims() }
     }
@@ -76,14 +76,14 @@ impl UserClaims {
     }
 }
 
-/// What is found where something is looked for.
+/// The result of looking for a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence<T> {
     /// Nothing.
     Absent,
     /// Something that cannot be read.
     Unreadable,
-    /// What was looked for.
+    /// The record.
     There(T),
 }
 

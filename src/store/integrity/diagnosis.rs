@@ -1,13 +1,12 @@
-//! What is wrong with a key and a user, and what to write so that it is not: pure, so that a store
-//! decides it from what it has read inside a transaction exactly as from what it has read in
-//! passing.
+//! The diagnosis of a key and a user, and its repair. Pure: a store decides from reads inside a
+//! transaction exactly as from reads outside of one.
 
 use super::checkable::{Candidate, Moment, Presence, Side};
 use super::finding::Fault;
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::timestamp::Timestamp;
 
-/// What is wrong with a candidate, if anything is.
+/// The fault of a candidate, if it has one.
 pub fn diagnose(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Option<Fault> {
     match candidate.side {
         Side::Listed => diagnose_listed(candidate, moment, now),
@@ -15,8 +14,8 @@ pub fn diagnose(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Optio
     }
 }
 
-/// What to write under the candidate's key so that nothing is wrong; nothing where nothing is, or
-/// where nobody can tell.
+/// The write under the candidate's key that repairs it; none if there is no fault, or no repair can
+/// be told.
 pub fn plan_repair(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Option<ClaimWrite> {
     let fault = diagnose(candidate, moment, now).filter(|fault| fault.can_be_settled())?;
     let expected = || expected(candidate, moment).cloned();

@@ -1,4 +1,4 @@
-//! What a verification finds.
+//! The findings of a verification.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use locality_uuid::LocalityId;
 
 use crate::identifier::IdentityKey;
 
-/// What is wrong.
+/// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
     /// A user lists a key that has no claim.
@@ -32,7 +32,7 @@ pub enum Fault {
     UnreadableClaim,
 }
 
-/// What became of a fault.
+/// The state of a fault after a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
     /// It could be settled, but that was not asked for.
@@ -46,7 +46,7 @@ pub enum Settled {
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What is wrong.
+    /// The fault.
     pub fault: Fault,
     /// The user whom it is about.
     pub user: Option<LocalityId>,
@@ -56,11 +56,11 @@ pub struct Finding {
     pub key: Option<IdentityKey>,
     /// The id of a document that cannot be read, as text, where neither user nor key says it.
     pub document: Option<String>,
-    /// What became of it.
+    /// The state of the fault.
     pub settled: Settled,
 }
 
-/// What a verification comes to.
+/// The summary of a verification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Users that were read.

@@ -26,7 +26,7 @@ const BATCH: usize = 500;
 /// How many candidates are looked at again at once.
 const AT_ONCE: usize = 16;
 
-/// Who is told how a verification goes.
+/// An observer of a verification's progress.
 pub trait Observer {
     /// So much of a walk is done, of about so much.
     fn at(&mut self, walk: &'static str, done: u64, of: u64);
@@ -232,7 +232,7 @@ impl<A: CheckableStore> Run<'_, A> {
         Ok(claims.into_iter().filter_map(candidate).collect())
     }
 
-    /// What is wrong with the candidates, as each is at one moment.
+    /// The faults of the candidates, each read at one moment.
     async fn confirm(&self, candidates: Vec<Candidate>) -> Result<Vec<Case>, Error> {
         let look = |candidate: Candidate| async {
             let moment = self.store.moment(&candidate).await?;
@@ -262,7 +262,7 @@ impl<A: CheckableStore> Run<'_, A> {
                 again.push(case.candidate);
             }
         }
-        // What was not there to be mended has gone by itself, or become something else.
+        // A fault that was not found again has gone, or has become another one.
         for case in self.confirm(again).await? {
             self.record(case, Settled::CannotBe);
         }
@@ -277,7 +277,7 @@ impl<A: CheckableStore> Run<'_, A> {
         self.report(&Finding { fault, user, other, key: Some(key), document: None, settled });
     }
 
-    /// Tells of a document that cannot be read. Where its id is one, it is told as such.
+    /// Reports a document that cannot be read, under its id if that is one.
     fn report_document(&mut self, fault: Fault, id: String) {
         let user = (fault == Fault::UnreadableUser).then(|| id.parse().ok()).flatten();
         let document = user.is_none().then_some(id);

@@ -23,7 +23,7 @@ use crate::directory::store::ExpiredUser;
 use crate::identifier::IdentityKey;
 
 impl Collections {
-    /// What stands under `keys`, in their order.
+    /// The claims under `keys`, in their order.
     pub async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Fault> {
         if keys.is_empty() {
             return Ok(Vec::new());

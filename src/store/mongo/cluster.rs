@@ -83,7 +83,7 @@ impl Cluster {
         routers.try_filter_map(|router| async { version(router) }).try_collect().await
     }
 
-    /// What `collection` is sharded on; none where it is not sharded.
+    /// The shard key of `collection`; none if it is not sharded.
     pub async fn key_of(&self, collection: &str) -> Result<Option<Document>, DriverError> {
         Ok(self.entry(collection).await?.and_then(|entry| entry.get_document("key").ok().cloned()))
     }

@@ -1,5 +1,5 @@
-//! What a mutation passes before it commits, so that a caller who waits no longer knows whether it
-//! may still happen.
+//! The gate that a mutation passes before it commits. A caller whose wait has ended shuts it, and
+//! then knows whether the mutation may still happen.
 
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 

@@ -100,7 +100,7 @@ async fn check_topology(database: &Database) -> Result<(), OpenError> {
     if !hello.contains_key("setName") {
         return Err(OpenError::Standalone);
     }
-    // Who may not ask is let through: users of a cluster are not known to its shards.
+    // A missing permission is no fault: users of a cluster are not known to its shards.
     let state = database.client().database("admin").run_command(doc! { "shardingState": 1 }).await;
     let is_shard = state.is_ok_and(|state| state.get_bool("enabled").unwrap_or_default());
     if is_shard || hello.contains_key("configsvr") { Err(OpenError::Shard) } else { Ok(()) }

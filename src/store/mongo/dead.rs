@@ -1,6 +1,6 @@
-//! What servers leave behind that die in a transaction: their sessions, whose transactions keep
-//! documents from everybody until MongoDB ends them after a minute. Every server ends those of the
-//! others that have not renewed their documents.
+//! The sessions of servers that died in a transaction. Their transactions lock documents until
+//! MongoDB ends them after a minute. Every server ends the sessions of others that have not renewed
+//! their documents.
 
 use std::collections::HashMap;
 use std::time::Duration;

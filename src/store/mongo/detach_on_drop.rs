@@ -24,7 +24,7 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> Future for DetachOnDrop
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // What panics is not put back.
+        // Work that panics is not put back.
         let Some(mut work) = self.work.take() else { return Poll::Pending };
         let polled = work.as_mut().poll(cx);
         if polled.is_pending() {

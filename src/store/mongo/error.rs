@@ -1,5 +1,5 @@
-//! What can go wrong with MongoDB, and what of it a caller is told. The driver's errors carry keys
-//! and documents: only their kinds and codes go into a text.
+//! Errors of MongoDB, and the part of them that a caller sees. The driver's errors carry keys and
+//! documents: only their kinds and codes go into a text.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -24,7 +24,7 @@ const INTERRUPTED: i32 = 11_601;
 const REFUSED_BY_VALIDATOR: i32 = 121;
 /// InvalidNamespace.
 const INVALID_NAME: i32 = 73;
-/// What is told of a connection that was closed because the credentials were not taken.
+/// The text for a connection that was closed because the credentials were refused.
 const REFUSED: &str = "AuthenticationFailed";
 
 /// A fault below the directory's rules.
@@ -142,14 +142,14 @@ impl From<Fault> for ItemError {
     }
 }
 
-/// What may be told of a driver's error.
+/// The part of a driver's error that may be shown.
 #[derive(Debug)]
 pub struct Cause {
     sort: Sort,
     text: String,
 }
 
-/// What an error asks for.
+/// The reaction that an error calls for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
     Transient,
@@ -292,7 +292,7 @@ pub enum OpenError {
     Incomplete {
         /// The database.
         database: String,
-        /// What is missing.
+        /// The missing part.
         what: String,
     },
     /// The store is one of another version of this program.
@@ -317,7 +317,7 @@ pub enum OpenError {
     Foreign {
         /// The database.
         database: String,
-        /// What is in the way.
+        /// The obstacle.
         what: String,
     },
     /// Identities cannot be moved to later rules of normalisation.

@@ -19,7 +19,7 @@ pub enum Finds<'t, 'c> {
     Snapshot(&'t mut Transaction<'c>),
 }
 
-/// What was found.
+/// The documents that were found.
 pub struct Reply {
     pub batches: Vec<RawBatch>,
     /// Whether all that is there was found; a reply holds 16 MiB.

@@ -129,7 +129,8 @@ impl Beating {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let parting = loop {
             tokio::select! {
-                // What was handed to the driver is not dropped half-way: a beat runs to its end.
+                // A command that was handed to the driver is not dropped half-way: a beat runs to
+                // its end.
                 _ = ticks.tick() => {}
                 parting = stopped.wait_for(Option::is_some) => break parting.ok().and_then(|parting| *parting),
             }

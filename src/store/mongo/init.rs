@@ -30,7 +30,7 @@ const LIFETIME: Duration = Duration::from_secs(150);
 /// NamespaceExists.
 const EXISTS: i32 = 48;
 
-/// What [`init`] is asked for.
+/// The options of [`init`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitOptions {
     /// Whether users and requests are cut and placed over all shards at once, or left to the

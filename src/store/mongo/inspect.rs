@@ -1,5 +1,4 @@
-//! What a database holds under the names of a store: whether it is a store's, and what of it is
-//! missing.
+//! The inspection of a database: whether it is a store, and which parts of it are missing.
 
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
@@ -11,14 +10,14 @@ use super::validators::{
     COLLECTIONS, by_order, indexes, is_optional, is_shard_key, level, shard_key, validator,
 };
 
-/// What there is under the name of one collection of a store.
+/// The state of one collection of a store.
 pub struct Found {
     pub name: &'static str,
     /// As the server lists it; none where there is nothing.
     listed: Option<Document>,
     /// Whether there is a document in it.
     pub is_used: bool,
-    /// What it is sharded on.
+    /// The shard key.
     pub key: Option<Document>,
     /// Its indexes but for that of `_id`.
     indexes: Vec<Document>,
@@ -135,7 +134,7 @@ impl Found {
         self.indexes.iter().find(|own| own.get("key") == wanted.get("key"))
     }
 
-    /// What is missing for the collection to be what a store needs, a sentence each.
+    /// The missing parts of the collection, a sentence each.
     pub fn missing(&self, on_cluster: bool, epoch: i32) -> Vec<String> {
         let name = self.name;
         if !self.exists() {

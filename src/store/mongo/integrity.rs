@@ -254,7 +254,7 @@ fn presence<T>(read: Result<T, Fault>) -> Presence<T> {
     read.map_or(Presence::Unreadable, Presence::There)
 }
 
-/// What a user's document lists; it is none where it is filed under another id or tenant than its
+/// The keys that a user's document lists; none if it is filed under another id or tenant than its
 /// user's.
 fn listing(document: &RawDocument) -> Result<UserClaims, Fault> {
     let stored = StoredUser::read(document)?;

@@ -87,7 +87,7 @@ mod tests {
     fn ranges_of_ids_ascend_and_are_on_every_shard() {
         for shards in SHARDS {
             let mut count = vec![0; shards];
-            // What lies before the first range is for shard 0.
+            // Values below the first range belong to shard 0.
             count[0] = 1;
             of_ids(shards).iter().for_each(|range| count[range.shard] += 1);
             assert!(count.iter().all(|count| *count == RANGES_OF_IDS), "{count:?}");

@@ -7,7 +7,7 @@ use super::error::Fault;
 /// The metric that is 1 while some shards of the store do not answer and others do, else 0.
 pub const PARTLY_UNREACHABLE: &str = "polynym_store_partly_away";
 
-/// What the latest check found.
+/// The result of the latest probe.
 #[derive(Default)]
 pub struct Reachability {
     is_part: AtomicBool,

@@ -25,7 +25,7 @@ use crate::wire::encoded_user::{EncodedUser, Found};
 /// How many linearizable look-ups of one batch are under way at once: each is alone in its find.
 const LINEARIZABLE_AT_ONCE: usize = 16;
 
-/// What a claim and its user say of a key.
+/// The claim of a key, with its user.
 #[derive(Clone)]
 enum Pair {
     /// Nobody owns it.
@@ -167,8 +167,7 @@ impl Collections {
         }
     }
 
-    /// What claims and users say of `keys` at one moment on all shards, which is not before the
-    /// call.
+    /// The claims and users of `keys` at one moment on all shards, which is not before the call.
     async fn one_moment(&self, keys: &[IdentityKey]) -> Result<(Vec<Pair>, u32), Fault> {
         let mut moment = Moment::new(self);
         loop {
@@ -180,8 +179,8 @@ impl Collections {
         }
     }
 
-    /// What claims and users say of `keys`, in order, until the users have [`ANSWER_BYTES`]; and
-    /// how many finds that took.
+    /// The claims and users of `keys`, in order, until the users have [`ANSWER_BYTES`]; and the
+    /// number of finds.
     async fn pairs(
         &self,
         keys: &[IdentityKey],

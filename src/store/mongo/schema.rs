@@ -315,7 +315,7 @@ impl StoredRequest {
     }
 }
 
-/// What a document says under these names, found in one pass: look-ups do this for every document
+/// The values of these fields of a document, found in one pass: look-ups do this for every document
 /// that they read.
 fn fields<'d, const N: usize>(
     document: &'d RawDocument,

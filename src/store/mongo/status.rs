@@ -1,4 +1,4 @@
-//! What `store status` tells of a database of MongoDB.
+//! The output of `store status` for a database of MongoDB.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use super::supported::Supported;
 use super::validators::shard_key;
 use super::versions::Versions;
 
-/// What there is in a database.
+/// The state of a database.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Status {
     /// The database.
@@ -31,21 +31,21 @@ pub struct Status {
     pub rules_version: Option<u32>,
     /// The collections of a store, so far as they are there.
     pub collections: Vec<CollectionStatus>,
-    /// What a store needs and this one does not have, a few words each.
+    /// The missing parts, a few words each.
     pub missing: Vec<String>,
     /// Why it cannot be made a store that this program serves.
     pub obstacle: Option<String>,
     /// Of each server whose clock does not agree with the database's: by how many seconds it is
     /// ahead.
     pub clocks_ahead: Vec<i64>,
-    /// What could be better, and how.
+    /// Advice.
     pub advice: Vec<Advice>,
 }
 
-/// What could be better in a store that can be served as it is.
+/// An improvement of a store that can be served as it is.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Advice {
-    /// What it is.
+    /// The advice.
     pub text: String,
     /// The command by which an administrator changes it in `mongosh`; none where there is nothing
     /// to do now.
@@ -60,19 +60,19 @@ impl Status {
     }
 }
 
-/// What there is in a collection.
+/// The state of a collection.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct CollectionStatus {
     /// Its name.
     pub name: String,
-    /// What it is sharded on; none on a replica set.
+    /// The shard key; none on a replica set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shard_key: Option<String>,
-    /// What each shard has of it; on a replica set, one that stands for the set.
+    /// The part of each shard; on a replica set, one that stands for the set.
     pub shards: Vec<ShardStatus>,
 }
 
-/// What a shard has of a collection.
+/// The part of a collection on one shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ShardStatus {
     /// Its name; empty on a replica set.
@@ -150,7 +150,7 @@ const CHUNKS: u64 = 30;
 /// Documents that MongoDB wants to sample for each of these chunks.
 const SAMPLES: u64 = 10;
 
-/// What to say of collections that are sharded on another key than this program gives them.
+/// The advice for collections that are sharded on another key than this program uses.
 fn advice(
     database: &Database,
     found: &[Found],
@@ -242,7 +242,7 @@ async fn shards(
     Ok(shards.into_values().collect())
 }
 
-/// What the server counts of a collection, on each shard that has some of it.
+/// The server's statistics of a collection, on each shard that has a part of it.
 async fn stats<T: Send + Sync>(collection: &Collection<T>) -> Result<Vec<Document>, DriverError> {
     let stage = doc! { "$collStats": { "storageStats": {} } };
     collection.aggregate([stage]).await?.try_collect().await

@@ -187,7 +187,7 @@ impl<'c> Transaction<'c> {
         Ok(())
     }
 
-    /// What is remembered of a request.
+    /// The record of a request.
     pub async fn request(
         &mut self,
         request: &IdempotencyKey,
@@ -423,7 +423,8 @@ fn inserted_before(error: &DriverError) -> usize {
     }
 }
 
-/// What was read in a transaction is there to be written, or the store is damaged.
+/// Fails unless every document that was read in the transaction was written: else the store is
+/// damaged.
 fn all_there(count: u64, wanted: usize) -> Result<(), Fault> {
     if count == wanted as u64 {
         Ok(())

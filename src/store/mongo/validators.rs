@@ -12,9 +12,9 @@ use crate::directory::mutation::IdempotencyKey;
 /// The collections of a store, in the order in which they are made.
 pub const COLLECTIONS: [&str; 5] = [USERS, IDENTITIES, REQUESTS, TENANTS, SERVERS];
 
-/// What a collection is sharded on. Ids of users and requests spread by themselves, and are kept in
-/// their order. Identity keys do not: those of one tenant and kind begin alike, so they are spread
-/// by their hashes.
+/// The shard key of a collection. Ids of users and requests are evenly distributed, and kept in
+/// their order. Identity keys of one tenant and kind begin alike, so they are sharded by their
+/// hashes.
 pub fn shard_key(collection: &str) -> Document {
     if collection == IDENTITIES {
         doc! { ID: "hashed" }
@@ -55,8 +55,8 @@ pub fn level(collection: &str, epoch: i32) -> Option<&'static str> {
     (epoch > 0 && has_epoch(collection)).then_some("strict")
 }
 
-/// What the server lets into a collection in this epoch. It is there to stop programs of other
-/// versions, and other programs' mistakes: fields that a later version adds pass.
+/// The validator of a collection in this epoch. It refuses the writes of programs of other
+/// versions, and mistakes of other programs. Fields that a later version adds pass.
 pub fn validator(collection: &str, epoch: i32) -> Document {
     let (mut required, mut properties) = fields(collection);
     if epoch > 0 && has_epoch(collection) {

@@ -33,7 +33,7 @@ impl From<Fault> for Failure {
     }
 }
 
-/// What is to be done.
+/// The decision on a mutation.
 struct Decided {
     write_set: Box<WriteSet>,
     /// The request under which it is to be remembered.
@@ -67,8 +67,8 @@ impl Collections {
     pub async fn mutate(&self, mutation: &Mutation, gate: &CommitGate) -> Result<Outcome, Error> {
         let mut backoff = Backoff::of_transaction(gate.deadline());
         let mut freshness = Freshness::default();
-        // What is to be taken is free nearly always: finding out when it is inserted saves reading
-        // it before.
+        // A key that is to be claimed is nearly always free: inserting it without reading it first
+        // saves a read.
         let mut is_optimistic = true;
         loop {
             let versions = self.fence.versions()?;
@@ -121,7 +121,8 @@ impl Collections {
         };
         transaction.teach(freshness);
         match decided {
-            // What was read must be there to stay: committing what has only read waits for that.
+            // A transaction that has only read is committed too: then its reads are
+            // majority-committed.
             Ok(decided) if decided.writes_nothing() => {
                 confirm(transaction, gate.deadline()).await?;
                 Ok(decided.write_set.into_outcome())

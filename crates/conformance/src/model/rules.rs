@@ -30,8 +30,7 @@ impl Done {
 }
 
 impl ReferenceModel {
-    /// What the world is after a mutation, and what its caller is told; else the refusals of which
-    /// each would be right.
+    /// The model after a mutation, and the outcome; or the refusals, each of which is right.
     pub fn after(
         &self,
         mutation: &Mutation,
@@ -211,7 +210,7 @@ impl ReferenceModel {
         MutationReport::Purged(gone)
     }
 
-    /// What follows from what was done: marks, holds and times.
+    /// Applies the consequences of a change: primary marks, holds and times.
     fn apply_consequences(&mut self, before: &ReferenceModel, mutation: &Mutation) {
         for person in self.people.values_mut() {
             for kind in Kind::ALL {
@@ -258,7 +257,7 @@ impl ReferenceModel {
         }
     }
 
-    /// What the mutation's user would have too much of.
+    /// The refusals for limits that the mutation exceeds.
     fn excesses(&self, before: &ReferenceModel, mutation: &Mutation) -> Vec<Error> {
         let Some(id) = mutation.user_id() else { return Vec::new() };
         let identities = |world: &ReferenceModel| {

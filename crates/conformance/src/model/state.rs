@@ -88,19 +88,19 @@ impl Person {
     }
 }
 
-/// What a merge did, for as long as it can be undone.
+/// A merge that can be undone.
 #[derive(Clone)]
 pub struct Merge {
     pub until: Timestamp,
     pub secondary: Person,
     /// The primary before and after.
     pub primary: (User, User),
-    /// What was held for the secondary.
+    /// The holds that the secondary had.
     pub holds: Vec<(IdentityKey, Timestamp)>,
 }
 
 impl ReferenceModel {
-    /// What stands under a key: owner, whether it is a guard, and until when it is held.
+    /// The claim under a key: its owner, whether it is a guard, and the end of its hold.
     pub fn claim(
         &self,
         key: &IdentityKey,

@@ -14,7 +14,7 @@ use super::super::fixture::{
 };
 use super::super::{Failure, decoded};
 
-/// What is sent twice.
+/// The request that is sent twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     Create,
@@ -35,7 +35,7 @@ pub enum Sent {
     DeleteTenant,
 }
 
-/// What happens between the first time and the second.
+/// The event between the first time and the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     Nothing,

@@ -1,4 +1,4 @@
-//! What an id says, and its forms.
+//! The fields of an id, and its forms.
 
 use proptest::prelude::*;
 use serde_test::{Configure, Token, assert_de_tokens_error, assert_tokens};

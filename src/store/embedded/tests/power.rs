@@ -208,7 +208,7 @@ impl Observer for Findings {
 async fn lose_power(losses: usize, seed: u64) {
     let mut machine = Machine::new(seed);
     let ids = Generator::builder(Mode::Variable).random_origin().build();
-    // What there may be after the last loss: the state after each of the mutations that were not
+    // The possible states after the last loss: the state after each of the mutations that were not
     // answered.
     let mut models = vec![Model::at(Timestamp::from_millis(START))];
     while !machine.has_lost(losses) {
@@ -238,7 +238,8 @@ async fn lose_power(losses: usize, seed: u64) {
     machine.tell("power loss under mutations of all kinds");
 }
 
-/// What a store may do: its state at first and after each mutation, and each answer.
+/// The possible behaviour of a store: its first state, the state after each mutation, and each
+/// answer.
 struct Course {
     models: Vec<Model>,
     wanted: Vec<Result<Outcome, Vec<Error>>>,

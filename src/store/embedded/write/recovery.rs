@@ -1,5 +1,5 @@
-//! What the writer does about trouble: it keeps reads going where it can, opens the file again, and
-//! tells when mutations are taken again. What it tells in the log is the outage's.
+//! The writer's recovery: it keeps reads going if it can, opens the file again, and reports when
+//! mutations are accepted again. The log lines are those of the outage.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ type Failure = Box<dyn std::error::Error>;
 
 impl Writer {
     pub(super) fn cannot_read(&mut self, trouble: DegradedReason, cause: &str) {
-        // What is published again was opened after the read had failed.
+        // A snapshot that is published again was opened after the failed read.
         if self.published.load().is_none() {
             self.enter_degraded(trouble, cause);
         }

@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::store::embedded::file::{FileId, StagedOp};
 
-/// What a disk writes at once, or not at all.
+/// The unit that a disk writes at once or not at all.
 const SECTOR: usize = 512;
 
 static DISKS: LazyLock<Mutex<HashMap<FileId, State>>> = LazyLock::new(Mutex::default);
@@ -133,7 +133,7 @@ pub(in super::super) fn record(id: FileId, step: &StagedOp<'_>) -> io::Result<()
 }
 
 impl When {
-    /// What is left of it after a step.
+    /// The state after a step.
     fn after(self, step: &StagedOp<'_>) -> Self {
         match (self, step) {
             (Self::Step(left), _) => left.checked_sub(1).map_or(Self::Past, Self::Step),
@@ -161,7 +161,7 @@ impl StagedOp<'_> {
     }
 }
 
-/// What becomes of the steps that were not synced.
+/// The fate of steps that were not synced.
 #[derive(Clone, Copy)]
 enum Fate {
     Lost,

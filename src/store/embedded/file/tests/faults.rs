@@ -7,7 +7,7 @@ use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::FileId;
 
-/// What befalls the steps of a file.
+/// The faults that are injected into the steps of a file.
 struct Plan {
     taken: u64,
     failing: Range<u64>,
