@@ -26,7 +26,7 @@ use std::fmt;
 
 use file::File;
 
-/// Something that can be configured.
+/// A setting.
 #[derive(Debug)]
 pub struct Setting {
     name: &'static str,
@@ -59,7 +59,7 @@ pub trait Resolve: Sized {
     fn resolve(values: &mut Values<'_>) -> Option<Self>;
 }
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The command line.
@@ -68,7 +68,7 @@ pub enum Origin {
     Environment(String),
     /// A key of the file.
     File(String, String),
-    /// Nobody gave one.
+    /// The default: no value was given.
     Default(&'static str),
 }
 

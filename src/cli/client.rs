@@ -14,7 +14,7 @@ use crate::proto::v1::admin_service_client::AdminServiceClient;
 use crate::proto::v1::directory_service_client::DirectoryServiceClient;
 use crate::proto::v1::registry_service_client::RegistryServiceClient;
 
-/// How long to wait before a call is sent a second time.
+/// The pause before a call is sent a second time.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Runs a command. One thread does: a command waits for a server far longer than it computes.

@@ -15,11 +15,11 @@ pub enum Failure {
     Usage(String),
     /// A call failed.
     Call(Box<FailedCall>),
-    /// Something else, in a sentence.
+    /// Another failure, in a sentence.
     Other(String),
     /// All was told already.
     AlreadyReported,
-    /// Nobody reads what is printed.
+    /// The reader of standard output has closed it.
     PipeClosed,
     /// Ctrl-C, with all told that there was to tell.
     Interrupted,

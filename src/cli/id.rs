@@ -32,7 +32,7 @@ pub enum Id {
 
 #[derive(Args)]
 pub struct New {
-    /// How many.
+    /// The number of ids.
     #[arg(short = 'n', value_name = "N", default_value_t = 1)]
     count: u64,
     /// Ids that lie close together, in place of ids that spread over the whole range.

@@ -30,7 +30,7 @@ pub struct Resolve {
     /// url:https://…
     #[arg(required = true, value_name = "IDENTIFIER", value_parser = identifier::parse)]
     identifiers: Vec<Typed>,
-    /// How fresh the answer must be.
+    /// The freshness of the answer.
     #[arg(long, value_enum, default_value = "latest")]
     consistency: Freshness,
     /// Show disabled users, too.

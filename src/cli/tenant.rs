@@ -40,7 +40,7 @@ Nothing in the tenant can be changed from the call on. The servers begin some se
 of them have heard of it, and go on if this command is stopped.";
 const LIST: &str = "Example:\n  polynym tenant list";
 
-/// How many tenants are asked for at once.
+/// Tenants in one page.
 const PAGE: i32 = 1_000;
 
 #[derive(Subcommand)]

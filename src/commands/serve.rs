@@ -23,7 +23,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// How long the disk may take to finish what is under way once the server has stopped.
+/// The time that the disk has to finish writes once the server has stopped.
 const CLOSING: Duration = Duration::from_secs(10);
 const DISK_HANGS: &str = "the disk has not finished what was under way within 10 s: mutations that were not answered may \
      have happened or not, and everything that was answered is there; see to the disk and start the server again";
@@ -89,7 +89,7 @@ fn close(kept: OpenStore) -> Result<(), Failure> {
     }
 }
 
-/// Where the store is; a temporary folder goes with it.
+/// The location of the store; a temporary folder is removed with it.
 enum StoreLocation<'s> {
     Folder(&'s Path),
     Temporary(TempDir),

@@ -13,35 +13,35 @@ pub struct Client {
     pub tenant: String,
     /// The longest that a call may take.
     pub timeout: Duration,
-    /// How to print.
+    /// The output settings.
     pub output: Output,
 }
 
-/// How to print answers.
+/// The output settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
     /// As JSON, for programs, rather than as tables.
     pub json: bool,
 }
 
-/// How to load a server, and how to measure it.
+/// The load and the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bench {
     /// Which server.
     pub client: Client,
-    /// How many connections to spread the callers over.
+    /// The number of connections that the callers share.
     pub connections: usize,
-    /// How many callers, each with one call under way.
+    /// The number of callers, each with one call in flight.
     pub concurrency: usize,
-    /// How long to measure.
+    /// The duration of the measurement.
     pub duration: Duration,
-    /// How long to run before measuring.
+    /// The duration of the warm-up.
     pub warmup: Duration,
-    /// How many users there shall be.
+    /// The number of users.
     pub users: usize,
     /// Whether to take it that they are there.
     pub loaded: bool,
-    /// How many identifiers one batch has.
+    /// Identifiers in one batch.
     pub batch: usize,
 }
 

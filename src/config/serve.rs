@@ -9,12 +9,12 @@ use tracing_subscriber::filter::LevelFilter;
 use super::store::{STORE, StoreChoice};
 use super::{Resolve, Setting, Values, parse, store};
 
-/// How the server runs.
+/// The settings of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Serve {
-    /// Where to listen: the addresses that the host name stands for, to be tried in order.
+    /// The addresses to listen on: those of the host name, tried in order.
     pub listen: Vec<SocketAddr>,
-    /// Where the users are kept.
+    /// The location of the store.
     pub store: StoreChoice,
     /// Whether a store is made where there is none.
     pub create: bool,
@@ -46,15 +46,15 @@ pub struct Serve {
     pub max_calls: usize,
     /// Connections at once.
     pub max_connections: usize,
-    /// How old a connection may become.
+    /// The age at which a connection is closed.
     pub connection_age: Duration,
-    /// How long a connection may be without calls.
+    /// The time without calls after which a connection is closed.
     pub connection_idle: Duration,
-    /// How long calls may take to finish after the server was asked to stop.
+    /// The time that calls have to finish after the server was asked to stop.
     pub drain: Duration,
     /// Threads that handle calls.
     pub threads: usize,
-    /// Where to tell what is counted, if anywhere.
+    /// The address of the metrics, if they are served.
     pub metrics_listen: Option<SocketAddr>,
     /// The form of the log.
     pub log_format: LogFormat,
@@ -261,7 +261,7 @@ fn log_format(text: &str) -> Result<LogFormat, String> {
     parse::choice(&[("text", LogFormat::Text), ("json", LogFormat::Json)])(text)
 }
 
-/// Nobody is named in what is counted: other machines may read it.
+/// Metrics name no user, since other machines may read them.
 fn metrics_listen(text: &str) -> Result<Option<SocketAddr>, String> {
     if text.is_empty() {
         Ok(None)

@@ -1,4 +1,4 @@
-//! Where the users are kept, as `serve` and `store …` are told it.
+//! The location of the store, as `serve` and `store …` take it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use mongodb::options::ConnectionString;
 use super::client::Output;
 use super::{Resolve, Setting, Values};
 
-/// Where the users are kept.
+/// The location of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreChoice {
     /// The embedded store in a folder.
@@ -36,7 +36,7 @@ pub struct Store {
 pub struct StoreReport {
     /// Which store is meant.
     pub store: StoreChoice,
-    /// How to print.
+    /// The output settings.
     pub output: Output,
 }
 

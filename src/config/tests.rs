@@ -1,4 +1,4 @@
-//! How values are found, what is wrong with them, and who is told.
+//! The search for values, their faults, and the reports of these.
 
 use std::io::Write;
 

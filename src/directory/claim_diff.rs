@@ -103,7 +103,7 @@ fn touch(mutation: &Mutation, transitions: &mut [UserTransition<'_>]) {
     }
 }
 
-/// Nobody is refused for what was there before: a limit that was lowered only stops growth.
+/// A limit that was lowered only stops growth: no user is refused for its present size.
 fn check_limits(
     mutation: &Mutation,
     UserTransition { before, after }: &UserTransition<'_>,

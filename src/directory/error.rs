@@ -28,18 +28,18 @@ pub enum Error {
     /// A batch has too many items.
     #[error("a batch may have {limit} items, this one has {count}")]
     BatchTooLarge {
-        /// How many items a batch may have.
+        /// The items that a batch may have.
         limit: usize,
-        /// How many this one has.
+        /// The items of this one.
         count: usize,
     },
     /// An item of a batch no longer fits into its answer.
     #[error("the answer has no room left: ask for this item again")]
     AnswerFull {
-        /// How many bytes an answer may have.
+        /// The bytes that an answer may have.
         limit: usize,
     },
-    /// Nobody owns the identifier.
+    /// The identifier has no owner.
     #[error("nobody owns this identifier")]
     IdentityNotFound,
     /// The user does not have the identity that is to be changed.
@@ -136,9 +136,9 @@ pub enum Error {
     TooMany {
         /// The things that are limited, in a few words.
         what: &'static str,
-        /// How many a user may have.
+        /// The limit.
         limit: usize,
-        /// How many there would be.
+        /// The number after the mutation.
         count: usize,
     },
     /// The request id was used before, for another request.

@@ -39,9 +39,9 @@ use update::Update;
 pub struct Mutation {
     /// The tenant that it happens in.
     pub tenant: Tenant,
-    /// Where given: the etag that the user, or the tenant that is to be changed, must have.
+    /// The etag that the user or the tenant must have, if one was given.
     pub etag: Option<String>,
-    /// Where given: the name of this request, under which its outcome is remembered.
+    /// The idempotency key of the request, if one was given.
     pub request: Option<IdempotencyKey>,
     /// Now.
     pub time: Timestamp,
@@ -74,7 +74,7 @@ pub struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// How long the outcome of a request is remembered: 24 hours.
+    /// The time for which the outcome of a request is remembered: 24 hours.
     pub const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
     /// The id that a store keeps with a request: its subject, or the nil UUID for none.

@@ -39,7 +39,7 @@ pub struct ReadRequest {
 /// The result of [`Mutation::decide`](super::mutation::Mutation::decide).
 #[derive(Debug)]
 pub enum Decision {
-    /// Nothing yet: this must be read first. None of it is in the read set.
+    /// No decision yet: these reads come first. None of them is in the read set.
     NeedsReads(ReadRequest),
     /// The decision.
     Ready(Box<WriteSet>),
@@ -78,7 +78,7 @@ pub enum Write {
     Count(String),
 }
 
-/// Something that a mutation has made true, for those who did not ask for it.
+/// A fact that a mutation has made true, for parties other than its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A user lost an unverified identity to another, who had it verified.
@@ -131,7 +131,7 @@ impl From<Error> for DecideError {
 
 /// The state of a record in a read set.
 pub(crate) enum ReadState<'v, T> {
-    /// Nothing: it was not read.
+    /// It was not read.
     Unread,
     /// That it is not there.
     Absent,

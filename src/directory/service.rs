@@ -84,7 +84,7 @@ impl Directory {
         Self { clock, ..self }
     }
 
-    /// How much a caller may ask for at once.
+    /// The limits of requests and users.
     pub const fn limits(&self) -> Limits {
         self.limits
     }

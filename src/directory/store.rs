@@ -15,7 +15,7 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::{EncodedUser, Found};
 
-/// How fresh the answer of a read must be.
+/// The freshness of a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Consistency {
     /// The state that a majority has acknowledged, from the primary; it may be stale for the length
@@ -28,7 +28,7 @@ pub enum Consistency {
     Eventual,
 }
 
-/// How many bytes of users a look-up may find: more than that is too much for one answer.
+/// The bytes of users that a look-up may find: more is too much for one answer.
 pub const ANSWER_BYTES: usize = 4 << 20;
 
 /// The result for one of several keys or ids. An error concerns this one alone: its record cannot
@@ -41,8 +41,8 @@ pub struct Resolved {
     /// For each key, in order, the user who owns it; fewer only where these users have
     /// [`ANSWER_BYTES`] already.
     pub found: Vec<ItemResult<Found>>,
-    /// How many reads it stands for: one for each claim that was looked for, one for each user that
-    /// was found. A store that sends reads to servers counts those, a shared one as one.
+    /// The number of reads: one for each claim that was looked up, one for each user that was
+    /// found. A store that sends reads to servers counts those, a shared one as one.
     pub reads: u32,
 }
 
@@ -58,7 +58,7 @@ pub struct ExpiredUser {
 }
 
 impl ExpiredUser {
-    /// Where the user stands among those that are due.
+    /// The position among expired users.
     pub const fn place(&self) -> (Timestamp, LocalityId) {
         (self.time, self.id)
     }

@@ -19,7 +19,7 @@ use crate::wire::encode::identifier_message;
 use crate::wire::tenant::tenant_message;
 use v1::renormalize_response::Problem as ProblemMessage;
 
-/// How many tenants a page has where nothing is said, and at most (AIP-158).
+/// Tenants in a page by default, and at most (AIP-158).
 const PAGE: usize = 50;
 const LARGEST_PAGE: usize = 1_000;
 

@@ -139,7 +139,7 @@ pub fn preview(preview: &Preview) -> v1::MergePreview {
     }
 }
 
-/// Something that could not be restored, as a message.
+/// The message for a part that could not be restored.
 pub fn not_restored(what: &NotRestored) -> v1::unmerge_users_response::NotRestored {
     let (field, identifier) = match what {
         NotRestored::Identity(identifier) => {
@@ -169,8 +169,8 @@ fn is_span(duration: &prost_types::Duration) -> bool {
         && (0..1_000_000_000).contains(&duration.nanos)
 }
 
-/// How fresh an answer must be; `max_staleness` is checked alone, since nothing is cached that
-/// could be stale.
+/// The freshness of a read. `max_staleness` is only validated: nothing is cached that could be
+/// stale.
 pub fn consistency(
     number: i32,
     max_staleness: Option<&prost_types::Duration>,

@@ -19,8 +19,7 @@ use crate::transport::rich_status::internal;
 use crate::wire::encode::identifier_message;
 use crate::wire::fields;
 
-/// How many batches are worked on at once: each may have a full answer in memory until that is
-/// sent.
+/// Concurrent batches: each may hold a full answer in memory until it is sent.
 const BATCHES: usize = 64;
 
 pub struct DirectoryApi {

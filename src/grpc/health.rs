@@ -20,7 +20,7 @@ use crate::transport::protocol;
 /// The services whose health is reported; the empty name is the server as a whole.
 const SERVICES: [&str; 4] = ["", DIRECTORY, REGISTRY, ADMIN];
 
-/// How often the store is asked.
+/// The pause between two checks of the store.
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// Starts to report health. A store that answers within a [`PERIOD`] is SERVING from the first call

@@ -92,7 +92,7 @@ impl routes::Target for Target {
 }
 
 pub struct Router {
-    /// How many items a batch may have.
+    /// The items that a batch may have.
     batch: usize,
     directory: Directories,
     registry: Registries,

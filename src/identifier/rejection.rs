@@ -101,7 +101,7 @@ impl Rule {
         self.words().0
     }
 
-    /// How to mend a value that breaks the rule, for people.
+    /// Advice for people on how to correct a value that breaks the rule.
     pub const fn advice(self) -> &'static str {
         self.words().1
     }
@@ -225,8 +225,8 @@ impl Rejection {
         self.rule
     }
 
-    /// Where in what was typed, in code points from 0, where the fault is at one place. Of a
-    /// social identifier it counts in the part that the rule names, of a phone in its number.
+    /// The position of the fault in the typed text, in code points from 0, if it is at one place.
+    /// Of a social identifier it counts in the part that the rule names, of a phone in its number.
     pub const fn position(&self) -> Option<usize> {
         self.position
     }

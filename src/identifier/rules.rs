@@ -13,10 +13,10 @@ pub struct Rules {
     normalize: Normalize,
 }
 
-/// How a version parses.
+/// The parser of a version.
 pub type Parse = fn(RawIdentifier<'_>) -> Result<Identifier, Rejection>;
 
-/// How a version parses and tells what it changed.
+/// The parser of a version that also reports its changes.
 pub type Normalize = fn(RawIdentifier<'_>) -> Result<Normalization, Rejection>;
 
 impl Rules {

@@ -1,6 +1,5 @@
-//! Where users and claims are kept. Every store here implements [`crate::directory::store::Store`] and
-//! passes the
-//! [`conformance`] suite; what a store does with bytes and disks stays in its own module.
+//! The stores of users and claims. Each implements [`Store`](crate::directory::Store) and passes
+//! the conformance suite; bytes and disks are the matter of its own module.
 
 pub mod coalesce;
 pub mod embedded;

@@ -23,14 +23,13 @@ const STREAMS: u32 = 200;
 /// The largest list of headers that is read at all. What is over the bound in `entry` and below
 /// this one gets an answer that says so.
 const HEADER_BYTES: u32 = 32 << 10;
-/// How much of an answer waits in the connection's own buffer.
+/// The bytes of an answer that wait in the connection's own buffer.
 const SEND_BYTES: usize = 256 << 10;
 /// Streams that the other side may open and reset before they are looked at (CVE-2023-44487).
 const RESETS: usize = 64;
-/// How long the other side may take to say that it speaks HTTP/2.
+/// The time in which a client must send the HTTP/2 preface.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How often a silent connection is asked whether it is still there, and how long it may take to
-/// answer.
+/// The interval of keep-alive pings on a silent connection, and the time to answer one.
 const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
 
 /// Serves a connection until it ends, grows old, or the server drains. Tells whether calls were cut
@@ -94,7 +93,7 @@ async fn told(draining: &mut watch::Receiver<bool>) {
     let _ = draining.wait_for(|yes| *yes).await;
 }
 
-/// How old a call may be: its time, and half of that for its answer to be taken.
+/// The age limit of a call: its deadline, and half of that for its answer to be taken.
 fn call_age_limit(timeout: Duration) -> Duration {
     timeout + timeout / 2
 }

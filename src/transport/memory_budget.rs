@@ -17,8 +17,8 @@ const TOTAL: isize = 512 << 20;
 /// Streams that stay open, as those do that watch health, on one connection and on all.
 const STREAMS: usize = 8;
 const ALL_STREAMS: usize = 1_024;
-/// How long a connection must be without calls to be idle, in steps of `STEP`: what was answered
-/// last is on its way then.
+/// The time without calls after which a connection counts as idle, in steps of `STEP`: the last
+/// answer is on its way then.
 const QUIET: u32 = 10;
 const STEP: Duration = Duration::from_millis(50);
 
@@ -108,7 +108,7 @@ impl ConnectionBudget {
     }
 }
 
-/// How much of what a connection has held is beyond its share.
+/// The bytes of a connection beyond its share.
 const fn surplus(bytes: usize) -> isize {
     bytes.saturating_sub(SHARE) as isize
 }
@@ -129,7 +129,7 @@ impl Reservation {
         Self { budget: budget.clone(), bytes: 0, era: Some(era) }
     }
 
-    /// How many bytes are held.
+    /// The bytes that are held.
     #[cfg(test)]
     pub const fn bytes(&self) -> usize {
         self.bytes

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How much the server takes on, and for how long.
+/// The bounds of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The longest that a call may take; a shorter `grpc-timeout` of the caller counts. A
@@ -18,7 +18,7 @@ pub struct Options {
     pub connection_age: Duration,
     /// After this long without calls a connection is told to come again when it has some.
     pub connection_idle: Duration,
-    /// How long calls under way may take to finish once the server is asked to stop.
+    /// The time that calls have to finish once the server is asked to stop.
     pub drain: Duration,
     /// Whether the calls of one connection are spread over all threads, as is best where the store
     /// works on the caller's thread. Else they stay on one, as is best where it waits for servers.

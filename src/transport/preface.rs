@@ -1,4 +1,4 @@
-//! How a connection begins: only those go on that speak HTTP/2 from their first byte.
+//! The check of a connection's first bytes: only connections that speak HTTP/2 go on.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The longest pause between two looks at a connection whose preface comes in parts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How many connections spoke something else.
+/// The number of connections of another protocol.
 #[derive(Default)]
 pub struct PrefaceCheck(AtomicU64);
 

@@ -8,7 +8,7 @@ use tonic::{Code, Status};
 
 use super::rich_status::{limited, plain, retry};
 
-/// How a caller is told which encodings of messages are taken (gRPC, "Compression").
+/// The header that names the accepted encodings of messages (gRPC, "Compression").
 const ACCEPTED: &str = "grpc-accept-encoding";
 
 /// The status for a call when too many are under way.

@@ -129,7 +129,7 @@ async fn next(body: &mut (impl Body<Data = Bytes> + Unpin)) -> Result<Option<Byt
                 Ok(bytes) if !bytes.is_empty() => return Ok(Some(bytes)),
                 _ => {}
             },
-            // Nobody is there any more to read this.
+            // The caller has left, so nobody reads this status.
             Err(_) => return Err(Status::cancelled("the caller has left")),
         }
     }

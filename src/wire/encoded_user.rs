@@ -86,8 +86,8 @@ impl EncodedUser {
         Ok(user)
     }
 
-    /// Where the user stands in its life, read without the rest. What is damaged reads as in use:
-    /// it was checked when it was written.
+    /// The state of the user, read without the rest. Damaged bytes read as an active user: they
+    /// were checked when they were written.
     pub fn state(&self) -> State {
         let state = fields::fields(&self.0).find(|field| field.tag == v1_tag::USER_STATE);
         let state = state.and_then(|field| i32::try_from(field.number).ok()?.try_into().ok());

@@ -10,7 +10,7 @@ use super::Failure;
 use super::assertions::{ensure, equal, taken};
 use super::fixture::{Fixture, link, replace, request, unlink};
 
-/// How many do the same thing at once.
+/// The number of concurrent attempts.
 const MANY: usize = 64;
 
 /// Users who own `handle:user0`, `handle:user1` and so on.

@@ -43,7 +43,7 @@ use fixture::Fixture;
 /// The fault that a case found, in words for the person who mends it.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
-/// Where one store can be. It is empty when made, and keeps what its store keeps.
+/// A place for one store. It is empty when made, and keeps the store's data.
 #[async_trait]
 pub trait StoreFactory: Send + Sync {
     /// Opens the store that is here. Callers have it open once at most.

@@ -84,7 +84,7 @@ pub async fn a_lowered_limit_only_stops_growth(f: Fixture) -> Result<(), Failure
     f.is_kept(&user).await
 }
 
-/// How many keys a batch has here, every fourth of them nobody's.
+/// Keys in a batch; every fourth of them has no owner.
 const BATCH: usize = 1_000;
 
 pub async fn a_batch_is_answered_in_order(f: Fixture) -> Result<(), Failure> {

@@ -56,7 +56,7 @@ pub async fn an_old_identity_moves_to_the_present_rules(f: Fixture) -> Result<()
     equal(&after.identities[0].display, &user.identities[0].display, "what was typed")?;
     ensure(!resolves(&f, Kind::Email, "Joe@EXAMPLE.com").await?, "the old form resolves")?;
     f.owns(&f.get(user.id).await?.ok_or("gone")?, &["email:joe@example.com"]).await?;
-    // Where the form stays, only the version changes, which nobody sees.
+    // If the form stays, only the version changes, which is not visible.
     let etag = after.etag();
     let after = moved(&f, &user, Kind::Handle, "joe").await?;
     equal(&after.etag(), &etag, "the etag")?;

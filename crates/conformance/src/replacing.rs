@@ -120,10 +120,10 @@ pub async fn two_users_can_swap_by_way_of_a_third_name(f: Fixture) -> Result<(),
     f.owns(&b, &["handle:a"]).await
 }
 
-/// How often the two cases below move an identifier.
+/// The number of times that the two cases below move an identifier.
 const ROUNDS: usize = 150;
 
-/// How far the writer of a chain of replaces is.
+/// The progress of the writer of a chain of replaces.
 #[derive(Default)]
 struct Progress {
     begun: AtomicUsize,

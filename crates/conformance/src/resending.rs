@@ -70,7 +70,7 @@ const TABLE: [(Sent, [Answers; 3]); 16] = [
     ),
 ];
 
-/// How many cases run at once, each in a tenant of its own.
+/// Cases that run concurrently, each in a tenant of its own.
 const AT_ONCE: usize = 16;
 
 pub async fn what_is_sent_again_at_once_happens_once(f: Fixture) -> Result<(), Failure> {

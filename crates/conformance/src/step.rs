@@ -36,7 +36,7 @@ pub const NAMES: [&str; 16] = [
 ];
 pub(super) const TENANTS: [&str; 2] = ["default", "default-2"];
 pub(super) const ATTRIBUTES: [&str; 4] = ["a", "a.b", "b", "c"];
-/// How many policies there are to choose from.
+/// The number of policies to choose from.
 pub const POLICIES: usize = 4;
 
 /// One operation, told in numbers that mean something whatever happened before.
@@ -52,13 +52,13 @@ pub struct Step {
     pub etag: Etag,
     /// The request id that it carries, and the hash of the request.
     pub request: Option<(u8, u64)>,
-    /// How much a user may have of anything that is limited.
+    /// The limit of everything that a user has.
     pub room: usize,
     /// Under which policies.
     pub policies: usize,
     /// Whether it is a dry run.
     pub dry_run: bool,
-    /// How many milliseconds after the step before; a clock can step back.
+    /// Milliseconds after the step before; a clock can step back.
     pub elapsed: i64,
 }
 

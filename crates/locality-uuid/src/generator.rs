@@ -6,7 +6,7 @@ use super::id::{LocalityId, Origin};
 use super::origin;
 use super::sequence::{Order, Sequence};
 
-/// How the counters of a generator follow each other.
+/// The order of a generator's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Consecutive ids differ in their first digit and spread over the whole id space.

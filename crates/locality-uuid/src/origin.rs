@@ -24,7 +24,7 @@ pub(super) fn choose(process_id: Option<u16>, node: Option<u32>, random: bool) -
     Origin::new(process_id.unwrap_or(own_process_id), node.unwrap_or(own_node))
 }
 
-/// How Linux names the first namespace of process ids (`PROC_PID_INIT_INO` in its `proc_ns.h`).
+/// The name of Linux's first namespace of process ids (`PROC_PID_INIT_INO` in its `proc_ns.h`).
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
 /// The last 16 bits of the process id and the node from a MAC, where both are worth something: in a

@@ -29,7 +29,7 @@ const LAST_MILLI: u64 = (1 << 32) * MILLIS_OF_TICK - 1;
 /// Odd, so that the multiples of it visit every number of 32 bits before one comes again.
 const INCREMENT: u32 = 198_491_317;
 
-/// Where counters come from.
+/// The source of counters.
 pub(super) enum Order {
     /// Steps of [`INCREMENT`] after this counter, written in reverse.
     Variable(u32),

@@ -1,4 +1,4 @@
-//! Where to cut the id space so that a store can spread ids over its shards before the first
+//! Cut points of the id space, so that a store can distribute ids over its shards before the first
 //! arrives.
 
 use super::id::LocalityId;

@@ -59,7 +59,7 @@ impl Caller {
         ((u128::from(number) * u128::from(limit)) >> 64) as u64
     }
 
-    /// Somebody among the first `users`, and one of the kinds.
+    /// One of the first `users`, and one of the kinds.
     pub fn anybody(&mut self, users: u64) -> (Person, usize) {
         let n = self.below(users * KINDS as u64);
         (Person(n / KINDS as u64), (n % KINDS as u64) as usize)

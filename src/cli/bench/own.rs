@@ -35,7 +35,7 @@ async fn exists(session: &Session) -> Result<bool, Failure> {
 
 async fn make(session: &Session) -> Result<(), Failure> {
     let id = request_id(None);
-    // Nothing is held: what was removed can be loaded again.
+    // The tenant holds nothing, so that removed users can be loaded again.
     let update_mask = Some(FieldMask { paths: vec!["holds".to_owned()] });
     let request = UpdateTenantRequest {
         tenant: session.tenant(),

@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use crate::proto::v1::identifier::Kind;
 use crate::proto::v1::{AttributeValue, Identifier, Identity, Social, User, attribute_value};
 
-/// How many identities a user has, one of each of three kinds.
+/// Identities of a user, one of each of three kinds.
 pub const KINDS: usize = 3;
 
 const FIRST: [&str; 16] = [

@@ -11,7 +11,7 @@ use crate::cli::failure::Failure;
 use crate::cli::output::printable;
 use crate::cli::report::sentence;
 
-/// How long a caller that got an error waits, so that a server that is away is not flooded.
+/// The pause of a caller after an error, so that an unreachable server is not flooded.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// When calls count.
@@ -21,7 +21,7 @@ pub struct Window {
     pub start: Instant,
     /// When to stop.
     pub end: Instant,
-    /// How long after the end the last answers may come.
+    /// The time after the end in which the last answers may come.
     pub grace: Duration,
 }
 

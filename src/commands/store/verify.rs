@@ -124,7 +124,7 @@ fn bar(length: u64, walk: &'static str) -> ProgressBar {
     style.map_or_else(|_| ProgressBar::hidden(), |style| bar.with_style(style))
 }
 
-/// How texts that are personal data are shown.
+/// The form in which personal data is shown.
 struct Keys {
     shown: bool,
     secret: RandomState,

@@ -13,8 +13,8 @@ pub struct Claim {
     pub owner: Option<LocalityId>,
     /// Whether the key is a guard: it resolves to nobody, and refuses everybody.
     pub guard: bool,
-    /// Where the owner has given the key up: until when nobody else can take it. From then on it is
-    /// free, whether or not the claim is still there.
+    /// For a key that its owner has given up: the end of the time in which no other user can take
+    /// it. After that it is free, whether or not the claim still exists.
     pub hold: Option<Timestamp>,
     /// The version of the rules that made the key.
     pub rules_version: u32,

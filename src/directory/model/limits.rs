@@ -1,6 +1,6 @@
 //! Bounds on what a caller may ask for, and on the size of a user.
 
-/// How much a caller may ask for at once, and how much a user may have.
+/// Limits on what a caller may request, and on the size of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Items in one batch request.

@@ -27,7 +27,7 @@ pub struct Preview {
     pub result: User,
 }
 
-/// Something that both users have, differently.
+/// A field for which both users have a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflict {
     /// The field: `display_name`, `attributes.NAME`, or `primary.KIND` for the primary identity of

@@ -8,7 +8,7 @@ use super::policies::Policies;
 use crate::directory::error::{Error, Invalid};
 use crate::identifier::{Identifier, Kind, RawIdentifier};
 
-/// How many handles a tenant may reserve.
+/// Handles that a tenant may reserve.
 const MOST: usize = 1_000;
 
 /// The default of a tenant's reserved handles, in order: names of roles in RFC 2142, and names that

@@ -24,7 +24,7 @@ pub struct User {
     pub identities: Vec<Identity>,
     /// The attributes.
     pub attributes: BTreeMap<String, Value>,
-    /// Where the user stands in its life.
+    /// The state.
     pub state: State,
     /// When the user was created.
     pub create_time: Timestamp,
@@ -34,7 +34,7 @@ pub struct User {
     pub unknown: Unknown,
 }
 
-/// Where a user stands in its life.
+/// The state of a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     /// In use.

@@ -1,5 +1,4 @@
-//! How large a user is: what it takes on the wire, on the disk and in answers, counted without
-//! encoding it.
+//! The size of a user on the wire, on the disk and in answers, counted without encoding it.
 
 use std::collections::BTreeMap;
 

@@ -38,7 +38,7 @@ pub fn apply(mutation: &Mutation, change: &UserChange, record: &mut Record) -> R
     Ok(())
 }
 
-/// Where in its list the user has the identity.
+/// The position of the identity in the user's list.
 pub fn position(user: &User, identifier: &Identifier) -> Result<usize, Error> {
     let is = |identity: &Identity| identity.identifier == *identifier;
     user.identities.iter().position(is).ok_or(Error::NotOwned)

@@ -23,7 +23,7 @@ use crate::directory::store::Consistency;
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{Identifier, IdentityKey, RawIdentifier};
 
-/// How many users a step of a [`Renormalization`] looks at.
+/// Users in one step of a [`Renormalization`].
 const USERS_A_STEP: usize = 100;
 
 impl Directory {
@@ -186,7 +186,7 @@ pub struct Renormalization {
     _run: Run,
 }
 
-/// How far a [`Renormalization`] is.
+/// The progress of a [`Renormalization`].
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Users that were looked at.

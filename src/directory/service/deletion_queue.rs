@@ -8,11 +8,10 @@ use super::tenant_cache::{FRESH, RETRY};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 
-/// How long a mark must be known before anything is removed. A server may rely on what it knew of
-/// the tenant before for so long as policies count, and may then take the time of a call to finish
-/// what it has begun.
+/// The time between a mark and the first removal. A server may rely on cached policies of the
+/// tenant for the first part of it, and may then take the time of a call to finish a mutation.
 const QUIET: Duration = FRESH.saturating_add(RETRY).saturating_add(Duration::from_secs(10));
-/// How long a tenant is left alone after something went wrong.
+/// The pause after a failed step.
 pub const PAUSE: Duration = Duration::from_secs(10);
 
 /// The tenants that are marked, as far as this server knows.

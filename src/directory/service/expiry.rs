@@ -14,17 +14,17 @@ use crate::directory::mutation::{Mutation, UserChange};
 use crate::directory::read_set::MutationReport;
 use crate::directory::store::ExpiredUser;
 
-/// How often the store is asked what is due.
+/// The pause between two rounds.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How much is asked for at once.
+/// Users in one page.
 const PAGE: usize = 100;
-/// How many users are expired at once. One that hangs must not stop all others.
+/// Users that are expired concurrently. One that hangs must not stop all others.
 const AT_ONCE: usize = 4;
 /// The pause after a user's first failure. Each one after it is twice as long as the one before, up
 /// to [`LONGEST_PAUSE`].
 const PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
-/// How many users that fail are remembered. Further ones are tried again in each round.
+/// Failing users that are remembered. Further ones are tried in each round.
 const MOST_FAILING: usize = 10_000;
 
 impl Directory {
@@ -96,7 +96,7 @@ struct Backoff {
 }
 
 impl Failing {
-    /// How long to wait between two rounds: longer where each has many users to pass over.
+    /// The pause between two rounds: longer if each has to skip many users.
     fn period(&self) -> Duration {
         PERIOD * (1 + self.0.len() / PAGE) as u32
     }

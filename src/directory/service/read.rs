@@ -30,8 +30,8 @@ pub struct Got {
 /// Why a batch has no answer to an item that the store has left out.
 const FULL: Error = Error::AnswerFull { limit: ANSWER_BYTES };
 
-/// How many identifiers of a batch are normalised before other calls have the thread: the costliest
-/// take half a millisecond each.
+/// Identifiers of a batch that are normalised before other calls get the thread: the costliest take
+/// half a millisecond each.
 const YIELD_EVERY: usize = 32;
 
 impl Directory {

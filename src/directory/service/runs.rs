@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 
-/// How many tenants may be renormalised at once.
+/// Tenants that may be renormalised concurrently.
 const MOST: usize = 8;
 
 /// The tenants that are being renormalised.

@@ -17,7 +17,7 @@ pub const FRESH: Duration = Duration::from_secs(5);
 /// The time after which old policies are read again where the last read has failed, or has not come
 /// back.
 pub const RETRY: Duration = Duration::from_secs(1);
-/// How many tenants are remembered. Callers may make names up.
+/// Tenants in the cache. Callers may invent names.
 const MOST: usize = 10_000;
 
 #[derive(Default)]

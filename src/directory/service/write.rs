@@ -282,7 +282,7 @@ fn log_event(event: &Event) {
     }
 }
 
-/// Nothing was verified in the future. Clocks may differ by [`SKEW`].
+/// Refuses verifications in the future. Clocks may differ by [`SKEW`].
 fn check_times(draft: &NewUser, now: &Now) -> Result<(), Error> {
     let latest = now.time.plus(SKEW);
     let is_ahead =
@@ -306,7 +306,8 @@ fn draft_identity(rules: Rules, field: &str, raw: &RawIdentity<'_>) -> Result<Ne
     Ok(NewIdentity { identifier, display, verification, primary, rules_version: rules.version() })
 }
 
-/// How an identity is shown: as it was typed, or by the name that its provider gives to an account.
+/// The display form of an identity: as it was typed, or the name that its provider gives to an
+/// account.
 fn display(field: &str, raw: &RawIdentity<'_>) -> Result<String, Error> {
     if raw.display.is_empty() {
         let typed = raw.identifier.map(|raw| raw.typed().chars().filter(is_shown).collect());

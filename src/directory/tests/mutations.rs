@@ -63,7 +63,7 @@ fn a_user_of_another_tenant_is_nobody() {
     assert_eq!(refusal(apply(&unlink, None)), "UserNotFound");
 }
 
-/// Nobody learns from a refusal what an earlier check would have kept from them.
+/// A refusal reveals nothing that an earlier check would have hidden.
 #[test]
 fn refusals_come_in_one_order() {
     let full = user(&["handle:a", "handle:b"]);

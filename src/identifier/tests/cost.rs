@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::identifier::{Identifier, MAX_INPUT_BYTES, RawIdentifier, warm_up};
 
 const BUDGET: Duration = Duration::from_micros(500);
-/// How many times as long a build without optimisation takes.
+/// The factor by which a build without optimisation is slower.
 const DEBUG: u32 = if cfg!(debug_assertions) { 12 } else { 1 };
 /// The shortest of so many runs counts: in the others something else had the processor.
 const RUNS: usize = 20;

@@ -27,13 +27,13 @@ pub trait Group: Clone + Eq + Hash + Send + Sync + 'static {
 
 pub struct Answers<F> {
     pub found: Vec<ItemResult<F>>,
-    /// How many reads the call took.
+    /// The number of reads of the call.
     pub reads: u32,
 }
 
 pub type Answered<F> = Result<Answers<F>, Error>;
 
-/// Where a caller waits.
+/// The channel of a waiting caller.
 type Waiting<G> = Sender<Answered<<G as Group>::Found>>;
 
 /// The look-up of one caller.
@@ -64,7 +64,7 @@ pub struct Batch<G: Group> {
     keys: Arc<[G::Key]>,
     /// For each key that was asked for, which of `keys` it is: the first caller's keys first.
     places: Vec<usize>,
-    /// How many keys each caller asked for, and where it waits, unless it has its answer.
+    /// The number of keys of each caller, and its channel until it has its answer.
     callers: Vec<(usize, Option<Waiting<G>>)>,
 }
 
@@ -131,8 +131,7 @@ impl<G: Group> Batch<G> {
         }
     }
 
-    /// How many of the first callers have answers to all their keys where there are answers to so
-    /// many keys.
+    /// The number of first callers whose keys are all among the first `answered` answers.
     fn complete(&self, answered: usize) -> usize {
         let mut places = self.places.iter();
         let is_complete =

@@ -15,18 +15,18 @@ use super::batch::{Answers, Batch, Group, ask};
 use crate::directory::error::Error;
 use crate::directory::store::Store;
 
-/// How many look-ups are tried on their own at once: each may take up a connection for as long as a
-/// hasty call may take.
+/// Look-ups that are tried alone concurrently: each may take a connection for the time of an early
+/// retry.
 const TRIES: usize = 32;
 /// The time between two tries.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long a look-up is tried.
+/// The time for which a look-up is tried.
 const LONGEST: Duration = Duration::from_secs(10);
 /// A call is late once it has taken so many times the usual time.
 const LATE: u32 = 4;
 const AWAY: &str = "a part of the store does not answer";
 
-/// How late calls of one queue are dealt with.
+/// The handling of late calls of one queue.
 pub struct Late {
     /// The store below, by calls that give up early.
     pub hasty: Arc<dyn Store>,

@@ -174,7 +174,7 @@ impl Group for Tenant {
     type Found = EncodedUser;
 
     async fn ask(&self, store: &dyn Store, ids: &[LocalityId]) -> Answered<EncodedUser> {
-        // Nobody is told how many reads it takes to find users by their ids.
+        // Reads of users by id are not reported, so they are not counted.
         Ok(Answers { found: store.get(self, ids).await?, reads: 0 })
     }
 }

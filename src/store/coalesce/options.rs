@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How a [`Coalesced`](super::Coalesced) store works.
+/// The settings of a [`Coalesced`](super::Coalesced) store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The most calls under way at once of look-ups that could share one; 0 counts as 1. Calls that
@@ -10,8 +10,7 @@ pub struct Options {
     pub calls: usize,
     /// Keys in one call. A look-up of more has a call to itself.
     pub keys: usize,
-    /// How long a call may be under way before it counts as one that hangs, so that others need not
-    /// wait for it.
+    /// The time after which a call counts as stalled, so that others need not wait for it.
     pub stall_timeout: Duration,
 }
 

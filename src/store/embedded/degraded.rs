@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use super::error::DegradedReason;
 
-/// How often a store that failed is tried again.
+/// The pause between two attempts to recover a failed store.
 pub const RETRY: Duration = Duration::from_secs(1);
 
 pub struct Degraded {
     since: Instant,
     next: Instant,
-    /// How many mutations were refused, and of how many of them the log has told.
+    /// The mutations that were refused, and how many of them the log has reported.
     refused: u64,
     told: u64,
 }
@@ -27,7 +27,7 @@ impl Degraded {
         tracing::error!(cause, reads, "{trouble}: mutations are refused");
     }
 
-    /// How long it is until the next try.
+    /// The time until the next attempt.
     pub fn wait(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }

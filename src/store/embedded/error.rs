@@ -159,7 +159,7 @@ pub enum OpenError {
     Unmovable {
         /// The folder.
         folder: PathBuf,
-        /// How many.
+        /// The number.
         count: usize,
     },
     /// The file is a store, but damaged.

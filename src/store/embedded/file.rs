@@ -186,8 +186,7 @@ impl Shared {
 }
 
 impl StagedWrites {
-    /// Nothing so far. A file that does not even tell its length is taken for an empty one: reading
-    /// it fails.
+    /// No staged writes. A file whose length cannot be read counts as empty: reading it fails.
     fn new(file: &File, failure: Option<io::Error>) -> Self {
         let length = file.metadata().map_or(0, |metadata| metadata.len());
         Self { on_disk: length, length, steps: Vec::new(), failure }

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 const MAGIC: &[u8; 9] = b"redb\x1A\x0A\xA9\x0D\x0A";
 /// Of the flags: which commit slot counts.
 const PRIMARY: u8 = 1;
-/// Where the sizes begin: five numbers of four bytes, little-endian.
+/// The offset of the sizes: five numbers of four bytes, little-endian.
 const SIZES: u64 = 12;
 
 /// Whether the file begins like a database.
@@ -23,8 +23,8 @@ pub fn is_database(file: &File) -> io::Result<bool> {
     }
 }
 
-/// How long the header says that the file is, in bytes. The database makes a file longer before its
-/// header says so, and shorter after: at no moment is a sound file shorter than this.
+/// The length of the file in bytes according to its header. The database extends a file before its
+/// header says so, and shortens it after: a sound file is never shorter than this.
 pub fn file_length(file: &File) -> io::Result<u64> {
     let mut bytes = [0; 20];
     file.read_exact_at(&mut bytes, SIZES)?;

@@ -14,7 +14,7 @@ use crate::directory::model::timestamp::Timestamp;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest that a store can have been closed before the time at its opening is in doubt.
 const CLOSED: Duration = DAY;
-/// How long a clock that has jumped ahead must run steadily until it is believed.
+/// The time for which a clock that has jumped ahead must run steadily until it is believed.
 const STEADY: Duration = DAY;
 /// The time after which the wall clock is taken over anew where it agrees: small steps do not add
 /// up.

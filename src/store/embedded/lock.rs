@@ -11,7 +11,7 @@ use std::time::Duration;
 use redb::DatabaseError;
 use redb::backends::FileBackend;
 
-/// How often a lock is asked for that somebody has, and how long to wait between.
+/// Attempts to acquire a contended lock, and the pause between them.
 const TRIES: usize = 10;
 const PAUSE: Duration = Duration::from_millis(20);
 

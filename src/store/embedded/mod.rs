@@ -64,24 +64,24 @@ type Published = ArcSwapOption<Snapshot>;
 /// Why mutations are refused, while they are.
 type DegradedState = ArcSwapOption<DegradedReason>;
 
-/// How many look-ups a batch does before it lets other calls have the thread.
+/// Look-ups of a batch before other calls get the thread.
 const YIELD_EVERY: usize = 64;
 
-/// How long the writer may take until it counts as stuck: far longer than a disk that works ever
-/// needs for a group.
+/// The time after which the writer counts as stuck: far longer than a working disk needs for a
+/// group.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 /// The bytes of mutations that may wait for the writer; more are refused.
 const QUEUE_BYTES: usize = 64 << 20;
 /// The bytes that each counts at least, so that their number has a bound too.
 const LEAST_BYTES: usize = 4 << 10;
 
-/// How an [`Embedded`] store works.
+/// The settings of an [`Embedded`] store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Memory for pages of the database and for guesses of keys' owners, in bytes. It is taken as
     /// it is needed.
     pub cache_bytes: usize,
-    /// How many mutations may share one sync; 1 syncs each on its own.
+    /// Mutations that may share one sync; 1 syncs each alone.
     pub group_limit: usize,
     /// Whether a folder that is empty or not there becomes an empty store.
     pub create: bool,
@@ -105,7 +105,7 @@ pub struct Embedded {
     writer: Option<JoinHandle<()>>,
     /// Closed once the writer has ended.
     alive: watch::Receiver<()>,
-    /// Nobody changes them while the store is open.
+    /// The rules do not change while the store is open.
     rules: StoredRules,
 }
 
@@ -340,7 +340,7 @@ impl Store for Embedded {
     fn time(&self, wall: Timestamp) -> Option<Timestamp> {
         let (time, is_to_be_kept) = self.last_seen.look(wall, Instant::now());
         if is_to_be_kept {
-            // Where nothing can be written, the log says so already.
+            // A failed write is in the log already.
             let _ = self.send(Job::KeepTime);
         }
         Some(time)

@@ -22,9 +22,9 @@ use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
 
 const FILE: &str = "directory.redb";
-/// How the name of a file begins that is to become a store.
+/// The prefix of a file that is to become a store.
 const DRAFT: &str = ".directory.redb-";
-/// How many bytes must find room before a disk counts as having some.
+/// The bytes that must fit before a disk counts as having space.
 const ROOM: usize = 4 << 20;
 
 /// Opens one folder, as often as need be. What it has opened is locked until all of it is dropped.

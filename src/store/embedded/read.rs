@@ -41,7 +41,7 @@ pub struct Snapshot {
 pub struct Scanned {
     /// Those of one tenant.
     pub users: Vec<Record>,
-    /// Where to go on; none where there are no more.
+    /// The last user, from which the next scan goes on; none at the end.
     pub last: Option<LocalityId>,
 }
 

@@ -25,11 +25,11 @@ pub struct Status {
     pub can_be_upgraded: bool,
     /// The size of the file.
     pub file_bytes: u64,
-    /// How many users there are.
+    /// The number of users.
     pub users: u64,
-    /// How many claims there are.
+    /// The number of claims.
     pub identities: u64,
-    /// How many requests are remembered.
+    /// The number of remembered requests.
     pub requests: u64,
     /// Seconds by which this machine's clock is ahead of the last time that a server has seen; none
     /// where no server has.

@@ -53,7 +53,7 @@ pub struct Writer {
     published: Arc<Published>,
     trouble: Arc<DegradedState>,
     last_seen: Arc<LastSeen>,
-    /// How many mutations may share one sync.
+    /// Mutations that may share one sync.
     group_limit: usize,
     /// The database that serves reads, and mutations unless the store is degraded.
     open: Option<Open>,

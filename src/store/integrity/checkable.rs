@@ -79,15 +79,15 @@ impl UserClaims {
 /// The result of looking for a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence<T> {
-    /// Nothing.
+    /// No record.
     Absent,
-    /// Something that cannot be read.
+    /// A record that cannot be read.
     Unreadable,
     /// The record.
     There(T),
 }
 
-/// Where a suspicion comes from.
+/// The walk that found a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The user lists the key.
@@ -99,7 +99,7 @@ pub enum Side {
 /// A key and a user that may not fit together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Where the suspicion comes from.
+    /// The walk that found it.
     pub side: Side,
     /// The key.
     pub key: IdentityKey,

@@ -115,7 +115,7 @@ impl Fault {
         }
     }
 
-    /// How it is settled, or why not.
+    /// The repair of a fault, or the reason why there is none.
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::Unclaimed => "the claim is made",

@@ -21,9 +21,9 @@ use crate::directory::model::claim::Claim;
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
 
-/// How many rows of a walk are looked at together.
+/// Rows of a walk that are checked together.
 const BATCH: usize = 500;
-/// How many candidates are looked at again at once.
+/// Candidates that are read again concurrently.
 const AT_ONCE: usize = 16;
 
 /// An observer of a verification's progress.
@@ -31,7 +31,7 @@ pub trait Observer {
     /// So much of a walk is done, of about so much.
     fn at(&mut self, walk: &'static str, done: u64, of: u64);
 
-    /// Something is wrong.
+    /// Reports a fault.
     fn found(&mut self, finding: &Finding);
 }
 

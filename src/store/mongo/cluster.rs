@@ -16,16 +16,15 @@ use super::presplit::Hashes;
 use super::schema::ID;
 use super::validators::shard_key;
 
-/// How long a step that is disturbed is tried again, and the pauses between.
+/// The time for which a disturbed step is repeated, and the pauses between attempts.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a move waits for those of others: a shard takes part in one at a time, and one may take
-/// minutes.
+/// The time for which a move waits for other moves: a shard takes part in one at a time, and one
+/// may take minutes.
 const MOVE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// How long ago a router may have reported that is still there, in milliseconds; it does so twice a
-/// minute.
+/// The age in milliseconds of the latest report of a live router; routers report twice a minute.
 const LATELY: i64 = 5 * 60 * 1_000;
 
 /// ConflictingOperationInProgress.

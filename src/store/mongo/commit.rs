@@ -17,8 +17,7 @@ use crate::directory::error::Error;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{Decision, MutationReport, Outcome, ReadRequest, ReadSet};
 
-/// How often a commit is sent again for which MongoDB does not ask. One more answer often settles
-/// it.
+/// Repetitions of a commit that MongoDB does not ask for. One more answer often decides.
 const RESENT: usize = 3;
 
 /// Sends the commit until it is answered or the time is up.

@@ -20,16 +20,15 @@ const MAX_CONNECTING: u32 = 8;
 const APART: &str = "polynym heartbeat";
 /// Databases in which nobody else keeps anything.
 const OWN: [&str; 3] = ["admin", "config", "local"];
-/// How long a server that takes writes is waited for: about as long as a replica set needs to elect
-/// one is too long for a caller, who is told to come again.
+/// The time for which a primary is awaited: an election takes longer, and the caller is told to try
+/// again.
 const SELECTION: Duration = Duration::from_secs(5);
-/// How long a connection may take to be there.
+/// The time for which a connection may be established.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How often each server says that it is there. One that has not for this time and [`CONNECT`] has
-/// hung: what waits for it ends, and is tried with the one that was elected meanwhile, before the
-/// time of most calls is up.
+/// The interval of heartbeats. A server without one for this time and [`CONNECT`] has hung: calls
+/// that wait for it end, and are tried with its successor, before most calls time out.
 const HEARTBEAT: Duration = Duration::from_secs(2);
-/// How long the servers are given to take note that a client goes.
+/// The time that servers get to note that a client closes.
 const PARTING: Duration = Duration::from_secs(1);
 
 /// Connects to the database that `uri` names and makes sure that it is one with transactions.

@@ -12,17 +12,19 @@ use tokio::time::Instant;
 use super::error::Fault;
 use super::presence::{PERIOD, Presence, ServerDocument};
 
-/// How old, by the database's clock, is the document of a server that is taken for dead.
+/// The age, by the database's clock, at which the document of a server counts as that of a dead
+/// one.
 const DEAD: Duration = Duration::from_secs(8);
-/// How old is one that is deleted. Until then its sessions are ended with every beat: a statement
-/// that was under way when the server died may arrive late.
+/// The age at which a document is deleted. Until then its sessions are ended with every beat: a
+/// statement that was in flight when the server died may arrive late.
 const FORGOTTEN: Duration = Duration::from_secs(20);
-/// How old is one that is deleted though its sessions could not be ended. By then MongoDB has.
+/// The age at which a document is deleted even if its sessions could not be ended. MongoDB has
+/// ended them by then.
 const GIVEN_UP: Duration = Duration::from_secs(5 * 60);
 /// In how many beats of this server a document has stood still that is taken for one of the dead.
 /// The database's clock may jump, and a database that was away makes all documents old.
 const STILL: u32 = 3;
-/// How many sessions are ended at once.
+/// Sessions that are ended in one command.
 const AT_ONCE: usize = 1_000;
 
 /// The other servers, as the last beats have found them.

@@ -36,7 +36,7 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> Future for DetachOnDrop
 
 impl<F: Future<Output: Send + 'static> + Send + 'static> Drop for DetachOnDrop<F> {
     fn drop(&mut self) {
-        // Where there is no runtime any more, nothing can go on.
+        // Without a runtime nothing can go on.
         if let (Some(work), Ok(runtime)) = (self.work.take(), Handle::try_current()) {
             runtime.spawn(timeout(self.longest, work));
         }

@@ -327,7 +327,7 @@ pub enum OpenError {
     Unmovable {
         /// The database.
         database: String,
-        /// How many.
+        /// The number.
         count: usize,
     },
     /// Another operation failed.

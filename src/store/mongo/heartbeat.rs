@@ -42,12 +42,12 @@ pub struct Heartbeat {
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// How a server stops.
+/// The way in which a server stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closing {
-    /// Nothing is under way: it needs no document any more.
+    /// No mutation is in flight: the document can go.
     Idle,
-    /// Something may be under way. Its document stays, and others end its sessions.
+    /// Mutations may be in flight: the document stays, and other servers end its sessions.
     Busy,
 }
 

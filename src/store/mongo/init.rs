@@ -21,8 +21,8 @@ use super::supported::Supported;
 use super::validators::{by_order, level, shard_key, validator};
 use super::versions::Versions;
 
-/// How long a change of a validator waits for transactions in one go, in milliseconds. All others
-/// wait for it meanwhile.
+/// The time for which a change of a validator waits for transactions in one attempt, in
+/// milliseconds. All other operations wait for it meanwhile.
 const TURN: i64 = 500;
 /// For how long it is tried: longer than a transaction lives that nobody ends.
 const LIFETIME: Duration = Duration::from_secs(150);
@@ -283,7 +283,7 @@ async fn hand_out(
     Ok(())
 }
 
-/// How many chunks of a collection each shard has, in words.
+/// The number of chunks of a collection on each shard, in words.
 async fn held(cluster: &Cluster, name: &str, shards: &[String]) -> Result<String, DriverError> {
     let chunks = cluster.chunks(name).await?;
     let count = |shard: &String| {

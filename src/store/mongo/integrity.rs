@@ -31,9 +31,9 @@ use crate::store::integrity::{
     Candidate, CheckableStore, ClaimRow, Moment, Presence, UserClaims, UserRow, plan_repair,
 };
 
-/// How many documents are asked for at once.
+/// Documents in one page.
 const BATCH: usize = 1_000;
-/// How many candidates are mended at once.
+/// Candidates that are repaired concurrently.
 const AT_ONCE: usize = 8;
 
 /// A store in a database of MongoDB, to be verified.
@@ -104,8 +104,7 @@ impl IntegritySession {
         stream::once(cursor).try_flatten().boxed()
     }
 
-    /// Where there is something to write under the candidate's key, writes it, unless users change
-    /// meanwhile.
+    /// Writes the repair of a candidate, if there is one, unless users change meanwhile.
     async fn mend_one(&self, candidate: &Candidate) -> Result<bool, Fault> {
         let deadline = Instant::now() + self.collections.timeout;
         match while_transient(deadline, || self.attempt(candidate, deadline)).await {

@@ -75,23 +75,23 @@ use versions::{Fence, Versions};
 /// Operations under way at once: far more than there are connections, and few enough to wait for
 /// one in time.
 const MAX_IN_FLIGHT: usize = 4_096;
-/// How long the answer to a commit is waited for at least, once it was sent: so long that it is
-/// rarely in doubt.
+/// The least time for which the answer to a commit is awaited, so that its outcome is rarely
+/// unknown.
 const MIN_COMMIT_WAIT: Duration = Duration::from_secs(1);
-/// How long an operation may go on behind a caller who waits no longer: until well after the
-/// driver's heartbeat has found that a server does not answer, and ended whatever waits for it.
+/// The time for which an operation may go on after its caller has left: until well after the
+/// driver's heartbeat has found that a server does not answer.
 const DETACHED_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a look-up may take that has something else to try.
+/// The time limit of a look-up that has an alternative.
 const FAST_TIMEOUT: Duration = Duration::from_millis(500);
 /// Walks over users at once. Where a tenant has few users, the server looks at many of others to
 /// find them: other callers must not wait for connections meanwhile.
 const MAX_SCANS: usize = 2;
-/// How long one step of a walk may take.
+/// The time limit of one step of a scan.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(60 * 60);
-/// How long the answer is waited for that says that the store is there.
+/// The time for which the answer to the health probe is awaited.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How a [`Mongo`] store works.
+/// The settings of a [`Mongo`] store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The longest that one operation may take, what is tried again included.

@@ -16,7 +16,7 @@ pub struct Moment<'c> {
     deadline: Instant,
     backoff: Backoff,
     freshness: Freshness,
-    /// How many finds the attempts have taken.
+    /// The number of finds of all attempts.
     finds: u32,
 }
 

@@ -1,6 +1,5 @@
-//! Where the ranges of users and requests begin, and which shards have which hashes of claims,
-//! before the first document is there: all shards work from the first day. Pure: `cluster` carries
-//! it out.
+//! The first ranges of users and requests, and the shards of the first hashes of claims, before the
+//! first document exists: all shards work from the start. Pure: `cluster` carries it out.
 
 use locality_uuid::split_points;
 use mongodb::bson::Bson;

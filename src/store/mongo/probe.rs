@@ -11,7 +11,7 @@ use super::collections::Collections;
 use super::error::Fault;
 use super::find::Finds;
 
-/// How long the servers have to answer; on a cluster, first all of them and then any.
+/// The time that servers have to answer; on a cluster, first all of them and then any.
 const TIME: Duration = Duration::from_secs(1);
 /// The longest that the one primary of a replica set has, which is all of the store.
 const ALONE: Duration = Duration::from_secs(3);

@@ -22,13 +22,13 @@ use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult, Resolved};
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::{EncodedUser, Found};
 
-/// How many linearizable look-ups of one batch are under way at once: each is alone in its find.
+/// Linearizable look-ups of one batch that run concurrently: each is alone in its find.
 const LINEARIZABLE_AT_ONCE: usize = 16;
 
 /// The claim of a key, with its user.
 #[derive(Clone)]
 enum Pair {
-    /// Nobody owns it.
+    /// The key has no owner.
     Free,
     /// Its owner lists it.
     Owned(Found),
@@ -104,7 +104,7 @@ impl Collections {
             match again {
                 Ok((again, more)) => {
                     reads += more;
-                    // Where there was no room for one of them, there is none for those after it.
+                    // Keys after one that did not fit do not fit either.
                     pairs.truncate(torn.get(again.len()).copied().unwrap_or(usize::MAX));
                     torn.into_iter().zip(again).for_each(|(n, pair)| pairs[n] = pair);
                 }

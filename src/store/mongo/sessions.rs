@@ -17,10 +17,10 @@ use super::presence::{Presence, SessionId};
 /// The longest that a transaction waits for its session to be listed. It goes on without: if this
 /// server dies in it, its documents stay locked for the lifetime of a transaction.
 const LIST_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long the document is sure to stand after it was written: no other server takes this one for
-/// dead before.
+/// The time for which the document is valid after it was written: no other server ends this one's
+/// sessions before.
 const STANDS: Duration = Duration::from_secs(6);
-/// How long a session stays listed that is not used: longer than a transaction lives.
+/// The time for which an unused session stays listed: longer than a transaction lives.
 const UNUSED: Duration = Duration::from_secs(10 * 60);
 /// The most sessions that are listed.
 const MOST: usize = 10_000;

@@ -77,15 +77,14 @@ pub struct CollectionStatus {
 pub struct ShardStatus {
     /// Its name; empty on a replica set.
     pub shard: String,
-    /// How many chunks; none on a replica set.
+    /// The number of chunks; none on a replica set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunks: Option<u64>,
-    /// How many documents, without those that were moved to another shard and are still to be
-    /// deleted here.
+    /// The number of documents, without those that were moved to another shard and not deleted yet.
     pub documents: u64,
-    /// How much room the documents take on the disk, in bytes.
+    /// The bytes of the documents on the disk.
     pub storage_bytes: u64,
-    /// How much room each index takes on the disk, in bytes.
+    /// The bytes of each index on the disk.
     pub index_bytes: BTreeMap<String, u64>,
 }
 
@@ -165,7 +164,7 @@ fn advice(
     others.filter_map(|found| Some(resharding(database.name(), status(found)?, shards))).collect()
 }
 
-/// How MongoDB itself moves a collection to the key that this program gives it.
+/// MongoDB's own command that moves a collection to the shard key of this program.
 fn resharding(database: &str, collection: &CollectionStatus, shards: u64) -> Advice {
     let name = &collection.name;
     let documents: u64 = collection.shards.iter().map(|shard| shard.documents).sum();

@@ -413,7 +413,7 @@ fn raw(document: &Document) -> Result<RawDocumentBuf, Fault> {
     RawDocumentBuf::try_from(document).map_err(Fault::damaged)
 }
 
-/// How many documents of an ordered insert were answered, of which one was not taken.
+/// The number of documents of an ordered insert that were inserted before one was refused.
 fn inserted_before(error: &DriverError) -> usize {
     match &*error.kind {
         ErrorKind::InsertMany(error) => {

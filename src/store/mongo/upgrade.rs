@@ -22,8 +22,8 @@ use super::{Mongo, Options};
 use crate::directory::service::moving::move_all;
 use crate::identifier::Rules;
 
-/// How long identities are left alone after servers could read that they will be moved: by then
-/// each server has read it, or reads it before it answers.
+/// The pause between the announcement of a move of identities and its begin: by then each server
+/// has read it, or reads it before it answers.
 const ANNOUNCED: Duration = LEASE.saturating_add(Duration::from_secs(1));
 
 /// Takes the store in the database that `uri` names to the versions of this program, and tells

@@ -39,8 +39,8 @@ pub fn is_optional(collection: &str) -> bool {
     collection == SERVERS
 }
 
-/// How much longer requests and holds are kept than need be, in seconds: the servers' clocks differ
-/// from those that dated them.
+/// The time in seconds for which requests and holds are kept beyond their end: the servers' clocks
+/// may differ from those that dated them.
 const GRACE: i64 = 60 * 60;
 
 /// Whether documents of a collection have the epoch in which they were written. Nearly every
@@ -49,8 +49,8 @@ fn has_epoch(collection: &str) -> bool {
     matches!(collection, USERS | TENANTS)
 }
 
-/// How strictly the server checks a collection; none where it does not matter. Once there are
-/// epochs, a document without one must not pass because it was without one before.
+/// The validation level of a collection; none if it does not matter. In an epoch, a document
+/// without one must not pass because it had none before.
 pub fn level(collection: &str, epoch: i32) -> Option<&'static str> {
     (epoch > 0 && has_epoch(collection)).then_some("strict")
 }

@@ -21,7 +21,7 @@ enum Failure {
     Refused(Error),
     /// It was decided on what may have changed before the call.
     Stale,
-    /// Nothing was written.
+    /// The mutation wrote nothing.
     Certain(Fault),
     /// The commit was not confirmed.
     Unknown(Box<Unconfirmed>),

@@ -22,7 +22,7 @@ pub struct Person {
     pub guarded: BTreeSet<Identifier>,
     /// Whether it was disabled when it was deleted.
     pub disabled: bool,
-    /// How it became part of another, while that can be undone.
+    /// The merge into another user, while it can be undone.
     pub merge: Option<Box<Merge>>,
     pub not_restored: Vec<NotRestored>,
 }
@@ -81,7 +81,7 @@ impl Person {
         identity
     }
 
-    /// Where in its list it has this.
+    /// The position of this identity in the list.
     pub fn position(&self, wanted: &Identifier) -> Result<usize, Error> {
         let at = self.user.identities.iter().position(|identity| identity.identifier == *wanted);
         at.ok_or(Error::NotOwned)

@@ -33,7 +33,7 @@ const FILE: &str = "directory.redb";
 const OPENING: (usize, usize) = (10, 4);
 /// The same for a group of mutations.
 const WRITING: (usize, usize) = (16, 2);
-/// Where files are in memory: nothing here waits for a real disk.
+/// The folder for files in memory: the tests need no real disk.
 const MEMORY: &str = "/dev/shm";
 /// The largest batch. Of so many futures, `join_all` polls the first one first.
 const BATCH: usize = 30;
@@ -41,8 +41,7 @@ const BATCH: usize = 30;
 const CROWD: usize = 200;
 /// When the model's clock begins: long ago, for a verification takes the time from the system's.
 const START: i64 = 1_000_000_000_000;
-/// How many losses a machine has in the long test: later, hardly any of the first users would be
-/// left.
+/// The losses of one machine in the long test: later, hardly any of the first users would be left.
 const CHAIN: usize = 100;
 /// The variables with the number of losses in the long test, and with its seed.
 const LOSSES: &str = "POLYNYM_POWER_LOSSES";

@@ -37,7 +37,7 @@ impl Failing {
         Self(id)
     }
 
-    /// How many steps were taken.
+    /// The number of steps that were taken.
     pub fn taken(&self) -> u64 {
         plans()[&self.0].taken
     }
