@@ -14,6 +14,7 @@ mod isolation;
 mod linking;
 mod lookalikes;
 mod merging;
+mod merging_concurrently;
 pub mod model;
 mod quantity;
 mod reading;
@@ -225,9 +226,9 @@ fn of_merges() -> Vec<Case> {
         case(merging::purging_a_primary_purges_what_is_part_of_it),
         case(merging::a_disabled_user_can_be_merged),
         case(merging::what_was_held_for_the_secondary_is_held_for_the_primary),
-        case(merging::of_two_merges_into_each_other_one_happens),
-        case(merging::a_merge_and_a_purge_at_once_leave_nothing_behind),
-        case(merging::merges_among_other_changes_keep_identifiers_apart),
+        case(merging_concurrently::of_two_merges_into_each_other_one_happens),
+        case(merging_concurrently::a_merge_and_a_purge_at_once_leave_nothing_behind),
+        case(merging_concurrently::merges_among_other_changes_keep_identifiers_apart),
         case(unmerging::an_undone_merge_leaves_both_as_they_were),
         case(unmerging::an_unmerge_survives_closing_and_gives_back_the_state),
         case(unmerging::what_has_changed_since_is_told),

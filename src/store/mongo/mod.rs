@@ -4,6 +4,7 @@
 
 mod admin;
 mod backoff;
+mod claim_statements;
 mod cluster;
 mod collections;
 mod commit;

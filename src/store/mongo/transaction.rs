@@ -6,8 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::iter;
 
 use locality_uuid::LocalityId;
-use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
-use mongodb::error::{Error as DriverError, ErrorKind};
+use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::options::{
     Acknowledgment, ReadConcern, ReadPreference, SelectionCriteria, TransactionOptions,
     WriteConcern,
@@ -18,22 +17,20 @@ use super::collections::Collections;
 use super::error::Fault;
 use super::freshness::{Freshness, Key};
 use super::schema::{
-    CONFIRMED, EPOCH, ID, IDENTITIES, META, PreservedFields, REVISION, SCHEMA, StoredRequest,
-    StoredUser, TENANT, by_id, claim_change, claim_document, id_value, key_value, read_claim,
-    read_tenant, request_document, request_id, stamped, tenant_document, user_document,
+    CONFIRMED, EPOCH, ID, META, PreservedFields, REVISION, SCHEMA, StoredRequest, StoredUser,
+    TENANT, id_value, read_tenant, request_document, request_id, stamped, tenant_document,
+    user_document,
 };
-use crate::directory::model::claim::ClaimWrite;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{ReadRequest, ReadSet, Write, WriteSet};
-use crate::identifier::IdentityKey;
 
 pub struct Transaction<'c> {
-    collections: &'c Collections,
-    session: ClientSession,
+    pub(super) collections: &'c Collections,
+    pub(super) session: ClientSession,
     /// The kept parts of the documents of the users that were read.
     users: HashMap<LocalityId, PreservedFields>,
     /// The kept part of the document of the tenant that was read.
@@ -41,7 +38,7 @@ pub struct Transaction<'c> {
     /// The epoch under which it writes; 0 where the store has none.
     epoch: i32,
     /// Whether it has written what MongoDB takes in any epoch: claims, and deletions.
-    needs_epoch: bool,
+    pub(super) needs_epoch: bool,
     /// Whether it has written what MongoDB takes only in the present epoch.
     is_in_epoch: bool,
     /// By how much it raises revisions: at random, so that a revision tells whose transaction has
@@ -52,7 +49,7 @@ pub struct Transaction<'c> {
     read: HashSet<Key>,
     /// Claims that were inserted, as far as the shards have answered, if only that one of them is
     /// taken.
-    inserted: Vec<Key>,
+    pub(super) inserted: Vec<Key>,
 }
 
 impl<'c> Transaction<'c> {
@@ -163,30 +160,6 @@ impl<'c> Transaction<'c> {
         Ok(self.find_one(&users, doc! { TENANT: name }).await?.is_some())
     }
 
-    async fn read_claims(
-        &mut self,
-        keys: Vec<IdentityKey>,
-        read_set: &mut ReadSet,
-    ) -> Result<(), Fault> {
-        if keys.is_empty() {
-            return Ok(());
-        }
-        let find = self.collections.identities.find(by_id(keys.iter().map(key_value).collect()));
-        let find = find.batch_size(keys.len() as u32 + 1).max_time(self.collections.timeout);
-        let mut cursor = find.session(&mut self.session).await?;
-        let mut claims = HashMap::with_capacity(keys.len());
-        while cursor.advance(&mut self.session).await? {
-            let (key, claim) = read_claim(cursor.current())?;
-            claims.insert(key.to_owned(), claim);
-        }
-        self.note(keys.iter().cloned().map(Key::Claim));
-        for key in keys {
-            let claim = claims.remove(key.as_str());
-            read_set.add_claim(key, claim);
-        }
-        Ok(())
-    }
-
     /// The record of a request.
     pub async fn request(
         &mut self,
@@ -259,37 +232,6 @@ impl<'c> Transaction<'c> {
         if confirmed.matched_count == 1 { Ok(()) } else { Err(Fault::Fenced) }
     }
 
-    /// Writes claims, all deletions before all insertions.
-    pub async fn write_claims(
-        &mut self,
-        claims: &[(&IdentityKey, &ClaimWrite)],
-    ) -> Result<(), Fault> {
-        self.needs_epoch |= !claims.is_empty();
-        let (mut deleted, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
-        for (key, write) in claims {
-            match *write {
-                ClaimWrite::Delete => deleted.push(key_value(key)),
-                ClaimWrite::Update(claim) => {
-                    updated.push((key_value(key), claim_change(key, claim)))
-                }
-                ClaimWrite::Insert(claim) => inserted.push(raw(&claim_document(key, claim))?),
-            }
-        }
-        self.delete_claims(deleted).await?;
-        self.update_claims(updated).await?;
-        if inserted.is_empty() {
-            return Ok(());
-        }
-        let outcome =
-            self.collections.identities.insert_many(inserted).session(&mut self.session).await;
-        if self.collections.is_routed {
-            let keys = claims.iter().filter(|(_, write)| matches!(write, ClaimWrite::Insert(_)));
-            let answered = outcome.as_ref().map_or_else(inserted_before, |_| claims.len());
-            self.inserted.extend(keys.take(answered).map(|(key, _)| Key::Claim((*key).clone())));
-        }
-        Ok(outcome.map(drop)?)
-    }
-
     /// Raises the revision of a user: what depends on a user who is only read must not be written
     /// beside a change of it.
     pub async fn touch(&mut self, id: LocalityId) -> Result<(), Fault> {
@@ -358,30 +300,6 @@ impl<'c> Transaction<'c> {
         all_there(deleted.deleted_count, 1)
     }
 
-    async fn delete_claims(&mut self, keys: Vec<Bson>) -> Result<(), Fault> {
-        if keys.is_empty() {
-            return Ok(());
-        }
-        let count = keys.len();
-        let deleted =
-            self.collections.identities.delete_many(by_id(keys)).session(&mut self.session).await?;
-        all_there(deleted.deleted_count, count)
-    }
-
-    /// Many claims in one statement, each with what it becomes: the driver has no call for that.
-    async fn update_claims(&mut self, claims: Vec<(Bson, Document)>) -> Result<(), Fault> {
-        if claims.is_empty() {
-            return Ok(());
-        }
-        let count = claims.len();
-        let update = |(key, change): (Bson, Document)| doc! { "q": { ID: key }, "u": change };
-        let updates: Vec<Document> = claims.into_iter().map(update).collect();
-        let command = doc! { "update": IDENTITIES, "updates": updates };
-        let reply =
-            self.collections.database.run_command(command).session(&mut self.session).await?;
-        all_there(reply.get_i32("n").unwrap_or_default().try_into().unwrap_or_default(), count)
-    }
-
     /// Remembers that a request was carried out, in the place of what is there of one whose time is
     /// over.
     pub async fn remember(
@@ -409,23 +327,13 @@ impl<'c> Transaction<'c> {
     }
 }
 
-fn raw(document: &Document) -> Result<RawDocumentBuf, Fault> {
+pub fn raw(document: &Document) -> Result<RawDocumentBuf, Fault> {
     RawDocumentBuf::try_from(document).map_err(Fault::damaged)
-}
-
-/// The number of documents of an ordered insert that were inserted before one was refused.
-fn inserted_before(error: &DriverError) -> usize {
-    match &*error.kind {
-        ErrorKind::InsertMany(error) => {
-            error.write_errors.iter().flatten().next().map_or(0, |error| error.index + 1)
-        }
-        _ => 0,
-    }
 }
 
 /// Fails unless every document that was read in the transaction was written: else the store is
 /// damaged.
-fn all_there(count: u64, wanted: usize) -> Result<(), Fault> {
+pub fn all_there(count: u64, wanted: usize) -> Result<(), Fault> {
     if count == wanted as u64 {
         Ok(())
     } else {
