@@ -1,4 +1,4 @@
-//! The program from outside: what its commands print, and with which status they exit.
+//! The command line: output and exit status of each command.
 
 mod bench;
 mod client;
@@ -12,23 +12,23 @@ mod stumbling;
 
 use std::process::Output;
 
-/// What a command printed.
+/// Returns the standard output of a command.
 pub fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// What a command said of errors.
+/// Returns the standard error of a command.
 pub fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// The JSON objects that a command printed, one a line.
+/// Parses the JSON objects on standard output, one per line.
 pub fn json(output: &Output) -> Vec<serde_json::Value> {
     assert!(output.status.success(), "{}", err(output));
     out(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Checks the exit status, and that standard error has all of `parts`.
+/// Asserts the exit status, and that standard error contains all of `parts`.
 pub fn assert_fails(output: &Output, status: i32, parts: &[&str]) {
     let text = err(output);
     assert_eq!(output.status.code(), Some(status), "{text}");

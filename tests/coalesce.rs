@@ -1,5 +1,4 @@
-//! Look-ups sent together: the conformance suite over the embedded store, and what is particular to
-//! sharing.
+//! Coalesced look-ups: the conformance suite over the embedded store, and tests of the sharing.
 
 mod alone;
 mod apart;
@@ -23,7 +22,7 @@ use tempfile::TempDir;
 
 use crate::support;
 
-/// A folder of its own for one store, whose look-ups are sent together.
+/// A temporary folder with one store, whose look-ups are coalesced.
 struct Folder(TempDir);
 
 impl Folder {

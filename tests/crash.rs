@@ -1,5 +1,4 @@
-//! What is left after the server was killed, and after it was asked to stop, in the midst of
-//! mutations.
+//! State after a server was killed, or stopped, during mutations.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -17,7 +16,7 @@ use crate::support::server::Server;
 
 const CALLERS: u64 = 16;
 const ROUNDS: u64 = 5;
-/// How long a server may take to do what is waited for.
+/// The time limit for each wait.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn server(folder: &TempDir) -> Server {
@@ -32,24 +31,24 @@ fn person(n: u64) -> v1::User {
     v1::User { display_name: format!("User {n}"), identities, ..Default::default() }
 }
 
-/// Which creates were sent, and which of them were answered.
+/// The creates that were sent, and those that were acknowledged.
 #[derive(Default)]
 struct Log {
     sent: BTreeSet<u64>,
     acknowledged: BTreeSet<u64>,
 }
 
-/// Waits until so many creates were answered in all.
+/// Waits until `count` creates are acknowledged in all.
 async fn until_acknowledged(log: &Mutex<Log>, count: usize) {
-    let there = async {
+    let reached = async {
         while log.lock().unwrap().acknowledged.len() < count {
             sleep(Duration::from_millis(1)).await;
         }
     };
-    timeout(PATIENCE, there).await.expect("creates are answered");
+    timeout(PATIENCE, reached).await.expect("creates are answered");
 }
 
-/// Creates users until the server is gone; answers what the last call of each caller said.
+/// Creates users until the server is gone. Returns the code of the last call of each caller.
 async fn create_until_gone(url: &str, first: u64, log: &Arc<Mutex<Log>>) -> Vec<Code> {
     let mut callers = JoinSet::new();
     for caller in 0..CALLERS {
@@ -68,8 +67,8 @@ async fn create_until_gone(url: &str, first: u64, log: &Arc<Mutex<Log>>) -> Vec<
     callers.join_all().await
 }
 
-/// Checks that what was acknowledged is there, and that what was not is there as a whole or not at
-/// all.
+/// Asserts that every acknowledged user exists, and that every other one exists completely or not
+/// at all. Returns the numbers of both.
 async fn check(url: &str, log: &Log) -> (usize, usize) {
     let mut client = Client::connect(url).await;
     let mut unanswered = 0;
@@ -87,14 +86,15 @@ async fn check(url: &str, log: &Log) -> (usize, usize) {
                 assert_eq!((one.code(), other.code()), (Code::NotFound, Code::NotFound));
                 assert!(!log.acknowledged.contains(&n), "user {n} was acknowledged and is lost");
             }
-            (one, other) => panic!("user {n} is there in part: {one:?} {other:?}"),
+            (one, other) => panic!("user {n} exists in part: {one:?} {other:?}"),
         }
     }
+
     (log.acknowledged.len(), unanswered)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_at_any_moment_it_keeps_what_it_acknowledged() {
+async fn acknowledged_users_survive_kills_of_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let log = Arc::new(Mutex::new(Log::default()));
     for round in 0..ROUNDS {
@@ -109,16 +109,15 @@ async fn killed_at_any_moment_it_keeps_what_it_acknowledged() {
         server.signal("KILL");
         callers.await.unwrap();
     }
+
     let server = server(&folder);
     let log = std::mem::take(&mut *log.lock().unwrap());
     let (acknowledged, unanswered) = check(&server.url, &log).await;
-    println!(
-        "{ROUNDS} kills: {acknowledged} acknowledged users are there, {unanswered} others as a whole"
-    );
+    println!("{ROUNDS} kills: {acknowledged} acknowledged users, {unanswered} others in full");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn asked_to_stop_it_finishes_what_is_under_way() {
+async fn a_stopped_server_completes_calls_in_progress() {
     let folder = tempfile::tempdir().unwrap();
     let log = Arc::new(Mutex::new(Log::default()));
     let first = server(&folder);
@@ -129,7 +128,8 @@ async fn asked_to_stop_it_finishes_what_is_under_way() {
     });
     until_acknowledged(&log, 100).await;
     first.signal("TERM");
-    assert!(first.wait().success(), "a clean end");
+    assert!(first.wait().success(), "a clean exit");
+
     callers.await.unwrap();
     let second = server(&folder);
     let log = std::mem::take(&mut *log.lock().unwrap());
@@ -137,14 +137,14 @@ async fn asked_to_stop_it_finishes_what_is_under_way() {
 }
 
 #[test]
-fn a_second_server_on_the_same_folder_says_so() {
+fn a_second_server_on_one_folder_reports_the_conflict() {
     let folder = tempfile::tempdir().unwrap();
     let _first = server(&folder);
     let store = format!("embedded:{}", folder.path().join("store").display());
     let second = support::server::polynym(&["serve", "--listen", "127.0.0.1:0", "--store", &store])
         .output()
         .unwrap();
-    let said = String::from_utf8(second.stderr).unwrap();
+    let stderr = String::from_utf8(second.stderr).unwrap();
     assert_eq!(second.status.code(), Some(1));
-    assert!(said.contains("is in use by another process"), "{said}");
+    assert!(stderr.contains("is in use by another process"), "{stderr}");
 }

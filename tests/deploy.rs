@@ -1,5 +1,4 @@
-//! What `deploy/` holds, as far as it can be checked without a container engine and a running
-//! systemd.
+//! The files in `deploy/`, checked without a container engine or a running systemd.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use clap::Parser;
 use polynym::cli;
 use polynym::config::{LogFormat, Serve, StoreChoice};
 
-/// The most that `systemd-analyze security` may say of the unit, in tenths.
+/// The highest exposure of the unit by `systemd-analyze security`, in tenths.
 const EXPOSURE: &str = "15";
 
 fn root() -> &'static Path {
@@ -37,23 +36,26 @@ fn the_unit_starts_the_server_with_the_example() {
     let words: Vec<_> =
         line.split(' ').map(|word| if word.ends_with(".toml") { &example } else { word }).collect();
     assert!(words.contains(&example.as_str()), "{line}");
+
     let settings = load(&words);
     let folder = unit.lines().find_map(|line| line.strip_prefix("StateDirectory=")).unwrap();
     assert_eq!(settings.store, StoreChoice::Embedded(Path::new("/var/lib").join(folder)));
     assert_eq!(settings.log_format, LogFormat::Json);
+
     let stop = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec=")).unwrap();
     assert!(Duration::from_secs(stop.parse().unwrap()) > settings.drain);
 }
 
 #[test]
-fn what_the_example_leaves_out_is_the_default() {
+fn commented_settings_of_the_example_are_the_defaults() {
     let example = read("deploy/polynym.example.toml");
     let is_setting =
         |line: &&str| line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
     let commented = example.lines().filter_map(|line| line.strip_prefix("# ")).filter(is_setting);
-    // How many threads there are depends on the machine.
+    // The default number of threads depends on the machine.
     let defaults: Vec<_> = commented.filter(|line| !line.starts_with("threads")).collect();
     assert!(defaults.len() > 10, "{defaults:?}");
+
     let folder = tempfile::tempdir().unwrap();
     let spelled_out = folder.path().join("polynym.toml");
     fs::write(&spelled_out, defaults.join("\n")).unwrap();
@@ -62,7 +64,7 @@ fn what_the_example_leaves_out_is_the_default() {
 }
 
 #[test]
-fn the_unit_is_sound() {
+fn the_unit_passes_systemd_analyze() {
     let Ok(version) = Command::new("systemd-analyze").arg("--version").output() else {
         println!("not checked: there is no systemd-analyze on this machine");
         return;
@@ -74,15 +76,16 @@ fn the_unit_is_sound() {
     fs::write(&unit, text.replace("/usr/local/bin/polynym", env!("CARGO_BIN_EXE_polynym")))
         .unwrap();
     let threshold = format!("--threshold={EXPOSURE}");
+
     for arguments in [&["verify"][..], &["security", "--offline=true", &threshold, "--no-pager"]] {
         let output = Command::new("systemd-analyze").args(arguments).arg(&unit).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && told.is_empty(), "{arguments:?}: {told}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && errors.is_empty(), "{arguments:?}: {errors}");
     }
 }
 
 #[test]
-fn the_image_is_built_from_what_is_there() {
+fn the_image_copies_existing_files() {
     let text = read("deploy/Containerfile");
     let copies = text
         .lines()
@@ -93,9 +96,11 @@ fn the_image_is_built_from_what_is_there() {
         .map(Into::into)
         .collect();
     assert!(sources.len() >= 6, "{sources:?}");
+
     for source in sources {
         assert!(root().join(&source).exists(), "{}", source.display());
     }
+
     let rust = read("Cargo.toml")
         .lines()
         .find_map(|line| Some(line.strip_prefix("rust-version = ")?.to_owned()))

@@ -1,4 +1,4 @@
-//! The embedded store: the conformance suite, and what is particular to a store in a folder.
+//! The embedded store: the conformance suite, and tests particular to a store in a folder.
 
 mod away;
 mod batches;
@@ -29,7 +29,7 @@ use crate::support::{self, database};
 /// The name of a store's file in its folder.
 const FILE: &str = "directory.redb";
 
-/// A folder of its own for one store.
+/// A temporary folder with one store.
 struct Folder {
     folder: TempDir,
     options: Options,

@@ -1,5 +1,4 @@
-//! A server on a disk that is full: a limit on the size of its files stands in for it, for which
-//! nobody needs to be root.
+//! A server on a full disk, simulated by a limit on file sizes, which needs no root privileges.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,14 +20,14 @@ use tonic_types::StatusExt;
 use crate::support::calls::{Client, handle, identity};
 use crate::support::server::Server;
 
-/// How large a file may become, in blocks of 512 bytes.
+/// The largest file size, in blocks of 512 bytes.
 const BLOCKS: u32 = 4_096;
 const CALLERS: u64 = 8;
-/// How often the server is asked how it is, reads and refuses a create, while the disk is full.
+/// The numbers of health checks, reads and refused creates while the disk is full.
 const CHECKS: u64 = 100;
 const READS: u64 = 200;
 const REFUSALS: u64 = 1_000;
-/// The longest that anything may take.
+/// The time limit for each wait.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A server that writes no file larger than [`BLOCKS`].
@@ -94,16 +93,16 @@ fn person(n: u64) -> v1::User {
     v1::User { display_name: format!("User {n}"), identities, attributes, ..Default::default() }
 }
 
-/// What became of the creates that were sent.
+/// The outcomes of the creates of one caller.
 #[derive(Default)]
-struct Told {
+struct Outcomes {
     done: BTreeSet<u64>,
     refused: BTreeSet<u64>,
     unknown: usize,
 }
 
-impl Told {
-    fn note(&mut self, n: u64, outcome: Result<v1::User, Status>) {
+impl Outcomes {
+    fn record(&mut self, n: u64, outcome: Result<v1::User, Status>) {
         match outcome {
             Ok(_) => drop(self.done.insert(n)),
             Err(status) => match status.get_details_error_info().unwrap().reason.as_str() {
@@ -115,21 +114,26 @@ impl Told {
     }
 }
 
-/// Creates users until told to stop; counts those that are refused.
-async fn create(url: String, caller: u64, stop: Arc<AtomicBool>, refusals: Arc<AtomicU64>) -> Told {
+/// Creates users until `stop` is set, and counts refusals.
+async fn create(
+    url: String,
+    caller: u64,
+    stop: Arc<AtomicBool>,
+    refusals: Arc<AtomicU64>,
+) -> Outcomes {
     let mut client = Client::connect(&url).await;
-    let mut told = Told::default();
+    let mut outcomes = Outcomes::default();
     for n in (caller..).step_by(CALLERS as usize) {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        told.note(n, client.create(person(n)).await);
-        refusals.fetch_add(u64::from(told.refused.contains(&n)), Ordering::Relaxed);
+        outcomes.record(n, client.create(person(n)).await);
+        refusals.fetch_add(u64::from(outcomes.refused.contains(&n)), Ordering::Relaxed);
     }
-    told
+    outcomes
 }
 
-/// Reads the first user until told to stop: how often.
+/// Reads the first user until `stop` is set, and counts the reads.
 async fn read(url: String, id: String, stop: Arc<AtomicBool>, reads: Arc<AtomicU64>) {
     let mut client = Client::connect(&url).await;
     while !stop.load(Ordering::Relaxed) {
@@ -140,7 +144,7 @@ async fn read(url: String, id: String, stop: Arc<AtomicBool>, reads: Arc<AtomicU
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reads_go_on_health_is_steady_the_log_is_short_and_nothing_is_left_unsaid() {
+async fn a_full_disk_refuses_mutations_and_serves_reads() {
     let limited = Limited::start();
     let url = limited.server.url.clone();
     let (mut health, mut client) = (limited.health().await, Client::connect(&url).await);
@@ -157,34 +161,37 @@ async fn reads_go_on_health_is_steady_the_log_is_short_and_nothing_is_left_unsai
 
     until_serving(&mut health, false).await;
     let (start, reads_before) = (Instant::now(), reads.load(Ordering::Relaxed));
-    let has_seen_enough = |checks| {
+    let is_done = |checks| {
         let (reads, refusals) =
             (reads.load(Ordering::Relaxed) - reads_before, refusals.load(Ordering::Relaxed));
         assert!(
             start.elapsed() < PATIENCE,
-            "the server stands still: {reads} reads, {refusals} refusals"
+            "the server makes no progress: {reads} reads, {refusals} refusals"
         );
         checks >= CHECKS && reads >= READS && refusals >= REFUSALS
     };
     let mut checks = 0;
-    while !has_seen_enough(checks) {
-        assert!(!is_serving(&mut health).await, "health says that a full disk is well");
+
+    while !is_done(checks) {
+        assert!(!is_serving(&mut health).await, "health reports SERVING on a full disk");
         checks += 1;
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+
     stop.store(true, Ordering::Relaxed);
-    let told = callers.join_all().await;
+    let outcomes = callers.join_all().await;
     reader.await.unwrap();
     let outage = start.elapsed();
     let log = limited.log();
     limited.make_room();
     until_serving(&mut health, true).await;
 
-    let count = |of: fn(&Told) -> usize| told.iter().map(of).sum::<usize>();
+    let count = |of: fn(&Outcomes) -> usize| outcomes.iter().map(of).sum::<usize>();
     let (done, refused, unknown) =
         (count(|t| t.done.len()), count(|t| t.refused.len()), count(|t| t.unknown));
     println!("{done} done, {refused} refused, {unknown} unknown, {} lines", log.len());
     assert!(done > 20 && unknown == 0, "{done} done, {refused} refused, {unknown} unknown");
+
     // A few lines a second at most, however many calls were refused.
     let lines = 30 + 4 * outage.as_secs() as usize;
     assert!(
@@ -193,19 +200,21 @@ async fn reads_go_on_health_is_steady_the_log_is_short_and_nothing_is_left_unsai
         log.len(),
         &log[..20.min(log.len())]
     );
-    for told in &told {
-        for n in &told.done {
+
+    for caller in &outcomes {
+        for n in &caller.done {
             client.resolve(handle(&format!("user{n}"))).await.unwrap();
         }
-        for n in told.refused.iter().take(50) {
+        for n in caller.refused.iter().take(50) {
             let found = client.resolve(handle(&format!("user{n}"))).await;
             assert_eq!(
                 found.unwrap_err().code(),
                 Code::NotFound,
-                "user {n} was refused and is there"
+                "user {n} was refused and exists"
             );
         }
     }
+
     client.create(person(u64::from(u32::MAX))).await.unwrap();
     let log = limited.log();
     for part in ["cannot be written", "takes mutations again"] {

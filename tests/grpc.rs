@@ -1,4 +1,4 @@
-//! The API as its clients see it: the real binary on a real socket, through the generated client.
+//! The gRPC API, through the generated client against the program on a socket.
 
 mod accounts;
 mod deleting;
@@ -26,7 +26,7 @@ fn user(name: &str, identifiers: Vec<v1::Identifier>) -> v1::User {
     v1::User { display_name: name.to_owned(), identities, ..Default::default() }
 }
 
-/// A server with an empty store, its folder, and a client.
+/// A server with an empty store, and the folder of the store.
 struct Fresh {
     server: Server,
     _folder: TempDir,
@@ -68,6 +68,7 @@ async fn every_kind_of_identifier_resolves_to_its_user() {
             url("https://www.linkedin.com/in/joe.e.smith"),
         ),
     ];
+
     for (spelling, canonical) in spellings {
         let found = client.resolve(spelling).await.unwrap();
         assert_eq!(found.user.as_ref(), Some(&created));
@@ -76,21 +77,22 @@ async fn every_kind_of_identifier_resolves_to_its_user() {
 }
 
 #[tokio::test]
-async fn answers_carry_what_was_said_and_what_the_server_adds() {
+async fn answers_carry_the_given_fields_and_those_of_the_server() {
     let (_server, mut client) = fresh().await;
-    let mut draft = user("Zoë", vec![email("Zoe@Example.com"), email("zoe@work.example")]);
+    let mut new_user = user("Zoë", vec![email("Zoe@Example.com"), email("zoe@work.example")]);
     let time = prost_types::Timestamp { seconds: 1_700_000_000, nanos: 5_000_000 };
-    draft.identities[1].verify_time = Some(time);
-    draft.identities[1].verified_by = "a letter".to_owned();
-    draft.identities[1].primary = true;
+    new_user.identities[1].verify_time = Some(time);
+    new_user.identities[1].verified_by = "a letter".to_owned();
+    new_user.identities[1].primary = true;
     let kind = Some(v1::attribute_value::Kind::IntValue(-7));
-    draft.attributes = BTreeMap::from([("level".to_owned(), v1::AttributeValue { kind })]);
-    let created = client.create(draft.clone()).await.unwrap();
+    new_user.attributes = BTreeMap::from([("level".to_owned(), v1::AttributeValue { kind })]);
+    let created = client.create(new_user.clone()).await.unwrap();
     assert_eq!(created.user_id.len(), 36);
     assert_eq!(created.tenant, "default");
     assert_eq!(created.state(), v1::State::Active);
-    assert_eq!(created.attributes, draft.attributes);
+    assert_eq!(created.attributes, new_user.attributes);
     assert!(created.create_time.is_some() && created.create_time == created.update_time);
+
     let [first, second] = &created.identities[..] else { panic!("two identities") };
     assert_eq!((first.display.as_str(), first.primary), ("Zoe@Example.com", false));
     assert_eq!(
@@ -101,7 +103,7 @@ async fn answers_carry_what_was_said_and_what_the_server_adds() {
 }
 
 #[tokio::test]
-async fn a_resolve_tells_its_reads() {
+async fn a_resolve_reports_its_reads() {
     let (_server, mut client) = fresh().await;
     client.create(user("Joe", vec![email(JOE)])).await.unwrap();
     let request = v1::ResolveIdentityRequest { identifier: Some(email(JOE)), ..Default::default() };
@@ -126,6 +128,7 @@ async fn a_batch_answers_in_order_with_a_status_for_each_item() {
     let outcomes: Vec<_> = results.into_iter().map(support::status::outcome).collect();
     assert_eq!(outcomes[0], Ok("Joe".to_owned()));
     assert_eq!(outcomes[1], Err((Code::NotFound, "IDENTITY_NOT_FOUND".to_owned(), vec![])));
+
     let invalid = |n: usize| {
         (Code::InvalidArgument, "IDENTIFIER_INVALID".to_owned(), vec![format!("identifiers[{n}]")])
     };
@@ -142,6 +145,7 @@ async fn a_batch_answer_stops_at_4_mib() {
         let kind = Some(v1::attribute_value::Kind::StringValue("x".repeat(4_096)));
         large.attributes.insert(format!("text{n}"), v1::AttributeValue { kind });
     }
+
     client.create(large).await.unwrap();
     let request = v1::BatchResolveIdentitiesRequest {
         identifiers: vec![handle("large"); 200],
@@ -156,7 +160,7 @@ async fn a_batch_answer_stops_at_4_mib() {
     assert!(outcomes[found..].iter().all(|outcome| *outcome == left));
 }
 
-/// Attributes of `count` texts of 4 KiB.
+/// Returns `count` attributes with a text of 4 KiB each.
 fn texts(prefix: &str, count: usize) -> BTreeMap<String, v1::AttributeValue> {
     let text = || v1::AttributeValue {
         kind: Some(v1::attribute_value::Kind::StringValue("x".repeat(4_096))),
@@ -164,7 +168,7 @@ fn texts(prefix: &str, count: usize) -> BTreeMap<String, v1::AttributeValue> {
     (0..count).map(|n| (format!("{prefix}{n}"), text())).collect()
 }
 
-/// Makes a user grow by some 49 KiB.
+/// Adds about 49 KiB of attributes to a user.
 async fn grow(
     client: &mut Client,
     user: v1::User,
@@ -177,7 +181,7 @@ async fn grow(
 }
 
 #[tokio::test]
-async fn a_user_grows_no_larger_than_it_may() {
+async fn a_user_stays_within_its_size_limit() {
     let (_server, mut client) = fresh_with(&["--max-user-size", "64KiB"]).await;
     let empty = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let full = grow(&mut client, empty, "a").await.unwrap();
@@ -192,12 +196,13 @@ async fn a_user_grows_no_larger_than_it_may() {
 }
 
 #[tokio::test]
-async fn one_large_user_asked_for_a_thousand_times_is_an_answer_at_once() {
+async fn a_batch_of_one_large_user_takes_little_memory() {
     let (server, mut client) = fresh().await;
     let mut large = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     for part in 0..9 {
         large = grow(&mut client, large, &format!("part{part}_")).await.unwrap();
     }
+
     let before = server.server.memory();
     let request =
         v1::BatchGetUsersRequest { user_ids: vec![large.user_id; 1_000], ..Default::default() };
@@ -213,7 +218,7 @@ async fn one_large_user_asked_for_a_thousand_times_is_an_answer_at_once() {
 }
 
 #[tokio::test]
-async fn users_by_id_and_in_batches() {
+async fn users_are_read_by_id_in_batches() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![email(JOE)])).await.unwrap();
     let unknown = "20be0ffc-314a-bd53-7a50-013a65ca76d2".to_owned();
@@ -230,7 +235,7 @@ async fn users_by_id_and_in_batches() {
 }
 
 #[tokio::test]
-async fn normalize_shows_what_each_rule_did() {
+async fn normalize_lists_the_change_of_each_rule() {
     let (_server, mut client) = fresh().await;
     let request = v1::NormalizeIdentityRequest {
         tenant: "acme".into(),
@@ -240,6 +245,7 @@ async fn normalize_shows_what_each_rule_did() {
     assert_eq!(answer.identifier, Some(email("joe@xn--exmple-cua.com")));
     assert_eq!(answer.key, "acme,email,joe@xn--exmple-cua.com");
     assert_eq!(answer.rules_version, 2);
+
     let changes: Vec<_> =
         answer.changes.iter().map(|c| (c.before.as_str(), c.after.as_str())).collect();
     assert_eq!(changes, [("Joe", "joe"), ("Exämple.COM", "xn--exmple-cua.com")]);
@@ -247,7 +253,7 @@ async fn normalize_shows_what_each_rule_did() {
 }
 
 #[tokio::test]
-async fn check_tells_whether_an_identifier_is_free() {
+async fn check_reports_whether_an_identifier_is_free() {
     let (_server, mut client) = fresh().await;
     client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let check = |identifier| v1::CheckIdentityRequest {
@@ -259,12 +265,13 @@ async fn check_tells_whether_an_identifier_is_free() {
         (taken.available, taken.reason.as_str(), taken.identifier),
         (false, "IDENTITY_TAKEN", Some(handle("joe")))
     );
+
     let free = client.directory.check_identity(check(handle("jo"))).await.unwrap().into_inner();
     assert_eq!((free.available, free.reason.as_str()), (true, ""));
 }
 
 #[tokio::test]
-async fn link_unlink_replace_verify() {
+async fn identities_are_linked_unlinked_replaced_and_verified() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let ann = client.create(user("Ann", vec![handle("ann")])).await.unwrap();
@@ -273,6 +280,7 @@ async fn link_unlink_replace_verify() {
     assert_eq!(linked.identities.len(), 2);
     assert_ne!(linked.etag, joe.etag);
     assert_eq!(client.link(&joe.user_id, email("JOE.smith@example.com")).await.unwrap(), linked);
+
     let taken = told(client.link(&ann.user_id, email(JOE)).await.unwrap_err());
     assert_eq!(
         taken,
@@ -288,6 +296,7 @@ async fn link_unlink_replace_verify() {
         told(client.resolve(handle("joe")).await.unwrap_err()),
         Told::new(Code::NotFound, "IDENTITY_NOT_FOUND")
     );
+
     let taken =
         told(client.replace(&joe.user_id, handle("joseph"), handle("ann")).await.unwrap_err());
     assert_eq!(
@@ -308,11 +317,12 @@ async fn link_unlink_replace_verify() {
     assert_eq!(left.identities.len(), 1);
     let missing = told(client.unlink(&joe.user_id, email(JOE)).await.unwrap_err());
     assert_eq!(missing, Told::new(Code::NotFound, "IDENTITY_NOT_FOUND"));
+
     client.link(&ann.user_id, email(JOE)).await.unwrap();
 }
 
 #[tokio::test]
-async fn updates_follow_their_mask_and_their_etag() {
+async fn updates_respect_mask_and_etag() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let text = |text: &str| v1::AttributeValue {
@@ -324,16 +334,19 @@ async fn updates_follow_their_mask_and_their_etag() {
         BTreeMap::from([("plan".to_owned(), text("gold")), ("note".to_owned(), text("x"))]);
     let named = client.update(wanted.clone(), &["display_name"]).await.unwrap();
     assert_eq!((named.display_name.as_str(), named.attributes.len()), ("Joseph", 0));
+
     let stale = told(client.update(wanted.clone(), &["attributes"]).await.unwrap_err());
     assert_eq!(stale, Told::new(Code::Aborted, "ETAG_MISMATCH"));
     wanted.etag = named.etag;
     let planned = client.update(wanted.clone(), &["attributes.plan"]).await.unwrap();
     assert_eq!(planned.attributes, BTreeMap::from([("plan".to_owned(), text("gold"))]));
+
     wanted.etag = String::new();
     wanted.attributes.clear();
     assert!(
         client.update(wanted.clone(), &["attributes.plan"]).await.unwrap().attributes.is_empty()
     );
+
     let mask = told(client.update(wanted, &["identities"]).await.unwrap_err());
     assert_eq!(mask, Told::new(Code::InvalidArgument, "UPDATE_MASK_INVALID").field("update_mask"));
 }
@@ -371,7 +384,8 @@ async fn a_request_id_makes_a_retry_safe_across_restarts() {
         .into_inner()
         .user
         .unwrap();
-    assert_eq!(again, changed, "the same user, as it is now");
+    assert_eq!(again, changed, "the same user, in its present state");
+
     let other = told(client.registry.create_user(create("Ann", request_id)).await.unwrap_err());
     assert_eq!(other, Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id"));
     for id in ["7", "00000000-0000-0000-0000-000000000000"] {
@@ -381,7 +395,7 @@ async fn a_request_id_makes_a_retry_safe_across_restarts() {
 }
 
 #[tokio::test]
-async fn a_retry_may_be_spelt_otherwise_and_must_ask_for_the_same() {
+async fn a_retry_may_differ_in_spelling_only() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let link = |tenant: &str, user_id: &str, identifier, verified| v1::LinkIdentityRequest {
@@ -407,28 +421,33 @@ async fn a_retry_may_be_spelt_otherwise_and_must_ask_for_the_same() {
             .len(),
         2
     );
+
     let others = [
         link("", &joe.user_id, email("ann@example.com"), true),
         link("", &joe.user_id, email(JOE), false),
     ];
     for other in others {
-        let told = told(client.registry.link_identity(other).await.unwrap_err());
-        assert_eq!(told, Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id"));
+        let status = told(client.registry.link_identity(other).await.unwrap_err());
+        assert_eq!(
+            status,
+            Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id")
+        );
     }
 }
 
 #[tokio::test]
-async fn what_is_shown_cannot_drive_a_terminal() {
+async fn displayed_text_has_no_control_characters() {
     let (_server, mut client) = fresh().await;
     let typed = "https://example.com/\u{1b}[2Ja\nb\u{7}\u{202e}c";
     let joe = client.create(user("Zoë 👩\u{200d}🚀", vec![url(typed)])).await.unwrap();
     assert_eq!(joe.identities[0].display, "https://example.com/[2Jabc");
+
     for name in
         [" ", "\u{3000}\u{200b}", "a\u{202e}b", "a\u{1b}b", "\u{301}a", "\u{e000}", "a\u{2028}b"]
     {
-        let told = told(client.create(user(name, vec![])).await.unwrap_err());
+        let status = told(client.create(user(name, vec![])).await.unwrap_err());
         assert_eq!(
-            told,
+            status,
             Told::new(Code::InvalidArgument, "FIELD_INVALID").field("user.display_name"),
             "{name:?}"
         );
@@ -464,27 +483,29 @@ async fn malformed_requests_name_the_field() {
     let mut unnamed = user("x", vec![]);
     unnamed.attributes.insert("plan".into(), v1::AttributeValue { kind: None });
     cases.push((unnamed, "ATTRIBUTE_INVALID", "user.attributes (name 0 in order)"));
-    for (draft, reason, field) in cases {
-        let told = told(client.create(draft).await.unwrap_err());
-        assert_eq!(told, Told::new(Code::InvalidArgument, reason).field(field));
+
+    for (new_user, reason, field) in cases {
+        let status = told(client.create(new_user).await.unwrap_err());
+        assert_eq!(status, Told::new(Code::InvalidArgument, reason).field(field));
     }
+
     let tenant = v1::GetUserRequest { tenant: "No Tenant".into(), user_id: String::new() };
-    let told_tenant = told(client.directory.get_user(tenant).await.unwrap_err());
-    assert_eq!(told_tenant, Told::new(Code::InvalidArgument, "TENANT_INVALID").field("tenant"));
+    let tenant_status = told(client.directory.get_user(tenant).await.unwrap_err());
+    assert_eq!(tenant_status, Told::new(Code::InvalidArgument, "TENANT_INVALID").field("tenant"));
     let strange = v1::ResolveIdentityRequest {
         identifier: Some(handle("a")),
         consistency: 9,
         ..Default::default()
     };
-    let told_strange = told(client.directory.resolve_identity(strange).await.unwrap_err());
+    let consistency_status = told(client.directory.resolve_identity(strange).await.unwrap_err());
     assert_eq!(
-        told_strange,
+        consistency_status,
         Told::new(Code::InvalidArgument, "FIELD_INVALID").field("consistency")
     );
 }
 
 #[tokio::test]
-async fn limits_tell_the_limit_and_the_value() {
+async fn limit_errors_carry_limit_and_value() {
     let limits = ["--max-batch", "3", "--max-identities", "2", "--max-attributes", "1"];
     let (_server, mut client) = fresh_with(&limits).await;
     let request = v1::BatchResolveIdentitiesRequest {
@@ -496,6 +517,7 @@ async fn limits_tell_the_limit_and_the_value() {
         batch,
         Told::new(Code::InvalidArgument, "BATCH_TOO_LARGE").with("limit", "3").with("value", "4")
     );
+
     let joe = client.create(user("Joe", vec![handle("a"), handle("b")])).await.unwrap();
     let third = told(client.link(&joe.user_id, handle("c")).await.unwrap_err());
     let too_many =
@@ -515,7 +537,7 @@ async fn messages_over_the_limit_are_refused() {
 }
 
 #[tokio::test]
-async fn tenants_do_not_see_each_other() {
+async fn tenants_are_isolated() {
     let (_server, mut client) = fresh_with(&["--tenants", "open"]).await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let elsewhere = v1::CreateUserRequest {
@@ -532,9 +554,9 @@ async fn tenants_do_not_see_each_other() {
     assert_eq!(client.resolve(handle("joe")).await.unwrap().user.unwrap().display_name, "Joe");
 }
 
-/// The costliest handles that are looked at character by character.
+/// The handles are the most expensive ones: they are checked character by character.
 #[tokio::test(flavor = "multi_thread")]
-async fn health_is_told_beside_batches_that_cost_most() {
+async fn health_checks_are_answered_during_expensive_batches() {
     let (server, client) = fresh().await;
     let costly = "・".repeat(64) + "ア";
     let identifiers = vec![handle(&costly); 500];
@@ -557,12 +579,14 @@ async fn health_is_told_beside_batches_that_cost_most() {
         .unwrap();
     let mut health = tonic_health::pb::health_client::HealthClient::new(channel);
     let mut waited = Vec::new();
+
     while batches.iter().any(|batch| !batch.is_finished()) {
         let start = Instant::now();
         health.check(tonic_health::pb::HealthCheckRequest::default()).await.unwrap();
         waited.push(start.elapsed());
     }
-    // None of the batches has a thread to itself until it is done.
+
+    // No batch occupies a thread until it has finished.
     let all: Duration = waited.iter().sum();
     let longest = waited.iter().max().unwrap();
     assert!(*longest < all / 4, "{longest:?} of {all:?}");

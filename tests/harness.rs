@@ -1,5 +1,4 @@
-//! The servers that other tests run on: they are what they should be, and nothing of them is left
-//! behind.
+//! Tests of the test servers: they behave like MongoDB, and nothing of them is left behind.
 
 mod cluster;
 mod faults;
@@ -10,7 +9,7 @@ use tokio::sync::OnceCell;
 
 use crate::servers::{Layout, Sharded};
 
-/// A cluster of these tests alone: they move what others may not.
+/// Returns the cluster of these tests alone: they move chunks, which other tests must not.
 async fn cluster() -> &'static Sharded {
     static CLUSTER: OnceCell<Sharded> = OnceCell::const_new();
     CLUSTER.get_or_init(|| Sharded::start(3, Layout::default())).await

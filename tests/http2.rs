@@ -1,4 +1,4 @@
-//! Callers that do not behave: the server bounds what they can take and stays there for the others.
+//! Misbehaving clients: the server bounds their resources and keeps serving other clients.
 
 mod idle;
 pub mod place;
@@ -19,25 +19,25 @@ use crate::server::Server;
 use place::{Place, in_each_place};
 use raw::{DATA, GOAWAY, HEADERS, PREFACE, RESET, Raw};
 
-/// Runs a client's side to its end.
+/// Runs a client future to completion.
 fn block_on<T>(client: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(client)
 }
 
-/// Longer than a busy machine takes for anything here.
+/// A time limit that a busy machine meets.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Somebody else is served all the same. Where a server gives a call little time, a busy machine
-/// may need several.
+/// Asserts that another client is served. With a short call timeout, a busy machine may need
+/// several attempts.
 fn serves_others(server: &Server) {
     block_on(async {
         let mut client = Client::connect(&server.url).await;
-        let draft =
-            v1::User { identities: vec![identity(handle("somebody_else"))], ..Default::default() };
+        let user =
+            v1::User { identities: vec![identity(handle("another_user"))], ..Default::default() };
         let since = Instant::now();
         loop {
-            let _ = client.create(draft.clone()).await;
-            match client.resolve(handle("somebody_else")).await {
+            let _ = client.create(user.clone()).await;
+            match client.resolve(handle("another_user")).await {
                 Ok(_) => return,
                 Err(status) if since.elapsed() < PATIENCE && is_slow(&status) => {}
                 Err(status) => panic!("{status:?}"),
@@ -46,29 +46,28 @@ fn serves_others(server: &Server) {
     });
 }
 
-/// Whether a call had too little time, or comes after a create that had.
+/// Returns true if the call timed out, or if the create before it did.
 fn is_slow(status: &Status) -> bool {
     matches!(status.code(), Code::DeadlineExceeded | Code::NotFound)
 }
 
-/// Whether the bytes of a header block hold this text as a literal, plain or Huffman-coded digits
-/// excepted.
+/// Returns true if a header block contains this text as a plain literal, not Huffman-coded.
 fn holds(payload: &[u8], text: &str) -> bool {
     payload.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
 in_each_place! {
-    what_is_not_http2_is_hung_up_on
-    who_says_nothing_is_hung_up_on
-    a_message_that_never_comes_ends_with_the_deadline
-    more_headers_than_allowed_are_refused
+    other_protocols_are_disconnected
+    silent_clients_are_disconnected
+    a_missing_message_ends_at_the_deadline
+    oversized_headers_are_refused
     a_flood_of_resets_ends_the_connection
-    the_log_tells_of_strangers_and_not_of_resets
-    a_message_that_claims_to_be_huge_is_refused_at_its_first_bytes
+    the_log_reports_other_protocols_but_not_resets
+    an_oversized_message_is_refused_at_its_prefix
     random_frames_do_no_harm
 }
 
-fn what_is_not_http2_is_hung_up_on(place: &Place) {
+fn other_protocols_are_disconnected(place: &Place) {
     let server = place.serve(&[]);
     let mut raw = Raw::connect(&server);
     raw.0.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
@@ -78,7 +77,7 @@ fn what_is_not_http2_is_hung_up_on(place: &Place) {
     serves_others(&server);
 }
 
-fn who_says_nothing_is_hung_up_on(place: &Place) {
+fn silent_clients_are_disconnected(place: &Place) {
     let server = place.serve(&[]);
     let mut silent = Raw::connect(&server);
     let mut halting = Raw::connect(&server);
@@ -90,7 +89,7 @@ fn who_says_nothing_is_hung_up_on(place: &Place) {
     assert!((Duration::from_secs(5)..PATIENCE).contains(&start.elapsed()), "after ten seconds");
 }
 
-fn a_message_that_never_comes_ends_with_the_deadline(place: &Place) {
+fn a_missing_message_ends_at_the_deadline(place: &Place) {
     let server = place.serve(&["--call-timeout", "300ms"]);
     let mut raw = Raw::greeted(&server);
     raw.open(1, &[], false);
@@ -101,7 +100,7 @@ fn a_message_that_never_comes_ends_with_the_deadline(place: &Place) {
     serves_others(&server);
 }
 
-fn more_headers_than_allowed_are_refused(place: &Place) {
+fn oversized_headers_are_refused(place: &Place) {
     let server = place.serve(&[]);
     let mut raw = Raw::greeted(&server);
     raw.open(1, &[("x-large", &"x".repeat(64 << 10))], true);
@@ -121,15 +120,15 @@ fn a_flood_of_resets_ends_the_connection(place: &Place) {
     serves_others(&server);
 }
 
-/// What callers do to their connections is not the operator's business, but for what helps to set a
-/// caller up.
-fn the_log_tells_of_strangers_and_not_of_resets(place: &Place) {
+/// Connection errors of clients are not logged, except those that help to configure a client.
+fn the_log_reports_other_protocols_but_not_resets(place: &Place) {
     let (server, log) = place.serve_logged(&[]);
     let mut raw = Raw::greeted(&server);
     for n in 0..2_000u32 {
         raw.open(2 * n + 1, &[], false);
         raw.send(RESET, 0, 2 * n + 1, &8u32.to_be_bytes());
     }
+
     raw.until(GOAWAY);
     for start in [&b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"[..], &[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]]
     {
@@ -144,12 +143,12 @@ fn the_log_tells_of_strangers_and_not_of_resets(place: &Place) {
     assert!(!log.contains("reset"), "{log}");
 }
 
-fn a_message_that_claims_to_be_huge_is_refused_at_its_first_bytes(place: &Place) {
+fn an_oversized_message_is_refused_at_its_prefix(place: &Place) {
     let server = place.serve(&[]);
     let mut raw = Raw::greeted(&server);
     raw.open(1, &[], false);
     raw.send(DATA, 0, 1, &[0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3]);
-    assert!(raw.until(HEADERS).is_some(), "an answer before the message is whole");
+    assert!(raw.until(HEADERS).is_some(), "an answer before the message is complete");
     serves_others(&server);
 }
 

@@ -1,5 +1,5 @@
-//! What callers are told when the store below the API misbehaves in ways that no real one can be
-//! made to on demand.
+//! Answers to callers when the store fails in ways that a real store cannot be made to fail on
+//! demand.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,17 +25,17 @@ use tonic_health::pb::health_client::HealthClient;
 use crate::support::calls::{Client, handle};
 use crate::support::status::{Told, told};
 
-/// A store that panics at look-ups, never answers a get, and has lost sight of every mutation. Only
-/// whether it is well may be answered, after a while.
+/// A store that panics at look-ups, never answers a get, and does not know the outcome of any
+/// mutation. Its health check may succeed after a delay.
 struct Faulty {
-    well_after: Option<Duration>,
-    /// How many gets have come.
+    healthy_after: Option<Duration>,
+    /// One permit for each get received.
     gets: Arc<Semaphore>,
 }
 
 impl Default for Faulty {
     fn default() -> Self {
-        Self { well_after: None, gets: Arc::new(Semaphore::new(0)) }
+        Self { healthy_after: None, gets: Arc::new(Semaphore::new(0)) }
     }
 }
 
@@ -116,13 +116,13 @@ impl Store for Faulty {
     }
 
     async fn check(&self) -> Result<(), Error> {
-        let after = self.well_after.ok_or_else(|| Error::Unavailable("down".into()))?;
+        let after = self.healthy_after.ok_or_else(|| Error::Unavailable("down".into()))?;
         tokio::time::sleep(after).await;
         Ok(())
     }
 }
 
-/// Serves a faulty store; answers the address.
+/// Serves a faulty store and returns the URL.
 async fn serve(options: Options) -> String {
     serve_store(Faulty::default(), options).await
 }
@@ -136,8 +136,8 @@ async fn serve_store(store: Faulty, options: Options) -> String {
     url
 }
 
-/// Each test with calls that have tasks of their own, and with calls that stay together on their
-/// connection's.
+/// Generates two tests of each function: one with a task per call, one with all calls on the task
+/// of their connection.
 macro_rules! both_ways {
     ($($test:ident),* $(,)?) => {
         mod task_per_call {
@@ -150,13 +150,13 @@ macro_rules! both_ways {
 }
 
 both_ways!(
-    a_panic_is_answered_without_detail_and_the_server_goes_on,
-    a_lost_outcome_is_never_called_a_failure,
-    a_store_that_is_away_is_told_with_when_to_try_again,
-    a_call_that_takes_too_long_ends_at_its_deadline,
-    more_calls_than_allowed_are_refused_at_once,
-    health_says_that_the_store_does_not_answer,
-    a_server_whose_store_is_well_serves_from_its_first_call_on,
+    a_panic_is_answered_without_detail,
+    a_lost_outcome_is_reported_as_unknown,
+    an_unavailable_store_is_reported_with_a_retry_delay,
+    a_slow_call_ends_at_its_deadline,
+    excess_calls_are_refused_at_once,
+    health_reports_a_failing_store,
+    a_healthy_server_serves_from_its_first_call,
 );
 
 fn get() -> v1::GetUserRequest {
@@ -166,7 +166,7 @@ fn get() -> v1::GetUserRequest {
     }
 }
 
-async fn a_panic_is_answered_without_detail_and_the_server_goes_on(task_per_call: bool) {
+async fn a_panic_is_answered_without_detail(task_per_call: bool) {
     let mut client =
         Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
     for _ in 0..3 {
@@ -176,7 +176,7 @@ async fn a_panic_is_answered_without_detail_and_the_server_goes_on(task_per_call
     }
 }
 
-async fn a_lost_outcome_is_never_called_a_failure(task_per_call: bool) {
+async fn a_lost_outcome_is_reported_as_unknown(task_per_call: bool) {
     let mut client =
         Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
     let status = client.create(v1::User::default()).await.unwrap_err();
@@ -184,7 +184,7 @@ async fn a_lost_outcome_is_never_called_a_failure(task_per_call: bool) {
     assert_eq!(told(status), Told::new(Code::Unknown, "OUTCOME_UNKNOWN"));
 }
 
-async fn a_store_that_is_away_is_told_with_when_to_try_again(task_per_call: bool) {
+async fn an_unavailable_store_is_reported_with_a_retry_delay(task_per_call: bool) {
     let mut client =
         Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
     let consistency = v1::Consistency::Eventual.into();
@@ -201,7 +201,7 @@ async fn a_store_that_is_away_is_told_with_when_to_try_again(task_per_call: bool
     );
 }
 
-async fn a_call_that_takes_too_long_ends_at_its_deadline(task_per_call: bool) {
+async fn a_slow_call_ends_at_its_deadline(task_per_call: bool) {
     let options =
         Options { call_timeout: Duration::from_millis(200), task_per_call, ..Options::default() };
     let mut client = Client::connect(&serve(options).await).await;
@@ -210,7 +210,7 @@ async fn a_call_that_takes_too_long_ends_at_its_deadline(task_per_call: bool) {
     assert_eq!(told(status), Told::new(Code::DeadlineExceeded, "DEADLINE"));
 }
 
-async fn more_calls_than_allowed_are_refused_at_once(task_per_call: bool) {
+async fn excess_calls_are_refused_at_once(task_per_call: bool) {
     let options = Options {
         max_calls: 1,
         call_timeout: Duration::from_secs(60),
@@ -228,14 +228,14 @@ async fn more_calls_than_allowed_are_refused_at_once(task_per_call: bool) {
         told(status),
         Told { retry: true, ..Told::new(Code::ResourceExhausted, "OVERLOADED") }
     );
-    assert!(!waiting.is_finished(), "the first call goes on");
+    assert!(!waiting.is_finished(), "the first call is still pending");
 }
 
 async fn health(url: String) -> HealthClient<Channel> {
     HealthClient::new(Channel::from_shared(url).unwrap().connect().await.unwrap())
 }
 
-async fn health_says_that_the_store_does_not_answer(task_per_call: bool) {
+async fn health_reports_a_failing_store(task_per_call: bool) {
     let mut health = health(serve(Options { task_per_call, ..Options::default() }).await).await;
     for service in ["", "polynym.v1.DirectoryService", "polynym.v1.RegistryService"] {
         let request = HealthCheckRequest { service: service.to_owned() };
@@ -244,8 +244,8 @@ async fn health_says_that_the_store_does_not_answer(task_per_call: bool) {
     }
 }
 
-async fn a_server_whose_store_is_well_serves_from_its_first_call_on(task_per_call: bool) {
-    let store = Faulty { well_after: Some(Duration::from_millis(100)), ..Faulty::default() };
+async fn a_healthy_server_serves_from_its_first_call(task_per_call: bool) {
+    let store = Faulty { healthy_after: Some(Duration::from_millis(100)), ..Faulty::default() };
     let mut health =
         health(serve_store(store, Options { task_per_call, ..Options::default() }).await).await;
     let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();

@@ -1,12 +1,12 @@
-//! The tests of the program as a whole, in one process: most of their time is spent waiting, which
-//! they do side by side, and servers of MongoDB that they share are started once. A test that
-//! kills, freezes or counts on a server has its own.
+//! Tests of the whole program in one process: they mostly wait, so they run in parallel, and shared
+//! MongoDB servers start once. A test that kills or freezes a server, or counts its operations, has
+//! its own.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 #![allow(
     clippy::too_many_lines,
     clippy::cognitive_complexity,
-    reason = "a test tells one story from beginning to end"
+    reason = "a test follows one scenario from beginning to end"
 )]
 
 mod cli;

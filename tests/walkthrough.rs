@@ -1,6 +1,6 @@
-//! The walk through the life of a user, docs/walkthrough.md: taken in order, on both stores, each
-//! command answers what is printed below it. Ids and etags are other ones, but the same where the
-//! page has the same; times are other ones, as many days apart.
+//! Tests of docs/walkthrough.md: run in order, on both stores, each command prints the output shown
+//! below it. Ids and etags differ but correspond one to one; times differ but lie the same number
+//! of days apart.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,17 +14,17 @@ use crate::shown::{self, Shown};
 const PAGE: &str = "docs/walkthrough.md";
 const DAY: i64 = 24 * 60 * 60;
 
-/// What of the page is something else here.
+/// The mapping from values on the page to values of this run.
 #[derive(Default)]
 struct Walk {
-    /// The ids and etags of the page, and those that stand in their place.
+    /// Ids and etags of the page, with those of this run.
     names: HashMap<String, String>,
-    /// When it began: on the page, and here.
+    /// The time of the first command, on the page and in this run.
     began: Option<(Timestamp, Timestamp)>,
 }
 
 impl Walk {
-    /// Whether one answer is the other, but for what is always another.
+    /// Returns true if two outputs agree up to ids, etags and times.
     fn fits(&mut self, printed: &str, answered: &str) -> bool {
         let lines = printed.lines().count() == answered.lines().count();
         lines
@@ -34,7 +34,7 @@ impl Walk {
                 .all(|(printed, answered)| self.line_fits(printed, answered))
     }
 
-    /// Word by word: the columns of a table are as wide as what is in them.
+    /// Compares word by word: the column widths of a table depend on its contents.
     fn line_fits(&mut self, printed: &str, answered: &str) -> bool {
         let (printed, answered): (Vec<_>, Vec<_>) = (words(printed), words(answered));
         printed.len() == answered.len()
@@ -59,13 +59,13 @@ impl Walk {
         days(from, printed) == days(to, answered)
     }
 
-    /// Ids that are two on the page are two here.
+    /// Returns true if distinct names of the page are distinct in this run.
     fn has_no_name_twice(&self) -> bool {
         self.names.values().collect::<HashSet<_>>().len() == self.names.len()
     }
 }
 
-/// The words of a line; of lines that are drawn, only that they are there.
+/// Returns the words of a line; a drawn rule counts as an empty word.
 fn words(line: &str) -> Vec<String> {
     let drawn = |c: char| matches!(c, '─' | '═');
     line.split_whitespace()
@@ -85,7 +85,7 @@ fn page() -> Vec<Shown> {
     page
 }
 
-/// What a shell answers to the commands as they stand on the page, one after the other.
+/// Runs the commands of the page in one shell and returns the output of each.
 fn pasted(page: &[Shown], url: &str) -> Vec<String> {
     const END: &str = "== the end of an answer ==\n";
     let lines = page
@@ -98,7 +98,7 @@ fn pasted(page: &[Shown], url: &str) -> Vec<String> {
     answers
 }
 
-/// Takes the walk on a store that is empty, and looks through the store afterwards.
+/// Runs the page on an empty store and verifies the store afterwards.
 fn walk(store: &str) {
     let server = Server::start(&["--store", store]);
     let mut walk = Walk::default();
@@ -111,6 +111,7 @@ fn walk(store: &str) {
         );
         assert!(walk.has_no_name_twice(), "{place}: {command}\n{answered}\n{:?}", walk.names);
     }
+
     server.signal("TERM");
     assert!(server.wait().success());
     let verify = polynym(&["store", "verify", "--store", store]).output().unwrap();
@@ -118,13 +119,13 @@ fn walk(store: &str) {
 }
 
 #[test]
-fn on_the_embedded_store() {
+fn the_walkthrough_holds_on_the_embedded_store() {
     let folder = tempfile::tempdir().unwrap();
     walk(&format!("embedded:{}", folder.path().join("walk").display()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_mongodb() {
+async fn the_walkthrough_holds_on_mongodb() {
     let store = servers::one_member().await.uri("walk", "");
     let walked = tokio::task::spawn_blocking(move || {
         let init = polynym(&["store", "init", "--store", &store]).output().unwrap();
@@ -134,9 +135,9 @@ async fn on_mongodb() {
     walked.await.unwrap();
 }
 
-/// Only what is told apart is held.
+/// The comparison itself distinguishes different outputs.
 #[test]
-fn answers_are_told_apart() {
+fn different_outputs_are_distinguished() {
     let [joe, ann] =
         ["16553674-d965-ba02-b5fc-01a1ff46da1d", "bcecc0f5-d965-ba02-b5fc-01a1ff46dae2"];
     let mut walk = Walk::default();

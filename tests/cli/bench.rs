@@ -1,4 +1,4 @@
-//! `polynym bench`, for a moment each: that it measures, checks and loads, not how fast.
+//! `polynym bench` in short runs: it measures, checks and loads. Speed is not asserted.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -15,49 +15,49 @@ use crate::server::{Server, polynym};
 const QUICK: [&str; 8] =
     ["--duration", "0.8", "--warmup", "0.05", "--concurrency", "4", "--connections", "2"];
 
-/// One caller, who leaves something of the machine to others.
+/// One caller, so that the machine has capacity left.
 const LIGHT: [&str; 4] = ["--concurrency", "1", "--connections", "1"];
 
-/// How many bytes of answers come when calls are under way, and not only what goes before them.
-const UNDER_WAY: usize = 5_000;
+/// The response bytes after which calls are in progress: more than the setup of a connection takes.
+const SETUP_BYTES: usize = 5_000;
 
-/// A way to a server that counts the bytes of its answers.
-struct Way {
+/// A TCP proxy to a server that counts the response bytes.
+struct Proxy {
     url: String,
     answered: Arc<AtomicUsize>,
 }
 
-impl Way {
+impl Proxy {
     fn to(server: &Server) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let way = Self {
+        let proxy = Self {
             url: format!("http://{}", listener.local_addr().unwrap()),
             answered: Arc::default(),
         };
         let (address, answered) =
-            (server.url.trim_start_matches("http://").to_owned(), way.answered.clone());
+            (server.url.trim_start_matches("http://").to_owned(), proxy.answered.clone());
         std::thread::spawn(move || {
             for caller in listener.incoming().map(Result::unwrap) {
                 let Ok(server) = TcpStream::connect(&address) else { continue };
-                pass(caller.try_clone().unwrap(), server.try_clone().unwrap(), Arc::default());
-                pass(server, caller, answered.clone());
+                copy(caller.try_clone().unwrap(), server.try_clone().unwrap(), Arc::default());
+                copy(server, caller, answered.clone());
             }
         });
-        way
+        proxy
     }
 
-    /// Waits until calls are answered.
-    fn until_under_way(&self) {
+    /// Waits until calls are in progress.
+    fn wait_for_calls(&self) {
         let since = Instant::now();
-        while self.answered.load(Ordering::Relaxed) < UNDER_WAY {
-            assert!(since.elapsed() < Duration::from_secs(60), "no calls are made");
+        while self.answered.load(Ordering::Relaxed) < SETUP_BYTES {
+            assert!(since.elapsed() < Duration::from_secs(60), "no calls in time");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 }
 
-/// Passes bytes on until either side ends.
-fn pass(mut from: TcpStream, mut to: TcpStream, count: Arc<AtomicUsize>) {
+/// Copies bytes until either side closes.
+fn copy(mut from: TcpStream, mut to: TcpStream, count: Arc<AtomicUsize>) {
     to.set_nodelay(true).unwrap();
     std::thread::spawn(move || {
         let mut buffer = [0; 16 << 10];
@@ -88,7 +88,7 @@ fn number(report: &Value, key: &str) -> f64 {
 }
 
 #[test]
-fn every_mode_measures_and_finds_nothing_wrong() {
+fn every_mode_measures_without_errors() {
     let (server, _folder) = server();
     for (mode, identifiers) in
         [("health", 0.0), ("resolve", 1.0), ("batch", 20.0), ("create", 3.0), ("link", 1.0)]
@@ -112,7 +112,7 @@ fn every_mode_measures_and_finds_nothing_wrong() {
 }
 
 #[test]
-fn what_is_loaded_is_the_same_for_all_numbers_and_left_alone() {
+fn loaded_users_do_not_depend_on_their_number() {
     let (server, _folder) = server();
     let show = || {
         json(&server.run(&[
@@ -128,6 +128,7 @@ fn what_is_loaded_is_the_same_for_all_numbers_and_left_alone() {
     let few = show();
     let nobody = server.run(&["resolve", "--tenant", "bench", "handle:barbara_50"]);
     assert_fails(&nobody, 1, &["nobody owns"]);
+
     bench(&server, "link", &["--users", "120"]);
     let ids = |users: &[Value]| {
         users.iter().map(|found| found["user"]["userId"].clone()).collect::<Vec<_>>()
@@ -139,18 +140,18 @@ fn what_is_loaded_is_the_same_for_all_numbers_and_left_alone() {
 }
 
 #[test]
-fn told_that_users_are_there_it_does_not_load_them() {
+fn the_loaded_flag_skips_loading() {
     let (server, _folder) = server();
-    let told = |mode: &str| {
+    let run_loaded = |mode: &str| {
         server.run(&[&["bench", mode, "--loaded", "--users", "20"], &QUICK[..]].concat())
     };
-    assert_fails(&told("resolve"), 1, &["answers were wrong: the users are not there"]);
-    assert!(told("link").status.success(), "links are of users whose ids it looks for");
-    assert!(told("resolve").status.success());
+    assert_fails(&run_loaded("resolve"), 1, &["answers were wrong: the users are not there"]);
+    assert!(run_loaded("link").status.success(), "link looks up the ids of its users");
+    assert!(run_loaded("resolve").status.success());
 }
 
 #[test]
-fn users_that_are_not_as_they_were_loaded_are_found_out() {
+fn altered_users_are_detected() {
     let (server, _folder) = server();
     bench(&server, "resolve", &["--users", "20"]);
     let found =
@@ -162,7 +163,7 @@ fn users_that_are_not_as_they_were_loaded_are_found_out() {
 }
 
 #[test]
-fn only_its_own_tenant_is_written_into_and_emptied() {
+fn only_tenants_made_by_bench_are_written_and_removed() {
     let (server, _folder) = server();
     assert!(server.run(&["tenant", "set", "--tenant", "acme"]).status.success());
     for mode in ["resolve", "batch", "create", "link", "remove"] {
@@ -175,6 +176,7 @@ fn only_its_own_tenant_is_written_into_and_emptied() {
     assert!(number(&created, "calls_per_second") > 0.0);
     let resolve = ["resolve", "--tenant", "bench", "handle:ada_0"];
     assert!(server.run(&resolve).status.success());
+
     for _ in ["first", "again"] {
         assert_eq!(json(&server.run(&["bench", "remove", "--json"]))[0]["removed"], "bench");
         assert_fails(&server.run(&resolve), 1, &["there is no such tenant"]);
@@ -183,19 +185,19 @@ fn only_its_own_tenant_is_written_into_and_emptied() {
 }
 
 #[test]
-fn a_wrong_answer_is_found_out() {
+fn wrong_answers_are_detected() {
     let (server, _folder) = server();
     bench(&server, "resolve", &["--users", "1"]);
     let found =
         json(&server.run(&["resolve", "--json", "--tenant", "bench", "handle:ada_0"])).remove(0);
     let id = found["user"]["userId"].as_str().unwrap();
-    let way = Way::to(&server);
+    let proxy = Proxy::to(&server);
     let arguments =
         ["bench", "resolve", "--json", "--users", "1", "--duration", "5", "--warmup", "0"];
     let output = std::thread::scope(|scope| {
-        let measuring =
-            scope.spawn(|| server.run(&[&arguments[..], &LIGHT, &["--server", &way.url]].concat()));
-        way.until_under_way();
+        let measuring = scope
+            .spawn(|| server.run(&[&arguments[..], &LIGHT, &["--server", &proxy.url]].concat()));
+        proxy.wait_for_calls();
         json(&server.run(&[
             "user",
             "update",
@@ -204,11 +206,12 @@ fn a_wrong_answer_is_found_out() {
             "bench",
             id,
             "--name",
-            "somebody else",
+            "another name",
         ]));
         measuring.join().unwrap()
     });
     assert_fails(&output, 1, &["answers were wrong"]);
+
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(
         number(&report, "wrong") > 0.0 && number(&report, "calls_per_second") > 0.0,
@@ -217,33 +220,35 @@ fn a_wrong_answer_is_found_out() {
 }
 
 #[test]
-fn calls_that_failed_are_a_failure() {
+fn failed_calls_fail_the_command() {
     let (server, _folder) = server();
-    let way = Way::to(&server);
+    let proxy = Proxy::to(&server);
     let arguments = ["bench", "health", "--json", "--duration", "8", "--warmup", "0"];
     let output = std::thread::scope(|scope| {
-        let measuring =
-            scope.spawn(|| server.run(&[&arguments[..], &LIGHT, &["--server", &way.url]].concat()));
-        way.until_under_way();
+        let measuring = scope
+            .spawn(|| server.run(&[&arguments[..], &LIGHT, &["--server", &proxy.url]].concat()));
+        proxy.wait_for_calls();
         server.signal("KILL");
         measuring.join().unwrap()
     });
     assert_fails(&output, 1, &["calls failed", "errors, the first: "]);
+
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(number(&report, "errors") > 0.0, "{report}");
 }
 
 #[test]
-fn what_was_measured_before_ctrl_c_is_told() {
+fn ctrl_c_prints_the_measurements_so_far() {
     let (server, _folder) = server();
-    let way = Way::to(&server);
+    let proxy = Proxy::to(&server);
     let arguments =
-        ["bench", "health", "--json", "--duration", "600", "--warmup", "0", "--server", &way.url];
+        ["bench", "health", "--json", "--duration", "600", "--warmup", "0", "--server", &proxy.url];
     let bench = polynym(&arguments).stdout(Stdio::piped()).spawn().unwrap();
-    way.until_under_way();
+    proxy.wait_for_calls();
     assert!(
         Command::new("kill").args(["-INT", &bench.id().to_string()]).status().unwrap().success()
     );
+
     let output = bench.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! The commands that talk to a server.
+//! Commands that call a server.
 
 use serde_json::{Value, json as value};
 
@@ -17,14 +17,14 @@ pub fn sample() -> Server {
     Server::start(&["--sample"])
 }
 
-/// Runs a command with `--json` and gives its only object.
+/// Runs a command with `--json` and returns its only object.
 pub fn one(server: &Server, arguments: &[&str]) -> Value {
     let mut objects = json(&server.run(&[arguments, &["--json"]].concat()));
     assert_eq!(objects.len(), 1);
     objects.remove(0)
 }
 
-/// The user in the only object that a command prints.
+/// Returns the user in the only object that a command prints.
 pub fn user(server: &Server, arguments: &[&str]) -> Value {
     one(server, arguments)["user"].clone()
 }
@@ -47,24 +47,26 @@ fn every_kind_of_identifier_resolves() {
         found[2]["identity"]["identifier"],
         value!({ "phone": { "number": "+14155552671" } })
     );
+
     let table = out(&server.run(&["resolve", "handle:joe"]));
     assert!(table.contains("Joe Smith") && table.contains("social:github/583231"), "{table}");
 }
 
 #[test]
-fn a_sample_is_the_same_each_time() {
+fn sample_users_are_deterministic() {
     let show = |server: Server| json(&server.run(&[&["resolve", "--json"], &JOE[..]].concat()));
     assert_eq!(show(sample()), show(sample()));
 }
 
 #[test]
-fn who_is_not_found_is_told_on_standard_error() {
+fn unresolved_identifiers_are_reported_on_standard_error() {
     let server = sample();
     let output = server.run(&["resolve", "--json", "handle:nobody"]);
     assert_fails(&output, 1, &["handle:nobody: nobody owns this identifier"]);
     let line: Value = serde_json::from_str(&out(&output)).unwrap();
     assert_eq!((text(&line, "asked"), &line["error"]["code"]), ("handle:nobody", &value!(5)));
     assert_eq!(err(&output).lines().count(), 1);
+
     let output = server.run(&["resolve", "handle:joe", "handle:nobody", "email:x"]);
     assert_fails(&output, 1, &["handle:nobody: ", "email:x: "]);
     assert!(out(&output).contains("Joe Smith"));
@@ -96,6 +98,7 @@ fn a_user_is_created_shown_and_changed() {
     let ada = user(&server, &[&create[..], &typed].concat());
     assert_eq!(ada["attributes"]["level"], value!({ "intValue": "3" }));
     assert_eq!(ada["attributes"]["tags"], value!({ "listValue": { "values": ["a", "b"] } }));
+
     let id = text(&ada, "userId");
     assert_eq!(one(&server, &["user", "get", id]), value!({ "user": ada }));
     let table = out(&server.run(&["user", "get", id]));
@@ -119,7 +122,7 @@ fn a_user_is_created_shown_and_changed() {
 }
 
 #[test]
-fn identities_come_and_go() {
+fn identities_are_linked_verified_and_unlinked() {
     let server = sample();
     let id = &text(&user(&server, &["user", "create"]), "userId").to_owned();
     let identities = |user: &Value| {
@@ -128,24 +131,27 @@ fn identities_come_and_go() {
     };
     let changed = user(&server, &["identity", "link", id, "handle:ada", "--verified"]);
     assert!(changed["identities"][0]["verifyTime"].is_string());
+
     let changed = user(&server, &["identity", "replace", id, "handle:ada", "handle:lovelace"]);
     assert_eq!(identities(&changed), r#"{"handle":"lovelace"}"#);
     let changed = user(&server, &["identity", "verify", id, "handle:lovelace", "--by", "a friend"]);
     assert_eq!(text(&changed["identities"][0], "verifiedBy"), "a friend");
+
     let changed = user(&server, &["identity", "verify", id, "handle:lovelace", "--revoke"]);
     assert!(changed["identities"][0]["verifyTime"].is_null());
-    let why_not = |identifier: &str| {
+    let refusal_reason = |identifier: &str| {
         let checked = server.run(&["identity", "check", "--json", identifier]);
         let checked: Value = serde_json::from_str(&out(&checked)).unwrap();
         text(&checked, "reason").to_owned()
     };
-    assert_eq!(why_not("handle:ada"), "IDENTITY_HELD");
+    assert_eq!(refusal_reason("handle:ada"), "IDENTITY_HELD");
     assert_eq!(
         one(&server, &["identity", "release", "handle:ada"])["identifier"],
         value!({ "handle": "ada" })
     );
     assert_eq!(one(&server, &["identity", "check", "handle:ada"])["available"], true);
-    assert_eq!(why_not("handle:lovelace"), "IDENTITY_TAKEN");
+    assert_eq!(refusal_reason("handle:lovelace"), "IDENTITY_TAKEN");
+
     let changed = user(&server, &["identity", "unlink", id, "handle:lovelace"]);
     assert_eq!(identities(&changed), "");
     assert_fails(
@@ -156,7 +162,7 @@ fn identities_come_and_go() {
 }
 
 #[test]
-fn what_the_rules_do_is_shown() {
+fn normalization_is_shown() {
     let server = sample();
     let typed = "email:Joe.Smith@Exämple.COM";
     let answer = one(&server, &["identity", "normalize", typed]);
@@ -169,7 +175,7 @@ fn what_the_rules_do_is_shown() {
 }
 
 #[test]
-fn an_error_names_reason_and_field_and_what_to_do() {
+fn an_error_names_its_reason_field_and_remedy() {
     let server = sample();
     let output =
         server.run(&["user", "create", "--identity", "handle:ada", "--identity", "handle:joe"]);
@@ -180,6 +186,7 @@ fn an_error_names_reason_and_field_and_what_to_do() {
         "what to do: ",
     ];
     assert_fails(&output, 1, &parts);
+
     let output = server.run(&["identity", "check", "email:a@b@c"]);
     assert_fails(&output, 1, &["IDENTIFIER_INVALID (INVALID_ARGUMENT)", "field: identifier"]);
     let nobody = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
@@ -192,7 +199,7 @@ fn an_error_names_reason_and_field_and_what_to_do() {
 }
 
 #[test]
-fn programs_learn_of_an_error_on_standard_output() {
+fn json_errors_go_to_standard_output() {
     let server = sample();
     let id = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
     let commands: [(&[&str], &str); 3] = [
@@ -210,7 +217,7 @@ fn programs_learn_of_an_error_on_standard_output() {
 }
 
 #[test]
-fn a_call_with_a_request_id_happens_once() {
+fn a_call_with_a_request_id_takes_effect_once() {
     let server = sample();
     let id = "6f1c1c43-4c6a-4f2c-9b54-6a8f7d1f2d11";
     let create = ["user", "create", "--name", "Once", "--request-id", id];

@@ -1,4 +1,4 @@
-//! What is counted, as Prometheus reads it.
+//! Metrics in the Prometheus format.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,17 +17,18 @@ fn metrics(address: SocketAddr) -> String {
 }
 
 #[test]
-fn an_identity_that_goes_to_whoever_had_it_verified_is_counted() {
-    // Free a moment ago: what listens there next is the server, unless another program is very
-    // quick.
+fn takeovers_by_verified_identities_are_counted() {
+    // The port was free a moment ago; another program could still take it before the server does.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let server = Server::start(&["--sample", "--metrics-listen", &address.to_string()]);
-    let told = metrics(address);
-    assert!(told.contains("polynym_displaced_identities_total 0\n"), "{told}");
+    let scraped = metrics(address);
+    assert!(scraped.contains("polynym_displaced_identities_total 0\n"), "{scraped}");
     assert!(
-        told.contains("polynym_panics_total 0\n") && told.contains("polynym_build_info{version="),
-        "{told}"
+        scraped.contains("polynym_panics_total 0\n")
+            && scraped.contains("polynym_build_info{version="),
+        "{scraped}"
     );
+
     let run = |arguments: &[&str]| {
         let output = server.run(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", err(&output));
@@ -38,19 +39,23 @@ fn an_identity_that_goes_to_whoever_had_it_verified_is_counted() {
     let winner = run(&["user", "create", "--json"]);
     let id = winner["user"]["userId"].as_str().or(winner["userId"].as_str()).unwrap();
     run(&["identity", "link", "--json", "--verified", id, "email:both@example.com"]);
-    let told = metrics(address);
-    assert!(told.contains("polynym_displaced_identities_total 1\n"), "{told}");
-    assert!(!told.contains("example.com"), "{told}");
+    let scraped = metrics(address);
+    assert!(scraped.contains("polynym_displaced_identities_total 1\n"), "{scraped}");
+    assert!(!scraped.contains("example.com"), "{scraped}");
 }
 
 #[test]
-fn a_place_for_metrics_that_is_taken_is_told() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let place = taken.local_addr().unwrap().to_string();
+fn a_metrics_address_in_use_is_reported() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
     let output =
-        polynym(&["serve", "--sample", "--listen", "127.0.0.1:0", "--metrics-listen", &place])
+        polynym(&["serve", "--sample", "--listen", "127.0.0.1:0", "--metrics-listen", &address])
             .output()
             .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(err(&output).contains(&format!("cannot tell metrics on {place}")), "{}", err(&output));
+    assert!(
+        err(&output).contains(&format!("cannot tell metrics on {address}")),
+        "{}",
+        err(&output)
+    );
 }

@@ -1,4 +1,4 @@
-//! The commands for the life of a user, for tenants and for new rules.
+//! Commands for user states, merges, tenants and renormalization.
 
 use serde_json::{Value, json as value};
 
@@ -6,7 +6,7 @@ use super::client::{one, sample, text, user};
 use super::{assert_fails, err, json, out};
 use crate::server::Server;
 
-/// Creates a user who owns these, and answers with the user's id.
+/// Creates a user with these identities and returns its id.
 fn create(server: &Server, name: &str, identities: &[&str]) -> String {
     let identities = identities.iter().flat_map(|identity| ["--identity", identity]);
     let arguments: Vec<_> =
@@ -20,6 +20,7 @@ fn a_user_is_disabled_deleted_restored_and_purged() {
     let id = &create(&server, "Ada", &["handle:countess"]);
     let state = |command: &str| text(&user(&server, &["user", command, id]), "state").to_owned();
     assert_eq!(state("disable"), "STATE_DISABLED");
+
     let output = server.run(&["resolve", "handle:countess"]);
     assert_fails(&output, 1, &["USER_DISABLED"]);
     assert_eq!(state("delete"), "STATE_DELETED");
@@ -35,6 +36,7 @@ fn a_user_is_disabled_deleted_restored_and_purged() {
     assert!(server.run(&["resolve", "handle:countess"]).status.success());
     assert_eq!(out(&server.run(&["user", "purge", "--yes", id])), format!("{id} is gone\n"));
     assert_fails(&server.run(&["user", "get", id]), 1, &["USER_NOT_FOUND"]);
+
     let output = server.run(&["user", "create", "--identity", "handle:countess"]);
     assert_fails(
         &output,
@@ -44,23 +46,26 @@ fn a_user_is_disabled_deleted_restored_and_purged() {
 }
 
 #[test]
-fn users_are_merged_and_come_apart_again() {
+fn users_are_merged_and_unmerged() {
     let server = sample();
     let primary = &create(&server, "Joe", &["email:j@example.com"]);
     let secondary = &create(&server, "Joseph", &["email:joseph@example.com", "handle:joseph"]);
     let output = server.run(&["user", "merge", "--conflicts", "fail", primary, secondary]);
     assert_fails(&output, 1, &["MERGE_CONFLICT (FAILED_PRECONDITION)", "display_name"]);
+
     let preview = out(&server.run(&["user", "merge", "--dry-run", primary, secondary]));
     for part in ["moves", "handle:joseph", "display_name", "primary.email", "The result would be:"]
     {
         assert!(preview.contains(part), "no {part} in {preview}");
     }
     assert_eq!(text(&user(&server, &["user", "get", secondary]), "displayName"), "Joseph");
+
     let merged = user(&server, &["user", "merge", "--conflicts", "secondary", primary, secondary]);
     assert_eq!(
         (text(&merged, "userId"), text(&merged, "displayName")),
         (primary.as_str(), "Joseph")
     );
+
     let got = one(&server, &["user", "get", secondary]);
     assert_eq!(
         (text(&got["user"], "userId"), text(&got, "mergedFrom")),
@@ -72,12 +77,14 @@ fn users_are_merged_and_come_apart_again() {
         &["USER_MERGED (FAILED_PRECONDITION)"],
     );
     assert!(server.run(&["identity", "unlink", primary, "handle:joseph"]).status.success());
-    let told = out(&server.run(&["user", "unmerge", primary, secondary]));
+
+    let printed = out(&server.run(&["user", "unmerge", primary, secondary]));
     assert!(
-        told.contains("not restored, having changed since: identities handle:joseph"),
-        "{told}"
+        printed.contains("not restored, having changed since: identities handle:joseph"),
+        "{printed}"
     );
     assert_eq!(text(&user(&server, &["user", "get", primary]), "displayName"), "Joe");
+
     let back = one(&server, &["resolve", "email:joseph@example.com"]);
     assert_eq!(text(&back["user"], "userId"), secondary);
 }
@@ -90,6 +97,7 @@ fn a_tenant_is_shown_set_and_listed() {
         1,
         &["TENANT_NOT_FOUND (NOT_FOUND)"],
     );
+
     let policies = [
         "--hold",
         "email=7d",
@@ -106,16 +114,19 @@ fn a_tenant_is_shown_set_and_listed() {
         (&set["tenant"]["policies"]["holds"], &set["tenant"]["policies"]["verifiedWins"]),
         (&expected, &value!(true))
     );
+
     let shown = out(&server.run(&["tenant", "get", "--tenant", "acme"]));
     for part in ["emails are held for", "7 d", "12 h", "verified wins", "on"] {
         assert!(shown.contains(part), "no {part} in {shown}");
     }
+
     let output = server.run(&["tenant", "set", "--tenant", "acme", "--restore-window", "99999d"]);
     assert_fails(
         &output,
         1,
         &["POLICY_INVALID (INVALID_ARGUMENT)", "field: policies.restore_window"],
     );
+
     let etag = text(&set["tenant"], "etag");
     let dry = one(
         &server,
@@ -140,18 +151,20 @@ fn a_tenant_is_shown_set_and_listed() {
     );
     assert!(server.run(&["tenant", "set", "--tenant", "beta"]).status.success());
     assert!(server.run(&["user", "create", "--tenant", "beta"]).status.success());
+
     let listed = json(&server.run(&["tenant", "list", "--json"]));
     let names: Vec<_> = listed.iter().map(|tenant| text(tenant, "tenant")).collect();
     assert!(names == ["acme", "beta", "default"], "{names:?}");
 }
 
 #[test]
-fn there_is_nothing_to_move_where_all_rules_are_the_present_ones() {
+fn renormalization_moves_nothing_under_current_rules() {
     let server = sample();
     let output = server.run(&["renormalize", "--dry-run"]);
     assert!(output.status.success(), "{}", err(&output));
     let text = out(&output);
     assert!(text.ends_with("users, 0 identities would be moved, 0 cannot be\n"), "{text}");
+
     let last: Value = json(&server.run(&["renormalize", "--json"])).pop().unwrap();
     assert!(last["users"].as_str().unwrap().parse::<u32>().unwrap() > 20, "{last}");
     assert_fails(

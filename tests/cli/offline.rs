@@ -1,4 +1,4 @@
-//! What needs no server.
+//! Commands that need no server.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
@@ -23,6 +23,7 @@ fn check_help(path: &mut Vec<String>, command: &clap::Command) {
     let output = run(&arguments);
     let help = out(&output);
     assert!(output.status.success() && help.contains("Example"), "{path:?}: {help}");
+
     let example = format!("\n  polynym {}", path.join(" "));
     assert!(help.contains(example.trim_end()), "{path:?}: {help}");
     for subcommand in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help")
@@ -46,7 +47,7 @@ fn the_help_names_flag_variable_and_key() {
 }
 
 #[test]
-fn defaults_of_the_configuration_are_those_of_the_parts() {
+fn configuration_defaults_equal_those_of_the_modules() {
     let command = Arguments::try_parse_from(["polynym", "serve"]).unwrap().command;
     let Command::Serve(flags) = command else { panic!("serve") };
     let serve = flags.load().unwrap();
@@ -58,6 +59,7 @@ fn defaults_of_the_configuration_are_those_of_the_parts() {
     );
     assert_eq!(serve.connection_age, options.connection_age);
     assert_eq!(serve.connection_idle, options.connection_idle);
+
     let limits = polynym::directory::Limits::default();
     let configured =
         (serve.max_batch, serve.max_identities, serve.max_attributes, serve.max_user_bytes);
@@ -67,7 +69,7 @@ fn defaults_of_the_configuration_are_those_of_the_parts() {
 }
 
 #[test]
-fn new_ids_are_distinct_and_one_a_line() {
+fn new_ids_are_distinct_and_printed_one_per_line() {
     let output = out(&run(&["id", "new", "-n", "500"]));
     let ids: HashSet<locality_uuid::LocalityId> =
         output.lines().map(|line| line.parse().unwrap()).collect();
@@ -88,7 +90,7 @@ fn sequential_ids_count_up() {
 }
 
 #[test]
-fn an_id_is_taken_apart() {
+fn an_id_is_decoded() {
     let objects = json(&run(&["id", "inspect", "--json", EXAMPLE]));
     let expected = serde_json::json!({
         "id": EXAMPLE,
@@ -100,6 +102,7 @@ fn an_id_is_taken_apart() {
         "time": "2012-10-15T18:58:18.450Z",
     });
     assert_eq!(objects, [expected]);
+
     let table = out(&run(&["id", "inspect", &EXAMPLE.to_uppercase()]));
     for part in [EXAMPLE, "3488672514", "12618", "d537a50", "2012-10-15T18:58:18.450Z"] {
         assert!(table.contains(part), "{table}");
@@ -107,7 +110,7 @@ fn an_id_is_taken_apart() {
 }
 
 #[test]
-fn of_an_id_of_another_version_only_that_is_told() {
+fn an_id_of_another_version_shows_only_its_version() {
     let id = "0f8fad5b-d9cb-469f-a165-70867728950e";
     let output = run(&["id", "inspect", "--json", id]);
     assert_eq!(json(&output), [serde_json::json!({ "id": id, "version": "4" })]);
@@ -126,7 +129,7 @@ fn wrong_usage_exits_with_2() {
 }
 
 #[test]
-fn a_server_that_is_not_there_exits_with_1() {
+fn an_unreachable_server_exits_with_1() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let server = format!("http://{free}");
     let output = run(&["resolve", "--server", &server, "handle:joe"]);
@@ -134,7 +137,7 @@ fn a_server_that_is_not_there_exits_with_1() {
 }
 
 #[test]
-fn all_faults_are_reported_together_each_with_its_origin() {
+fn all_configuration_errors_are_reported_with_their_origin() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(b"max_cals = 7\ndrain = \"soon\"\n").unwrap();
     let path = file.path().to_str().unwrap();
@@ -161,14 +164,14 @@ fn all_faults_are_reported_together_each_with_its_origin() {
 }
 
 #[test]
-fn a_server_does_not_listen_to_other_machines_by_itself() {
+fn a_public_address_needs_the_insecure_flag() {
     let output = run(&["serve", "--listen", "0.0.0.0:0", "--sample"]);
     assert_fails(&output, 2, &["flag --listen", "TLS and credentials are missing", "--insecure"]);
     assert_eq!(out(&output), "");
 }
 
 #[test]
-fn an_address_in_use_is_told_in_a_sentence() {
+fn an_address_in_use_is_reported_on_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let output = run(&["serve", "--sample", "--listen", &address, "--log", "off"]);
@@ -177,7 +180,7 @@ fn an_address_in_use_is_told_in_a_sentence() {
 }
 
 #[test]
-fn completions_are_there_for_each_shell() {
+fn every_shell_has_completions() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let output = run(&["completions", shell]);
         assert!(output.status.success());
@@ -187,7 +190,7 @@ fn completions_are_there_for_each_shell() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn a_closed_output_pipe_is_no_failure() {
     let mut command = polynym(&["id", "new", "-n", "10000000"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
@@ -197,7 +200,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[test]
-fn help_that_cannot_be_written_is_a_failure() {
+fn unwritable_help_is_a_failure() {
     let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
     for arguments in [&["--help"][..], &["serve", "--help"], &["--version"]] {
         let output = polynym(arguments).stdout(full()).output().unwrap();

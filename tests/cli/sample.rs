@@ -1,4 +1,4 @@
-//! The made-up users in a store.
+//! Sample users in a store.
 
 use locality_uuid::LocalityId;
 use polynym::directory::{Mutation, NewIdentity, NewUser, Store, Tenant, Timestamp, UserChange};
@@ -6,10 +6,10 @@ use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::sample;
 use polynym::store::embedded::{Embedded, Options};
 
-/// Registers somebody else under the handle of a made-up user.
+/// Returns a mutation that registers the handle of a sample user for another user.
 fn squatter() -> Mutation {
     let identifier = Identifier::parse(RawIdentifier::Handle("joe")).unwrap();
-    let draft = NewUser {
+    let new_user = NewUser {
         identities: vec![NewIdentity::new(identifier, "joe".to_owned())],
         ..NewUser::default()
     };
@@ -17,12 +17,12 @@ fn squatter() -> Mutation {
         Tenant::DEFAULT,
         LocalityId::from([7; 16]),
         Timestamp::now(),
-        UserChange::Create(draft),
+        UserChange::Create(new_user),
     )
 }
 
 #[tokio::test]
-async fn only_what_is_missing_is_loaded() {
+async fn only_missing_sample_users_are_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let store = Embedded::open(folder.path(), Options::default()).unwrap();
     let (loaded, refused) = sample::load(&store).await.unwrap();
@@ -32,7 +32,7 @@ async fn only_what_is_missing_is_loaded() {
 }
 
 #[tokio::test]
-async fn an_identifier_that_somebody_has_stays_theirs() {
+async fn loading_takes_no_identifier_from_its_owner() {
     let folder = tempfile::tempdir().unwrap();
     let store = Embedded::open(folder.path(), Options::default()).unwrap();
     store.mutate(squatter()).await.unwrap();

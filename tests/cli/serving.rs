@@ -1,4 +1,4 @@
-//! How a server starts and stops.
+//! Start and stop of a server.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,14 +10,14 @@ fn entries(folder: &Path) -> usize {
     std::fs::read_dir(folder).unwrap().count()
 }
 
-/// A server with made-up users whose temporary folder lies in `folder`.
+/// Starts a server with sample users; its temporary folder lies in `folder`.
 fn temporary(folder: &Path) -> Server {
     let mut command = polynym(&["serve", "--sample", "--listen", "127.0.0.1:0", "--log", "error"]);
     Server::start_with(command.env("TMPDIR", folder), &[])
 }
 
 #[test]
-fn a_signal_ends_it_in_peace_and_takes_the_temporary_folder() {
+fn a_signal_stops_the_server_and_removes_its_temporary_folder() {
     for signal in ["TERM", "INT"] {
         let folder = tempfile::tempdir().unwrap();
         let server = temporary(folder.path());
@@ -29,7 +29,7 @@ fn a_signal_ends_it_in_peace_and_takes_the_temporary_folder() {
 }
 
 #[test]
-fn three_commands_to_try_are_shown_and_work() {
+fn a_sample_server_prints_three_commands_that_work() {
     let mut server = Server::start(&["--sample"]);
     let lines: Vec<_> = (0..4).map(|_| server.line()).collect();
     let commands: Vec<_> = lines.iter().filter_map(|line| line.strip_prefix("  ")).collect();
@@ -43,7 +43,7 @@ fn three_commands_to_try_are_shown_and_work() {
 }
 
 #[test]
-fn users_outlive_the_server_and_a_sample_changes_none_of_them() {
+fn users_survive_a_restart_and_a_sample_changes_none() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("embedded:{}", folder.path().join("store").display());
     let server = Server::start(&["--sample", "--store", &store]);
@@ -53,12 +53,13 @@ fn users_outlive_the_server_and_a_sample_changes_none_of_them() {
         json(&server.run(&["user", "update", "--json", id, "--name", "Joseph"])).remove(0);
     server.signal("TERM");
     assert!(server.wait().success());
+
     let server = Server::start(&["--sample", "--store", &store]);
     assert_eq!(json(&server.run(&["user", "get", "--json", id])), [changed]);
 }
 
 #[test]
-fn a_store_is_made_only_where_that_is_asked() {
+fn a_store_is_created_only_on_request() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("mount/store");
     let store = format!("embedded:{}", folder.display());
@@ -66,18 +67,20 @@ fn a_store_is_made_only_where_that_is_asked() {
     let output = polynym(&serve).output().unwrap();
     assert_fails(&output, 1, &["has no store", "mounted"]);
     assert!(!folder.parent().unwrap().exists());
-    let told = err(&output);
+
+    let message = err(&output);
     let commands: Vec<_> =
-        told.lines().filter_map(|line| line.trim().strip_prefix("polynym ")).collect();
-    let [init, create] = commands[..] else { panic!("{told}") };
+        message.lines().filter_map(|line| line.trim().strip_prefix("polynym ")).collect();
+    let [init, create] = commands[..] else { panic!("{message}") };
 
     let created = Server::start_with(
         polynym(&create.split(' ').collect::<Vec<_>>()).args(["--listen", "127.0.0.1:0"]),
         &[],
     );
-    let of_owner =
+    let is_private =
         |folder: &Path| std::fs::metadata(folder).unwrap().permissions().mode() & 0o777 == 0o700;
-    assert!(of_owner(&folder) && of_owner(folder.parent().unwrap()));
+    assert!(is_private(&folder) && is_private(folder.parent().unwrap()));
+
     created.signal("TERM");
     assert!(created.wait().success());
     std::fs::remove_dir_all(&folder).unwrap();
@@ -88,7 +91,7 @@ fn a_store_is_made_only_where_that_is_asked() {
 }
 
 #[test]
-fn a_store_in_use_is_told() {
+fn a_store_in_use_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("embedded:{}", folder.path().display());
     let _server = Server::start(&["--store", &store]);
@@ -99,7 +102,7 @@ fn a_store_in_use_is_told() {
 }
 
 #[test]
-fn a_server_without_credentials_says_so() {
+fn a_server_without_credentials_logs_a_warning() {
     for (listen, part) in
         [("127.0.0.1:0", "every user of this machine"), ("0.0.0.0:0", "whoever reaches")]
     {
@@ -121,7 +124,7 @@ fn a_server_without_credentials_says_so() {
 }
 
 #[test]
-fn limits_are_those_that_were_set() {
+fn configured_limits_apply() {
     let server = Server::start(&["--sample", "--max-batch", "2", "--max-identities", "1"]);
     let output = server.run(&["resolve", "handle:joe", "handle:grace", "handle:alice"]);
     assert_fails(&output, 1, &["BATCH_TOO_LARGE"]);
@@ -130,9 +133,9 @@ fn limits_are_those_that_were_set() {
     assert_fails(&output, 1, &["LIMIT_EXCEEDED"]);
 }
 
-/// The store is a database that never answers.
+/// The store is a database that never responds.
 #[test]
-fn a_signal_ends_it_while_its_store_opens() {
+fn a_signal_stops_a_server_whose_store_is_opening() {
     for signal in ["TERM", "INT"] {
         let database = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let store = format!("mongodb://{}/polynym", database.local_addr().unwrap());
@@ -151,7 +154,7 @@ fn a_signal_ends_it_while_its_store_opens() {
             }
             if start.elapsed().as_secs() > 60 {
                 child.kill().unwrap();
-                panic!("a server whose store opens does not stop");
+                panic!("a server that is opening its store does not stop");
             }
             std::thread::sleep(std::time::Duration::from_millis(20));
         };

@@ -1,4 +1,4 @@
-//! Commands that are sent to a server of another protocol, or to one that never answers.
+//! Commands against a server of another protocol, and against one that never answers.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -35,6 +35,7 @@ fn a_server_of_another_protocol_is_reported() {
         let _ = stream.shutdown(Shutdown::Write);
         let _ = io::copy(&mut stream, &mut io::sink());
     });
+
     for command in COMMANDS {
         let output = polynym(&[command, &["--server", &url]].concat()).output().unwrap();
         assert_fails(&output, 1, &["is no Polynym server", "check the --server"]);

@@ -1,5 +1,5 @@
-//! What a new user would stumble over: users named by identifiers, irreversible commands, and what
-//! tables and JSON show.
+//! Usability of the commands: users named by identifiers, irreversible commands, and the output in
+//! tables and JSON.
 
 use super::client::{one, sample, text, user};
 use super::{assert_fails, out};
@@ -10,7 +10,7 @@ fn id_of(server: &Server, identifier: &str) -> String {
 }
 
 #[test]
-fn an_identifier_names_a_user_wherever_an_id_does() {
+fn an_identifier_is_accepted_wherever_a_user_id_is() {
     let server = sample();
     let joe = &id_of(&server, "handle:joe");
     let grace = &id_of(&server, "handle:grace");
@@ -37,7 +37,7 @@ fn an_identifier_names_a_user_wherever_an_id_does() {
 }
 
 #[test]
-fn nobody_is_purged_without_being_asked_for() {
+fn a_purge_needs_confirmation() {
     let server = sample();
     let joe = &id_of(&server, "handle:joe");
     assert_fails(
@@ -56,7 +56,7 @@ fn nobody_is_purged_without_being_asked_for() {
 }
 
 #[test]
-fn an_attribute_is_not_set_and_removed_at_once() {
+fn setting_and_removing_one_attribute_is_refused() {
     let server = sample();
     let both =
         ["user", "update", "handle:joe", "--attribute", "team=x", "--remove-attribute", "team"];
@@ -64,7 +64,7 @@ fn an_attribute_is_not_set_and_removed_at_once() {
 }
 
 #[test]
-fn attributes_are_shown_apart_and_empty_ones_too() {
+fn attributes_are_listed_separately_even_when_empty() {
     let server = sample();
     let update =
         ["user", "update", "handle:joe", "--attribute", "state=disabled", "--attribute", "note="];
@@ -91,25 +91,29 @@ fn a_dry_run_shows_the_user_that_would_be_restored() {
 }
 
 #[test]
-fn a_check_tells_until_when_and_for_whom() {
+fn a_check_reports_taken_and_held_identifiers() {
     let server = sample();
     let taken = server.run(&["identity", "check", "--json", "handle:joe"]);
     assert_eq!(taken.status.code(), Some(1));
-    let told: serde_json::Value = serde_json::from_str(&out(&taken)).unwrap();
-    assert_eq!((&told["available"], text(&told, "reason")), (&false.into(), "IDENTITY_TAKEN"));
+    let printed: serde_json::Value = serde_json::from_str(&out(&taken)).unwrap();
+    assert_eq!(
+        (&printed["available"], text(&printed, "reason")),
+        (&false.into(), "IDENTITY_TAKEN")
+    );
 
     let joe = &id_of(&server, "handle:joe");
     user(&server, &["identity", "unlink", joe, "handle:joe"]);
     let held = server.run(&["identity", "check", "handle:joe"]);
     assert_eq!(held.status.code(), Some(1));
     assert!(out(&held).contains("held until"), "{}", out(&held));
+
     let own = one(&server, &["identity", "check", "handle:joe", "--user", joe]);
     assert_eq!((&own["available"], text(&own, "reason")), (&true.into(), ""));
     assert!(server.run(&["identity", "check", "handle:nobody"]).status.success());
 }
 
 #[test]
-fn identities_come_verified_and_primary() {
+fn identities_are_linked_as_verified_and_primary() {
     let server = sample();
     let by = ["--verified", "--by", "a letter"];
     let create =
@@ -135,7 +139,7 @@ fn identities_come_verified_and_primary() {
 }
 
 #[test]
-fn what_users_typed_does_not_drive_the_terminal() {
+fn control_characters_are_escaped_in_output() {
     let server = sample();
     let hidden = "a\u{200b}b\u{202e}c";
     let update = ["user", "update", "handle:joe", "--attribute", &format!("note={hidden}")];
@@ -148,7 +152,7 @@ fn what_users_typed_does_not_drive_the_terminal() {
 }
 
 #[test]
-fn errors_are_json_for_those_who_asked_for_it() {
+fn errors_are_json_with_the_json_flag() {
     let server = sample();
     for arguments in [
         &["tenant", "get", "--json", "--tenant", "elsewhere"][..],
@@ -156,8 +160,8 @@ fn errors_are_json_for_those_who_asked_for_it() {
     ] {
         let output = server.run(arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        let told: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
-        assert!(told["error"]["code"].is_number(), "{arguments:?}: {told}");
+        let printed: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
+        assert!(printed["error"]["code"].is_number(), "{arguments:?}: {printed}");
     }
 }
 
@@ -168,6 +172,7 @@ fn reserved_handles_are_set_and_shown() {
         out(&server.run(&["tenant", "get"])).contains("reserved handles"),
         "the sample has its tenant"
     );
+
     let set = |list: &str| out(&server.run(&["tenant", "set", "--reserved-handles", list]));
     assert!(set("Boss, chief").contains("boss, chief"));
     assert_fails(

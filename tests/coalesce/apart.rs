@@ -1,4 +1,4 @@
-//! What never shares a call.
+//! Look-ups that never share a call.
 
 use polynym::directory::{Consistency, Mutation, Store, Tenant};
 use polynym::store::coalesce::Options;
@@ -7,7 +7,7 @@ use super::gate::{Asked, STEADY, Scene, answer, are, keys, latest, settle, wire}
 use super::support::users;
 
 #[tokio::test]
-async fn linearizable_look_ups_share_nothing_and_wait_for_nobody() {
+async fn linearizable_look_ups_are_sent_alone_and_at_once() {
     let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let busy = scene.busy(1).await;
     let waiting = scene.latest(&[4]);
@@ -16,6 +16,7 @@ async fn linearizable_look_ups_share_nothing_and_wait_for_nobody() {
         .map(|n| (n, scene.resolve(&n, Consistency::Linearizable)));
     let asked = scene.gate.asked_for(4).await;
     assert_eq!(asked, [latest(&[0]), exact(&[4, 5, 4]), exact(&[4, 5, 4]), exact(&[1, 2, 3])]);
+
     scene.gate.open(5);
     for (users, caller) in callers {
         are(&answer(caller).await.unwrap(), &users);
@@ -26,7 +27,7 @@ async fn linearizable_look_ups_share_nothing_and_wait_for_nobody() {
 }
 
 #[tokio::test]
-async fn eventual_look_ups_share_among_themselves() {
+async fn eventual_look_ups_share_calls_with_each_other() {
     let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let busy = scene.busy(1).await;
     let first = scene.resolve(&[1], Consistency::Eventual);
@@ -37,46 +38,47 @@ async fn eventual_look_ups_share_among_themselves() {
     settle().await;
     scene.gate.open(4);
     are(&answer(first).await.unwrap(), &[1]);
+
     for (n, caller) in callers {
         are(&answer(caller).await.unwrap(), &[n]);
     }
+
     let eventual = |users: &[usize]| Asked::Owners(Consistency::Eventual, keys(users));
     let asked = scene.gate.asked();
     assert_eq!(asked.len(), 4);
     for wanted in [latest(&[0]), eventual(&[1]), eventual(&[2, 4]), latest(&[3])] {
         assert!(asked.contains(&wanted), "{wanted:?} is not in {asked:?}");
     }
+
     drop(busy);
 }
 
 #[tokio::test]
-async fn tenants_are_kept_apart() {
+async fn tenants_share_no_call() {
     let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let other = Tenant::parse("other").unwrap();
     scene.store.mutate(Mutation { tenant: other.clone(), ..users::creation(20) }).await.unwrap();
-    let strangers = [Tenant::DEFAULT, other.clone(), Tenant::parse("third").unwrap()];
-    // One of each tenant is under way, and nobody waits for a tenant that is not theirs.
-    let busy: Vec<_> = strangers.iter().map(|tenant| scene.get(tenant, &[0])).collect();
+    let tenants = [Tenant::DEFAULT, other.clone(), Tenant::parse("third").unwrap()];
+    // One call per tenant is in flight; look-ups wait only for the call of their own tenant.
+    let busy: Vec<_> = tenants.iter().map(|tenant| scene.get(tenant, &[0])).collect();
     scene.gate.asked_for(3).await;
-    let callers: Vec<_> = (0..9).map(|n| (n % 3, scene.get(&strangers[n % 3], &[20, n]))).collect();
+    let callers: Vec<_> = (0..9).map(|n| (n % 3, scene.get(&tenants[n % 3], &[20, n]))).collect();
     settle().await;
     assert_eq!(scene.gate.asked().len(), 3);
+
     scene.gate.open(6);
     for (number, (tenant, caller)) in callers.into_iter().enumerate() {
         let found = users::all(answer(caller).await.unwrap());
-        assert_eq!(
-            found[0].is_some(),
-            strangers[tenant] == other,
-            "user 20 for {}",
-            strangers[tenant]
-        );
+        assert_eq!(found[0].is_some(), tenants[tenant] == other, "user 20 for {}", tenants[tenant]);
         assert_eq!(found[1..], if tenant == 0 { wire(&[number]) } else { vec![None] });
     }
+
     let asked = scene.gate.asked();
     assert_eq!(asked.len(), 6);
-    for (n, tenant) in strangers.into_iter().enumerate() {
+    for (n, tenant) in tenants.into_iter().enumerate() {
         let ids = [20, n, n + 3, n + 6].map(users::id).to_vec();
         assert!(asked.contains(&Asked::Users(tenant, ids)), "{asked:?}");
     }
+
     drop(busy);
 }

@@ -1,5 +1,5 @@
-//! Many callers at once on several threads, some of whom leave, over a store that fails now and
-//! then.
+//! Many concurrent callers on several threads, some of them cancelled, over a store with occasional
+//! failures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use super::gate::{Fault, STEADY, Scene, are, keys, wire};
 use super::support::users;
 
 const CALLERS: usize = 64;
-/// Look-ups of each.
+/// Look-ups per caller.
 const TURNS: usize = 100;
-/// The longest that a look-up may take.
+/// The time limit of one look-up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What became of a caller's look-ups.
+/// Outcomes of the look-ups of one caller.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     answered: usize,
     failed: usize,
-    left: usize,
+    cancelled: usize,
 }
 
-/// Asks so many times; leaves some of its look-ups before they are answered.
-async fn ask(scene: Arc<Scene>, caller: usize) -> Tally {
+/// Makes [`TURNS`] look-ups and cancels some of them before they are answered.
+async fn run_caller(scene: Arc<Scene>, caller: usize) -> Tally {
     let mut tally = Tally::default();
     for turn in (1..=TURNS).map(|n| caller + n * (CALLERS + 3)) {
         let stall_timeout = if turn.is_multiple_of(5) {
@@ -38,13 +38,13 @@ async fn ask(scene: Arc<Scene>, caller: usize) -> Tally {
             Ok(Err(Error::Unavailable(_) | Error::Internal(_))) => tally.failed += 1,
             Ok(Err(error)) => panic!("{error:?}"),
             Err(_) if stall_timeout == PATIENCE => panic!("a look-up without an answer"),
-            Err(_) => tally.left += 1,
+            Err(_) => tally.cancelled += 1,
         }
     }
     tally
 }
 
-/// Lets few look-ups through at a time, so that others have to wait.
+/// Releases a few look-ups at a time, so that others have to wait.
 async fn open_slowly(scene: Arc<Scene>) {
     loop {
         scene.gate.open(4);
@@ -52,7 +52,7 @@ async fn open_slowly(scene: Arc<Scene>) {
     }
 }
 
-/// A look-up of one kind or another, whose answer must be right.
+/// Makes a look-up of a kind that depends on `turn`, and asserts its answer.
 async fn look_up(scene: &Scene, turn: usize) -> Result<(), Error> {
     let wanted: Vec<_> = (0..1 + turn % 3).map(|n| (turn * 7 + n * 5) % 20).collect();
     let consistency =
@@ -67,26 +67,31 @@ async fn look_up(scene: &Scene, turn: usize) -> Result<(), Error> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn everybody_is_answered_and_nobody_with_what_is_anothers() {
+async fn every_caller_gets_its_own_answer_under_load() {
     let scene = Arc::new(Scene::new(Options { calls: 2, keys: 16, ..STEADY }).await);
     for call in (50..1_000_000).step_by(50) {
         scene.gate.spoil(call, [Fault::Away, Fault::Damaged][call / 50 % 2]);
     }
+
     let opener = tokio::spawn(open_slowly(scene.clone()));
     let callers: Vec<_> =
-        (0..CALLERS).map(|caller| tokio::spawn(ask(scene.clone(), caller))).collect();
+        (0..CALLERS).map(|caller| tokio::spawn(run_caller(scene.clone(), caller))).collect();
     let mut tallies = Vec::new();
     for caller in callers {
         tallies.push(caller.await.unwrap());
     }
+
     let sum = |part: fn(&Tally) -> usize| tallies.iter().map(part).sum::<usize>();
-    let (answered, failed, left) = (sum(|t| t.answered), sum(|t| t.failed), sum(|t| t.left));
+    let (answered, failed, cancelled) =
+        (sum(|t| t.answered), sum(|t| t.failed), sum(|t| t.cancelled));
     let least = tallies.iter().map(|tally| tally.answered).min().unwrap();
     let calls = scene.gate.asked().len();
     println!(
-        "{answered} answered, {failed} failed, {left} left, {calls} calls, at least {least} answers a caller"
+        "{answered} answered, {failed} failed, {cancelled} cancelled, {calls} calls, \
+         at least {least} answers per caller"
     );
-    assert!(failed > 0 && left > 0 && least > 0 && calls < answered);
+    assert!(failed > 0 && cancelled > 0 && least > 0 && calls < answered);
+
     opener.abort();
     scene.gate.mend();
     scene.gate.open(1_000);

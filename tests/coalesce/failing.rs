@@ -1,20 +1,20 @@
-//! Calls that fail: whom it concerns, and what they are told.
+//! Failed calls: the callers that are affected, and the errors they get.
 
 use polynym::directory::{Error, Resolved};
 use polynym::store::coalesce::Options;
 
 use super::gate::{Caller, Fault, STEADY, Scene, answer, are, settle};
 
-/// An error and its causes, as the log tells them.
-fn told(error: &Error) -> String {
+/// Formats an error and its causes as the log does.
+fn error_chain(error: &Error) -> String {
     let top: &(dyn std::error::Error + 'static) = error;
     let causes = std::iter::successors(Some(top), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Spoils the second of three calls, each with three look-ups, and answers with what the callers of
-/// that one are told.
-async fn spoiled(fault: Fault) -> Vec<Error> {
+/// Injects a fault into the second of three calls, each with three look-ups. Returns the errors of
+/// the callers of that call.
+async fn fail_second_call(fault: Fault) -> Vec<Error> {
     let scene = Scene::new(Options { calls: 1, keys: 3, ..STEADY }).await;
     scene.gate.spoil(1, fault);
     let callers: Vec<Caller<Result<Resolved, Error>>> =
@@ -28,23 +28,28 @@ async fn spoiled(fault: Fault) -> Vec<Error> {
             Err(error) => errors.push((n, error)),
         }
     }
-    assert_eq!(errors.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [3, 4, 5], "whom it concerns");
+    assert_eq!(
+        errors.iter().map(|(n, _)| *n).collect::<Vec<_>>(),
+        [3, 4, 5],
+        "only the second call fails"
+    );
+
     scene.gate.open(1);
     are(&answer(scene.latest(&[7])).await.unwrap(), &[7]);
     errors.into_iter().map(|(_, error)| error).collect()
 }
 
 #[tokio::test]
-async fn a_call_that_fails_fails_its_own_look_ups_and_each_is_told_why() {
-    for error in spoiled(Fault::Away).await {
+async fn a_failed_call_fails_only_its_own_look_ups() {
+    for error in fail_second_call(Fault::Away).await {
         assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
-        assert_eq!(told(&error), "the store does not answer: look-up 1 went wrong");
+        assert_eq!(error_chain(&error), "the store does not answer: look-up 1 failed");
     }
 }
 
-/// Which of the look-ups in a call is at fault, only shows where each is sent without it.
+/// A faulty look-up is found by sending the look-ups of its call in smaller calls.
 #[tokio::test]
-async fn a_fault_of_one_look_up_takes_no_other_along() {
+async fn a_faulty_look_up_fails_no_other() {
     for fault in [Fault::Damaged, Fault::Panics] {
         let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
         let busy = scene.busy(1).await;
@@ -63,34 +68,38 @@ async fn a_fault_of_one_look_up_takes_no_other_along() {
         assert_eq!(
             scene.gate.asked().len(),
             1 + 1 + 4 * 2,
-            "the call, and both halves of what fails"
+            "the call, and both halves of each failed part"
         );
         assert!(answer(scene.latest(&[5])).await.is_err());
         drop(busy);
     }
 }
 
-/// As where the store lets nobody in.
+/// For example, the store rejects the credentials.
 #[tokio::test]
-async fn a_fault_of_all_look_ups_is_not_looked_for_without_end() {
+async fn the_search_for_a_faulty_look_up_is_bounded() {
     let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let busy = scene.busy(1).await;
     (1..1_000).for_each(|call| scene.gate.spoil(call, Fault::Damaged));
     let callers: Vec<_> = (0..200).map(|n| scene.latest(&[n])).collect();
     settle().await;
     scene.gate.open(1_000);
+
     for caller in callers {
         let error = answer(caller).await.unwrap_err();
-        assert!(told(&error).starts_with("internal error: look-up"), "{}", told(&error));
+        assert!(
+            error_chain(&error).starts_with("internal error: look-up"),
+            "{}",
+            error_chain(&error)
+        );
     }
     assert!(scene.gate.asked().len() < 50, "{} calls", scene.gate.asked().len());
     drop(busy);
 }
 
-/// A store leaves out what is too much for one answer. Here it is one caller's own answer that has
-/// no room for more.
+/// A store omits what exceeds one answer. In the second part, the caller's own answer is full.
 #[tokio::test]
-async fn what_a_call_leaves_out_is_asked_for_again_unless_its_caller_has_enough() {
+async fn omitted_answers_are_requested_again_unless_the_caller_is_full() {
     let scene = Scene::new(Options { calls: 1, keys: 3, ..STEADY }).await;
     scene.gate.spoil(1, Fault::AnswerMissing);
     let callers: Vec<_> = (0..9).map(|n| scene.latest(&[n])).collect();
@@ -99,6 +108,7 @@ async fn what_a_call_leaves_out_is_asked_for_again_unless_its_caller_has_enough(
     for (n, caller) in callers.into_iter().enumerate() {
         are(&answer(caller).await.unwrap(), &[n]);
     }
+
     scene.gate.spoil(4, Fault::AnswerMissing);
     let caller = scene.latest(&[1, 2, 3]);
     scene.gate.open(1);
@@ -106,9 +116,9 @@ async fn what_a_call_leaves_out_is_asked_for_again_unless_its_caller_has_enough(
     assert_eq!(scene.gate.asked().len(), 5);
 }
 
-/// Were the answers dealt out all the same, a user might pass for absent.
+/// An omission that is taken for an answer would report an existing user as absent.
 #[tokio::test]
-async fn a_store_that_leaves_out_everything_is_at_fault() {
+async fn an_answer_without_any_item_is_an_internal_error() {
     let scene = Scene::new(Options { calls: 1, keys: 3, ..STEADY }).await;
     [0, 1].into_iter().for_each(|look_up| scene.gate.spoil(look_up, Fault::AnswerMissing));
     scene.gate.open(2);
@@ -117,13 +127,13 @@ async fn a_store_that_leaves_out_everything_is_at_fault() {
 }
 
 #[test]
-fn a_runtime_that_goes_half_way_wedges_nothing() {
+fn a_dropped_runtime_blocks_no_later_call() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (first, second) = (runtime(), runtime());
     let scene = second.block_on(Scene::new(Options { calls: 1, keys: 2, ..STEADY }));
-    let asking = first.enter();
+    let entered = first.enter();
     let caller = scene.latest(&[1]);
-    drop(asking);
+    drop(entered);
     first.block_on(scene.gate.asked_for(1));
     let waiting = {
         let _second = second.enter();
@@ -131,10 +141,12 @@ fn a_runtime_that_goes_half_way_wedges_nothing() {
     };
     second.block_on(settle());
     drop(first);
+
     for caller in waiting {
         let outcome = second.block_on(answer(caller));
         assert!(matches!(outcome, Err(Error::Unavailable(_))), "{outcome:?}");
     }
+
     scene.gate.open(1);
     let again = second.block_on(async { answer(scene.latest(&[1])).await }).unwrap();
     are(&again, &[1]);

@@ -1,5 +1,4 @@
-//! A store whose look-ups wait at a gate, and which tells what it was asked for. Behind the gate is
-//! a real one.
+//! A store that holds look-ups at a gate and records them. It wraps a real store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -19,20 +18,20 @@ use tokio::task::JoinHandle;
 
 use super::support::users;
 
-/// The longest that a test waits for something that must happen.
+/// The time limit for every wait in these tests.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Options with which no call counts as one that hangs while the gate is closed.
+/// Options with which no call counts as stalled while the gate is closed.
 pub const STEADY: Options = Options { calls: 8, keys: 1_024, stall_timeout: PATIENCE };
 
-/// One look-up of the store below.
+/// One recorded look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     Owners(Consistency, Vec<IdentityKey>),
     Users(Tenant, Vec<LocalityId>),
 }
 
-/// What goes wrong with a look-up.
+/// The failure injected into a look-up.
 #[derive(Clone, Copy)]
 pub enum Fault {
     Away,
@@ -46,14 +45,14 @@ pub struct Gate {
     asked: watch::Sender<Vec<Asked>>,
     answered: watch::Sender<usize>,
     open: Semaphore,
-    /// By the number of the look-up, from 0.
+    /// Keyed by the number of the look-up, from 0.
     faults: Mutex<HashMap<usize, Fault>>,
-    /// What fails whenever it is looked up.
-    cursed: Mutex<Option<(IdentityKey, Fault)>>,
+    /// A key whose every look-up fails.
+    failing_key: Mutex<Option<(IdentityKey, Fault)>>,
 }
 
 impl Gate {
-    /// Lets `count` look-ups through.
+    /// Releases `count` look-ups.
     pub fn open(&self, count: usize) {
         self.open.add_permits(count);
     }
@@ -62,12 +61,12 @@ impl Gate {
         self.faults.lock().unwrap().insert(look_up, fault);
     }
 
-    /// Has each look-up of a user's handle fail.
+    /// Makes each look-up of a user's handle fail.
     pub fn curse(&self, user: usize, fault: Fault) {
-        *self.cursed.lock().unwrap() = Some((key(user), fault));
+        *self.failing_key.lock().unwrap() = Some((key(user), fault));
     }
 
-    /// Takes back what was not spoiled yet.
+    /// Removes the faults that have not occurred yet.
     pub fn mend(&self) {
         self.faults.lock().unwrap().clear();
     }
@@ -76,30 +75,34 @@ impl Gate {
         self.asked.borrow().clone()
     }
 
-    /// What the `count` first look-ups were for, once there are that many.
+    /// Waits for `count` look-ups and returns all look-ups so far.
     pub async fn asked_for(&self, count: usize) -> Vec<Asked> {
         let mut asked = self.asked.subscribe();
         let asked =
             tokio::time::timeout(PATIENCE, asked.wait_for(|asked| asked.len() >= count)).await;
         asked
-            .unwrap_or_else(|_| panic!("the store below was not asked {count} times"))
+            .unwrap_or_else(|_| panic!("the inner store received fewer than {count} look-ups"))
             .unwrap()
             .clone()
     }
 
-    /// Returns once `count` look-ups have their answers.
+    /// Waits until `count` look-ups have been answered.
     pub async fn answered(&self, count: usize) {
         let mut answered = self.answered.subscribe();
         let answered =
             tokio::time::timeout(PATIENCE, answered.wait_for(|answered| *answered >= count)).await;
-        drop(answered.unwrap_or_else(|_| panic!("there were no {count} answers")).unwrap());
+        drop(
+            answered
+                .unwrap_or_else(|_| panic!("fewer than {count} look-ups were answered"))
+                .unwrap(),
+        );
     }
 
     async fn pass(&self, asked: Asked) -> Result<Option<Fault>, Error> {
         let is_in =
             |key: &IdentityKey| matches!(&asked, Asked::Owners(_, keys) if keys.contains(key));
-        let cursed = self
-            .cursed
+        let failing_key = self
+            .failing_key
             .lock()
             .unwrap()
             .clone()
@@ -111,14 +114,11 @@ impl Gate {
             all.push(asked);
         });
         self.open.acquire().await.unwrap().forget();
-        let fault = self.faults.lock().unwrap().remove(&number).or(cursed);
+        let fault = self.faults.lock().unwrap().remove(&number).or(failing_key);
+
         match fault {
-            Some(Fault::Away) => {
-                Err(Error::Unavailable(format!("look-up {number} went wrong").into()))
-            }
-            Some(Fault::Damaged) => {
-                Err(Error::Internal(format!("look-up {number} went wrong").into()))
-            }
+            Some(Fault::Away) => Err(Error::Unavailable(format!("look-up {number} failed").into())),
+            Some(Fault::Damaged) => Err(Error::Internal(format!("look-up {number} failed").into())),
             Some(Fault::Panics) => panic!("look-up {number} is meant to panic"),
             Some(Fault::AnswerMissing) | None => Ok(fault),
         }
@@ -216,8 +216,7 @@ impl Store for Gate {
     }
 }
 
-/// A store whose look-ups are sent together, through a gate that is closed at first, with some
-/// users in it.
+/// A coalescing store with some users, over a gate that is closed at first.
 pub struct Scene {
     pub gate: Arc<Gate>,
     pub store: Arc<Coalesced>,
@@ -225,7 +224,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// With users 0 to 15.
+    /// Returns a scene with users 0 to 15.
     pub async fn new(options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let inner: Arc<dyn Store> = Arc::new(super::embedded(folder.path()));
@@ -233,8 +232,8 @@ impl Scene {
             inner.mutate(users::creation(n)).await.unwrap();
         }
         let (asked, answered) = (watch::Sender::new(Vec::new()), watch::Sender::new(0));
-        let (open, faults, cursed) = (Semaphore::new(0), Mutex::default(), Mutex::default());
-        let gate = Arc::new(Gate { inner, asked, answered, open, faults, cursed });
+        let (open, faults, failing_key) = (Semaphore::new(0), Mutex::default(), Mutex::default());
+        let gate = Arc::new(Gate { inner, asked, answered, open, faults, failing_key });
         let store = Arc::new(Coalesced::new(gate.clone(), options));
         Self { gate, store, _folder: folder }
     }
@@ -249,7 +248,7 @@ impl Scene {
         tokio::spawn(async move { store.resolve(&keys, consistency).await })
     }
 
-    /// The same with the default consistency.
+    /// Starts a look-up with the default consistency.
     pub fn latest(&self, users: &[usize]) -> Caller<Result<Resolved, Error>> {
         self.resolve(users, Consistency::Latest)
     }
@@ -265,8 +264,8 @@ impl Scene {
         tokio::spawn(async move { store.get(&tenant, &ids).await })
     }
 
-    /// Has so many calls under way, all of user 0, and returns their callers: each call needs as
-    /// many as are under way before it.
+    /// Brings `calls` calls in flight, all for user 0, and returns their callers. A further call
+    /// needs as many waiting look-ups as calls are in flight.
     pub async fn busy(&self, calls: usize) -> Vec<Caller<Result<Resolved, Error>>> {
         let mut callers = Vec::new();
         for n in 0..calls {
@@ -279,12 +278,12 @@ impl Scene {
 
 pub type Caller<T> = JoinHandle<T>;
 
-/// The answer that a caller gets, which must come.
+/// Returns the answer of a caller, or panics after [`PATIENCE`].
 pub async fn answer<T>(caller: Caller<T>) -> T {
     tokio::time::timeout(PATIENCE, caller).await.expect("a caller without an answer").unwrap()
 }
 
-/// Lets every task of a runtime of one thread go on as far as it can.
+/// Yields until every task of a single-threaded runtime is blocked.
 pub async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -304,7 +303,7 @@ pub fn latest(users: &[usize]) -> Asked {
     Asked::Owners(Consistency::Latest, keys(users))
 }
 
-/// Fails unless these users were found, in this order; those above 15 are nobody.
+/// Asserts that these users were found, in this order; numbers above 15 are absent.
 pub fn are(resolved: &Resolved, wanted: &[usize]) {
     let user = |found: &ItemResult<Found>| {
         found.as_ref().unwrap().as_ref().map(|found| found.user.clone())
@@ -312,7 +311,7 @@ pub fn are(resolved: &Resolved, wanted: &[usize]) {
     assert_eq!(resolved.found.iter().map(user).collect::<Vec<_>>(), wire(wanted));
 }
 
-/// Users 0 to 15 as they were created, and nobody for others.
+/// Returns the encoded form of users 0 to 15, and none for other numbers.
 pub fn wire(users: &[usize]) -> Vec<Option<EncodedUser>> {
     users.iter().map(|n| (*n < 16).then(|| EncodedUser::of(&users::user(*n)))).collect()
 }

@@ -1,5 +1,5 @@
-//! Users that are too large for one answer: a call holds no more of them than an answer may, and
-//! each caller gets its own.
+//! Users that exceed the size of one answer: a call returns no more of them than an answer may
+//! hold, and each caller gets its own users.
 
 use locality_uuid::LocalityId;
 use polynym::directory::{ANSWER_BYTES, Resolved, Store};
@@ -8,7 +8,7 @@ use polynym::store::coalesce::Options;
 use super::gate::{STEADY, Scene, answer, latest, settle};
 use crate::users;
 
-/// How many of the large users an answer has room for: the last of them is more than was left.
+/// The number of large users in one answer: the last one crosses the size limit.
 const ROOM: usize = 11;
 
 fn ids(resolved: &Resolved) -> Vec<LocalityId> {
@@ -21,7 +21,7 @@ fn wanted(users: &[usize]) -> Vec<LocalityId> {
 }
 
 impl Scene {
-    /// With large users 100 to 131.
+    /// Returns a scene with large users 100 to 131.
     async fn large() -> Self {
         let scene = Self::new(Options { calls: 1, ..STEADY }).await;
         for n in 100..132 {
@@ -32,13 +32,14 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn who_has_an_answer_gets_it_before_others_are_asked_for() {
+async fn answers_are_delivered_before_the_next_call() {
     let scene = Scene::large().await;
     let busy = scene.busy(1).await;
     let batches: Vec<Vec<usize>> = (0..6).map(|n| (100 + 4 * n..104 + 4 * n).collect()).collect();
     let mut callers: Vec<_> = batches.iter().map(|batch| scene.latest(batch)).collect();
     settle().await;
     scene.gate.open(1);
+
     for round in 0..3 {
         let rest: Vec<usize> = batches[2 * round..].concat();
         assert_eq!(scene.gate.asked_for(2 + round).await[1 + round], latest(&rest));
@@ -52,27 +53,28 @@ async fn who_has_an_answer_gets_it_before_others_are_asked_for() {
 }
 
 #[tokio::test]
-async fn one_answer_has_no_more_than_it_may() {
+async fn an_answer_stays_within_its_size_limit() {
     let scene = Scene::large().await;
     let busy = scene.busy(1).await;
-    let everybody: Vec<usize> = (100..132).collect();
-    let callers = [scene.latest(&everybody), scene.latest(&[131])];
+    let all: Vec<usize> = (100..132).collect();
+    let callers = [scene.latest(&all), scene.latest(&[131])];
     settle().await;
     scene.gate.open(3);
     let [first, second] = callers.map(answer);
     let first = first.await.unwrap();
-    assert_eq!(ids(&first), wanted(&everybody[..ROOM]));
+    assert_eq!(ids(&first), wanted(&all[..ROOM]));
+
     let size = |found: &polynym::directory::ItemResult<polynym::directory::Found>| {
         found.as_ref().unwrap().as_ref().unwrap().user.as_bytes().len()
     };
     assert!(first.found[1..].iter().map(size).sum::<usize>() <= ANSWER_BYTES);
     assert_eq!(ids(&second.await.unwrap()), wanted(&[131]));
-    assert_eq!(scene.gate.asked()[1..], [latest(&everybody), latest(&[131])]);
+    assert_eq!(scene.gate.asked()[1..], [latest(&all), latest(&[131])]);
     drop(busy);
 }
 
 #[tokio::test]
-async fn keys_that_several_ask_for_are_told_to_each() {
+async fn shared_keys_are_answered_to_every_caller() {
     let scene = Scene::large().await;
     let busy = scene.busy(1).await;
     let batches: [&[usize]; 4] = [

@@ -1,11 +1,11 @@
-//! How much goes into a call, and whose turn it is.
+//! The size of a call, and the order of the queue.
 
 use polynym::store::coalesce::Options;
 
 use super::gate::{STEADY, Scene, answer, are, latest, settle};
 
 #[tokio::test]
-async fn a_call_has_so_many_keys_unless_one_look_up_has_more() {
+async fn a_call_exceeds_its_key_limit_only_for_one_large_look_up() {
     let scene = Scene::new(Options { calls: 1, keys: 4, ..STEADY }).await;
     let batches: [&[usize]; 7] =
         [&[1, 2, 3], &[4, 5], &[6, 7], &[8, 9, 10, 11, 12, 13], &[1], &[2, 3, 4], &[5]];
@@ -15,13 +15,14 @@ async fn a_call_has_so_many_keys_unless_one_look_up_has_more() {
     for (caller, batch) in callers.into_iter().zip(batches) {
         are(&answer(caller).await.unwrap(), batch);
     }
+
     let calls: [&[usize]; 5] =
         [&[1, 2, 3], &[4, 5, 6, 7], &[8, 9, 10, 11, 12, 13], &[1, 2, 3, 4], &[5]];
     assert_eq!(scene.gate.asked(), calls.map(latest));
 }
 
 #[tokio::test]
-async fn as_many_calls_are_under_way_as_there_may_be() {
+async fn calls_in_flight_stay_within_the_limit() {
     for calls in [1, 2, 5] {
         let scene = Scene::new(Options { calls, ..STEADY }).await;
         let busy = scene.busy(calls).await;
@@ -36,17 +37,18 @@ async fn as_many_calls_are_under_way_as_there_may_be() {
     }
 }
 
-/// Else one large batch after the other would have the store below to itself.
+/// Without this, a sequence of large batches would occupy the inner store alone.
 #[tokio::test]
-async fn what_has_no_room_in_a_call_may_have_one_at_once() {
+async fn look_ups_beyond_a_full_call_get_a_call_at_once() {
     let scene = Scene::new(Options { calls: 8, keys: 4, ..STEADY }).await;
     let callers: Vec<_> = (0..8).map(|n| scene.latest(&[n, n + 1, n + 2])).collect();
     settle().await;
     assert_eq!(
         scene.gate.asked().len(),
         5,
-        "four wait, and four are under way: a fifth call is worth its price"
+        "four wait and four are in flight: a fifth call is sent"
     );
+
     scene.gate.open(8);
     for (n, caller) in callers.into_iter().enumerate() {
         are(&answer(caller).await.unwrap(), &[n, n + 1, n + 2]);
@@ -54,7 +56,7 @@ async fn what_has_no_room_in_a_call_may_have_one_at_once() {
 }
 
 #[tokio::test]
-async fn none_is_taken_for_one() {
+async fn limits_of_zero_count_as_one() {
     let scene = Scene::new(Options { calls: 0, keys: 0, ..STEADY }).await;
     scene.gate.open(2);
     for n in 0..2 {
@@ -62,10 +64,9 @@ async fn none_is_taken_for_one() {
     }
 }
 
-/// More look-ups arrive than calls can take, and all the same each is sent when those before it
-/// are.
+/// More look-ups arrive than calls can carry, yet each is sent in the order of arrival.
 #[tokio::test]
-async fn a_steady_stream_starves_nobody() {
+async fn a_steady_stream_starves_no_look_up() {
     let scene = Scene::new(Options { calls: 1, keys: 4, ..STEADY }).await;
     let busy = scene.busy(1).await;
     let crowd: Vec<_> = (1..9).map(|n| scene.latest(&[n])).collect();
@@ -83,6 +84,7 @@ async fn a_steady_stream_starves_nobody() {
         scene.gate.asked()[1..],
         [latest(&[1, 2, 3, 4]), latest(&[5, 6, 7, 8]), latest(&[15, 1, 2])]
     );
+
     scene.gate.open(1);
     are(&answer(one).await.unwrap(), &[15]);
     scene.gate.open(1_000);

@@ -1,5 +1,4 @@
-//! A disk that fails under an open store: one that goes away and comes back, and one that loses
-//! what it had.
+//! A disk that fails under an open store: unavailable for a while, or with lost pages.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -12,7 +11,7 @@ use tempfile::TempDir;
 use super::support::users;
 use super::{FILE, open};
 
-/// More than the cache holds, so that some look-ups go to the disk.
+/// More users than the cache holds, so that some look-ups read the disk.
 const USERS: usize = 6_000;
 
 async fn write(store: &Arc<dyn Store>) {
@@ -26,7 +25,7 @@ async fn write(store: &Arc<dyn Store>) {
     }
 }
 
-/// Looks users up until a look-up fails.
+/// Looks up all users and returns the first error.
 async fn first_error(store: &dyn Store) -> Option<Error> {
     for n in 0..USERS {
         if let Err(error) = users::look_up(store, n).await {
@@ -37,7 +36,7 @@ async fn first_error(store: &dyn Store) -> Option<Error> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_whose_disk_was_away_comes_back_with_everything() {
+async fn a_store_recovers_completely_after_a_disk_outage() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(FILE);
     let store: Arc<dyn Store> = Arc::new(open(folder.path()).unwrap());
@@ -49,31 +48,33 @@ async fn a_store_whose_disk_was_away_comes_back_with_everything() {
     fs::File::options().write(true).open(&gone).unwrap().set_len(0).unwrap();
     let error = first_error(&*store).await.expect("all look-ups were answered without the file");
     assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+
     let refused = store.mutate(users::creation(USERS)).await;
     assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
     tokio::time::sleep(Duration::from_millis(1_200)).await;
     assert!(
         matches!(store.check().await, Err(Error::Unavailable(_))),
-        "a store without its file says that it is well"
+        "a store without its file reports itself healthy"
     );
-    assert!(!file.exists(), "an empty store was put in the place of the one that went away");
+    assert!(!file.exists(), "an empty store replaced the missing one");
 
     fs::rename(&copy, &file).unwrap();
     let start = Instant::now();
     while store.check().await.is_err() {
-        assert!(start.elapsed() < Duration::from_secs(60), "the store does not come back");
+        assert!(start.elapsed() < Duration::from_secs(60), "the store does not recover");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     for n in (0..USERS).step_by(7) {
         assert!(users::look_up(&*store, n).await.unwrap(), "user {n} is lost");
     }
-    assert!(!users::look_up(&*store, USERS).await.unwrap(), "what was refused happened");
+    assert!(!users::look_up(&*store, USERS).await.unwrap(), "a refused mutation took effect");
+
     store.mutate(users::creation(USERS)).await.unwrap();
     assert!(users::look_up(&*store, USERS).await.unwrap());
 }
 
-/// A store of which all pages have become zeros after it was opened.
-async fn lost() -> (Arc<dyn Store>, TempDir) {
+/// Returns an open store whose pages have all been zeroed.
+async fn open_with_lost_pages() -> (Arc<dyn Store>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let store: Arc<dyn Store> = Arc::new(open(folder.path()).unwrap());
     write(&store).await;
@@ -83,13 +84,14 @@ async fn lost() -> (Arc<dyn Store>, TempDir) {
     (store, folder)
 }
 
-/// No answer from this file can be relied upon any more, and opening it again makes it no better.
-async fn is_given_up(store: &dyn Store) {
+/// Asserts that the store refuses every operation: no answer from this file can be trusted, and
+/// reopening does not help.
+async fn assert_failed(store: &dyn Store) {
     for _ in 0..3 {
         let check = store.check().await;
         assert!(
             matches!(check, Err(Error::Internal(_))),
-            "a damaged store says that it is well: {check:?}"
+            "a damaged store reports itself healthy: {check:?}"
         );
         let read = users::look_up(store, 0).await;
         assert!(matches!(read, Err(Error::Internal(_))), "{read:?}");
@@ -99,27 +101,28 @@ async fn is_given_up(store: &dyn Store) {
     }
 }
 
-/// The disk loses pages while the store is open: look-ups that need them fail, each with an answer.
+/// Look-ups that need a lost page fail, each with an error.
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_that_are_lost_under_an_open_store_give_errors() {
-    let (store, _folder) = lost().await;
-    let (mut there, mut failed) = (0, 0);
+async fn lost_pages_under_an_open_store_return_errors() {
+    let (store, _folder) = open_with_lost_pages().await;
+    let (mut found, mut failed) = (0, 0);
     for n in 0..USERS {
         match users::look_up(&*store, n).await {
-            Ok(true) => there += 1,
-            Ok(false) => panic!("user {n} is not there, says a store that cannot know"),
+            Ok(true) => found += 1,
+            Ok(false) => panic!("user {n} is reported absent although its page is lost"),
             Err(Error::Unavailable(_) | Error::Internal(_)) => failed += 1,
             Err(error) => panic!("{error:?}"),
         }
     }
-    println!("{there} users were read from memory, {failed} look-ups failed");
+
+    println!("{found} users were read from memory, {failed} look-ups failed");
     assert!(failed > 0);
-    is_given_up(&*store).await;
+    assert_failed(&*store).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mutation_that_needs_a_page_that_is_lost_fails_and_so_do_all_after_it() {
-    let (store, _folder) = lost().await;
+async fn a_mutation_on_a_lost_page_fails_and_so_do_all_later_ones() {
+    let (store, _folder) = open_with_lost_pages().await;
     let mut changed = 0;
     let error = loop {
         assert!(changed < USERS, "all users were changed without their pages");
@@ -132,5 +135,5 @@ async fn a_mutation_that_needs_a_page_that_is_lost_fails_and_so_do_all_after_it(
         }
     };
     assert!(matches!(error, Error::Internal(_) | Error::OutcomeUnknown(_)), "{error:?}");
-    is_given_up(&*store).await;
+    assert_failed(&*store).await;
 }

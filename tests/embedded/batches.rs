@@ -1,4 +1,4 @@
-//! A batch is answered from one moment, however long it takes.
+//! A batch is answered from one snapshot, however long it takes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,19 +18,19 @@ fn name(n: usize) -> Identifier {
     Identifier::parse(RawIdentifier::Handle(&format!("name{n}"))).unwrap()
 }
 
-/// Resolves all names at once, again and again; of these the user always has exactly one.
+/// Resolves all names in one batch, in a loop, and asserts that the user owns exactly one.
 async fn watch(store: Arc<dyn Store>, done: Arc<AtomicBool>, batches: Arc<AtomicUsize>) {
     let keys: Vec<_> = (0..NAMES).map(|n| IdentityKey::new("default", &name(n))).collect();
     while !done.load(Ordering::Relaxed) {
         let found = store.resolve(&keys, Consistency::Latest).await.unwrap().found;
         let owned: Vec<_> = (0..NAMES).filter(|n| matches!(found[*n], Ok(Some(_)))).collect();
-        assert_eq!(owned.len(), 1, "names that a user has at one moment who has one: {owned:?}");
+        assert_eq!(owned.len(), 1, "names of a user who owns one: {owned:?}");
         batches.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_sees_one_moment() {
+async fn a_batch_reads_one_snapshot() {
     let folder = Folder::new(Options::default());
     let store = folder.open().await.unwrap();
     store.mutate(users::creation(1)).await.unwrap();
@@ -41,12 +41,14 @@ async fn a_batch_sees_one_moment() {
     let (done, batches) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let watcher = tokio::spawn(watch(store.clone(), done.clone(), batches.clone()));
     let mut moves = 0;
+
     while !watcher.is_finished() && (moves < NAMES || batches.load(Ordering::Relaxed) < BATCHES) {
         let replace =
             UserChange::Replace(name(moves % NAMES), users::identity(name((moves + 1) % NAMES)));
         store.mutate(users::mutation(users::id(1), replace)).await.unwrap();
         moves += 1;
     }
+
     done.store(true, Ordering::Relaxed);
     watcher.await.unwrap();
     println!(

@@ -1,4 +1,4 @@
-//! The directory over a store: what it makes of a call before the store sees it.
+//! The directory over a store: validation and idempotency of calls before they reach the store.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ async fn create(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_is_the_same_under_one_tenant_method_caller_and_id() {
+async fn idempotency_keys_are_scoped_to_tenant_method_and_caller() {
     let folder = Folder::new(Options::default());
     let directory = Arc::new(directory(&folder).await);
     let first = create(&directory, call(REQUEST), "joe").await.unwrap();
@@ -47,6 +47,7 @@ async fn a_request_is_the_same_under_one_tenant_method_caller_and_id() {
         let again = create(&directory, call(spelling), "joe").await.unwrap();
         assert_eq!(again, first, "{spelling}");
     }
+
     let reused = create(&directory, call(REQUEST), "eve").await;
     assert!(matches!(reused, Err(Error::RequestIdReused)), "{reused:?}");
     let tenant = Tenant::parse("other").unwrap();
@@ -57,6 +58,7 @@ async fn a_request_is_the_same_under_one_tenant_method_caller_and_id() {
         call("20be0ffc-314a-bd53-7a50-013a65ca76d3"),
         call(""),
     ];
+
     for (n, other) in others.into_iter().enumerate() {
         let user = create(&directory, other, &format!("user{n}")).await.unwrap();
         assert_ne!(user.id, first.id, "call {n}");
@@ -64,13 +66,14 @@ async fn a_request_is_the_same_under_one_tenant_method_caller_and_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_malformed_is_named_and_nothing_is_written() {
+async fn malformed_input_is_named_and_writes_nothing() {
     let folder = Folder::new(Options::default());
     let directory = directory(&folder).await;
     let malformed = create(&directory, call("1"), "joe").await;
     assert!(
         matches!(&malformed, Err(Error::Invalid { what: Invalid::RequestId, field, .. }) if field == "request_id")
     );
+
     for name in ["x".repeat(257), "a\nb".to_owned(), "\0".to_owned()] {
         let refused = directory.create(call("").into(), name, &[], Default::default()).await;
         let is_field = |field: &String| field == "user.display_name";
@@ -78,6 +81,7 @@ async fn what_is_malformed_is_named_and_nothing_is_written() {
             matches!(&refused, Err(Error::Invalid { what: Invalid::Field, field, .. }) if is_field(field))
         );
     }
+
     let missing = RawIdentity { identifier: None, display: "", verification: None, primary: false };
     let refused =
         directory.create(call("").into(), String::new(), &[missing], Default::default()).await;
@@ -85,5 +89,6 @@ async fn what_is_malformed_is_named_and_nothing_is_written() {
     assert!(
         matches!(&refused, Err(Error::Invalid { what: Invalid::Identifier, field, .. }) if is_first(field))
     );
+
     create(&directory, call(""), "joe").await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! A clock that jumps under a server on the embedded store, in both directions and under load.
+//! Clock jumps under a server on the embedded store, in both directions and under load.
 
 use std::time::Duration;
 
@@ -11,31 +11,32 @@ use super::{Folder, database, open};
 use crate::support::clocks;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_ends_by_a_clock_that_is_ahead() {
+async fn a_clock_ahead_expires_nothing() {
     clocks::ahead(Folder::new(Options::default()).open().await.unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn deadlines_of_a_clock_that_is_behind_are_kept() {
+async fn a_clock_behind_keeps_deadlines() {
     clocks::behind(Folder::new(Options::default()).open().await.unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_that_jumps_under_load_harms_nobody() {
+async fn clock_jumps_under_load_harm_no_user() {
     clocks::jumping(Folder::new(Options::default()).open().await.unwrap()).await;
 }
 
 #[test]
-fn the_time_at_which_a_store_is_closed_is_kept() {
+fn the_closing_time_of_a_store_is_stored() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
-    let seen = Timestamp::now();
-    assert_eq!(store.time(seen), Some(seen));
+    let opened = Timestamp::now();
+    assert_eq!(store.time(opened), Some(opened));
+
     std::thread::sleep(Duration::from_millis(20));
     drop(store);
     let meta = TableDefinition::<&str, u64>::new("meta");
     let database = database(folder.path());
-    let kept = database
+    let last_seen = database
         .begin_read()
         .unwrap()
         .open_table(meta)
@@ -44,6 +45,6 @@ fn the_time_at_which_a_store_is_closed_is_kept() {
         .unwrap()
         .unwrap()
         .value();
-    assert!(kept >= seen.as_millis() as u64 + 20, "{kept}");
-    assert!(kept <= Timestamp::now().as_millis() as u64 + 1_000, "{kept}");
+    assert!(last_seen >= opened.as_millis() as u64 + 20, "{last_seen}");
+    assert!(last_seen <= Timestamp::now().as_millis() as u64 + 1_000, "{last_seen}");
 }

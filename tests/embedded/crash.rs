@@ -1,5 +1,4 @@
-//! Kills: a process that writes is ended in the midst of it, and what it was told had happened is
-//! all there.
+//! Kills: a writing process is killed, and every mutation acknowledged to it is still there.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -13,13 +12,13 @@ use polynym::directory::Store;
 use super::support::users;
 use super::{FILE, open};
 
-/// Names the folder in which the child process writes.
+/// The environment variable with the folder in which the child process writes.
 const FOLDER: &str = "POLYNYM_TEST_CRASH_FOLDER";
 const CALLERS: usize = 16;
 const KILLS: u64 = 20;
 
-/// The child process: creates users until it is killed, and prints the number of each when it was
-/// told that it is there.
+/// The child process: creates users until it is killed, and prints the number of each acknowledged
+/// user.
 #[test]
 fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -41,8 +40,8 @@ fn child() {
     callers.into_iter().for_each(|caller| runtime.block_on(caller).unwrap());
 }
 
-/// Starts the child, kills it some time after it has told of so many users, and answers with those
-/// that it told of.
+/// Starts the child, waits until it has printed `count` users, and kills it `after` that. Returns
+/// the users that it printed.
 fn write_and_be_killed(folder: &Path, count: usize, after: Duration) -> Vec<usize> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "embedded::crash::child", "--nocapture"])
@@ -56,12 +55,14 @@ fn write_and_be_killed(folder: &Path, count: usize, after: Duration) -> Vec<usiz
     while !text.contains("opening") || text.matches("created").count() < count {
         assert!(output.read_line(&mut text).unwrap() > 0, "the child ended");
     }
+
     sleep(after);
     child.kill().unwrap();
     let status = child.wait().unwrap();
     let mut errors = String::new();
     child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
     assert!(status.code().is_none(), "the child ended by itself: {errors}");
+
     output.read_to_string(&mut text).unwrap();
     // The last line may be cut off.
     let complete = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -69,41 +70,42 @@ fn write_and_be_killed(folder: &Path, count: usize, after: Duration) -> Vec<usiz
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_kill() {
+fn acknowledged_mutations_survive_a_kill() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut acknowledged = Vec::new();
     for kill in 0..KILLS {
-        let told = write_and_be_killed(
+        let printed = write_and_be_killed(
             folder.path(),
             kill as usize * 7 % 40,
             Duration::from_micros(kill * 37 % 90 * 100),
         );
-        acknowledged.extend(told);
+        acknowledged.extend(printed);
         let store = open(folder.path()).unwrap();
         for n in &acknowledged {
             assert!(runtime.block_on(users::look_up(&store, *n)).unwrap(), "user {n} is lost");
         }
         let last = acknowledged.iter().max().copied().unwrap_or(0);
-        let there = (0..last + 2 * CALLERS)
+        let found = (0..last + 2 * CALLERS)
             .filter(|n| runtime.block_on(users::look_up(&store, *n)).unwrap())
             .count();
         assert!(
-            there <= acknowledged.len() + KILLS as usize * CALLERS,
-            "more users than were asked for"
+            found <= acknowledged.len() + KILLS as usize * CALLERS,
+            "more users than were sent"
         );
     }
-    println!("{KILLS} kills, {} users acknowledged, all there", acknowledged.len());
+
+    println!("{KILLS} kills, {} users acknowledged, all found", acknowledged.len());
 }
 
 #[test]
-fn a_kill_while_a_store_is_made_leaves_none_or_a_sound_one() {
+fn a_kill_during_creation_leaves_no_store_or_a_sound_one() {
     for kill in 0..KILLS {
         let folder = tempfile::tempdir().unwrap();
-        let told = write_and_be_killed(folder.path(), 0, Duration::from_micros(kill * 400));
+        let printed = write_and_be_killed(folder.path(), 0, Duration::from_micros(kill * 400));
         let store = open(folder.path()).unwrap_or_else(|error| panic!("kill {kill}: {error}"));
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        for n in told {
+        for n in printed {
             assert!(runtime.block_on(users::look_up(&store, n)).unwrap(), "user {n} is lost");
         }
         runtime.block_on(store.mutate(users::creation(1_000_000))).unwrap();
@@ -111,7 +113,7 @@ fn a_kill_while_a_store_is_made_leaves_none_or_a_sound_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_file_of_an_open_store_has_all_that_was_acknowledged() {
+async fn the_file_of_an_open_store_holds_all_acknowledged_mutations() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
     for n in 0..60 {

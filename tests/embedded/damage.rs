@@ -1,5 +1,5 @@
-//! Stores whose file was damaged: opening says so and leaves the file as it is; where the damage
-//! lies in what opening does not read, no read ever answers with a wrong user, and nothing panics.
+//! Stores with a damaged file: opening reports the damage and leaves the file unchanged. Damage
+//! that opening does not read never leads to a wrong user or a panic.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,12 +14,13 @@ use super::support::users;
 use super::{FILE, open};
 
 const USERS: usize = 60;
-/// Of redb's header: magic, page size, layout and two commit slots (redb, docs/design.md).
+/// The size of redb's header: magic, page size, layout and two commit slots (redb, docs/design.md).
 const HEADER: usize = 320;
 const PAGE: usize = 4_096;
 const THREADS: usize = 8;
 
-/// How many damaged files were refused, opened but failed to read, and read in full or in part.
+/// The numbers of damaged files that were refused, opened with failing reads, and read in part or
+/// in full.
 #[derive(Debug, Default)]
 struct Tally {
     refused: usize,
@@ -34,11 +35,11 @@ struct Damage {
     sound: Vec<u8>,
 }
 
-/// What was done to the file, and how it then is.
+/// A description of the damage, and the damaged bytes.
 type Damaged = (String, Vec<u8>);
 
 impl Damage {
-    /// Starts from the file of a store that was closed, or of one that was killed.
+    /// Takes the file of a closed store, or of a killed one.
     fn new(killed: bool) -> Self {
         let runtime = Runtime::new().unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -46,6 +47,7 @@ impl Damage {
         for n in 0..USERS {
             runtime.block_on(store.mutate(users::creation(n))).unwrap();
         }
+
         let file = folder.path().join(FILE);
         let while_open = fs::read(&file).unwrap();
         drop(store);
@@ -53,7 +55,7 @@ impl Damage {
         Self { runtime, sound }
     }
 
-    /// Checks each of the files, several at once: most of the time goes into waiting for syncs.
+    /// Checks the files in parallel: most of the time is spent in syncs.
     fn check(&self, files: impl Iterator<Item = Damaged> + Send) -> Tally {
         let (files, tally) = (Mutex::new(files), Mutex::new(Tally::default()));
         let work = || loop {
@@ -65,7 +67,7 @@ impl Damage {
         tally.into_inner().unwrap()
     }
 
-    /// Opens a file with these bytes and reads everything from it.
+    /// Opens a file with these bytes, reads all users and counts the outcome.
     fn check_one(&self, what: &str, bytes: &[u8], tally: &Mutex<Tally>) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(FILE);
@@ -90,17 +92,17 @@ impl Damage {
         }
     }
 
-    /// How many users are there, and how many look-ups failed.
+    /// Returns the numbers of users found and of failed look-ups.
     fn read_all(&self, folder: &Path) -> Result<(usize, usize), OpenError> {
         let store = open(folder)?;
-        let (mut there, mut failed) = (0, 0);
+        let (mut present, mut failed) = (0, 0);
         for n in 0..USERS {
             match self.runtime.block_on(users::look_up(&store, n)) {
-                Ok(found) => there += usize::from(found),
+                Ok(found) => present += usize::from(found),
                 Err(_) => failed += 1,
             }
         }
-        Ok((there, failed))
+        Ok((present, failed))
     }
 }
 
@@ -124,7 +126,7 @@ fn a_truncated_file_is_refused() {
 }
 
 #[test]
-fn a_flipped_bit_in_the_header_gives_no_wrong_user() {
+fn a_flipped_bit_in_the_header_never_returns_a_wrong_user() {
     for killed in [false, true] {
         let damage = Damage::new(killed);
         let flip = |at: usize| {
@@ -139,7 +141,7 @@ fn a_flipped_bit_in_the_header_gives_no_wrong_user() {
 }
 
 #[test]
-fn a_zeroed_page_gives_no_wrong_user() {
+fn a_zeroed_page_never_returns_a_wrong_user() {
     for killed in [false, true] {
         let damage = Damage::new(killed);
         let used = |page: &usize| damage.sound[page * PAGE..][..PAGE].iter().any(|byte| *byte != 0);
@@ -154,12 +156,12 @@ fn a_zeroed_page_gives_no_wrong_user() {
     }
 }
 
-/// Nothing in the database tells that these bytes are others.
+/// The database itself does not detect this change.
 #[test]
-fn a_flipped_bit_in_a_user_is_noticed_when_the_user_is_read() {
+fn a_flipped_bit_in_a_user_is_detected_on_read() {
     let damage = Damage::new(false);
     let name = b"User 7";
-    // Pages that are no longer used hold it too.
+    // Unused pages contain the name too.
     let places = |at: &usize| damage.sound[*at..].starts_with(name);
     let places: Vec<_> = (0..damage.sound.len()).filter(places).collect();
     for bit in 0..name.len() * 8 {
@@ -175,7 +177,7 @@ fn a_flipped_bit_in_a_user_is_noticed_when_the_user_is_read() {
                 .mutate(users::mutation(users::id(7), UserChange::Unlink(users::email(7))))
                 .await;
             assert!(matches!(changed, Err(Error::Internal(_))), "bit {bit}: {changed:?}");
-            assert!(users::look_up(&store, 8).await.unwrap(), "another user went with it");
+            assert!(users::look_up(&store, 8).await.unwrap(), "another user is affected");
             store.mutate(users::creation(USERS)).await.unwrap();
             store.check().await.unwrap();
         });

@@ -1,5 +1,5 @@
-//! Users by their ids, while others are merged and come apart between the steps that lead from one
-//! to the other: an answer is of one moment.
+//! Reads of merged users by id while users are merged and unmerged between the steps of the read:
+//! each answer is one snapshot.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -19,17 +19,17 @@ use polynym::store::embedded::Options;
 use super::Folder;
 use super::support::users::{self, email, identity, mutation};
 
-/// A store in which something happens before a read of users.
-struct Meanwhile {
+/// A store that executes a mutation before a given read.
+struct InterleavedStore {
     inner: Arc<dyn Store>,
-    /// What, by the number of the read.
+    /// The user and its mutation, keyed by the number of the read.
     changes: Mutex<HashMap<usize, (usize, UserChange)>>,
     reads: AtomicUsize,
 }
 
-impl Meanwhile {
-    /// Does what happens before the next read.
-    async fn change(&self) -> Result<(), Error> {
+impl InterleavedStore {
+    /// Executes the mutation planned before the next read, if any.
+    async fn interleave(&self) -> Result<(), Error> {
         let read = self.reads.fetch_add(1, Relaxed);
         let change = self.changes.lock().unwrap().remove(&read);
         if let Some((user, change)) = change {
@@ -40,7 +40,7 @@ impl Meanwhile {
 }
 
 #[async_trait]
-impl Store for Meanwhile {
+impl Store for InterleavedStore {
     async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
         self.inner.rules(consistency).await
     }
@@ -50,7 +50,7 @@ impl Store for Meanwhile {
         tenant: &Tenant,
         ids: &[LocalityId],
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
-        self.change().await?;
+        self.interleave().await?;
         self.inner.get(tenant, ids).await
     }
 
@@ -67,7 +67,7 @@ impl Store for Meanwhile {
         tenant: &Tenant,
         ids: &[LocalityId],
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
-        self.change().await?;
+        self.interleave().await?;
         self.inner.get_snapshot(tenant, ids).await
     }
 
@@ -127,20 +127,21 @@ fn merge(secondary: usize) -> UserChange {
     UserChange::Merge(users::id(secondary), ConflictPolicy::PrimaryWins)
 }
 
-/// Whom a user led to, and how many reads that took.
-type Led = (LocalityId, usize);
+/// The id of the user found, and the number of reads.
+type Resolution = (LocalityId, usize);
 
-/// Four users of whom 1 is part of 0; then user 1 is looked up, while something happens before one
-/// of the reads, and afterwards users 3 and 1 together.
-async fn look_up(change: Option<(usize, (usize, UserChange))>) -> [Led; 2] {
+/// Creates four users and merges user 1 into user 0. Looks up user 1, with an optional mutation
+/// before one of the reads, and then users 3 and 1 in one batch.
+async fn look_up(change: Option<(usize, (usize, UserChange))>) -> [Resolution; 2] {
     let folder = Folder::new(Options::default());
     let inner = folder.open().await.unwrap();
     for n in 0..4 {
-        let draft = NewUser { identities: vec![identity(email(n))], ..NewUser::default() };
-        inner.mutate(mutation(users::id(n), UserChange::Create(draft))).await.unwrap();
+        let new_user = NewUser { identities: vec![identity(email(n))], ..NewUser::default() };
+        inner.mutate(mutation(users::id(n), UserChange::Create(new_user))).await.unwrap();
     }
+
     inner.mutate(mutation(users::id(0), merge(1))).await.unwrap();
-    let store = Arc::new(Meanwhile {
+    let store = Arc::new(InterleavedStore {
         inner,
         changes: Mutex::new(change.into_iter().collect()),
         reads: AtomicUsize::new(0),
@@ -152,26 +153,28 @@ async fn look_up(change: Option<(usize, (usize, UserChange))>) -> [Led; 2] {
         directory.get(&users::context(Tenant::DEFAULT, "Get"), &id.to_string()).await.unwrap();
     let user = got.user.decode().unwrap();
     assert_eq!(got.merged_from, Some(id).filter(|id| user.id != *id));
+
     let lists = user.identities.iter().any(|identity| identity.identifier == email(1));
-    assert!(lists, "user 1 leads to one who does not list its identities");
+    assert!(lists, "user 1 is redirected to a user without its identities");
     let reads = store.reads.load(Relaxed);
     let ids = [3, 1].map(|n| users::id(n).to_string());
     let both = directory.batch_get(&users::context(Tenant::DEFAULT, "Get"), &ids).await.unwrap();
     let both: Vec<_> = both.into_iter().map(|got| got.unwrap().user.decode().unwrap().id).collect();
     assert_eq!(both[0], users::id(3));
+
     [(user.id, reads), (both[1], store.reads.load(Relaxed) - reads)]
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_merged_user_leads_to_the_one_who_has_its_identities_at_one_moment() {
+async fn a_merge_redirect_is_resolved_on_one_snapshot() {
     let [zero, one, two] = [0, 1, 2].map(users::id);
     assert_eq!(look_up(None).await, [(zero, 3), (zero, 3)]);
-    // Comes apart before the primary is read, or before it is made sure that nothing has changed.
+    // Unmerged before the primary is read, or before the check for changes.
     for read in [1, 2] {
         let apart = Some((read, (0, UserChange::Unmerge(one))));
         assert_eq!(look_up(apart).await, [(one, 4), (one, 1)], "before read {read}");
     }
-    // The primary becomes part of another, before it is read or after.
+    // The primary is merged into another user, before it is read or after.
     assert_eq!(look_up(Some((1, (2, merge(0))))).await, [(two, 4), (two, 4)]);
     assert_eq!(look_up(Some((2, (2, merge(0))))).await, [(two, 7), (two, 4)]);
 }

@@ -1,4 +1,4 @@
-//! Folders that are no store, or one that is in use: opening says what is wrong and changes
+//! Folders without a store, or with one that is in use: opening reports the error and changes
 //! nothing.
 
 use std::fs;
@@ -11,7 +11,7 @@ use redb::{Database, TableDefinition};
 use super::support::users;
 use super::{FILE, database, open};
 
-/// Opens a folder that must be refused, with its file left as it was.
+/// Opens a folder that must be refused, and asserts that its file is unchanged.
 fn refused(folder: &Path) -> OpenError {
     let file = folder.join(FILE);
     let before = fs::read(&file).unwrap();
@@ -30,7 +30,7 @@ fn refused_bytes(bytes: &[u8]) -> OpenError {
     refused(folder.path())
 }
 
-/// What opening says of a file that another program made with the same database.
+/// Returns the error of opening a redb file that another program has filled.
 fn refused_database(fill: impl FnOnce(&Database) -> Result<(), redb::Error>) -> OpenError {
     let folder = tempfile::tempdir().unwrap();
     fill(&Database::create(folder.path().join(FILE)).unwrap()).unwrap();
@@ -46,7 +46,7 @@ fn set_schema(database: &Database, name: &str, version: u64) -> Result<(), redb:
 }
 
 #[test]
-fn another_kind_of_file_is_foreign() {
+fn files_of_other_formats_are_foreign() {
     let noise: Vec<u8> =
         (0..100_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     for bytes in [
@@ -62,7 +62,7 @@ fn another_kind_of_file_is_foreign() {
 }
 
 #[test]
-fn a_file_that_only_begins_like_a_database_is_damaged() {
+fn a_file_with_only_a_database_header_is_damaged() {
     let mut bytes = b"redb\x1A\x0A\xA9\x0D\x0A".to_vec();
     for length in [9, 10, 100, 319, 320, 321, 4_096, 100_000] {
         bytes.resize(length, 0x5a);
@@ -72,7 +72,7 @@ fn a_file_that_only_begins_like_a_database_is_damaged() {
 }
 
 #[test]
-fn another_programs_database_is_foreign() {
+fn a_database_of_another_program_is_foreign() {
     let empty = refused_database(|_| Ok(()));
     assert!(matches!(empty, OpenError::Foreign { .. }), "{empty}");
     let other = refused_database(|database| {
@@ -81,18 +81,20 @@ fn another_programs_database_is_foreign() {
         Ok(transaction.commit()?)
     });
     assert!(matches!(other, OpenError::Foreign { .. }), "{other}");
+
     let meta_of_its_own = refused_database(|database| {
         let transaction = database.begin_write()?;
         transaction.open_table(TableDefinition::<u64, u64>::new("meta"))?.insert(1, 2)?;
         Ok(transaction.commit()?)
     });
     assert!(matches!(meta_of_its_own, OpenError::Foreign { .. }), "{meta_of_its_own}");
+
     let no_version = refused_database(|database| set_schema(database, "scheme", 1));
     assert!(matches!(no_version, OpenError::Foreign { .. }), "{no_version}");
 }
 
 #[test]
-fn another_version_is_named() {
+fn unsupported_versions_are_named() {
     for version in [0, 1, 2, 3, 6, u64::MAX] {
         let error = refused_database(|database| set_schema(database, "schema", version));
         assert!(matches!(error, OpenError::Version { found, .. } if found == version), "{error}");
@@ -100,7 +102,7 @@ fn another_version_is_named() {
 }
 
 #[test]
-fn later_rules_are_named() {
+fn unsupported_rules_are_named() {
     let folder = tempfile::tempdir().unwrap();
     drop(open(folder.path()).unwrap());
     set_schema(&database(folder.path()), "rules", 7).unwrap();
@@ -117,7 +119,7 @@ fn a_store_without_its_tables_is_damaged() {
 }
 
 #[test]
-fn what_is_no_folder_is_named() {
+fn a_file_in_place_of_a_folder_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "x").unwrap();
@@ -128,16 +130,17 @@ fn what_is_no_folder_is_named() {
             "{error}"
         );
     }
+
     fs::create_dir(folder.path().join(FILE)).unwrap();
     assert!(matches!(open(folder.path()), Err(OpenError::Io { .. })));
 }
 
 #[test]
-fn a_link_that_leads_nowhere_is_left_alone() {
+fn a_dangling_link_is_left_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let (link, target) = (folder.path().join(FILE), folder.path().join("nowhere"));
     std::os::unix::fs::symlink(&target, &link).unwrap();
-    let Err(error) = open(folder.path()) else { panic!("a store was made") };
+    let Err(error) = open(folder.path()) else { panic!("a store was created") };
     assert!(
         matches!(&error, OpenError::Io { error, .. } if error.kind() == ErrorKind::NotFound),
         "{error}"
@@ -147,7 +150,7 @@ fn a_link_that_leads_nowhere_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_folder_has_one_store_at_a_time() {
+async fn a_folder_is_opened_by_one_store_at_a_time() {
     use polynym::directory::Store;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("made/when/opened");

@@ -1,5 +1,5 @@
-//! Golden stores: the stored forms are what they were, and an old store reads under later rules as
-//! what it is.
+//! Golden stores: the stored forms do not change, and an old store keeps its meaning under later
+//! rules.
 
 use std::fmt::Write;
 use std::fs;
@@ -18,8 +18,8 @@ use super::{FILE, database, open};
 use crate::support::users::id;
 use locality_uuid::LocalityId;
 
-/// The golden stores, the oldest first: the version of the schema that each has. A store is as the
-/// program wrote it that first had this schema, beside a file with its rows.
+/// The schema versions of the golden stores, oldest first. Each store was written by the first
+/// program with its schema, and lies beside a file with its rows.
 const VERSIONS: [u64; 2] = [4, 5];
 const NEWEST: u64 = VERSIONS[VERSIONS.len() - 1];
 
@@ -31,36 +31,38 @@ fn rows_of(version: u64) -> String {
     format!("embedded-schema-{version}.txt")
 }
 
-/// A folder with a golden store.
+/// Returns a folder with a copy of a golden store.
 fn golden_store(version: u64) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::copy(golden::file(&store_of(version)), folder.path().join(FILE)).unwrap();
     folder
 }
 
-/// A folder with an empty store of a version of the schema, and of the first rules.
+/// Returns a folder with an empty store of this schema version and of the first rules.
 pub fn empty_store(version: u64) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     drop(open(folder.path()).unwrap());
     let transaction = database(folder.path()).begin_write().unwrap();
     let mut meta = transaction.open_table(META).unwrap();
     meta.insert("rules", u64::from(Rules::FIRST.version())).unwrap();
+
     if version < NEWEST {
         meta.insert("schema", version).unwrap();
         meta.remove("rules").unwrap();
         transaction.delete_table(TENANT_USERS).unwrap();
     }
+
     drop(meta);
     transaction.commit().unwrap();
     folder
 }
 
-/// The list of each tenant's users, which the oldest store does not have.
+/// The list of each tenant's users, absent in the oldest store.
 const TENANT_USERS: TableDefinition<'_, (&str, &[u8; 16]), ()> =
     TableDefinition::new("tenant_users");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
-/// All rows of a store, a line each, as they are stored. The oldest has no list of a tenant's
+/// Returns all rows of a store as stored, one per line. The oldest store has no list of a tenant's
 /// users.
 fn rows(folder: &Path) -> String {
     let database = database(folder);
@@ -82,6 +84,7 @@ fn dump<K: Key + 'static, V: Value + 'static>(database: &Database, name: &str, t
     if name == "tenant_users" && matches!(table, Err(TableError::TableDoesNotExist(_))) {
         return;
     }
+
     let table = table.unwrap();
     for row in table.iter().unwrap() {
         let (key, value) = row.unwrap();
@@ -101,7 +104,7 @@ fn without_made_up_subjects(rows: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_stored_forms_are_what_they_were() {
+async fn stored_forms_do_not_change() {
     for version in VERSIONS {
         let folder = empty_store(version);
         let store = open(folder.path()).unwrap();
@@ -119,7 +122,7 @@ async fn the_stored_forms_are_what_they_were() {
 }
 
 #[tokio::test]
-async fn a_store_from_before_is_of_the_first_rules_whatever_the_program() {
+async fn an_older_store_keeps_the_first_rules_until_upgraded() {
     for version in VERSIONS {
         let folder = golden_store(version);
         of_the_first_rules(&open(folder.path()).unwrap()).await;
@@ -137,7 +140,7 @@ async fn a_store_from_before_is_of_the_first_rules_whatever_the_program() {
 }
 
 #[tokio::test]
-async fn mending_leaves_a_store_from_before_as_it_is() {
+async fn repair_leaves_an_older_store_unchanged() {
     for version in VERSIONS {
         let folder = golden_store(version);
         let before = rows(folder.path());
@@ -147,7 +150,7 @@ async fn mending_leaves_a_store_from_before_as_it_is() {
 }
 
 #[tokio::test]
-async fn every_store_is_taken_to_the_newest_version() {
+async fn every_store_is_upgraded_to_the_newest_version() {
     for version in VERSIONS {
         let folder = golden_store(version);
         for _ in ["first", "again"] {

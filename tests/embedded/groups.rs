@@ -1,4 +1,4 @@
-//! Mutations that share a sync, and those that do not: the outcomes are the same.
+//! Group commit: mutations that share a sync have the same outcomes as single ones.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::support::users;
 const CALLERS: usize = 8;
 const MUTATIONS: usize = 25;
 
-/// What a caller does on its own user: one after the other, so that its outcomes depend on nobody
-/// else.
+/// Returns the mutations of one caller on its own user. They run in sequence, so that no other
+/// caller affects their outcomes.
 fn script(caller: usize) -> Vec<UserChange> {
     let name = |n: usize| {
         Identifier::parse(RawIdentifier::Handle(&format!("caller{caller}-{n}"))).unwrap()
@@ -42,7 +42,7 @@ async fn run(store: Arc<dyn Store>, caller: usize) -> Vec<Result<Outcome, Error>
     outcomes
 }
 
-/// All outcomes of all callers, after user 1,000 has taken what each of them wants too.
+/// Returns the outcomes of all callers. User 1,000 owns the handle that each of them tries to link.
 async fn outcomes(group_limit: usize) -> Vec<String> {
     let folder = Folder::new(Options { group_limit, ..Options::default() });
     let store = folder.open().await.unwrap();
@@ -59,18 +59,23 @@ async fn outcomes(group_limit: usize) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_size_of_groups_changes_no_outcome() {
+async fn the_group_size_changes_no_outcome() {
     let single = outcomes(1).await;
     assert_eq!(single.len(), CALLERS * (MUTATIONS + 1));
     let refused = |kind: &str| single.iter().filter(|outcome| outcome.contains(kind)).count();
-    assert_eq!(refused("IdentityTaken"), CALLERS * MUTATIONS / 5, "links of what user 1,000 has");
-    assert_eq!(refused("NotOwned"), CALLERS * MUTATIONS / 5, "unlinks of what was replaced");
+    assert_eq!(
+        refused("IdentityTaken"),
+        CALLERS * MUTATIONS / 5,
+        "links of the handle of user 1,000"
+    );
+    assert_eq!(refused("NotOwned"), CALLERS * MUTATIONS / 5, "unlinks of replaced handles");
+
     for group_limit in [0, 2, 1_024] {
         assert_eq!(outcomes(group_limit).await, single, "groups of {group_limit}");
     }
 }
 
-/// Many callers, no runtime but the one that is there: a store works on one thread of its own.
+/// Many callers on a single-threaded runtime: the store has a thread of its own.
 #[tokio::test(flavor = "current_thread")]
 async fn one_async_thread_is_enough() {
     let folder = Folder::new(Options::default());

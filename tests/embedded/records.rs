@@ -1,4 +1,4 @@
-//! Single records that cannot be read.
+//! Single unreadable records.
 
 use std::sync::Arc;
 
@@ -13,12 +13,13 @@ const RECORDS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("use
 const CLAIMS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("identities");
 
 #[tokio::test(flavor = "multi_thread")]
-async fn damage_of_one_record_concerns_no_other() {
+async fn a_damaged_record_affects_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
     for n in 0..USERS {
         store.mutate(users::creation(n)).await.unwrap();
     }
+
     drop(store);
     let transaction = database(folder.path()).begin_write().unwrap();
     {

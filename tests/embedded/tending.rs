@@ -1,4 +1,4 @@
-//! What is due, where what is stored of users is damaged.
+//! Expiry of users where the records of some users are damaged.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users
 const EXPIRES_AT: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinition::new("due");
 
 #[tokio::test(flavor = "multi_thread")]
-async fn users_that_fail_stop_no_other() {
+async fn damaged_users_do_not_block_the_expiry_of_others() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
     prepare(&store).await;
@@ -20,7 +20,7 @@ async fn users_that_fail_stop_no_other() {
     for n in 0..FAILING {
         let id = failing(n);
         transaction.open_table(EXPIRES_AT).unwrap().insert((LONG_AGO, id.as_bytes()), ()).unwrap();
-        // One of them is not there at all.
+        // One of them has no record.
         if n > 0 {
             transaction
                 .open_table(USERS)
@@ -29,6 +29,7 @@ async fn users_that_fail_stop_no_other() {
                 .unwrap();
         }
     }
+
     transaction.commit().unwrap();
     user_1_is_purged(Arc::new(open(folder.path()).unwrap())).await;
 }

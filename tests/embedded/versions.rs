@@ -1,4 +1,5 @@
-//! Stores of older and newer programs: older ones are upgraded, and what newer ones add stays.
+//! Stores of older and newer programs: older stores are upgraded, and fields of newer programs are
+//! kept.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,7 +23,7 @@ const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users
 const CLAIMS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("identities");
 const TENANTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("tenants");
 
-/// The version of the older store.
+/// The schema version of the older store.
 const OLDER: u64 = 4;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -32,26 +33,30 @@ async fn an_older_store_is_served_until_it_is_upgraded() {
     let name = format!("embedded:{}", folder.path().display());
     let run = |command: &str| polynym(&["store", command, "--store", &name]).output().unwrap();
     assert!(run("init").status.success());
+
     let before = status(folder.path()).unwrap();
     assert_eq!((before.schema_version, before.rules_version, before.can_be_upgraded), (4, 1, true));
     assert!(String::from_utf8(run("status").stdout).unwrap().contains("polynym store upgrade"));
     let output = run("upgrade");
     assert!(output.status.success(), "{output:?}");
-    let said = String::from_utf8(output.stdout).unwrap();
+
+    let printed = String::from_utf8(output.stdout).unwrap();
     assert!(
-        said.contains("schema version 4: is taken to 5") && said.ends_with("rules version 2 now\n"),
-        "{said}"
+        printed.contains("schema version 4: is taken to 5")
+            && printed.ends_with("rules version 2 now\n"),
+        "{printed}"
     );
     assert!(!status(folder.path()).unwrap().can_be_upgraded);
+
     let store = open(folder.path()).unwrap();
     assert!(users::look_up(&store, 0).await.unwrap());
     let refused = run("upgrade");
     assert!(String::from_utf8(refused.stderr).unwrap().contains("in use by another process"));
 }
 
-/// Killed at some moment, an upgrade leaves the store in the one version or the other.
+/// A killed upgrade leaves the store in the old version or in the new one.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upgrade_that_was_killed_is_finished_by_the_next() {
+async fn a_killed_upgrade_is_completed_by_the_next() {
     for millis in [0, 5, 10, 15, 20, 30, 50] {
         let folder = empty_store(OLDER);
         open(folder.path())
@@ -73,12 +78,12 @@ async fn an_upgrade_that_was_killed_is_finished_by_the_next() {
     }
 }
 
-/// A stored user to whom a newer program has added a field beside each that the store keeps.
+/// Returns a stored user with a field of a newer program added to each of its messages.
 fn with_added(record: &[u8]) -> Vec<u8> {
     let (record, _) = record.split_last_chunk::<8>().unwrap();
     let user = record.strip_prefix(b"\x0a").unwrap();
     let (length, user) = (usize::from(user[0] & 0x7f) | usize::from(user[1]) << 7, &user[2..]);
-    assert_eq!(length, user.len(), "a user of another length, or one with a private part");
+    assert_eq!(length, user.len(), "another length, or a record with a private part");
     let user = with_field(user);
     let head = [0x0a, user.len() as u8 | 0x80, (user.len() >> 7) as u8];
     let record = [&head[..], &user, b"\x12\x07", FIELD, FIELD].concat();
@@ -103,13 +108,13 @@ fn stored(folder: &Path) -> [Vec<u8>; 3] {
     [user, claim.value().to_vec(), tenant.value().to_vec()]
 }
 
-fn add(folder: &Path) {
+fn add_fields(folder: &Path) {
     let [user, claim, tenant] = stored(folder);
     let transaction = database(folder).begin_write().unwrap();
     {
         let mut table = transaction.open_table(USERS).unwrap();
         table.insert(users::id(1).as_bytes(), with_added(&user).as_slice()).unwrap();
-        // A claim says more than whose it is after 27 bytes.
+        // Added fields of a claim start after 27 bytes.
         let claim = [&claim[..], &[0; 9], FIELD].concat();
         let [email, _] = users::keys(1);
         transaction
@@ -126,13 +131,14 @@ fn add(folder: &Path) {
     transaction.commit().unwrap();
 }
 
-async fn do_all(store: &Embedded) {
+async fn mutate_all(store: &Embedded) {
     let found = store.resolve(&users::keys(1), Default::default()).await.unwrap().found;
     assert!(found.into_iter().all(|found| found.unwrap().is_some()));
     store.mutate(users::mutation(users::id(1), UserChange::Disable)).await.unwrap();
     let change = TenantChange::Set(PolicyUpdate { keep_last: Some(true), ..Default::default() });
     store.mutate(users::tenant_mutation(change)).await.unwrap();
-    // An identity that is given up is held: its claim is changed.
+
+    // An unlinked identity is held, which changes its claim.
     let holds = [(Kind::Email, Duration::from_secs(100_000_000))].into();
     let policies = Policies { holds, ..Default::default() }.into();
     let unlink = users::mutation(users::id(1), UserChange::Unlink(users::email(1)));
@@ -140,16 +146,16 @@ async fn do_all(store: &Embedded) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_newer_program_added_survives() {
+async fn fields_of_a_newer_program_survive() {
     let folder = empty_store(5);
     let store = open(folder.path()).unwrap();
     store.mutate(users::by_first_rules(users::creation(1))).await.unwrap();
     let change = TenantChange::Set(PolicyUpdate::default());
     store.mutate(users::tenant_mutation(change)).await.unwrap();
     drop(store);
-    add(folder.path());
+    add_fields(folder.path());
     let store = open(folder.path()).unwrap();
-    do_all(&store).await;
+    mutate_all(&store).await;
     drop(store);
     let [user, claim, tenant] = stored(folder.path());
     assert_eq!(
@@ -169,12 +175,12 @@ async fn what_a_newer_program_added_survives() {
 fn creation(n: usize, email: &str) -> Mutation {
     let identifier = Identifier::parse(RawIdentifier::Email(email)).unwrap();
     let identities = vec![users::identity(identifier)];
-    let draft = NewUser { identities, ..NewUser::default() };
-    users::by_first_rules(users::mutation(users::id(n), UserChange::Create(draft)))
+    let new_user = NewUser { identities, ..NewUser::default() };
+    users::by_first_rules(users::mutation(users::id(n), UserChange::Create(new_user)))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn identities_that_would_collide_under_later_rules_stay_what_they_are() {
+async fn an_upgrade_with_colliding_identities_changes_nothing() {
     let folder = empty_store(OLDER);
     let store = open(folder.path()).unwrap();
     store.mutate(creation(1, "ada.l@example.com")).await.unwrap();
@@ -185,6 +191,7 @@ async fn identities_that_would_collide_under_later_rules_stay_what_they_are() {
         async || upgrade_to(folder.path(), later_rules(), &|line| println!("{line}")).await;
     let error = upgrade().await.unwrap_err();
     assert!(matches!(error, OpenError::Unmovable { count: 1, .. }), "{error}");
+
     let store = open(folder.path()).unwrap();
     assert_eq!(records(&store).await, before);
     let second = Identifier::parse(RawIdentifier::Email("adal@example.com")).unwrap();
@@ -192,11 +199,12 @@ async fn identities_that_would_collide_under_later_rules_stay_what_they_are() {
     store.mutate(users::by_first_rules(unlink)).await.unwrap();
     drop(store);
     upgrade().await.unwrap();
-    assert_eq!(status_of_later(folder.path()).await, [later_rules().version(); 2]);
+    assert_eq!(versions_under_later_rules(folder.path()).await, [later_rules().version(); 2]);
 }
 
-/// The versions of the rules of a store's identities, and of a server that opens it.
-async fn status_of_later(folder: &Path) -> [u32; 2] {
+/// Returns the lowest rules version of the identities of a store, and the version of a server that
+/// opens it.
+async fn versions_under_later_rules(folder: &Path) -> [u32; 2] {
     let later = later_rules().version();
     let store = Embedded::open_supporting(folder, Options::default(), later).unwrap();
     let records = records(&store).await;
@@ -207,9 +215,9 @@ async fn status_of_later(folder: &Path) -> [u32; 2] {
     [found.min().unwrap(), store.rules(Default::default()).await.unwrap().version]
 }
 
-/// A server of this program serves a store of the first rules by those, until it is upgraded.
+/// A server applies the first rules to a store that has them, until the store is upgraded.
 #[tokio::test(flavor = "multi_thread")]
-async fn profiles_and_issuers_come_with_the_second_rules() {
+async fn profiles_and_issuers_need_the_second_rules() {
     let folder = empty_store(5);
     let name = format!("embedded:{}", folder.path().display());
     let (with, without) =
@@ -235,21 +243,23 @@ async fn profiles_and_issuers_come_with_the_second_rules() {
                 "{identity} is not free by the first rules"
             );
         }
-        assert!(!create(&server, issuer).status.success(), "the first rules know of no issuers");
+        assert!(!create(&server, issuer).status.success(), "the first rules have no issuers");
         assert_eq!(normalized(&server), ("https://linkedin.com/in/Ada".to_owned(), 1));
     }
     let refused = upgrade();
     assert!(!refused.status.success(), "two users would get one identity");
+
     {
         let server = start();
         assert!(server.run(&["identity", "unlink", without, without]).status.success());
     }
     assert!(upgrade().status.success());
+
     let server = start();
     for identity in [with, without] {
         assert!(server.run(&["resolve", identity]).status.success(), "{identity} is not found");
     }
-    assert!(!create(&server, without).status.success(), "it is taken");
+    assert!(!create(&server, without).status.success(), "the identity is taken");
     assert!(create(&server, issuer).status.success());
     assert_eq!(normalized(&server), ("https://www.linkedin.com/in/ada".to_owned(), 2));
 }

@@ -1,4 +1,4 @@
-//! Accounts at other providers: issuers, and the names by which accounts are shown.
+//! Accounts at other providers: issuers and display names.
 
 use polynym::proto::v1;
 use tonic::{Code, Status};
@@ -30,7 +30,7 @@ fn displays(user: &v1::User) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn an_account_is_known_by_its_issuer() {
+async fn an_account_is_identified_by_its_issuer() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![social(ISSUER, "42")])).await.unwrap();
     assert_eq!(joe.identities[0].identifier, Some(social(ISSUER, "42")));
@@ -50,27 +50,31 @@ async fn an_account_is_known_by_its_issuer() {
 }
 
 #[tokio::test]
-async fn an_account_is_shown_by_the_name_that_its_provider_gives_it() {
+async fn an_account_shows_the_name_from_its_provider() {
     let (_server, mut client) = fresh().await;
-    let mut draft = user("Joe", vec![social("github", "1"), social("github", "2"), handle("Joe")]);
-    for (identity, display) in draft.identities.iter_mut().zip(["octocat", "", "ignored"]) {
+    let mut new_user =
+        user("Joe", vec![social("github", "1"), social("github", "2"), handle("Joe")]);
+    for (identity, display) in new_user.identities.iter_mut().zip(["octocat", "", "ignored"]) {
         identity.display = display.to_owned();
     }
-    let joe = client.create(draft).await.unwrap();
+
+    let joe = client.create(new_user).await.unwrap();
     assert_eq!(displays(&joe), ["octocat", "2", "Joe"]);
     let joe = link(&mut client, &joe.user_id, social("github", "3"), "hubot").await.unwrap();
     assert_eq!(displays(&joe), ["octocat", "2", "Joe", "hubot"]);
+
     // The name has changed at the provider.
     let renamed = link(&mut client, &joe.user_id, social("github", "3"), "robot").await.unwrap();
     assert_eq!(displays(&renamed), ["octocat", "2", "Joe", "robot"]);
     assert_ne!(renamed.etag, joe.etag);
+
     let again = link(&mut client, &joe.user_id, social("github", "3"), "").await.unwrap();
-    assert_eq!(again, renamed, "a name that is not given stays");
+    assert_eq!(again, renamed, "an omitted name is kept");
     assert_eq!(client.get(&joe.user_id).await.unwrap(), renamed);
 }
 
 #[tokio::test]
-async fn a_name_that_cannot_be_shown_is_refused() {
+async fn an_invalid_display_name_is_refused() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![])).await.unwrap();
     let long = "x".repeat(257);

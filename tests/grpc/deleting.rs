@@ -1,5 +1,5 @@
-//! Deleting tenants: what callers are told, and what the servers do afterwards, also one that was
-//! killed meanwhile.
+//! Deletion of tenants: the answers to callers, and the work of the servers afterwards, also after
+//! a kill.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::support::calls::{Client, email, handle, identity};
 use crate::support::status::{Told, told};
 
 const ACME: &str = "acme";
-/// How many users a tenant has whose server is killed.
+/// The number of users of the tenant whose server is killed.
 const USERS: usize = 300;
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -45,15 +45,15 @@ async fn is_found(client: &mut Client, name: &str) -> bool {
 }
 
 async fn until_gone(client: &mut Client) {
-    let begun = Instant::now();
+    let start = Instant::now();
     while tenant(client).await.is_some() {
-        assert!(begun.elapsed() < PATIENCE, "the tenant stays");
+        assert!(start.elapsed() < PATIENCE, "the tenant is not deleted");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 
 #[tokio::test]
-async fn a_tenant_with_users_goes_only_by_force() {
+async fn a_tenant_with_users_is_deleted_only_by_force() {
     let (_server, mut client) = fresh().await;
     let missing = Told::new(Code::NotFound, "TENANT_NOT_FOUND");
     assert_eq!(told(delete(&mut client, false).await.unwrap_err()), missing);
@@ -68,20 +68,25 @@ async fn a_tenant_with_users_goes_only_by_force() {
     assert!(marked.delete_time.is_some() && marked.delete_users);
     assert_eq!(tenant(&mut client).await.unwrap(), marked);
     assert_eq!(told(register(&mut client, "eve").await.unwrap_err()), missing);
+
     let user_id = joe.user_id.clone();
     let disable = v1::DisableUserRequest { tenant: ACME.to_owned(), user_id, ..Default::default() };
     assert_eq!(told(client.registry.disable_user(disable).await.unwrap_err()), missing);
-    assert!(is_found(&mut client, "joe").await, "users are found until they are gone");
+    assert!(is_found(&mut client, "joe").await, "users resolve until they are purged");
 
     until_gone(&mut client).await;
     assert!(!is_found(&mut client, "joe").await);
     assert!(client.resolve(email(JOE)).await.is_ok(), "another tenant's user");
     make(&mut client).await;
-    assert_ne!(register(&mut client, "joe").await.unwrap().user_id, joe.user_id, "nothing is held");
+    assert_ne!(
+        register(&mut client, "joe").await.unwrap().user_id,
+        joe.user_id,
+        "no identifier is held"
+    );
 }
 
 #[tokio::test]
-async fn an_empty_tenant_goes() {
+async fn an_empty_tenant_is_deleted() {
     let (_server, mut client) = fresh().await;
     make(&mut client).await;
     let marked = delete(&mut client, false).await.unwrap();
@@ -89,19 +94,20 @@ async fn an_empty_tenant_goes() {
     until_gone(&mut client).await;
 }
 
-/// Users of every state, and one server that is killed while they are purged: the next one
-/// finishes.
+/// The tenant has users of every state. The server is killed during the purge; the next server
+/// completes it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deletion_outlives_its_server() {
+async fn a_tenant_deletion_survives_a_kill() {
     let folder = tempfile::tempdir().unwrap();
-    let start = || Server::start(&["--store", &store_in(&folder)]);
-    let server = start();
+    let launch = || Server::start(&["--store", &store_in(&folder)]);
+    let server = launch();
     let mut client = Client::connect(&server.url).await;
     make(&mut client).await;
     let mut ids = Vec::new();
     for n in 0..USERS {
         ids.push(register(&mut client, &format!("user{n}")).await.unwrap().user_id);
     }
+
     for n in 0..20 {
         let (tenant, user_id) = (ACME.to_owned(), ids[n].clone());
         match n % 4 {
@@ -113,7 +119,7 @@ async fn a_deletion_outlives_its_server() {
                 let request = v1::DisableUserRequest { tenant, user_id, ..Default::default() };
                 client.registry.disable_user(request).await.unwrap();
             }
-            // Into the same one, and that one into another.
+            // Merged into one user, which is merged into another below.
             2 => {
                 let (primary_user_id, secondary_user_id) = (ids[30].clone(), user_id);
                 let request = v1::MergeUsersRequest {
@@ -132,6 +138,7 @@ async fn a_deletion_outlives_its_server() {
             }
         }
     }
+
     let (tenant_name, primary_user_id) = (ACME.to_owned(), ids[31].clone());
     let request = v1::MergeUsersRequest {
         tenant: tenant_name,
@@ -142,38 +149,41 @@ async fn a_deletion_outlives_its_server() {
     client.registry.merge_users(request).await.unwrap();
 
     delete(&mut client, true).await.unwrap();
-    let begun = Instant::now();
+    let start = Instant::now();
     let watched = format!("user{}", 40);
     while is_found(&mut client, &watched).await {
-        assert!(begun.elapsed() < PATIENCE, "nobody is purged");
+        assert!(start.elapsed() < PATIENCE, "no user is purged");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+
     server.signal("KILL");
     drop(server);
 
-    let server = start();
+    let server = launch();
     let mut client = Client::connect(&server.url).await;
     until_gone(&mut client).await;
     make(&mut client).await;
     for n in 0..USERS {
         register(&mut client, &format!("user{n}")).await.unwrap();
     }
+
     let output = server.run(&["tenant", "delete", "--tenant", ACME, "--force"]);
-    assert_eq!(output.status.code(), Some(2), "without a terminal it is not asked for");
+    assert_eq!(output.status.code(), Some(2), "without a terminal there is no prompt");
     let output = server.run(&["tenant", "delete", "--tenant", ACME, "--force", "--yes"]);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "acme is deleted\n");
+
     drop(server);
 
     let verified = crate::server::polynym(&["store", "verify", "--store", &store_in(&folder)])
         .output()
         .unwrap();
-    let told = String::from_utf8(verified.stdout).unwrap();
-    assert!(verified.status.success() && told.starts_with("0 users and 0 claims"), "{told}");
+    let printed = String::from_utf8(verified.stdout).unwrap();
+    assert!(verified.status.success() && printed.starts_with("0 users and 0 claims"), "{printed}");
 }
 
 #[tokio::test]
-async fn policies_that_are_shown_say_that_the_tenant_goes() {
+async fn a_tenant_shows_its_pending_deletion() {
     let (server, mut client) = fresh().await;
     make(&mut client).await;
     let identities = vec![identity(handle("joe"))];

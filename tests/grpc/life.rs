@@ -1,4 +1,4 @@
-//! States of users, holds and look-alikes: what callers are told.
+//! User states, holds and look-alikes, as answered over gRPC.
 
 use std::time::{Duration, Instant};
 
@@ -23,16 +23,18 @@ async fn shown(client: &mut Client, identifier: v1::Identifier) -> Result<v1::Us
 }
 
 #[tokio::test]
-async fn a_disabled_user_resolves_for_those_who_ask_to_see_it() {
+async fn a_disabled_user_resolves_only_on_request() {
     let (_server, mut client) = fresh().await;
     let joe =
         client.create(user("Joe", vec![email("joe@example.com"), handle("joe")])).await.unwrap();
     let disabled = client.disable(&joe.user_id).await.unwrap();
     assert_eq!((disabled.state(), &disabled.identities), (v1::State::Disabled, &joe.identities));
-    let told = refused(client.resolve(handle("joe")).await);
-    assert_eq!(told, Told::new(Code::FailedPrecondition, "USER_DISABLED"));
+
+    let status = refused(client.resolve(handle("joe")).await);
+    assert_eq!(status, Told::new(Code::FailedPrecondition, "USER_DISABLED"));
     assert_eq!(shown(&mut client, handle("joe")).await.unwrap(), disabled);
     assert_eq!(client.get(&joe.user_id).await.unwrap(), disabled);
+
     for (show_disabled, expected) in [(true, "OK"), (false, "USER_DISABLED")] {
         let identifiers = vec![handle("joe")];
         let request =
@@ -43,11 +45,12 @@ async fn a_disabled_user_resolves_for_those_who_ask_to_see_it() {
         assert_eq!(item.map_or_else(|(_, reason, _)| reason, |_| "OK".to_owned()), expected);
     }
     assert_eq!(client.enable(&joe.user_id).await.unwrap().state(), v1::State::Active);
+
     client.resolve(handle("joe")).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_deleted_user_can_come_back() {
+async fn a_deleted_user_can_be_restored() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let deleted = client.delete(&joe.user_id).await.unwrap();
@@ -57,6 +60,7 @@ async fn a_deleted_user_can_come_back() {
         (v1::State::Deleted, 30 * 24 * 60 * 60)
     );
     assert_eq!(client.get(&joe.user_id).await.unwrap(), deleted);
+
     let not_found = Told::new(Code::NotFound, "IDENTITY_NOT_FOUND");
     assert_eq!(refused(client.resolve(handle("joe")).await), not_found);
     assert_eq!(refused(shown(&mut client, handle("joe")).await), not_found);
@@ -64,14 +68,17 @@ async fn a_deleted_user_can_come_back() {
         refused(client.delete(&joe.user_id).await),
         Told::new(Code::NotFound, "USER_NOT_FOUND")
     );
+
     let changed = client.link(&joe.user_id, email("joe@example.com")).await;
     let user_deleted =
         Told::new(Code::FailedPrecondition, "USER_DELETED").with("user_id", &joe.user_id);
     assert_eq!(refused(changed), user_deleted);
+
     let other = client.create(user("Joe II", vec![handle("joe")])).await;
     let taken =
         Told::new(Code::AlreadyExists, "IDENTITY_TAKEN").field("user.identities[0].identifier");
     assert_eq!(refused(other), taken.with("owner", &joe.user_id));
+
     let restored = client.undelete(&joe.user_id).await.unwrap();
     assert_eq!(
         (restored.state(), restored.delete_time, restored.purge_time),
@@ -81,6 +88,7 @@ async fn a_deleted_user_can_come_back() {
         refused(client.undelete(&joe.user_id).await),
         Told::new(Code::AlreadyExists, "USER_NOT_DELETED")
     );
+
     client.resolve(handle("joe")).await.unwrap();
 }
 
@@ -100,6 +108,7 @@ async fn a_purged_user_is_gone_and_its_handle_is_held() {
     );
     assert_eq!(client.get(&joe.user_id).await.unwrap(), joe);
     assert_eq!(client.purge(&joe.user_id).await.unwrap().concat(), joe.user_id);
+
     let gone = Told::new(Code::NotFound, "USER_NOT_FOUND");
     assert_eq!(refused(client.get(&joe.user_id).await), gone);
     assert_eq!(refused(client.purge(&joe.user_id).await), gone);
@@ -108,6 +117,7 @@ async fn a_purged_user_is_gone_and_its_handle_is_held() {
     assert_eq!((held.code, held.reason.as_str()), (Code::FailedPrecondition, "IDENTITY_HELD"));
     assert_eq!(held.fields, ["identifier"]);
     assert!(held.metadata["until"].ends_with('Z'), "{held:?}");
+
     let check = v1::CheckIdentityRequest { identifier: Some(handle("joe")), ..Default::default() };
     let checked = client.directory.check_identity(check).await.unwrap().into_inner();
     assert_eq!((checked.available, checked.reason.as_str()), (false, "IDENTITY_HELD"));
@@ -116,11 +126,12 @@ async fn a_purged_user_is_gone_and_its_handle_is_held() {
         refused(client.release(handle("joe")).await),
         Told::new(Code::NotFound, "HOLD_NOT_FOUND")
     );
+
     client.link(&eve.user_id, handle("joe")).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_former_owner_takes_back_what_others_cannot() {
+async fn a_held_identifier_is_free_only_for_its_former_owner() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     client.unlink(&joe.user_id, handle("joe")).await.unwrap();
@@ -131,33 +142,35 @@ async fn a_former_owner_takes_back_what_others_cannot() {
     };
     let anybody = client.directory.check_identity(check("")).await.unwrap().into_inner();
     assert!(!anybody.available && anybody.held_until.is_some(), "{anybody:?}");
+
     let owner = client.directory.check_identity(check(&joe.user_id)).await.unwrap().into_inner();
     assert!(owner.available && owner.held_until.is_none(), "{owner:?}");
     let eve = client.create(user("Eve", vec![handle("joe")])).await;
-    let told = refused(eve);
+    let status = refused(eve);
     assert_eq!(
-        (told.reason.as_str(), told.fields),
+        (status.reason.as_str(), status.fields),
         ("IDENTITY_HELD", vec!["user.identities[0].identifier".to_owned()])
     );
+
     client.link(&joe.user_id, handle("joe")).await.unwrap();
     client.resolve(handle("joe")).await.unwrap();
 }
 
 #[tokio::test]
-async fn of_two_handles_that_look_alike_the_second_is_refused() {
+async fn a_look_alike_handle_is_refused() {
     let (_server, mut client) = fresh().await;
     client.create(user("ASCII", vec![handle("scope")])).await.unwrap();
-    let told = refused(client.create(user("Cyrillic", vec![handle("ѕсоре")])).await);
+    let status = refused(client.create(user("Cyrillic", vec![handle("ѕсоре")])).await);
     let confusable = Told::new(Code::FailedPrecondition, "IDENTITY_CONFUSABLE");
-    assert_eq!(told, confusable.field("user.identities[0].identifier"));
+    assert_eq!(status, confusable.field("user.identities[0].identifier"));
     let check =
         v1::CheckIdentityRequest { identifier: Some(handle("ѕсоре")), ..Default::default() };
     let checked = client.directory.check_identity(check).await.unwrap().into_inner();
     assert_eq!((checked.available, checked.reason.as_str()), (false, "IDENTITY_CONFUSABLE"));
 }
 
-/// How many users the default tenant has, a deleted one included until nothing is left of it.
-async fn kept(client: &mut Client) -> i64 {
+/// Returns the number of users of the default tenant; a deleted user counts until it is purged.
+async fn count_users(client: &mut Client) -> i64 {
     let mut answers =
         client.admin.renormalize(v1::RenormalizeRequest::default()).await.unwrap().into_inner();
     let mut users = 0;
@@ -168,7 +181,7 @@ async fn kept(client: &mut Client) -> i64 {
 }
 
 #[tokio::test]
-async fn deleted_users_are_purged_by_the_server_itself() {
+async fn the_server_purges_deleted_users() {
     let (_server, mut client) = fresh().await;
     let seconds = Some(prost_types::Duration { seconds: 2, nanos: 0 });
     client.govern(v1::Policies { restore_window: seconds, ..Default::default() }).await.unwrap();
@@ -176,8 +189,9 @@ async fn deleted_users_are_purged_by_the_server_itself() {
     client.create(user("Eve", vec![])).await.unwrap();
     let started = Instant::now();
     client.delete(&joe.user_id).await.unwrap();
-    while kept(&mut client).await > 1 {
-        assert!(started.elapsed() < Duration::from_secs(60), "the user is still kept");
+
+    while count_users(&mut client).await > 1 {
+        assert!(started.elapsed() < Duration::from_secs(60), "the user is not purged");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert!(started.elapsed() >= Duration::from_secs(2), "too early");
@@ -189,7 +203,7 @@ async fn deleted_users_are_purged_by_the_server_itself() {
 }
 
 #[tokio::test]
-async fn what_carries_a_request_id_happens_once() {
+async fn a_mutation_with_a_request_id_takes_effect_once() {
     let (_server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let (user_id, request_id) =
@@ -198,6 +212,7 @@ async fn what_carries_a_request_id_happens_once() {
         v1::DeleteUserRequest { user_id, request_id, etag: joe.etag.clone(), ..Default::default() };
     let deleted = client.registry.delete_user(delete.clone()).await.unwrap().into_inner();
     assert_eq!(client.registry.delete_user(delete.clone()).await.unwrap().into_inner(), deleted);
+
     let reused = client
         .registry
         .delete_user(v1::DeleteUserRequest { etag: String::new(), ..delete.clone() })
@@ -206,7 +221,8 @@ async fn what_carries_a_request_id_happens_once() {
         refused(reused),
         Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id")
     );
-    // The method is part of a request's name.
+
+    // The method is part of the idempotency key.
     let v1::DeleteUserRequest { user_id, request_id, .. } = delete;
     let undelete =
         v1::UndeleteUserRequest { user_id, request_id, etag: joe.etag, ..Default::default() };

@@ -1,4 +1,4 @@
-//! Merging two users and undoing it: what callers are told.
+//! Merges of two users and their undo, as answered over gRPC.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>) -> Told {
     told(outcome.unwrap_err())
 }
 
-/// Two users with an email each, and a handle of the second.
-async fn two() -> (Fresh, Client, v1::User, v1::User) {
+/// Returns two users with an email each; the second also has a handle.
+async fn two_users() -> (Fresh, Client, v1::User, v1::User) {
     let (server, mut client) = fresh().await;
     let joe = client.create(user("Joe", vec![email("joe@example.com")])).await.unwrap();
     let joseph = user("Joseph", vec![email("joseph@example.com"), handle("joseph")]);
@@ -23,12 +23,13 @@ async fn two() -> (Fresh, Client, v1::User, v1::User) {
 }
 
 #[tokio::test]
-async fn a_merged_users_names_and_id_lead_to_the_primary() {
-    let (_server, mut client, joe, joseph) = two().await;
+async fn identifiers_and_id_of_a_merged_user_resolve_to_the_primary() {
+    let (_server, mut client, joe, joseph) = two_users().await;
     let preview =
         v1::MergeUsersRequest { validate_only: true, ..merging(&joe.user_id, &joseph.user_id) };
     let answer = client.registry.merge_users(preview).await.unwrap().into_inner();
     assert_eq!(answer.user, Some(joe.clone()));
+
     let preview = answer.preview.unwrap();
     let fields: Vec<_> = preview.conflicts.iter().map(|conflict| conflict.field.as_str()).collect();
     assert_eq!((preview.moved.len(), fields), (2, vec!["display_name", "primary.email"]));
@@ -38,9 +39,11 @@ async fn a_merged_users_names_and_id_lead_to_the_primary() {
     let without_times =
         |user: &v1::User| v1::User { update_time: None, etag: String::new(), ..user.clone() };
     assert_eq!(without_times(&merged), without_times(&preview.result.unwrap()));
+
     for name in [email("joe@example.com"), email("joseph@example.com"), handle("joseph")] {
         assert_eq!(client.resolve(name).await.unwrap().user.as_ref(), Some(&merged));
     }
+
     let request = v1::GetUserRequest { user_id: joseph.user_id.clone(), ..Default::default() };
     let got = client.directory.get_user(request).await.unwrap().into_inner();
     assert_eq!((got.user, got.merged_from), (Some(merged), joseph.user_id.clone()));
@@ -51,19 +54,21 @@ async fn a_merged_users_names_and_id_lead_to_the_primary() {
 }
 
 #[tokio::test]
-async fn bad_merges_are_refused_and_change_nothing() {
-    let (_server, mut client, joe, joseph) = two().await;
+async fn invalid_merges_are_refused_and_change_nothing() {
+    let (_server, mut client, joe, joseph) = two_users().await;
     let itself = refused(client.merge(&joe.user_id, &joe.user_id).await);
     assert_eq!(
         itself,
         Told::new(Code::InvalidArgument, "USER_ID_INVALID").field("secondary_user_id")
     );
+
     let policy = v1::ConflictPolicy::Fail.into();
     let request =
         v1::MergeUsersRequest { conflict_policy: policy, ..merging(&joe.user_id, &joseph.user_id) };
     let conflict = Told::new(Code::FailedPrecondition, "MERGE_CONFLICT");
-    let told = refused(client.registry.merge_users(request).await);
-    assert_eq!(told, conflict.with("fields", "display_name,primary.email"));
+    let status = refused(client.registry.merge_users(request).await);
+    assert_eq!(status, conflict.with("fields", "display_name,primary.email"));
+
     let request =
         v1::MergeUsersRequest { conflict_policy: 9, ..merging(&joe.user_id, &joseph.user_id) };
     assert_eq!(refused(client.registry.merge_users(request).await).fields, ["conflict_policy"]);
@@ -73,6 +78,7 @@ async fn bad_merges_are_refused_and_change_nothing() {
     };
     let missing = Told::new(Code::NotFound, "TENANT_NOT_FOUND");
     assert_eq!(refused(client.registry.merge_users(request).await), missing);
+
     let request = v1::MergeUsersRequest {
         etag: joseph.etag.clone(),
         ..merging(&joe.user_id, &joseph.user_id)
@@ -81,24 +87,26 @@ async fn bad_merges_are_refused_and_change_nothing() {
         refused(client.registry.merge_users(request).await),
         Told::new(Code::Aborted, "ETAG_MISMATCH")
     );
+
     let not_merged = Told::new(Code::FailedPrecondition, "NOT_MERGED");
     assert_eq!(refused(client.unmerge(&joe.user_id, &joseph.user_id).await), not_merged);
     assert_eq!(client.get(&joe.user_id).await.unwrap(), joe);
     assert_eq!(client.get(&joseph.user_id).await.unwrap(), joseph);
+
     let deleted = client.delete(&joseph.user_id).await.unwrap();
-    let told = refused(client.merge(&joe.user_id, &joseph.user_id).await);
+    let status = refused(client.merge(&joe.user_id, &joseph.user_id).await);
     assert_eq!(
-        told,
+        status,
         Told::new(Code::FailedPrecondition, "USER_DELETED").with("user_id", &joseph.user_id)
     );
     assert_eq!(client.get(&joseph.user_id).await.unwrap(), deleted);
 }
 
-/// gRPC libraries take 8 KiB of headers unless they are told otherwise: a longer status would be
-/// told as another fault.
+/// gRPC libraries accept 8 KiB of headers by default: a longer status would arrive as another
+/// error.
 #[tokio::test]
 async fn a_conflict_in_many_fields_fits_into_a_status() {
-    let (_server, mut client, joe, joseph) = two().await;
+    let (_server, mut client, joe, joseph) = two_users().await;
     for (mut user, text) in [(joe.clone(), "here"), (joseph.clone(), "there")] {
         let value = v1::AttributeValue {
             kind: Some(v1::attribute_value::Kind::StringValue(text.to_owned())),
@@ -108,6 +116,7 @@ async fn a_conflict_in_many_fields_fits_into_a_status() {
         user.etag.clear();
         client.update(user, &["attributes"]).await.unwrap();
     }
+
     let policy = v1::ConflictPolicy::Fail.into();
     let request =
         v1::MergeUsersRequest { conflict_policy: policy, ..merging(&joe.user_id, &joseph.user_id) };
@@ -116,14 +125,15 @@ async fn a_conflict_in_many_fields_fits_into_a_status() {
     let bytes: usize =
         headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum();
     assert!(bytes < 8 << 10, "{bytes} bytes");
-    let told = told(status);
-    let listed = told.metadata["fields"].split(',').count();
-    assert_eq!(told.metadata["more"].parse::<usize>().unwrap() + listed, 202, "{told:?}");
+
+    let status = told(status);
+    let listed = status.metadata["fields"].split(',').count();
+    assert_eq!(status.metadata["more"].parse::<usize>().unwrap() + listed, 202, "{status:?}");
 }
 
 #[tokio::test]
-async fn an_undone_merge_tells_what_it_could_not_give_back() {
-    let (_server, mut client, joe, joseph) = two().await;
+async fn an_unmerge_reports_what_it_could_not_restore() {
+    let (_server, mut client, joe, joseph) = two_users().await;
     client.merge(&joe.user_id, &joseph.user_id).await.unwrap();
     client.unlink(&joe.user_id, email("joseph@example.com")).await.unwrap();
     let answer = client.unmerge(&joe.user_id, &joseph.user_id).await.unwrap();
@@ -133,6 +143,7 @@ async fn an_undone_merge_tells_what_it_could_not_give_back() {
         (joseph.user_id.as_str(), "Joseph")
     );
     assert_eq!((back.state(), back.identities.len()), (v1::State::Active, 1));
+
     let lost = v1::unmerge_users_response::NotRestored {
         field: "identities".to_owned(),
         identifier: Some(email("joseph@example.com")),
@@ -140,21 +151,23 @@ async fn an_undone_merge_tells_what_it_could_not_give_back() {
     assert_eq!(answer.not_restored, [lost]);
     assert_eq!(client.resolve(handle("joseph")).await.unwrap().user, Some(back));
     assert_eq!(client.get(&joe.user_id).await.unwrap().identities, joe.identities);
+
     let twice = refused(client.unmerge(&joe.user_id, &joseph.user_id).await);
     assert_eq!(twice, Told::new(Code::FailedPrecondition, "NOT_MERGED"));
 }
 
 #[tokio::test]
-async fn a_merge_can_be_undone_for_so_long() {
-    let (_server, mut client, joe, joseph) = two().await;
+async fn a_merge_can_be_undone_within_its_window() {
+    let (_server, mut client, joe, joseph) = two_users().await;
     let second = Some(prost_types::Duration { seconds: 1, nanos: 0 });
     client.govern(v1::Policies { undo_window: second, ..Default::default() }).await.unwrap();
     client.merge(&joe.user_id, &joseph.user_id).await.unwrap();
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let late = refused(client.unmerge(&joe.user_id, &joseph.user_id).await);
     assert_eq!(late, Told::new(Code::FailedPrecondition, "UNDO_EXPIRED"));
+
     let purged = client.purge(&joe.user_id).await.unwrap();
-    assert_eq!(purged.len(), 2, "who is part of another goes with it");
+    assert_eq!(purged.len(), 2, "a merged user is purged with its primary");
     assert_eq!(
         refused(client.get(&joseph.user_id).await),
         Told::new(Code::NotFound, "USER_NOT_FOUND")

@@ -1,5 +1,5 @@
-//! Each mutation of the API with a request_id and, where it has one, an etag: sent again it is
-//! answered as at first, and nothing happens twice. A dry run is not remembered.
+//! Idempotency of every mutation of the API: a repeated request_id, with or without an etag,
+//! returns the first answer and changes nothing. A dry run stores no idempotency key.
 
 use polynym::proto::v1;
 use prost_types::FieldMask;
@@ -9,7 +9,7 @@ use super::{fresh_with, user};
 use crate::support::calls::{Client, handle};
 use crate::support::status::{Told, told};
 
-/// A mutation as it is sent.
+/// The request of one mutation.
 #[derive(Clone, Debug)]
 enum Call {
     Create(v1::CreateUserRequest),
@@ -31,8 +31,8 @@ enum Call {
     DeleteTenant(v1::DeleteTenantRequest),
 }
 
-/// Whether a call can be a dry run, and what it is answered once more when the user of its answer
-/// is purged.
+/// The calls: name, support of a dry run, and the outcome of a repetition once the user of the
+/// first answer is purged.
 const CALLS: [(&str, bool, Result<(), &str>); 17] = [
     ("create", false, Err("USER_NOT_FOUND")),
     ("update", false, Err("USER_NOT_FOUND")),
@@ -53,16 +53,16 @@ const CALLS: [(&str, bool, Result<(), &str>); 17] = [
     ("delete-tenant", true, Ok(())),
 ];
 
-/// What a call says beside what it is about.
+/// The parameters that calls have in common.
 #[derive(Clone, Default)]
-struct Terms {
+struct Parameters {
     tenant: String,
     etag: String,
     request_id: String,
     validate_only: bool,
 }
 
-/// A tenant of the call's own, with two users.
+/// A tenant for one call, with two users.
 struct Scene {
     client: Client,
     tenant: String,
@@ -71,7 +71,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// The scene of a call, which is one of [`CALLS`].
+    /// Creates the tenant and the preconditions for one of [`CALLS`].
     async fn new(client: &Client, call: &str, with_etag: bool) -> Self {
         let (mut client, tenant) = (client.clone(), format!("{call}-{}", u8::from(with_etag)));
         let mut ids = Vec::new();
@@ -91,9 +91,10 @@ impl Scene {
                     .user_id,
             );
         }
+
         let [joe, eve] = ids.try_into().unwrap();
         let mut scene = Self { client, tenant, joe, eve };
-        // What must be there for the call to happen.
+        // The call that establishes the precondition.
         let before = match call {
             "enable" => Some("disable"),
             "undelete" => Some("delete"),
@@ -101,16 +102,18 @@ impl Scene {
             "release" => Some("unlink"),
             _ => None,
         };
+
         if let Some(name) = before {
             let call =
-                scene.call(name, Terms { tenant: scene.tenant.clone(), ..Default::default() });
+                scene.call(name, Parameters { tenant: scene.tenant.clone(), ..Default::default() });
             scene.send(&call).await.unwrap();
         }
+
         scene
     }
 
-    fn call(&self, name: &str, terms: Terms) -> Call {
-        let Terms { tenant, etag, request_id, validate_only } = terms;
+    fn call(&self, name: &str, parameters: Parameters) -> Call {
+        let Parameters { tenant, etag, request_id, validate_only } = parameters;
         let (user_id, primary_user_id, secondary_user_id) =
             (self.joe.clone(), self.joe.clone(), self.eve.clone());
         let (old, new) = (Some(handle("joe-too")), Some(handle("new")));
@@ -266,7 +269,7 @@ impl Scene {
         }
     }
 
-    /// The answer in full, and the id of the user that it is about.
+    /// Sends a call. Returns the whole answer, and the id of its user.
     async fn send(&mut self, call: &Call) -> Result<(String, Option<String>), Status> {
         let (registry, admin) = (&mut self.client.registry, &mut self.client.admin);
         let user = match call.clone() {
@@ -299,8 +302,8 @@ impl Scene {
         Ok((format!("{user:?}"), user.map(|user| user.user_id)))
     }
 
-    /// Both users, the owners of the names, and the tenant.
-    async fn all(&mut self) -> String {
+    /// Returns both users, the owners of the names, and the tenant as text.
+    async fn snapshot(&mut self) -> String {
         let tenant = self.tenant.clone();
         let user_ids = vec![self.joe.clone(), self.eve.clone()];
         let users = v1::BatchGetUsersRequest { tenant: tenant.clone(), user_ids };
@@ -323,7 +326,7 @@ impl Scene {
         format!("{users:?} {names:?} {policies:?}")
     }
 
-    /// The etag that the call must have.
+    /// Returns the current etag for a call.
     async fn etag(&mut self, name: &str) -> String {
         let tenant = self.tenant.clone();
         match name {
@@ -366,33 +369,35 @@ fn reason<T: std::fmt::Debug>(outcome: Result<T, Status>) -> String {
 }
 
 #[tokio::test]
-async fn every_mutation_that_is_sent_again_happens_once() {
+async fn a_repeated_mutation_takes_effect_once() {
     let (_server, client) = fresh_with(&["--tenants", "open"]).await;
     for (n, (name, has_dry_run, when_purged)) in CALLS.into_iter().enumerate() {
         for with_etag in [true, false] {
             let mut scene = Scene::new(&client, name, with_etag).await;
             let etag = if with_etag { scene.etag(name).await } else { String::new() };
             let request_id = format!("{n:08x}-314a-bd53-7a50-013a65ca76d2");
-            let terms =
-                Terms { tenant: scene.tenant.clone(), etag, request_id, validate_only: false };
-            let before = scene.all().await;
+            let parameters =
+                Parameters { tenant: scene.tenant.clone(), etag, request_id, validate_only: false };
+            let before = scene.snapshot().await;
             if has_dry_run {
-                let dry = scene.call(name, Terms { validate_only: true, ..terms.clone() });
+                let dry =
+                    scene.call(name, Parameters { validate_only: true, ..parameters.clone() });
                 scene.send(&dry).await.unwrap();
-                assert_eq!(scene.all().await, before, "{name}: a dry run");
+                assert_eq!(scene.snapshot().await, before, "{name}: a dry run changes state");
             }
-            let call = scene.call(name, terms.clone());
+            let call = scene.call(name, parameters.clone());
             let first = scene.send(&call).await.unwrap();
-            let after = scene.all().await;
-            assert!(after != before || name == "release", "{name}: it has not happened");
+            let after = scene.snapshot().await;
+            assert!(after != before || name == "release", "{name}: no effect");
             assert_eq!(
                 scene.send(&call).await.unwrap(),
                 first,
                 "{name}, etag: {with_etag}: the second answer"
             );
-            assert_eq!(scene.all().await, after, "{name}: it happened twice");
+            assert_eq!(scene.snapshot().await, after, "{name}: it took effect twice");
             if name != "create" && name != "release" {
-                let other = scene.call(name, Terms { etag: "another".to_owned(), ..terms });
+                let other =
+                    scene.call(name, Parameters { etag: "another".to_owned(), ..parameters });
                 let reused =
                     Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id");
                 assert_eq!(told(scene.send(&other).await.unwrap_err()), reused, "{name}");
@@ -401,13 +406,11 @@ async fn every_mutation_that_is_sent_again_happens_once() {
                 scene.purge(subject).await;
             }
             match (when_purged, scene.send(&call).await) {
-                (Ok(()), again) => assert_eq!(
-                    again.unwrap().0,
-                    first.0,
-                    "{name}: the answer about a user who is gone"
-                ),
+                (Ok(()), again) => {
+                    assert_eq!(again.unwrap().0, first.0, "{name}: the answer after the purge")
+                }
                 (Err(wanted), again) => {
-                    assert_eq!(reason(again), wanted, "{name}: a user who is gone")
+                    assert_eq!(reason(again), wanted, "{name}: the answer after the purge")
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Tenants and their policies: what callers are told.
+//! Tenants and their policies, as answered over gRPC.
 
 use polynym::proto::v1;
 use prost_types::{Duration, FieldMask};
@@ -17,7 +17,7 @@ async fn get(client: &mut Client, tenant: &str) -> Result<v1::Tenant, Status> {
     Ok(client.admin.get_tenant(request).await?.into_inner().tenant.unwrap())
 }
 
-async fn make(client: &mut Client, tenant: &str) -> v1::Tenant {
+async fn create_tenant(client: &mut Client, tenant: &str) -> v1::Tenant {
     let request = v1::UpdateTenantRequest { tenant: tenant.to_owned(), ..Default::default() };
     client.admin.update_tenant(request).await.unwrap().into_inner().tenant.unwrap()
 }
@@ -31,16 +31,17 @@ async fn page(
 }
 
 #[tokio::test]
-async fn the_first_change_makes_a_tenant() {
+async fn the_first_mutation_creates_the_default_tenant() {
     let (_server, mut client) = fresh().await;
     let missing = Told::new(Code::NotFound, "TENANT_NOT_FOUND");
     assert_eq!(refused(get(&mut client, "acme").await), missing);
-    // Looking something up makes nothing.
+    // A look-up creates no tenant.
     assert_eq!(
         refused(client.resolve(handle("joe")).await),
         Told::new(Code::NotFound, "IDENTITY_NOT_FOUND")
     );
     assert_eq!(refused(get(&mut client, "").await), missing);
+
     client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let tenant = get(&mut client, "").await.unwrap();
     let policies = tenant.policies.unwrap();
@@ -50,7 +51,7 @@ async fn the_first_change_makes_a_tenant() {
 }
 
 #[tokio::test]
-async fn where_only_admins_make_tenants_calls_in_others_fail() {
+async fn calls_in_unknown_tenants_fail() {
     let (_server, mut client) = fresh().await;
     let missing = Told::new(Code::NotFound, "TENANT_NOT_FOUND");
     let tenant = || "acme".to_owned();
@@ -71,7 +72,8 @@ async fn where_only_admins_make_tenants_calls_in_others_fail() {
         refused(client.directory.get_user(v1::GetUserRequest { tenant: tenant(), user_id }).await),
         missing
     );
-    assert_eq!(make(&mut client, "acme").await.tenant, "acme");
+    assert_eq!(create_tenant(&mut client, "acme").await.tenant, "acme");
+
     client.registry.create_user(create).await.unwrap();
     client.directory.resolve_identity(resolve).await.unwrap();
 }
@@ -88,6 +90,7 @@ async fn policies_are_changed_by_mask_and_etag() {
         set.verified_wins && set.holds.unwrap().email == day && set.holds.unwrap().handle.is_some(),
         "{set:?}"
     );
+
     let mask = |path: &str| Some(FieldMask { paths: vec![path.to_owned()] });
     let update =
         |path: &str| v1::UpdateTenantRequest { update_mask: mask(path), ..Default::default() };
@@ -100,11 +103,13 @@ async fn policies_are_changed_by_mask_and_etag() {
         .tenant
         .unwrap();
     assert!(!off.policies.as_ref().unwrap().verified_wins);
+
     let stale = v1::UpdateTenantRequest { etag: first.etag, ..update("holds") };
     assert_eq!(
         refused(client.admin.update_tenant(stale).await),
         Told::new(Code::Aborted, "ETAG_MISMATCH")
     );
+
     let dry =
         v1::UpdateTenantRequest { etag: off.etag.clone(), validate_only: true, ..update("holds") };
     let dry = client.admin.update_tenant(dry).await.unwrap().into_inner().tenant.unwrap();
@@ -113,12 +118,12 @@ async fn policies_are_changed_by_mask_and_etag() {
 }
 
 #[tokio::test]
-async fn absurd_policies_are_refused_by_name() {
+async fn out_of_range_policies_are_refused_by_field() {
     let (_server, mut client) = fresh().await;
-    let before = make(&mut client, "").await;
+    let before = create_tenant(&mut client, "").await;
     let time = |seconds| Some(Duration { seconds, nanos: 0 });
     let (century, year) = (time(100 * 366 * 86_400), time(367 * 86_400));
-    let absurd = [
+    let cases = [
         (v1::Policies { restore_window: century, ..Default::default() }, "policies.restore_window"),
         (
             v1::Policies { restore_window: time(-1), ..Default::default() },
@@ -133,18 +138,23 @@ async fn absurd_policies_are_refused_by_name() {
             "policies.holds.url",
         ),
     ];
-    for (policies, field) in absurd {
-        let told = refused(client.govern(policies).await);
-        assert_eq!(told, Told::new(Code::InvalidArgument, "POLICY_INVALID").field(field));
+
+    for (policies, field) in cases {
+        let status = refused(client.govern(policies).await);
+        assert_eq!(status, Told::new(Code::InvalidArgument, "POLICY_INVALID").field(field));
     }
+
     let update_mask = Some(FieldMask { paths: vec!["holds.fax".to_owned()] });
-    let told = refused(
+    let status = refused(
         client
             .admin
             .update_tenant(v1::UpdateTenantRequest { update_mask, ..Default::default() })
             .await,
     );
-    assert_eq!(told, Told::new(Code::InvalidArgument, "UPDATE_MASK_INVALID").field("update_mask"));
+    assert_eq!(
+        status,
+        Told::new(Code::InvalidArgument, "UPDATE_MASK_INVALID").field("update_mask")
+    );
     assert_eq!(get(&mut client, "").await.unwrap(), before);
 }
 
@@ -152,26 +162,29 @@ async fn absurd_policies_are_refused_by_name() {
 async fn tenants_are_listed_in_pages() {
     let (_server, mut client) = fresh().await;
     for name in ["b", "acme-2", "acme", "c"] {
-        make(&mut client, name).await;
+        create_tenant(&mut client, name).await;
     }
+
     let two = v1::ListTenantsRequest { page_size: 2, ..Default::default() };
     let (names, page_token) = page(&mut client, two.clone()).await.unwrap();
     assert_eq!(names, ["acme", "acme-2"]);
     let rest =
         page(&mut client, v1::ListTenantsRequest { page_token, ..two.clone() }).await.unwrap();
     assert_eq!(rest, (vec!["b".to_owned(), "c".to_owned()], String::new()));
+
     let prefix = v1::ListTenantsRequest { tenant: "acme".to_owned(), ..Default::default() };
     assert_eq!(page(&mut client, prefix).await.unwrap().0, ["acme", "acme-2"]);
     let negative = v1::ListTenantsRequest { page_size: -1, ..Default::default() };
-    let told = refused(page(&mut client, negative).await);
-    assert_eq!(told, Told::new(Code::InvalidArgument, "FIELD_INVALID").field("page_size"));
+    let status = refused(page(&mut client, negative).await);
+    assert_eq!(status, Told::new(Code::InvalidArgument, "FIELD_INVALID").field("page_size"));
+
     let token = v1::ListTenantsRequest { page_token: "No token".to_owned(), ..Default::default() };
-    let told = refused(page(&mut client, token).await);
-    assert_eq!(told, Told::new(Code::InvalidArgument, "PAGE_TOKEN_INVALID").field("page_token"));
+    let status = refused(page(&mut client, token).await);
+    assert_eq!(status, Told::new(Code::InvalidArgument, "PAGE_TOKEN_INVALID").field("page_token"));
 }
 
 #[tokio::test]
-async fn what_is_not_verified_can_be_hidden_and_lost() {
+async fn unverified_identities_can_be_hidden_and_taken_over() {
     let (_server, mut client) = fresh().await;
     let policies =
         v1::Policies { hide_unverified: true, verified_wins: true, ..Default::default() };
@@ -182,19 +195,21 @@ async fn what_is_not_verified_can_be_hidden_and_lost() {
         .unwrap();
     let hidden = refused(client.resolve(email("joe@example.com")).await);
     assert_eq!(hidden, Told::new(Code::NotFound, "IDENTITY_NOT_FOUND"));
+
     let mut verified = identity(email("joe@example.com"));
     verified.verify_time = Some(prost_types::Timestamp { seconds: 1, nanos: 0 });
     let joe = v1::User { identities: vec![verified], ..Default::default() };
     let joe = client.create(joe).await.unwrap();
     assert_eq!(client.resolve(email("joe@example.com")).await.unwrap().user, Some(joe));
+
     let left = client.get(&squatter.user_id).await.unwrap();
-    assert_eq!(left.identities.len(), 1, "the loser sees it go");
+    assert_eq!(left.identities.len(), 1, "the former owner no longer lists it");
     client.verify(&squatter.user_id, handle("squat"), true, "a letter").await.unwrap();
     client.resolve(handle("squat")).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_policy_can_keep_last_and_primary_identities() {
+async fn a_policy_can_protect_last_and_primary_identities() {
     let (_server, mut client) = fresh().await;
     let policies = v1::Policies {
         keep_last_identity: true,
@@ -206,6 +221,7 @@ async fn a_policy_can_keep_last_and_primary_identities() {
     let joe = client.create(joe).await.unwrap();
     let primary = refused(client.unlink(&joe.user_id, email("joe@example.com")).await);
     assert_eq!(primary, Told::new(Code::FailedPrecondition, "PRIMARY_IDENTITY"));
+
     client.unlink(&joe.user_id, email("joe@example.org")).await.unwrap();
     let last = refused(client.unlink(&joe.user_id, email("joe@example.com")).await);
     assert_eq!(last, Told::new(Code::FailedPrecondition, "LAST_IDENTITY"));
@@ -215,12 +231,13 @@ async fn a_policy_can_keep_last_and_primary_identities() {
 async fn reserved_handles_are_refused_and_owners_keep_theirs() {
     let (_server, mut client) = fresh().await;
     let reserved = |field| Told::new(Code::FailedPrecondition, "IDENTITY_RESERVED").field(field);
-    let told =
+    let status =
         refused(client.create(user("Eve", vec![email("eve@example.com"), handle("@Admin")])).await);
-    assert_eq!(told, reserved("user.identities[1].identifier"));
+    assert_eq!(status, reserved("user.identities[1].identifier"));
+
     let joe = client.create(user("Joe", vec![handle("joe"), handle("scope")])).await.unwrap();
-    let told = refused(client.link(&joe.user_id, handle("root")).await);
-    assert_eq!(told, reserved("identifier"));
+    let status = refused(client.link(&joe.user_id, handle("root")).await);
+    assert_eq!(status, reserved("identifier"));
     let check =
         v1::CheckIdentityRequest { identifier: Some(handle("support")), ..Default::default() };
     let checked = client.directory.check_identity(check).await.unwrap().into_inner();
@@ -235,16 +252,19 @@ async fn reserved_handles_are_refused_and_owners_keep_theirs() {
     };
     client.govern(reserve(&["Joe", "scope"])).await.unwrap();
     assert_eq!(client.resolve(handle("joe")).await.unwrap().user.unwrap().user_id, joe.user_id);
+
     client.link(&joe.user_id, handle("joe")).await.unwrap();
     client.link(&joe.user_id, handle("root")).await.unwrap();
     client.unlink(&joe.user_id, handle("scope")).await.unwrap();
     let lookalike = refused(client.create(user("Eve", vec![handle("ѕсоре")])).await);
     assert_eq!(lookalike, reserved("user.identities[0].identifier"));
-    let told = refused(client.govern(reserve(&["a b"])).await);
+
+    let status = refused(client.govern(reserve(&["a b"])).await);
     assert_eq!(
-        (told.reason.as_str(), told.fields),
+        (status.reason.as_str(), status.fields),
         ("POLICY_INVALID", vec!["policies.reserved_handles".to_owned()])
     );
+
     client.govern(reserve(&[])).await.unwrap();
     client.create(user("Admin", vec![handle("admin")])).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! The sharded cluster: what drivers see of it, and what its shards do.
+//! The sharded cluster: its answers to drivers, and the work of its shards.
 
 use futures_util::TryStreamExt;
 use mongodb::bson::spec::BinarySubtype;
@@ -10,10 +10,10 @@ use mongodb::{Client, ClientSession, Collection, IndexModel};
 use super::cluster;
 use crate::servers::Sharded;
 
-/// Keys of all three shards, each of another one than those beside it.
+/// Keys of all three shards in turn.
 pub const KEYS: [&str; 9] = ["a1", "h1", "s1", "a2", "h2", "s2", "a3", "h3", "s3"];
 
-/// An empty collection in a database of its own, of which each shard has a third.
+/// Creates an empty collection in a database of its own; each shard owns a third.
 pub async fn spread(cluster: &Sharded, database: &str) -> Collection<Document> {
     let client = Client::with_uri_str(cluster.uri(database)).await.unwrap();
     let space = format!("{database}.things");
@@ -26,7 +26,7 @@ pub fn thing(key: &str, n: i32) -> Document {
     doc! { "_id": key, "n": n }
 }
 
-/// A transaction that sees one moment, and ends durably.
+/// Starts a transaction with snapshot reads and a majority commit.
 pub async fn begin(things: &Collection<Document>) -> ClientSession {
     let mut session = things.client().start_session().await.unwrap();
     let begin = session.start_transaction().read_concern(ReadConcern::snapshot());
@@ -34,7 +34,7 @@ pub async fn begin(things: &Collection<Document>) -> ClientSession {
     session
 }
 
-/// How many things each shard has of its own.
+/// Returns the number of documents on each shard.
 pub async fn on_shards(cluster: &Sharded, database: &str) -> Vec<u64> {
     let mut counts = Vec::new();
     for shard in &cluster.shards {
@@ -45,7 +45,7 @@ pub async fn on_shards(cluster: &Sharded, database: &str) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn operations_go_where_the_keys_are() {
+async fn operations_are_routed_by_key() {
     let cluster = cluster().await;
     let things = spread(cluster, "routing").await;
     things.insert_many(KEYS.map(|key| thing(key, 0))).await.unwrap();
@@ -56,6 +56,7 @@ async fn operations_go_where_the_keys_are() {
         things.find(some.clone()).batch_size(1).await.unwrap().try_collect().await.unwrap();
     found.sort_by_key(|thing: &Document| thing.get_str("_id").unwrap().to_owned());
     assert_eq!(found, [thing("a1", 0), thing("h1", 0), thing("s1", 0)]);
+
     let updated = things.update_many(some, doc! { "$inc": { "n": 1 } }).await.unwrap();
     assert_eq!((updated.matched_count, updated.modified_count), (3, 3));
     assert_eq!(things.find_one(doc! { "_id": "h1" }).await.unwrap(), Some(thing("h1", 1)));
@@ -63,6 +64,7 @@ async fn operations_go_where_the_keys_are() {
         things.find_one(doc! { "n": 1 }).sort(doc! { "_id": -1 }).await.unwrap(),
         Some(thing("s1", 1))
     );
+
     let sum = doc! { "$group": { "_id": null, "n": { "$sum": "$n" }, "count": { "$sum": 1 } } };
     let sum: Vec<Document> = things.aggregate([sum]).await.unwrap().try_collect().await.unwrap();
     assert_eq!(sum, [doc! { "_id": null, "n": 3, "count": 9 }]);
@@ -76,12 +78,13 @@ async fn operations_go_where_the_keys_are() {
 }
 
 #[tokio::test]
-async fn transactions_happen_on_all_shards_or_on_none() {
+async fn transactions_are_atomic_across_shards() {
     let cluster = cluster().await;
     let things = spread(cluster, "transactions").await;
     let mut session = begin(&things).await;
     things.insert_many(KEYS.map(|key| thing(key, 0))).session(&mut session).await.unwrap();
     assert_eq!(things.count_documents(doc! {}).await.unwrap(), 0);
+
     session.commit_transaction().await.unwrap();
     session.commit_transaction().await.unwrap();
     assert_eq!(on_shards(cluster, "transactions").await, [3, 3, 3]);
@@ -92,6 +95,7 @@ async fn transactions_happen_on_all_shards_or_on_none() {
         things.delete_many(of_two.clone()).session(&mut session).await.unwrap().deleted_count,
         2
     );
+
     things
         .replace_one(doc! { "_id": "s5" }, thing("s5", 5))
         .upsert(true)
@@ -108,6 +112,7 @@ async fn transactions_happen_on_all_shards_or_on_none() {
         .await
         .unwrap();
     assert_eq!(seen, []);
+
     session.abort_transaction().await.unwrap();
     assert_eq!(things.count_documents(doc! {}).await.unwrap(), 9);
 
@@ -120,11 +125,12 @@ async fn transactions_happen_on_all_shards_or_on_none() {
         .unwrap_err();
     assert!(is_duplicate(&taken, 2), "{taken:?}");
     assert!(!taken.contains_label(TRANSIENT_TRANSACTION_ERROR));
+
     session.abort_transaction().await.unwrap();
     assert_eq!(on_shards(cluster, "transactions").await, [3, 3, 3]);
 }
 
-/// Whether the item with this number has a key that is taken.
+/// Returns true if the item with this number failed with a duplicate key.
 pub fn is_duplicate(error: &mongodb::error::Error, item: usize) -> bool {
     match &*error.kind {
         ErrorKind::InsertMany(error) => error
@@ -139,7 +145,7 @@ pub fn is_duplicate(error: &mongodb::error::Error, item: usize) -> bool {
 }
 
 #[tokio::test]
-async fn of_two_transactions_that_write_the_same_one_begins_again() {
+async fn a_write_conflict_aborts_one_transaction() {
     let things = spread(cluster().await, "conflicts").await;
     things.insert_one(thing("h1", 0)).await.unwrap();
     let (mut one, mut other) = (begin(&things).await, begin(&things).await);
@@ -148,27 +154,31 @@ async fn of_two_transactions_that_write_the_same_one_begins_again() {
     let conflict =
         things.update_one(doc! { "_id": "h1" }, raise).session(&mut other).await.unwrap_err();
     assert!(conflict.contains_label(TRANSIENT_TRANSACTION_ERROR), "{conflict:?}");
+
     one.commit_transaction().await.unwrap();
     other.abort_transaction().await.unwrap();
     assert_eq!(things.find_one(doc! { "_id": "h1" }).await.unwrap(), Some(thing("h1", 1)));
 }
 
 #[tokio::test]
-async fn collections_are_looked_after() {
+async fn collections_are_administered_on_all_shards() {
     let cluster = cluster().await;
     let things = spread(cluster, "looked_after").await;
     let database = things.client().database("looked_after");
     things.create_index(IndexModel::builder().keys(doc! { "n": 1 }).build()).await.unwrap();
     assert_eq!(things.list_index_names().await.unwrap(), ["_id_", "n_1"]);
+
     for shard in &cluster.shards {
         let there =
             shard.members[0].database("looked_after").await.collection::<Document>("things");
         assert_eq!(there.list_index_names().await.unwrap(), ["_id_", "n_1"], "{}", shard.name);
     }
+
     database.create_collection("whole").await.unwrap();
     let mut names = database.list_collection_names().await.unwrap();
     names.sort();
     assert_eq!(names, ["things", "whole"]);
+
     let bytes =
         |first: u8| Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: vec![first; 16] });
     let whole = database.collection::<Document>("whole");
@@ -183,10 +193,12 @@ async fn collections_are_looked_after() {
         cluster.admin(doc! { "listShards": 1 }).await.unwrap().get_array("shards").unwrap().len(),
         3
     );
+
     let names = cluster.client().await.list_database_names().await.unwrap();
     assert!(names.contains(&"looked_after".to_owned()), "{names:?}");
     things.drop().await.unwrap();
     assert_eq!(things.count_documents(doc! {}).await.unwrap(), 0);
+
     database.drop().await.unwrap();
     assert_eq!(whole.count_documents(doc! {}).await.unwrap(), 0);
     let unknown = cluster.admin(doc! { "shutdown": 1 }).await.unwrap_err();

@@ -1,5 +1,4 @@
-//! Servers that are killed, frozen and replaced, networks that lose things, and what is left
-//! behind.
+//! Killed, frozen and replaced servers, networks that lose messages, and cleanup after tests.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::servers::{self, Layout, Line, ReplicaSet, Side, Signal, Weather};
 
-/// Makes a child process start a server and wait.
+/// The environment variable that makes a child process start a server and wait.
 const WAIT: &str = "POLYNYM_TEST_WAIT";
 
 async fn things(uri: &str) -> Collection<Document> {
@@ -22,7 +21,7 @@ async fn things(uri: &str) -> Collection<Document> {
 }
 
 #[tokio::test]
-async fn a_server_that_was_killed_has_what_was_acknowledged() {
+async fn a_killed_server_keeps_acknowledged_writes() {
     let set = ReplicaSet::start(Layout::default()).await;
     let things = things(&set.uri("test", "w=majority")).await;
     things.insert_one(doc! { "_id": 1 }).await.unwrap();
@@ -33,7 +32,7 @@ async fn a_server_that_was_killed_has_what_was_acknowledged() {
 }
 
 #[tokio::test]
-async fn a_set_goes_on_without_its_primary() {
+async fn a_replica_set_survives_the_loss_of_its_primary() {
     let set = ReplicaSet::start(Layout { members: 3, ..Layout::default() }).await;
     let things =
         things(&set.uri("test", "w=majority&heartbeatFrequencyMS=500&connectTimeoutMS=1000")).await;
@@ -42,6 +41,7 @@ async fn a_set_goes_on_without_its_primary() {
     set.step_down().await;
     primaries.push(set.primary().await.address());
     things.insert_one(doc! { "_id": 1 }).await.unwrap();
+
     for signal in [Signal::Stop, Signal::Kill] {
         let old = set.primary().await;
         old.signal(signal).await;
@@ -59,13 +59,13 @@ async fn a_set_goes_on_without_its_primary() {
 }
 
 #[tokio::test]
-async fn a_proxy_holds_and_loses_what_it_is_told_to() {
+async fn a_proxy_holds_and_drops_messages_on_request() {
     let set = ReplicaSet::start(Layout { proxied: true, ..Layout::default() }).await;
     let (things, direct) = (
         things(&set.uri("test", "retryWrites=false")).await,
         set.members[0].database("test").await,
     );
-    let there =
+    let count =
         async || direct.collection::<Document>("things").count_documents(doc! {}).await.unwrap();
     let insert = |id: i32| {
         let things = things.clone();
@@ -77,15 +77,17 @@ async fn a_proxy_holds_and_loses_what_it_is_told_to() {
     insert(2).await.unwrap().unwrap();
     let held = insert(3);
     request.caught().await;
-    assert_eq!(there().await, 2, "a request that is held has not happened");
+    assert_eq!(count().await, 2, "a held request has no effect yet");
+
     request.release();
     held.await.unwrap().unwrap();
 
     let mut reply = set.proxies[0].trap(Side::Reply, "insert", 1);
     let lost = insert(4);
     reply.caught().await;
-    assert_eq!(there().await, 4, "what is answered has happened");
+    assert_eq!(count().await, 4, "a request whose reply is held has taken effect");
     assert!(!lost.is_finished());
+
     drop(reply);
     lost.await.unwrap().unwrap_err();
 
@@ -101,6 +103,7 @@ async fn a_proxy_holds_and_loses_what_it_is_told_to() {
     for n in 0..20 {
         insert(6 + n).await.unwrap().unwrap();
     }
+
     let mean = start.elapsed() / 20;
     assert!((Duration::from_millis(30)..Duration::from_secs(5)).contains(&mean), "{mean:?}");
     set.proxies[0].set_weather(Weather::BAD);
@@ -108,14 +111,14 @@ async fn a_proxy_holds_and_loses_what_it_is_told_to() {
     for n in 0..200 {
         lost += i32::from(insert(100 + n).await.unwrap().is_err());
     }
+
     println!("{lost} of 200 inserts got no answer");
-    assert!(lost > 5, "the bad weather loses nothing");
+    assert!(lost > 5, "Weather::BAD loses nothing");
     set.proxies[0].set_weather(Weather::default());
     insert(1_000).await.unwrap().unwrap();
 }
 
-/// The child process: starts a server of each kind of folder, tells where it is, and waits to be
-/// killed.
+/// The child process: starts a server, prints its folder, and waits to be killed.
 #[tokio::test]
 async fn child() {
     if std::env::var_os(WAIT).is_none() {
@@ -126,7 +129,7 @@ async fn child() {
     std::future::pending::<()>().await;
 }
 
-/// Starts the child; answers with it and the folder of its server.
+/// Starts the child and returns it with the folder of its server.
 fn start_child() -> (std::process::Child, PathBuf) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "harness::faults::child", "--nocapture"])
@@ -139,7 +142,7 @@ fn start_child() -> (std::process::Child, PathBuf) {
     (child, folder.expect("the child starts a server"))
 }
 
-/// Whether any process works in a folder.
+/// Returns true if a process has this folder as its working directory.
 fn is_used(folder: &Path) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes
@@ -148,7 +151,7 @@ fn is_used(folder: &Path) -> bool {
 }
 
 #[test]
-fn nothing_outlives_a_test_that_is_killed() {
+fn a_killed_test_leaves_no_server_behind() {
     for signal in ["KILL", "INT"] {
         let (mut child, folder) = start_child();
         assert!(folder.is_dir() && is_used(&folder));
@@ -160,7 +163,7 @@ fn nothing_outlives_a_test_that_is_killed() {
         while folder.exists() || is_used(&folder) {
             assert!(
                 since.elapsed() < Duration::from_secs(60),
-                "something is left after a SIG{signal}"
+                "a folder or a process is left after SIG{signal}"
             );
             std::thread::sleep(Duration::from_millis(50));
         }

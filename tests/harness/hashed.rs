@@ -1,5 +1,5 @@
-//! Collections that are sharded on hashes of their keys: the front end sends the statements of
-//! transactions where MongoDB has the documents.
+//! Collections sharded on hashed keys: the front end routes the statements of transactions to the
+//! shards that own the documents.
 
 use futures_util::TryStreamExt;
 use mongodb::Client;
@@ -10,7 +10,7 @@ use super::cluster;
 use super::cluster::{begin, is_duplicate, on_shards, thing};
 use crate::servers::{Hashed, Sharded, hash_of};
 
-/// An empty collection in a database of its own, of which each shard has a third of the hashes.
+/// Creates an empty collection in a database of its own; each shard owns a third of the hashes.
 pub async fn shard(cluster: &Sharded, database: &str) -> mongodb::Collection<Document> {
     let client = Client::with_uri_str(cluster.uri(database)).await.unwrap();
     let space = format!("{database}.things");
@@ -20,7 +20,7 @@ pub async fn shard(cluster: &Sharded, database: &str) -> mongodb::Collection<Doc
     client.database(database).collection("things")
 }
 
-/// So many keys of one shard.
+/// Returns `count` keys of one shard.
 pub async fn keys_of(cluster: &Sharded, database: &str, shard: usize, count: usize) -> Vec<String> {
     let (chunks, name) =
         (Hashed::read(cluster, &format!("{database}.things")).await, &cluster.shards[shard].name);
@@ -32,7 +32,7 @@ pub async fn keys_of(cluster: &Sharded, database: &str, shard: usize, count: usi
 }
 
 #[tokio::test]
-async fn hashes_are_those_of_the_servers() {
+async fn hashes_equal_those_of_mongodb() {
     let cluster = cluster().await;
     let binary = |subtype, bytes: Vec<u8>| Bson::Binary(Binary { subtype, bytes });
     let texts =
@@ -47,13 +47,14 @@ async fn hashes_are_those_of_the_servers() {
             binary(BinarySubtype::Generic, bytes),
         ]
     }));
+
     for value in values {
-        let told = cluster.shards[0].members[0]
+        let answer = cluster.shards[0].members[0]
             .admin(doc! { "_hashBSONElement": &value, "seed": 0 })
             .await
             .unwrap();
         assert_eq!(
-            told.get_i64("out").unwrap_or_else(|_| panic!("{told}")),
+            answer.get_i64("out").unwrap_or_else(|_| panic!("{answer}")),
             hash_of(value.clone()),
             "{value}"
         );
@@ -61,36 +62,41 @@ async fn hashes_are_those_of_the_servers() {
 }
 
 #[tokio::test]
-async fn statements_of_transactions_go_where_the_hashes_are() {
+async fn statements_of_transactions_are_routed_by_hash() {
     let cluster = cluster().await;
     let things = shard(cluster, "hashed").await;
     let mut keys = Vec::new();
     for place in 0..3 {
         keys.extend(keys_of(cluster, "hashed", place, 10).await);
     }
+
     let all = doc! { "_id": { "$in": &keys } };
     let mut session = begin(&things).await;
     things.insert_many(keys.iter().map(|key| thing(key, 0))).session(&mut session).await.unwrap();
     let mut seen = things.find(all.clone()).batch_size(100).session(&mut session).await.unwrap();
     let seen: Vec<Document> = seen.stream(&mut session).try_collect().await.unwrap();
     assert_eq!(seen.len(), 30);
+
     for key in &keys {
         let raise = doc! { "$inc": { "n": 1 } };
         let raised =
             things.update_one(doc! { "_id": key }, raise).session(&mut session).await.unwrap();
         assert_eq!(raised.matched_count, 1, "{key}");
     }
+
     session.commit_transaction().await.unwrap();
     assert_eq!(on_shards(cluster, "hashed").await, [10, 10, 10]);
 
-    // MongoDB's own router finds each where the front end has put it.
+    // MongoDB's own router finds each document on the shard chosen by the front end.
     for key in &keys {
         assert_eq!(things.find_one(doc! { "_id": key }).await.unwrap(), Some(thing(key, 1)));
     }
+
     let mut session = begin(&things).await;
     let again = [thing("free", 0), thing(&keys[11], 0)];
     let taken = things.insert_many(again).session(&mut session).await.unwrap_err();
     assert!(is_duplicate(&taken, 1), "{taken:?}");
+
     session.abort_transaction().await.unwrap();
     let mut session = begin(&things).await;
     assert_eq!(things.delete_many(all).session(&mut session).await.unwrap().deleted_count, 30);

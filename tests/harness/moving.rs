@@ -1,5 +1,4 @@
-//! Transactions and snapshots on a cluster whose chunks move, sharded by keys and by hashes of
-//! keys.
+//! Transactions and snapshots on a cluster whose chunks move, sharded by keys and by hashed keys.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -15,22 +14,21 @@ use super::cluster;
 use super::cluster::{KEYS, begin, spread, thing};
 use super::hashed;
 
-/// Moves under which the transactions are held.
+/// Chunk moves during the test.
 const MOVES: usize = 12;
-/// Tasks that make transactions meanwhile. The first of them reads.
+/// Concurrent tasks with transactions. The first one reads.
 const TASKS: usize = 8;
-/// Transactions that each task has made in the end.
+/// The least number of transactions per task.
 const AT_LEAST: u32 = 3;
-/// Where this is up, nothing goes on any more.
+/// The time limit for progress.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Documents whose numbers have the sum 0, and keys of all three shards, each of another one than
-/// those beside it.
+/// Documents whose numbers sum to 0, with keys of all three shards in turn.
 struct Things {
     things: Collection<Document>,
     keys: Vec<String>,
     done: AtomicBool,
-    /// Of each task: transactions that it made, and those that it had to begin again.
+    /// Per task: committed and restarted transactions.
     counts: [(AtomicU32, AtomicU32); TASKS],
 }
 
@@ -40,8 +38,8 @@ impl Things {
         Arc::new(Self { things, keys, done: AtomicBool::default(), counts: Default::default() })
     }
 
-    /// Moves one from a key to another, in one transaction.
-    async fn give(&self, from: usize, to: usize) -> mongodb::error::Result<()> {
+    /// Moves 1 from one key to another in a transaction.
+    async fn transfer(&self, from: usize, to: usize) -> mongodb::error::Result<()> {
         let mut session = begin(&self.things).await;
         for (key, by) in [(from, -1), (to, 1)] {
             let key = &self.keys[key % self.keys.len()];
@@ -54,7 +52,7 @@ impl Things {
         session.commit_transaction().await
     }
 
-    /// The sum over all keys at one moment.
+    /// Returns the sum over all keys in one snapshot.
     async fn sum(&self) -> mongodb::error::Result<i32> {
         let mut session = begin(&self.things).await;
         let all = doc! { "_id": { "$in": &self.keys } };
@@ -65,8 +63,8 @@ impl Things {
         Ok(found.iter().map(|thing| thing.get_i32("n").unwrap()).sum())
     }
 
-    /// What one task does until the end.
-    async fn keep_on(self: Arc<Self>, task: usize) {
+    /// Runs transactions until the test is done.
+    async fn run_task(self: Arc<Self>, task: usize) {
         let (made, again) = &self.counts[task];
         while !self.done.load(Relaxed) {
             let n = made.load(Relaxed) as usize * 7 + task;
@@ -74,8 +72,8 @@ impl Things {
                 0 => self
                     .sum()
                     .await
-                    .map(|sum| assert_eq!(sum, 0, "a snapshot with half of a transaction")),
-                _ => self.give(n, n + 1 + n % 8).await,
+                    .map(|sum| assert_eq!(sum, 0, "a snapshot with a partial transaction")),
+                _ => self.transfer(n, n + 1 + n % 8).await,
             };
             match outcome {
                 Ok(()) => made.fetch_add(1, Relaxed),
@@ -92,49 +90,52 @@ impl Things {
     }
 }
 
-/// Holds transactions against moves of the chunks that own `points`.
-async fn hold(things: Arc<Things>, space: &str, points: [String; 3]) {
+/// Runs transactions while the chunks that own `points` move.
+async fn run_while_chunks_move(things: Arc<Things>, space: &str, points: [String; 3]) {
     let cluster = cluster().await;
     let mut tasks = tokio::task::JoinSet::new();
-    (0..TASKS).for_each(|task| drop(tasks.spawn(things.clone().keep_on(task))));
+    (0..TASKS).for_each(|task| drop(tasks.spawn(things.clone().run_task(task))));
     let (since, mut moves, mut refused) = (Instant::now(), 0, 0);
     while moves < MOVES {
         let to = &cluster.shards[(moves / 3 + moves % 3 + 1) % 3].name;
-        // A transaction may be in the way of a move for too long.
+        // A long transaction may block a move.
         match cluster.move_chunk(space, points[moves % 3].as_str().into(), to).await {
             Ok(()) => moves += 1,
             Err(error) => {
                 refused += 1;
                 assert!(
                     since.elapsed() < PATIENCE,
-                    "{moves} moves, {refused} refused, at last: {error}"
+                    "{moves} moves, {refused} refused, last error: {error}"
                 );
             }
         }
     }
+
     while !things.all_have_worked() {
-        assert!(since.elapsed() < 2 * PATIENCE, "a task makes no transaction: {:?}", things.counts);
+        assert!(
+            since.elapsed() < 2 * PATIENCE,
+            "a task commits no transaction: {:?}",
+            things.counts
+        );
         sleep(Duration::from_millis(20)).await;
         assert!(tasks.try_join_next().is_none(), "a task has ended");
     }
+
     things.done.store(true, Relaxed);
     timeout(PATIENCE, tasks.join_all()).await.expect("tasks end");
-    println!(
-        "{moves} moves, {refused} refused; transactions, and those begun again: {:?}",
-        things.counts
-    );
+    println!("{moves} moves, {refused} refused; transactions and restarts: {:?}", things.counts);
     assert_eq!(things.sum().await.unwrap(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn transactions_and_snapshots_hold_while_chunks_move() {
+async fn transactions_and_snapshots_stay_consistent_while_chunks_move() {
     let things = spread(cluster().await, "moving").await;
     let things = Things::new(things, KEYS.map(str::to_owned).into()).await;
-    hold(things, "moving.things", ["b", "j", "t"].map(str::to_owned)).await;
+    run_while_chunks_move(things, "moving.things", ["b", "j", "t"].map(str::to_owned)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn transactions_and_snapshots_hold_while_chunks_of_hashes_move() {
+async fn transactions_and_snapshots_stay_consistent_while_hashed_chunks_move() {
     let cluster = cluster().await;
     let things = hashed::shard(cluster, "moving_hashes").await;
     let mut of_shards = Vec::new();
@@ -143,5 +144,5 @@ async fn transactions_and_snapshots_hold_while_chunks_of_hashes_move() {
     }
     let keys: Vec<String> = (0..9).map(|n| of_shards[n % 3][n / 3].clone()).collect();
     let points = [0, 1, 2].map(|n| keys[n].clone());
-    hold(Things::new(things, keys).await, "moving_hashes.things", points).await;
+    run_while_chunks_move(Things::new(things, keys).await, "moving_hashes.things", points).await;
 }

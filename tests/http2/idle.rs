@@ -1,4 +1,4 @@
-//! Connections and streams whose clients ask for nothing: none of them lasts.
+//! Idle connections and streams: the server closes them.
 
 use polynym::proto::v1;
 use tonic::Code;
@@ -18,7 +18,7 @@ const ACK: u8 = 1;
 const RENORMALIZE: &str = "/polynym.v1.AdminService/Renormalize";
 
 #[test]
-fn a_connection_that_only_answers_pings_is_let_go() {
+fn a_connection_with_only_pings_is_closed() {
     let place = Place::embedded();
     let server = place.serve(&["--connection-idle", "500ms"]);
     let mut raw = Raw::greeted(&server);
@@ -34,33 +34,33 @@ fn a_connection_that_only_answers_pings_is_let_go() {
 }
 
 #[test]
-fn a_stream_whose_client_asks_nothing_more_ends() {
+fn an_idle_stream_ends() {
     let place = Place::embedded();
     let server = place.serve(&["--call-timeout", "1s"]);
     block_on(async {
         let channel = Channel::from_shared(server.url.clone()).unwrap().connect().await.unwrap();
         let message_request = Some(MessageRequest::ListServices(String::new()));
-        let question = ServerReflectionRequest { host: String::new(), message_request };
-        let (ask, questions) = tokio::sync::mpsc::channel(1);
-        ask.send(question).await.unwrap();
-        let questions = tokio_stream::wrappers::ReceiverStream::new(questions);
+        let request = ServerReflectionRequest { host: String::new(), message_request };
+        let (sender, requests) = tokio::sync::mpsc::channel(1);
+        sender.send(request).await.unwrap();
+        let requests = tokio_stream::wrappers::ReceiverStream::new(requests);
         let mut answers = ServerReflectionClient::new(channel)
-            .server_reflection_info(questions)
+            .server_reflection_info(requests)
             .await
             .unwrap()
             .into_inner();
         assert!(answers.message().await.unwrap().is_some());
         let end = tokio::time::timeout(PATIENCE, answers.message()).await;
         assert!(matches!(end, Ok(Ok(None))), "{end:?}");
-        drop(ask);
+        drop(sender);
     });
 }
 
 #[test]
-fn a_tenant_is_renormalised_by_one_call_and_not_held_by_one_that_is_not_read() {
+fn an_unread_renormalize_call_releases_its_tenant() {
     let place = Place::embedded();
     let server = place.serve(&["--call-timeout", "5s"]);
-    // More than one answer tells of.
+    // More users than one message of the stream reports.
     block_on(async {
         let mut client = Client::connect(&server.url).await;
         for n in 0..150 {
@@ -80,7 +80,7 @@ fn a_tenant_is_renormalised_by_one_call_and_not_held_by_one_that_is_not_read() {
         while let Err(status) = client.admin.renormalize(v1::RenormalizeRequest::default()).await {
             assert_eq!(told(status), running);
             refused += 1;
-            assert!(start.elapsed() < PATIENCE, "the stream stays");
+            assert!(start.elapsed() < PATIENCE, "the stream is not closed");
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     });

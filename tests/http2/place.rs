@@ -1,5 +1,5 @@
-//! Where a server keeps its users: the calls of a connection have tasks of their own with the
-//! embedded store, and stay on the connection's with MongoDB.
+//! The store of a server under test: with the embedded store each call has its own task, with
+//! MongoDB calls run on the task of their connection.
 
 use tempfile::{NamedTempFile, TempDir};
 
@@ -28,12 +28,12 @@ impl Place {
         Self { store, _folder: None }
     }
 
-    /// A server there.
+    /// Starts a server on this store.
     pub fn serve(&self, arguments: &[&str]) -> Server {
         Server::start(&[&["--store", &self.store], arguments].concat())
     }
 
-    /// A server there that tells as much as it does by itself, and where it tells that.
+    /// Starts a server with the default log level. Returns it with its log.
     pub fn serve_logged(&self, arguments: &[&str]) -> (Server, NamedTempFile) {
         let log = NamedTempFile::new().unwrap();
         let mut command = polynym(&["serve", "--listen", "127.0.0.1:0", "--store", &self.store]);
@@ -41,7 +41,7 @@ impl Place {
     }
 }
 
-/// Makes tests of functions of a [`Place`]: one for each kind of store.
+/// Generates two tests of each function of a [`Place`], one per kind of store.
 macro_rules! in_each_place {
     ($($test:ident)*) => {
         mod embedded {

@@ -1,4 +1,4 @@
-//! Requests that break the protocol: each gets an answer that says what is wrong.
+//! Requests that violate the protocol: each is answered with an error that names the violation.
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
@@ -21,7 +21,7 @@ use crate::status::{Told, told};
 const RESOLVE: &str = "/polynym.v1.DirectoryService/ResolveIdentity";
 const CREATE: &str = "/polynym.v1.RegistryService/CreateUser";
 
-/// A body that is there at once.
+/// A body that is complete at once.
 struct Whole(Option<Bytes>);
 
 impl http_body::Body for Whole {
@@ -40,7 +40,7 @@ impl http_body::Body for Whole {
     }
 }
 
-/// A message with its prefix.
+/// Returns a message with its gRPC prefix.
 fn framed(message: &[u8]) -> Vec<u8> {
     [&[0], &(message.len() as u32).to_be_bytes()[..], message].concat()
 }
@@ -52,7 +52,7 @@ fn joe() -> Vec<u8> {
     )
 }
 
-/// Requests over one connection.
+/// An HTTP client on one connection.
 struct Http(Channel);
 
 impl Http {
@@ -74,7 +74,7 @@ impl Http {
         (response.status(), response.headers().clone())
     }
 
-    /// The status of a call that is refused at once.
+    /// Makes a call that is refused at once and returns its status.
     async fn refused(&mut self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Told {
         let headers =
             [&[("content-type", "application/grpc"), ("te", "trailers")], headers].concat();
@@ -94,14 +94,14 @@ fn with_http<F: Future<Output = ()>>(place: &Place, test: impl FnOnce(Http, Clie
 }
 
 in_each_place! {
-    malformed_messages_are_the_callers_fault
-    what_is_not_served_is_told_with_a_reason
-    deadlines_and_headers_have_a_form_and_a_size
-    only_grpc_is_a_call
+    malformed_messages_are_invalid_arguments
+    unsupported_requests_are_refused_with_a_reason
+    malformed_deadlines_and_large_headers_are_refused
+    only_grpc_requests_are_calls
     fields_out_of_range_are_named
 }
 
-fn malformed_messages_are_the_callers_fault(place: &Place) {
+fn malformed_messages_are_invalid_arguments(place: &Place) {
     with_http(place, async |mut http: Http, _| {
         let invalid = || Told::new(Code::InvalidArgument, "MESSAGE_INVALID");
         let whole = joe();
@@ -111,28 +111,28 @@ fn malformed_messages_are_the_callers_fault(place: &Place) {
             ("a number for an identifier", framed(&[0x10, 1])),
             ("a text that is cut short", framed(&[0x12, 9, 0x12, 20, b'j'])),
             ("no UTF-8", framed(&[0x12, 4, 0x12, 2, 0xff, 0xfe])),
-            ("nothing", Vec::new()),
+            ("an empty body", Vec::new()),
             ("half a prefix", vec![0, 0]),
-            ("less than was said", whole[..whole.len() - 3].to_vec()),
+            ("less than the prefix announces", whole[..whole.len() - 3].to_vec()),
             ("two messages", two),
             ("more than a message", [&whole[..], b"xx"].concat()),
-            ("compressed by nothing", flagged(1)),
+            ("compressed without an encoding", flagged(1)),
             ("an unknown flag", flagged(7)),
         ];
         for (what, body) in bodies {
             assert_eq!(http.refused(RESOLVE, &[], &body).await, invalid(), "{what}");
         }
         let large = [&[0], &(2u32 << 20).to_be_bytes()[..], b"x"].concat();
-        let told = http.refused(RESOLVE, &[], &large).await;
+        let status = http.refused(RESOLVE, &[], &large).await;
         assert_eq!(
-            (told.code, told.reason.as_str()),
+            (status.code, status.reason.as_str()),
             (Code::ResourceExhausted, "MESSAGE_TOO_LARGE")
         );
-        assert_eq!(told.metadata["limit"], (1 << 20).to_string());
+        assert_eq!(status.metadata["limit"], (1 << 20).to_string());
     });
 }
 
-fn what_is_not_served_is_told_with_a_reason(place: &Place) {
+fn unsupported_requests_are_refused_with_a_reason(place: &Place) {
     with_http(place, async |mut http: Http, _| {
         let unknown = |reason| Told::new(Code::Unimplemented, reason);
         for path in [
@@ -164,8 +164,8 @@ fn what_is_not_served_is_told_with_a_reason(place: &Place) {
         }
         let mut health = HealthClient::new(http.0);
         let nope = HealthCheckRequest { service: "nope".to_owned() };
-        let told = told(health.check(nope.clone()).await.unwrap_err());
-        assert_eq!(told, Told::new(Code::NotFound, "SERVICE_UNKNOWN"));
+        let status = told(health.check(nope.clone()).await.unwrap_err());
+        assert_eq!(status, Told::new(Code::NotFound, "SERVICE_UNKNOWN"));
         let mut watching = health.watch(nope).await.unwrap().into_inner();
         assert_eq!(
             watching.message().await.unwrap().unwrap().status(),
@@ -174,16 +174,16 @@ fn what_is_not_served_is_told_with_a_reason(place: &Place) {
     });
 }
 
-fn deadlines_and_headers_have_a_form_and_a_size(place: &Place) {
+fn malformed_deadlines_and_large_headers_are_refused(place: &Place) {
     with_http(place, async |mut http: Http, _| {
         for timeout in ["", "abc", "-1S", "1.5S", "1", "999999999H"] {
-            let told = http.refused(RESOLVE, &[("grpc-timeout", timeout)], &joe()).await;
-            assert_eq!(told, Told::new(Code::InvalidArgument, "TIMEOUT_INVALID"), "{timeout:?}");
+            let status = http.refused(RESOLVE, &[("grpc-timeout", timeout)], &joe()).await;
+            assert_eq!(status, Told::new(Code::InvalidArgument, "TIMEOUT_INVALID"), "{timeout:?}");
         }
         let large = "y".repeat(9_000);
-        let told = http.refused(RESOLVE, &[("x", &large)], &joe()).await;
+        let status = http.refused(RESOLVE, &[("x", &large)], &joe()).await;
         assert_eq!(
-            (told.code, told.reason.as_str()),
+            (status.code, status.reason.as_str()),
             (Code::ResourceExhausted, "HEADERS_TOO_LARGE")
         );
         let fair = "y".repeat(7_000);
@@ -194,8 +194,8 @@ fn deadlines_and_headers_have_a_form_and_a_size(place: &Place) {
     });
 }
 
-/// What a page in a browser can send to another site without being asked for leave.
-fn only_grpc_is_a_call(place: &Place) {
+/// A browser page can send some of these requests to another site without a preflight.
+fn only_grpc_requests_are_calls(place: &Place) {
     with_http(place, async |mut http: Http, mut client| {
         let user = v1::User { identities: vec![identity(handle("mallory"))], ..Default::default() };
         let create = framed(
@@ -233,9 +233,9 @@ fn fields_out_of_range_are_named(place: &Place) {
             let identifier = Some(email("joe@example.com"));
             let request =
                 v1::ResolveIdentityRequest { identifier, max_staleness, ..Default::default() };
-            let told = told(client.directory.resolve_identity(request).await.unwrap_err());
+            let status = told(client.directory.resolve_identity(request).await.unwrap_err());
             assert_eq!(
-                told,
+                status,
                 Told::new(Code::InvalidArgument, "FIELD_INVALID").field("max_staleness"),
                 "{seconds} {nanos}"
             );

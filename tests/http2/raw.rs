@@ -1,4 +1,4 @@
-//! A connection that says what it is told to, frame by frame.
+//! A client connection that sends arbitrary HTTP/2 frames.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,9 +13,9 @@ pub const DATA: u8 = 0;
 pub const RESET: u8 = 3;
 pub const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
-/// The flag of a frame that is its side's last one on a stream.
+/// The END_STREAM flag.
 pub const END: u8 = 1;
-/// The state of a connection in the table of the kernel.
+/// The established state in `/proc/net/tcp`.
 const ESTABLISHED: &str = "01";
 
 /// A frame from the server.
@@ -26,7 +26,7 @@ pub struct Frame {
     pub payload: Vec<u8>,
 }
 
-/// A connection that speaks frames (RFC 9113, section 4.1).
+/// A connection that sends and reads frames (RFC 9113, section 4.1).
 pub struct Raw(pub TcpStream);
 
 impl Raw {
@@ -36,7 +36,7 @@ impl Raw {
         Self(stream)
     }
 
-    /// After the greetings of both sides.
+    /// Connects and sends the preface with empty settings.
     pub fn greeted(server: &Server) -> Self {
         let mut raw = Self::connect(server);
         raw.0.write_all(PREFACE).unwrap();
@@ -53,7 +53,7 @@ impl Raw {
         let _ = self.0.write_all(&frame);
     }
 
-    /// After the greetings of both sides, with room for so many bytes of each answer.
+    /// Connects with an initial stream window of `bytes` and a large connection window.
     pub fn with_window(server: &Server, bytes: u32) -> Self {
         let mut raw = Self::connect(server);
         raw.0.write_all(PREFACE).unwrap();
@@ -62,12 +62,12 @@ impl Raw {
         raw
     }
 
-    /// Opens a call of ResolveIdentity, with more headers if wanted.
+    /// Opens a ResolveIdentity call with additional headers.
     pub fn open(&mut self, stream: u32, more: &[(&str, &str)], end: bool) {
         self.call(stream, "/polynym.v1.DirectoryService/ResolveIdentity", more, end);
     }
 
-    /// Makes a call that has one message.
+    /// Makes a call with one message.
     pub fn ask(&mut self, stream: u32, path: &str, message: &impl prost::Message) {
         self.call(stream, path, &[], false);
         let message = message.encode_to_vec();
@@ -86,10 +86,11 @@ impl Raw {
         for (name, value) in names.iter().chain(more) {
             block.push(0);
             for text in [name, value] {
-                length(&mut block, text.len());
+                push_length(&mut block, text.len());
                 block.extend(text.as_bytes());
             }
         }
+
         let mut first = true;
         for part in block.chunks(16_000) {
             let last = part.as_ptr_range().end == block.as_ptr_range().end;
@@ -99,18 +100,19 @@ impl Raw {
         }
     }
 
-    /// Reads frames until one is of `kind`, the connection ends (`None`), or time is over.
+    /// Reads frames up to the first of `kind` and returns its payload, or `None` if the connection
+    /// ends. Panics on a timeout.
     pub fn until(&mut self, kind: u8) -> Option<Vec<u8>> {
         std::iter::from_fn(|| self.next())
             .find(|frame| frame.kind == kind)
             .map(|frame| frame.payload)
     }
 
-    /// Whether the server still holds its end, whatever it has sent: what waits to be read keeps
-    /// its news from this end.
+    /// Returns true while the server keeps its end open. Unread data hides a close from this end,
+    /// so the kernel's table is read.
     pub fn is_held(&self) -> bool {
         let port = |address: SocketAddr| format!(":{:04X}", address.port());
-        // Where the server has reset the connection, it has no other end any more.
+        // A connection reset by the server has no peer.
         let Ok(peer) = self.0.peer_addr() else { return false };
         let (ours, theirs) = (port(self.0.local_addr().unwrap()), port(peer));
         let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
@@ -120,7 +122,7 @@ impl Raw {
         })
     }
 
-    /// The next frame, or none where the connection ends.
+    /// Reads the next frame, or returns `None` at the end of the connection.
     pub fn next(&mut self) -> Option<Frame> {
         let mut head = [0; 9];
         match self.0.read_exact(&mut head) {
@@ -135,6 +137,7 @@ impl Raw {
             }
             Err(error) => panic!("{error}"),
         }
+
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
         let mut payload = vec![0; length as usize];
         self.0.read_exact(&mut payload).ok()?;
@@ -143,12 +146,13 @@ impl Raw {
     }
 }
 
-/// A length of a literal header (RFC 7541, section 5.1, seven bits of prefix).
-fn length(block: &mut Vec<u8>, length: usize) {
+/// Appends the length of a literal header (RFC 7541, section 5.1, prefix of seven bits).
+fn push_length(block: &mut Vec<u8>, length: usize) {
     if length < 127 {
         block.push(length as u8);
         return;
     }
+
     block.push(127);
     let mut rest = length - 127;
     while rest >= 128 {

@@ -1,5 +1,4 @@
-//! Clients that take their time, and streams that stay open: neither keeps others from being
-//! served.
+//! Slow clients and open streams: neither blocks other clients.
 
 use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
@@ -15,12 +14,12 @@ async fn health(url: &str) -> HealthClient<Channel> {
 }
 
 in_each_place! {
-    messages_that_have_only_begun_take_nobodys_place
-    a_message_in_many_pieces_is_put_together
-    those_who_watch_health_take_nobodys_place
+    incomplete_messages_take_no_permit
+    a_fragmented_message_is_reassembled
+    health_watches_take_no_permit
 }
 
-fn messages_that_have_only_begun_take_nobodys_place(place: &Place) {
+fn incomplete_messages_take_no_permit(place: &Place) {
     let server = place.serve(&["--max-calls", "2"]);
     let mut slow: Vec<_> = (0..3).map(|_| Raw::greeted(&server)).collect();
     for raw in &mut slow {
@@ -29,13 +28,14 @@ fn messages_that_have_only_begun_take_nobodys_place(place: &Place) {
             raw.send(DATA, 0, 2 * n + 1, &[0]);
         }
     }
+
     serves_others(&server);
     block_on(async {
         health(&server.url).await.check(HealthCheckRequest::default()).await.unwrap()
     });
 }
 
-fn a_message_in_many_pieces_is_put_together(place: &Place) {
+fn a_fragmented_message_is_reassembled(place: &Place) {
     let server = place.serve(&[]);
     let mut raw = Raw::greeted(&server);
     raw.open(1, &[], false);
@@ -47,7 +47,7 @@ fn a_message_in_many_pieces_is_put_together(place: &Place) {
     raw.until(super::raw::HEADERS).expect("an answer");
 }
 
-fn those_who_watch_health_take_nobodys_place(place: &Place) {
+fn health_watches_take_no_permit(place: &Place) {
     let server = place.serve(&["--max-calls", "2"]);
     block_on(async {
         let mut watching = Vec::new();

@@ -1,4 +1,4 @@
-//! A server that is asked to stop waits for calls, and for nothing else.
+//! A stopping server waits for calls in progress, and for nothing else.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,8 @@ use crate::calls::{handle, identity};
 
 const CREATE: &str = "/polynym.v1.RegistryService/CreateUser";
 
-/// Stops a server once a connection is as `prepare` leaves it; tells how long that took, and what
-/// the log says.
+/// Stops a server after `prepare` has set up a connection. Returns the duration of the stop, and
+/// the log.
 fn stop(place: &Place, drain: &str, prepare: impl FnOnce(&mut Raw)) -> (Duration, String) {
     let (server, log) = place.serve_logged(&["--drain", drain]);
     let mut raw = Raw::with_window(&server, 0);
@@ -23,7 +23,7 @@ fn stop(place: &Place, drain: &str, prepare: impl FnOnce(&mut Raw)) -> (Duration
     (start.elapsed(), std::fs::read_to_string(log.path()).unwrap())
 }
 
-/// Makes a call, and takes nothing but the head of its answer.
+/// Makes a call and reads only the headers of its answer.
 fn ask(raw: &mut Raw) {
     let user = v1::User { identities: vec![identity(handle("joe"))], ..Default::default() };
     raw.ask(1, CREATE, &v1::CreateUserRequest { user: Some(user), ..Default::default() });
@@ -31,33 +31,34 @@ fn ask(raw: &mut Raw) {
 }
 
 in_each_place! {
-    a_peer_without_calls_that_never_says_goodbye_is_not_waited_for
-    a_peer_that_watches_health_is_not_waited_for
-    a_call_whose_answer_is_not_taken_is_waited_for_and_told
-    a_second_signal_ends_the_program_at_once
+    an_idle_peer_does_not_delay_a_stop
+    a_health_watch_does_not_delay_a_stop
+    an_unread_answer_delays_a_stop_until_the_drain_limit
+    a_second_signal_stops_the_server_at_once
 }
 
-fn a_second_signal_ends_the_program_at_once(place: &Place) {
+fn a_second_signal_stops_the_server_at_once(place: &Place) {
     let (server, log) = place.serve_logged(&["--drain", "600s"]);
     let mut raw = Raw::with_window(&server, 0);
     ask(&mut raw);
     server.signal("TERM");
     let start = Instant::now();
     while !std::fs::read_to_string(log.path()).unwrap().contains("a second signal stops at once") {
-        assert!(start.elapsed() < PATIENCE, "the first signal is not heard");
+        assert!(start.elapsed() < PATIENCE, "the first signal is not handled");
         std::thread::sleep(Duration::from_millis(10));
     }
+
     server.signal("TERM");
     assert_eq!(server.wait().code(), Some(130));
 }
 
-fn a_peer_without_calls_that_never_says_goodbye_is_not_waited_for(place: &Place) {
+fn an_idle_peer_does_not_delay_a_stop(place: &Place) {
     let (took, log) = stop(place, "120s", |raw| drop(raw.until(SETTINGS).unwrap()));
     assert!(took < PATIENCE, "{took:?}");
     assert!(!log.contains("in time"), "{log}");
 }
 
-fn a_peer_that_watches_health_is_not_waited_for(place: &Place) {
+fn a_health_watch_does_not_delay_a_stop(place: &Place) {
     let (took, log) = stop(place, "120s", |raw| {
         raw.ask(
             1,
@@ -70,7 +71,7 @@ fn a_peer_that_watches_health_is_not_waited_for(place: &Place) {
     assert!(!log.contains("in time"), "{log}");
 }
 
-fn a_call_whose_answer_is_not_taken_is_waited_for_and_told(place: &Place) {
+fn an_unread_answer_delays_a_stop_until_the_drain_limit(place: &Place) {
     let (took, log) = stop(place, "2s", |raw| {
         ask(raw);
     });

@@ -1,5 +1,5 @@
-//! Clients that ask and do not read: what they are answered is bounded, and they lose their
-//! connection.
+//! Clients that do not read their answers: the memory of pending answers is bounded, and the
+//! connection is closed.
 
 use std::collections::BTreeSet;
 use std::thread::sleep;
@@ -15,7 +15,7 @@ use crate::calls::{Client, handle, identity};
 const BATCH: &str = "/polynym.v1.DirectoryService/BatchGetUsers";
 const MEBI: usize = 1 << 20;
 
-/// Registers a user of some 440 KiB, a part with each call.
+/// Registers a user of about 440 KiB in several calls and returns its id.
 async fn large(url: &str) -> String {
     let mut client = Client::connect(url).await;
     let identities = vec![identity(handle("large"))];
@@ -33,42 +33,45 @@ async fn large(url: &str) -> String {
     user.user_id
 }
 
-/// Asks for 100 answers of nearly 4 MiB each over a connection with this window, and does not read
-/// them before the server has ended it. Tells what was sent before the connection ended.
+/// Requests 100 answers of nearly 4 MiB each over a connection with this window, and reads nothing
+/// before the server has closed it. Returns the frames that were sent until then.
 fn ask_and_wait(place: &Place, window: u32) -> Vec<Frame> {
     let server = place.serve(&["--call-timeout", "5s"]);
     let user_id = block_on(large(&server.url));
     let request = v1::BatchGetUsersRequest { user_ids: vec![user_id; 9], ..Default::default() };
     let before = server.memory();
     let mut raw = Raw::with_window(&server, window);
-    let mut most = 0;
-    let mut look = || {
+    let mut peak = 0;
+    let mut measure = || {
         serves_others(&server);
-        most = most.max(server.memory().saturating_sub(before));
+        peak = peak.max(server.memory().saturating_sub(before));
     };
+
     for n in 0..100 {
         raw.ask(2 * n + 1, BATCH, &request);
         if n % 10 == 9 {
-            look();
+            measure();
         }
     }
+
     let start = Instant::now();
     while raw.is_held() {
-        assert!(start.elapsed() < PATIENCE, "the connection stays");
-        look();
+        assert!(start.elapsed() < PATIENCE, "the connection is not closed");
+        measure();
         sleep(Duration::from_millis(100));
     }
-    assert!(most < 250 * MEBI, "{} MiB more than before", most / MEBI);
+    assert!(peak < 250 * MEBI, "{} MiB more than before", peak / MEBI);
+
     std::iter::from_fn(|| raw.next()).collect()
 }
 
 in_each_place! {
-    answers_for_which_there_is_no_window
-    answers_that_stay_in_the_socket
-    a_client_that_reads_keeps_its_connection
+    answers_without_a_window_are_bounded
+    unread_answers_in_the_socket_are_bounded
+    a_reading_client_keeps_its_connection
 }
 
-fn answers_for_which_there_is_no_window(place: &Place) {
+fn answers_without_a_window_are_bounded(place: &Place) {
     let frames = ask_and_wait(place, 0);
     let headers = |end: u8| {
         let headers =
@@ -81,16 +84,16 @@ fn answers_for_which_there_is_no_window(place: &Place) {
         (1..=16).contains(&held),
         "{held} answers of nearly 4 MiB are held, which is more than 64 MiB"
     );
-    assert!(begun.intersection(&ended).count() > 0, "others are refused in their place");
+    assert!(begun.intersection(&ended).count() > 0, "further calls are refused");
 }
 
-fn answers_that_stay_in_the_socket(place: &Place) {
+fn unread_answers_in_the_socket_are_bounded(place: &Place) {
     let bytes: usize =
         ask_and_wait(place, 0x7fff_ffff).iter().map(|frame| frame.payload.len()).sum();
     assert!(bytes < 64 * MEBI, "{} MiB were sent before the connection ended", bytes / MEBI);
 }
 
-fn a_client_that_reads_keeps_its_connection(place: &Place) {
+fn a_reading_client_keeps_its_connection(place: &Place) {
     let time = Duration::from_secs(5);
     let server = place.serve(&["--call-timeout", "5s"]);
     block_on(async {
