@@ -39,6 +39,7 @@ pub async fn load(store: &dyn Store) -> Result<(usize, usize), Error> {
         let time = Timestamp::from_millis(START);
         store.mutate(Mutation::new(Tenant::DEFAULT, time, kind)).await?;
     }
+
     let (mut loaded, mut refused) = (0, 0);
     for (mutation, _) in missing {
         match store.mutate(mutation).await {
@@ -47,6 +48,7 @@ pub async fn load(store: &dyn Store) -> Result<(usize, usize), Error> {
             Err(error) => return Err(error),
         }
     }
+
     Ok((loaded, refused))
 }
 
@@ -87,6 +89,7 @@ fn mutation(
     ];
     let draft =
         NewUser { display_name: person.name.to_owned(), identities, attributes: attributes.into() };
+
     Ok(Mutation {
         rules,
         ..Mutation::of_user(Tenant::DEFAULT, user_id, time, UserChange::Create(draft))

@@ -29,6 +29,7 @@ pub fn init(json: bool, filter: &str) -> Result<(), ParseError> {
     // A second start is refused and changes nothing.
     drop(started);
     std::panic::set_hook(Box::new(log_panic));
+
     Ok(())
 }
 
@@ -50,6 +51,7 @@ pub fn serve_metrics(
     for (name, what) in gauges {
         describe_gauge!(*name, *what);
     }
+
     for (name, what) in counters {
         describe_counter!(*name, *what);
         counter!(*name).increment(0);

@@ -107,6 +107,7 @@ impl Session {
             Code::Cancelled => Status::deadline_exceeded("the --timeout is over"),
             _ => status,
         };
+
         Failure::Call(Box::new(FailedCall {
             status,
             request_id: request_id.map(str::to_owned),

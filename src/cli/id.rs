@@ -111,6 +111,7 @@ fn inspect(command: &Inspect) -> Result<(), Failure> {
     if command.settings.load()?.json {
         return output::print_json(&anatomy);
     }
+
     let mut table = output::table(["id", &anatomy.id.to_string()]);
     table.add_row(["version", &anatomy.version]);
     let rows = [
@@ -125,5 +126,6 @@ fn inspect(command: &Inspect) -> Result<(), Failure> {
             table.add_row([name, &value]);
         }
     }
+
     output::print_table(&table)
 }

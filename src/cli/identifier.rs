@@ -27,6 +27,7 @@ pub fn parse(text: &str) -> Result<Typed, TextError> {
         }
         RawIdentifier::Url(url) => Kind::Url(url.to_owned()),
     };
+
     Ok(Typed { text: text.to_owned(), message: v1::Identifier { kind: Some(kind) } })
 }
 
@@ -44,6 +45,7 @@ pub fn text(message: Option<&v1::Identifier>) -> String {
         }
         Kind::Url(url) => RawIdentifier::Url(url),
     };
+
     printable(&raw.to_string()).into_owned()
 }
 

@@ -218,6 +218,7 @@ async fn link(command: Link) -> Result<(), Failure> {
         let mut registry = session.registry();
         async move { registry.link_identity(request).await }
     };
+
     user::show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
@@ -235,6 +236,7 @@ async fn unlink(command: Unlink) -> Result<(), Failure> {
         let mut registry = session.registry();
         async move { registry.unlink_identity(request).await }
     };
+
     user::show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
@@ -253,6 +255,7 @@ async fn replace(command: Replace) -> Result<(), Failure> {
         let mut registry = session.registry();
         async move { registry.replace_identity(request).await }
     };
+
     user::show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
@@ -272,6 +275,7 @@ async fn move_to(command: Move) -> Result<(), Failure> {
         let mut registry = session.registry();
         async move { registry.move_identity(request).await }
     };
+
     user::show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
@@ -291,6 +295,7 @@ async fn verify(command: Verify) -> Result<(), Failure> {
         let mut registry = session.registry();
         async move { registry.verify_identity(request).await }
     };
+
     user::show(&session, session.mutate(&request_id, request, send).await?.user)
 }
 
@@ -308,6 +313,7 @@ async fn release(command: Release) -> Result<(), Failure> {
     if session.json() {
         return output::print_message("ReleaseHoldResponse", &answer);
     }
+
     output::print(&format!("{} is held no longer\n", identifier::text(answer.identifier.as_ref())))
 }
 
@@ -329,6 +335,7 @@ async fn check(command: Check) -> Result<(), Failure> {
     } else {
         output::print_table(&verdict(&answer))?;
     }
+
     if answer.available { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
 
@@ -355,16 +362,19 @@ async fn normalize(command: Look) -> Result<(), Failure> {
     if session.json() {
         return output::print_message("NormalizeIdentityResponse", &answer);
     }
+
     let NormalizeIdentityResponse { identifier, key, skeleton, rules_version, changes } = answer;
     let mut table = output::table(["identifier", &identifier::text(identifier.as_ref())]);
     table.add_row(["key", &printable(&key)]);
     if !skeleton.is_empty() {
         table.add_row(["skeleton", &printable(&skeleton)]);
     }
+
     table.add_row(["rules version", &rules_version.to_string()]);
     for change in &changes {
         let step = format!("{} → {}", printable(&change.before), printable(&change.after));
         table.add_row([&format!("rule {}", printable(&change.rule)), &step]);
     }
+
     output::print_table(&table)
 }

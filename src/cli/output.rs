@@ -128,6 +128,7 @@ fn escaped(json: &str) -> Cow<'_, str> {
             false => escaped.push(c),
         }
     }
+
     Cow::Owned(escaped)
 }
 

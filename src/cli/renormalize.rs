@@ -47,11 +47,13 @@ pub async fn run(command: Renormalize) -> Result<(), Failure> {
             }
         }
     }
+
     if !session.json() {
         let moved = if command.dry_run { "would be moved" } else { "were moved" };
         let RenormalizeResponse { users, moved: count, failed, .. } = last;
         output::print(&format!("{users} users, {count} identities {moved}, {failed} cannot be\n"))?;
     }
+
     if last.failed > 0 { Err(Failure::AlreadyReported) } else { Ok(()) }
 }
 

@@ -35,6 +35,7 @@ impl Failure {
             Failure::PipeClosed => return ExitCode::SUCCESS,
             Failure::Interrupted => return ExitCode::from(130),
         }
+
         ExitCode::FAILURE
     }
 }
@@ -51,6 +52,7 @@ fn describe(status: &Status, request_id: Option<&str>) -> String {
     for violation in details.bad_request().into_iter().flat_map(|bad| &bad.field_violations) {
         lines.push(format!("  field: {}", printable(&violation.field)));
     }
+
     for (what, key) in [
         ("user", "user_id"),
         ("owner", "owner"),
@@ -61,6 +63,7 @@ fn describe(status: &Status, request_id: Option<&str>) -> String {
             lines.push(format!("  {what}: {}", printable(value)));
         }
     }
+
     if let Some(advice) = advice {
         lines.push(format!("  what to do: {advice}"));
     }
@@ -69,6 +72,7 @@ fn describe(status: &Status, request_id: Option<&str>) -> String {
             "  it may have happened: sent again with --request-id {id} it happens once at most"
         ));
     }
+
     lines.join("\n")
 }
 

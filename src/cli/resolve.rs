@@ -83,6 +83,7 @@ async fn resolve_one(session: &Session, typed: &Typed, command: &Resolve) -> Res
             Ok(Found { user, identity })
         }
     };
+
     show(session, &[(typed, found)])
 }
 
@@ -128,6 +129,7 @@ fn show(session: &Session, items: &[(&Typed, Result<Found, RpcStatus>)]) -> Resu
             output::print_table(&table)?;
         }
     }
+
     let mut failed = false;
     for (typed, outcome) in items {
         if let Err(status) = outcome {
@@ -135,6 +137,7 @@ fn show(session: &Session, items: &[(&Typed, Result<Found, RpcStatus>)]) -> Resu
             failed = true;
         }
     }
+
     if failed { Err(Failure::AlreadyReported) } else { Ok(()) }
 }
 

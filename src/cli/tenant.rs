@@ -166,6 +166,7 @@ async fn set(command: Set) -> Result<(), Failure> {
         let mut admin = session.admin();
         async move { admin.update_tenant(request).await }
     };
+
     show(&session, session.mutate(&request_id, request, send).await?.tenant)
 }
 
@@ -197,11 +198,13 @@ fn policies(command: &Set) -> (Policies, Vec<String>) {
             (list != "default").then(|| ReservedHandles { handles: handles.collect() });
         paths.push("reserved_handles".to_owned());
     }
+
     let holds = policies.holds.get_or_insert_default();
     for (kind, time) in &command.holds {
         *hold_of(holds, *kind) = Some(span(*time));
         paths.push(format!("holds.{kind}"));
     }
+
     (policies, paths)
 }
 
@@ -241,6 +244,7 @@ async fn list(command: Get) -> Result<(), Failure> {
             break;
         }
     }
+
     if session.json() { Ok(()) } else { output::print_table(&table) }
 }
 
@@ -263,6 +267,7 @@ fn fields(tenant: &Message) -> Table {
             row(&format!("{kind}s are held for"), length(time));
         }
     }
+
     let on = |on: bool| if on { "on" } else { "off" }.to_owned();
     row("hide unverified", on(policies.hide_unverified));
     row("verified wins", on(policies.verified_wins));
@@ -285,6 +290,7 @@ fn fields(tenant: &Message) -> Table {
         row("being deleted", format!("since {time}, {what}"));
     }
     row("etag", printable(&tenant.etag).into_owned());
+
     table
 }
 

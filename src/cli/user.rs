@@ -187,6 +187,7 @@ async fn create(command: Create) -> Result<(), Failure> {
         async move { registry.create_user(request).await }
     };
     let answer = session.mutate(&request_id, request, send).await?;
+
     show(&session, answer.user)
 }
 
@@ -198,6 +199,7 @@ async fn get(command: Get) -> Result<(), Failure> {
     if session.json() {
         return output::print_message("GetUserResponse", &answer);
     }
+
     let user = answer.user.unwrap_or_default();
     if !answer.merged_from.is_empty() {
         eprintln!(
@@ -206,6 +208,7 @@ async fn get(command: Get) -> Result<(), Failure> {
             printable(&user.user_id)
         );
     }
+
     view::print_user(&user)
 }
 
@@ -230,6 +233,7 @@ async fn update(command: Update) -> Result<(), Failure> {
         async move { registry.update_user(request).await }
     };
     let answer = session.mutate(&request_id, request, send).await?;
+
     show(&session, answer.user)
 }
 

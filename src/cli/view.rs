@@ -38,6 +38,7 @@ fn fields(user: &User) -> Table {
     row("to be purged", time(user.purge_time.as_ref()));
     row("merged into", printable(&user.merged_into).into_owned());
     row("etag", printable(&user.etag).into_owned());
+
     table
 }
 
@@ -64,6 +65,7 @@ fn identities(identities: &[Identity]) -> Table {
             verified,
         ]);
     }
+
     table
 }
 

@@ -41,6 +41,7 @@ impl Who {
         };
         let found =
             session.answer(session.directory().resolve_identity(session.request(request)).await)?;
+
         Ok(found.user.unwrap_or_default().user_id)
     }
 }

@@ -45,6 +45,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         telemetry::serve_metrics(address, &[DISPLACED, transport::PANICS], &[CLOCK_AHEAD])
             .map_err(Failure::Other)?;
     }
+
     // Signals count from here on: from here on there is something to tidy up.
     let stop = Stop::new()?;
     let place = StoreLocation::new(&settings.store)?;
@@ -62,6 +63,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         tracing::info!("stopped before the store was open");
         return Ok(());
     };
+
     let outcome = runtime.block_on(async {
         tokio::select! {
             outcome = serve(&settings, stop, listener, kept.store(settings.coalesce)) => outcome,
@@ -73,6 +75,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     runtime.shutdown_timeout(Duration::from_secs(1));
     close(kept)?;
     tracing::info!("stopped");
+
     outcome
 }
 
@@ -146,6 +149,7 @@ impl OpenStore {
         let opened = tokio::task::spawn_blocking(move || Embedded::open(&folder, options)).await;
         let opened = opened
             .map_err(|error| Failure::Other(format!("the store cannot be opened: {error}")))?;
+
         Ok(Self::Embedded(Arc::new(opened.map_err(|error| Failure::Other(error.to_string()))?)))
     }
 
@@ -199,6 +203,7 @@ async fn serve(
     if settings.sample {
         load_sample(&*store).await?;
     }
+
     warn_if_exposed(address);
     announce(address, settings.sample);
     let directory = Directory::new(store, Generator::new(Mode::Variable), limits(settings));
@@ -208,6 +213,7 @@ async fn serve(
         never = directory.run_expiry() => match never {},
         never = directory.delete_marked_tenants() => match never {},
     };
+
     served.map_err(|error| Failure::Other(format!("the server failed: {error}")))
 }
 
@@ -317,6 +323,7 @@ impl Stop {
         };
         let thread = std::thread::Builder::new().name("polynym-signals".to_owned());
         thread.spawn(move || runtime.block_on(wait)).map_err(fault)?;
+
         Ok(Self { asked, temporary })
     }
 

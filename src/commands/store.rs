@@ -44,6 +44,7 @@ async fn init(command: &Init) -> Result<(), Failure> {
             "--tenant has no effect any more: identifiers of all tenants are spread over the shards"
         );
     }
+
     match &settings.store {
         StoreChoice::Embedded(folder) => init_folder(folder),
         StoreChoice::Mongo(uri) => {

@@ -157,6 +157,7 @@ impl Resolve for Bench {
         let users = values.get(&USERS, parse::count(1..=1_000_000_000));
         let loaded = values.switch(&LOADED);
         let batch = values.get(&BATCH, parse::count(1..=100_000));
+
         Some(Self {
             client: client?,
             connections: connections?,

@@ -31,6 +31,7 @@ impl File {
                 message: error.trim_end().to_owned(),
             }),
         }
+
         file
     }
 

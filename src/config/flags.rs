@@ -79,6 +79,7 @@ impl Setting {
             let arg = arg.value_name("true|false").num_args(0..=1).require_equals(true);
             return arg.default_missing_value("true");
         }
+
         arg.value_name(self.value)
     }
 }

@@ -69,6 +69,7 @@ pub fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
     if host.is_empty() || port.parse::<u16>().is_err() {
         return Err(wrong());
     }
+
     match text.to_socket_addrs() {
         Ok(found) => Ok(found.collect()),
         Err(error) => Err(format!("the host of {text:?} is not known ({error})")),

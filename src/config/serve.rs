@@ -224,6 +224,7 @@ impl Resolve for Serve {
         let metrics_listen = values.get(&METRICS_LISTEN, metrics_listen);
         let log_format = values.get(&LOG_FORMAT, log_format);
         let log = values.get(&LOG, filter);
+
         Some(Self {
             listen: listen?,
             store: store?,

@@ -53,6 +53,7 @@ pub fn plan_writes(
         transition.after.iter_mut().for_each(|after| after.user.assign_primaries());
         add_changes(mutation, &mut changes, transition)?;
     }
+
     hold_released(mutation, &mut transitions, &mut changes);
     touch(mutation, &mut transitions);
     let subject = transitions
@@ -122,6 +123,7 @@ fn check_limits(
     check("attributes", mutation.limits.attributes, &|record| record.user.attributes.len())?;
     check("identifiers held for it", mutation.limits.holds, &holds)?;
     check("users merged into it", mutation.limits.merged, &|record| record.private.merged.len())?;
+
     check("bytes", mutation.limits.bytes, &|record| size(&record.user))
 }
 
@@ -139,6 +141,7 @@ pub fn add_changes(
             changes.entry(key).or_default().0 = Some(claim);
         }
     }
+
     if let Some(after) = after {
         let guards = after.private.guards.iter().map(|guarded| after.guard_claim(guarded));
         for (key, claim) in taken.iter().map(|identity| after.claim(identity)).chain(guards) {
@@ -148,6 +151,7 @@ pub fn add_changes(
             changes.entry(key).or_default().1 = Some(claim);
         }
     }
+
     Ok(())
 }
 
@@ -185,6 +189,7 @@ fn hold_released(
                 | UserChange::Expire
         )
     );
+
     for (key, (before, after)) in changes {
         let claim = after.as_ref().or(before.as_ref());
         let Some(owner) = claim.and_then(|claim| claim.owner) else { continue };
@@ -241,5 +246,6 @@ fn writes(
         };
         claims.push((key, write));
     }
+
     if needs.claims.is_empty() { Ok(claims) } else { Err(DecideError::NeedsReads(needs)) }
 }

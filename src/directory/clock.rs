@@ -88,6 +88,7 @@ impl ClockLog {
         if self.differs.swap(now.in_doubt, Relaxed) == now.in_doubt {
             return;
         }
+
         let ahead_seconds = ahead / 1_000;
         if now.in_doubt {
             tracing::warn!(

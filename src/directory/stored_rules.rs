@@ -43,6 +43,7 @@ impl StoredRules {
             MutationKind::User(_, UserChange::Merge(..) | UserChange::Unmerge(_)) => true,
             _ => return Ok(()),
         };
+
         if is_of_rules && (self.next.is_none() || names_none) {
             Ok(())
         } else {

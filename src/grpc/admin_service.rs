@@ -74,6 +74,7 @@ impl AdminService for AdminApi {
             let Some(run) = run else { return Ok(None) };
             step(run).await.map(Some).map_err(status)
         });
+
         Ok(Response::new(Box::pin(steps)))
     }
 
@@ -133,6 +134,7 @@ impl AdminService for AdminApi {
             .map(|tenant| tenant.name.to_string())
             .unwrap_or_default();
         let tenants = tenants.iter().map(tenant_message).collect();
+
         Ok(Response::new(v1::ListTenantsResponse { tenants, next_page_token }))
     }
 }

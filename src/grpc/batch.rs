@@ -33,6 +33,7 @@ where
         room.take(left.encoded_len() + FRAME_BYTES);
         left
     };
+
     outcomes.into_iter().map(&mut item).collect()
 }
 

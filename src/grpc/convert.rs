@@ -46,6 +46,7 @@ fn raw_identity(n: usize, message: &v1::Identity) -> Result<RawIdentity<'_>, Err
     if time.is_none() && !message.verified_by.is_empty() {
         return Err(Error::invalid(Invalid::Field, field("verified_by"), "needs a verify_time"));
     }
+
     let identifier = raw(message.identifier.as_ref());
     // A user that was read may be registered elsewhere: of other kinds, the display is what was
     // typed.
@@ -90,6 +91,7 @@ fn timestamp(field: &str, message: &ProtoTimestamp) -> Result<Timestamp, Error> 
         .and_then(|ms| ms.checked_add(i64::from(message.nanos) / 1_000_000));
     let time =
         millis.map(Timestamp::from_millis).filter(|_| (0..1_000_000_000).contains(&message.nanos));
+
     time.filter(|time| (Timestamp::MIN..=Timestamp::MAX).contains(time)).ok_or_else(|| {
         Error::invalid(
             Invalid::Field,
@@ -180,6 +182,7 @@ pub fn consistency(
             "must not be negative, nor have more than 315,576,000,000 seconds or 999,999,999 nanos";
         return Err(Error::invalid(Invalid::Field, "max_staleness", message));
     }
+
     match v1::Consistency::try_from(number) {
         Ok(v1::Consistency::Unspecified | v1::Consistency::Latest) => Ok(Consistency::Latest),
         Ok(v1::Consistency::Linearizable) => Ok(Consistency::Linearizable),
@@ -201,6 +204,7 @@ pub fn normalization(
         before: change.before,
         after: change.after,
     };
+
     v1::NormalizeIdentityResponse {
         identifier: Some(identifier_message(&normalization.identifier)),
         key: key.into_string(),

@@ -146,6 +146,7 @@ impl DirectoryService for DirectoryApi {
             Some(Error::IdentityHeld { until, .. }) => Some(convert::time_message(*until)),
             _ => None,
         };
+
         Ok(Response::new(v1::CheckIdentityResponse {
             available: refusal.is_none(),
             reason: refusal.as_ref().map_or("", reason).to_owned(),

@@ -40,17 +40,20 @@ fn set_present(update: &mut PolicyUpdate, policies: &v1::Policies) -> Result<(),
             set(update, policies, switch)?;
         }
     }
+
     for kind in Kind::ALL {
         if hold_of(policies, kind).is_some() {
             set(update, policies, &format!("holds.{kind}"))?;
         }
     }
+
     if policies.restore_window.is_some() {
         set(update, policies, "restore_window")?;
     }
     if policies.undo_window.is_some() {
         set(update, policies, "undo_window")?;
     }
+
     if policies.reserved_handles.is_some() {
         set(update, policies, "reserved_handles")?;
     }
@@ -86,6 +89,7 @@ fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result
             update.holds.insert(kind, span(hold_of(policies, kind), path)?);
         }
     }
+
     Ok(())
 }
 

@@ -215,6 +215,7 @@ impl RegistryService for RegistryApi {
             self.0.unmerge(call, &request.primary_user_id, &request.secondary_user_id).await;
         let (user, not_restored) = unmerged.map_err(status)?;
         let not_restored = not_restored.iter().map(convert::not_restored).collect();
+
         Ok(Response::new(v1::UnmergeUsersResponse {
             user: Some(user_message(&user)),
             not_restored,

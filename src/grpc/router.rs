@@ -143,6 +143,7 @@ impl Routes for Router {
             Target::ReflectionAlpha => self.reflection_alpha.clone().call(request).await,
             Target::Unknown => Ok(protocol::unknown_service().into_http()),
         };
+
         response
     }
 }

@@ -29,6 +29,7 @@ pub fn status(error: Error) -> Status {
         }
         _ => {}
     }
+
     if is_temporary(&error) {
         return retry(code, reason, &message);
     }

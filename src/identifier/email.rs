@@ -70,6 +70,7 @@ pub(super) fn first(typed: &str, trace: &mut impl Trace) -> Result<String, Fault
     if local.len() > MAX_LOCAL {
         return Err(Rule::EmailLocalLength.into());
     }
+
     let canonical = format!("{local}@{domain}");
     if canonical.len() > MAX_TOTAL {
         return Err(Rule::EmailLength.into());
@@ -84,11 +85,13 @@ fn split(typed: &str) -> Result<(&str, &str), Fault> {
     if let Some(position) = typed.chars().position(|c| c == '(') {
         return Err(Rule::EmailComment.at(position));
     }
+
     let (local, domain) = typed.split_once('@').ok_or(Rule::EmailAtMissing)?;
     let domain_start = local.chars().count() + 1;
     if domain.starts_with('[') {
         return Err(Rule::EmailLiteral.at(domain_start));
     }
+
     match domain.chars().position(|c| c == '@') {
         Some(position) => Err(Rule::EmailAtRepeated.at(domain_start + position)),
         None => Ok((local, domain)),
@@ -112,6 +115,7 @@ fn check_local(local: &str) -> Result<(), Fault> {
         }
         after_dot = c == '.';
     }
+
     if after_dot {
         return Err(Rule::EmailDot.at(local.chars().count() - 1));
     }

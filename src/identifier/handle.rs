@@ -100,6 +100,7 @@ fn check(name: &str) -> Result<(), Fault> {
     } else {
         return Ok(());
     };
+
     Err(broken.into())
 }
 

@@ -81,5 +81,6 @@ pub(super) fn mixes_scripts(name: &str) -> bool {
             others.intersect_with(set);
         }
     }
+
     !(others.hanb || others.jpan || others.kore)
 }

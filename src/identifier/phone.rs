@@ -68,6 +68,7 @@ fn dialled(number: &str) -> Result<String, Fault> {
             return Err(Rule::PhoneNumber.into());
         }
     }
+
     Ok(dialled)
 }
 

@@ -30,6 +30,7 @@ pub(super) fn national(digits: &str, id: Id) -> Option<String> {
     if plan(code)?.has(digits) {
         return Some(format!("+{code}{digits}"));
     }
+
     let abroad = || region.abroad(digits).and_then(international);
     let without_plus = || {
         let rest = digits.strip_prefix(&code.to_string())?;

@@ -94,6 +94,7 @@ pub(super) fn address(url: &Url, host: &str, path: &str) -> Option<String> {
     if !front.eq_ignore_ascii_case(service.prefix) || name.is_empty() || name.contains('/') {
         return None;
     }
+
     let name = match path.eq_ignore_ascii_case(BY_NUMBER) {
         true if !service.dots => number(url)?,
         _ => service.name(name),

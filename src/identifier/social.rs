@@ -98,11 +98,13 @@ fn short_name(provider: &str, trace: &mut impl Trace) -> Result<String, Fault> {
     if let Some(position) = provider.chars().enumerate().position(is_bad) {
         return Err(Rule::SocialProvider.at(position));
     }
+
     if provider.is_empty() || provider.len() > MAX_NAME {
         return Err(Rule::SocialProvider.into());
     }
     let lower = provider.to_ascii_lowercase();
     trace.step("lower-case", provider, &lower);
+
     Ok(lower)
 }
 

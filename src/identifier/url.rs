@@ -40,6 +40,7 @@ fn page(typed: &str, trace: &mut impl Trace) -> Result<(Url, String), Fault> {
     if host(&url).split('.').any(str::is_empty) {
         return Err(Rule::UrlHost.into());
     }
+
     drop_tail(&url, trace);
     let path = path(url.path(), trace).ok_or_else(|| escape_fault(typed))?;
     Ok((url, path))
@@ -70,6 +71,7 @@ fn check_authority(url: &Url) -> Result<(), Fault> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(Rule::UrlUserInfo.into());
     }
+
     // The parser has dropped the scheme's own port.
     match url.port() {
         Some(_) => Err(Rule::UrlPort.into()),
@@ -109,6 +111,7 @@ fn normalize_escapes(path: &str) -> Option<String> {
         rest = &tail[digits.len()..];
     }
     normalized.push_str(rest);
+
     Some(normalized)
 }
 

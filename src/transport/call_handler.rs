@@ -60,6 +60,7 @@ impl<R: Routes> CallHandler<R> {
         if target.is_stream() {
             return self.open(budget, target, timeout, request).await;
         }
+
         let mut reservation = Reservation::call(budget);
         let answer = async {
             let request =
@@ -73,6 +74,7 @@ impl<R: Routes> CallHandler<R> {
             Ok(self.routes.call(target, request).await)
         };
         let response = self.bounded(target, timeout, answer).await;
+
         ResponseBody::call(response, reservation)
     }
 
@@ -90,6 +92,7 @@ impl<R: Routes> CallHandler<R> {
                 Reservation::call(budget),
             );
         };
+
         let answer = async {
             let request = request.map(|body| RequestBody::open(body, self.timeout));
             Ok(self.routes.call(target, request).await)

@@ -48,6 +48,7 @@ pub async fn serve<R: Routes>(
     if !greeted {
         return false;
     }
+
     let budget = Arc::new(ConnectionBudget::new(handler.total.clone()));
     let service = service_fn(|request| {
         let (handler, budget) = (handler.clone(), budget.clone());
@@ -73,6 +74,7 @@ pub async fn serve<R: Routes>(
         }
     }
     calls.connection.as_mut().graceful_shutdown();
+
     tokio::select! {
         _ = &mut calls => false,
         () = budget.idle() => false,

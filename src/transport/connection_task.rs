@@ -69,6 +69,7 @@ impl<C: Future> Future for ConnectionTask<C> {
         if self.executor.task_per_call {
             return Poll::Pending;
         }
+
         loop {
             let started = take(&mut *self.executor.started());
             self.calls.extend(started);

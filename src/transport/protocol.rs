@@ -114,5 +114,6 @@ pub fn translated(response: Response<Body>) -> Response<Body> {
         Code::Unimplemented => unknown_method(),
         _ => return response,
     };
+
     status.into_http()
 }

@@ -103,6 +103,7 @@ async fn message(
     if !body.is_end_stream() {
         hold(reservation, first.len())?;
     }
+
     let Some(mut more) = next(&mut body).await? else { return complete(first, headers, limit) };
     let mut all = BytesMut::from(first);
     loop {
@@ -150,10 +151,12 @@ fn is_complete(bytes: &[u8], headers: &HeaderMap, limit: usize) -> Result<bool, 
         }
         _ => return Err(protocol::message_invalid("its first byte must be 0")),
     }
+
     let length = u32::from_be_bytes(*length) as usize;
     if length > limit {
         return Err(protocol::message_too_large(limit, length));
     }
+
     if message.len() > length {
         return Err(protocol::message_invalid("there is more than one"));
     }

@@ -38,6 +38,7 @@ impl From<RequestRejection> for Response<Body> {
             }
             RequestRejection::Call(status) => response = status.into_http(),
         }
+
         response
     }
 }
@@ -48,6 +49,7 @@ pub fn validate<B>(request: &Request<B>) -> Result<Option<Duration>, RequestReje
     if request.method() != Method::POST {
         return Err(RequestRejection::Method);
     }
+
     if !headers.get(CONTENT_TYPE).is_some_and(|value| is_grpc(value.as_bytes())) {
         return Err(RequestRejection::ContentType);
     }
@@ -55,6 +57,7 @@ pub fn validate<B>(request: &Request<B>) -> Result<Option<Duration>, RequestReje
     if size > HEADER_BYTES {
         return Err(RequestRejection::Call(protocol::headers_too_large(HEADER_BYTES, size)));
     }
+
     caller_timeout(headers).map_err(|Malformed| RequestRejection::Call(protocol::timeout_invalid()))
 }
 
@@ -84,6 +87,7 @@ fn caller_timeout(headers: &HeaderMap) -> Result<Option<Duration>, Malformed> {
     if !(1..=8).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
         return Err(Malformed);
     }
+
     let number = digits.iter().fold(0, |number, digit| 10 * number + u64::from(digit - b'0'));
     Ok(Some(match unit {
         b'H' => Duration::from_secs(number * 3_600),

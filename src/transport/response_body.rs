@@ -55,6 +55,7 @@ impl ResponseBody {
         if piece.reservation.as_mut().is_none_or(|reservation| reservation.replace(size)) {
             return Frame::data(piece);
         }
+
         self.body = Body::empty();
         let mut trailers = HeaderMap::new();
         // A status of this program has no character that a header cannot have.
@@ -77,6 +78,7 @@ impl HttpBody for ResponseBody {
         let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)?) else {
             return Poll::Ready(None);
         };
+
         Poll::Ready(Some(Ok(match frame.into_data() {
             Ok(bytes) => self.piece(bytes),
             Err(frame) => Frame::trailers(frame.into_trailers().unwrap_or_default()),

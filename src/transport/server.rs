@@ -34,6 +34,7 @@ pub async fn serve<R: Routes>(
     while let Some(ended) = connections.join_next().await {
         cut_off += usize::from(ended.is_ok_and(|cut_off| cut_off));
     }
+
     if cut_off > 0 {
         tracing::warn!(connections = cut_off, "calls did not finish in time");
     }

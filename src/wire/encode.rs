@@ -20,6 +20,7 @@ pub fn encode_user(user: &User) -> Vec<u8> {
         message.identities.clear();
         identities.clone_from(&user.identities);
     }
+
     let mut bytes = message.encode_to_vec();
     for identity in &identities {
         let mut inner = identity_message(identity).encode_to_vec();
@@ -27,6 +28,7 @@ pub fn encode_user(user: &User) -> Vec<u8> {
         write_message(v1_tag::USER_IDENTITIES, &inner, &mut bytes);
     }
     user.unknown.write(&mut bytes);
+
     bytes
 }
 
@@ -40,6 +42,7 @@ pub fn user_message(user: &User) -> v1::User {
         }
         State::Merged { into } => (v1::State::Merged, None, None, Some(into)),
     };
+
     v1::User {
         etag: user.etag(),
         user_id: user.id.to_string(),

@@ -161,6 +161,7 @@ fn is_identity(identity: &[u8], kind: &str, value: &str) -> bool {
     let Some(field) = fields::fields(identifier).find(|field| field.tag == kind_tag(kind)) else {
         return false;
     };
+
     match kind {
         "phone" => fields::first(field.bytes, v1_tag::PHONE_NUMBER) == value.as_bytes(),
         "social" => value.split_once('/').is_some_and(|(provider, subject)| {

@@ -40,6 +40,7 @@ fn next<'a>(message: &mut &'a [u8]) -> Option<Field<'a>> {
         _ => return None,
     };
     let whole = &start[..start.len() - message.len()];
+
     Some(Field { tag: u32::try_from(key >> 3).ok()?, whole, bytes, number })
 }
 

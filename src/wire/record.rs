@@ -131,6 +131,7 @@ pub fn encode_private(record: &Record) -> Vec<u8> {
     };
     let mut bytes = message.encode_to_vec();
     unknown.write(&mut bytes);
+
     bytes
 }
 
@@ -143,6 +144,7 @@ pub fn decode_private(bytes: &[u8], record: &mut Record) -> Result<(), WireError
     for (identity, version) in record.user.identities.iter_mut().zip(message.rules_versions) {
         identity.rules_version = version;
     }
+
     record.private = UserInternals {
         disabled: message.disabled,
         guards: message.guards.into_iter().map(Guarded::from).collect(),
@@ -156,6 +158,7 @@ pub fn decode_private(bytes: &[u8], record: &mut Record) -> Result<(), WireError
             .collect::<Result<_, _>>()?,
         unknown: Unknown::after(LAST, bytes),
     };
+
     Ok(())
 }
 
@@ -230,6 +233,7 @@ impl From<&MergeSnapshot> for UndoRecord {
             before: before.clone(),
             set: set.clone(),
         };
+
         Self {
             until: undo.until.as_millis(),
             user: user.into_bytes().to_vec(),

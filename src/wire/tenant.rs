@@ -106,6 +106,7 @@ fn read_policies(message: v1::Policies) -> Policies {
         (Kind::Social, holds.social),
         (Kind::Url, holds.url),
     ];
+
     Policies {
         holds: holds
             .into_iter()

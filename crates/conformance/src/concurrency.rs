@@ -48,6 +48,7 @@ pub async fn one_identifier_goes_to_one_of_many(f: Fixture) -> Result<(), Failur
         let wanted = if after.id == winner.id { &winner } else { before };
         equal(&after, wanted, "a user after the race")?;
     }
+
     Ok(())
 }
 
@@ -59,6 +60,7 @@ pub async fn one_of_many_creates_has_what_they_share(f: Fixture) -> Result<(), F
         creations.push(f.creation(&[&own[0], &names[0], &own[1]])?);
         names.extend(own);
     }
+
     let ids = ids(&creations);
     let winner = one_wins(f.all(creations).await?, "user.identities[1].identifier")?;
     let left = f.invariants(&ids, &names).await?;
@@ -78,6 +80,7 @@ pub async fn links_of_one_user_all_land(f: Fixture) -> Result<(), Failure> {
         ensure(listed, format!("the answer to a link of {name} does not list it"))?;
     }
     let users = f.invariants(&[user.id], &names).await?;
+
     equal(&users[0].identities.len(), &MANY, "identities")
 }
 
@@ -97,6 +100,7 @@ pub async fn of_many_changes_with_one_etag_one_happens(f: Fixture) -> Result<(),
     for winner in winners {
         f.is_kept(&winner?).await?;
     }
+
     Ok(())
 }
 
@@ -114,6 +118,7 @@ pub async fn a_refused_mutation_among_others_leaves_nothing(f: Fixture) -> Resul
         creations.push(f.creation(&[&own[0], &own[1], &last])?);
         names.extend(own);
     }
+
     let ids = ids(&creations);
     for (n, outcome) in f.all(creations).await?.into_iter().enumerate() {
         match n % 2 {
@@ -122,6 +127,7 @@ pub async fn a_refused_mutation_among_others_leaves_nothing(f: Fixture) -> Resul
         }
     }
     equal(&f.invariants(&ids, &names).await?.len(), &(MANY / 2), "users")?;
+
     f.is_kept(&owner).await
 }
 
@@ -144,11 +150,13 @@ pub async fn names_that_everyone_wants_have_one_owner(f: Fixture) -> Result<(), 
             mutations.push(f.mutation(user.id, change));
         }
     }
+
     for outcome in f.all(mutations).await? {
         let expected =
             matches!(outcome, Ok(_) | Err(Error::IdentityTaken { .. } | Error::NotOwned));
         ensure(expected, format!("an outcome that no order of these calls gives: {outcome:?}"))?;
     }
+
     let ids: Vec<_> = users.iter().map(|user| user.id).collect();
     let names: Vec<_> = (0..users.len()).map(|n| format!("handle:user{n}")).collect();
     equal(&f.invariants(&ids, &names).await?.len(), &users.len(), "users")
@@ -182,6 +190,7 @@ pub async fn a_caller_that_goes_away_leaves_all_or_nothing(f: Fixture) -> Result
         answers.push(f.mutate(again).await?);
         names.extend(own);
     }
+
     let users = f.invariants(&ids, &names).await?;
     equal(
         &users,

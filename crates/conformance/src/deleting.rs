@@ -83,6 +83,7 @@ pub async fn a_tenant_goes_with_all_that_is_in_it(f: Fixture) -> Result<(), Fail
     )?;
 
     made(&f).await?;
+
     register(&f, NAME, &["handle:joe"]).await.map(drop)
 }
 
@@ -91,6 +92,7 @@ pub async fn a_mark_can_be_taken_back(f: Fixture) -> Result<(), Failure> {
     for with_users in [false, true, false] {
         step(&f, DeletionStep::Begin { with_users }).await?;
     }
+
     let marked = f.store.tenant(&tenant(NAME)?).await?.and_then(|tenant| tenant.deletion);
     ensure(
         matches!(marked, Some(Deletion { with_users: true, .. })),
@@ -98,6 +100,7 @@ pub async fn a_mark_can_be_taken_back(f: Fixture) -> Result<(), Failure> {
     )?;
     step(&f, DeletionStep::GiveUp).await?;
     equal(&f.store.tenant(&tenant(NAME)?).await?, &Some(before), "the tenant")?;
+
     register(&f, NAME, &["handle:joe"]).await.map(drop)
 }
 

@@ -41,6 +41,7 @@ pub async fn what_is_given_up_is_held_for_its_owner(f: Fixture) -> Result<(), Fa
     f.is_kept(&other).await?;
     let owner = f.change(&owner, link("handle:joe")?).await?;
     f.is_kept(&owner).await?;
+
     taken(f.change(&other, link("handle:joe")?).await, &owner, "identifier")
 }
 
@@ -57,6 +58,7 @@ pub async fn a_hold_ends_to_the_millisecond(f: Fixture) -> Result<(), Failure> {
     // By a clock that is behind the hold is not over yet; but the identifier is the other's by now.
     taken(at(-1, &owner, link("handle:joe")?).await, &other, "identifier")?;
     f.is_kept(&other).await?;
+
     f.is_kept(&owner).await
 }
 
@@ -89,6 +91,7 @@ pub async fn a_replaced_identifier_is_held_like_an_unlinked_one(f: Fixture) -> R
         f.claim("handle:joseph").await?.is_some_and(|claim| claim.hold.is_some()),
         "a name in between is not held",
     )?;
+
     f.is_kept(&other).await
 }
 
@@ -123,6 +126,7 @@ pub async fn a_hold_can_be_ended(f: Fixture) -> Result<(), Failure> {
     for name in ["handle:other", "handle:nobody", "email:joe@example.com"] {
         not_held(&f, name).await?;
     }
+
     let send = || {
         Ok::<_, Failure>(Mutation {
             request: request("release", 1),
@@ -138,6 +142,7 @@ pub async fn a_hold_can_be_ended(f: Fixture) -> Result<(), Failure> {
     f.is_kept(&owner).await?;
     f.change_under(&holding(10), &other, unlink("handle:joe")?).await?;
     f.wait_until(until.plus(DAY));
+
     not_held(&f, "handle:joe").await
 }
 
@@ -169,6 +174,7 @@ pub async fn holds_of_a_user_are_limited(f: Fixture) -> Result<(), Failure> {
     f.is_kept(&kept).await?;
     let kept = f.mutate(Mutation { limits, ..f.mutation(user.id, link("handle:b")?) }).await?;
     f.is_kept(&kept).await?;
+
     f.mutate(give_up("handle:d", 10)?).await.map(drop).map_err(Failure::from)
 }
 
@@ -196,6 +202,7 @@ pub async fn among_many_the_former_owner_gets_it_back(f: Fixture) -> Result<(), 
         }
         mutations.push(f.creation(&["handle:joe"])?);
     }
+
     let ids: Vec<_> = mutations.iter().filter_map(Mutation::user_id).collect();
     for (id, outcome) in ids.iter().zip(f.all(mutations).await?) {
         match outcome {
@@ -208,5 +215,6 @@ pub async fn among_many_the_former_owner_gets_it_back(f: Fixture) -> Result<(), 
         }
     }
     let users = f.invariants(&[owner.id, other.id], &["handle:joe".to_owned()]).await?;
+
     f.owns(&users[0], &["handle:joe"]).await
 }

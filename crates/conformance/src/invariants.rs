@@ -28,6 +28,7 @@ impl Fixture {
         for name in names {
             owners.entry(identifier(name)?).or_default();
         }
+
         let keys: Vec<_> =
             owners.keys().map(|name| IdentityKey::new(Tenant::DEFAULT.as_str(), name)).collect();
         let found = decoded::owners(&*self.store, &keys, Consistency::Latest).await?;
@@ -35,6 +36,7 @@ impl Fixture {
         for ((name, owner), found) in owners.iter().zip(&found) {
             equal(&found.as_ref(), owner, &format!("the owner of {name}"))?;
         }
+
         Ok(users)
     }
 }

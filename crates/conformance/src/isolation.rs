@@ -28,6 +28,7 @@ pub async fn tenants_share_nothing(f: Fixture) -> Result<(), Failure> {
         equal(&owner_in(&f, "a-b", name).await?, &Some(b.clone()), "the owner in tenant a-b")?;
         equal(&owner_in(&f, "b", name).await?, &None, "the owner in tenant b")?;
     }
+
     equal(
         &decoded::users(&*f.store, &tenant("a")?, &[a.id, b.id]).await?,
         &vec![Some(a.clone()), None],
@@ -40,6 +41,7 @@ pub async fn tenants_share_nothing(f: Fixture) -> Result<(), Failure> {
         &None,
         "the owner in tenant a-b after the unlink",
     )?;
+
     equal(
         &owner_in(&f, "a", "handle:joe").await?,
         &Some(a),
@@ -61,6 +63,7 @@ pub async fn no_change_reaches_another_tenant(f: Fixture) -> Result<(), Failure>
         refused(f.mutate(mutation).await, &Error::UserNotFound)?;
     }
     f.is_kept(&user).await?;
+
     equal(&owner_in(&f, "other", "handle:mallory").await?, &None, "the owner of what was refused")
 }
 
@@ -81,12 +84,14 @@ pub async fn nothing_in_a_life_reaches_another_tenant(f: Fixture) -> Result<(), 
         let mutation = Mutation { tenant: tenant("other")?, ..f.mutation(user.id, change) };
         refused(f.mutate(mutation).await, &Error::UserNotFound)?;
     }
+
     let stranger = UserChange::Merge(other.id, ConflictPolicy::PrimaryWins);
     refused(f.change(&user, stranger).await, &Error::UserNotFound)?;
     let deleted = f.change(&user, UserChange::Delete).await?;
     let State::Deleted { purge_time, .. } = deleted.state else {
         return Err("it is not deleted".into());
     };
+
     let expiry = Mutation {
         time: purge_time,
         tenant: tenant("other")?,
@@ -104,6 +109,7 @@ pub async fn nothing_in_a_life_reaches_another_tenant(f: Fixture) -> Result<(), 
     refused(f.mutate(release).await, &Error::NotHeld)?;
     let user = f.change(&user, link("handle:joe")?).await?;
     f.is_kept(&user).await?;
+
     equal(
         &owner_in(&f, "other", "handle:joe").await?,
         &Some(other),
@@ -172,6 +178,7 @@ pub async fn separators_in_values_keep_keys_apart(f: Fixture) -> Result<(), Fail
                 .map_err(|error| format!("{tenant}, {name}: {error}"))?,
         );
     }
+
     for ((tenant, name), user) in LIKE_KEYS.iter().zip(users) {
         equal(
             &owner_in(&f, tenant, name).await?,
@@ -179,6 +186,7 @@ pub async fn separators_in_values_keep_keys_apart(f: Fixture) -> Result<(), Fail
             &format!("the owner of {name} in {tenant}"),
         )?;
     }
+
     Ok(())
 }
 
@@ -204,5 +212,6 @@ pub async fn spellings_of_one_identifier_collide(f: Fixture) -> Result<(), Failu
         f.free(&["handle:free"]).await?;
         f.is_kept(&owner).await?;
     }
+
     Ok(())
 }

@@ -25,6 +25,7 @@ pub async fn link_gives_an_identity(f: Fixture) -> Result<(), Failure> {
     if let MutationKind::User(_, UserChange::Link(draft)) = &mut mutation.kind {
         draft.verification.clone_from(&verification);
     }
+
     let user = f.mutate(mutation).await?;
     equal(
         &names(&user),
@@ -36,6 +37,7 @@ pub async fn link_gives_an_identity(f: Fixture) -> Result<(), Failure> {
     equal(&user.identities[1].verification, &verification, "its verification")?;
     equal(&(user.create_time, user.update_time), &(before.create_time, time), "the user's times")?;
     ensure(user.etag() != before.etag(), "the etag is the same after a link")?;
+
     f.is_kept(&user).await
 }
 
@@ -64,6 +66,7 @@ pub async fn link_of_anothers_is_refused(f: Fixture) -> Result<(), Failure> {
     f.free(&["handle:third", "social:github/3"]).await?;
     equal(&f.get(id).await?, &None, "the user that was refused")?;
     f.is_kept(&other).await?;
+
     f.is_kept(&owner).await
 }
 
@@ -85,6 +88,7 @@ pub async fn unlink_frees_the_identifier(f: Fixture) -> Result<(), Failure> {
     equal(&names(&second), &Vec::new(), "what a user owns who gave all away")?;
     let first = f.change(&first, link("handle:joe")?).await?;
     f.is_kept(&first).await?;
+
     f.is_kept(&second).await
 }
 
@@ -99,6 +103,7 @@ pub async fn unlink_of_what_is_not_owned_is_refused(f: Fixture) -> Result<(), Fa
             &Error::NotOwned,
         )?;
     }
+
     f.free(&["handle:nobody", "handle:new"]).await?;
     f.is_kept(&other).await?;
     f.is_kept(&owner).await
@@ -117,6 +122,7 @@ pub async fn changes_of_nobody_are_refused(f: Fixture) -> Result<(), Failure> {
         refused(f.mutate(f.mutation(id, change)).await, &Error::UserNotFound)?;
     }
     equal(&f.get(id).await?, &None, "the user who is not there")?;
+
     f.free(&["handle:nobody", "handle:somebody"]).await
 }
 
@@ -146,5 +152,6 @@ pub async fn primaries_settle(f: Fixture) -> Result<(), Failure> {
     )?;
     let user = f.change(&user, unlink("email:b@example.com")?).await?;
     equal(&primaries(&user).len(), &2, "primaries after another went")?;
+
     f.is_kept(&user).await
 }

@@ -59,6 +59,7 @@ pub async fn of_two_that_look_alike_the_first_wins(f: Fixture) -> Result<(), Fai
         f.change(&owner, unlink(second)?).await?;
         tried += 1;
     }
+
     ensure(tried >= 6, format!("only {tried} pairs were tried"))
 }
 
@@ -96,6 +97,7 @@ pub async fn ascii_handles_reserve_nothing_else(f: Fixture) -> Result<(), Failur
         let guard = IdentityKey::from_stored(guard).ok_or("the case itself is wrong: no key")?;
         equal(&f.store.claims(&[guard]).await?, &vec![None], &format!("a guard of {name}"))?;
     }
+
     Ok(())
 }
 
@@ -114,6 +116,7 @@ pub async fn a_guard_goes_with_its_handle(f: Fixture) -> Result<(), Failure> {
         "the guard of what was unlinked",
     )?;
     f.is_kept(&user).await?;
+
     f.is_kept(&f.create(&["handle:scope"]).await?).await
 }
 
@@ -126,12 +129,14 @@ pub async fn a_guard_is_held_like_its_handle(f: Fixture) -> Result<(), Failure> 
     for name in ["handle:scope", "handle:ѕсоре"] {
         refused(f.change(&other, link(name)?).await, &held)?;
     }
+
     let user = f.change(&user, link("handle:ѕсоре")?).await?;
     is_guarded(&f, &user, "handle:ѕсоре").await?;
     let user = f.change_under(&holding(10), &user, unlink("handle:ѕсоре")?).await?;
     let user = f.change(&user, link("handle:scope")?).await?;
     f.is_kept(&user).await?;
     refused(f.change(&user, link("handle:ѕсоре")?).await, &confusable("identifier"))?;
+
     f.is_kept(&user).await
 }
 

@@ -102,6 +102,7 @@ pub async fn a_merged_user_is_part_of_the_primary(f: Fixture) -> Result<(), Fail
     f.is_kept(&merged).await?;
     is_part_of(&f, secondary.id, primary.id).await?;
     let other = f.create(&[]).await?;
+
     taken(f.change(&other, link("email:joseph@example.com")?).await, &merged, "identifier")
 }
 
@@ -118,6 +119,7 @@ pub async fn the_secondary_can_win(f: Fixture) -> Result<(), Failure> {
     equal(attributes(&merged).as_slice(), &wanted, "the attributes")?;
     let marks: Vec<bool> = merged.identities.iter().map(|identity| identity.primary).collect();
     equal(marks.as_slice(), &[false, true, true, true, false], "the marks")?;
+
     f.is_kept(&merged).await
 }
 
@@ -137,6 +139,7 @@ pub async fn a_merge_can_be_made_to_fail(f: Fixture) -> Result<(), Failure> {
         &(3, 4),
         "identities and attributes",
     )?;
+
     f.is_kept(&merged).await
 }
 
@@ -182,6 +185,7 @@ pub async fn a_preview_tells_what_a_merge_would_do(f: Fixture) -> Result<(), Fai
             equal(&result, &merged, "the result, against what came of it")?;
         }
     }
+
     Ok(())
 }
 
@@ -219,6 +223,7 @@ pub async fn bad_merges_are_refused(f: Fixture) -> Result<(), Failure> {
     for user in [&primary, &secondary, &gone] {
         f.is_kept(user).await?;
     }
+
     Ok(())
 }
 
@@ -241,6 +246,7 @@ pub async fn a_merged_user_is_not_changed(f: Fixture) -> Result<(), Failure> {
     for change in changes {
         refused(f.change(&secondary, change).await, &gone)?;
     }
+
     refused(f.change(&primary, merge(&secondary)).await, &gone)?;
     refused(f.change(&other, merge(&secondary)).await, &gone)?;
     f.is_kept(&merged).await?;
@@ -259,6 +265,7 @@ pub async fn a_repeated_merge_happens_once(f: Fixture) -> Result<(), Failure> {
         "the answer to the same request",
     )?;
     let left = f.change(&primary, unlink("email:j@example.com")?).await?;
+
     equal(&f.mutate(send()).await?, &left, "the primary as it is now")
 }
 
@@ -270,6 +277,7 @@ pub async fn chain(f: &Fixture, count: usize) -> Result<Vec<User>, Failure> {
             f.create(&[&format!("handle:user{n}"), &format!("email:user{n}@example.com")]).await?,
         );
     }
+
     for n in 1..count {
         users[n] = f.change(&users[n], merge(&users[n - 1])).await?;
     }
@@ -284,11 +292,13 @@ pub async fn chains_of_merges_lead_to_one_user(f: Fixture) -> Result<(), Failure
     for n in 0..4 {
         is_part_of(&f, users[n].id, users[n + 1].id).await?;
     }
+
     let round = f.change(&users[0], merge(last)).await;
     refused(round, &Error::UserMerged { user: users[0].id, into: users[1].id })?;
     let limits = Limits { merged: 4, ..Limits::default() };
     let other = f.create(&[]).await?;
     let too_many = Error::TooMany { what: "users merged into it", limit: 4, count: 5 };
+
     refused(f.mutate(Mutation { limits, ..f.mutation(other.id, merge(last)) }).await, &too_many)
 }
 
@@ -330,5 +340,6 @@ pub async fn what_was_held_for_the_secondary_is_held_for_the_primary(
     f.is_kept(&primary).await?;
     let primary = f.change(&primary, unlink("handle:ѕсоре")?).await?;
     f.is_kept(&primary).await?;
+
     f.change(&other, link("handle:scope")?).await.map(drop).map_err(Failure::from)
 }

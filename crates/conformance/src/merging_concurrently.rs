@@ -32,6 +32,7 @@ pub async fn of_two_merges_into_each_other_one_happens(f: Fixture) -> Result<(),
             )?;
         }
     }
+
     Ok(())
 }
 
@@ -64,6 +65,7 @@ pub async fn a_merge_and_a_purge_at_once_leave_nothing_behind(f: Fixture) -> Res
             refusal.is_none_or(|(error, wanted)| format!("{error:?}") == format!("{wanted:?}"));
         ensure(is_right, format!("another refusal: {merged:?}, {purged_both:?}"))?;
     }
+
     Ok(())
 }
 
@@ -89,6 +91,7 @@ pub async fn merges_among_other_changes_keep_identifiers_apart(f: Fixture) -> Re
             });
         }
     }
+
     f.all(mutations).await?;
     let ids: Vec<_> = users.iter().map(|user| user.id).collect();
     let left = f.invariants(&ids, &owns).await?;
@@ -100,6 +103,7 @@ pub async fn merges_among_other_changes_keep_identifiers_apart(f: Fixture) -> Re
             "a user who is part of another owns something",
         )?;
     }
+
     merges_lead_to_active_users(&left)?;
     let policies = Arc::new(super::fixture::free());
     for user in left.iter().filter(|user| user.state == State::Active) {
@@ -110,6 +114,7 @@ pub async fn merges_among_other_changes_keep_identifiers_apart(f: Fixture) -> Re
             })
             .await?;
     }
+
     f.create(&owns.iter().map(String::as_str).collect::<Vec<_>>()).await.map(drop)
 }
 

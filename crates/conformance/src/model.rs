@@ -47,6 +47,7 @@ pub async fn run(place: Arc<dyn StoreFactory>, steps: &[Step]) -> Result<(), Fai
         }
         model.compare(&*store).await.map_err(|e| format!("after step {n}, {step:?}: {e}"))?;
     }
+
     Ok(())
 }
 
@@ -117,6 +118,7 @@ impl Model {
             ..Limits::default()
         };
         let policies = Arc::new(policies(step.policies));
+
         Ok(Some(Mutation {
             etag,
             request,
@@ -147,10 +149,12 @@ impl Model {
         if let Some(remembered) = self.remembered(mutation) {
             return remembered.map_err(|error| vec![error]);
         }
+
         let (world, outcome) = self.world.after(mutation, &step.action)?;
         if mutation.dry_run {
             return Ok(outcome);
         }
+
         self.world = world;
         let subject = match mutation.user_change() {
             Some(UserChange::Unmerge(secondary)) => Some(*secondary),
@@ -159,6 +163,7 @@ impl Model {
         if let Some(request) = &mutation.request {
             self.requests.insert(request.key.clone(), (request.request_hash, subject, self.now));
         }
+
         if let (Some(UserChange::Create(_)), Some(user)) = (mutation.user_change(), &outcome.user) {
             self.known.push((user.id, user.etag()));
         }
@@ -172,6 +177,7 @@ impl Model {
         if self.now - time >= DAY {
             return None;
         }
+
         if *request_hash != request.request_hash {
             return Some(Err(Error::RequestIdReused));
         }
@@ -179,10 +185,12 @@ impl Model {
         let Some(change) = mutation.user_change() else {
             return Some(Ok(answer(None, MutationReport::Nothing)));
         };
+
         let Some(id) = *id else { return Some(Err(Error::UserNotFound)) };
         if *change == UserChange::Purge {
             return Some(Ok(answer(None, MutationReport::Purged(vec![id]))));
         }
+
         let Ok(person) = self.world.present(id, &mutation.tenant, mutation.time) else {
             return Some(Err(Error::UserNotFound));
         };
@@ -190,6 +198,7 @@ impl Model {
             UserChange::Unmerge(_) => MutationReport::NotRestored(person.not_restored.clone()),
             _ => MutationReport::Nothing,
         };
+
         Some(Ok(answer(Some(person.user.clone()), report)))
     }
 
@@ -214,6 +223,7 @@ impl Model {
             equal(&scanned, &users, "the users of a scan")?;
             self.compare_claims(store, &tenant).await?;
         }
+
         let due = self.world.people.values().filter(|person| person.expires_at().is_some());
         let due: BTreeSet<_> =
             due.map(|person| (person.user.tenant.clone(), person.user.id)).collect();
@@ -221,6 +231,7 @@ impl Model {
             .await?
             .into_iter()
             .collect();
+
         equal(&found, &due, "who is due at some time")
     }
 
@@ -246,6 +257,7 @@ impl Model {
             keys.push(IdentityKey::new(tenant.as_str(), &name));
             keys.extend(name.guard().map(|guard| IdentityKey::of_guard(tenant.as_str(), &guard)));
         }
+
         let is_over = |claim: &Claim| claim.hold.is_some_and(|until| until.as_millis() <= self.now);
         let found = store.claims(&keys).await?;
         equal(&found.len(), &keys.len(), "claims")?;
@@ -257,6 +269,7 @@ impl Model {
             });
             equal(&found, &wanted, &format!("what stands under {}", key.as_str()))?;
         }
+
         Ok(())
     }
 }

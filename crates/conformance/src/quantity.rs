@@ -40,6 +40,7 @@ pub async fn identities_are_limited(f: Fixture) -> Result<(), Failure> {
     f.free(&["handle:c"]).await?;
     f.is_kept(&user).await?;
     let user = limited(&f, &user, 2, replace("handle:b", "handle:c")?).await?;
+
     f.is_kept(&user).await
 }
 
@@ -81,6 +82,7 @@ pub async fn a_lowered_limit_only_stops_growth(f: Fixture) -> Result<(), Failure
     .await?;
     refused(limited(&f, &user, 1, link("handle:b")?).await, &too_many("identities", 1, 3))?;
     f.free(&["handle:a", "handle:b"]).await?;
+
     f.is_kept(&user).await
 }
 
@@ -113,6 +115,7 @@ pub async fn a_batch_is_answered_in_order(f: Fixture) -> Result<(), Failure> {
         .collect();
     let wanted: Vec<_> =
         (0..BATCH).map(|n| users.get(n * 7 % 50).filter(|_| n % 4 > 0).cloned()).collect();
+
     equal(
         &decoded::users(&*f.store, &Tenant::DEFAULT, &ids).await?,
         &wanted,
@@ -144,5 +147,6 @@ pub async fn large_users_come_back(f: Fixture) -> Result<(), Failure> {
         f.free(&[&ids[50]]).await?;
         equal(&f.get(user.id).await?, &Some(user), "a large user after a change")?;
     }
+
     Ok(())
 }

@@ -32,6 +32,7 @@ fn values() -> BTreeMap<String, Value> {
         ("g", Value::List(Vec::new())),
         ("h", Value::String(String::new())),
     ];
+
     values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
@@ -57,6 +58,7 @@ fn equals_draft(user: &User, draft: &NewUser) -> Result<(), Failure> {
         equal(&identity.link_time, &user.create_time, "when it was linked")?;
         ensure(identity.primary, "the only identity of a kind is not its primary")?;
     }
+
     Ok(())
 }
 
@@ -77,6 +79,7 @@ pub async fn every_kind_and_value_comes_back(f: Fixture) -> Result<(), Failure> 
         let found = decoded::owners(&*f.store, &keys, consistency).await?;
         equal(&found, &vec![Some(user.clone()); NAMES.len()], "all names in one call")?;
     }
+
     Ok(())
 }
 
@@ -98,6 +101,7 @@ pub async fn display_stays_as_typed(f: Fixture) -> Result<(), Failure> {
         ["joe.smith@xn--exmple-cua.com", "joé_99", "+14155552300", "https://example.com/Joe"];
     equal(canonical.as_slice(), &wanted, "the canonical forms")?;
     f.owns(&user, &typed).await?;
+
     f.is_kept(&user).await
 }
 
@@ -113,6 +117,7 @@ pub async fn nobody_owns_what_was_never_linked(f: Fixture) -> Result<(), Failure
     .await?;
     f.owns(&user, &["email:joe@example.com"]).await?;
     let none = f.store.resolve(&[], Consistency::Latest).await?;
+
     equal(&none.found.len(), &0, "the answers to no keys")
 }
 
@@ -146,6 +151,7 @@ pub async fn extremes_come_back(f: Fixture) -> Result<(), Failure> {
     equals_draft(&user, &draft)?;
     f.is_kept(&user).await?;
     let zero = user.attributes.get("e");
+
     ensure(
         matches!(zero, Some(Value::Double(zero)) if zero.is_sign_negative()),
         "minus zero lost its sign",

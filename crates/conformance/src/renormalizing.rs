@@ -62,6 +62,7 @@ pub async fn an_old_identity_moves_to_the_present_rules(f: Fixture) -> Result<()
     equal(&after.etag(), &etag, "the etag")?;
     let version = f.claim("handle:joe").await?.map(|claim| claim.rules_version);
     equal(&version, &Some(LATER.version()), "the version in the claim")?;
+
     equal(&moved(&f, &user, Kind::Handle, "joe").await?, &after, "what was moved before")
 }
 
@@ -80,6 +81,7 @@ pub async fn an_old_identity_that_collides_stays(f: Fixture) -> Result<(), Failu
         resolves(&f, Kind::Email, "JOE@example.com").await?,
         "what collides does not resolve any more",
     )?;
+
     equal(&f.get(user.id).await?.map(|user| user.identities.len()), &Some(2), "identities")
 }
 
@@ -121,6 +123,7 @@ pub async fn a_scan_meets_every_user_of_a_tenant_once(f: Fixture) -> Result<(), 
         ids.push((creation.tenant.clone(), user_id(&creation)?));
         f.mutate(creation).await?;
     }
+
     for (tenant, page) in [(Tenant::DEFAULT, 7), (Tenant::DEFAULT, 1_000), (elsewhere, 10)] {
         let mut wanted: Vec<_> =
             ids.iter().filter(|(other, _)| *other == tenant).map(|(_, id)| *id).collect();
@@ -140,5 +143,6 @@ pub async fn a_scan_meets_every_user_of_a_tenant_once(f: Fixture) -> Result<(), 
         }
         equal(&found, &wanted, "the users that a scan met")?;
     }
+
     Ok(())
 }

@@ -31,6 +31,7 @@ pub async fn replace_moves_in_one_step(f: Fixture) -> Result<(), Failure> {
     f.free(&["handle:old"]).await?;
     f.is_kept(&user).await?;
     let other = f.create(&["handle:old"]).await?;
+
     f.is_kept(&other).await
 }
 
@@ -48,6 +49,7 @@ pub async fn replace_does_not_pass_on_a_verification(f: Fixture) -> Result<(), F
     )?;
     let user = f.change(&user, replace("email:joe@example.com", "email:eve@example.com")?).await?;
     equal(&user.identities[0].verification, &None, "the verification of another identifier")?;
+
     f.is_kept(&user).await
 }
 
@@ -63,6 +65,7 @@ pub async fn replace_by_another_spelling_changes_the_display(f: Fixture) -> Resu
         &user,
         "the answer where nothing changes",
     )?;
+
     f.is_kept(&user).await
 }
 
@@ -80,6 +83,7 @@ pub async fn replace_by_an_identity_of_ones_own_drops_the_old_one(
     let marked = Identity { primary: true, ..before.identities[2].clone() };
     equal(&user.identities[1], &marked, "the identity that the mark was passed on to")?;
     f.free(&["handle:one"]).await?;
+
     f.is_kept(&user).await
 }
 
@@ -152,6 +156,7 @@ impl Watcher {
             )?;
             equal(&user.identities.len(), &2, "identities at any moment")?;
         }
+
         Ok(found)
     }
 
@@ -165,11 +170,13 @@ impl Watcher {
             let old = self.owner(&format!("handle:name-{}", done - 1)).await?;
             ensure(old.is_none(), "an old name resolves after it was replaced")?;
         }
+
         if self.owner(&format!("handle:name-{done}")).await?.is_none() {
             let next = self.owner(&format!("handle:name-{}", done + 1)).await?;
             let begun = self.progress.begun.load(Ordering::SeqCst);
             ensure(next.is_some() || begun > done + 1, "between two names neither resolved")?;
         }
+
         let user =
             decoded::users(&*self.store, &Tenant::DEFAULT, &[self.id]).await?.pop().flatten();
         equal(&user.map(|user| user.identities.len()), &Some(2), "identities at any moment")
@@ -198,6 +205,7 @@ pub async fn replace_is_never_seen_half_done(f: Fixture) -> Result<(), Failure> 
         f.change(&user, change).await?;
         progress.done.store(round, Ordering::SeqCst);
     }
+
     ensure(watcher.await?? > 0, "nothing was looked at")
 }
 
@@ -221,6 +229,7 @@ async fn watch_moves(
         }
         tokio::task::yield_now().await;
     }
+
     Ok(found)
 }
 

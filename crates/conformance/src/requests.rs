@@ -19,6 +19,7 @@ pub async fn a_repeated_create_makes_one_user(f: Fixture) -> Result<(), Failure>
     let user = f.change(&user, unlink("handle:joe")?).await?;
     equal(&f.mutate(creation(&f)?).await?, &user, "the user as it is now")?;
     f.free(&["handle:joe"]).await?;
+
     f.is_kept(&user).await
 }
 
@@ -41,6 +42,7 @@ pub async fn a_repeated_change_happens_once(f: Fixture) -> Result<(), Failure> {
     let unlinked = f.change(&first, unlink("handle:new")?).await?;
     equal(&f.mutate(linking(&f)?).await?, &unlinked, "the user as it is now")?;
     f.free(&["handle:new"]).await?;
+
     f.is_kept(&unlinked).await
 }
 
@@ -57,6 +59,7 @@ pub async fn a_request_id_names_one_request(f: Fixture) -> Result<(), Failure> {
         }
         f.is_kept(&user).await?;
     }
+
     f.free(&["handle:other"]).await
 }
 
@@ -76,6 +79,7 @@ pub async fn requests_with_other_keys_are_others(f: Fixture) -> Result<(), Failu
         equal(&user.id, &wanted, &format!("who was created by request {n}"))?;
         f.is_kept(&user).await?;
     }
+
     Ok(())
 }
 
@@ -99,6 +103,7 @@ pub async fn a_request_is_remembered_for_a_day(f: Fixture) -> Result<(), Failure
         &user,
         "the answer within a day of the second time",
     )?;
+
     f.free(&["handle:new"]).await
 }
 
@@ -116,6 +121,7 @@ pub async fn forgetting_spares_what_was_sent_again(f: Fixture) -> Result<(), Fai
     for n in 0..20 {
         f.mutate(later(0, n, format!("handle:old{n}"))?).await?;
     }
+
     for n in 0..20 {
         f.mutate(later(1, n, format!("handle:new{n}"))?).await?;
     }
@@ -125,6 +131,7 @@ pub async fn forgetting_spares_what_was_sent_again(f: Fixture) -> Result<(), Fai
         let again = f.mutate(later(1, n, format!("handle:again{n}"))?).await?;
         equal(&again, &user, &format!("the answer to request {n}, sent a third time"))?;
     }
+
     f.is_kept(&user).await
 }
 
@@ -143,6 +150,7 @@ pub async fn a_refused_request_is_not_remembered(f: Fixture) -> Result<(), Failu
     f.change(&owner, unlink("handle:joe")?).await?;
     let linked = f.mutate(send(2)?).await?;
     f.owns(&linked, &["handle:joe"]).await?;
+
     refused(f.mutate(send(1)?).await, &Error::RequestIdReused)
 }
 
@@ -156,10 +164,12 @@ pub async fn one_request_at_once_many_times_happens_once(f: Fixture) -> Result<(
     for answer in f.all(mutations).await? {
         answers.push(answer?);
     }
+
     let users = f.invariants(&ids, &["handle:joe".to_owned()]).await?;
     equal(&users.len(), &1, "users")?;
     for answer in answers {
         equal(&answer, &users[0], "an answer")?;
     }
+
     Ok(())
 }

@@ -116,6 +116,7 @@ async fn all(f: &Fixture, column: usize, then: Then) -> Result<(), Failure> {
             }
         }
     }
+
     let outcomes: Vec<Result<(), Failure>> =
         stream::iter(cases).buffer_unordered(AT_ONCE).collect().await;
     outcomes.into_iter().collect()
@@ -162,6 +163,7 @@ impl Case {
                 )?;
             }
         }
+
         equal(&scene.all().await?, &before, "what there is after the second time")
     }
 }
@@ -180,5 +182,6 @@ async fn now(scene: &Scene<'_>, sent: Sent) -> Result<Outcome, Failure> {
         }
         _ => MutationReport::Nothing,
     };
+
     Ok(Outcome { user, report, events: Vec::new() })
 }

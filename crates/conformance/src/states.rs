@@ -39,6 +39,7 @@ pub async fn disable_and_enable_change_the_state_alone(f: Fixture) -> Result<(),
         "the user",
     )?;
     equal(&f.change(&user, UserChange::Enable).await?, &enabled, "a user who is enabled again")?;
+
     f.is_kept(&enabled).await
 }
 
@@ -71,6 +72,7 @@ pub async fn a_deleted_user_owns_what_it_owned_and_can_come_back(
         &User { state: State::Active, update_time: back.update_time, ..user },
         "the user",
     )?;
+
     f.is_kept(&back).await
 }
 
@@ -82,6 +84,7 @@ pub async fn who_was_disabled_comes_back_disabled(f: Fixture) -> Result<(), Fail
     equal(&f.change(&user, UserChange::Undelete).await?.state, &State::Disabled, "the state")?;
     f.change(&user, UserChange::Enable).await?;
     delete(&f, &user).await?;
+
     equal(
         &f.change(&user, UserChange::Undelete).await?.state,
         &State::Active,
@@ -109,12 +112,14 @@ pub async fn a_deleted_user_is_not_changed(f: Fixture) -> Result<(), Failure> {
     for change in changes()? {
         refused(f.change(&user, change).await, &Error::UserDeleted { user: user.id })?;
     }
+
     refused(f.change(&user, UserChange::Delete).await, &Error::UserNotFound)?;
     let stale = Mutation { etag: Some(user.etag()), ..f.mutation(user.id, UserChange::Undelete) };
     refused(f.mutate(stale).await, &Error::EtagMismatch)?;
     f.free(&["handle:new"]).await?;
     f.is_kept(&gone).await?;
     let current = Mutation { etag: Some(gone.etag()), ..f.mutation(user.id, UserChange::Undelete) };
+
     f.is_kept(&f.mutate(current).await?).await
 }
 
@@ -133,6 +138,7 @@ pub async fn states_of_nobody_are_refused(f: Fixture) -> Result<(), Failure> {
             refused(f.mutate(f.mutation(id, change)).await, &Error::UserNotFound)?;
         }
     }
+
     let tenant = elsewhere.tenant.clone();
     f.mutate(Mutation { tenant, ..f.mutation(elsewhere.id, UserChange::Disable) })
         .await
@@ -152,6 +158,7 @@ pub async fn who_is_to_be_purged_by_now_is_gone(f: Fixture) -> Result<(), Failur
     }
     let back =
         f.mutate(Mutation { time: before, ..f.mutation(user.id, UserChange::Undelete) }).await?;
+
     f.is_kept(&back).await
 }
 
@@ -183,11 +190,13 @@ pub async fn purge_leaves_nothing_but_what_is_held_for_nobody(f: Fixture) -> Res
             Claim { owner: None, guard: false, hold: until, rules_version: RULES_VERSION };
         equal(&f.claim(name).await?, &Some(reserved), &format!("what holds {name}"))?;
     }
+
     let other = f.create(&["email:joe@example.com"]).await?;
     let held = Error::IdentityHeld { until, field: "identifier".to_owned() };
     refused(f.change(&other, link("handle:joe")?).await, &held)?;
     f.wait_until(until);
     f.is_kept(&f.change(&other, link("handle:joe")?).await?).await?;
+
     f.is_kept(&f.change(&other, link("handle:second")?).await?).await
 }
 
@@ -214,6 +223,7 @@ pub async fn purge_needs_no_deletion_and_can_be_sent_again(f: Fixture) -> Result
         refused(f.change(&user, UserChange::Purge).await, &Error::UserNotFound)?;
         equal(&f.get(user.id).await?, &None, "the user")?;
     }
+
     f.free(&NAMES).await
 }
 
@@ -234,6 +244,7 @@ pub async fn deleted_users_are_purged_when_their_time_comes(f: Fixture) -> Resul
         let State::Deleted { purge_time, .. } = delete(&f, user).await?.state else { continue };
         times.push(purge_time);
     }
+
     f.change(third, UserChange::Undelete).await?;
     let f = f.reopen().await?;
     let early = Timestamp::from_millis(times[0].as_millis() - 1);
@@ -252,6 +263,7 @@ pub async fn deleted_users_are_purged_when_their_time_comes(f: Fixture) -> Resul
 
     equal(&expire(&f, first.id, times[2]).await?, &MutationReport::Nothing, expiry)?;
     equal(&expire(&f, third.id, times[2]).await?, &MutationReport::Nothing, expiry)?;
+
     f.free(&["handle:a"]).await
 }
 
@@ -297,11 +309,13 @@ pub async fn those_that_are_due_come_in_pages(f: Fixture) -> Result<(), Failure>
         };
         wanted.push((purge_time, user.id));
     }
+
     wanted.sort_unstable();
     let f = f.reopen().await?;
     for limit in [1, 2, 3, 5, 16, 20] {
         equal(&pages(&f, Timestamp::MAX, limit).await?, &wanted, &format!("pages of {limit}"))?;
     }
+
     let (now, _) = wanted[8];
     let due: Vec<_> = wanted.iter().copied().filter(|(time, _)| *time <= now).collect();
     equal(&pages(&f, now, 4).await?, &due, "pages of what is due now")?;
@@ -328,6 +342,7 @@ pub async fn a_repeated_change_of_state_happens_once(f: Fixture) -> Result<(), F
         let back = f.change(&user, back).await?;
         equal(&f.mutate(send()).await?, &back, "the user as it is now")?;
     }
+
     Ok(())
 }
 
@@ -345,6 +360,7 @@ pub async fn of_many_deletions_one_happens(f: Fixture) -> Result<(), Failure> {
     for _ in 0..8 {
         mutations.push(f.creation(&NAMES)?);
     }
+
     let ids: Vec<_> = mutations.iter().filter_map(Mutation::user_id).collect();
     f.all(mutations).await?;
     f.invariants(&ids, &NAMES.map(str::to_owned)).await.map(drop)

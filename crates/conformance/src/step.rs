@@ -128,6 +128,7 @@ pub(super) fn policies(n: usize) -> Policies {
         undo_window: undo,
         ..Policies::default()
     };
+
     match n {
         0 => Policies { holds: BTreeMap::new(), ..windows(3 * DAY, 2 * DAY) },
         1 => Policies { holds: hold, ..windows(3 * DAY, 6 * DAY) },
@@ -201,6 +202,7 @@ impl Action {
             }
             Action::Reopen => return Ok(None),
         };
+
         Ok(Some(MutationKind::User(user, change)))
     }
 

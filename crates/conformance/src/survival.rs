@@ -19,6 +19,7 @@ pub async fn everything_survives_closing(f: Fixture) -> Result<(), Failure> {
     let eve = f.change(&eve, link("handle:joe")?).await?;
     let f = f.reopen().await?.reopen().await?;
     f.is_kept(&joe).await?;
+
     f.is_kept(&eve).await
 }
 

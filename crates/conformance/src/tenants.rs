@@ -84,6 +84,7 @@ pub async fn a_tenant_is_made_and_changed(f: Fixture) -> Result<(), Failure> {
         PolicyUpdate { holds: [(Kind::Email, Duration::ZERO)].into(), ..PolicyUpdate::default() };
     let changed = done(&f, set(&f, "acme", none)?).await?;
     equal(&changed.policies.holds.get(&Kind::Email), &None, "a hold of no time")?;
+
     equal(&changed.policies.holds.len(), &4, "the other holds")
 }
 
@@ -103,6 +104,7 @@ pub async fn an_etag_of_a_tenant_is_enforced(f: Fixture) -> Result<(), Failure> 
     equal(&f.store.tenant(&tenant("elsewhere")?).await?, &None, "a tenant that was refused")?;
     let current =
         Mutation { etag: Some(second.etag()), ..set(&f, "acme", PolicyUpdate::default())? };
+
     equal(&done(&f, current).await?, &second, "the tenant")
 }
 
@@ -128,6 +130,7 @@ pub async fn tenants_are_listed_by_name(f: Fixture) -> Result<(), Failure> {
     for name in ["b", "a", "ab", "a-b", "default", "c"] {
         made.push(done(&f, set(&f, name, PolicyUpdate::default())?).await?);
     }
+
     made.sort_by(|a, b| a.name.cmp(&b.name));
     equal(&f.store.tenants("", "", 10).await?, &made, "all tenants")?;
     let page = |from: usize, to: usize| made[from..to].to_vec();
@@ -140,6 +143,7 @@ pub async fn tenants_are_listed_by_name(f: Fixture) -> Result<(), Failure> {
         &page(1, 2),
         "the second of those",
     )?;
+
     equal(&f.store.tenants("x", "", 10).await?, &vec![], "those that start with an x")
 }
 
@@ -154,6 +158,7 @@ pub async fn changes_of_a_tenant_in_one_millisecond_have_an_order(
         let etag = tenants.last().map(TenantRecord::etag);
         tenants.push(done(&f, Mutation { time, etag, ..set(&f, "acme", update)? }).await?);
     }
+
     for pair in tenants.windows(2) {
         ensure(
             pair[0].update_time < pair[1].update_time,
@@ -161,5 +166,6 @@ pub async fn changes_of_a_tenant_in_one_millisecond_have_an_order(
         )?;
     }
     let etags: BTreeSet<_> = tenants.iter().map(TenantRecord::etag).collect();
+
     equal(&etags.len(), &tenants.len(), "different etags")
 }

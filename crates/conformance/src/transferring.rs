@@ -33,6 +33,7 @@ pub async fn a_moved_identity_is_the_other_users_at_once(f: Fixture) -> Result<(
     let scope = Error::IdentityConfusable { field: "identifier".to_owned() };
     refused(f.mutate(f.mutation(from.id, UserChange::Link(draft("handle:scope")?))).await, &scope)?;
     f.change(&outcome, unlink(name)?).await?;
+
     f.change(&from, UserChange::Link(draft("handle:scope")?)).await.map(drop).map_err(Failure::from)
 }
 
@@ -52,6 +53,7 @@ pub async fn what_cannot_be_moved_stays(f: Fixture) -> Result<(), Failure> {
     f.change(&to, merge(&from)).await?;
     let merged = Error::UserMerged { user: from.id, into: to.id };
     refused(try_to(&only, take(&from, "handle:only")?).await, &merged)?;
+
     f.is_kept(&only).await
 }
 

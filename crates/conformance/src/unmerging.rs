@@ -53,6 +53,7 @@ pub async fn an_undone_merge_leaves_both_as_they_were(f: Fixture) -> Result<(), 
             f.store.mutate(f.mutation(user.id, UserChange::Purge)).await?;
         }
     }
+
     Ok(())
 }
 
@@ -90,6 +91,7 @@ async fn merge_and_change(
         UserChange::Update(Update::from_mask(Some(&paths), "Joey".to_owned(), attributes)?),
     )
     .await?;
+
     Ok(verification)
 }
 
@@ -131,6 +133,7 @@ pub async fn what_has_changed_since_is_told(f: Fixture) -> Result<(), Failure> {
         "the mark did not go back to where it was",
     )?;
     f.is_kept(&back).await?;
+
     f.is_kept(&now).await
 }
 
@@ -149,6 +152,7 @@ pub async fn a_merge_is_undone_once(f: Fixture) -> Result<(), Failure> {
     let (back, _) = unmerge(&f, &primary, &secondary).await?;
     refused(f.change(&primary, UserChange::Unmerge(secondary.id)).await, &Error::NotMerged)?;
     refused(f.change(&secondary, UserChange::Unmerge(primary.id)).await, &Error::NotMerged)?;
+
     f.is_kept(&back).await
 }
 
@@ -164,6 +168,7 @@ pub async fn a_dry_run_undoes_nothing(f: Fixture) -> Result<(), Failure> {
     let user = told.into_user()?;
     equal(&(user.id, user.state), &(secondary.id, secondary.state), "the user as it would be")?;
     f.is_kept(&merged).await?;
+
     is_part_of(&f, secondary.id, primary.id).await
 }
 
@@ -195,6 +200,7 @@ pub async fn an_undo_ends_with_its_time(f: Fixture) -> Result<(), Failure> {
     let other = f.create(&["handle:other"]).await?;
     f.change_under(&never, &primary, merge(&other)).await?;
     refused(f.change(&primary, UserChange::Unmerge(other.id)).await, &Error::UndoExpired)?;
+
     equal(&due(Timestamp::MAX).await?, &vec![], "what is due of a merge that cannot be undone")
 }
 
@@ -210,6 +216,7 @@ pub async fn a_repeated_unmerge_happens_once(f: Fixture) -> Result<(), Failure> 
     equal(&f.store.mutate(send()).await?, &first, "the answer to the same request")?;
     let renamed = f.change(&secondary, link("handle:joseph")?).await?;
     let again = f.store.mutate(send()).await?;
+
     equal(&(again.user, again.report), &(Some(renamed), first.report), "the secondary as it is now")
 }
 
@@ -233,6 +240,7 @@ pub async fn a_chain_is_undone_from_its_end(f: Fixture) -> Result<(), Failure> {
         equal(&user.state, &State::Active, "its state")?;
         f.is_kept(&user).await?;
     }
+
     let report = f.store.mutate(f.mutation(users[2].id, UserChange::Purge)).await?.report;
     equal(
         &report,
@@ -249,6 +257,7 @@ pub async fn holds_go_back_with_their_user(f: Fixture) -> Result<(), Failure> {
     for name in ["handle:a", "handle:b"] {
         f.change_under(&holding(10), &secondary, unlink(name)?).await?;
     }
+
     f.change(&primary, merge(&secondary)).await?;
     f.change(&primary, link("handle:b")?).await?;
     let (back, not_restored) = unmerge(&f, &primary, &secondary).await?;
@@ -270,6 +279,7 @@ pub async fn holds_go_back_with_their_user(f: Fixture) -> Result<(), Failure> {
     refused(f.change(&primary, link("handle:scope")?).await, &confusable)?;
     let back = f.change(&back, unlink("handle:ѕсоре")?).await?;
     f.is_kept(&back).await?;
+
     f.change(&primary, UserChange::Link(draft("handle:scope")?))
         .await
         .map(drop)
@@ -286,6 +296,7 @@ pub async fn what_was_linked_anew_in_the_same_millisecond_stays(f: Fixture) -> R
     for change in [merge(&secondary), unlink("handle:new")?, link("handle:new")?] {
         f.mutate(at(f.mutation(primary.id, change))).await?;
     }
+
     let outcome =
         f.store.mutate(at(f.mutation(primary.id, UserChange::Unmerge(secondary.id)))).await?;
     let lost = vec![NotRestored::Identity(identifier("handle:new")?)];
@@ -296,5 +307,6 @@ pub async fn what_was_linked_anew_in_the_same_millisecond_stays(f: Fixture) -> R
         &vec!["handle:joe".to_owned(), "handle:new".to_owned()],
         "what the primary owns",
     )?;
+
     f.is_kept(&now).await
 }

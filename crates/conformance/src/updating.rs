@@ -75,6 +75,7 @@ pub async fn update_sets_what_the_mask_names(f: Fixture) -> Result<(), Failure> 
         f.is_kept(&after).await?;
         before = after;
     }
+
     Ok(())
 }
 
@@ -94,6 +95,7 @@ pub async fn what_changes_nothing_leaves_time_and_etag(f: Fixture) -> Result<(),
         equal(&after, &user, "the user after a change that changes nothing")?;
         equal(&after.etag(), &user.etag(), "the etag after a change that changes nothing")?;
     }
+
     f.is_kept(&user).await
 }
 
@@ -119,6 +121,7 @@ pub async fn verify_sets_and_clears(f: Fixture) -> Result<(), Failure> {
         &user.identities,
         "the identities after the verification was taken back",
     )?;
+
     f.is_kept(&cleared).await
 }
 
@@ -140,6 +143,7 @@ pub async fn an_etag_is_enforced(f: Fixture) -> Result<(), Failure> {
             refused(f.mutate(mutation).await, &Error::EtagMismatch)?;
         }
     }
+
     f.free(&["handle:eve"]).await?;
     f.is_kept(&user).await?;
     let mut user = user;
@@ -150,6 +154,7 @@ pub async fn an_etag_is_enforced(f: Fixture) -> Result<(), Failure> {
             f.mutate(Mutation { etag: Some(user.etag()), ..f.mutation(user.id, change) }).await?;
         f.is_kept(&user).await?;
     }
+
     Ok(())
 }
 
@@ -165,6 +170,7 @@ pub async fn times_never_go_back(f: Fixture) -> Result<(), Failure> {
         after.etag() != user.etag(),
         "the etag is the same after a change while the clock was behind",
     )?;
+
     f.is_kept(&after).await
 }
 
@@ -216,6 +222,7 @@ pub async fn changes_in_one_millisecond_have_an_order(f: Fixture) -> Result<(), 
             format!("change {n} is not before the next: {pair:?}"),
         )?;
     }
+
     let etags: BTreeSet<_> = users.iter().map(User::etag).collect();
     equal(&etags.len(), &users.len(), "different etags")?;
     f.is_kept(users.last().ok_or("no user")?).await

@@ -56,6 +56,7 @@ pub async fn a_verified_identity_takes_the_place_of_another(f: Fixture) -> Resul
         "what shows the change",
     )?;
     f.is_kept(&left).await?;
+
     taken(
         winning(&f, &left, verified_link("email:joe@example.com")?)
             .await
@@ -106,6 +107,7 @@ pub async fn a_new_user_takes_from_several(f: Fixture) -> Result<(), Failure> {
     equal(&names(&f.get(b.id).await?.ok_or("gone")?), &Vec::new(), "what is left of the other")?;
     let confusable = Error::IdentityConfusable { field: "identifier".to_owned() };
     refused(f.change(&a, link("handle:scope")?).await, &confusable)?;
+
     f.invariants(&[a.id, b.id, winner.id], &wanted.map(str::to_owned)).await.map(drop)
 }
 
@@ -130,6 +132,7 @@ pub async fn the_mark_of_the_primary_identity_can_be_moved_and_kept(
     // The last of its kind can go: there is nothing that the mark could be kept from.
     let user = f.change_under(&keep, &user, unlink("email:b@example.com")?).await?;
     let user = f.change_under(&keep, &user, unlink("handle:joe")?).await?;
+
     f.is_kept(&user).await
 }
 

@@ -80,6 +80,7 @@ impl Sequence {
             self.advance(tick)
         };
         let base = if high(state) == high(known) { low(known) } else { self.learn(high(state)) };
+
         Draw {
             counter: self.order.counter(base, low(state)),
             millis: now.max(u64::from(high(state)) * MILLIS_OF_TICK),

@@ -73,6 +73,7 @@ impl FromStr for LocalityId {
             bytes[nibbles / 2] = bytes[nibbles / 2] << 4 | nibble as u8;
             nibbles += 1;
         }
+
         Ok(Self::from(bytes))
     }
 }

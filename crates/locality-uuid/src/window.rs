@@ -45,5 +45,6 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
         0..=9 => (month_from_march + 3, 0),
         _ => (month_from_march - 9, 1),
     };
+
     (era * 400 + year_of_era + next_year, month, day)
 }

@@ -73,6 +73,7 @@ impl Link {
         let answer: Changed = self.caller.unary(LINK, request).await?;
         let right = self.is_user(user, &answer) && has(&answer, &email);
         self.linked = Some((user, email));
+
         Ok(Verdict::right_if(right))
     }
 

@@ -39,6 +39,7 @@ pub async fn ensure(
         progress.inc(1);
     }
     progress.finish_and_clear();
+
     Ok(ids.into_iter().flatten().collect())
 }
 
@@ -64,6 +65,7 @@ async fn look(mut caller: Caller, from: u64, to: u64) -> Result<Vec<Option<Local
         }
         None => Err(strange(person)),
     });
+
     ids.collect()
 }
 

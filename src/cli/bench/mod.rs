@@ -85,12 +85,14 @@ pub async fn run(command: Run) -> Result<(), Failure> {
     if matches!(command.mode, Mode::Remove) {
         return remove(&session).await;
     }
+
     let is_look_up = matches!(command.mode, Mode::Resolve | Mode::Batch);
     let writes =
         matches!(command.mode, Mode::Create | Mode::Link) || is_look_up && !settings.loaded;
     if writes {
         own::claim(&session).await?;
     }
+
     if is_look_up && !settings.loaded {
         load::ensure(users, &caller).await?;
     }
@@ -116,6 +118,7 @@ pub async fn run(command: Run) -> Result<(), Failure> {
     };
     Report::new(&tally, per_call, measured).print(settings.client.output)?;
     let verdict = tally.verdict();
+
     if measured < settings.duration { Err(Failure::Interrupted) } else { verdict }
 }
 
@@ -146,6 +149,7 @@ async fn measure<W: Work>(settings: &Bench, work: impl Fn(usize) -> W) -> (Tally
     };
     let (stops, callers): (Vec<_>, Vec<_>) = (0..settings.concurrency).map(call).unzip();
     let mut callers = pin!(gather(callers));
+
     tokio::select! {
         tally = &mut callers => (tally, settings.duration),
         _ = tokio::signal::ctrl_c() => {

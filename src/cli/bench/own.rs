@@ -58,6 +58,7 @@ async fn make(session: &Session) -> Result<(), Failure> {
         let mut registry = session.registry();
         async move { registry.create_user(request).await }
     };
+
     session.mutate(&id, request, send).await.map(drop)
 }
 

@@ -59,6 +59,7 @@ impl Report {
             self.errors.to_string(),
             self.wrong.to_string(),
         ]);
+
         output::print_table(&table)
     }
 }

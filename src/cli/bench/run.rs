@@ -70,6 +70,7 @@ impl Tally {
         if let Some(error) = &self.first_error {
             eprintln!("{} errors, the first: {}", self.errors, printable(error));
         }
+
         match (self.wrong, self.errors, self.latencies.len()) {
             (0, _, 0) => failed("no call succeeded".to_owned()),
             (0, 0, _) => Ok(()),

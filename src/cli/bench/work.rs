@@ -93,6 +93,7 @@ impl Batch {
                 Some(Outcome::Error(_)) | None => verdict.wrong += 1,
             }
         }
+
         verdict
     }
 }

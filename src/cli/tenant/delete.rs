@@ -59,6 +59,7 @@ pub async fn delete(command: Delete) -> Result<(), Failure> {
         (false, true) => "is being deleted",
         (false, false) => "is deleted",
     };
+
     output::print(&format!("{} {word}\n", session.tenant()))
 }
 

@@ -127,6 +127,7 @@ pub async fn purge(Purge { user, dry_run, yes, change }: Purge) -> Result<(), Fa
         return output::print_message("PurgeUserResponse", &answer);
     }
     let word = if dry_run { "would be gone" } else { "is gone" };
+
     answer.user_ids.iter().try_for_each(|id| output::print(&format!("{} {word}\n", printable(id))))
 }
 
@@ -143,5 +144,6 @@ async fn confirm(session: &Session, request: &PurgeUserRequest) -> Result<(), Fa
         eprintln!("{} would be gone", printable(id));
     }
     let question = "This cannot be undone. Purge? Type yes: ";
+
     confirm::require_answer(question, "yes", "nothing was purged")
 }

@@ -88,6 +88,7 @@ pub async fn merge(command: Merge) -> Result<(), Failure> {
         async move { registry.merge_users(request).await }
     };
     let answer = session.mutate(&request_id, request, send).await?;
+
     match &answer.preview {
         Some(_) if session.json() => output::print_message("MergeUsersResponse", &answer),
         Some(preview) => print_preview(preview),
@@ -104,12 +105,14 @@ fn print_preview(preview: &MergePreview) -> Result<(), Failure> {
             String::new(),
         ]);
     }
+
     for conflict in &preview.conflicts {
         let [kept, dropped] =
             [&conflict.kept, &conflict.dropped].map(|value| value.as_ref().map(attribute::text));
         let field = printable(&conflict.field).into_owned();
         table.add_row([field, kept.unwrap_or_default(), dropped.unwrap_or_default()]);
     }
+
     output::print_table(&table)?;
     output::print("The result would be:\n")?;
     preview.result.as_ref().map_or(Ok(()), view::print_user)
@@ -135,6 +138,7 @@ pub async fn unmerge(command: Unmerge) -> Result<(), Failure> {
     if session.json() {
         return output::print_message("UnmergeUsersResponse", &answer);
     }
+
     if dry_run {
         output::print("The secondary would be:\n")?;
     }
@@ -153,5 +157,6 @@ fn print_unmerged(answer: &UnmergeUsersResponse) -> Result<(), Failure> {
         )?;
         output::print("\n")?;
     }
+
     Ok(())
 }

@@ -43,6 +43,7 @@ fn show_folder(status: &embedded::Status) -> Result<(), Failure> {
     if let Some(ahead) = status.ahead_of_last_seen {
         table.add_row(["clock", &clock(ahead)]);
     }
+
     output::print_table(&table)?;
     if status.can_be_upgraded {
         output::print("`polynym store upgrade` takes it to a newer version\n")?;
@@ -78,16 +79,19 @@ fn show_database(status: &mongo::Status) -> Result<(), Failure> {
         let text = format!("a server's is {hours:.1} h {direction} the database's: it is in doubt");
         table.add_row(["clock", &text]);
     }
+
     for missing in &status.missing {
         table.add_row(["missing", missing]);
     }
     if let Some(obstacle) = &status.obstacle {
         table.add_row(["in the way", obstacle]);
     }
+
     output::print_table(&table)?;
     if !status.collections.is_empty() {
         output::print_table(&collections(&status.collections))?;
     }
+
     match (&status.obstacle, status.missing.is_empty()) {
         (Some(_), _) => output::print("this program cannot serve it: give another database\n"),
         (None, false) => output::print("`polynym store init` makes what is missing\n"),
@@ -125,6 +129,7 @@ fn collections(collections: &[CollectionStatus]) -> output::Table {
             ]);
         }
     }
+
     table
 }
 

@@ -47,6 +47,7 @@ pub async fn run(settings: &StoreReport, mend: bool, show_keys: bool) -> Result<
     } else {
         output::print(&sentence(&summary, mend))?
     }
+
     if summary.is_clean() { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
 
@@ -194,12 +195,14 @@ impl Shown {
         if let (Some(tenant), Some(kind), Some(key)) = (&self.tenant, &self.kind, &self.key) {
             about.push(format!("{kind} {key} of tenant {tenant}"));
         }
+
         about.extend(self.document.as_ref().map(|document| format!("document {document}")));
         let settled = match finding.settled {
             Settled::Was => "settled: ",
             Settled::CouldBe => "with --mend ",
             Settled::CannotBe => "not settled: ",
         };
+
         format!("{}: {} ({settled}{})\n", about.join(", "), finding.fault, self.remedy)
     }
 }

@@ -57,6 +57,7 @@ impl NewUser {
                 ));
             }
         }
+
         Ok(())
     }
 

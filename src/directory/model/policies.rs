@@ -109,6 +109,7 @@ impl PolicyUpdate {
         for (kind, time) in &self.holds {
             policies.holds.insert(*kind, *time);
         }
+
         policies.holds.retain(|_, time| !time.is_zero());
         set(&mut policies.hide_unverified, &self.hide_unverified);
         set(&mut policies.verified_wins, &self.verified_wins);
@@ -117,6 +118,7 @@ impl PolicyUpdate {
         set(&mut policies.allow_lookalikes, &self.allow_lookalikes);
         set(&mut policies.restore_window, &self.restore_window);
         set(&mut policies.undo_window, &self.undo_window);
+
         set(&mut policies.reserved_handles, &self.reserved_handles);
     }
 }

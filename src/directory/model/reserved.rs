@@ -55,6 +55,7 @@ pub fn parse(handles: &[String]) -> Result<BTreeSet<String>, Error> {
     if handles.len() > MOST {
         return Err(fault(format!("at most {MOST} handles")));
     }
+
     let canonical = |handle: &String| {
         let parsed = Identifier::parse(RawIdentifier::Handle(handle));
         parsed

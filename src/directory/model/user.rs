@@ -107,11 +107,13 @@ impl User {
         for identity in &self.identities {
             hash.identity(identity);
         }
+
         for (name, value) in &self.attributes {
             hash.bytes(name.as_bytes());
             hash.value(value);
         }
         hash.state(self.state);
+
         format!("{:016x}", hash.digest())
     }
 
@@ -173,6 +175,7 @@ impl Fields {
         self.bytes(identity.display.as_bytes());
         self.time(identity.link_time);
         self.number(1, identity.primary.into());
+
         match &identity.verification {
             None => self.number(2, 0),
             Some(Verification { time, by }) => {

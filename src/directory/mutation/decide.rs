@@ -98,6 +98,7 @@ impl Mutation {
             }
             _ => MutationReport::Nothing,
         };
+
         Ok(WriteSet { unchanged: Some(record.user.clone()), report, ..nothing })
     }
 
@@ -191,6 +192,7 @@ impl Mutation {
         user_edits::apply(self, change, &mut after)?;
 
         let altered = UserTransition::new(before, after);
+
         match change {
             UserChange::Link(draft) if before.user.identity(&draft.identifier).is_none() => {
                 takeover::plan_writes(self, read_set, altered, std::slice::from_ref(draft))

@@ -49,5 +49,6 @@ pub fn release(
         UserTransition::new(before, after)
     });
     let changes = claims.iter().map(|(key, claim)| (key.clone(), (Some((*claim).clone()), None)));
+
     plan_writes(mutation, read_set, forgotten.into_iter().collect(), changes.collect::<ClaimDiff>())
 }

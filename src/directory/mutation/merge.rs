@@ -27,6 +27,7 @@ pub fn merge(
         let message = "a user cannot be merged with itself";
         return Err(Error::invalid(Invalid::UserId, "secondary_user_id", message).into());
     }
+
     let primary = mutation.subject(read_set, primary)?;
     let secondary = mutation.changeable(read_set, secondary)?;
     let held = hold::held(mutation, read_set, secondary, &secondary.private.holds)?;
@@ -39,6 +40,7 @@ pub fn merge(
         let fields = conflicts.into_iter().map(|conflict| conflict.field).collect();
         return Err(Error::MergeConflict { fields }.into());
     }
+
     let owner = Some(primary.id());
     let moves = held
         .into_iter()
@@ -49,6 +51,7 @@ pub fn merge(
     if !mutation.dry_run {
         return Ok(write_set);
     }
+
     let preview = |result| MutationReport::Preview(Box::new(Preview { moved, conflicts, result }));
     let report = write_set.user(primary.id()).cloned().map_or(MutationReport::Nothing, preview);
     Ok(WriteSet { report, ..write_set })
@@ -95,6 +98,7 @@ impl<'v> Merger<'v> {
         let private = UserInternals { merged, undo, unknown, ..UserInternals::default() };
         let gone = Record { user, private };
         let after = primary.clone();
+
         Self { primary, secondary, policy, after, gone, moved: Vec::new(), conflicts: Vec::new() }
     }
 
@@ -147,6 +151,7 @@ impl<'v> Merger<'v> {
         {
             identity.primary = false;
         }
+
         if takes {
             self.note(|undo| undo.unmarked.push(own.identifier.clone()));
         }

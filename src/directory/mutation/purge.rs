@@ -31,6 +31,7 @@ pub fn purge(
     let transitions: Vec<_> = std::iter::once(record).chain(merged).map(removed).collect();
     let write_set = plan_writes(mutation, read_set, transitions, reserved.collect::<ClaimDiff>())?;
     let report = MutationReport::Purged(write_set.removed_users().collect());
+
     Ok(WriteSet { report, ..write_set })
 }
 
@@ -47,10 +48,12 @@ pub fn expire(
     let Some(before) = read_set.read_user(id)?.filter(is_due) else {
         return Ok(WriteSet::unchanged(Some(id)));
     };
+
     if matches!(before.user.state, State::Deleted { .. }) {
         return purge(mutation, read_set, before);
     }
     let mut after = before.clone();
     after.private.undo = None;
+
     plan_writes(mutation, read_set, vec![UserTransition::new(before, after)], ClaimDiff::new())
 }

@@ -28,6 +28,7 @@ pub fn renormalize(
         after.unguard(identifier);
         after.guard(&made, &mutation.policies);
     }
+
     plan_writes(mutation, read_set, vec![UserTransition::new(before, after)], ClaimDiff::new())
 }
 
@@ -46,6 +47,7 @@ pub fn parse(identity: &Identity, rules: Rules) -> Result<Identifier, Error> {
         }
         Kind::Url => RawIdentifier::Url(typed),
     };
+
     rules.parse(raw).map_err(|rejection| {
         Error::invalid(Invalid::Identifier, "identifier", rejection.to_string())
     })

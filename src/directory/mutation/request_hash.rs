@@ -31,6 +31,7 @@ pub fn request_hash(etag: &str, kind: &MutationKind) -> u64 {
         }
         MutationKind::ReleaseHold(held) => identifier(&mut hash, held),
     }
+
     hash.digest()
 }
 
@@ -106,12 +107,14 @@ fn policies(hash: &mut Fields, update: &PolicyUpdate) {
         hash.bytes(kind.as_str().as_bytes());
         hash.number(0, time.as_millis() as u64);
     }
+
     for switch in [hide_unverified, verified_wins, keep_primary, keep_last, allow_lookalikes] {
         hash.number(switch.is_some().into(), switch.unwrap_or_default().into());
     }
     for window in [update.restore_window, update.undo_window] {
         hash.number(window.is_some().into(), window.unwrap_or_default().as_millis() as u64);
     }
+
     // Requests from before there were reserved handles keep their fingerprints.
     if let Some(reserved) = &update.reserved_handles {
         hash.number(2, reserved.is_some().into());

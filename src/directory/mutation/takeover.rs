@@ -26,6 +26,7 @@ pub fn plan_writes(
             takeover(mutation, read_set, draft, &mut losers)?;
         }
     }
+
     let event = |loser: &LocalityId| {
         let winner = mutation.user_id()?;
         Some(Event::TakenOver { winner, loser: *loser })
@@ -34,6 +35,7 @@ pub fn plan_writes(
     let lost = losers.into_values().map(|(before, after)| UserTransition::new(before, after));
     let transitions = std::iter::once(transition).chain(lost).collect();
     let write_set = claim_diff::plan_writes(mutation, read_set, transitions, ClaimDiff::new())?;
+
     Ok(WriteSet { events, ..write_set })
 }
 
@@ -60,5 +62,6 @@ fn takeover<'v>(
     if after.user.identities[n].verification.is_none() {
         after.take(n);
     }
+
     Ok(())
 }

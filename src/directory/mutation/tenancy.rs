@@ -18,6 +18,7 @@ pub fn set(
     if before.is_some_and(|before| before.deletion.is_some()) {
         return Err(Error::TenantNotFound.into());
     }
+
     check_etag(mutation, before)?;
     let now = mutation.time;
     let name = mutation.tenant.clone();
@@ -34,6 +35,7 @@ pub fn set(
     if let Some(before) = before.filter(|before| before.policies != after.policies) {
         after.update_time = now.after(before.update_time);
     }
+
     Ok(put(before, after))
 }
 

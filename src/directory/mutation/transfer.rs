@@ -32,5 +32,6 @@ pub fn transfer(
     takes.give(Identity { primary: false, link_time, ..identity }, guarded);
 
     let transitions = vec![UserTransition::new(to, takes), UserTransition::new(from, gives)];
+
     plan_writes(mutation, read_set, transitions, ClaimDiff::new())
 }

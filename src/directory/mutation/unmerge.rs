@@ -24,6 +24,7 @@ pub fn unmerge(
     if merged.user.state != (State::Merged { into: primary.id() }) {
         return Err(Error::NotMerged.into());
     }
+
     let undo = merged.private.undo.as_deref().filter(|undo| !mutation.is_past(undo.until));
     let undo = undo.ok_or(Error::UndoExpired)?;
     let (mut after, mut restored) = (primary.clone(), undo.before.clone());
@@ -52,6 +53,7 @@ pub fn unmerge(
     let transitions =
         vec![UserTransition::new(primary, after), UserTransition::new(merged, restored)];
     let write_set = plan_writes(mutation, read_set, transitions, moves.collect::<ClaimDiff>())?;
+
     Ok(WriteSet {
         subject: Some(secondary),
         unchanged: None,
@@ -90,6 +92,7 @@ fn give_back_fields(after: &mut Record, undo: &MergeSnapshot, not_restored: &mut
         Some(_) => not_restored.push(NotRestored::DisplayName),
         None => {}
     }
+
     for (name, (before, set)) in &undo.attributes {
         if user.attributes.get(name) != Some(set) {
             not_restored.push(NotRestored::Attribute(name.clone()));
@@ -99,6 +102,7 @@ fn give_back_fields(after: &mut Record, undo: &MergeSnapshot, not_restored: &mut
             user.attributes.remove(name);
         }
     }
+
     for identifier in &undo.unmarked {
         if user.identity(identifier).is_some() && user.primary(identifier.kind()).is_none() {
             user.mark(identifier);

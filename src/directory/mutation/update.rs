@@ -36,11 +36,13 @@ impl Update {
                 edits: BTreeMap::new(),
             });
         };
+
         let mut update = Self::default();
         for path in paths {
             update.add(path, &display_name, &attributes)?;
         }
         update.check_spelling(&attributes)?;
+
         Ok(update)
     }
 
@@ -63,6 +65,7 @@ impl Update {
                 self.edits.insert(attribute.into_owned(), value);
             }
         }
+
         Ok(())
     }
 
@@ -106,6 +109,7 @@ impl Update {
         if let Some(attributes) = &self.attributes {
             user.attributes.clone_from(attributes);
         }
+
         for (name, value) in &self.edits {
             match value {
                 Some(value) => user.attributes.insert(name.clone(), value.clone()),
@@ -135,6 +139,7 @@ fn attribute_path(path: &str) -> Result<Cow<'_, str>, Error> {
     });
     let name = plain
         .or_else(|| path.strip_prefix("attributes_hex.x").map(|hex| Cow::Owned(from_hex(hex))));
+
     match name {
         Some(name) if attribute::is_name(&name) => Ok(name),
         Some(_) => Err(Error::invalid(Invalid::UpdateMask, "update_mask", attribute::NAME_RULE)),

@@ -35,6 +35,7 @@ pub fn apply(mutation: &Mutation, change: &UserChange, record: &mut Record) -> R
         | UserChange::Expire
         | UserChange::Renormalize(_) => {}
     }
+
     Ok(())
 }
 
@@ -61,6 +62,7 @@ fn link(mutation: &Mutation, record: &mut Record, draft: &NewIdentity) {
             }
         }
     }
+
     if draft.primary {
         record.user.mark(&draft.identifier);
     }
@@ -104,6 +106,7 @@ fn replace(
         record.user.identities[n].display.clone_from(&draft.display);
         return Ok(());
     }
+
     if old.kind() != draft.identifier.kind() {
         check_primary(mutation, record, n)?;
     }
@@ -117,6 +120,7 @@ fn replace(
             record.guard(&draft.identifier, &mutation.policies);
         }
     }
+
     Ok(())
 }
 

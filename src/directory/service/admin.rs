@@ -81,6 +81,7 @@ impl Directory {
         let kind = MutationKind::Tenant(TenantChange::Set(update));
         let mutation = self.mutation(call, kind, Arc::default())?;
         let began = Instant::now();
+
         match self.store.mutate(mutation).await?.report {
             MutationReport::Tenant(tenant) => {
                 if !dry_run {
@@ -145,6 +146,7 @@ impl Directory {
             .map(|token| token.parse().map_err(|_| token_fault()));
         let directory = self.clone();
         let made = HashMap::new();
+
         Ok(Renormalization {
             directory,
             tenant,
@@ -242,6 +244,7 @@ impl Renormalization {
                 self.note(record, identity, self.move_one(record, identity).await)?;
             }
         }
+
         self.after = users.last().map(Record::id).or(self.after);
         self.progress.users += users.len() as u64;
         self.progress.last = self.after.filter(|_| users.len() == USERS_A_STEP);
@@ -262,6 +265,7 @@ impl Renormalization {
             dry_run: self.dry_run,
             ..mutation
         };
+
         self.directory.store.mutate(mutation).await.map(drop)
     }
 
@@ -289,6 +293,7 @@ impl Renormalization {
                 self.progress.problems.push(Problem { user, identifier, error });
             }
         }
+
         Ok(())
     }
 

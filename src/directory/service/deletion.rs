@@ -115,6 +115,7 @@ impl Directory {
         let Some(deletion) = tenant.and_then(|tenant| tenant.deletion) else {
             return Ok(Step::Done);
         };
+
         if self.deletions.add(name, deletion.time) {
             return Ok(Step::Wait);
         }
@@ -125,6 +126,7 @@ impl Directory {
             tracing::warn!(tenant = %name, "the tenant is not deleted: it has users now");
             return Ok(Step::Done);
         }
+
         if !users.is_empty() {
             self.purge_all(name, &users).await?;
             return Ok(Step::More);
@@ -135,6 +137,7 @@ impl Directory {
             self.advance(name, DeletionStep::Forget(keys)).await?;
             return Ok(Step::More);
         }
+
         self.finish_deletion(name, DeletionStep::Finish).await?;
         tracing::info!(tenant = %name, "the tenant is deleted");
         Ok(Step::Done)
@@ -163,11 +166,13 @@ impl Directory {
         while let Some(purged) = purges.next().await {
             gone += purged?;
         }
+
         if gone == 0 {
             return Err(Error::Internal(
                 "none of the tenant's users can be purged: run `polynym store verify`".into(),
             ));
         }
+
         Ok(())
     }
 
@@ -186,6 +191,7 @@ impl Directory {
                 Err(error) => return Err(error),
             }
         }
+
         Ok(0)
     }
 

@@ -52,6 +52,7 @@ impl Directory {
         if now.in_doubt {
             return Ok(());
         }
+
         loop {
             let page = self.store.expired_users(now.time, after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(()) };

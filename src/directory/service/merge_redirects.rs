@@ -87,6 +87,7 @@ impl Directory {
             next.into_iter().zip(users).for_each(|((n, id), user)| followed[n].step(id, user));
             followed.truncate(rest.unwrap_or(usize::MAX));
         }
+
         Ok(followed)
     }
 
@@ -104,6 +105,7 @@ impl Directory {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
+
         let mut now = self.store.get_snapshot(tenant, &ids).await?.into_iter();
         let mut torn = Vec::new();
         for (n, chain) in chains {
@@ -120,6 +122,7 @@ impl Directory {
                 Ok(_) => torn.push(n),
             }
         }
+
         Ok(torn)
     }
 }

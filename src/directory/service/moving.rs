@@ -42,6 +42,7 @@ pub async fn move_all(
             }
         }
     }
+
     Ok(problems)
 }
 

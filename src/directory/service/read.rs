@@ -159,6 +159,7 @@ impl Directory {
         if next.is_some() {
             return Ok((identifier, Some(Error::RulesChanging)));
         }
+
         let policies = self.policies(&context.tenant).await?;
         let guard = identifier.guard().filter(|_| !policies.allow_lookalikes);
         let guard = guard.map(|guard| IdentityKey::of_guard(context.tenant.as_str(), &guard));
@@ -180,6 +181,7 @@ impl Directory {
             }
             refusal => refusal,
         };
+
         Ok((identifier, refusal))
     }
 
@@ -240,6 +242,7 @@ impl Directory {
                     resolved.found.into_iter().next().unwrap_or(Ok(None)).map_err(Error::from);
             }
         }
+
         Ok((outcomes, reads))
     }
 

@@ -31,6 +31,7 @@ impl Runs {
         if tenants.contains(tenant) {
             return Err(Error::RenormalizeRunning);
         }
+
         if tenants.len() >= MOST {
             return Err(Error::Overloaded);
         }

@@ -79,6 +79,7 @@ impl Tenants {
         if let Some(tenant) = old {
             return Ok(tenant);
         }
+
         match read().await {
             Ok(tenant) => Ok(self.learn_read(name, tenant.as_ref().map(KnownTenant::from), now)),
             Err(error) => self.known(name, now).map(|(tenant, _)| tenant).ok_or(error),
@@ -123,6 +124,7 @@ impl Tenants {
         if known.len() >= MOST && !known.contains_key(name) {
             known.clear();
         }
+
         match known.get(name) {
             Some(known) if known.held > new.held => known.tenant.clone(),
             _ => {

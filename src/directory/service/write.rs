@@ -64,6 +64,7 @@ impl Directory {
         if identities.len() > limit {
             return Err(Error::TooMany { what: "identities", limit, count: identities.len() });
         }
+
         let rules = self.rules_to_change().await?;
         let identities = identities
             .iter()
@@ -73,6 +74,7 @@ impl Directory {
             NewUser { display_name, identities: identities.collect::<Result<_, _>>()?, attributes };
         check_times(&draft, &call.context.now)?;
         draft.check()?;
+
         self.mutate_under(rules, call, self.ids.next_id(), UserChange::Create(draft)).await
     }
 
@@ -313,6 +315,7 @@ fn display(field: &str, raw: &RawIdentity<'_>) -> Result<String, Error> {
         let typed = raw.identifier.map(|raw| raw.typed().chars().filter(is_shown).collect());
         return Ok(typed.unwrap_or_default());
     }
+
     let field = field.replace("identifier", "display");
     if !matches!(raw.identifier, Some(RawIdentifier::Social { .. })) {
         let message = "counts for social accounts only: others are shown as they are typed";
@@ -337,6 +340,7 @@ fn request(call: &MutationCall<'_>, kind: &MutationKind) -> Result<Option<Idempo
     let message = "a request_id is a UUID in its 36-character text form, and not the one of zeros";
     let id = parsed.ok_or_else(|| Error::invalid(Invalid::RequestId, "request_id", message))?;
     let key = format!("{},{},{id},{}", context.tenant, context.method, context.caller);
+
     Ok(Some(IdempotencyKey { key, request_hash: request_hash(call.etag, kind) }))
 }
 
@@ -345,12 +349,14 @@ fn check_text(field: &str, text: &str) -> Result<(), Error> {
     if text.chars().nth(TEXT_CHARS).is_some() {
         return fault("at most 256 characters");
     }
+
     if !text.chars().all(|c| is_shown(&c)) {
         return fault("no control characters, and none that nobody can see or that mean nothing");
     }
     if !text.is_empty() && text.chars().all(|c| c.is_whitespace() || character_issue(c).is_some()) {
         return fault("not blank: leave it empty");
     }
+
     if text.starts_with(is_mark) {
         return fault("no combining mark at the start");
     }

@@ -165,6 +165,7 @@ impl<G: Group> Batch<G> {
             false => self.places.iter().map_while(|place| found.get(*place).cloned()).collect(),
         };
         let mut found = found.into_iter();
+
         for (count, answer) in self.callers {
             let found = found.by_ref().take(count).collect();
             answer.map(|answer| answer.send(Ok(Answers { found, reads })));
@@ -206,5 +207,6 @@ fn keep_first<K: Eq + Hash>(keys: &mut Vec<K>) -> Vec<usize> {
         kept += usize::from(is_first);
         is_first
     });
+
     places
 }

@@ -101,6 +101,7 @@ impl<G: Group> Queue<G> {
         let Some(lane) = lanes.get_mut(group).filter(|lane| lane.hanging < HANGING) else {
             return stage;
         };
+
         lane.leave(stage);
         lane.hanging += 1;
         let opens = lane.opens(self.options.calls);
@@ -108,6 +109,7 @@ impl<G: Group> Queue<G> {
         if opens {
             InFlight::open(self.clone(), group.clone());
         }
+
         CallState::Hanging
     }
 
@@ -188,6 +190,7 @@ impl<G: Group> GroupQueue<G> {
             }
             taken.push(next);
         }
+
         taken
     }
 
@@ -303,6 +306,7 @@ impl<G: Group> InFlight<G> {
         let mut timer = pin!(sleep(stall_timeout));
         let mut tries = FuturesUnordered::new();
         self.is_late = false;
+
         loop {
             tokio::select! {
                 outcome = &mut call => {
@@ -342,6 +346,7 @@ impl<G: Group> InFlight<G> {
         if opens {
             Self::open(self.queue.clone(), self.group.clone());
         }
+
         (!look_ups.is_empty()).then(|| Batch::new(look_ups))
     }
 
@@ -356,6 +361,7 @@ impl<G: Group> InFlight<G> {
         if was_alone && lane.is_idle() {
             self.queue.meeting.store(false, Ordering::Relaxed);
         }
+
         remove_idle(&mut lanes, &self.group);
         drop(lanes);
         matches!(self.stage, CallState::Open).then_some(self)

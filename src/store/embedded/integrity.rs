@@ -87,6 +87,7 @@ impl IntegritySession {
             }
         }
         self.open.commit(transaction)?;
+
         Ok(mended)
     }
 }

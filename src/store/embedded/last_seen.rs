@@ -68,6 +68,7 @@ impl LastSeen {
         if state.agrees && renews {
             state.base = Some(Base { time: wall, at: now, slack: Now::TOLERANCE });
         }
+
         let is_kept = state.kept.is_some_and(|kept| now < kept + KEEP);
         if state.agrees && !is_kept {
             state.kept = Some(now);
@@ -97,6 +98,7 @@ impl State {
             self.ahead = None;
             return true;
         }
+
         let is_same = |(_, before): &(Instant, Duration)| before.abs_diff(apart) <= Now::TOLERANCE;
         let steady = self.ahead.filter(is_same).unwrap_or((now, apart));
         self.ahead = (ahead > 0).then_some(steady);

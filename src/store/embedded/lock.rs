@@ -51,6 +51,7 @@ impl Locker {
         if self.folder.as_ref().is_some_and(|(held, _)| *held == id) {
             return Ok(true);
         }
+
         match lock(&folder) {
             Ok(()) => self.folder = Some((id, Arc::new(folder))),
             Err(TryLockError::WouldBlock) => return Ok(false),
@@ -59,6 +60,7 @@ impl Locker {
                 self.folder = None;
             }
         }
+
         Ok(true)
     }
 

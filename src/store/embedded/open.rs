@@ -187,11 +187,13 @@ impl Opener {
                 reason: "it is another kind of file",
             });
         }
+
         let wanted = header::file_length(file).map_err(fault)?;
         let there = file.metadata().map_err(fault)?.len();
         if there < wanted {
             return Err(self.damaged(format_args!("it has {there} of {wanted} bytes")));
         }
+
         Ok(())
     }
 
@@ -204,6 +206,7 @@ impl Opener {
         if is_new {
             initialise(&database).map_err(fault)?;
         }
+
         match versions(&database).map_err(fault)? {
             Some(found) if found.are_supported(self.rules) => {}
             Some(found) => {
@@ -216,6 +219,7 @@ impl Opener {
             }
         }
         check_tables(&database).map_err(fault)?;
+
         Ok(database)
     }
 
@@ -253,6 +257,7 @@ fn initialise(database: &Database) -> Result<(), redb::Error> {
     transaction.open_table(EXPIRES_AT)?;
     transaction.open_table(HOLD_TIMES)?;
     transaction.open_table(TENANT_USERS)?;
+
     Ok(transaction.commit()?)
 }
 

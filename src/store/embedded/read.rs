@@ -76,6 +76,7 @@ impl Snapshot {
             Some(hints) if !hints.is_small_for(keys) => hints.clone(),
             _ => Arc::new(OwnerHints::new(keys, hint_bytes)),
         };
+
         Ok(Self {
             users,
             identities,
@@ -102,6 +103,7 @@ impl Snapshot {
         let Some(owner) = owner else {
             return Ok(None);
         };
+
         match self.user(owner)?.and_then(|user| Found::new(user, key)) {
             None => Err(Fault::damaged("a claim of a user who does not list it")),
             found => {
@@ -195,6 +197,7 @@ impl Snapshot {
             scanned.users.push(decode_user(record.value())?);
             scanned.last = (n + 1 == count).then(|| LocalityId::from(*id));
         }
+
         Ok(scanned)
     }
 
@@ -233,6 +236,7 @@ impl Snapshot {
         if after.is_some_and(|(time, _)| time > now.as_millis()) {
             return Ok(found);
         }
+
         for entry in
             self.expiries.range::<(i64, &[u8; 16])>((start, Bound::Included(end)))?.take(limit)
         {
@@ -241,6 +245,7 @@ impl Snapshot {
             let (time, id) = (Timestamp::from_millis(time), LocalityId::from(*id));
             found.push(ExpiredUser { time, id, tenant: own(self.tenant_of(id))? });
         }
+
         Ok(found)
     }
 

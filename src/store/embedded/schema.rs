@@ -74,6 +74,7 @@ pub fn encode_claim(claim: &Claim) -> Vec<u8> {
         );
         bytes.extend(claim.hold.map_or(0, Timestamp::as_millis).to_be_bytes());
     }
+
     bytes
 }
 
@@ -86,6 +87,7 @@ pub fn decode_claim(bytes: &[u8]) -> Result<Claim, Fault> {
         None => (0, 0),
         Some((flags, rest)) => (*flags, i64::from_be_bytes(*rest.first_chunk().ok_or_else(fault)?)),
     };
+
     Ok(Claim {
         owner: (flags & NOBODYS == 0).then(|| LocalityId::from(*owner)),
         guard: flags & GUARD != 0,

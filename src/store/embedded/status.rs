@@ -57,6 +57,7 @@ pub fn status(folder: &Path) -> Result<Status, OpenError> {
         opener.file().metadata().map_err(|error| OpenError::io(opener.file(), error))?.len();
     let found = versions(&open.database).map_err(|error| opener.damaged(error))?;
     let Versions { schema, rules } = found.ok_or_else(|| opener.damaged("it has no version"))?;
+
     Ok(Status {
         folder: folder.to_owned(),
         schema_version: schema,

@@ -83,6 +83,7 @@ impl<'t> Tables<'t> {
         if let Some(request) = mutation.request.as_ref().filter(|_| again.is_none()) {
             self.remember(request, write_set.subject, mutation.time)?;
         }
+
         Ok(Ok(write_set.into_outcome()))
     }
 
@@ -97,6 +98,7 @@ impl<'t> Tables<'t> {
             let record = self.users.get(id.as_bytes())?.map(|record| decode_user(record.value()));
             read_set.add_user(id, record.transpose()?);
         }
+
         for key in needs.claims {
             let claim = self
                 .identities
@@ -104,6 +106,7 @@ impl<'t> Tables<'t> {
                 .map(|claim| decode_claim(claim.value()));
             read_set.add_claim(key, claim.transpose()?);
         }
+
         if needs.tenant {
             let tenant = self
                 .tenants
@@ -111,6 +114,7 @@ impl<'t> Tables<'t> {
                 .map(|tenant| TenantRecord::decode(tenant.value()));
             read_set.set_tenant(tenant.transpose().map_err(Fault::damaged)?);
         }
+
         if needs.members {
             read_set.set_members(self.has_members(mutation.tenant.as_str())?);
         }
@@ -123,6 +127,7 @@ impl<'t> Tables<'t> {
             let mut members = listed.range((name, &[0; 16])..=(name, &[0xff; 16]))?;
             return Ok(members.next().transpose()?.is_some());
         }
+
         for entry in self.users.iter()? {
             if wire_user(entry?.1.value())?.tenant() == name.as_bytes() {
                 return Ok(true);
@@ -154,6 +159,7 @@ impl<'t> Tables<'t> {
                 }
             }
         }
+
         Ok(())
     }
 
@@ -235,6 +241,7 @@ impl<'t> Tables<'t> {
         if let Some(before) = before {
             self.expiries.remove((before.as_millis(), id.as_bytes()))?;
         }
+
         if let Some(due) = due {
             self.expiries.insert((due.as_millis(), id.as_bytes()), ())?;
         }
@@ -252,6 +259,7 @@ impl<'t> Tables<'t> {
         if mutation.forgets(Timestamp::from_millis(record.time)) {
             return Ok(None);
         }
+
         if record.request_hash != request.request_hash {
             return Ok(Some(Err(Error::RequestIdReused)));
         }
@@ -282,6 +290,7 @@ impl<'t> Tables<'t> {
         let Some(now) = certain.map(|mutation| mutation.time.as_millis()).max() else {
             return Ok(());
         };
+
         for _ in 0..mutations.len() * 2 {
             let request = self.forget_request(now)?;
             if !self.forget_hold(now)? && !request {
@@ -303,12 +312,14 @@ impl<'t> Tables<'t> {
         if Timestamp::from_millis(time).plus(IdempotencyKey::LIFETIME).as_millis() > now {
             return Ok(false);
         }
+
         self.request_times.remove((time, key.as_str()))?;
         let record =
             self.requests.get(key.as_str())?.map(|record| RequestRecord::decode(record.value()));
         if record.transpose().map_err(Fault::damaged)?.is_some_and(|record| record.time == time) {
             self.requests.remove(key.as_str())?;
         }
+
         Ok(true)
     }
 
@@ -323,12 +334,14 @@ impl<'t> Tables<'t> {
         if until > now {
             return Ok(false);
         }
+
         self.hold_times.remove((until, key.as_slice()))?;
         let claim = self.identities.get(key.as_slice())?.map(|claim| decode_claim(claim.value()));
         if claim.transpose()?.is_some_and(|claim| claim.hold == Some(Timestamp::from_millis(until)))
         {
             self.identities.remove(key.as_slice())?;
         }
+
         Ok(true)
     }
 }

@@ -41,10 +41,12 @@ pub async fn upgrade_to(
         progress(&format!("schema version {}: is taken to {VERSION}", found.schema));
         found = written(folder, rules, |found| Some(Versions { schema: VERSION, ..found }))?;
     }
+
     if found.rules.version < rules.version() {
         move_to(folder, rules, found.rules.next.is_none(), progress).await?;
         found = written(folder, rules, |_| None)?;
     }
+
     let (folder, rules) = (folder.display(), found.rules.version);
     progress(&format!(
         "{folder} is a store of schema version {VERSION} and rules version {rules} now"
@@ -84,6 +86,7 @@ async fn run_over(
     for problem in &problems {
         progress(&problem.to_string());
     }
+
     match problems.len() {
         0 => Ok(()),
         count => Err(OpenError::Unmovable { folder: folder.to_owned(), count }),
@@ -123,6 +126,7 @@ fn write(open: &Open, versions: Versions) -> Result<(), Fault> {
     if schema(&transaction)? < VERSION {
         list_users(&transaction)?;
     }
+
     {
         let mut meta = transaction.open_table(META)?;
         meta.insert(META_SCHEMA, versions.schema)?;
@@ -132,5 +136,6 @@ fn write(open: &Open, versions: Versions) -> Result<(), Fault> {
             None => drop(meta.remove(META_MOVING)?),
         }
     }
+
     open.commit(transaction)
 }

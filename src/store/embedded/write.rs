@@ -128,11 +128,13 @@ impl Writer {
                 Job::Panic => panic!("as asked"),
             }
         }
+
         self.look();
         for check in checks {
             let _ =
                 check.send(self.refusal().map_or(Ok(()), |trouble| Err(Fault::Refused(trouble))));
         }
+
         if keeps_time {
             self.keep_time();
         }
@@ -182,6 +184,7 @@ impl Writer {
             self.publish();
             return answer(answers, outcomes);
         };
+
         let trouble = fault.degraded_by_commit();
         self.enter_degraded(trouble, &chain(&fault));
         let after = gate.primary_slot().ok();
@@ -233,6 +236,7 @@ fn commit(open: &Open, mutations: &[Mutation], outcomes: &mut Vec<Answer>) -> Re
             outcome => outcome?,
         });
     }
+
     match tables.sweep(mutations) {
         Err(fault @ Fault::Damaged(_)) => {
             tracing::error!(cause = chain(&fault), "what is over cannot be forgotten")
@@ -240,6 +244,7 @@ fn commit(open: &Open, mutations: &[Mutation], outcomes: &mut Vec<Answer>) -> Re
         swept => swept?,
     }
     drop(tables);
+
     open.commit(transaction)
 }
 

@@ -45,6 +45,7 @@ fn diagnose_listed(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Op
     if claim == expected || (claim.owner != candidate.user && is_over(expected, now)) {
         return None;
     }
+
     if claim.owner == candidate.user {
         return Some(Fault::Differs);
     }
@@ -66,6 +67,7 @@ fn diagnose_claimed(candidate: &Candidate, moment: &Moment, now: Timestamp) -> O
     if claim.owner != candidate.user || is_over(claim, now) {
         return None;
     }
+
     match &moment.user {
         _ if claim.owner.is_none() => claim.hold.is_none().then_some(Fault::Unowned),
         Presence::Absent => Some(Fault::Ownerless),

@@ -95,6 +95,7 @@ impl<A: CheckableStore> Run<'_, A> {
             self.repair(now).await?;
             self.observer.at("users", self.summary.users, self.totals.0);
         }
+
         Ok(())
     }
 
@@ -132,6 +133,7 @@ impl<A: CheckableStore> Run<'_, A> {
                 _ => other.push(candidate()),
             }
         }
+
         Ok((other, none))
     }
 
@@ -141,6 +143,7 @@ impl<A: CheckableStore> Run<'_, A> {
         if unclaimed.is_empty() {
             return Ok(());
         }
+
         self.contested = self.listed_twice(&unclaimed.into_repeated()).await?;
         let store = self.store;
         let mut batches = store.users().try_chunks(BATCH);
@@ -157,6 +160,7 @@ impl<A: CheckableStore> Run<'_, A> {
             self.repair(cases).await?;
             self.observer.at("unclaimed", done, self.totals.0);
         }
+
         Ok(())
     }
 
@@ -169,6 +173,7 @@ impl<A: CheckableStore> Run<'_, A> {
         if repeated.is_empty() {
             return Ok(twice);
         }
+
         let store = self.store;
         let mut rows = store.users();
         while let Some(row) = rows.try_next().await? {
@@ -183,6 +188,7 @@ impl<A: CheckableStore> Run<'_, A> {
                 }
             }
         }
+
         Ok(twice)
     }
 
@@ -212,6 +218,7 @@ impl<A: CheckableStore> Run<'_, A> {
             self.repair(cases).await?;
             self.observer.at("claims", self.summary.claims, self.totals.1);
         }
+
         Ok(())
     }
 
@@ -229,6 +236,7 @@ impl<A: CheckableStore> Run<'_, A> {
             Some(id) if lists(id, &key) => None,
             user => Some(Candidate { side: Side::Claimed, key, user }),
         };
+
         Ok(claims.into_iter().filter_map(candidate).collect())
     }
 
@@ -252,6 +260,7 @@ impl<A: CheckableStore> Run<'_, A> {
             open.into_iter().for_each(|case| self.record(case, Settled::CouldBe));
             return Ok(());
         }
+
         let candidates: Vec<_> = open.iter().map(|case| case.candidate.clone()).collect();
         let mended = self.store.mend(&candidates).await?;
         let mut again = Vec::new();
@@ -262,6 +271,7 @@ impl<A: CheckableStore> Run<'_, A> {
                 again.push(case.candidate);
             }
         }
+
         // A fault that was not found again has gone, or has become another one.
         for case in self.confirm(again).await? {
             self.record(case, Settled::CannotBe);

@@ -104,10 +104,12 @@ impl Collections {
             found = self.due_at(time, Some(id), limit).await?;
             times.insert("$gt", date(time));
         }
+
         let room = limit.saturating_sub(found.len());
         if room == 0 {
             return Ok(found);
         }
+
         let (mut later, is_full) =
             self.find_expired(doc! { EXPIRES_AT: times }, EXPIRES_AT, room).await?;
         // The index gives those of one time in any order, so that of the last time others may have
@@ -117,6 +119,7 @@ impl Collections {
             let rest = self.due_at(last, None, room - later.len()).await?;
             later.extend(rest);
         }
+
         later.sort_unstable_by_key(ExpiredUser::place);
         found.extend(later);
         Ok(found)

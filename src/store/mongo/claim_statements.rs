@@ -30,11 +30,13 @@ impl Transaction<'_> {
             let (key, claim) = read_claim(cursor.current())?;
             claims.insert(key.to_owned(), claim);
         }
+
         self.note(keys.iter().cloned().map(Key::Claim));
         for key in keys {
             let claim = claims.remove(key.as_str());
             read_set.add_claim(key, claim);
         }
+
         Ok(())
     }
 
@@ -54,11 +56,13 @@ impl Transaction<'_> {
                 ClaimWrite::Insert(claim) => inserted.push(raw(&claim_document(key, claim))?),
             }
         }
+
         self.delete_claims(deleted).await?;
         self.update_claims(updated).await?;
         if inserted.is_empty() {
             return Ok(());
         }
+
         let outcome =
             self.collections.identities.insert_many(inserted).session(&mut self.session).await;
         if self.collections.is_routed {
@@ -66,6 +70,7 @@ impl Transaction<'_> {
             let answered = outcome.as_ref().map_or_else(inserted_before, |_| claims.len());
             self.inserted.extend(keys.take(answered).map(|(key, _)| Key::Claim((*key).clone())));
         }
+
         Ok(outcome.map(drop)?)
     }
 

@@ -188,6 +188,7 @@ impl Cluster {
         let passes = |error: &DriverError| {
             is_conflict(error) || (may_pass(error) && since.elapsed() < STEP_TIMEOUT)
         };
+
         Backoff::new(PAUSE, LONGEST_PAUSE, since + MOVE_TIMEOUT).between(place, passes).await
     }
 

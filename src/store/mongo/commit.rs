@@ -94,6 +94,7 @@ impl Collections {
                 Some(id) => self.revision(id).await? == of.revision,
             },
         };
+
         Ok(is_written.then(|| of.outcome.clone()))
     }
 
@@ -112,6 +113,7 @@ impl Collections {
         let Some(repeated) = self.repeat(mutation, of.subject).await? else {
             return Ok(Some(outcome));
         };
+
         let report = match &outcome.report {
             MutationReport::Tenant(_) => repeated.report,
             report => report.clone(),
@@ -137,6 +139,7 @@ impl Collections {
                 && record.request_hash == request.request_hash
                 && !mutation.forgets(record.time)
         };
+
         Ok(record.as_ref().is_some_and(is_ours))
     }
 

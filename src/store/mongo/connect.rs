@@ -63,6 +63,7 @@ async fn options(uri: &str) -> Result<(ClientOptions, String), OpenError> {
     if OWN.contains(&database.as_str()) {
         return Err(OpenError::Uri(format!("the database {database} is MongoDB's own")));
     }
+
     options.app_name.get_or_insert("polynym".to_owned());
     options.max_pool_size.get_or_insert(MAX_POOL);
     options.min_pool_size.get_or_insert(MIN_POOL.min(options.max_pool_size.unwrap_or(MAX_POOL)));
@@ -76,6 +77,7 @@ async fn options(uri: &str) -> Result<(ClientOptions, String), OpenError> {
     options.read_concern = None;
     // Everything that is written is written in a transaction, or again until it is there.
     options.retry_writes = Some(false);
+
     Ok((options, database))
 }
 
@@ -96,6 +98,7 @@ async fn check_topology(database: &Database) -> Result<(), OpenError> {
     if is_router(&hello) {
         return Ok(());
     }
+
     if !hello.contains_key("setName") {
         return Err(OpenError::Standalone);
     }
@@ -142,6 +145,7 @@ pub async fn check_complete(database: &Database) -> Result<(), OpenError> {
     if let Some(what) = obstacle(&found, true) {
         return Err(OpenError::Foreign { database: name(), what });
     }
+
     // An upgrade may be about to raise the epoch in the validators. A server that starts meanwhile
     // knows the present one.
     let missing: Vec<_> = found.iter().flat_map(|found| found.missing(false, 0)).collect();

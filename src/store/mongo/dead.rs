@@ -62,6 +62,7 @@ impl DeadServers {
             seen.insert(id, (server.time, beats));
         }
         self.seen = seen;
+
         dead
     }
 }

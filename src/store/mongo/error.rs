@@ -240,11 +240,13 @@ fn selection(message: &str) -> String {
     if message.contains("RsGhost") {
         return format!("{none}: run rs.initiate() on one member of the replica set, once");
     }
+
     if message.contains("Set Name:") && !message.contains("Error:") {
         return format!(
             "{none}: the set that answers has another name than replicaSet in the URI, or no primary now"
         );
     }
+
     let cause = message.split_once("Kind: ").map_or("", |(_, cause)| cause);
     let cause = cause.split(", labels").next().unwrap_or_default();
     if cause.is_empty() { none.to_owned() } else { format!("{none} ({cause})") }

@@ -59,6 +59,7 @@ impl Finds<'_, '_> {
         };
         let batch = batch.ok_or_else(|| Fault::damaged("a reply without a batch"))?;
         let is_whole = is_last(&batch)?;
+
         Ok(Reply { batches: vec![batch], is_whole })
     }
 }

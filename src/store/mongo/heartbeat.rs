@@ -78,6 +78,7 @@ impl Heartbeat {
         if let Some(presence) = Presence::of(&database).await? {
             sessions.begin(presence);
         }
+
         let (latest, observed) = watch::channel(Beat::default());
         let (stop, stopped) = watch::channel(None);
         let (dead, ahead) = (DeadServers::default(), Arc::<AtomicI64>::default());
@@ -91,6 +92,7 @@ impl Heartbeat {
             has_failed: false,
         };
         let task = Mutex::new(Some(tokio::spawn(beating.run(stopped))));
+
         Ok(Self { latest: observed, ahead, stop, task })
     }
 
@@ -140,6 +142,7 @@ impl Beating {
         if let (Some(presence), Some(Closing::Idle)) = (self.sessions.presence(), parting) {
             let _ = timeout(PARTING, presence.leave()).await;
         }
+
         disconnect(&self.database).await;
     }
 
@@ -156,6 +159,7 @@ impl Beating {
             self.learn_time(start, time, end);
         }
         self.note_clock(presence, &servers).await?;
+
         self.end_dead(presence, &servers).await
     }
 

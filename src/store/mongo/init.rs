@@ -75,6 +75,7 @@ async fn make_all(
     if let Some(what) = obstacle(&found, versions.is_some()) {
         return Err(OpenError::Foreign { database: database.name().to_owned(), what });
     }
+
     let epoch = versions.unwrap_or(Versions::NEW).epoch;
     make_found(database, cluster.as_ref(), &found, epoch, options, progress).await?;
     match versions {
@@ -160,6 +161,7 @@ async fn make(
         command.extend(checking(name, epoch));
         patiently_for(LIFETIME, async || database.run_command(command.clone()).await).await?;
     }
+
     progress(&match (made, is_checked) {
         (true, _) => format!("{name}: made"),
         (false, true) => format!("{name}: was there"),
@@ -169,6 +171,7 @@ async fn make(
         make_index(database, found, index).await?;
         progress(&format!("{name}: its index was made"));
     }
+
     Ok(())
 }
 
@@ -220,6 +223,7 @@ async fn shard(
             "the cluster has no shards: add one with sh.addShard()".to_owned(),
         ));
     }
+
     cluster.enable().await?;
     for found in found {
         let name = found.name;
@@ -234,6 +238,7 @@ async fn shard(
             _ => place(cluster, name, &presplit::of_ids(shards.len()), &shards, progress).await?,
         }
     }
+
     Ok(())
 }
 
@@ -280,6 +285,7 @@ async fn hand_out(
         in_vain = if done { 0 } else { in_vain + 1 };
     }
     progress(&format!("{name}: there are now chunks on {}", held(cluster, name, shards).await?));
+
     Ok(())
 }
 
@@ -303,6 +309,7 @@ async fn place(
     for range in ranges {
         cut += usize::from(cluster.split(name, &range.start).await?);
     }
+
     progress(&format!(
         "{name}: cut at {cut} of {} keys, the others were cut at before",
         ranges.len()
@@ -311,6 +318,7 @@ async fn place(
     for range in [&first].into_iter().chain(ranges) {
         moved += usize::from(cluster.place(name, &range.start, &shards[range.shard]).await?);
     }
+
     let held = held(cluster, name, shards).await?;
     progress(&format!("{name}: {moved} empty chunks moved; there are now chunks on {held}"));
     Ok(())
@@ -329,5 +337,6 @@ async fn finish(database: &Database, progress: &(dyn Fn(&str) + Sync)) -> Result
         }
         Err(error) => return Err(error.into()),
     }
+
     Ok(())
 }

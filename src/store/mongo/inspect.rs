@@ -52,11 +52,13 @@ async fn look(
     if found.listed.is_none() {
         return Ok(found);
     }
+
     let documents = database.collection::<Document>(name);
     found.is_used = documents.find_one(doc! {}).projection(doc! { ID: 1 }).await?.is_some();
     if let Some(cluster) = cluster {
         found.key = cluster.key_of(name).await?;
     }
+
     if found.is_plain() && found.key.as_ref().is_none_or(|key| is_shard_key(name, key)) {
         found.indexes = first_batch(database, doc! { "listIndexes": name }).await?;
         found.indexes.retain(|index| index.get_document("key").ok() != Some(&by_order()));
@@ -82,6 +84,7 @@ impl Found {
         if self.exists() && !self.is_plain() {
             return Some(format!("{name} is not an ordinary collection"));
         }
+
         if self.is_used && !is_store {
             return Some(format!(
                 "{name} holds documents, and nothing in {META} says that this program made it"
@@ -140,16 +143,19 @@ impl Found {
         if !self.exists() {
             return if is_optional(name) { Vec::new() } else { vec![format!("collection {name}")] };
         }
+
         let mut missing = Vec::new();
         if !self.is_checked(epoch) {
             missing.push(format!("the validator of {name}"));
         }
+
         if !self.missing_indexes(epoch).is_empty() {
             missing.push(format!("an index of {name}"));
         }
         if on_cluster && self.key.is_none() {
             missing.push(format!("the sharding of {name}"));
         }
+
         missing
     }
 }
@@ -161,6 +167,7 @@ fn checks(own: &Document, wanted: &Document) -> bool {
     let (Ok(own), Ok(wanted)) = (own.get_document(SCHEMA), wanted.get_document(SCHEMA)) else {
         return false;
     };
+
     wanted.iter().all(|(name, wanted)| match (own.get(name), wanted) {
         (Some(Bson::Array(own)), Bson::Array(wanted)) => {
             wanted.iter().all(|field| own.contains(field))

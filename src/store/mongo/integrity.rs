@@ -60,6 +60,7 @@ impl IntegritySession {
         let versions = or_disconnect(&database, versions).await?;
         let is_routed = or_disconnect(&database, is_routed(&database)).await?;
         let fence = Fence::new(supported, versions);
+
         Ok(Self {
             collections: Collections::new(
                 database,
@@ -136,11 +137,13 @@ impl IntegritySession {
         let Some(write) = plan_repair(candidate, &moment, Timestamp::now()) else {
             return Ok(false);
         };
+
         for user in [moment.user, moment.owner] {
             if let Presence::There(user) = user {
                 transaction.touch(user.id).await?;
             }
         }
+
         transaction.write_claims(&[(&candidate.key, &write)]).await?;
         transaction.confirm_epoch().await?;
         Ok(true)
@@ -162,6 +165,7 @@ impl IntegritySession {
         };
         let user = self.look_at_user(transaction, candidate.user).await?;
         let owner = self.look_at_user(transaction, owner).await?;
+
         Ok(Moment { claim, user, owner })
     }
 
@@ -213,6 +217,7 @@ impl CheckableStore for IntegritySession {
             ))
         };
         let found: HashMap<String, Presence<Claim>> = found.iter().filter_map(by_key).collect();
+
         Ok(keys
             .iter()
             .map(|key| found.get(key.as_str()).cloned().unwrap_or(Presence::Absent))

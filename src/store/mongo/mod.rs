@@ -153,6 +153,7 @@ impl Mongo {
             Heartbeat::start(uri, collections.sessions.clone(), collections.fence.clone());
         let heartbeat = connect::or_disconnect(&database, heartbeat).await?;
         heartbeat.first_reading().await;
+
         Ok(Self {
             heartbeat: Arc::new(heartbeat),
             collections: Arc::new(collections),
@@ -354,6 +355,7 @@ impl Store for Mongo {
                 settled.map_err(|_| Error::from(Fault::Unanswered))?
             }
         };
+
         ended.unwrap_or_else(|_: JoinError| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
     }
 

@@ -69,6 +69,7 @@ impl<'c> Moment<'c> {
                 Err(fault)
             }
         };
+
         match ended {
             Err(fault) => self.wait(fault).await.map(|()| None),
             ended => ended,

@@ -31,6 +31,7 @@ impl Collections {
             self.probe_identities(identities.clone(), time),
         );
         let missing = all.await.err();
+
         match missing {
             Some(fault) if !self.is_routed || !self.any(users, identities).await => Err(fault),
             missing => {

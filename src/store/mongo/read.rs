@@ -77,6 +77,7 @@ impl Collections {
             all.reads += one.reads;
             all.found.extend(one.found);
         }
+
         Ok(all)
     }
 
@@ -114,12 +115,14 @@ impl Collections {
                 }
             }
         }
+
         let found = pairs.into_iter().map(|pair| match pair {
             Pair::Free => Ok(None),
             Pair::Owned(found) => Ok(Some(found)),
             Pair::Torn => Err(Fault::damaged("a claim of a user who does not list it").into()),
             Pair::Failed(error) => Err(error),
         });
+
         Ok(Resolved { found: found.collect(), reads })
     }
 
@@ -160,6 +163,7 @@ impl Collections {
                 (ReadConcern::majority(), ReadPreference::Nearest { options: None })
             }
         };
+
         Finds::Plain {
             concern,
             criteria: SelectionCriteria::ReadPreference(preference),
@@ -193,6 +197,7 @@ impl Collections {
         if owners.iter().all(|owner| matches!(owner, Ok(None))) {
             return Ok((vec![Pair::Free; keys.len()], 1));
         }
+
         let ids = owners.iter().map(|owner| owner.as_ref().ok().copied().flatten());
         let (users, reads) = self.users(ids, finds).await?;
         type Read<'k> = ((&'k IdentityKey, ItemResult<LocalityId>), ItemResult<EncodedUser>);
@@ -204,6 +209,7 @@ impl Collections {
             }
         };
         let pairs = keys.iter().zip(owners).zip(users).map(pair).collect();
+
         Ok((pairs, 1 + reads))
     }
 
@@ -221,6 +227,7 @@ impl Collections {
         if !reply.is_whole {
             return Err(Fault::damaged("more claims than a reply can hold"));
         }
+
         for batch in &reply.batches {
             for document in documents(batch)? {
                 let document = document?;
@@ -231,6 +238,7 @@ impl Collections {
                 }
             }
         }
+
         Ok(keys.iter().map(|key| owners.get(key.as_str()).cloned().unwrap_or(Ok(None))).collect())
     }
 

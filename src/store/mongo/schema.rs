@@ -168,6 +168,7 @@ impl PreservedFields {
                 );
             }
         }
+
         Ok(Self { revision: needed(REVISION, revision, RawBsonRef::as_i64)?, unknown })
     }
 }
@@ -194,6 +195,7 @@ pub fn user_document(record: &Record, revision: i64) -> Document {
     if !private.is_empty() {
         document.insert(PRIVATE, bytes(private));
     }
+
     if let Some(due) = record.expires_at() {
         document.insert(EXPIRES_AT, date(due));
     }
@@ -240,6 +242,7 @@ pub fn claim_document(key: &IdentityKey, claim: &Claim) -> Document {
     if let Some(owner) = claim.owner {
         document.insert(USER, id_value(owner));
     }
+
     if claim.guard {
         document.insert(GUARD, true);
     }

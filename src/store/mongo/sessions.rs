@@ -115,6 +115,7 @@ impl Sessions {
             state.renewed = Some(sent);
             state.listed.extend(added.into_iter().map(|id| (id, sent)));
         }
+
         written
     }
 
@@ -132,12 +133,14 @@ impl State {
             *used = now;
             return true;
         }
+
         if self.is_failing
             || self.writing.is_some_and(|since| now.duration_since(since) > LIST_TIMEOUT)
         {
             return true;
         }
         self.wanted.push(id);
+
         false
     }
 

@@ -109,6 +109,7 @@ async fn look(database: &Database) -> Result<Status, OpenError> {
     if versions.is_none() {
         missing.push(format!("the document {SCHEMA} of {META}"));
     }
+
     let foreign = versions.and_then(|versions| versions.obstacle(Supported::PRESENT));
     let obstacle = foreign.or_else(|| obstacle(&found, versions.is_some()));
     let mut collections = Vec::new();
@@ -117,6 +118,7 @@ async fn look(database: &Database) -> Result<Status, OpenError> {
         let shard_key = found.key.as_ref().map(Document::to_string);
         collections.push(CollectionStatus { name: found.name.to_owned(), shard_key, shards });
     }
+
     let mut advice = match &cluster {
         Some(cluster) => {
             advice(database, &found, &collections, cluster.shards().await?.len() as u64)
@@ -129,6 +131,7 @@ async fn look(database: &Database) -> Result<Status, OpenError> {
     let database = database.name().to_owned();
     let schema_version = versions.map(|versions| versions.schema);
     let rules_version = versions.map(|versions| versions.rules);
+
     Ok(Status {
         database,
         topology,
@@ -210,6 +213,7 @@ async fn servers(
         }
         None => format!("replica set {}", hello.get_str("setName").unwrap_or_default()),
     };
+
     Ok((topology, versions.into_iter().collect()))
 }
 
@@ -232,12 +236,14 @@ async fn shards(
         let status = read(&stats);
         shards.insert(status.shard.clone(), status);
     }
+
     if let Some(cluster) = cluster {
         for chunk in cluster.chunks(name).await? {
             let shard = || ShardStatus { shard: chunk.shard.clone(), ..ShardStatus::default() };
             *shards.entry(chunk.shard.clone()).or_insert_with(shard).chunks.get_or_insert(0) += 1;
         }
     }
+
     Ok(shards.into_values().collect())
 }
 
@@ -254,6 +260,7 @@ fn read(stats: &Document) -> ShardStatus {
     let size = |name| storage.get(name).map(bytes).unwrap_or_default();
     let indexes = storage.get_document("indexSizes").unwrap_or(&empty);
     let shard = stats.get_str("shard").unwrap_or_default();
+
     ShardStatus {
         shard: shard.to_owned(),
         chunks: None,

@@ -71,6 +71,7 @@ impl<'c> Transaction<'c> {
         session.start_transaction().with_options(options.build()).await?;
         let random = getrandom::u32().map_err(Fault::damaged)?;
         let raise = 1 + i64::from(random >> 12);
+
         Ok(Self {
             collections,
             session,
@@ -137,6 +138,7 @@ impl<'c> Transaction<'c> {
             read_set.add_user(id, document.map(decode).transpose()?);
             self.note(iter::once(Key::User(id)));
         }
+
         self.read_claims(needs.claims, read_set).await?;
         if needs.tenant {
             let name = mutation.tenant.as_str();
@@ -148,6 +150,7 @@ impl<'c> Transaction<'c> {
             read_set.set_tenant(document.map(|document| read_tenant(&document)).transpose()?);
             self.note(iter::once(Key::Tenant));
         }
+
         if needs.members {
             read_set.set_members(self.has_members(mutation.tenant.as_str()).await?);
         }
@@ -195,6 +198,7 @@ impl<'c> Transaction<'c> {
                 Write::Count(name) => self.count(name).await?,
             }
         }
+
         self.write_claims(&claims).await
     }
 
@@ -229,6 +233,7 @@ impl<'c> Transaction<'c> {
             .update_one(present, doc! { "$inc": { CONFIRMED: 1_i64 } })
             .session(&mut self.session)
             .await?;
+
         if confirmed.matched_count == 1 { Ok(()) } else { Err(Fault::Fenced) }
     }
 
@@ -284,6 +289,7 @@ impl<'c> Transaction<'c> {
             tenants.insert_one(document).session(&mut self.session).await?;
             return Ok(());
         };
+
         let filter = doc! { ID: tenant.name.as_str(), REVISION: kept.revision };
         let document = tenant_document(tenant, kept.revision + self.raise);
         let document = raw(&stamped(document, self.epoch, Some(kept)))?;

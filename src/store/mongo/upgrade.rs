@@ -73,6 +73,7 @@ impl Upgrade<'_> {
             ));
             versions = self.complete().await?;
         }
+
         if versions.rules < self.rules.version() {
             versions = self.move_identities(versions).await?;
         }
@@ -80,6 +81,7 @@ impl Upgrade<'_> {
         (self.progress)(&format!(
             "database {name} is a store of schema version {schema} and rules version {rules} now"
         ));
+
         Ok(())
     }
 
@@ -113,6 +115,7 @@ impl Upgrade<'_> {
         };
         let moved = moved.await;
         store.close().await;
+
         moved
     }
 
@@ -125,6 +128,7 @@ impl Upgrade<'_> {
         for problem in &problems {
             (self.progress)(&problem.to_string());
         }
+
         match problems.len() {
             0 => Ok(()),
             count => Err(OpenError::Unmovable { database: self.database.name().to_owned(), count }),
@@ -147,6 +151,7 @@ impl Upgrade<'_> {
         if to.moving.is_none() {
             change.insert("$unset", doc! { MOVING: true });
         }
+
         let majority = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
         let meta = self.database.collection::<Document>(META);
         meta.update_one(unchanged, change).write_concern(majority).await?;

@@ -131,6 +131,7 @@ impl Versions {
             return Ok(versions);
         }
         let (found, rules) = (versions.schema, versions.latest_rules());
+
         Err(OpenError::Version { database: name(), found, rules, supported })
     }
 }
@@ -176,6 +177,7 @@ impl Fence {
         if asked < latest.1 {
             return Ok(false);
         }
+
         let (before, _) = std::mem::replace(&mut *latest, (versions, asked));
         if before != versions {
             self.log(versions);
@@ -198,6 +200,7 @@ impl Fence {
                 _ => {}
             }
         }
+
         let (latest, _) = self.latest();
         if self.supported.contains_rules(latest) {
             Ok(latest.stored_rules())

@@ -70,6 +70,7 @@ impl Collections {
         // A key that is to be claimed is nearly always free: inserting it without reading it first
         // saves a read.
         let mut is_optimistic = true;
+
         loop {
             let versions = self.fence.versions()?;
             versions.stored_rules().check(mutation)?;
@@ -120,6 +121,7 @@ impl Collections {
             refused => refused,
         };
         transaction.teach(freshness);
+
         match decided {
             // A transaction that has only read is committed too: then its reads are
             // majority-committed.

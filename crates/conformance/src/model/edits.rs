@@ -48,6 +48,7 @@ pub fn alter(
         (_, UserChange::Replace(old, new)) => replace(person, old, new, mutation)?,
         _ => {}
     }
+
     Ok(())
 }
 
@@ -68,6 +69,7 @@ fn link(person: &mut Person, new: &NewIdentity, mutation: &Mutation) {
             }
         }
     }
+
     if new.primary {
         for identity in &mut person.user.identities {
             let same = identity.identifier == new.identifier;
@@ -112,6 +114,7 @@ fn replace(
         person.user.identities[at].display = new.display.clone();
         return Ok(());
     }
+
     if old.kind() != new.identifier.kind() {
         check_primary(person, at, mutation)?;
     }
@@ -121,5 +124,6 @@ fn replace(
         Ok(own) => person.user.identities[own].primary |= primary,
         Err(_) => person.give(new, at, primary, time, mutation),
     }
+
     Ok(())
 }

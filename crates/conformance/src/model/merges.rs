@@ -39,6 +39,7 @@ pub fn merge(
             fields: conflicts.into_iter().map(|conflict| conflict.field).collect(),
         });
     }
+
     let moved = std::mem::take(&mut other.user.identities);
     primary.user.identities.extend(moved.iter().cloned());
     primary.guarded.append(&mut other.guarded);
@@ -49,6 +50,7 @@ pub fn merge(
             holds.push((key.clone(), held.until));
         }
     }
+
     let window = mutation.policies.undo_window.as_millis() as i64;
     let until = Timestamp::from_millis(mutation.time.as_millis() + window);
     let merge = Merge {
@@ -66,6 +68,7 @@ pub fn merge(
     world.people.insert(secondary, other);
     // The result is filled in when all that follows from the merge is done.
     let preview = Preview { moved, conflicts, result: before.0 };
+
     Ok(if mutation.dry_run {
         MutationReport::Preview(Box::new(preview))
     } else {
@@ -104,6 +107,7 @@ fn mix(primary: &mut User, secondary: &mut User, policy: ConflictPolicy) -> Vec<
         };
         primary.attributes.insert(name.clone(), value);
     }
+
     for kind in Kind::ALL {
         if let (Some(own), Some(other)) = (marked(primary, kind), marked(secondary, kind)) {
             let (own, other) = (&mut primary.identities[own], &mut secondary.identities[other]);
@@ -116,6 +120,7 @@ fn mix(primary: &mut User, secondary: &mut User, policy: ConflictPolicy) -> Vec<
             other.primary = !own.primary;
         }
     }
+
     conflicts
 }
 
@@ -131,6 +136,7 @@ pub fn unmerge(
     if other.user.state != (State::Merged { into: id }) {
         return Err(Error::NotMerged);
     }
+
     let merge = other
         .merge
         .clone()
@@ -154,6 +160,7 @@ pub fn unmerge(
         identity.primary = had.primary;
         back.user.identities.push(identity);
     }
+
     lost.extend(restore(&mut primary.user, &merge.primary.0, &merge.primary.1));
     for (key, until) in merge.holds {
         if let Some(held) = world.holds.get_mut(&key)
@@ -163,6 +170,7 @@ pub fn unmerge(
             held.owner = Some(secondary);
         }
     }
+
     back.not_restored.clone_from(&lost);
     world.people.insert(id, primary);
     world.people.insert(secondary, back);
@@ -180,6 +188,7 @@ fn restore(user: &mut User, before: &User, after: &User) -> Vec<NotRestored> {
             lost.push(NotRestored::DisplayName);
         }
     }
+
     for (name, value) in &after.attributes {
         match before.attributes.get(name) {
             Some(same) if same == value => {}
@@ -190,6 +199,7 @@ fn restore(user: &mut User, before: &User, after: &User) -> Vec<NotRestored> {
             Some(other) => drop(user.attributes.insert(name.clone(), other.clone())),
         }
     }
+
     let lost_mark = |had: &&polynym::directory::Identity| {
         had.primary && after.identity(&had.identifier).is_some_and(|identity| !identity.primary)
     };
@@ -202,5 +212,6 @@ fn restore(user: &mut User, before: &User, after: &User) -> Vec<NotRestored> {
             }
         }
     }
+
     lost
 }

@@ -45,6 +45,7 @@ impl ReferenceModel {
         if !refusals.is_empty() {
             return Err(refusals);
         }
+
         let is_unmerge = matches!(mutation.user_change(), Some(UserChange::Unmerge(_)));
         let is_as_it_is = mutation.dry_run && !is_unmerge;
         let shown = if is_as_it_is { self } else { &next };
@@ -57,6 +58,7 @@ impl ReferenceModel {
             other => other,
         };
         let events = if mutation.dry_run { Vec::new() } else { events };
+
         Ok((next, Outcome { user, report, events }))
     }
 
@@ -76,10 +78,12 @@ impl ReferenceModel {
             UserChange::Move(from, _) if *from == id => return Err(transfers::gets_it()),
             _ => {}
         }
+
         let mut person = self.fit(id, mutation)?;
         if mutation.etag.as_ref().is_some_and(|etag| *etag != person.user.etag()) {
             return Err(Error::EtagMismatch);
         }
+
         match change {
             UserChange::Purge => return Ok(Done::new(id, self.purge(id))),
             UserChange::Merge(other, policy) => {
@@ -96,6 +100,7 @@ impl ReferenceModel {
             }
             _ => {}
         }
+
         let mut done = Done::new(id, MutationReport::Nothing);
         if let UserChange::Link(new) = change
             && person.position(&new.identifier).is_err()
@@ -104,6 +109,7 @@ impl ReferenceModel {
         }
         alter(&mut person, mutation, change, action)?;
         self.people.insert(id, person);
+
         Ok(done)
     }
 
@@ -129,6 +135,7 @@ impl ReferenceModel {
         for (at, new) in draft.identities.iter().enumerate() {
             person.give(new, at, new.primary, mutation.time, mutation);
         }
+
         let events = self.take_over(mutation, id, &draft.identities);
         self.people.insert(id, person);
         Done { events, ..Done::new(id, MutationReport::Nothing) }
@@ -155,6 +162,7 @@ impl ReferenceModel {
                 }
             }
         }
+
         losers.sort_unstable();
         losers.dedup();
         losers.into_iter().map(|loser| Event::TakenOver { winner, loser }).collect()
@@ -172,6 +180,7 @@ impl ReferenceModel {
                 self.holds.remove(&guard);
             }
         }
+
         Ok(())
     }
 
@@ -184,6 +193,7 @@ impl ReferenceModel {
         else {
             return nothing;
         };
+
         match person.user.state {
             State::Deleted { .. } => Done { report: self.purge(id), ..nothing },
             _ => {
@@ -204,6 +214,7 @@ impl ReferenceModel {
         for id in &gone {
             self.people.remove(id);
         }
+
         for held in self.holds.values_mut().filter(|held| held.owner == Some(id)) {
             held.owner = None;
         }
@@ -221,6 +232,7 @@ impl ReferenceModel {
                 }
             }
         }
+
         let live: BTreeSet<_> =
             self.people.values().flat_map(Person::keys).map(|(key, _)| key).collect();
         let gives_up = matches!(
@@ -240,6 +252,7 @@ impl ReferenceModel {
                 }
             }
         }
+
         self.holds.retain(|key, _| !live.contains(key));
         let is_changed = |id: &LocalityId, user: &User| {
             before.people.get(id).is_some_and(|before| before.user != *user)
@@ -251,6 +264,7 @@ impl ReferenceModel {
             .map(|(id, _)| *id)
             .collect();
         let last = changed.iter().map(|id| before.people[id].user.update_time).max();
+
         for id in changed {
             let time = mutation.time.max(last.map_or(mutation.time, just_after));
             self.people.entry(id).and_modify(|person| person.user.update_time = time);
@@ -283,6 +297,7 @@ impl ReferenceModel {
             excess("identifiers held for it", limits.holds, &holds),
             excess("users merged into it", limits.merged, &merged),
         ];
+
         excesses.into_iter().flatten().collect()
     }
 
@@ -324,6 +339,7 @@ impl ReferenceModel {
                 refusals.push(Error::IdentityHeld { until: held.until, field });
             }
         }
+
         refusals
     }
 }
@@ -335,6 +351,7 @@ fn field(mutation: &Mutation, key: &IdentityKey) -> String {
         let guard = identifier.guard().map(|guard| IdentityKey::of_guard(tenant, &guard));
         IdentityKey::new(tenant, identifier) == *key || guard.as_ref() == Some(key)
     };
+
     match mutation.user_change() {
         Some(UserChange::Create(draft)) => {
             let n = draft.identities.iter().position(|new| is(&new.identifier)).unwrap_or_default();

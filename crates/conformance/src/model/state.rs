@@ -70,6 +70,7 @@ impl Person {
             unknown: Unknown::default(),
         };
         self.user.identities.insert(at, identity);
+
         if new.identifier.guard().is_some() && !mutation.policies.allow_lookalikes {
             self.guarded.insert(new.identifier.clone());
         }
@@ -142,6 +143,7 @@ impl ReferenceModel {
             }
             _ => None,
         };
+
         fault.map_or_else(|| Ok(person.clone()), Err)
     }
 

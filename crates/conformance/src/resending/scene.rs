@@ -78,6 +78,7 @@ impl<'f> Scene<'f> {
             Sent::Release => scene.hold().await,
             _ => Ok(()),
         }?;
+
         Ok(scene)
     }
 
@@ -109,6 +110,7 @@ impl<'f> Scene<'f> {
             Sent::SetTenant | Sent::DeleteTenant => Some(self.tenant().await?.etag()),
             _ => self.user(self.joe).await?.map(|user| user.etag()),
         };
+
         Ok(Mutation { etag, ..self.mutation(kind) })
     }
 
@@ -222,6 +224,7 @@ impl<'f> Scene<'f> {
             .collect::<Result<Vec<IdentityKey>, _>>()?;
         let ids: Vec<_> = [self.joe, self.eve, self.pip].into_iter().chain(self.created).collect();
         let users = decoded::users(&*self.f.store, &self.tenant, &ids).await?;
+
         Ok((users, self.f.store.claims(&keys).await?, self.f.store.tenant(&self.tenant).await?))
     }
 }

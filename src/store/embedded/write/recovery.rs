@@ -27,12 +27,14 @@ impl Writer {
             open.gate.shut();
             self.damaged = (trouble == DegradedReason::Damaged).then(|| open.gate.file_id());
         }
+
         let mut next = Instant::now() + RETRY;
         if !trouble.leaves_reads() {
             next = self.opened + RETRY;
             let before = self.published.swap(None);
             retire(before, self.open.take());
         }
+
         Degraded::log(trouble, cause);
         self.trouble.store(Some(Arc::new(trouble)));
         self.outage.get_or_insert_with(|| Degraded::begin(next));
@@ -62,10 +64,12 @@ impl Writer {
         if self.open.is_none() {
             self.reopen()?;
         }
+
         self.opener.probe()?;
         if self.open.as_ref().is_some_and(|open| !open.gate.is_open()) {
             self.reopen()?;
         }
+
         let open = self.open.as_ref().ok_or(Fault::Closed)?;
         self.commit(open, &[], &mut Vec::new())?;
         self.publish();
