@@ -143,7 +143,7 @@ macro_rules! both_ways {
         mod task_per_call {
             $(#[tokio::test] async fn $test() { super::$test(true).await; })*
         }
-        mod together {
+        mod connection_task {
             $(#[tokio::test] async fn $test() { super::$test(false).await; })*
         }
     };

@@ -126,8 +126,8 @@ fn loaded_users_do_not_depend_on_their_number() {
     };
     bench(&server, "resolve", &["--users", "50"]);
     let few = show();
-    let nobody = server.run(&["resolve", "--tenant", "bench", "handle:barbara_50"]);
-    assert_fails(&nobody, 1, &["nobody owns"]);
+    let output = server.run(&["resolve", "--tenant", "bench", "handle:barbara_50"]);
+    assert_fails(&output, 1, &["nobody owns"]);
 
     bench(&server, "link", &["--users", "120"]);
     let ids = |users: &[Value]| {

@@ -189,10 +189,10 @@ fn an_error_names_its_reason_field_and_remedy() {
 
     let output = server.run(&["identity", "check", "email:a@b@c"]);
     assert_fails(&output, 1, &["IDENTIFIER_INVALID (INVALID_ARGUMENT)", "field: identifier"]);
-    let nobody = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
-    assert_fails(&server.run(&["user", "get", nobody]), 1, &["USER_NOT_FOUND"]);
+    let unknown_id = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
+    assert_fails(&server.run(&["user", "get", unknown_id]), 1, &["USER_NOT_FOUND"]);
     assert_fails(
-        &server.run(&["user", "get", "--tenant", "elsewhere", nobody]),
+        &server.run(&["user", "get", "--tenant", "elsewhere", unknown_id]),
         1,
         &["TENANT_NOT_FOUND"],
     );

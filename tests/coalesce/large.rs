@@ -53,7 +53,7 @@ async fn answers_are_delivered_before_the_next_call() {
 }
 
 #[tokio::test]
-async fn an_answer_stays_within_its_size_limit() {
+async fn an_answer_exceeds_its_size_limit_by_at_most_one_user() {
     let scene = Scene::large().await;
     let busy = scene.busy(1).await;
     let all: Vec<usize> = (100..132).collect();

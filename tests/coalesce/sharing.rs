@@ -168,11 +168,11 @@ async fn a_look_up_never_joins_a_call_in_flight() {
 async fn empty_look_ups_share_nothing() {
     let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let busy = scene.busy(1).await;
-    let none = scene.resolve(&[], Consistency::Latest);
-    let nobody = scene.get(&Tenant::DEFAULT, &[]);
+    let no_keys = scene.resolve(&[], Consistency::Latest);
+    let no_users = scene.get(&Tenant::DEFAULT, &[]);
     scene.gate.asked_for(3).await;
     scene.gate.open(3);
-    assert!(answer(none).await.unwrap().found.is_empty());
-    assert!(answer(nobody).await.unwrap().is_empty());
+    assert!(answer(no_keys).await.unwrap().found.is_empty());
+    assert!(answer(no_users).await.unwrap().is_empty());
     drop(busy);
 }

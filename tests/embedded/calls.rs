@@ -70,25 +70,28 @@ async fn malformed_input_is_named_and_writes_nothing() {
     let folder = Folder::new(Options::default());
     let directory = directory(&folder).await;
     let malformed = create(&directory, call("1"), "joe").await;
-    assert!(
-        matches!(&malformed, Err(Error::Invalid { what: Invalid::RequestId, field, .. }) if field == "request_id")
-    );
+    assert!(matches!(
+        &malformed,
+        Err(Error::Invalid { what: Invalid::RequestId, field, .. }) if field == "request_id"
+    ));
 
     for name in ["x".repeat(257), "a\nb".to_owned(), "\0".to_owned()] {
         let refused = directory.create(call("").into(), name, &[], Default::default()).await;
         let is_field = |field: &String| field == "user.display_name";
-        assert!(
-            matches!(&refused, Err(Error::Invalid { what: Invalid::Field, field, .. }) if is_field(field))
-        );
+        assert!(matches!(
+            &refused,
+            Err(Error::Invalid { what: Invalid::Field, field, .. }) if is_field(field)
+        ));
     }
 
     let missing = RawIdentity { identifier: None, display: "", verification: None, primary: false };
     let refused =
         directory.create(call("").into(), String::new(), &[missing], Default::default()).await;
     let is_first = |field: &String| field == "user.identities[0].identifier";
-    assert!(
-        matches!(&refused, Err(Error::Invalid { what: Invalid::Identifier, field, .. }) if is_first(field))
-    );
+    assert!(matches!(
+        &refused,
+        Err(Error::Invalid { what: Invalid::Identifier, field, .. }) if is_first(field)
+    ));
 
     create(&directory, call(""), "joe").await.unwrap();
 }
