@@ -20,13 +20,17 @@ pub fn claim(key: &str, owner: LocalityId) -> Document {
 
 /// The same with an `_id` of the database's own.
 pub fn claims_with_own_id(user: &User) -> Vec<Document> {
-    let claim = |key: String| doc! { "_id": ObjectId::new(), "k": key, "u": uuid(user.id), "v": RULES_VERSION as i32 };
+    let claim = |key: String| {
+        doc! { "_id": ObjectId::new(), "k": key, "u": uuid(user.id), "v": RULES_VERSION as i32 }
+    };
     keys(user).map(claim).collect()
 }
 
 /// The same with fields that tell what they are.
 pub fn claims_with_long_names(user: &User) -> Vec<Document> {
-    let claim = |key: String| doc! { "_id": key, "user_id": uuid(user.id), "rules_version": RULES_VERSION as i32 };
+    let claim = |key: String| {
+        doc! { "_id": key, "user_id": uuid(user.id), "rules_version": RULES_VERSION as i32 }
+    };
     keys(user).map(claim).collect()
 }
 
@@ -37,9 +41,12 @@ pub fn users(user: &User) -> Vec<Document> {
 
 /// The same with fields that tell what they are.
 pub fn users_with_long_names(user: &User) -> Vec<Document> {
-    vec![
-        doc! { "_id": uuid(user.id), "revision": 0i64, "tenant": user.tenant.as_str(), "user": wire(user) },
-    ]
+    vec![doc! {
+        "_id": uuid(user.id),
+        "revision": 0i64,
+        "tenant": user.tenant.as_str(),
+        "user": wire(user),
+    }]
 }
 
 /// A user document that lists its keys, for an index on them: no second collection.

@@ -65,7 +65,8 @@ impl Report {
         let (per_second, p99, cpu) =
             (last(&rate.per_second), last(&rate.p99_us), last(&rate.server_us));
         eprintln!(
-            "  {comparison}, {place}, {what} at {concurrency}: {per_second:.0} /s, p99 {p99:.0} us, {cpu:.0} us of the server"
+            "  {comparison}, {place}, {what} at {concurrency}: {per_second:.0} /s, p99 {p99:.0} \
+             us, {cpu:.0} us of the server"
         );
         let same = |had: &&mut Rate| {
             (had.comparison, &had.place, had.what, had.concurrency)
@@ -92,7 +93,8 @@ impl Report {
                 [&rate.per_second, &rate.p99_us, &rate.server_us].map(|f| median(f));
             let Rate { comparison, place, what, concurrency, .. } = rate;
             println!(
-                "{comparison:10} {place:20} {what:36} {concurrency:4} {per_second:9.0} {p99:9.0} {cpu:9.1}"
+                "{comparison:10} {place:20} {what:36} {concurrency:4} {per_second:9.0} {p99:9.0} \
+                 {cpu:9.1}"
             );
         }
         for Size { what, documents, data_bytes, disk_bytes, index_bytes } in &self.sizes {

@@ -21,7 +21,10 @@ Examples:
   polynym identity link handle:joe phone:+14155552671
   polynym identity normalize 'phone/US:(415) 555-2671'";
 
-const LINK: &str = "Example:\n  polynym identity link 20be0ffc-314a-bd53-7a50-013a65ca76d2 email:joe@example.org --verified --by 'sign-up mail'\n  polynym identity link handle:joe social:github/583231 --display octocat";
+const LINK: &str = "\
+Examples:
+  polynym identity link handle:joe email:joe@example.org --verified --by 'sign-up mail'
+  polynym identity link handle:joe social:github/583231 --display octocat";
 const UNLINK: &str = "Example:\n  polynym identity unlink handle:joe email:joe@example.org";
 const REPLACE: &str =
     "Example:\n  polynym identity replace email:joe@example.org handle:joe handle:joseph";

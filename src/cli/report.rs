@@ -162,7 +162,8 @@ fn advice(reason: &str) -> Option<&'static str> {
         "MERGE_CONFLICT" => "see what differs with --dry-run, and choose a side with --conflicts",
         "TENANT_NOT_FOUND" => "make it with `polynym tenant set`",
         "ETAG_MISMATCH" => {
-            "read it again, with `polynym user get` or `polynym tenant get`, and use the etag that it has now"
+            "read it again, with `polynym user get` or `polynym tenant get`, and use the etag that \
+             it has now"
         }
         "REQUEST_ID_REUSED" => "leave --request-id out, or give a new UUID",
         "BATCH_TOO_LARGE" => "ask for fewer at once",

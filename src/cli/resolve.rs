@@ -21,7 +21,7 @@ use crate::proto::v1::{
 pub const EXAMPLES: &str = "\
 Examples:
   polynym resolve email:joe.smith@example.com
-  polynym resolve email:joe.smith@example.com handle:joe 'phone/US:(415) 555-2671' social:github/583231
+  polynym resolve handle:joe 'phone/US:(415) 555-2671' social:github/583231
   polynym resolve --json url:https://www.linkedin.com/in/joe.e.smith";
 
 #[derive(Args)]

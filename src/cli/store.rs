@@ -33,15 +33,15 @@ Examples:
   polynym store upgrade --store embedded:/var/lib/polynym
   polynym store upgrade --store mongodb://127.0.0.1:27017/polynym
 
-A folder must not be in use. A database may be: servers whose program does not support the new versions stop writing.
-A run that was broken off is finished by the next.";
+A folder must not be in use. A database may be: servers whose program does not support the new
+versions stop writing. A run that was broken off is finished by the next.";
 
 const CONFIRM_EXAMPLES: &str = "\
 Examples:
   polynym store confirm-clock --store embedded:/var/lib/polynym
 
-A server takes a clock that is behind the last time seen, or more than a day ahead of it, for wrong. Where it is right,
-stop the server, run this, and start the server.";
+A server takes a clock that is behind the last time seen, or more than a day ahead of it, for
+wrong. Where it is right, stop the server, run this, and start the server.";
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:

@@ -30,14 +30,14 @@ const GET: &str = "Example:\n  polynym tenant get --tenant acme";
 const SET: &str = "\
 Examples:
   polynym tenant set --tenant acme
-  polynym tenant set --tenant acme --hold handle=90d --hold email=7d --verified-wins on --undo-window 14d";
+  polynym tenant set --tenant acme --hold handle=90d --hold email=7d --verified-wins on";
 const DELETE: &str = "\
 Examples:
   polynym tenant delete --tenant acme
   polynym tenant delete --tenant acme --force --yes
 
-Nothing in the tenant can be changed from the call on. The servers begin some seconds later, when all
-of them have heard of it, and go on if this command is stopped.";
+From the call on, nothing in the tenant can be changed. The servers begin to delete some seconds
+later, when all of them know of it, and go on if this command is stopped.";
 const LIST: &str = "Example:\n  polynym tenant list";
 
 /// Tenants in one page.

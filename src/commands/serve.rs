@@ -25,10 +25,11 @@ use tokio::sync::watch;
 
 /// The time that the disk has to finish writes once the server has stopped.
 const CLOSING: Duration = Duration::from_secs(10);
-const DISK_HANGS: &str = "the disk has not finished what was under way within 10 s: mutations that were not answered may \
-     have happened or not, and everything that was answered is there; see to the disk and start the server again";
-const WRITER_ENDED: &str = "the embedded store's writer has ended by a fault of this program, which the log tells; what was \
-     answered is on the disk: start the server again";
+const DISK_HANGS: &str = "the disk has not finished what was under way within 10 s: mutations that \
+    were not answered may have happened or not, and everything that was answered is there; see to \
+    the disk and start the server again";
+const WRITER_ENDED: &str = "the embedded store's writer has ended by a fault of this program, \
+    which the log tells; what was answered is on the disk: start the server again";
 
 /// Runs a server until SIGTERM or Ctrl-C.
 ///
@@ -208,8 +209,10 @@ async fn serve(
     announce(address, settings.sample);
     let directory = Directory::new(store, Generator::new(Mode::Variable), limits(settings));
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
+    let stopped = async move { stop.signalled().await };
+    let serving = grpc::serve(listener, directory.clone(), options(settings), stopped);
     let served = tokio::select! {
-        served = grpc::serve(listener, directory.clone(), options(settings), async move { stop.signalled().await }) => served,
+        served = serving => served,
         never = directory.run_expiry() => match never {},
         never = directory.delete_marked_tenants() => match never {},
     };
@@ -263,11 +266,13 @@ fn options(settings: &Serve) -> transport::Options {
 fn warn_if_exposed(address: SocketAddr) {
     if address.ip().to_canonical().is_loopback() {
         tracing::warn!(
-            "no credentials are asked for: every user of this machine may read and change everything"
+            "no credentials are asked for: every user of this machine may read and change \
+             everything"
         );
     } else {
         tracing::warn!(
-            "no encryption and no credentials: whoever reaches {address} may read and change everything"
+            "no encryption and no credentials: whoever reaches {address} may read and change \
+             everything"
         );
     }
 }
@@ -291,7 +296,8 @@ fn suggestions(address: SocketAddr) -> String {
         "Try these in another terminal:
   polynym resolve{server} email:joe.smith@example.com handle:joe social:github/583231
   polynym identity normalize{server} 'phone/US:(415) 555-2671'
-  grpcurl -plaintext -d '{{\"identifier\":{{\"handle\":\"joe\"}}}}' {address} polynym.v1.DirectoryService/ResolveIdentity"
+  grpcurl -plaintext -d '{{\"identifier\":{{\"handle\":\"joe\"}}}}' \\
+    {address} polynym.v1.DirectoryService/ResolveIdentity"
     )
 }
 

@@ -280,8 +280,9 @@ fn listen(values: &mut Values<'_>) -> Option<Vec<SocketAddr>> {
         values.refuse(
             &LISTEN,
             format!(
-                "other machines can reach {address}, and TLS and credentials are missing, without which anybody there \
-                 could read and change every user: listen on 127.0.0.1, or take the risk with --insecure"
+                "other machines can reach {address}, and TLS and credentials are missing, without \
+                 which anybody there could read and change every user: listen on 127.0.0.1, or \
+                 take the risk with --insecure"
             ),
         );
     }

@@ -93,7 +93,8 @@ impl ClockLog {
         if now.in_doubt {
             tracing::warn!(
                 ahead_seconds,
-                "the clock differs from the store's time: nothing is purged and no hold ends until they agree"
+                "the clock differs from the store's time: nothing is purged and no hold ends until \
+                 they agree"
             );
         } else {
             tracing::info!(ahead_seconds, "the clock agrees with the store's time again");

@@ -104,7 +104,8 @@ pub enum Error {
     LastIdentity,
     /// The identity is the primary one of several of its kind, which the tenant's policy keeps.
     #[error(
-        "the tenant's policy keeps a primary identity while the user has others of its kind: make another one primary"
+        "the tenant's policy keeps a primary identity while the user has others of its kind: make \
+         another one primary"
     )]
     PrimaryIdentity,
     /// Two users have different values for something that only one of them can keep.
@@ -149,7 +150,8 @@ pub enum Error {
     Outdated(String),
     /// A hold is over by one clock, and not by the other. Nothing was written.
     #[error(
-        "the server's clock differs from the store's: whether this identifier is still held is not known"
+        "the server's clock differs from the store's: whether this identifier is still held is not \
+         known"
     )]
     ClockInDoubt,
     /// Too many mutations wait to be written. Nothing was written.

@@ -161,8 +161,8 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Record>, Error>;
 
-    /// Users that are [due](Record::expires_at) at `now`, those that have waited longest first, and by id
-    /// where they have waited equally long: those whose [place](ExpiredUser::place) is after
+    /// Users that are [due](Record::expires_at) at `now`, those that have waited longest first, and
+    /// by id where they have waited equally long: those whose [place](ExpiredUser::place) is after
     /// `after`, at most `limit`. None only where there are no more.
     ///
     /// # Errors

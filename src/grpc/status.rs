@@ -17,6 +17,7 @@ const NAMES_BYTES: usize = 1_536;
 pub fn status(error: Error) -> Status {
     let (code, reason) = (code(&error), reason(&error));
     let message = match &error {
+        Error::Invalid { message, .. } => message.clone(),
         Error::MergeConflict { fields } => conflict(fields),
         error => error.to_string(),
     };

@@ -156,7 +156,8 @@ impl Rule {
             }
             Rule::SocialProvider => (
                 "social-provider",
-                "use an issuer's https URL, or 1 to 64 of a-z, 0-9, dot, underscore and hyphen, a letter or digit first",
+                "use an issuer's https URL, or 1 to 64 of a-z, 0-9, dot, underscore and hyphen, a \
+                 letter or digit first",
             ),
             Rule::SocialIssuer => (
                 "social-issuer",

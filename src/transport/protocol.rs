@@ -23,7 +23,8 @@ pub fn overloaded() -> Status {
 /// The status for a call whose answer the server cannot hold, since others were not read. The call
 /// itself was done.
 pub fn unread() -> Status {
-    let message = "too many answers have not been read yet: read them, and send this call again, with its request_id";
+    let message = "too many answers have not been read yet: read them, and send this call again, \
+        with its request_id";
     retry(Code::ResourceExhausted, "ANSWERS_UNREAD", message)
 }
 
@@ -40,7 +41,8 @@ pub fn too_many_streams() -> Status {
 pub fn deadline(changes: bool) -> Status {
     let message = match changes {
         true => {
-            "the call took too long; a mutation may still happen: send it again with the same request_id"
+            "the call took too long; a mutation may still happen: send it again with the same \
+             request_id"
         }
         false => "the call took too long: try again, or give it more time",
     };

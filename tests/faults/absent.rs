@@ -120,8 +120,9 @@ impl Stage {
             after.is_found(&**caller).await;
         }
         tell(&format!(
-            "{away:?} {how:?}: {ANSWERED} look-ups and mutations that did not need it were answered in {went_on:.1?}; when \
-             it was back, as many that did in {all_went_on:.1?}; {}; {:?}",
+            "{away:?} {how:?}: {ANSWERED} look-ups and mutations that did not need it were \
+             answered in {went_on:.1?}; when it was back, as many that did in {all_went_on:.1?}; \
+             {}; {:?}",
             ledger.count(),
             ledger.reasons()
         ));
@@ -163,6 +164,7 @@ async fn long_absent() {
         }
     }
     tell(&format!(
-        "a shard or the config server away: {times} times, under {count}; everything was as it was told"
+        "a shard or the config server away: {times} times, under {count}; everything was as it was \
+         told"
     ));
 }

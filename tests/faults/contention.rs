@@ -79,8 +79,8 @@ async fn crowd() {
     after.is_found(&*to[0]).await;
     ledger.check(&State::default(), &after);
     tell(&format!(
-        "{MANY} at once: as many users are created in {creating:.1?}, one name is wanted by all of them for {one_name:.1?}, \
-         and one user gets {MANY} links in {one_user:.1?}"
+        "{MANY} at once: as many users are created in {creating:.1?}, one name is wanted by all of \
+         them for {one_name:.1?}, and one user gets {MANY} links in {one_user:.1?}"
     ));
     database.drop().await.unwrap();
 }

@@ -155,8 +155,9 @@ impl Stage {
             <[_; 2]>::from(ledger.silence(false, since)),
         );
         tell(&format!(
-            "{blow:?}: no look-up was answered for {reads:.1?}, no mutation for {writes:.1?}; the longest look-up took \
-             {longest_read:.1?}, the longest mutation {longest_write:.1?}; {}; {:?}",
+            "{blow:?}: no look-up was answered for {reads:.1?}, no mutation for {writes:.1?}; the \
+             longest look-up took {longest_read:.1?}, the longest mutation {longest_write:.1?}; \
+             {}; {:?}",
             ledger.count(),
             ledger.reasons()
         ));
@@ -183,7 +184,8 @@ async fn survive_all(plan: Plan, blows: &[Blow], time: Option<Duration>) {
     }
     let what = if plan.merges { "failover under merges" } else { "failover" };
     tell(&format!(
-        "{what}: {struck} blows to the primary of three under {count}; everything was as it was told"
+        "{what}: {struck} blows to the primary of three under {count}; everything was as it was \
+         told"
     ));
     if let Some(server) = stage.server {
         server.signal("TERM");

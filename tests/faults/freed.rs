@@ -101,7 +101,8 @@ impl Victim {
         };
         tokio::select! {
             () = trap.caught() => {}
-            ended = &mut call => panic!("a mutation without a {side:?} of statement {nth}: {ended:?}"),
+            ended = &mut call => panic!("a mutation without a {side:?} of statement {nth}: \
+                {ended:?}"),
         }
         Self { server, trap, names, call }
     }
@@ -168,8 +169,8 @@ async fn kill(site: &Site, rounds: usize, at_once: usize) -> Duration {
     }
     let kills = rounds * at_once;
     tell(&format!(
-        "servers killed in a transaction, with MongoDB's own settings: {kills}, of whose mutations {happened} had happened; \
-         what the others left was free after {longest:.1?} at most"
+        "servers killed in a transaction, with MongoDB's own settings: {kills}, of whose mutations \
+         {happened} had happened; what the others left was free after {longest:.1?} at most"
     ));
     longest
 }

@@ -127,8 +127,8 @@ async fn a_shard_that_hangs_holds_up_only_those_who_need_it() {
         stage.whole().await;
         let share = during.rate / before.rate;
         tell(&format!(
-            "one of three shards hangs, 64 callers: {:.0} look-ups a second that do not need it, {:.0} before ({share:.2}), \
-             p99 {:.0?}, {:.0?} before",
+            "one of three shards hangs, 64 callers: {:.0} look-ups a second that do not need it, \
+             {:.0} before ({share:.2}), p99 {:.0?}, {:.0?} before",
             during.rate, before.rate, during.p99, before.p99
         ));
         if share >= 0.7 && during.p99 < Duration::from_millis(500) {

@@ -359,9 +359,10 @@ async fn kill_at(moments: impl Fn(Kind, bool) -> &'static [Moment]) {
         [&count.kills, &count.happened, &count.repeated, &count.waited]
             .map(|count| count.load(Relaxed));
     tell(&format!(
-        "server killed: {kills} times at a message of a transaction, whose mutation had then happened {happened} times and \
-         else not at all; {repeated} were sent again under their request id and happened once; the longest had to wait \
-         {waited} ms for the transaction left behind"
+        "server killed: {kills} times at a message of a transaction, whose mutation had then \
+         happened {happened} times and else not at all; {repeated} were sent again under their \
+         request id and happened once; the longest had to wait {waited} ms for the transaction \
+         left behind"
     ));
     assert!(happened > 0 && happened < kills);
 }

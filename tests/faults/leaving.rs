@@ -81,8 +81,8 @@ async fn leave(calls: usize) {
     let answered = all_at_once(&server).await;
     after.is_found(&Remote { client, consistency: v1::Consistency::Latest, deadline: None }).await;
     tell(&format!(
-        "callers that leave: {}; no transaction was open {waited:.1?} after the last, and 200 calls at once were answered \
-         in {answered:.1?}",
+        "callers that leave: {}; no transaction was open {waited:.1?} after the last, and 200 \
+         calls at once were answered in {answered:.1?}",
         ledger.count()
     ));
     ledger.check(&before, &after);

@@ -87,8 +87,8 @@ impl std::fmt::Display for Count {
         let Self { look_ups, mutations, refused, failed, unknown } = self;
         write!(
             f,
-            "{look_ups} look-ups and {mutations} mutations, of which {refused} were refused by the rules, {failed} failed \
-             and {unknown} ended unknown"
+            "{look_ups} look-ups and {mutations} mutations, of which {refused} were refused by the \
+             rules, {failed} failed and {unknown} ended unknown"
         )
     }
 }

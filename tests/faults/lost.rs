@@ -46,7 +46,8 @@ impl Fault {
             Self::Block => doc! { "blockConnection": true, "blockTimeMS": 300 },
             Self::Code(code) => doc! { "errorCode": code },
             Self::Concern(code) => {
-                doc! { "writeConcernError": { "code": code, "codeName": "Told", "errmsg": "as told" } }
+                let error = doc! { "code": code, "codeName": "Told", "errmsg": "as told" };
+                doc! { "writeConcernError": error }
             }
         });
         doc! { "configureFailPoint": "failCommand", "mode": mode.into(), "data": data }

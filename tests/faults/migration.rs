@@ -132,6 +132,7 @@ async fn long_migration() {
     }
     let (count, splits, moves) = all;
     tell(&format!(
-        "migration: {splits} splits and {moves} moves of chunks under {count}; every answer was right"
+        "migration: {splits} splits and {moves} moves of chunks under {count}; every answer was \
+         right"
     ));
 }

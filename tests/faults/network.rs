@@ -40,9 +40,10 @@ async fn suffer(time: Duration, coalesce: bool) -> Count {
         (ledger.silence(true, since), ledger.silence(false, since));
     let ((again, _), (writes_again, _)) = (ledger.silence(true, good), ledger.silence(false, good));
     tell(&format!(
-        "bad network for {time:?}: no look-up was answered for {reads:.1?}, no mutation for {writes:.1?}, the longest of \
-         which took {longest:.1?}; in good weather again after {again:.1?} and {writes_again:.1?}, and no transaction open \
-         {waited:.1?} after the end; {}; {:?}",
+        "bad network for {time:?}: no look-up was answered for {reads:.1?}, no mutation for \
+         {writes:.1?}, the longest of which took {longest:.1?}; in good weather again after \
+         {again:.1?} and {writes_again:.1?}, and no transaction open {waited:.1?} after the end; \
+         {}; {:?}",
         ledger.count(),
         ledger.reasons()
     ));
@@ -98,8 +99,8 @@ async fn a_stalled_network_holds_nobody_for_good() {
     let ((reads, longest_read), (writes, longest)) =
         (ledger.silence(true, good), ledger.silence(false, good));
     tell(&format!(
-        "stalled network for {stall:?}: look-ups came back after {reads:.1?}, mutations after {writes:.1?}; the longest \
-         took {longest_read:.1?} and {longest:.1?}; {}; {:?}",
+        "stalled network for {stall:?}: look-ups came back after {reads:.1?}, mutations after \
+         {writes:.1?}; the longest took {longest_read:.1?} and {longest:.1?}; {}; {:?}",
         ledger.count(),
         ledger.reasons()
     ));

@@ -160,7 +160,8 @@ impl Stage {
             after.is_found(&**caller).await;
         }
         tell(&format!(
-            "a primary without a majority: beside another for {:.1?}, it had stepped down after {:.1?}; {}; {:?}",
+            "a primary without a majority: beside another for {:.1?}, it had stepped down after \
+             {:.1?}; {}; {:?}",
             found.beside,
             found.longest,
             ledger.count(),
@@ -209,8 +210,8 @@ async fn long_partition() {
         longest = longest.max(found.longest);
     }
     tell(&format!(
-        "a primary without a majority: {times} times beside another primary, for {longest:.1?} at most, under {count}; \
-         everything was as it was told"
+        "a primary without a majority: {times} times beside another primary, for {longest:.1?} at \
+         most, under {count}; everything was as it was told"
     ));
     assert!(times > 0, "there never were two primaries");
 }

@@ -251,7 +251,8 @@ impl Stage {
         after.is_found(&*self.caller).await;
         self.ledger.check(&State::default(), &after);
         tell(&format!(
-            "shards killed in a two-phase commit: {:?}; {}; no transaction was open {waited:.1?} after the last",
+            "shards killed in a two-phase commit: {:?}; {}; no transaction was open {waited:.1?} \
+             after the last",
             self.tally,
             self.ledger.count()
         ));

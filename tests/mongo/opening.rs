@@ -71,10 +71,8 @@ async fn a_store_of_which_a_part_is_missing_is_refused() {
     assert!(error.to_string().contains("polynym store init"), "{error}");
     requests.drop().await.unwrap();
     let error = place.mongo().await.err().expect("a store without a collection was opened");
-    assert!(
-        matches!(&error, OpenError::Incomplete { what, .. } if what.contains("collection requests")),
-        "{error}"
-    );
+    let OpenError::Incomplete { what, .. } = &error else { panic!("{error}") };
+    assert!(what.contains("collection requests"), "{error}");
     database.create_collection("requests").capped(true).size(4096).await.unwrap();
     let error = place.mongo().await.err().expect("a store with a foreign collection was opened");
     assert!(

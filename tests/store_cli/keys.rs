@@ -164,8 +164,10 @@ async fn identities_in_ranges_stay_until_they_are_resharded() {
 
     let status = json(&store(&["status", "--json"], &uri)).pop().unwrap();
     let command = status["advice"][0]["command"].as_str().unwrap().to_owned();
-    let expected = "db.adminCommand({ reshardCollection: \"keys_ranges.identities\", key: { _id: \"hashed\" }, \
-                    numInitialChunks: 12 })";
+    let expected = concat!(
+        "db.adminCommand({ reshardCollection: \"keys_ranges.identities\", ",
+        "key: { _id: \"hashed\" }, numInitialChunks: 12 })"
+    );
     assert_eq!(command, expected, "{status}");
     let table = out(&store(&["status"], &uri));
     assert!(
@@ -179,7 +181,11 @@ async fn identities_in_ranges_stay_until_they_are_resharded() {
     // least.
     let least = doc! { "setParameter": 1, "reshardingMinimumOperationDurationMillis": 0_i64 };
     cluster.config.members[0].admin(least).await.unwrap();
-    let reshard = doc! { "reshardCollection": "keys_ranges.identities", "key": { "_id": "hashed" }, "numInitialChunks": 12 };
+    let reshard = doc! {
+        "reshardCollection": "keys_ranges.identities",
+        "key": { "_id": "hashed" },
+        "numInitialChunks": 12,
+    };
     cluster.admin(reshard).await.unwrap();
     let (since, there) = (Instant::now(), count.load(Relaxed));
     while count.load(Relaxed) < there + 5 {
@@ -243,12 +249,9 @@ async fn a_replica_set_that_became_a_cluster_is_sharded_where_it_is() {
     let space = "keys_grown.identities";
     assert_eq!(Hashed::read(&cluster, space).await.by_shard(&cluster), [1, 0]);
     cluster.admin(doc! { "split": space, "middle": { "_id": 0_i64 } }).await.unwrap();
-    cluster
-        .carry_out_move(
-            doc! { "moveChunk": space, "bounds": [{ "_id": 0_i64 }, { "_id": Bson::MaxKey }], "to": "shard1" },
-        )
-        .await
-        .unwrap();
+    let bounds = [doc! { "_id": 0_i64 }, doc! { "_id": Bson::MaxKey }];
+    let command = doc! { "moveChunk": space, "bounds": bounds.to_vec(), "to": "shard1" };
+    cluster.carry_out_move(command).await.unwrap();
     for n in 40..60 {
         opened.mutate(users::creation(n)).await.unwrap();
     }

@@ -271,10 +271,15 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, cases: 2_000, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            cases: 2_000,
+            ..ProptestConfig::default()
+        })]
         #[test]
         fn the_search_finds_what_trying_everything_finds(events in events()) {
-            prop_assert_eq!(check::<Register>(0, events.clone()).is_ok(), is_linear_by_trying(0, &events));
+            let is_found = check::<Register>(0, events.clone()).is_ok();
+            prop_assert_eq!(is_found, is_linear_by_trying(0, &events));
         }
     }
 }

@@ -90,11 +90,14 @@ fn policy() -> impl Strategy<Value = ConflictPolicy> {
 fn action() -> impl Strategy<Value = Action> {
     let name = || 0..NAMES.len();
     prop_oneof![
-        6 => (vec(name(), 0..4), any::<bool>()).prop_map(|(names, primary)| Action::Create(names, primary)),
+        6 => (vec(name(), 0..4), any::<bool>())
+            .prop_map(|(names, primary)| Action::Create(names, primary)),
         1 => (0..3u8).prop_map(Action::Rename),
-        2 => (0..4usize, proptest::option::of(0..3i64)).prop_map(|(n, value)| Action::Set(n, value)),
+        2 => (0..4usize, proptest::option::of(0..3i64))
+            .prop_map(|(n, value)| Action::Set(n, value)),
         1 => vec(0..4usize, 0..4).prop_map(Action::SetAll),
-        8 => (name(), any::<bool>(), proptest::bool::weighted(0.2)).prop_map(|(n, verified, primary)| Action::Link(n, verified, primary)),
+        8 => (name(), any::<bool>(), proptest::bool::weighted(0.2))
+            .prop_map(|(n, verified, primary)| Action::Link(n, verified, primary)),
         5 => name().prop_map(Action::Unlink),
         6 => (name(), name()).prop_map(|(old, new)| Action::Replace(old, new)),
         2 => (name(), any::<bool>()).prop_map(|(n, yes)| Action::Verify(n, yes)),

@@ -43,9 +43,9 @@ Examples:
   polynym bench health --concurrency 64 --json
   polynym bench remove
 
-The users that `resolve`, `batch` and `link` work on are loaded first, where they are missing. `create` makes users
-that stay; `link` takes back what it links. All are in a tenant of their own, which this makes; it writes into no
-other. `remove` deletes it.";
+The users that `resolve`, `batch` and `link` work on are loaded first, where they are missing.
+`create` makes users that stay; `link` takes back what it links. All are in a tenant of their own,
+which this makes; it writes into no other. `remove` deletes it.";
 
 #[derive(Args)]
 pub struct Run {

@@ -69,7 +69,8 @@ async fn check_mark(session: &Session) -> Result<(), Failure> {
     match session.directory().resolve_identity(session.request(request)).await {
         Ok(_) => Ok(()),
         Err(status) if status.code() == Code::NotFound => Err(Failure::Usage(format!(
-            "the tenant {} was not made by `polynym bench`, which changes no other: name a new one with --tenant",
+            "the tenant {} was not made by `polynym bench`, which changes no other: name a new one \
+             with --tenant",
             session.tenant()
         ))),
         Err(status) => Err(session.failed(status, None)),

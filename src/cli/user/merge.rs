@@ -15,7 +15,7 @@ use crate::proto::v1::{
 
 pub const MERGE: &str = "\
 Examples:
-  polynym user merge --dry-run 20be0ffc-314a-bd53-7a50-013a65ca76d2 5bcb4db0-05a3-b000-001e-019b8d627a80
+  polynym user merge --dry-run handle:joe email:joseph@example.com
   polynym user merge --conflicts fail handle:joe email:joseph@example.com";
 
 pub const UNMERGE: &str = "\

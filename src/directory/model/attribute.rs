@@ -37,7 +37,8 @@ pub(crate) fn check(attributes: &BTreeMap<String, Value>, field: &str) -> Result
     Ok(())
 }
 
-pub(crate) const NAME_RULE: &str = "an attribute's name has 1 to 64 characters: letters and digits of ASCII, '_', '-' and '.', a letter first";
+pub(crate) const NAME_RULE: &str = "an attribute's name has 1 to 64 characters: letters and digits \
+    of ASCII, '_', '-' and '.', a letter first";
 
 /// Whether `name` may name an attribute.
 pub(crate) fn is_name(name: &str) -> bool {

@@ -86,8 +86,8 @@ impl Update {
                     Invalid::UpdateMask,
                     "update_mask",
                     format!(
-                        "attributes.{masked} has no value, and attributes.{meant} is not in the mask: masks in JSON lose \
-                         capitals, write attributes_hex.x{hex} for it"
+                        "attributes.{masked} has no value, and attributes.{meant} is not in the \
+                         mask: masks in JSON lose capitals, write attributes_hex.x{hex} for it"
                     ),
                 ));
             }
@@ -146,7 +146,8 @@ fn attribute_path(path: &str) -> Result<Cow<'_, str>, Error> {
         None => Err(Error::invalid(
             Invalid::UpdateMask,
             "update_mask",
-            "a mask may name display_name, attributes, attributes.NAME or *; identities have calls of their own",
+            "a mask may name display_name, attributes, attributes.NAME or *; identities have calls \
+             of their own",
         )),
     }
 }

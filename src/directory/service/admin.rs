@@ -30,7 +30,8 @@ impl Directory {
     /// Ends the hold on an identifier. Answers with its canonical form.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::NotHeld`], and those of [`crate::directory::store::Store::mutate`].
+    /// [`Error::Invalid`], [`Error::NotHeld`], and those of
+    /// [`crate::directory::store::Store::mutate`].
     pub async fn release_hold(
         &self,
         call: MutationCall<'_>,
@@ -70,7 +71,8 @@ impl Directory {
     /// Changes a tenant's policies, and creates the tenant if it does not exist.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::EtagMismatch`], and those of [`crate::directory::store::Store::mutate`].
+    /// [`Error::Invalid`], [`Error::EtagMismatch`], and those of
+    /// [`crate::directory::store::Store::mutate`].
     pub async fn set_tenant(
         &self,
         call: MutationCall<'_>,

@@ -74,7 +74,8 @@ impl Directory {
             if searched.is_none_or(|searched| searched.elapsed() >= SEARCH) {
                 searched = Some(Instant::now());
                 if let Err(error) = self.find_marked_tenants().await {
-                    tracing::warn!(%error, "the search for marked tenants failed and is tried again");
+                    tracing::warn!(%error, "the search for marked tenants failed and is tried \
+                        again");
                 }
             }
             for tenant in self.deletions.ready() {

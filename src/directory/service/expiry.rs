@@ -65,7 +65,8 @@ impl Directory {
                     Ok(()) => failing.remove(id),
                     Err(error) => {
                         let pause = failing.add(id, Instant::now());
-                        tracing::warn!(user = %id, %error, ?pause, "what is due was not done: it is tried again");
+                        tracing::warn!(user = %id, %error, ?pause, "what is due was not done: it \
+                            is tried again");
                     }
                 }
             }

@@ -114,7 +114,10 @@ impl Directory {
         ids: &[LocalityId],
     ) -> Result<Vec<ItemResult<Got>>, Error> {
         let followed = self.follow(&context.tenant, ids).await?;
-        let is_gone = |user: &EncodedUser| matches!(user.state(), State::Deleted { purge_time, .. } if context.now.is_past(purge_time));
+        let is_gone = |user: &EncodedUser| match user.state() {
+            State::Deleted { purge_time, .. } => context.now.is_past(purge_time),
+            _ => false,
+        };
         let got = |(followed, id): (Followed, &LocalityId)| {
             let Some(user) = followed.user?.filter(|user| !is_gone(user)) else { return Ok(None) };
             let merged_from = Some(*id).filter(|id| !user.has_id(*id));
@@ -173,7 +176,10 @@ impl Directory {
         let refusal = |(n, claim): (usize, Option<Claim>)| {
             claim?.refusal(&wanted(n), now, || "identifier".to_owned())
         };
-        let is_own = |error: &Error| matches!(error, Error::IdentityTaken { owner, .. } if Some(*owner) == user);
+        let is_own = |error: &Error| match error {
+            Error::IdentityTaken { owner, .. } => Some(*owner) == user,
+            _ => false,
+        };
         let refusal = match claims.into_iter().enumerate().find_map(refusal) {
             Some(error) if is_own(&error) => None,
             None if policies.reserves(&identifier) => {

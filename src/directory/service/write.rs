@@ -102,7 +102,8 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::IdentityTaken`],
-    /// [`Error::EtagMismatch`], [`Error::TooMany`], and those of [`crate::directory::store::Store::mutate`].
+    /// [`Error::EtagMismatch`], [`Error::TooMany`], and those of
+    /// [`crate::directory::store::Store::mutate`].
     pub async fn link(
         &self,
         call: MutationCall<'_>,
@@ -279,7 +280,8 @@ fn log_event(event: &Event) {
     match event {
         Event::TakenOver { winner, loser } => {
             metrics::counter!(DISPLACED.0).increment(1);
-            tracing::info!(%winner, %loser, "a verified identity took the place of one that was not");
+            tracing::info!(%winner, %loser, "a verified identity took the place of one that was \
+                not");
         }
     }
 }

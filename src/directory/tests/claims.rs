@@ -74,7 +74,11 @@ fn a_handle_costs_a_claim_and_its_guard_another() {
 
 proptest! {
     #[test]
-    fn claims_lead_from_one_state_to_the_other(before in proptest::option::of(any_user()), after in any_user(), kept in 0..6usize) {
+    fn claims_lead_from_one_state_to_the_other(
+        before in proptest::option::of(any_user()),
+        after in any_user(),
+        kept in 0..6usize,
+    ) {
         let after = super::User { tenant: Tenant::DEFAULT, ..after };
         let before = before.map(|mut before| {
             before.identities.retain(|identity| after.identity(&identity.identifier).is_none());

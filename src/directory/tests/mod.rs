@@ -143,7 +143,8 @@ fn any_state() -> impl Strategy<Value = State> {
     prop_oneof![
         3 => Just(State::Active),
         1 => Just(State::Disabled),
-        1 => (any_time(), any_time()).prop_map(|(delete_time, purge_time)| State::Deleted { delete_time, purge_time }),
+        1 => (any_time(), any_time())
+            .prop_map(|(delete_time, purge_time)| State::Deleted { delete_time, purge_time }),
         1 => any::<[u8; 16]>().prop_map(|id| State::Merged { into: id.into() }),
     ]
 }

@@ -54,9 +54,13 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_are_no_user_are_refused_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64), cut in 0..200usize) {
+    fn bytes_that_are_no_user_are_refused_without_a_panic(
+        bytes in proptest::collection::vec(any::<u8>(), 0..64),
+        cut in 0..200usize,
+    ) {
         let key = IdentityKey::new("default", &super::identifier("handle:joe"));
-        let mut sound = EncodedUser::of(&user(&["handle:joe", "phone:+14155552300"])).into_bytes().to_vec();
+        let mut sound =
+            EncodedUser::of(&user(&["handle:joe", "phone:+14155552300"])).into_bytes().to_vec();
         sound.truncate(cut);
         for bytes in [bytes, sound] {
             let wire = EncodedUser::from_stored(bytes.into());

@@ -317,8 +317,10 @@ impl<G: Group> InFlight<G> {
                     self.stage = queue.mark_stalled(group, self.stage);
                     timer.as_mut().reset(Instant::now() + stall_timeout);
                     if let (Some(late), false, true) = (late, self.is_late, batch.is_shared()) {
-                        let each = batch.of_each().into_iter();
-                        tries.extend(each.map(|(n, keys)| async move { (n, late.insist(group, &keys).await) }));
+                        let insist = |(n, keys): (usize, Vec<G::Key>)| async move {
+                            (n, late.insist(group, &keys).await)
+                        };
+                        tries.extend(batch.of_each().into_iter().map(insist));
                     }
                     self.is_late = true;
                 }

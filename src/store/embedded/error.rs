@@ -117,7 +117,8 @@ pub enum OpenError {
     },
     /// There is no store in the folder.
     #[error(
-        "{0} has no store. If it should have one, see whether its disk is mounted. A new one is made by\n  \
+        "{0} has no store. If it should have one, see whether its disk is mounted. \
+         A new one is made by\n  \
          polynym store init --store embedded:{0}\n  \
          polynym serve --create --store embedded:{0}",
         folder.display()
@@ -127,13 +128,19 @@ pub enum OpenError {
         folder: PathBuf,
     },
     /// Another process has it open.
-    #[error("{} is in use by another process: stop that one, or give this one another folder", path.display())]
+    #[error(
+        "{} is in use by another process: stop that one, or give this one another folder",
+        path.display()
+    )]
     InUse {
         /// The store's file.
         path: PathBuf,
     },
     /// The file is not a store of this program.
-    #[error("{} is not a Polynym store ({reason}): it was left as it is; give another folder", path.display())]
+    #[error(
+        "{} is not a Polynym store ({reason}): it was left as it is; give another folder",
+        path.display()
+    )]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -142,8 +149,9 @@ pub enum OpenError {
     },
     /// The file is a store of another version of this program.
     #[error(
-        "{} has schema version {found} and rules version {rules}, this program supports schema versions {OLDEST} to \
-         {VERSION} and rules versions up to {RULES_VERSION}: use a program that supports both",
+        "{} has schema version {found} and rules version {rules}, this program supports schema \
+         versions {OLDEST} to {VERSION} and rules versions up to {RULES_VERSION}: use a program \
+         that supports both",
         path.display()
     )]
     Version {
@@ -155,7 +163,11 @@ pub enum OpenError {
         rules: u32,
     },
     /// Identities cannot be moved to later rules of normalisation.
-    #[error("{count} identities in {} cannot be moved to the new rules: unlink or replace them, then run it again", folder.display())]
+    #[error(
+        "{count} identities in {} cannot be moved to the new rules: unlink or replace them, then \
+         run it again",
+        folder.display()
+    )]
     Unmovable {
         /// The folder.
         folder: PathBuf,
@@ -163,7 +175,10 @@ pub enum OpenError {
         count: usize,
     },
     /// The file is a store, but damaged.
-    #[error("{} is damaged ({reason}): it was left as it is; restore it from a backup", path.display())]
+    #[error(
+        "{} is damaged ({reason}): it was left as it is; restore it from a backup",
+        path.display()
+    )]
     Damaged {
         /// The store's file.
         path: PathBuf,

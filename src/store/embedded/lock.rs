@@ -56,7 +56,8 @@ impl Locker {
             Ok(()) => self.folder = Some((id, Arc::new(folder))),
             Err(TryLockError::WouldBlock) => return Ok(false),
             Err(TryLockError::Error(error)) => {
-                tracing::warn!(%error, "this file system locks no folders: only the store's file is locked");
+                tracing::warn!(%error, "this file system locks no folders: only the store's file \
+                    is locked");
                 self.folder = None;
             }
         }

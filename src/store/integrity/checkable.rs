@@ -32,8 +32,8 @@ pub trait CheckableStore: Sync {
     async fn moment(&self, candidate: &Candidate) -> Result<Moment, Error>;
 
     /// For each of `candidates`, in one transaction: reads its moment, and writes what
-    /// [`plan_repair`](super::diagnosis::plan_repair) says of it. Says of each whether there was something to
-    /// write.
+    /// [`plan_repair`](super::diagnosis::plan_repair) says of it. Returns for each whether there was
+    /// something to write.
     async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error>;
 }
 

@@ -243,7 +243,8 @@ fn selection(message: &str) -> String {
 
     if message.contains("Set Name:") && !message.contains("Error:") {
         return format!(
-            "{none}: the set that answers has another name than replicaSet in the URI, or no primary now"
+            "{none}: the set that answers has another name than replicaSet in the URI, or no \
+             primary now"
         );
     }
 
@@ -266,22 +267,26 @@ pub enum OpenError {
     Refused(String),
     /// The user of the URI may not do what is needed.
     #[error(
-        "MongoDB does not let this user do that: {0}; the user needs the role readWrite on the database, and for `store init` on a cluster clusterManager too"
+        "MongoDB does not let this user do that: {0}; the user needs the role readWrite on the \
+         database, and for `store init` on a cluster clusterManager too"
     )]
     Forbidden(String),
     /// A member of a sharded cluster that is no router.
     #[error(
-        "this mongod is part of a sharded cluster: give the address of its routers, mongos; they would not find what is written past them"
+        "this mongod is part of a sharded cluster: give the address of its routers, mongos; they \
+         would not find what is written past them"
     )]
     Shard,
     /// A server without transactions.
     #[error(
-        "this mongod is a stand-alone, which has no transactions: start it with --replSet NAME and run rs.initiate(); a replica set of one member is enough"
+        "this mongod is a stand-alone, which has no transactions: start it with --replSet NAME and \
+         run rs.initiate(); a replica set of one member is enough"
     )]
     Standalone,
     /// There is no store in the database.
     #[error(
-        "database {database} has no Polynym store: run `polynym store init --store …/{database}` once"
+        "database {database} has no Polynym store: run `polynym store init --store …/{database}` \
+         once"
     )]
     NotInitialised {
         /// The database.
@@ -289,7 +294,8 @@ pub enum OpenError {
     },
     /// Part of the store is missing.
     #[error(
-        "the store in database {database} is not complete ({what}): run `polynym store init --store …/{database}`"
+        "the store in database {database} is not complete ({what}): run `polynym store init \
+         --store …/{database}`"
     )]
     Incomplete {
         /// The database.
@@ -299,7 +305,9 @@ pub enum OpenError {
     },
     /// The store is one of another version of this program.
     #[error(
-        "the store in database {database} has schema version {found} and rules version {rules}, this program supports schema versions {OLDEST} to {} and rules versions up to {}: use a program that supports both",
+        "the store in database {database} has schema version {found} and rules version {rules}, \
+         this program supports schema versions {OLDEST} to {} and rules versions up to {}: use a \
+         program that supports both",
         supported.schema, supported.rules
     )]
     Version {
@@ -314,7 +322,8 @@ pub enum OpenError {
     },
     /// The database holds something else under the names that the store uses.
     #[error(
-        "database {database} holds something else ({what}): it was left as it is; give another database"
+        "database {database} holds something else ({what}): it was left as it is; give another \
+         database"
     )]
     Foreign {
         /// The database.
@@ -324,7 +333,8 @@ pub enum OpenError {
     },
     /// Identities cannot be moved to later rules of normalisation.
     #[error(
-        "{count} identities in database {database} cannot be moved to the new rules: unlink or replace them, then run it again"
+        "{count} identities in database {database} cannot be moved to the new rules: unlink or \
+         replace them, then run it again"
     )]
     Unmovable {
         /// The database.

@@ -134,7 +134,9 @@ impl Beating {
                 // A command that was handed to the driver is not dropped half-way: a beat runs to
                 // its end.
                 _ = ticks.tick() => {}
-                parting = stopped.wait_for(Option::is_some) => break parting.ok().and_then(|parting| *parting),
+                parting = stopped.wait_for(Option::is_some) => {
+                    break parting.ok().and_then(|parting| *parting);
+                }
             }
             let outcome = self.beat().await;
             self.log(outcome);

@@ -186,7 +186,9 @@ async fn make_index(
         None => doc! { "createIndexes": name, "indexes": [index] },
         Some(_) => {
             let seconds = index.get("expireAfterSeconds").cloned();
-            doc! { "collMod": name, "index": { "keyPattern": index.get("key").cloned(), "expireAfterSeconds": seconds } }
+            let keys = index.get("key").cloned();
+            let index = doc! { "keyPattern": keys, "expireAfterSeconds": seconds };
+            doc! { "collMod": name, "index": index }
         }
     };
     patiently(async || database.run_command(command.clone()).await).await.map(drop)
@@ -194,7 +196,8 @@ async fn make_index(
 
 /// The options of a collection under which the server checks what is written.
 fn checking(name: &str, epoch: i32) -> Document {
-    doc! { "validator": validator(name, epoch), "validationLevel": level(name, epoch).unwrap_or("moderate") }
+    let level = level(name, epoch).unwrap_or("moderate");
+    doc! { "validator": validator(name, epoch), "validationLevel": level }
 }
 
 /// Says whether nobody made it first.

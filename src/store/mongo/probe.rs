@@ -1,5 +1,5 @@
-//! The probe of health: looks up keys that nobody has, with the finds of look-ups. A router does not
-//! say which shard owns which key, so there are enough keys for every shard to own some.
+//! The probe of health: looks up keys that have no owner, with the finds of look-ups. A router does
+//! not say which shard owns which key, so there are enough keys for every shard to own some.
 
 use std::time::Duration;
 

@@ -20,7 +20,8 @@ impl Reachability {
         let was_part = self.is_part.swap(missing.is_some(), Relaxed);
         match missing {
             Some(fault) if !was_part => {
-                tracing::warn!(%fault, "a part of the store does not answer; calls that do not need it go on");
+                tracing::warn!(%fault, "a part of the store does not answer; calls that do not \
+                    need it go on");
             }
             None if was_part => tracing::info!("all of the store answers again"),
             _ => {}

@@ -173,8 +173,8 @@ fn resharding(database: &str, collection: &CollectionStatus, shards: u64) -> Adv
     let documents: u64 = collection.shards.iter().map(|shard| shard.documents).sum();
     let key = collection.shard_key.as_deref().unwrap_or_default();
     let text = format!(
-        "{name} is sharded on {key}: keys that begin alike lie together, so what is new of one tenant and kind comes to \
-         one shard until the balancer has moved it"
+        "{name} is sharded on {key}: keys that begin alike lie together, so what is new of one \
+         tenant and kind comes to one shard until the balancer has moved it"
     );
     // So many that each shard gets the same number.
     let chunks = (documents / (SAMPLES * shards.max(1))).min(CHUNKS) * shards;
@@ -188,11 +188,13 @@ fn resharding(database: &str, collection: &CollectionStatus, shards: u64) -> Adv
     let key = shard_key(name).to_string().replace("\"_id\"", "_id");
     Advice {
         text: format!(
-            "{text}. MongoDB 5.0 or later moves it to hashes with this command, while servers go on. It takes five \
-             minutes or more, needs room for a copy of the collection, and holds back writes to it for two seconds"
+            "{text}. MongoDB 5.0 or later moves it to hashes with this command, while servers go \
+             on. It takes five minutes or more, needs room for a copy of the collection, and holds \
+             back writes to it for two seconds"
         ),
         command: Some(format!(
-            "db.adminCommand({{ reshardCollection: \"{database}.{name}\", key: {key}, numInitialChunks: {chunks} }})"
+            "db.adminCommand({{ reshardCollection: \"{database}.{name}\", key: {key}, \
+             numInitialChunks: {chunks} }})"
         )),
     }
 }

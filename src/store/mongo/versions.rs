@@ -99,8 +99,8 @@ impl Versions {
         let Supported { schema: newest, rules: newest_rules } = supported;
         (!supported.contains(self)).then(|| {
             format!(
-                "schema version {schema} and rules version {rules}: this program supports schema versions {OLDEST} to \
-                 {newest} and rules versions up to {newest_rules}"
+                "schema version {schema} and rules version {rules}: this program supports schema \
+                 versions {OLDEST} to {newest} and rules versions up to {newest_rules}"
             )
         })
     }
@@ -232,7 +232,8 @@ impl Fence {
     fn outdated(&self, versions: Versions) -> Fault {
         let Supported { schema, rules } = self.supported;
         Fault::Outdated(format!(
-            "it has schema version {} and rules version {}, this program supports them up to {schema} and {rules}",
+            "it has schema version {} and rules version {}, this program supports them up to \
+             {schema} and {rules}",
             versions.schema,
             versions.latest_rules()
         ))

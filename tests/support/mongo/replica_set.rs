@@ -91,7 +91,11 @@ impl ReplicaSet {
     async fn initiate(&self, is_config: bool) {
         let host = |n: usize| doc! { "_id": n as i32, "host": self.host(n).to_string() };
         let members: Vec<_> = (0..self.members.len()).map(host).collect();
-        let settings = doc! { "electionTimeoutMillis": 1_000, "heartbeatIntervalMillis": 300, "heartbeatTimeoutSecs": 1 };
+        let settings = doc! {
+            "electionTimeoutMillis": 1_000,
+            "heartbeatIntervalMillis": 300,
+            "heartbeatTimeoutSecs": 1,
+        };
         let mut config = doc! { "_id": &self.name, "members": members, "settings": settings };
         if is_config {
             config.insert("configsvr", true);

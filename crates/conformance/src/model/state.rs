@@ -124,8 +124,11 @@ impl ReferenceModel {
         now: Timestamp,
     ) -> Result<&Person, Error> {
         let person = self.people.get(&id).filter(|person| person.user.tenant == *tenant);
-        let over = |person: &&Person| matches!(person.user.state, State::Deleted { purge_time, .. } if purge_time <= now);
-        person.filter(|person| !over(person)).ok_or(Error::UserNotFound)
+        let is_over = |person: &&Person| match person.user.state {
+            State::Deleted { purge_time, .. } => purge_time <= now,
+            _ => false,
+        };
+        person.filter(|person| !is_over(person)).ok_or(Error::UserNotFound)
     }
 
     /// The user with this id, if the mutation can be done to it as it is.

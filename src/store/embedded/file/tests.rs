@@ -73,7 +73,11 @@ fn apply(step: &StagedOp<'_>, staged: &StoreFile, plain: &File) {
 
 proptest! {
     #[test]
-    fn a_staged_file_reads_like_one_that_is_written_at_once(steps in vec(step(), 0..12), from in 0..LENGTH * 2, length in 0..60usize) {
+    fn a_staged_file_reads_like_one_that_is_written_at_once(
+        steps in vec(step(), 0..12),
+        from in 0..LENGTH * 2,
+        length in 0..60usize,
+    ) {
         let (_folder, on_disk, plain) = two_files();
         let before = content(&on_disk);
         let (staged, gate) = store_file(on_disk.try_clone().unwrap());
@@ -130,7 +134,10 @@ proptest! {
     /// Whichever step fails first: the file gets what came before it and nothing after, and the
     /// database sees all of it.
     #[test]
-    fn a_file_that_failed_reads_on_and_is_left_as_it_was(steps in vec(step(), 1..12), failing in 0..12u64) {
+    fn a_file_that_failed_reads_on_and_is_left_as_it_was(
+        steps in vec(step(), 1..12),
+        failing in 0..12u64,
+    ) {
         let (_folder, on_disk, plain) = two_files();
         let (staged, gate) = store_file(on_disk.try_clone().unwrap());
         gate.open().unwrap();
