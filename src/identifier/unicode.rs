@@ -74,7 +74,8 @@ mod tests {
     #[test]
     fn what_cannot_be_seen() {
         let invisible = "\u{ad}\u{61c}\u{200b}\u{200d}\u{200e}\u{202a}\u{202e}\u{2060}\u{2066}\
-                         \u{feff}\u{3164}\u{115f}\u{ffa0}\u{34f}\u{fe0f}\u{e0041}\u{e0100}\u{180e}\u{2800}";
+                         \u{feff}\u{3164}\u{115f}\u{ffa0}\u{34f}\u{fe0f}\u{e0041}\u{e0100}\
+                         \u{180e}\u{2800}";
         for c in invisible.chars() {
             assert_eq!(character_issue(c), Some(CharacterIssue::Invisible), "{c:?}");
         }
