@@ -193,8 +193,10 @@ fn help(names: &[&str]) -> String {
 /// Only what the checks can read, they can hold.
 #[test]
 fn documents_are_read_as_written() {
-    let text = "a\n```console\n$ one \\\n    two\nout\n\n$ three\n```\n`polynym id new -n 3` polynym x\n\
-        \x20   polynym serve --sample\n";
+    let text = concat!(
+        "a\n```console\n$ one \\\n    two\nout\n\n$ three\n```\n",
+        "`polynym id new -n 3` polynym x\n    polynym serve --sample\n"
+    );
     let [first, second] = &shown("a.md", text)[..] else { panic!() };
     assert_eq!(
         (first.command.as_str(), first.output.as_str(), first.place.as_str()),

@@ -54,7 +54,7 @@ pub enum Command {
     /// Move a tenant's identities to the present rules of normalisation.
     #[command(after_help = renormalize::EXAMPLES)]
     Renormalize(renormalize::Renormalize),
-    /// Make ids, or tell what one says. Needs no server.
+    /// Generate ids, or show the fields of one. Needs no server.
     #[command(subcommand, after_help = id::EXAMPLES)]
     Id(id::Id),
     /// Load a running server and measure it.

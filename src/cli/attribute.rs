@@ -6,7 +6,7 @@ use super::output::printable;
 use crate::proto::v1::attribute_value::Kind;
 use crate::proto::v1::{AttributeValue, StringList};
 
-/// An attribute as somebody typed it.
+/// An attribute as typed on the command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attribute {
     /// Its name.

@@ -97,13 +97,14 @@ impl Session {
         outcome.map(Response::into_inner).map_err(|status| self.failed(status, None))
     }
 
-    /// A call that failed, of which the request's id is told where sending it again is safe.
+    /// The failure of a call. It names the request id if sending the call again is safe.
     pub fn failed(&self, status: Status, request_id: Option<&str>) -> Failure {
         let status = match status.code() {
             Code::Cancelled if was_hung_up(&status) => {
                 Status::unknown("the connection was closed before the call was sent")
             }
-            // Here the same time is up as at the server: whoever is first, it is told alike.
+            // The client's deadline and the server's are the same time, so both report the same
+            // error.
             Code::Cancelled => Status::deadline_exceeded("the --timeout is over"),
             _ => status,
         };

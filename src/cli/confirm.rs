@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 
 use super::failure::Failure;
 
-/// Fails with `refusal`, as wrong usage, if nobody at a terminal can answer.
+/// Fails with `refusal`, as wrong usage, if there is no terminal to answer at.
 pub fn require_terminal(refusal: &str) -> Result<(), Failure> {
     if io::stdin().is_terminal() { Ok(()) } else { Err(Failure::Usage(refusal.to_owned())) }
 }

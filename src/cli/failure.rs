@@ -17,11 +17,11 @@ pub enum Failure {
     Call(Box<FailedCall>),
     /// Another failure, in a sentence.
     Other(String),
-    /// All was told already.
+    /// The error was already printed.
     AlreadyReported,
     /// The reader of standard output has closed it.
     PipeClosed,
-    /// Ctrl-C, with all told that there was to tell.
+    /// Ctrl-C, after everything was printed.
     Interrupted,
 }
 

@@ -25,7 +25,7 @@ pub enum Id {
     /// Print new ids, one a line.
     #[command(after_help = NEW_EXAMPLES)]
     New(New),
-    /// Tell what an id says.
+    /// Show the fields of an id.
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(Inspect),
 }

@@ -5,7 +5,7 @@ use crate::identifier::{RawIdentifier, TextError};
 use crate::proto::v1;
 use crate::proto::v1::identifier::Kind;
 
-/// An identifier as somebody typed it on the command line.
+/// An identifier as typed on the command line.
 #[derive(Clone, Debug)]
 pub struct Typed {
     /// The text form.

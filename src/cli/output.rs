@@ -35,7 +35,7 @@ pub fn print_message(name: &str, message: &impl prost::Message) -> Result<(), Fa
     print_json(&value(&format!("polynym.v1.{name}"), message)?)
 }
 
-/// The same with fields that have their default values, where these tell something, too.
+/// The same, with fields that have their default values.
 pub fn print_whole_message(name: &str, message: &impl prost::Message) -> Result<(), Failure> {
     let options = SerializeOptions::new().skip_default_fields(false);
     print_json(&value_with(&format!("polynym.v1.{name}"), message, &options)?)
@@ -145,8 +145,7 @@ fn drives(c: char) -> bool {
         || matches!(c, '\u{e0000}'..='\u{e007f}')
 }
 
-/// The text with such characters written out, so that what somebody typed cannot drive the
-/// terminal.
+/// The text with control characters escaped, so that data cannot drive the terminal.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(drives) {
         return Cow::Borrowed(text);

@@ -30,7 +30,7 @@ pub struct Renormalize {
 pub async fn run(command: Renormalize) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let (tenant, validate_only, page_token) = (session.tenant(), command.dry_run, command.from);
-    // Without the time that other calls are given: this one takes as long as there are users.
+    // Has no deadline of its own: it takes as long as there are users.
     let request = RenormalizeRequest { tenant, validate_only, page_token };
     let mut answers = session.answer(session.admin().renormalize(request).await)?;
     let mut last = RenormalizeResponse::default();

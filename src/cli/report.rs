@@ -26,7 +26,8 @@ impl Failure {
             Failure::Call(call) => {
                 eprintln!("{}", describe(&call.status, call.request_id.as_deref()));
                 if call.json {
-                    // It was told already: who cannot read it here can read it there.
+                    // A terminal that cannot be written to cannot show this error either; it was
+                    // logged already.
                     let _ = output::print_error(None, &rich(&call.status));
                 }
             }

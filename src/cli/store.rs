@@ -116,8 +116,8 @@ pub struct Verify {
     /// deleted.
     #[arg(long)]
     pub mend: bool,
-    /// Show identity keys, which are personal data, in place of a hash that tells them apart within
-    /// one run.
+    /// Show identity keys, which are personal data, instead of hashes that are stable within one
+    /// run.
     #[arg(long)]
     pub show_keys: bool,
     /// Which store, and how to print.

@@ -98,8 +98,8 @@ pub struct Set {
     /// For how long a merge can be undone: 7d, 12h.
     #[arg(long, value_name = "TIME", value_parser = time)]
     undo_window: Option<Duration>,
-    /// Handles that nobody can register or link, with commas between them: empty for none,
-    /// `default` for the list that docs/api.md has.
+    /// Handles that are reserved: they cannot be registered or linked. Separated by commas; empty
+    /// for none, `default` for the list in docs/api.md.
     #[arg(long, value_name = "HANDLES")]
     reserved_handles: Option<String>,
     /// Show what would be, and do nothing.

@@ -1,5 +1,4 @@
-//! `polynym serve`: picks the store, runs the server until it is told to stop, and leaves nothing
-//! half done.
+//! `polynym serve`: picks the store, runs the server until it is stopped, and shuts down cleanly.
 
 use std::future::pending;
 use std::io::Write;

@@ -1,5 +1,4 @@
-//! `polynym store …`: picks the store, and shows what it does or what it says of itself. What is
-//! done is the stores' own.
+//! `polynym store …`: picks the store and prints its reports. The stores do the work.
 
 mod status;
 mod verify;

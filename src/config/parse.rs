@@ -1,4 +1,4 @@
-//! Values from text. Each says what is wrong and what would be right.
+//! Parses values from text. Errors say what was wrong and what would be right.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;

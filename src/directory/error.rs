@@ -64,7 +64,7 @@ pub enum Error {
         /// The path of the field that names the identifier.
         field: String,
     },
-    /// The identifier looks like another one that somebody owns.
+    /// The identifier is confusable with one that has an owner.
     #[error("this identifier looks like another one that is in use")]
     IdentityConfusable {
         /// The path of the field that names the identifier.

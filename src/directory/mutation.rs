@@ -53,8 +53,7 @@ pub struct Mutation {
     pub policies: Arc<Policies>,
     /// The rules of normalisation to which a renormalisation moves.
     pub rules: Rules,
-    /// Whether nothing is to be written: the answer tells what would happen. Goes without a
-    /// request.
+    /// Whether nothing is written, and the answer shows what would happen. Has no request.
     pub dry_run: bool,
     /// The change.
     pub kind: MutationKind,
@@ -69,7 +68,8 @@ pub struct Mutation {
 pub struct IdempotencyKey {
     /// Tenant, method, request id and caller as one string: different requests have different keys.
     pub key: String,
-    /// A hash of what was asked for, to tell a retry from another request under the same id.
+    /// A hash of the request's content, which distinguishes a retry from another request with the
+    /// same id.
     pub request_hash: u64,
 }
 

@@ -217,7 +217,7 @@ impl ReadSet {
         })
     }
 
-    /// The user with an id that nobody should have.
+    /// The user with a new id, which should not exist.
     pub(crate) fn read_new_user(&self, id: LocalityId) -> Result<Option<&Record>, DecideError> {
         if self.is_optimistic { Ok(self.user(id)) } else { self.read_user(id) }
     }

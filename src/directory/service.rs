@@ -40,7 +40,7 @@ pub struct Directory {
     deletions: Deletions,
     /// Whether only admins make tenants other than the default one.
     closed: bool,
-    /// The latest rules of normalisation. It knows those of this build, too.
+    /// The latest rules of normalisation that this build supports.
     rules: Rules,
     clock: Clock,
     clock_log: ClockLog,

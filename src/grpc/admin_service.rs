@@ -123,7 +123,7 @@ impl AdminService for AdminApi {
     ) -> Result<Response<v1::ListTenantsResponse>, Status> {
         let request = request.into_inner();
         let size = page_size(request.page_size).map_err(status)?;
-        // One more tells whether there are more.
+        // One more than asked for shows whether there is another page.
         let mut tenants =
             self.0.tenants(&request.tenant, &request.page_token, size + 1).await.map_err(status)?;
         let more = tenants.len() > size;

@@ -10,7 +10,7 @@ use crate::directory::error::Error;
 use crate::directory::store::ANSWER_BYTES;
 use crate::transport::rich_status::limited;
 
-/// The largest size of an item that says that it was left out.
+/// The largest size of an item that only reports that it was left out.
 const LEFT_BYTES: usize = 256;
 /// The largest size of an item's frame: its tag and its length.
 const FRAME_BYTES: usize = 6;

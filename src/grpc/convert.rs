@@ -153,7 +153,7 @@ pub fn not_restored(what: &NotRestored) -> v1::unmerge_users_response::NotRestor
     v1::unmerge_users_response::NotRestored { field, identifier }
 }
 
-/// By whom an identity shall be said to be verified, or that it is not.
+/// The verifier of an identity, or `None` to mark it as unverified.
 pub fn verified_by(verified: bool, by: &str) -> Result<Option<String>, Error> {
     if !verified && !by.is_empty() {
         return Err(Error::invalid(

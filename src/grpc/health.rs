@@ -32,7 +32,7 @@ pub async fn reporter(directory: &Directory) -> HealthReporter {
     reporter
 }
 
-/// Asks the store, again and again, and tells what it says.
+/// Polls the store's health and reports it.
 pub async fn watch(reporter: &HealthReporter, directory: &Directory) {
     let mut before = None;
     loop {
@@ -67,7 +67,7 @@ async fn tell(reporter: &HealthReporter, status: ServingStatus) {
     }
 }
 
-/// `grpc.health.v1.Health`, with what its definition says of a service that is not known.
+/// `grpc.health.v1.Health`, with the behaviour for unknown services that its definition asks for.
 pub struct HealthApi(HealthService);
 
 impl HealthApi {

@@ -10,8 +10,8 @@ use crate::directory::model::reserved;
 use crate::identifier::Kind;
 use crate::proto::v1;
 
-/// The update that sets what `mask` names to what `policies` says; without a mask, what `policies`
-/// says.
+/// The update that sets the fields in `mask` to those of `policies`; without a mask, all fields
+/// that are set.
 pub fn update(
     policies: Option<&v1::Policies>,
     mask: Option<&[String]>,

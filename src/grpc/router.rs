@@ -44,7 +44,7 @@ pub enum Target {
     Directory,
     Registry,
     Admin,
-    /// Moving a tenant to new rules, which tells how far it is.
+    /// Moves a tenant to new rules and reports progress.
     Renormalize,
     Health,
     /// Health as it changes.

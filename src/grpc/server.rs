@@ -11,7 +11,7 @@ use crate::directory::service::Directory;
 use crate::transport;
 use crate::transport::Options;
 
-/// Serves the API on `listener` until `shutdown` completes. Then health says NOT_SERVING, further
+/// Serves the API on `listener` until `shutdown` completes. Then health reports NOT_SERVING, new
 /// calls are refused, and calls under way may finish within [`Options::drain`].
 ///
 /// # Errors

@@ -15,8 +15,8 @@ pub(super) fn is_too_long(typed: &str) -> bool {
     typed.len() > MAX_BYTES || labels.any(|label| label.chars().nth(MAX_LABEL).is_some())
 }
 
-/// Whether an ASCII domain is read as an IPv4 address by whoever looks it up: the test "ends in a
-/// number" of WHATWG's URL standard, section 3.5.
+/// Whether resolvers read an ASCII domain as an IPv4 address: the check "ends in a number" of
+/// WHATWG's URL standard, section 3.5.
 pub(super) fn ends_in_a_number(domain: &str) -> bool {
     let last = domain.rsplit('.').next().unwrap_or_default();
     let is = |digits: &str, test: fn(&u8) -> bool| digits.bytes().all(|b| test(&b));

@@ -122,8 +122,8 @@ fn check_local(local: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The rule that a character breaks: `atext` as RFC 6531 section 3.3 extends it, less what nobody
-/// can see and what means nothing.
+/// The rule that a character breaks: `atext` as RFC 6531 section 3.3 extends it, without invisible
+/// and unassigned characters.
 fn broken_by(c: char) -> Option<Rule> {
     let is_fit = match u8::try_from(c) {
         Ok(byte) if byte.is_ascii() => is_atext(byte),

@@ -194,7 +194,7 @@ impl Identifier {
         Identifier { kind, canonical }
     }
 
-    /// Parses like [`Identifier::parse`] and tells what each rule changed: the dry run.
+    /// Parses like [`Identifier::parse`] and reports what each rule changed: the dry run.
     ///
     /// # Errors
     /// The same as those of [`Identifier::parse`].

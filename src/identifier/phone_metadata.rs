@@ -102,7 +102,7 @@ impl Region {
     }
 }
 
-/// The types of number that libphonenumber tells apart, the usual ones first.
+/// The types of number that libphonenumber distinguishes, the usual ones first.
 fn number_types(of: &Descriptors) -> [Option<&Descriptor>; 10] {
     [
         of.mobile(),

@@ -24,7 +24,7 @@ pub enum Rule {
     EmailLiteral,
     /// A character that an unquoted local part cannot hold (RFC 5321, RFC 6531).
     EmailCharacter,
-    /// A character that nobody can see.
+    /// An invisible character.
     EmailInvisible,
     /// A character for private use, or one that is none (Unicode's General_Category Co and Cn).
     EmailUnassigned,
@@ -77,7 +77,7 @@ pub enum Rule {
     SocialSubjectLength,
     /// A control character in the subject.
     SocialSubjectControl,
-    /// A character in the subject that nobody can see.
+    /// An invisible character in the subject.
     SocialSubjectInvisible,
     /// Not an absolute URL (WHATWG).
     UrlSyntax,
@@ -195,7 +195,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// The same fault, told as a rejection.
+    /// The same fault as a rejection.
     pub(super) fn of(self, kind: Kind) -> Rejection {
         Rejection { kind, rule: self.rule, position: self.position }
     }

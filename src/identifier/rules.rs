@@ -53,7 +53,7 @@ impl Rules {
         (self.parse)(raw)
     }
 
-    /// Parses like [`Rules::parse`] and tells what each rule changed.
+    /// Parses like [`Rules::parse`] and reports what each rule changed.
     ///
     /// # Errors
     /// The same as those of [`Rules::parse`].

@@ -26,7 +26,7 @@ impl fmt::Debug for Change {
     }
 }
 
-/// Is told of each step that a rule took.
+/// Receives each step of the rules.
 pub(super) trait Trace {
     /// A rule made `after` of `before`; they may be equal.
     fn step(&mut self, rule: &'static str, before: &str, after: &str);

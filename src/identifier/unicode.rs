@@ -3,7 +3,7 @@
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
-/// Why a character tells a reader nothing.
+/// Why a character is not accepted: it is invisible or has no meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CharacterIssue {
     /// It shows nothing, or only changes how others are shown.

@@ -1,4 +1,4 @@
-//! Profile URLs: parsed as WHATWG's URL standard says, then reduced to what names a page.
+//! Profile URLs: parsed by WHATWG's URL standard, then reduced to the parts that name a page.
 
 use url::Url;
 

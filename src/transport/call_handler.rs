@@ -78,7 +78,7 @@ impl<R: Routes> CallHandler<R> {
         ResponseBody::call(response, reservation)
     }
 
-    /// Opens a stream that stays open as long as its caller wants. It takes no call's place.
+    /// Opens a stream, which stays open until its caller leaves. It takes no call's permit.
     async fn open(
         &self,
         budget: &Arc<ConnectionBudget>,
@@ -123,7 +123,7 @@ impl<R: Routes> CallHandler<R> {
     }
 }
 
-/// The panic itself is told by the process's hook; a caller learns nothing of it.
+/// The process's panic hook logs the panic itself; callers get no details.
 fn panicked() -> Response<Body> {
     metrics::counter!(PANICS.0).increment(1);
     tracing::error!("a handler panicked");

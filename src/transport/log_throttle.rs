@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// The least time between two lines.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// When something was last told, and how often it has happened since.
+/// When a line was last logged, and the number of times it happened since.
 pub struct LogThrottle(Mutex<(Option<Instant>, u64)>);
 
 impl LogThrottle {
@@ -15,7 +15,8 @@ impl LogThrottle {
         Self(Mutex::new((None, 0)))
     }
 
-    /// It has happened again. If it is to be told: how often it was not since the last time.
+    /// Counts one more occurrence. If it is to be logged: how many were suppressed since the last
+    /// line.
     pub fn step(&self) -> Option<u64> {
         let (told, untold) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if told.is_some_and(|told| told.elapsed() < PERIOD) {

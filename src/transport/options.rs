@@ -13,10 +13,10 @@ pub struct Options {
     pub max_calls: usize,
     /// Connections at once; more wait to be accepted.
     pub max_connections: usize,
-    /// After this long a connection is told to finish and come again, so that callers spread over
+    /// The age at which a connection is asked to finish and reconnect, so that callers spread over
     /// new servers.
     pub connection_age: Duration,
-    /// After this long without calls a connection is told to come again when it has some.
+    /// The time without calls after which a connection is asked to reconnect when needed.
     pub connection_idle: Duration,
     /// The time that calls have to finish once the server is asked to stop.
     pub drain: Duration,

@@ -39,8 +39,8 @@ impl PrefaceCheck {
         }
     }
 
-    /// A client that is set up wrongly comes again and again: each line tells of twice as many as
-    /// the one before.
+    /// A client that is set up wrongly reconnects again and again: each line counts twice as many
+    /// as the one before.
     fn tell(&self, start: &[u8]) {
         let count = self.0.fetch_add(1, Ordering::Relaxed) + 1;
         if count.is_power_of_two() {

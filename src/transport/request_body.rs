@@ -130,13 +130,13 @@ async fn next(body: &mut (impl Body<Data = Bytes> + Unpin)) -> Result<Option<Byt
                 Ok(bytes) if !bytes.is_empty() => return Ok(Some(bytes)),
                 _ => {}
             },
-            // The caller has left, so nobody reads this status.
+            // The caller has left: this status is not read.
             Err(_) => return Err(Status::cancelled("the caller has left")),
         }
     }
 }
 
-/// Whether the message is there as a whole. Refuses one that is too large as soon as it says so.
+/// Whether the message is complete. Refuses one that is too large as soon as its length is known.
 fn is_complete(bytes: &[u8], headers: &HeaderMap, limit: usize) -> Result<bool, Status> {
     let Some((&[flag, ref length @ ..], message)) = bytes.split_first_chunk::<PREFIX>() else {
         return Ok(false);

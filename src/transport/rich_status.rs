@@ -28,7 +28,7 @@ pub fn detailed(code: Code, message: &str, details: ErrorDetails) -> Status {
     Status::with_error_details(code, message, details)
 }
 
-/// A status that says when to come again.
+/// A status with the delay for the next attempt.
 pub fn retry(code: Code, reason: &str, message: &str) -> Status {
     let mut details = info(reason, []);
     details.set_retry_info(Some(RETRY));

@@ -23,7 +23,7 @@ pub trait Target: Copy + Send + Sync {
     /// The target of a path such as `/polynym.v1.DirectoryService/GetUser`.
     fn of(path: &str) -> Self;
 
-    /// Whether the call is a stream, which stays open for as long as its caller wants.
+    /// Whether the call is a stream, which stays open until its caller leaves.
     fn is_stream(self) -> bool;
 
     /// The size of the largest request message, in bytes.

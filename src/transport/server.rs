@@ -1,4 +1,4 @@
-//! Accepts connections until it is told to stop, then lets what is under way finish.
+//! Accepts connections until it is stopped, then lets calls under way finish.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -110,7 +110,7 @@ struct NotRestoredRecord {
     attribute: String,
 }
 
-/// The last field of a private record that this program knows.
+/// The last field of a private record that this program supports.
 const LAST: u32 = 7;
 
 /// Encodes what [`decode_private`] reads.

@@ -5,7 +5,7 @@ use prost::encoding::{WireType, encode_key, encode_varint};
 
 use super::fields::{Field, fields};
 
-/// The fields of one message whose numbers are higher than those that this program knows.
+/// The fields of one message whose numbers are higher than the known ones.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Unknown(Vec<u8>);
 

@@ -131,8 +131,8 @@ pub async fn a_refused_mutation_among_others_leaves_nothing(f: Fixture) -> Resul
     f.is_kept(&owner).await
 }
 
-/// Everyone tries to take the next one's name, and whoever can goes back: nobody may end with a
-/// name that another has.
+/// Every user tries to take the next user's name, and may return to its own. No name may ever have
+/// two owners.
 pub async fn names_that_everyone_wants_have_one_owner(f: Fixture) -> Result<(), Failure> {
     let users = users(&f, 16).await?;
     let mut mutations = Vec::new();

@@ -95,7 +95,7 @@ impl Fixture {
         Ok(self.mutate(self.creation(names)?).await?)
     }
 
-    /// Carries out a change on an id that nobody has.
+    /// Carries out a change on a fresh id.
     pub async fn change_new(&self, change: UserChange) -> Result<User, Error> {
         self.mutate(self.mutation(self.ids.next_id(), change)).await
     }
@@ -139,7 +139,7 @@ impl Fixture {
         Ok(())
     }
 
-    /// Fails unless each of `names` resolves to nobody.
+    /// Fails unless none of `names` has an owner.
     pub async fn free(&self, names: &[&str]) -> Result<(), Failure> {
         for name in names {
             equal(&self.owner(name).await?, &None, &format!("the owner of {name}"))?;

@@ -191,7 +191,8 @@ pub async fn what_one_tenant_holds_is_free_in_another(f: Fixture) -> Result<(), 
     )
 }
 
-/// The owner and many others want it back at once: the owner gets it, whoever is first.
+/// The former owner and many others want it back at once: the former owner gets it, in whatever
+/// order they come.
 pub async fn among_many_the_former_owner_gets_it_back(f: Fixture) -> Result<(), Failure> {
     let (owner, other, until) = one_held(&f).await?;
     let mut mutations = Vec::new();

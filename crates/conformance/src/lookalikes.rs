@@ -7,7 +7,7 @@ use super::Failure;
 use super::assertions::{ensure, equal, refused};
 use super::fixture::{Fixture, holding, identifier, key, link, replace, tenant, unlink};
 
-/// Handles of which no two of a row can be told apart.
+/// Handles that are confusable with each other, row by row.
 const ALIKE: [&[&str]; 4] = [
     // Latin, then Cyrillic.
     &["handle:scope", "handle:ѕсоре"],

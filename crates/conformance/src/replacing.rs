@@ -209,7 +209,7 @@ pub async fn replace_is_never_seen_half_done(f: Fixture) -> Result<(), Failure> 
     ensure(watcher.await?? > 0, "nothing was looked at")
 }
 
-/// Resolves `name` until `done` says that nobody moves it any more.
+/// Resolves `name` until `done` is set.
 async fn watch_moves(
     store: Arc<dyn Store>,
     name: &'static str,

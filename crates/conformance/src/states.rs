@@ -162,7 +162,7 @@ pub async fn who_is_to_be_purged_by_now_is_gone(f: Fixture) -> Result<(), Failur
     f.is_kept(&back).await
 }
 
-/// Purges a user under `policies`; tells who is gone.
+/// Purges a user under `policies` and returns the ids that were removed.
 async fn purge(
     f: &Fixture,
     policies: Policies,

@@ -39,12 +39,14 @@ pub(super) const ATTRIBUTES: [&str; 4] = ["a", "a.b", "b", "c"];
 /// The number of policies to choose from.
 pub const POLICIES: usize = 4;
 
-/// One operation, told in numbers that mean something whatever happened before.
+/// One random operation. Its numbers are reduced to what exists at the time, so that each step has
+/// a meaning.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The action.
     pub action: Action,
-    /// Which of the users so far it is done to; one more than there are stands for nobody.
+    /// The index of the user among those created so far; one past the end stands for a user that
+    /// does not exist.
     pub user: usize,
     /// In which tenant.
     pub tenant: usize,
@@ -80,7 +82,7 @@ pub enum Action {
     Unlink(usize),
     /// Replaces the first by the second.
     Replace(usize, usize),
-    /// Says that it is verified, or that it is not.
+    /// Marks the identity as verified or as unverified.
     Verify(usize, bool),
     /// Disables.
     Disable,

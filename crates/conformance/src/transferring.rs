@@ -29,7 +29,7 @@ pub async fn a_moved_identity_is_the_other_users_at_once(f: Fixture) -> Result<(
     ensure(!from.identities.iter().any(|identity| is(&identity)), "it is still there")?;
     f.is_kept(&from).await?;
 
-    // Its guard has gone along, and it is held for nobody.
+    // Its guard moved along, and no former owner has a hold on it.
     let scope = Error::IdentityConfusable { field: "identifier".to_owned() };
     refused(f.mutate(f.mutation(from.id, UserChange::Link(draft("handle:scope")?))).await, &scope)?;
     f.change(&outcome, unlink(name)?).await?;

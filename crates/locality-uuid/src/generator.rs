@@ -123,7 +123,7 @@ impl Builder {
     }
 }
 
-/// The system's clock; 0 where it says a time before the epoch.
+/// The system's clock; 0 for a time before the epoch.
 fn system_millis() -> u64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
     since_epoch.map_or(0, |time| time.as_secs() * 1_000 + u64::from(time.subsec_millis()))

@@ -1,5 +1,4 @@
-//! Locality UUIDs (version b): what one says, how it is written and read, and how new ones are
-//! made.
+//! Locality UUIDs (version b): their fields, their text form, and their generation.
 //!
 //! ```text
 //! wwwwwwww-xxxx-byyy-yyyy-zzzzzzzzzzzz

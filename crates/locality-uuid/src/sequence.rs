@@ -23,7 +23,7 @@ use super::window;
 const MILLIS_OF_TICK: u64 = 10_000;
 const TICKS_OF_WINDOW: u32 = (window::SECONDS * 1_000 / MILLIS_OF_TICK) as u32;
 
-/// The last millisecond that a tick of 32 bits can tell, in the year 3331.
+/// The last millisecond whose tick fits into 32 bits, in the year 3331.
 const LAST_MILLI: u64 = (1 << 32) * MILLIS_OF_TICK - 1;
 
 /// Odd, so that the multiples of it visit every number of 32 bits before one comes again.
@@ -123,7 +123,7 @@ impl Order {
         }
     }
 
-    /// The state after `state` when the clock says `tick`.
+    /// The state that follows `state` at the time `tick`.
     fn step(&self, state: u64, tick: u32) -> u64 {
         if tick <= high(state) {
             state.wrapping_add(1)

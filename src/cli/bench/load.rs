@@ -16,7 +16,7 @@ const LOOKS: usize = 16;
 /// Registrations under way: many share one sync to the disk.
 const CREATES: usize = 512;
 
-/// Makes sure that the people 0 to `users` are there, and tells their ids.
+/// Creates those of the people 0 to `users` that are missing, and returns all their ids.
 pub async fn ensure(
     users: u64,
     caller: &impl Fn(usize) -> Caller,

@@ -1,5 +1,5 @@
-//! `polynym bench`: loads a running server with calls, checks every answer, and tells how fast they
-//! came.
+//! `polynym bench`: loads a running server with calls, checks every answer, and reports rates and
+//! latencies.
 //!
 //! The client shares the machine with the server in most measurements, so it is built to cost
 //! little: one thread, since what a second one would gain at waking and handing over, the server

@@ -37,8 +37,8 @@ const PROVIDER: &str = "github";
 /// More than the longest value has in bytes, for numbers below a billion.
 const LONGEST: usize = 48;
 
-/// A number from which on nobody has been made: new users of this run count up from it. Loaded
-/// users have small numbers.
+/// The first number of this run's new users. Numbers from here on are unused; loaded users have
+/// small numbers.
 pub fn new_run() -> u64 {
     let random = RandomState::new().hash_one(());
     1 << 63 | (random >> 33) << 32

@@ -30,7 +30,7 @@ pub struct Life {
 
 #[derive(Args)]
 pub struct Undelete {
-    /// The user's id: identifiers of deleted users lead to nobody.
+    /// The user's id: identifiers of deleted users resolve to no user.
     user_id: String,
     #[command(flatten)]
     change: Change,
@@ -131,7 +131,7 @@ pub async fn purge(Purge { user, dry_run, yes, change }: Purge) -> Result<(), Fa
     answer.user_ids.iter().try_for_each(|id| output::print(&format!("{} {word}\n", printable(id))))
 }
 
-/// Asks whether those who would be gone shall be. Only somebody at a terminal can answer.
+/// Asks for confirmation, with the users that would be removed. Needs a terminal.
 async fn confirm(session: &Session, request: &PurgeUserRequest) -> Result<(), Failure> {
     confirm::require_terminal(
         "a purge cannot be undone: see with --dry-run who would be gone, and give --yes",

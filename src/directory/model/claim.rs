@@ -11,7 +11,7 @@ use crate::directory::error::Error;
 pub struct Claim {
     /// The user who has the key; none where that user was purged and the key is only held.
     pub owner: Option<LocalityId>,
-    /// Whether the key is a guard: it resolves to nobody, and refuses everybody.
+    /// Whether the key is a guard: it resolves to no user and cannot be claimed.
     pub guard: bool,
     /// For a key that its owner has given up: the end of the time in which no other user can take
     /// it. After that it is free, whether or not the claim still exists.
@@ -21,7 +21,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The user to whom the key resolves.
+    /// The user that the key resolves to.
     pub const fn resolves_to(&self) -> Option<LocalityId> {
         match self {
             Self { owner, guard: false, hold: None, .. } => *owner,
@@ -29,8 +29,8 @@ impl Claim {
         }
     }
 
-    /// Why nobody may put `wanted` in the place of this claim; nothing where its hold is over, or
-    /// is for the one who wants it.
+    /// The error that keeps `wanted` from replacing this claim; none if the hold has expired or is
+    /// for the same user.
     pub(crate) fn refusal(
         &self,
         wanted: &Self,

@@ -30,7 +30,7 @@ pub struct NewIdentity {
     pub identifier: Identifier,
     /// The value as typed.
     pub display: String,
-    /// When and by whom it was verified, if it was.
+    /// When and by whom it was verified, if ever.
     pub verification: Option<Verification>,
     /// Whether it shall be the primary identity of its kind.
     pub primary: bool,

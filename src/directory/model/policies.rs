@@ -33,8 +33,7 @@ pub struct Policies {
     pub restore_window: Duration,
     /// For how long a merge can be undone.
     pub undo_window: Duration,
-    /// The canonical forms of handles that nobody can register or link; where it is absent, those
-    /// of
+    /// The canonical forms of handles that cannot be registered or linked; if absent, those of
     /// [`RESERVED_HANDLES`](super::reserved::DEFAULT).
     pub reserved_handles: Option<BTreeSet<String>>,
 }

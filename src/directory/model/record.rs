@@ -49,7 +49,7 @@ pub struct Guarded {
     pub guard: Guard,
 }
 
-/// A key that is held for the user, with what its claim says of it.
+/// A key that is held for the user, and the data of its claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hold {
     pub key: IdentityKey,

@@ -1,4 +1,4 @@
-//! Handles that nobody can register: those that would pass for the tenant's own people or machines.
+//! The default reserved handles: those that would pass for the tenant's own staff or machines.
 
 use std::collections::BTreeSet;
 

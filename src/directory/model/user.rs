@@ -67,7 +67,7 @@ pub struct Identity {
     pub rules_version: u32,
     /// When it was linked.
     pub link_time: Timestamp,
-    /// When and by whom it was verified, if it was.
+    /// When and by whom it was verified, if ever.
     pub verification: Option<Verification>,
     /// Whether it is the first choice among the user's identities of its kind.
     pub primary: bool,
@@ -80,7 +80,7 @@ pub struct Identity {
 pub struct Verification {
     /// When.
     pub time: Timestamp,
-    /// By whom or what, in the words of the caller that said so.
+    /// The verifier, as named by the caller.
     pub by: String,
 }
 

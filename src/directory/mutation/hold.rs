@@ -8,8 +8,8 @@ use crate::directory::model::record::{Hold, Record};
 use crate::directory::read_set::{DecideError, ReadSet, WriteSet};
 use crate::identifier::{Identifier, IdentityKey};
 
-/// Those of `holds` that are still there, with their claims. Somebody else may have a key whose
-/// hold was over by another clock.
+/// Those of `holds` that still exist, with their claims. A key whose hold has expired by another
+/// server's clock may have a new owner.
 pub fn held<'v>(
     mutation: &Mutation,
     read_set: &'v ReadSet,

@@ -1,6 +1,6 @@
-//! A hash of what a request asks for, to tell a retry from another request under the same id. It is
-//! taken from what was understood, since a retry may be spelt otherwise; times that come from the
-//! clock do not count.
+//! A hash of a request's content, which distinguishes a retry from another request with the same
+//! id. It is computed from the parsed request, since a retry may be spelt differently; times taken
+//! from the clock are left out.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ fn user_change(hash: &mut Fields, change: &UserChange) {
             identifier(hash, own);
         }
         UserChange::Renormalize(own) => identifier(hash, own),
-        // The request's key has the method, which says everything about these.
+        // The request's key contains the method, which determines these completely.
         UserChange::Disable
         | UserChange::Enable
         | UserChange::Delete

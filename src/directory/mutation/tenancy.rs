@@ -84,7 +84,7 @@ pub fn delete(
     }
 }
 
-/// The tenant with the mark. One that is there stays, but for what it says of users.
+/// The tenant with the mark. An existing one keeps its fields, except for whether it has users.
 fn marked(before: &TenantRecord, now: Timestamp, with_users: bool) -> TenantRecord {
     let present = before.deletion.unwrap_or(Deletion { time: now, with_users });
     let deletion = Deletion { with_users: present.with_users || with_users, ..present };

@@ -1,5 +1,4 @@
-//! Moving an identity from one user to another in one step, so that nobody else can take it in
-//! between.
+//! Moves an identity from one user to another in one step, so that it cannot be taken in between.
 
 use locality_uuid::LocalityId;
 

@@ -84,7 +84,7 @@ fn give_back_identities(
     }
 }
 
-/// Restores the fields of the primary that the merge changed and nobody has changed since.
+/// Restores the fields of the primary that the merge changed and that were not changed since.
 fn give_back_fields(after: &mut Record, undo: &MergeSnapshot, not_restored: &mut Vec<NotRestored>) {
     let user = &mut after.user;
     match &undo.display_name {

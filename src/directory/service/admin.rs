@@ -184,7 +184,7 @@ pub struct Renormalization {
     policies: Arc<Policies>,
     after: Option<LocalityId>,
     dry_run: bool,
-    /// The keys that identities would get, and who they are of: in a dry run nobody has them yet.
+    /// The keys that identities would get, with their users: in a dry run they are not claimed yet.
     made: HashMap<IdentityKey, LocalityId>,
     progress: Progress,
     _run: Run,

@@ -25,7 +25,7 @@ pub struct MutationCall<'a> {
     pub context: RequestContext<'a>,
     /// The etag that the user or the tenant must have, or nothing.
     pub etag: &'a str,
-    /// Whether nothing is written, and the answer says what would happen.
+    /// Whether nothing is written, and the answer shows what would happen.
     pub dry_run: bool,
 }
 

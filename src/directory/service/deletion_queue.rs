@@ -14,7 +14,7 @@ const QUIET: Duration = FRESH.saturating_add(RETRY).saturating_add(Duration::fro
 /// The pause after a failed step.
 pub const PAUSE: Duration = Duration::from_secs(10);
 
-/// The tenants that are marked, as far as this server knows.
+/// The tenants marked for deletion that this server has seen.
 #[derive(Default)]
 pub struct Deletions(Mutex<HashMap<Tenant, Marked>>);
 

@@ -88,7 +88,7 @@ impl Directory {
     }
 }
 
-/// Users about whom something is due that could not be done.
+/// Users whose expiry failed.
 #[derive(Default)]
 struct Failing(HashMap<LocalityId, Backoff>);
 

@@ -127,7 +127,7 @@ impl Directory {
     }
 }
 
-/// Whether each of these users was merged into the next, and the last one into nobody.
+/// Whether each of these users was merged into the next, and the last is not merged.
 fn is_chain(ids: &[LocalityId], users: &[Option<EncodedUser>]) -> bool {
     let next = ids[1..].iter().map(|id| Some(*id)).chain([None]);
     users.iter().map(|user| user.as_ref().and_then(into)).eq(next)

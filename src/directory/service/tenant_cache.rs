@@ -1,4 +1,4 @@
-//! The tenants' policies as this server knows them: read again when they are a few seconds old.
+//! A cache of the tenants' policies, which are read again after a few seconds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -92,7 +92,7 @@ impl Tenants {
         known.get(name).map(|known| (known.tenant.clone(), now >= known.began + FRESH))
     }
 
-    /// Whether the caller is to read old policies again: nobody has tried to of late.
+    /// Whether the caller should refresh stale policies: no other caller has tried recently.
     fn begin_read(&self, name: &Tenant, now: Instant) -> bool {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let Some(known) = known.get_mut(name) else { return true };

@@ -26,14 +26,14 @@ const TEXT_CHARS: usize = 256;
 /// By how much a caller's clock may be ahead of the server's.
 const SKEW: Duration = Duration::from_secs(60);
 
-/// An identity as a caller gives it: the identifier as typed, and what the caller says of it.
+/// An identity as given by a caller: the identifier as typed, and the caller's fields.
 #[derive(Clone, Debug)]
 pub struct RawIdentity<'a> {
     /// The identifier.
     pub identifier: Option<RawIdentifier<'a>>,
     /// The name that its provider gives to an account, to show it by; or nothing.
     pub display: &'a str,
-    /// When and by whom it was verified, if it was.
+    /// When and by whom it was verified, if ever.
     pub verification: Option<Verification>,
     /// Whether it shall be the primary identity of its kind.
     pub primary: bool,
@@ -179,7 +179,7 @@ impl Directory {
         self.mutate_under(rules, call, id, UserChange::Replace(old, new)).await
     }
 
-    /// Says that an identity is verified, and by whom, or (`None`) that it is not.
+    /// Marks an identity as verified, by whom, or (`None`) as unverified.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NotOwned`], [`Error::EtagMismatch`],
@@ -199,7 +199,7 @@ impl Directory {
         self.mutate_under(rules, call, id, UserChange::Verify(identifier, verification)).await
     }
 
-    /// Carries out a change that says all by itself: of the user's state, for one.
+    /// Carries out a change without further arguments, such as one of the user's state.
     ///
     /// # Errors
     /// [`Error::Invalid`], and those of [`crate::directory::store::Store::mutate`].

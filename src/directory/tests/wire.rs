@@ -156,7 +156,7 @@ fn fields_of_a_newer_program_stay_with_a_tenant_and_its_policies() {
     assert_ne!(again.etag(), TenantRecord { unknown: Default::default(), ..again.clone() }.etag());
 }
 
-/// A field that this program knows is never kept as one of a newer program.
+/// A known field is never kept as one of a newer program.
 #[test]
 fn the_last_fields_are_those_of_the_messages() {
     for (message, last) in [("User", 12), ("Identity", 6), ("Tenant", 7), ("Policies", 9)] {

@@ -1,4 +1,4 @@
-//! Tests of what a rejection tells.
+//! Tests of rejections' messages.
 
 use crate::identifier::rejection::Rule;
 use crate::identifier::{Identifier, Kind, RawIdentifier};

@@ -109,7 +109,7 @@ impl<G: Group> Batch<G> {
         }
     }
 
-    /// Whether nobody waits any more.
+    /// Whether all callers have left.
     pub fn is_over(&self) -> bool {
         self.callers.iter().all(|(_, answer)| answer.as_ref().is_none_or(Sender::is_closed))
     }
@@ -192,8 +192,8 @@ pub async fn ask<G: Group>(group: &G, store: &dyn Store, keys: &[G::Key]) -> Ans
     }
 }
 
-/// Drops all but the first of equal keys, and tells for each that was there which of the kept ones
-/// it equals.
+/// Drops all but the first of equal keys. Returns, for each key, the index of the kept one that it
+/// equals.
 fn keep_first<K: Eq + Hash>(keys: &mut Vec<K>) -> Vec<usize> {
     let mut seen = HashMap::with_capacity(keys.len());
     let mut place = |key| {

@@ -59,9 +59,9 @@ impl<G: Group> Queue<G> {
         outcome.await.unwrap_or_else(|_| Err(Error::Unavailable(GIVEN_UP.into())))
     }
 
-    /// The slot of a look-up that finds nothing under way, and that nobody is likely to join: its
-    /// caller makes the call, which saves a task. Where only one call may be under way, those who
-    /// come meanwhile would wait for it.
+    /// The slot of a look-up that finds nothing under way and is unlikely to be joined: its caller
+    /// makes the call itself, which saves a task. Where only one call may be under way, later ones
+    /// would wait for it.
     fn alone(self: &Arc<Self>, group: &G) -> Option<InFlight<G>> {
         if self.meeting.load(Ordering::Relaxed) || self.options.calls < 2 {
             return None;
@@ -82,7 +82,7 @@ impl<G: Group> Queue<G> {
         }
     }
 
-    /// Has a look-up wait; says whether the caller must open a slot for one more call.
+    /// Queues a look-up. Returns whether the caller must open a slot for one more call.
     fn join(&self, group: &G, look_up: LookUp<G>) -> bool {
         let mut lanes = self.lanes();
         if !lanes.contains_key(group) {

@@ -1,5 +1,5 @@
-//! The time that a store in a folder knows: the last one that was seen, which its file keeps, and
-//! the monotonic clock from there on. It tells a wall clock that jumps from one that runs.
+//! The clock of a store in a folder: the latest time seen, which its file keeps, and the monotonic
+//! clock since. It distinguishes a wall clock that jumps from one that runs.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -59,7 +59,7 @@ impl LastSeen {
         Self(Mutex::new(State { base, ahead: None, agrees: false, kept: None }))
     }
 
-    /// The time at `now`, where the wall clock says `wall`; and whether it is to be written.
+    /// The time at `now`, given the wall clock's reading; and whether it is to be written.
     pub fn look(&self, wall: Timestamp, now: Instant) -> (Timestamp, bool) {
         let mut state = self.state();
         state.agrees = state.believes(wall, now);
@@ -129,7 +129,7 @@ mod tests {
         Timestamp::from_millis(SEEN.as_millis() - time.as_millis() as i64)
     }
 
-    /// Whether the wall clock agrees with what the store knows.
+    /// Whether the wall clock agrees with the store's clock.
     fn agrees(seen: &LastSeen, wall: Timestamp, now: Instant) -> bool {
         !Now::compare(wall, Some(seen.look(wall, now).0)).in_doubt
     }

@@ -201,7 +201,7 @@ impl Embedded {
         self.guarded(snapshot, || look(snapshot))
     }
 
-    /// Looks something up, and gives the snapshot up where that tells that all of it is in trouble.
+    /// Runs a look-up, and replaces the snapshot if its error concerns the whole file.
     fn guarded<T>(
         &self,
         snapshot: &Arc<Snapshot>,

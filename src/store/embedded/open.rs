@@ -47,7 +47,7 @@ impl Open {
     /// Commits a transaction; what fails may have happened.
     pub fn commit(&self, transaction: WriteTransaction) -> Result<(), Fault> {
         transaction.commit()?;
-        // Of a write that failed, only the gate knows.
+        // The error of a failed write is kept by the gate alone.
         Ok(self.gate.check().map_err(StorageError::Io)?)
     }
 }
@@ -124,8 +124,8 @@ impl Opener {
         self.open_file(file, false)
     }
 
-    /// Makes a database under another name and then gives it its own: whoever is killed half-way
-    /// leaves no file behind that looks like a damaged store.
+    /// Makes a database under another name, then renames it: a run that is killed leaves no file
+    /// that looks like a damaged store.
     fn make(&mut self) -> Result<Open, OpenError> {
         self.lock_folder()?;
         let io = |error| OpenError::io(&self.file, error);
@@ -161,7 +161,7 @@ impl Opener {
         fs::metadata(&self.file).ok().map(|metadata| FileId::of(&metadata))
     }
 
-    /// Whether the disk takes more, as far as a file of its own can tell that.
+    /// Whether the disk accepts writes, tried on a separate file.
     pub fn probe(&self) -> Result<(), OpenError> {
         let write = || {
             let mut file = tempfile::tempfile_in(&self.folder)?;

@@ -1,9 +1,9 @@
 //! Guesses of who owns a key, to save the look-up of its claim.
 //!
-//! A guess is only ever a place to look: the user's own record, read from the same snapshot, says
-//! whether it owns the key. So nothing here has to be kept in step with mutations, and threads
-//! share the table without any lock: a guess that is old, or that two threads have written at once,
-//! is found to be wrong and costs a look-up.
+//! A guess is only a place to look: the user's own record, read from the same snapshot, shows
+//! whether it owns the key. So nothing here is kept in step with mutations, and threads share the
+//! table without a lock: a guess that is old, or that two threads have written at once, is
+//! recognised as wrong and costs one more look-up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -45,7 +45,7 @@ pub struct Scanned {
     pub last: Option<LocalityId>,
 }
 
-/// Parts the fault of one record, which concerns nobody else, from one of the whole file.
+/// Separates the fault of one record from a fault of the whole file.
 pub fn own<T>(outcome: Result<T, Fault>) -> Result<Result<T, ItemError>, Fault> {
     match outcome {
         Err(fault @ Fault::Damaged(_)) => Ok(Err(fault.into())),
@@ -221,7 +221,7 @@ impl Snapshot {
         Ok(scanned)
     }
 
-    /// Users about whom something is to be done by `now`, in the order of their places.
+    /// Users whose expiry is due at `now`, in the order of their places.
     pub fn expired_users(
         &self,
         now: Timestamp,

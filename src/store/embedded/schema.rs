@@ -52,8 +52,8 @@ pub const HOLD_TIMES: TableDefinition<'_, (i64, &[u8]), ()> = TableDefinition::n
 /// the rules that made the key. Any other claim has [`FLAGS`] and a time after them. Numbers are
 /// big-endian.
 const OWNED: usize = 18;
-/// The bytes of a claim that is a guard, or held, or nobody's: those above, a byte of flags, and
-/// until when it is held. After them may come fields that a newer program added.
+/// The bytes of a claim that is a guard, or held, or has no owner: those above, a byte of flags,
+/// and the end of its hold. Fields of a newer program may follow.
 const OTHER: usize = 27;
 
 const GUARD: u8 = 1;
@@ -101,13 +101,13 @@ pub fn decode_claim(bytes: &[u8]) -> Result<Claim, Fault> {
 pub fn extended_claim(claim: &Claim, before: &[u8]) -> Option<Vec<u8>> {
     let added = before.get(OTHER..).filter(|added| !added.is_empty())?;
     let mut bytes = encode_claim(claim);
-    // All after the owner and the version is zero where it says nothing.
+    // Everything after the owner and the version is zero if absent.
     bytes.resize(OTHER, 0);
     bytes.extend(added);
     Some(bytes)
 }
 
-/// The user to whom the key of a stored claim resolves.
+/// The user that the key of a stored claim resolves to.
 pub fn resolves_to(bytes: &[u8]) -> Result<Option<LocalityId>, Fault> {
     match bytes.len() {
         OWNED => Ok(bytes.first_chunk().map(|id| LocalityId::from(*id))),
@@ -145,7 +145,7 @@ pub fn encode_user(record: &Record) -> Vec<u8> {
     hashed(UserRecord { user: user.into_bytes(), private: private.into() }.encode_to_vec())
 }
 
-/// The last field of a record that this program knows.
+/// The last field of a record that this program supports.
 const USER_RECORD_LAST: u32 = 2;
 
 /// The stored form of a user in the place of another, with the fields that a newer program added to

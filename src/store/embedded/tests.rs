@@ -1,4 +1,4 @@
-//! A disk that fails at each step of a commit in turn: what callers were told is what has happened,
+//! A disk that fails at each step of a commit in turn: every acknowledged mutation has happened,
 //! and reads go on.
 
 mod hanging;

@@ -31,9 +31,9 @@ pub trait CheckableStore: Sync {
     /// All that bears on a suspicion, as it is at one moment.
     async fn moment(&self, candidate: &Candidate) -> Result<Moment, Error>;
 
-    /// For each of `candidates`, in one transaction: reads its moment, and writes what
-    /// [`plan_repair`](super::diagnosis::plan_repair) says of it. Returns for each whether there was
-    /// something to write.
+    /// Reads each candidate's moment and writes the repair that
+    /// [`plan_repair`](super::diagnosis::plan_repair) chooses, in one transaction for each. Returns
+    /// for each candidate whether a repair was needed.
     async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error>;
 }
 
@@ -114,6 +114,6 @@ pub struct Moment {
     pub claim: Presence<Claim>,
     /// The user of the suspicion.
     pub user: Presence<UserClaims>,
-    /// The user whom the claim names, where that is another one.
+    /// The user that the claim names, if it is another one.
     pub owner: Presence<UserClaims>,
 }

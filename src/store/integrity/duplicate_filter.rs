@@ -1,6 +1,6 @@
-//! Keys that several users may list though no claim says whose they are, found in bounded memory: a
-//! bit for each key's hash, and the hashes whose bit was set before. Two keys may share a bit;
-//! those are told apart by another walk.
+//! Keys that several users may list without a claim that decides, found in bounded memory: a bit
+//! for each key's hash, and the hashes whose bit was set before. Two keys may share a bit; another
+//! pass over the users separates them.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};

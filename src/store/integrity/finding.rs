@@ -11,10 +11,9 @@ use crate::identifier::IdentityKey;
 pub enum Fault {
     /// A user lists a key that has no claim.
     Unclaimed,
-    /// A user lists a key whose claim names somebody who does not list it.
+    /// A user lists a key whose claim names another user, who does not list it.
     Misclaimed,
-    /// A user lists a key whose claim names that user, but says other things of the key than the
-    /// user does.
+    /// A user lists a key whose claim names that user, but with other data.
     Differs,
     /// Two users list the same key.
     Shared,
@@ -24,7 +23,7 @@ pub enum Fault {
     Ownerless,
     /// A claim names a user who does not list its key.
     Unlisted,
-    /// A claim names nobody and is not held either.
+    /// A claim without an owner that is not held either.
     Unowned,
     /// A document among the users is no user.
     UnreadableUser,
@@ -48,13 +47,13 @@ pub enum Settled {
 pub struct Finding {
     /// The fault.
     pub fault: Fault,
-    /// The user whom it is about.
+    /// The user that the finding is about.
     pub user: Option<LocalityId>,
-    /// Another user whom it is about.
+    /// A second user that the finding is about.
     pub other: Option<LocalityId>,
     /// The key that it is about.
     pub key: Option<IdentityKey>,
-    /// The id of a document that cannot be read, as text, where neither user nor key says it.
+    /// The id, as text, of a document that cannot be read, if neither user nor key identifies it.
     pub document: Option<String>,
     /// The state of the fault.
     pub settled: Settled,
@@ -90,7 +89,7 @@ impl Fault {
         Self::UnreadableClaim,
     ];
 
-    /// Whether the user's record says how it is to be settled.
+    /// Whether the user's record decides the repair.
     pub const fn can_be_settled(self) -> bool {
         match self {
             Self::Unclaimed | Self::Misclaimed | Self::Differs => true,

@@ -35,8 +35,7 @@ pub trait Observer {
     fn found(&mut self, finding: &Finding);
 }
 
-/// Walks a store and tells `observer` of all that is wrong, once it was settled where that is asked
-/// for by `mend`.
+/// Walks a store and reports every fault to `observer`, after repairing it if `mend` asks for that.
 ///
 /// # Errors
 /// The store's, such as [`Error::Unavailable`], where it cannot be read or written.
@@ -67,7 +66,7 @@ struct Run<'r, A> {
     unclaimed: DuplicateFilter,
     /// Of those, the ones that two users list, with both.
     contested: HashMap<u64, [LocalityId; 2]>,
-    /// Keys whose claim was told of already, from the side of a user who lists them.
+    /// Keys whose claim was already reported, from the side of a user that lists them.
     told: HashSet<u64>,
     summary: Summary,
 }
@@ -99,7 +98,7 @@ impl<A: CheckableStore> Run<'_, A> {
         Ok(())
     }
 
-    /// The users of a batch; tells of what is none.
+    /// The users of a batch; records that are no users are reported.
     fn readable(&mut self, batch: Vec<UserRow>) -> Vec<UserClaims> {
         let mut listings = Vec::with_capacity(batch.len());
         for row in batch {
@@ -251,7 +250,7 @@ impl<A: CheckableStore> Run<'_, A> {
         Ok(cases.into_iter().flatten().collect())
     }
 
-    /// Settles what can be settled, where that is asked for, and tells of all.
+    /// Repairs what can be repaired, if asked to, and reports everything.
     async fn repair(&mut self, cases: Vec<Case>) -> Result<(), Error> {
         let (open, lost): (Vec<_>, Vec<_>) =
             cases.into_iter().partition(|case| case.fault.can_be_settled());

@@ -92,7 +92,7 @@ impl Collections {
         found.iter().map(|document| StoredUser::read(document)?.decode()).collect()
     }
 
-    /// Users about whom something is to be done by `now`, in the order of their places.
+    /// Users whose expiry is due at `now`, in the order of their places.
     pub async fn expired_users(
         &self,
         now: Timestamp,
@@ -125,7 +125,7 @@ impl Collections {
         Ok(found)
     }
 
-    /// Users about whom something is to be done from `time` on, by their ids: those after `after`.
+    /// Users that are due at exactly `time`, by their ids: those after `after`.
     async fn due_at(
         &self,
         time: Timestamp,

@@ -135,8 +135,8 @@ impl Cluster {
         patiently(|| async { self.database.run_command(command.clone()).await.map(drop) }).await
     }
 
-    /// Shards `collection`. Says whether that was still to do. What is there of it stays in one
-    /// chunk; where there is nothing and the key is a hash, MongoDB makes chunks on all shards.
+    /// Shards `collection` and returns whether it was unsharded. Existing documents stay in one
+    /// chunk; an empty collection with a hashed key gets chunks on all shards.
     pub async fn shard(&self, collection: &str) -> Result<bool, DriverError> {
         let command =
             doc! { "shardCollection": self.namespace(collection), "key": shard_key(collection) };
@@ -150,7 +150,7 @@ impl Cluster {
         patiently(shard).await
     }
 
-    /// Has a chunk begin at `start`. Says whether that was still to do.
+    /// Splits a chunk so that one begins at `start`. Returns whether that was still to do.
     pub async fn split(&self, collection: &str, start: &Bson) -> Result<bool, DriverError> {
         let command = doc! { "split": self.namespace(collection), "middle": { ID: start.clone() } };
         let split = async || {
@@ -163,8 +163,8 @@ impl Cluster {
         patiently(split).await
     }
 
-    /// Has the chunk that begins at `start` on `shard`, unless it holds anything. Says whether that
-    /// was still to do.
+    /// Moves the chunk that begins at `start` to `shard`, unless it has documents. Returns whether
+    /// that was still to do.
     pub async fn place(
         &self,
         collection: &str,

@@ -35,7 +35,7 @@ impl CommitGate {
         self.stage.store(OPEN, SeqCst);
     }
 
-    /// Closes it for good, unless a commit has passed: then nobody can tell yet.
+    /// Closes it for good, unless a commit has passed: then the outcome is not known yet.
     pub fn close(&self) -> bool {
         self.stage.compare_exchange(OPEN, CLOSED, SeqCst, SeqCst).is_ok()
     }

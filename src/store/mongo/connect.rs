@@ -18,10 +18,9 @@ const MIN_POOL: u32 = 8;
 const MAX_CONNECTING: u32 = 8;
 /// The `appName` of a connection that is kept apart.
 const APART: &str = "polynym heartbeat";
-/// Databases in which nobody else keeps anything.
+/// MongoDB's own databases.
 const OWN: [&str; 3] = ["admin", "config", "local"];
-/// The time for which a primary is awaited: an election takes longer, and the caller is told to try
-/// again.
+/// The time to wait for a primary: an election takes longer, and the caller is asked to try again.
 const SELECTION: Duration = Duration::from_secs(5);
 /// The time for which a connection may be established.
 const CONNECT: Duration = Duration::from_secs(5);

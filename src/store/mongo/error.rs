@@ -126,7 +126,7 @@ impl From<Fault> for Error {
         match fault {
             Fault::Damaged(_) => Self::Internal(fault.into()),
             Fault::Outdated(versions) => Self::Outdated(versions),
-            // Trying again does not help: somebody must look.
+            // Trying again does not help: an operator must act.
             Fault::Driver(Cause { sort: Sort::Forbidden, .. }) => Self::Internal(fault.into()),
             Fault::Unanswered | Fault::Unconfirmed(_) => Self::OutcomeUnknown(fault.into()),
             Fault::Driver(_) | Fault::Late | Fault::Crowded | Fault::Panicked | Fault::Fenced => {
@@ -188,8 +188,8 @@ fn sort(error: &DriverError) -> Sort {
     }
 }
 
-/// Whether a statement was ended by somebody, with its transaction: other servers do so that have
-/// taken this one for dead.
+/// Whether a statement was ended with its transaction from outside: other servers do so if they
+/// have taken this one for dead.
 fn is_interrupted(kind: &ErrorKind) -> bool {
     matches!(kind, ErrorKind::Command(error) if error.code == INTERRUPTED)
 }
@@ -234,7 +234,7 @@ fn text(error: &DriverError) -> String {
     }
 }
 
-/// Why no server was found, for people: the driver prints all that it knows of each.
+/// Why no server was found, in one sentence: the driver prints everything that it knows of each.
 fn selection(message: &str) -> String {
     let none = "no server takes writes";
     if message.contains("RsGhost") {

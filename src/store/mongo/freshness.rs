@@ -26,14 +26,14 @@ pub enum Key {
     Tenant,
 }
 
-/// The times that the shards have told in the attempts at one decision.
+/// The times that the shards reported during the attempts at one decision.
 #[derive(Default)]
 pub struct Freshness {
     /// The documents about which a shard was asked and has answered.
     answered: HashSet<Key>,
     /// The latest of the times, as servers pass it on.
     cluster_time: Option<ClusterTime>,
-    /// The time of the latest operation that a shard has told of.
+    /// The time of the latest operation that a shard reported.
     operation_time: Option<Timestamp>,
 }
 

@@ -125,7 +125,7 @@ impl Heartbeat {
 }
 
 impl Beating {
-    /// Beats until it is to stop, or nobody can stop it any more.
+    /// Beats until it is stopped or its handle is dropped.
     async fn run(mut self, mut stopped: watch::Receiver<Option<Closing>>) {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -189,7 +189,7 @@ impl Beating {
         }
     }
 
-    /// Writes how far the wall clock is ahead, where this server's document says something else.
+    /// Writes the wall clock's lead, if this server's document has another value.
     async fn note_clock(
         &self,
         presence: &Presence,

@@ -1,7 +1,7 @@
-//! `store init`: makes in a database of MongoDB what a store needs, and says what it did. Every
-//! step looks first whether it is done, so that it can be run again, after an interruption or
-//! beside another run, and changes nothing that is in use. The last step is the document without
-//! which nobody takes the database for a store.
+//! `store init`: makes in a database of MongoDB what a store needs, and reports each step. Every
+//! step first checks whether it is done, so that it can be repeated after an interruption or beside
+//! another run, and changes nothing that is in use. The last step is the document that marks the
+//! database as a store.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use super::versions::Versions;
 /// The time for which a change of a validator waits for transactions in one attempt, in
 /// milliseconds. All other operations wait for it meanwhile.
 const TURN: i64 = 500;
-/// For how long it is tried: longer than a transaction lives that nobody ends.
+/// The total time for attempts: longer than an abandoned transaction lives.
 const LIFETIME: Duration = Duration::from_secs(150);
 
 /// NamespaceExists.
@@ -44,9 +44,9 @@ impl Default for InitOptions {
     }
 }
 
-/// Makes a store in the database that `uri` names, and tells `progress` of each step in a sentence.
-/// What is there already stays as it is, but for chunks without documents, which may be moved to
-/// another shard.
+/// Makes a store in the database that `uri` names, and reports each step to `progress` in a
+/// sentence. What exists already stays as it is, except for empty chunks, which may move to another
+/// shard.
 ///
 /// # Errors
 /// [`OpenError`], where nothing was changed: where the server cannot keep a store, or the database
@@ -200,7 +200,7 @@ fn checking(name: &str, epoch: i32) -> Document {
     doc! { "validator": validator(name, epoch), "validationLevel": level }
 }
 
-/// Says whether nobody made it first.
+/// Returns whether it did not exist before.
 async fn create(database: &Database, name: &str, epoch: i32) -> Result<bool, DriverError> {
     let mut command = doc! { "create": name };
     command.extend(checking(name, epoch));

@@ -72,8 +72,8 @@ async fn first_batch(database: &Database, command: Document) -> Result<Vec<Docum
     Ok(batch.into_iter().flatten().filter_map(Bson::as_document).cloned().collect())
 }
 
-/// Why a store cannot be made of what there is, if it cannot. `is_store` says whether a store was
-/// made here before.
+/// Why the existing collections cannot become a store, if they cannot. `is_store` is whether a
+/// store was made here before.
 pub fn obstacle(found: &[Found], is_store: bool) -> Option<String> {
     found.iter().find_map(|found| found.obstacle(is_store))
 }

@@ -196,8 +196,7 @@ impl Mongo {
         })
     }
 
-    /// Carries out `work`, which goes on where its caller leaves, or has waited for as long as it
-    /// may take.
+    /// Carries out `work`, which continues if its caller leaves or reaches its deadline.
     async fn run<T, F>(&self, work: impl FnOnce(Arc<Collections>) -> F) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -210,8 +209,8 @@ impl Mongo {
         }
     }
 
-    /// Does the same on the caller's task for as long as it stays: for callers who do nothing else
-    /// meanwhile. It saves the waking of two threads.
+    /// The same on the caller's task while it stays: for callers who do nothing else meanwhile. It
+    /// saves waking two threads.
     async fn run_here<T, F>(&self, work: impl FnOnce(Arc<Collections>) -> F) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -227,7 +226,7 @@ impl Mongo {
         DETACHED_TIMEOUT.max(4 * self.collections.timeout)
     }
 
-    /// Begins `work`, which takes no longer than `longest`, whoever waits for it.
+    /// Begins `work`, which is bounded by `longest`.
     fn spawn<T, E>(
         &self,
         longest: Duration,

@@ -32,7 +32,7 @@ enum Pair {
     Free,
     /// Its owner lists it.
     Owned(Found),
-    /// The user to whom the claim points does not list it: one of the two was read before a commit,
+    /// The user that the claim points to does not list it: one of the two was read before a commit,
     /// the other after.
     Torn,
     /// One of the two cannot be read.

@@ -1,5 +1,5 @@
-//! Collections, fields and documents of the store on MongoDB: the only place that knows their
-//! names. They are short, since MongoDB stores a field's name with each document.
+//! Collections, fields and documents of the store on MongoDB: their names are used only here. They
+//! are short, since MongoDB stores a field's name with each document.
 
 use bytes::Bytes;
 use locality_uuid::LocalityId;
@@ -63,7 +63,7 @@ pub const EXPIRES_AT: &str = "d";
 pub const POLICIES: &str = "p";
 /// Of a claim: the version of the rules that made its key. Of the schema: its version.
 pub const RULES: &str = "v";
-/// Of a claim or a request: the user's id. A claim of nobody has none.
+/// Of a claim or a request: the user's id. Absent from a claim without an owner.
 pub const USER: &str = "u";
 /// Of a claim: that it is a guard.
 pub const GUARD: &str = "g";
@@ -134,7 +134,7 @@ impl StoredUser {
     }
 }
 
-/// The fields of users and of tenants that this program knows.
+/// The fields of users and of tenants that this program supports.
 const OF_USER: [&str; 7] = [ID, REVISION, TENANT, WIRE, PRIVATE, EXPIRES_AT, EPOCH];
 const OF_TENANT: [&str; 4] = [ID, REVISION, POLICIES, EPOCH];
 

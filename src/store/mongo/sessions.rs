@@ -44,7 +44,7 @@ struct State {
     renewed: Option<Instant>,
     /// When the write was sent that is under way.
     writing: Option<Instant>,
-    /// Whether the last write failed: nobody waits for the next one.
+    /// Whether the last write failed: then no caller waits for the next one.
     is_failing: bool,
 }
 

@@ -41,8 +41,8 @@ pub struct Transaction<'c> {
     pub(super) needs_epoch: bool,
     /// Whether it has written what MongoDB takes only in the present epoch.
     is_in_epoch: bool,
-    /// By how much it raises revisions: at random, so that a revision tells whose transaction has
-    /// written it.
+    /// By how much it raises revisions: at random, so that a revision identifies the transaction
+    /// that wrote it.
     raise: i64,
     /// The documents that were read. Behind a router alone: elsewhere a snapshot begins as late as
     /// can be.
@@ -53,7 +53,7 @@ pub struct Transaction<'c> {
 }
 
 impl<'c> Transaction<'c> {
-    /// Begins a transaction on a snapshot that is as fresh as `freshness` says.
+    /// Begins a transaction on a snapshot at least as fresh as `freshness`.
     pub async fn begin(collections: &'c Collections, freshness: &Freshness) -> Result<Self, Fault> {
         let time = collections.timeout;
         let concern = WriteConcern::builder()
@@ -267,7 +267,7 @@ impl<'c> Transaction<'c> {
         let filter =
             doc! { ID: id_value(id), REVISION: self.users.get(&id).map(|kept| kept.revision) };
         self.needs_epoch = true;
-        // MongoDB does not check what is deleted: an update before says in which epoch that is.
+        // MongoDB does not validate deletions: an update before it carries the epoch.
         if self.epoch > 0 {
             self.update_user(filter.clone(), doc! { "$set": { EPOCH: self.epoch } }).await?;
         }

@@ -26,8 +26,8 @@ use crate::identifier::Rules;
 /// has read it, or reads it before it answers.
 const ANNOUNCED: Duration = LEASE.saturating_add(Duration::from_secs(1));
 
-/// Takes the store in the database that `uri` names to the versions of this program, and tells
-/// `progress` of each step in a sentence.
+/// Upgrades the store in the database that `uri` names to the versions of this program, and reports
+/// each step to `progress` in a sentence.
 ///
 /// # Errors
 /// [`OpenError`]. Where a step fails, another run goes on from there.

@@ -76,8 +76,8 @@ pub fn merge(
     })
 }
 
-/// Gives the primary what it lacks of the secondary's fields, and tells of what both have. Takes
-/// marks away.
+/// Copies to the primary the fields that only the secondary has, and reports those that both have.
+/// Clears primary marks.
 fn mix(primary: &mut User, secondary: &mut User, policy: ConflictPolicy) -> Vec<Conflict> {
     let mut conflicts = Vec::new();
     let mut clash = |field: String, own: Value, other: Value| {
@@ -177,8 +177,7 @@ pub fn unmerge(
     Ok(MutationReport::NotRestored(lost))
 }
 
-/// Makes what a merge changed from `before` to `after` as it was, where nobody else changed it
-/// since.
+/// Restores what a merge changed from `before` to `after`, where no later mutation changed it.
 fn restore(user: &mut User, before: &User, after: &User) -> Vec<NotRestored> {
     let mut lost = Vec::new();
     if before.display_name != after.display_name {

@@ -1,5 +1,5 @@
-//! Users and what is held, and what each operation makes of them: first as if nobody else were
-//! there, then it is looked for who would have the same.
+//! The effect of each operation on users and held keys. It is computed first as if there were no
+//! other users; then conflicts with them are looked for.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::edits::{alter, just_after};
 use super::state::{Held, Person, ReferenceModel};
 use super::{merges, transfers};
 
-/// The effect of a mutation: the user that the answer is about, and what the answer says.
+/// The effect of a mutation: the user and the report that the answer contains.
 #[derive(Default)]
 struct Done {
     subject: Option<LocalityId>,
@@ -301,7 +301,7 @@ impl ReferenceModel {
         excesses.into_iter().flatten().collect()
     }
 
-    /// Why keys that were taken could not be: somebody else has them, or they are held.
+    /// The error for keys that another user owns, or that are held.
     fn collisions(&self, before: &ReferenceModel, mutation: &Mutation) -> Vec<Error> {
         let claims = |world: &ReferenceModel| -> Vec<(IdentityKey, bool, LocalityId)> {
             let of = |(id, person): (&LocalityId, &Person)| {

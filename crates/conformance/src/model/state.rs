@@ -27,7 +27,7 @@ pub struct Person {
     pub not_restored: Vec<NotRestored>,
 }
 
-/// A key that nobody owns and not everybody can take.
+/// A key without an owner that is still reserved.
 #[derive(Clone)]
 pub struct Held {
     pub owner: Option<LocalityId>,
