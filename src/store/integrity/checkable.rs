@@ -32,8 +32,8 @@ pub trait CheckableStore: Sync {
     async fn moment(&self, candidate: &Candidate) -> Result<Moment, Error>;
 
     /// Reads each candidate's moment and writes the repair that
-    /// [`plan_repair`](super::diagnosis::plan_repair) chooses, in one transaction for each. Returns
-    /// for each candidate whether a repair was needed.
+    /// [`plan_repair`](super::diagnosis::plan_repair) chooses, both in one transaction. Returns for
+    /// each candidate whether a repair was needed.
     async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error>;
 }
 
