@@ -6,7 +6,7 @@
 //! environment, the environment over the file.
 
 mod client;
-mod fault;
+mod error;
 mod file;
 mod flags;
 mod parse;
@@ -16,7 +16,7 @@ mod store;
 mod tests;
 
 pub use client::{Bench, Client, Output};
-pub use fault::{Fault, Faults};
+pub use error::{SettingError, SettingErrors};
 pub use flags::Flags;
 pub use serve::{LogFormat, Serve};
 pub use store::{MongoUri, Store, StoreChoice, StoreReport};
@@ -88,7 +88,7 @@ pub struct Values<'a> {
     flags: &'a BTreeMap<&'static str, String>,
     environment: &'a dyn Fn(&str) -> Option<String>,
     file: File,
-    faults: Vec<Fault>,
+    faults: Vec<SettingError>,
 }
 
 impl<'a> Values<'a> {
@@ -114,7 +114,7 @@ impl<'a> Values<'a> {
         match parse(&text) {
             Ok(value) => Some(value),
             Err(message) => {
-                self.faults.push(Fault { origin: origin.to_string(), message });
+                self.faults.push(SettingError { origin: origin.to_string(), message });
                 None
             }
         }
@@ -132,7 +132,7 @@ impl<'a> Values<'a> {
     /// Takes note that the value of `setting` cannot be used, though it is well-formed.
     fn refuse(&mut self, setting: &Setting, message: String) {
         let origin = self.find(setting).1.to_string();
-        self.faults.push(Fault { origin, message });
+        self.faults.push(SettingError { origin, message });
     }
 
     fn find(&self, setting: &Setting) -> (String, Origin) {
@@ -156,7 +156,7 @@ impl<'a> Values<'a> {
     }
 
     /// The resolved settings, or all faults.
-    fn finish<T>(self, resolved: Option<T>) -> Result<T, Faults> {
-        resolved.filter(|_| self.faults.is_empty()).ok_or(Faults(self.faults))
+    fn finish<T>(self, resolved: Option<T>) -> Result<T, SettingErrors> {
+        resolved.filter(|_| self.faults.is_empty()).ok_or(SettingErrors(self.faults))
     }
 }

@@ -16,7 +16,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 fn main() -> ExitCode {
     let Arguments { command } = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(told) => return print(&told),
+        Err(error) => return print(&error),
     };
     match cli::run(command, commands::serve::run, commands::store::run) {
         Ok(()) => ExitCode::SUCCESS,
@@ -25,9 +25,9 @@ fn main() -> ExitCode {
 }
 
 /// Prints help, the version, or what is wrong with the arguments.
-fn print(told: &clap::Error) -> ExitCode {
-    match told.print() {
-        Ok(()) if told.use_stderr() => ExitCode::from(2),
+fn print(error: &clap::Error) -> ExitCode {
+    match error.print() {
+        Ok(()) if error.use_stderr() => ExitCode::from(2),
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => Failure::from(error).report(),
     }

@@ -4,13 +4,13 @@ use std::io;
 
 use tonic::Status;
 
-use crate::config::Faults;
+use crate::config::SettingErrors;
 
 /// Why a command did not succeed.
 #[derive(Debug)]
 pub enum Failure {
     /// The configuration is wrong.
-    Config(Faults),
+    Config(SettingErrors),
     /// The arguments contradict each other, in a sentence.
     Usage(String),
     /// A call failed.
@@ -36,9 +36,9 @@ pub struct FailedCall {
     pub json: bool,
 }
 
-impl From<Faults> for Failure {
-    fn from(faults: Faults) -> Self {
-        Failure::Config(faults)
+impl From<SettingErrors> for Failure {
+    fn from(errors: SettingErrors) -> Self {
+        Failure::Config(errors)
     }
 }
 

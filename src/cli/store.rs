@@ -49,7 +49,7 @@ Examples:
   polynym store verify --store mongodb://127.0.0.1:27017/polynym --mend
   polynym store verify --json --show-keys > findings.jsonl
 
-Exit status: 0 nothing is wrong, or all was settled; 1 something is wrong, or could not be read.";
+Exit status: 0 no inconsistency, or all were repaired; 1 some are left, or reading failed.";
 
 /// `polynym store`.
 #[derive(Subcommand)]
@@ -112,8 +112,8 @@ pub struct ConfirmClock {
 /// `polynym store verify`.
 #[derive(Args)]
 pub struct Verify {
-    /// Settle what can be settled: users are right, claims are made, given to their users, or
-    /// deleted.
+    /// Repair what can be repaired: claims are made, given to their users, or deleted, as the
+    /// users say.
     #[arg(long)]
     pub mend: bool,
     /// Show identity keys, which are personal data, instead of hashes that are stable within one

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toml::Value;
 
 use super::client::Bench;
-use super::fault::Fault;
+use super::error::SettingError;
 use super::serve::Serve;
 use super::{Resolve, key};
 
@@ -19,14 +19,14 @@ pub struct File {
 
 impl File {
     /// Reads the file at `path`; what is wrong with it as a whole goes to `faults`.
-    pub fn read(path: &str, faults: &mut Vec<Fault>) -> Self {
+    pub fn read(path: &str, faults: &mut Vec<SettingError>) -> Self {
         let mut file = Self { path: path.to_owned(), values: BTreeMap::new() };
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
         let table =
             text.and_then(|text| text.parse::<toml::Table>().map_err(|error| error.to_string()));
         match table {
             Ok(table) => file.take(table, faults),
-            Err(error) => faults.push(Fault {
+            Err(error) => faults.push(SettingError {
                 origin: format!("file {path}"),
                 message: error.trim_end().to_owned(),
             }),
@@ -35,11 +35,14 @@ impl File {
         file
     }
 
-    fn take(&mut self, table: toml::Table, faults: &mut Vec<Fault>) {
+    fn take(&mut self, table: toml::Table, faults: &mut Vec<SettingError>) {
         let known = known_keys();
         for (written, value) in table {
             if let Err(message) = self.take_one(&known, &written, value) {
-                faults.push(Fault { origin: format!("file {} key {written}", self.path), message });
+                faults.push(SettingError {
+                    origin: format!("file {} key {written}", self.path),
+                    message,
+                });
             }
         }
     }

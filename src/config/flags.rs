@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
-use super::fault::Faults;
+use super::error::SettingErrors;
 use super::{Resolve, Setting, Values, key, variable};
 
 /// The flag that names the file. It is a setting of every set, and has no key in the file.
@@ -23,14 +23,14 @@ impl<C: Resolve> Flags<C> {
     ///
     /// # Errors
     /// All faults, those of a file that holds settings of other sets included.
-    pub fn load(&self) -> Result<C, Faults> {
+    pub fn load(&self) -> Result<C, SettingErrors> {
         self.load_from(&|variable| Some(std::env::var_os(variable)?.to_string_lossy().into_owned()))
     }
 
     pub(super) fn load_from(
         &self,
         environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<C, Faults> {
+    ) -> Result<C, SettingErrors> {
         let mut values = Values::new(&self.given, environment);
         let resolved = C::resolve(&mut values);
         values.finish(resolved)

@@ -138,17 +138,13 @@ const MAX_CALLS: Setting = setting(
 );
 const MAX_CONNECTIONS: Setting =
     setting("max-connections", "N", "10000", "Connections at once; more have to wait");
-const CONNECTION_AGE: Setting = setting(
-    "connection-age",
-    "TIME",
-    "1h",
-    "How old a connection may become before its client is told to come again",
-);
+const CONNECTION_AGE: Setting =
+    setting("connection-age", "TIME", "1h", "The age at which a connection is asked to reconnect");
 const CONNECTION_IDLE: Setting = setting(
     "connection-idle",
     "TIME",
     "5m",
-    "How long a connection may be without calls before it is told the same",
+    "The time without calls after which a connection is asked to reconnect",
 );
 const DRAIN: Setting =
     setting("drain", "TIME", "10s", "How long calls may take to finish once asked to stop");

@@ -6,7 +6,7 @@ use clap::{Args, Command, FromArgMatches};
 
 use super::*;
 
-fn load<C: Resolve>(flags: &[&str], environment: &[(&str, &str)]) -> Result<C, Faults> {
+fn load<C: Resolve>(flags: &[&str], environment: &[(&str, &str)]) -> Result<C, SettingErrors> {
     let command = Flags::<C>::augment_args(Command::new("test").no_binary_name(true));
     let flags =
         Flags::<C>::from_arg_matches(&command.try_get_matches_from(flags).unwrap()).unwrap();
@@ -155,12 +155,12 @@ fn servers_are_urls_without_tls() {
 
 #[test]
 fn a_key_is_suggested_only_where_it_is_near() {
-    let told = |text: &str| {
+    let message = |text: &str| {
         let file = file(text);
         faults::<Serve>(&["--config", file.path().to_str().unwrap()], &[]).remove(0).1
     };
-    assert_eq!(told("max_cals = 7"), "there is no such key; did you mean max_calls?");
-    assert!(told("x = 7").starts_with("there is no such key; there are "));
+    assert_eq!(message("max_cals = 7"), "there is no such key; did you mean max_calls?");
+    assert!(message("x = 7").starts_with("there is no such key; there are "));
 }
 
 #[test]

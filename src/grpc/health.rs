@@ -28,7 +28,7 @@ const PERIOD: Duration = Duration::from_millis(500);
 pub async fn reporter(directory: &Directory) -> HealthReporter {
     let reporter = HealthReporter::new();
     let status = timeout(PERIOD, ask(directory)).await.unwrap_or(ServingStatus::NotServing);
-    tell(&reporter, status).await;
+    set_status(&reporter, status).await;
     reporter
 }
 
@@ -39,7 +39,7 @@ pub async fn watch(reporter: &HealthReporter, directory: &Directory) {
         let status = ask(directory).await;
         if before.replace(status) != Some(status) {
             tracing::info!(?status, "health");
-            tell(reporter, status).await;
+            set_status(reporter, status).await;
         }
         tokio::time::sleep(PERIOD).await;
     }
@@ -47,7 +47,7 @@ pub async fn watch(reporter: &HealthReporter, directory: &Directory) {
 
 /// Reports that the server is about to stop, and ends the streams that watch.
 pub async fn drain(mut reporter: HealthReporter) {
-    tell(&reporter, ServingStatus::NotServing).await;
+    set_status(&reporter, ServingStatus::NotServing).await;
     tokio::task::yield_now().await;
     for service in SERVICES {
         reporter.clear_service_status(service).await;
@@ -61,7 +61,7 @@ async fn ask(directory: &Directory) -> ServingStatus {
     }
 }
 
-async fn tell(reporter: &HealthReporter, status: ServingStatus) {
+async fn set_status(reporter: &HealthReporter, status: ServingStatus) {
     for service in SERVICES {
         reporter.set_service_status(service, status).await;
     }

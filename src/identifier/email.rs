@@ -2,7 +2,7 @@
 //! literals. Nothing here knows how a provider treats dots or plus tags.
 
 use super::domain::{ends_in_a_number, is_too_long};
-use super::rejection::{Fault, Rule};
+use super::rejection::{BrokenRule, Rule};
 use super::trace::{Trace, nfc};
 use super::unicode::{CharacterIssue, character_issue, is_mark};
 
@@ -49,7 +49,7 @@ const fn is_atext(byte: u8) -> bool {
         | b'=' | b'?' | b'^' | b'_' | b'`' | b'{' | b'|' | b'}' | b'~')
 }
 
-pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     let canonical = first(typed, trace)?;
     match canonical.split_once('@') {
         Some((_, domain)) if ends_in_a_number(domain) => {
@@ -61,7 +61,7 @@ pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, F
 }
 
 /// The canonical form by the first version of the rules: a domain may be an IPv4 address.
-pub(super) fn first(typed: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+pub(super) fn first(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     let (local, domain) = split(typed)?;
     check_local(local)?;
     let domain_start = local.chars().count() + 1;
@@ -78,7 +78,7 @@ pub(super) fn first(typed: &str, trace: &mut impl Trace) -> Result<String, Fault
     Ok(canonical)
 }
 
-fn split(typed: &str) -> Result<(&str, &str), Fault> {
+fn split(typed: &str) -> Result<(&str, &str), BrokenRule> {
     if typed.starts_with('"') {
         return Err(Rule::EmailQuoted.at(0));
     }
@@ -98,7 +98,7 @@ fn split(typed: &str) -> Result<(&str, &str), Fault> {
     }
 }
 
-fn check_local(local: &str) -> Result<(), Fault> {
+fn check_local(local: &str) -> Result<(), BrokenRule> {
     if local.is_empty() {
         return Err(Rule::EmailLocalLength.at(0));
     }
@@ -137,7 +137,7 @@ fn broken_by(c: char) -> Option<Rule> {
     }
 }
 
-fn map_local(local: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+fn map_local(local: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     let composed = nfc(local);
     trace.step("nfc", local, &composed);
     let lower = composed.to_lowercase();

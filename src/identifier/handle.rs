@@ -8,7 +8,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 use super::lookalike;
-use super::rejection::{Fault, Rule};
+use super::rejection::{BrokenRule, Rule};
 use super::trace::Trace;
 
 const MAX_CODE_POINTS: usize = 64;
@@ -30,7 +30,7 @@ pub(super) fn quick(typed: &str) -> Option<String> {
     .then(|| name.to_ascii_lowercase())
 }
 
-pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     if is_too_long(typed) {
         return Err(Rule::HandleLength.into());
     }
@@ -53,7 +53,7 @@ fn is_too_long(typed: &str) -> bool {
 
 /// The mappings of RFC 8265 section 3.3.3 up to normalization. The directionality rule comes
 /// after the `@` is dropped: it would refuse an `@` in front of a right-to-left name.
-fn map(typed: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+fn map(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     if typed.is_empty() {
         return Err(Rule::HandleLength.into());
     }
@@ -68,7 +68,7 @@ fn map(typed: &str, trace: &mut impl Trace) -> Result<String, Fault> {
 }
 
 /// Applies the whole profile again until nothing changes, as RFC 8264 section 7 wants it.
-fn stable_form(name: &str) -> Result<String, Fault> {
+fn stable_form(name: &str) -> Result<String, BrokenRule> {
     if name.is_empty() {
         return Err(Rule::HandleLength.into());
     }
@@ -78,7 +78,7 @@ fn stable_form(name: &str) -> Result<String, Fault> {
     Ok(stable.into_owned())
 }
 
-fn bad_character(error: Error) -> Fault {
+fn bad_character(error: Error) -> BrokenRule {
     match error {
         // Width mapping is one to one, so this is also the place in what was typed.
         Error::BadCodepoint(info) => Rule::HandleCharacter.at(info.position),
@@ -86,7 +86,7 @@ fn bad_character(error: Error) -> Fault {
     }
 }
 
-fn check(name: &str) -> Result<(), Fault> {
+fn check(name: &str) -> Result<(), BrokenRule> {
     let broken = if name.chars().count() > MAX_CODE_POINTS {
         Rule::HandleLength
     } else if name.contains('@') {

@@ -35,7 +35,7 @@ pub use text::TextError;
 pub use trace::Change;
 pub(crate) use unicode::{character_issue, is_mark};
 
-use rejection::Fault;
+use rejection::BrokenRule;
 use trace::Trace;
 
 /// The version of the rules that this build applies. It is kept beside each stored identifier,
@@ -214,7 +214,10 @@ impl Identifier {
         Ok(Normalization { guard: identifier.guard(), identifier, changes })
     }
 
-    fn of(raw: RawIdentifier<'_>, canonical: Result<String, Fault>) -> Result<Self, Rejection> {
+    fn of(
+        raw: RawIdentifier<'_>,
+        canonical: Result<String, BrokenRule>,
+    ) -> Result<Self, Rejection> {
         let kind = raw.kind();
         canonical.map(|canonical| Identifier { kind, canonical }).map_err(|fault| fault.of(kind))
     }
@@ -290,7 +293,7 @@ pub fn warm_up() {
     phone_parse::warm_up();
 }
 
-fn canonical_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, Fault> {
+fn canonical_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     check_length(raw)?;
     match raw {
         RawIdentifier::Email(typed) => email::canonical(typed, trace),
@@ -301,7 +304,7 @@ fn canonical_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<Stri
     }
 }
 
-fn first_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, Fault> {
+fn first_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     check_length(raw)?;
     match raw {
         RawIdentifier::Email(typed) => email::first(typed, trace),
@@ -311,6 +314,6 @@ fn first_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, 
     }
 }
 
-fn check_length(raw: RawIdentifier<'_>) -> Result<(), Fault> {
+fn check_length(raw: RawIdentifier<'_>) -> Result<(), BrokenRule> {
     if raw.len() > MAX_INPUT_BYTES { Err(Rule::TooLong.into()) } else { Ok(()) }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use phonenumber::country::Id;
 
 use super::phone_parse;
-use super::rejection::{Fault, Rule};
+use super::rejection::{BrokenRule, Rule};
 use super::trace::Trace;
 
 /// E.164's fifteen, with room for an international prefix and a carrier code.
@@ -25,7 +25,7 @@ pub(super) fn canonical(
     number: &str,
     region: &str,
     trace: &mut impl Trace,
-) -> Result<String, Fault> {
+) -> Result<String, BrokenRule> {
     let region = known_region(region)?;
     let dialled = dialled(number)?;
     trace.step("digits", number, &dialled);
@@ -39,7 +39,7 @@ pub(super) fn canonical(
     Ok(e164)
 }
 
-fn known_region(region: &str) -> Result<Option<Id>, Fault> {
+fn known_region(region: &str) -> Result<Option<Id>, BrokenRule> {
     if region.is_empty() {
         return Ok(None);
     }
@@ -51,7 +51,7 @@ fn known_region(region: &str) -> Result<Option<Id>, Fault> {
 }
 
 /// The digits in ASCII, after a plus where there is one in front.
-fn dialled(number: &str) -> Result<String, Fault> {
+fn dialled(number: &str) -> Result<String, BrokenRule> {
     let mut dialled = String::with_capacity(number.len().min(MAX_DIGITS + 1));
     for (position, c) in number.chars().enumerate() {
         if let Some(digit) = decimal_digit(c) {

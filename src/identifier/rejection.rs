@@ -107,8 +107,8 @@ impl Rule {
     }
 
     /// A fault at a place in what was typed.
-    pub(super) fn at(self, position: usize) -> Fault {
-        Fault { rule: self, position: Some(position) }
+    pub(super) fn at(self, position: usize) -> BrokenRule {
+        BrokenRule { rule: self, position: Some(position) }
     }
 
     #[allow(clippy::too_many_lines, reason = "a table with a row for each rule")]
@@ -189,21 +189,21 @@ impl fmt::Display for Rule {
 
 /// A broken rule, before it is known which kind it was for.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct BrokenRule {
     rule: Rule,
     position: Option<usize>,
 }
 
-impl Fault {
+impl BrokenRule {
     /// The same fault as a rejection.
     pub(super) fn of(self, kind: Kind) -> Rejection {
         Rejection { kind, rule: self.rule, position: self.position }
     }
 }
 
-impl From<Rule> for Fault {
+impl From<Rule> for BrokenRule {
     fn from(rule: Rule) -> Self {
-        Fault { rule, position: None }
+        BrokenRule { rule, position: None }
     }
 }
 

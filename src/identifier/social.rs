@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::Url;
 
-use super::rejection::{Fault, Rule};
+use super::rejection::{BrokenRule, Rule};
 use super::trace::Trace;
 use super::unicode::{CharacterIssue, character_issue};
 
@@ -22,7 +22,7 @@ pub(super) fn canonical(
     provider: &str,
     subject: &str,
     trace: &mut impl Trace,
-) -> Result<String, Fault> {
+) -> Result<String, BrokenRule> {
     let provider = match issuer(provider)? {
         Some(issuer) => encode(&issuer).into_owned(),
         None => short_name(provider, trace)?,
@@ -40,7 +40,7 @@ pub(super) fn first(
     provider: &str,
     subject: &str,
     trace: &mut impl Trace,
-) -> Result<String, Fault> {
+) -> Result<String, BrokenRule> {
     let provider = short_name(provider, trace)?;
     check_subject(subject)?;
     Ok(format!("{provider}/{subject}"))
@@ -61,7 +61,7 @@ pub(super) fn decode(encoded: &str) -> Cow<'_, str> {
 }
 
 /// The issuer that a provider is, as it is or percent-encoded; none where it is a short name.
-fn issuer(provider: &str) -> Result<Option<Cow<'_, str>>, Fault> {
+fn issuer(provider: &str) -> Result<Option<Cow<'_, str>>, BrokenRule> {
     let issuer = match provider {
         raw if raw.contains("://") => Cow::Borrowed(raw),
         encoded if encoded.contains('%') => decode(encoded),
@@ -73,7 +73,7 @@ fn issuer(provider: &str) -> Result<Option<Cow<'_, str>>, Fault> {
 
 /// As OpenID Connect Core 1.0 has it, section 2, `iss`: an https URL without query and fragment.
 /// It is compared as it is, so nothing is normalised.
-fn check_issuer(issuer: &str) -> Result<(), Fault> {
+fn check_issuer(issuer: &str) -> Result<(), BrokenRule> {
     let is_url = |url: &Url| url.username().is_empty() && url.password().is_none();
     let is_issuer = issuer.len() <= MAX_ISSUER
         && issuer.starts_with(SCHEME)
@@ -91,7 +91,7 @@ const fn is_url_byte(byte: u8) -> bool {
         || matches!(byte, b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=')
 }
 
-fn short_name(provider: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+fn short_name(provider: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     let is_bad = |(position, c): (usize, char)| {
         !(c.is_ascii_alphanumeric() || (position > 0 && matches!(c, '.' | '_' | '-')))
     };
@@ -108,7 +108,7 @@ fn short_name(provider: &str, trace: &mut impl Trace) -> Result<String, Fault> {
     Ok(lower)
 }
 
-fn check_subject(subject: &str) -> Result<(), Fault> {
+fn check_subject(subject: &str) -> Result<(), BrokenRule> {
     if subject.is_empty() || subject.len() > MAX_SUBJECT {
         return Err(Rule::SocialSubjectLength.into());
     }

@@ -4,12 +4,12 @@ use url::Url;
 
 use super::domain::is_too_long;
 use super::profile;
-use super::rejection::{Fault, Rule};
+use super::rejection::{BrokenRule, Rule};
 use super::trace::Trace;
 
 const MAX_BYTES: usize = 2048;
 
-pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     let (url, path) = page(typed, trace)?;
     let page = address(&url, &path)?;
     match profile::address(&url, host(&url), &path) {
@@ -22,13 +22,13 @@ pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, F
 }
 
 /// The canonical form by the first version of the rules, which know of no profiles.
-pub(super) fn first(typed: &str, trace: &mut impl Trace) -> Result<String, Fault> {
+pub(super) fn first(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     let (url, path) = page(typed, trace)?;
     address(&url, &path)
 }
 
 /// A URL, and the path that names its page.
-fn page(typed: &str, trace: &mut impl Trace) -> Result<(Url, String), Fault> {
+fn page(typed: &str, trace: &mut impl Trace) -> Result<(Url, String), BrokenRule> {
     if is_too_long(authority(typed)) {
         return Err(Rule::UrlHost.into());
     }
@@ -46,7 +46,7 @@ fn page(typed: &str, trace: &mut impl Trace) -> Result<(Url, String), Fault> {
     Ok((url, path))
 }
 
-fn address(url: &Url, path: &str) -> Result<String, Fault> {
+fn address(url: &Url, path: &str) -> Result<String, BrokenRule> {
     let address = format!("https://{}{path}", host(url));
     if address.len() > MAX_BYTES { Err(Rule::UrlLength.into()) } else { Ok(address) }
 }
@@ -64,7 +64,7 @@ fn authority(typed: &str) -> &str {
     rest.split(['/', '\\', '?', '#']).next().unwrap_or_default()
 }
 
-fn check_authority(url: &Url) -> Result<(), Fault> {
+fn check_authority(url: &Url) -> Result<(), BrokenRule> {
     if !matches!(url.scheme(), "https" | "http") {
         return Err(Rule::UrlScheme.at(0));
     }
@@ -125,7 +125,7 @@ const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-fn escape_fault(typed: &str) -> Fault {
+fn escape_fault(typed: &str) -> BrokenRule {
     let path_end = typed.find(['?', '#']).unwrap_or(typed.len());
     let is_bad = |&(at, _): &(usize, &str)| escape_digits(&typed[at + 1..path_end]).is_none();
     match typed[..path_end].match_indices('%').find(is_bad) {

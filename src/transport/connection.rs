@@ -43,7 +43,7 @@ pub async fn serve<R: Routes>(
     let greeted = tokio::time::timeout(HANDSHAKE, handler.preface_check.is_http2(&stream));
     let greeted = tokio::select! {
         greeted = greeted => greeted.unwrap_or(false),
-        () = told(&mut draining) => false,
+        () = drain_started(&mut draining) => false,
     };
     if !greeted {
         return false;
@@ -63,13 +63,13 @@ pub async fn serve<R: Routes>(
             tracing::info!("a connection is closed: its client does not take its answers");
             return false;
         }
-        () = told(&mut draining) => {}
+        () = drain_started(&mut draining) => {}
         () = ended(&budget, options) => {
             calls.connection.as_mut().graceful_shutdown();
             tokio::select! {
                 _ = &mut calls => return false,
                 () = sleep(options.drain) => return false,
-                () = told(&mut draining) => {}
+                () = drain_started(&mut draining) => {}
             }
         }
     }
@@ -91,7 +91,7 @@ async fn ended(budget: &ConnectionBudget, options: Options) {
 }
 
 /// Waits until the server drains.
-async fn told(draining: &mut watch::Receiver<bool>) {
+async fn drain_started(draining: &mut watch::Receiver<bool>) {
     let _ = draining.wait_for(|yes| *yes).await;
 }
 

@@ -18,13 +18,13 @@ impl LogThrottle {
     /// Counts one more occurrence. If it is to be logged: how many were suppressed since the last
     /// line.
     pub fn step(&self) -> Option<u64> {
-        let (told, untold) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.is_some_and(|told| told.elapsed() < PERIOD) {
-            *untold += 1;
+        let (logged, suppressed) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.is_some_and(|logged| logged.elapsed() < PERIOD) {
+            *suppressed += 1;
             return None;
         }
-        *told = Some(Instant::now());
-        Some(std::mem::take(untold))
+        *logged = Some(Instant::now());
+        Some(std::mem::take(suppressed))
     }
 }
 
@@ -36,14 +36,14 @@ mod tests {
     fn the_first_is_told_and_then_one_a_period_with_a_count_of_the_others() {
         let pace = LogThrottle::new();
         let start = Instant::now();
-        let mut told = Vec::new();
+        let mut logged = Vec::new();
         let mut steps = 0;
-        while told.len() < 3 {
-            told.extend(pace.step());
+        while logged.len() < 3 {
+            logged.extend(pace.step());
             steps += 1;
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert!(start.elapsed() >= PERIOD * 2, "{told:?} within {:?}", start.elapsed());
-        assert_eq!((told[0], told.iter().sum::<u64>() + 3), (0, steps), "{told:?}");
+        assert!(start.elapsed() >= PERIOD * 2, "{logged:?} within {:?}", start.elapsed());
+        assert_eq!((logged[0], logged.iter().sum::<u64>() + 3), (0, steps), "{logged:?}");
     }
 }

@@ -31,7 +31,7 @@ impl PrefaceCheck {
                     pause = (2 * pause).min(LONGEST_PAUSE);
                 }
                 Ok(length) if length > 0 => {
-                    self.tell(&start[..length]);
+                    self.log(&start[..length]);
                     return false;
                 }
                 _ => return false,
@@ -41,7 +41,7 @@ impl PrefaceCheck {
 
     /// A client that is set up wrongly reconnects again and again: each line counts twice as many
     /// as the one before.
-    fn tell(&self, start: &[u8]) {
+    fn log(&self, start: &[u8]) {
         let count = self.0.fetch_add(1, Ordering::Relaxed) + 1;
         if count.is_power_of_two() {
             tracing::info!(

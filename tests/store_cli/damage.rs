@@ -65,12 +65,12 @@ fn expected(faults: &[(&str, Option<usize>, &str)]) -> Found {
 
 /// Faults that can be settled: `verify` finds all of them and nothing else, says what `--mend`
 /// would do, shows no key unless it is asked to, and settles all.
-pub async fn what_can_be_settled(broken: &dyn Breakable) {
+pub async fn repairable(broken: &dyn Breakable) {
     let name = broken.name();
     broken.create(0..600).await;
     let clean = store(&["verify"], &name);
     assert!(clean.status.success(), "{}{}", out(&clean), err(&clean));
-    assert_eq!(out(&clean), "600 users and 1200 claims read: all fit together\n");
+    assert_eq!(out(&clean), "600 users and 1200 claims read: no inconsistency\n");
 
     broken.delete_claim(&email(1)).await;
     broken.put_claim(&email(2), Some(id(3)), None).await;
@@ -101,7 +101,7 @@ pub async fn what_can_be_settled(broken: &dyn Breakable) {
     assert_eq!(output.status.code(), Some(1));
     let text = out(&output);
     assert!(text.contains(&id(1).to_string()) && text.contains("email #"), "{text}");
-    assert!(text.ends_with("8 findings; --mend would settle 8 of them\n"), "{text}");
+    assert!(text.ends_with("8 findings; --mend would repair 8 of them\n"), "{text}");
     assert!(!text.contains("@example.com") && !text.contains("lost"), "a key is shown: {text}");
 
     let output = store(&["verify", "--mend", "--json", "--show-keys"], &name);
@@ -109,13 +109,13 @@ pub async fn what_can_be_settled(broken: &dyn Breakable) {
     assert_eq!(found(&output), faults);
     assert!(json(&output).iter().take(8).all(|line| line["settled"] == "yes"), "{}", out(&output));
     let again = store(&["verify", "--mend"], &name);
-    assert!(again.status.success() && out(&again).contains("all fit together"), "{}", out(&again));
+    assert!(again.status.success() && out(&again).contains("no inconsistency"), "{}", out(&again));
     broken.assert_there(&[0, 1, 2, 3, 4, 5, 6, 7, 599]).await;
 }
 
 /// Faults that nobody but a person can settle: they are found, told and left as they are; what else
 /// is wrong is settled.
-pub async fn what_cannot_be_settled(broken: &dyn Breakable) {
+pub async fn unrepairable(broken: &dyn Breakable) {
     let name = broken.name();
     broken.create(0..20).await;
     // Two list it, and one of them has the claim.

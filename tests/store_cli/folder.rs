@@ -113,13 +113,13 @@ impl Breakable for Folder {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_can_be_settled_is() {
-    damage::what_can_be_settled(&Folder::new()).await;
+async fn repairable_findings_are_repaired() {
+    damage::repairable(&Folder::new()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_settled_is_told_and_left() {
-    damage::what_cannot_be_settled(&Folder::new()).await;
+async fn other_findings_are_reported_and_left() {
+    damage::unrepairable(&Folder::new()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,9 +133,9 @@ async fn claims_that_are_all_lost_come_back() {
     assert!(output.status.success(), "{}", err(&output));
     assert!(
         out(&output)
-            .ends_with("700 users and 1400 claims read: 1400 findings, 1400 settled, 0 left\n")
+            .ends_with("700 users and 1400 claims read: 1400 findings, 1400 repaired, 0 left\n")
     );
-    assert!(out(&store(&["verify"], &folder.name())).contains("all fit together"));
+    assert!(out(&store(&["verify"], &folder.name())).contains("no inconsistency"));
     folder.assert_there(&[0, 1, 350, 699]).await;
 }
 

@@ -87,15 +87,15 @@ impl Breakable for Broken {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_can_be_settled_is() {
+async fn repairable_findings_are_repaired() {
     let cluster = servers::three_shards().await;
-    damage::what_can_be_settled(&Broken::new(cluster.uri("verify_settled")).await).await;
+    damage::repairable(&Broken::new(cluster.uri("verify_repaired")).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_settled_is_told_and_left() {
+async fn other_findings_are_reported_and_left() {
     let cluster = servers::three_shards().await;
-    damage::what_cannot_be_settled(&Broken::new(cluster.uri("verify_left")).await).await;
+    damage::unrepairable(&Broken::new(cluster.uri("verify_left")).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,9 +108,9 @@ async fn claims_that_are_all_lost_come_back() {
     assert!(output.status.success(), "{}", err(&output));
     assert!(
         out(&output)
-            .ends_with("700 users and 1400 claims read: 1400 findings, 1400 settled, 0 left\n")
+            .ends_with("700 users and 1400 claims read: 1400 findings, 1400 repaired, 0 left\n")
     );
-    assert!(out(&store(&["verify"], &broken.uri)).contains("all fit together"));
+    assert!(out(&store(&["verify"], &broken.uri)).contains("no inconsistency"));
     broken.assert_there(&[0, 1, 350, 699]).await;
 }
 

@@ -1,5 +1,5 @@
 //! Verifying and mending a store that is in use: nothing is found that is not wrong, and nothing is
-//! mended that somebody changes meanwhile.
+//! repaired that somebody changes meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use mongodb::bson::{Document, doc};
 use polynym::directory::{Error, Store, UserChange};
 use polynym::identifier::{Identifier, RawIdentifier};
-use polynym::store::integrity::{Fault, Finding, Observer, Summary, verify};
+use polynym::store::integrity::{Finding, Inconsistency, Observer, Summary, verify};
 use polynym::store::mongo::{InitOptions, IntegritySession, Mongo, Options, init};
 
 use super::database;
@@ -85,7 +85,7 @@ async fn a_store_in_use_is_verified_and_mended() {
         .map(|n| tokio::spawn(move_names(store.clone(), stop.clone(), moved.clone(), n)))
         .collect();
     let claims = database(&uri).await.collection::<Document>("identities");
-    let mut mended = 0;
+    let mut repaired = 0;
     for round in 0..ROUNDS {
         let since = Instant::now();
         while moved.load(Ordering::Relaxed) < (round + 1) * MOVES {
@@ -102,16 +102,19 @@ async fn a_store_in_use_is_verified_and_mended() {
                 .unwrap();
         }
         let (summary, findings) = audit(&uri, true).await;
-        assert_eq!((summary.findings, summary.settled), (2, 2), "{findings:?}");
-        assert!(findings.iter().all(|finding| finding.fault == Fault::Unclaimed), "{findings:?}");
-        mended += summary.settled;
+        assert_eq!((summary.findings, summary.repaired), (2, 2), "{findings:?}");
+        assert!(
+            findings.iter().all(|finding| finding.fault == Inconsistency::Unclaimed),
+            "{findings:?}"
+        );
+        repaired += summary.repaired;
     }
     stop.store(true, Ordering::Relaxed);
     for mover in movers {
         mover.await.unwrap();
     }
     println!(
-        "{mended} findings were settled while names moved {} times",
+        "{repaired} findings were repaired while names moved {} times",
         moved.load(Ordering::Relaxed)
     );
     let (summary, findings) = audit(&uri, false).await;

@@ -28,7 +28,7 @@ fn ids(mutations: &[Mutation]) -> Vec<LocalityId> {
 /// names.
 fn one_wins(outcomes: Vec<Result<User, Error>>, field: &str) -> Result<User, Failure> {
     let (mut winners, losers): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
-    equal(&winners.len(), &1, "callers who were told that they had the identifier")?;
+    equal(&winners.len(), &1, "callers that were acknowledged")?;
     let winner = winners.remove(0)?;
     for loser in losers {
         taken(loser, &winner, field)?;
@@ -95,7 +95,7 @@ pub async fn of_many_changes_with_one_etag_one_happens(f: Fixture) -> Result<(),
     equal(&winners.len(), &1, "changes that happened")?;
     ensure(
         losers.iter().all(|loser| matches!(loser, Err(Error::EtagMismatch))),
-        "a loser was told something else",
+        "a loser got another error",
     )?;
     for winner in winners {
         f.is_kept(&winner?).await?;
@@ -192,9 +192,5 @@ pub async fn a_caller_that_goes_away_leaves_all_or_nothing(f: Fixture) -> Result
     }
 
     let users = f.invariants(&ids, &names).await?;
-    equal(
-        &users,
-        &answers,
-        "the users who are there, against those that the second calls were told of",
-    )
+    equal(&users, &answers, "the users that exist, against those that the second calls returned")
 }

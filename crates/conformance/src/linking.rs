@@ -126,7 +126,7 @@ pub async fn changes_of_nobody_are_refused(f: Fixture) -> Result<(), Failure> {
     f.free(&["handle:nobody", "handle:somebody"]).await
 }
 
-pub async fn primaries_settle(f: Fixture) -> Result<(), Failure> {
+pub async fn each_kind_keeps_one_primary(f: Fixture) -> Result<(), Failure> {
     let mut second = draft("handle:second")?;
     second.primary = true;
     let identities = vec![

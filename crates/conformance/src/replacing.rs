@@ -87,7 +87,7 @@ pub async fn replace_by_an_identity_of_ones_own_drops_the_old_one(
     f.is_kept(&user).await
 }
 
-pub async fn replace_by_another_kind_settles_primaries(f: Fixture) -> Result<(), Failure> {
+pub async fn replace_by_another_kind_keeps_one_primary_a_kind(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&["handle:one", "handle:two", "email:a@example.com"]).await?;
     let user = f.change(&user, replace("handle:one", "email:b@example.com")?).await?;
     let primary: Vec<bool> = user.identities.iter().map(|identity| identity.primary).collect();
@@ -160,7 +160,7 @@ impl Watcher {
         Ok(found)
     }
 
-    async fn look(&self) -> Result<(), Failure> {
+    async fn check_owners(&self) -> Result<(), Failure> {
         let done = self.progress.done.load(Ordering::SeqCst);
         ensure(
             self.owner("email:joe@example.com").await?.is_some(),
@@ -185,7 +185,7 @@ impl Watcher {
     async fn watch(self) -> Result<usize, Failure> {
         let mut looks = 0;
         while self.progress.done.load(Ordering::SeqCst) < ROUNDS {
-            self.look().await?;
+            self.check_owners().await?;
             looks += 1;
             tokio::task::yield_now().await;
         }

@@ -23,7 +23,7 @@ fn set(f: &Fixture, name: &str, update: PolicyUpdate) -> Result<Mutation, Failur
 async fn done(f: &Fixture, mutation: Mutation) -> Result<TenantRecord, Failure> {
     match f.store.mutate(mutation).await?.report {
         MutationReport::Tenant(tenant) => Ok(*tenant),
-        other => Err(format!("a tenant was set, and told of is {other:?}").into()),
+        other => Err(format!("a tenant was set, and the outcome is {other:?}").into()),
     }
 }
 

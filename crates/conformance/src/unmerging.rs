@@ -95,7 +95,7 @@ async fn merge_and_change(
     Ok(verification)
 }
 
-pub async fn what_has_changed_since_is_told(f: Fixture) -> Result<(), Failure> {
+pub async fn later_changes_are_reported(f: Fixture) -> Result<(), Failure> {
     let (primary, secondary) = two(&f).await?;
     let verification = merge_and_change(&f, &primary, &secondary).await?;
     let (back, not_restored) = unmerge(&f, &primary, &secondary).await?;
@@ -163,9 +163,9 @@ pub async fn a_dry_run_undoes_nothing(f: Fixture) -> Result<(), Failure> {
     let dry =
         Mutation { dry_run: true, ..f.mutation(primary.id, UserChange::Unmerge(secondary.id)) };
     let lost = vec![NotRestored::Identity(identifier("social:github/1")?)];
-    let told = f.store.mutate(dry).await?;
-    equal(&told.report, &MutationReport::NotRestored(lost), "what would not be restored")?;
-    let user = told.into_user()?;
+    let preview = f.store.mutate(dry).await?;
+    equal(&preview.report, &MutationReport::NotRestored(lost), "what would not be restored")?;
+    let user = preview.into_user()?;
     equal(&(user.id, user.state), &(secondary.id, secondary.state), "the user as it would be")?;
     f.is_kept(&merged).await?;
 
@@ -190,7 +190,7 @@ pub async fn an_undo_ends_with_its_time(f: Fixture) -> Result<(), Failure> {
         .store
         .mutate(Mutation { time: until, ..f.mutation(secondary.id, UserChange::Expire) })
         .await?;
-    equal(&outcome.report, &MutationReport::Nothing, "what is told of what is due")?;
+    equal(&outcome.report, &MutationReport::Nothing, "the report of an expiry")?;
     equal(&due(until).await?, &vec![], "what is due once it is done")?;
     let early = Timestamp::from_millis(until.as_millis() - 1);
     refused(at(early, UserChange::Unmerge(secondary.id)).await, &Error::UndoExpired)?;

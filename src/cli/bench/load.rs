@@ -23,7 +23,7 @@ pub async fn ensure(
 ) -> Result<Vec<LocalityId>, Failure> {
     let progress = bar(users, "looking");
     let looks = (0..users.div_ceil(LOOK))
-        .map(|n| look(caller(n as usize), n * LOOK, users.min((n + 1) * LOOK)));
+        .map(|n| find_existing(caller(n as usize), n * LOOK, users.min((n + 1) * LOOK)));
     let looks =
         stream::iter(looks).buffered(LOOKS).inspect_ok(|found| progress.inc(found.len() as u64));
     let found: Vec<Vec<Option<LocalityId>>> = looks.try_collect().await?;
@@ -52,7 +52,11 @@ fn bar(length: u64, what: &'static str) -> ProgressBar {
 }
 
 /// The ids of those people from `from` to `to` who are there.
-async fn look(mut caller: Caller, from: u64, to: u64) -> Result<Vec<Option<LocalityId>>, Failure> {
+async fn find_existing(
+    mut caller: Caller,
+    from: u64,
+    to: u64,
+) -> Result<Vec<Option<LocalityId>>, Failure> {
     let people = (from..to).map(Person);
     let answer: ChangedBatch =
         caller.batch(people.clone().map(|person| person.identifier(0)).collect()).await?;

@@ -10,7 +10,7 @@ use polynym::cli::Failure;
 use polynym::cli::output;
 use polynym::config::{StoreChoice, StoreReport};
 use polynym::identifier::IdentityKey;
-use polynym::store::integrity::{self, Finding, Observer, Settled, Summary};
+use polynym::store::integrity::{self, Finding, Observer, RepairState, Summary};
 use polynym::store::{embedded, mongo};
 use serde::Serialize;
 
@@ -58,15 +58,19 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 fn sentence(summary: &Summary, mend: bool) -> String {
-    let Summary { users, claims, findings, settled, mendable } = *summary;
+    let Summary { users, claims, findings, repaired, repairable } = *summary;
     let read = format!("{users} users and {claims} claims read");
     match (findings, mend) {
-        (0, _) => format!("{read}: all fit together\n"),
+        (0, _) => format!("{read}: no inconsistency\n"),
         (_, true) => {
-            format!("{read}: {findings} findings, {settled} settled, {} left\n", findings - settled)
+            format!(
+                "{read}: {findings} findings, {repaired} repaired, {} left
+",
+                findings - repaired
+            )
         }
         (_, false) => {
-            format!("{read}: {findings} findings; --mend would settle {mendable} of them\n")
+            format!("{read}: {findings} findings; --mend would repair {repairable} of them\n")
         }
     }
 }
@@ -161,7 +165,8 @@ struct Shown {
     key: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<String>,
-    settled: &'static str,
+    #[serde(rename = "settled")]
+    repair: &'static str,
     remedy: &'static str,
 }
 
@@ -178,10 +183,10 @@ impl Shown {
             kind: part(|key| key.parts().1),
             key: finding.key.as_ref().map(|key| keys.text(key.as_str())),
             document: finding.document.as_ref().map(|document| keys.text(document)),
-            settled: match finding.settled {
-                Settled::Was => "yes",
-                Settled::CouldBe => "with --mend",
-                Settled::CannotBe => "no",
+            repair: match finding.repair {
+                RepairState::Done => "yes",
+                RepairState::Pending => "with --mend",
+                RepairState::Impossible => "no",
             },
             remedy: finding.fault.remedy(),
         }
@@ -197,13 +202,13 @@ impl Shown {
         }
 
         about.extend(self.document.as_ref().map(|document| format!("document {document}")));
-        let settled = match finding.settled {
-            Settled::Was => "settled: ",
-            Settled::CouldBe => "with --mend ",
-            Settled::CannotBe => "not settled: ",
+        let repair = match finding.repair {
+            RepairState::Done => "repaired: ",
+            RepairState::Pending => "with --mend ",
+            RepairState::Impossible => "not repaired: ",
         };
 
-        format!("{}: {} ({settled}{})\n", about.join(", "), finding.fault, self.remedy)
+        format!("{}: {} ({repair}{})\n", about.join(", "), finding.fault, self.remedy)
     }
 }
 
@@ -213,13 +218,15 @@ struct Totals {
     users: u64,
     claims: u64,
     findings: u64,
-    settled: u64,
-    mendable: u64,
+    #[serde(rename = "settled")]
+    repaired: u64,
+    #[serde(rename = "mendable")]
+    repairable: u64,
 }
 
 impl Totals {
     const fn of(summary: &Summary) -> Self {
-        let Summary { users, claims, findings, settled, mendable } = *summary;
-        Self { users, claims, findings, settled, mendable }
+        let Summary { users, claims, findings, repaired, repairable } = *summary;
+        Self { users, claims, findings, repaired, repairable }
     }
 }

@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn a_name_that_json_has_spelled_otherwise_is_refused() {
-        let told = update(&["attributes.login_count"], &["loginCount"]).unwrap_err().to_string();
-        assert!(told.contains("attributes_hex.x6c6f67696e436f756e74"), "{told}");
+        let message = update(&["attributes.login_count"], &["loginCount"]).unwrap_err().to_string();
+        assert!(message.contains("attributes_hex.x6c6f67696e436f756e74"), "{message}");
         // Both are named, or nothing else could be meant.
         assert!(
             update(&["attributes.login_count", "attributes.loginCount"], &["loginCount"]).is_ok()

@@ -163,14 +163,14 @@ mod tests {
         }
     }
 
-    /// The answer to a caller at `now`, whose read, if it makes one, returns `told`; and whether it
+    /// The answer to a caller at `now`, whose read, if it makes one, returns `read`; and whether it
     /// made one.
-    fn ask(tenants: &Tenants, now: Instant, told: Result<u64, ()>) -> (Option<u64>, bool) {
+    fn ask(tenants: &Tenants, now: Instant, read: Result<u64, ()>) -> (Option<u64>, bool) {
         let is_read = Cell::new(false);
         let read = || {
             is_read.set(true);
             let away = |()| Error::Unavailable("away".into());
-            ready(told.map(|undo_window| Some(record(undo_window))).map_err(away))
+            ready(read.map(|undo_window| Some(record(undo_window))).map_err(away))
         };
         let found = tenants.get_at(now, &Tenant::DEFAULT, read).now_or_never().unwrap();
         let undo_window = found.ok().flatten().map(|tenant| tenant.policies.undo_window.as_secs());
@@ -214,8 +214,8 @@ mod tests {
         assert!(slow.as_mut().now_or_never().is_none());
         let fast = ask(&tenants, start + 2 * MOMENT, Ok(2));
         assert_eq!(fast, (Some(2), true));
-        let told = slow.now_or_never().unwrap().unwrap().unwrap();
-        assert_eq!(told.policies.undo_window.as_secs(), 2, "a later read has returned before");
+        let record = slow.now_or_never().unwrap().unwrap().unwrap();
+        assert_eq!(record.policies.undo_window.as_secs(), 2, "a later read has returned before");
         assert_eq!(ask(&tenants, start + FRESH + MOMENT, Ok(3)), (Some(2), false));
         assert_eq!(ask(&tenants, start + FRESH + 2 * MOMENT, Ok(3)), (Some(3), true));
     }

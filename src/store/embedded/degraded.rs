@@ -13,13 +13,13 @@ pub struct Degraded {
     next: Instant,
     /// The mutations that were refused, and how many of them the log has reported.
     refused: u64,
-    told: u64,
+    logged: u64,
 }
 
 impl Degraded {
     /// Begins now; the first try is at `next`.
     pub fn begin(next: Instant) -> Self {
-        Self { since: Instant::now(), next, refused: 0, told: 0 }
+        Self { since: Instant::now(), next, refused: 0, logged: 0 }
     }
 
     pub fn log(trouble: DegradedReason, cause: &str) {
@@ -39,9 +39,9 @@ impl Degraded {
     /// A try has failed.
     pub fn go_on(&mut self, cause: &str) {
         self.next = Instant::now() + RETRY;
-        if self.refused > self.told {
+        if self.refused > self.logged {
             tracing::warn!(cause, refused = self.refused, "the store still takes no mutations");
-            self.told = self.refused;
+            self.logged = self.refused;
         }
     }
 

@@ -70,7 +70,7 @@ impl IntegritySession {
             let mut claims = transaction.open_table(IDENTITIES)?;
             let mut hold_times = transaction.open_table(HOLD_TIMES)?;
             for candidate in candidates {
-                let moment = look(&users, &claims, candidate)?;
+                let moment = read_moment(&users, &claims, candidate)?;
                 let write = plan_repair(candidate, &moment, Timestamp::now());
                 mended.push(write.is_some());
                 let key = candidate.key.as_str().as_bytes();
@@ -146,7 +146,11 @@ impl CheckableStore for IntegritySession {
 
     async fn moment(&self, candidate: &Candidate) -> Result<Moment, Error> {
         self.read(|transaction| {
-            look(&transaction.open_table(USERS)?, &transaction.open_table(IDENTITIES)?, candidate)
+            read_moment(
+                &transaction.open_table(USERS)?,
+                &transaction.open_table(IDENTITIES)?,
+                candidate,
+            )
         })
     }
 
@@ -164,7 +168,7 @@ fn rows_or_failure<T: Send + 'static>(
     }
 }
 
-fn look(
+fn read_moment(
     users: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
     claims: &impl ReadableTable<&'static [u8], &'static [u8]>,
     candidate: &Candidate,

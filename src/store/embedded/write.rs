@@ -129,7 +129,7 @@ impl Writer {
             }
         }
 
-        self.look();
+        self.check_file();
         for check in checks {
             let _ =
                 check.send(self.refusal().map_or(Ok(()), |trouble| Err(Fault::Refused(trouble))));
@@ -159,7 +159,7 @@ impl Writer {
     }
 
     /// The next program that opens the file must find every acknowledged mutation.
-    fn look(&mut self) {
+    fn check_file(&mut self) {
         let gone = self.open.as_ref().is_some_and(|open| !self.opener.is_in_place(open));
         if gone && self.outage.is_none() {
             self.enter_degraded(

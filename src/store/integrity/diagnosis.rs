@@ -2,12 +2,12 @@
 //! transaction exactly as from reads outside of one.
 
 use super::checkable::{Candidate, Moment, Presence, Side};
-use super::finding::Fault;
+use super::finding::Inconsistency;
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::timestamp::Timestamp;
 
 /// The fault of a candidate, if it has one.
-pub fn diagnose(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Option<Fault> {
+pub fn diagnose(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Option<Inconsistency> {
     match candidate.side {
         Side::Listed => diagnose_listed(candidate, moment, now),
         Side::Claimed => diagnose_claimed(candidate, moment, now),
@@ -17,11 +17,11 @@ pub fn diagnose(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Optio
 /// The write under the candidate's key that repairs it; none if there is no fault, or no repair can
 /// be told.
 pub fn plan_repair(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Option<ClaimWrite> {
-    let fault = diagnose(candidate, moment, now).filter(|fault| fault.can_be_settled())?;
+    let fault = diagnose(candidate, moment, now).filter(|fault| fault.is_repairable())?;
     let expected = || expected(candidate, moment).cloned();
     match fault {
-        Fault::Unclaimed => expected().map(ClaimWrite::Insert),
-        Fault::Misclaimed | Fault::Differs => expected().map(ClaimWrite::Update),
+        Inconsistency::Unclaimed => expected().map(ClaimWrite::Insert),
+        Inconsistency::Misclaimed | Inconsistency::Differs => expected().map(ClaimWrite::Update),
         _ => Some(ClaimWrite::Delete),
     }
 }
@@ -34,25 +34,31 @@ fn expected<'m>(candidate: &Candidate, moment: &'m Moment) -> Option<&'m Claim> 
     }
 }
 
-fn diagnose_listed(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Option<Fault> {
+fn diagnose_listed(
+    candidate: &Candidate,
+    moment: &Moment,
+    now: Timestamp,
+) -> Option<Inconsistency> {
     let expected = expected(candidate, moment)?;
     let claim = match &moment.claim {
         Presence::There(claim) => claim,
         _ if is_over(expected, now) => return None,
-        Presence::Absent => return Some(Fault::Unclaimed),
-        Presence::Unreadable => return Some(Fault::Unclear),
+        Presence::Absent => return Some(Inconsistency::Unclaimed),
+        Presence::Unreadable => return Some(Inconsistency::Unclear),
     };
     if claim == expected || (claim.owner != candidate.user && is_over(expected, now)) {
         return None;
     }
 
     if claim.owner == candidate.user {
-        return Some(Fault::Differs);
+        return Some(Inconsistency::Differs);
     }
     match &moment.owner {
-        Presence::There(other) if other.claim(&candidate.key).is_some() => Some(Fault::Shared),
-        Presence::There(_) | Presence::Absent => Some(Fault::Misclaimed),
-        Presence::Unreadable => Some(Fault::Unclear),
+        Presence::There(other) if other.claim(&candidate.key).is_some() => {
+            Some(Inconsistency::Shared)
+        }
+        Presence::There(_) | Presence::Absent => Some(Inconsistency::Misclaimed),
+        Presence::Unreadable => Some(Inconsistency::Unclear),
     }
 }
 
@@ -62,16 +68,22 @@ fn is_over(claim: &Claim, now: Timestamp) -> bool {
 }
 
 /// Of a user who cannot be read, nothing is known of what it lists.
-fn diagnose_claimed(candidate: &Candidate, moment: &Moment, now: Timestamp) -> Option<Fault> {
+fn diagnose_claimed(
+    candidate: &Candidate,
+    moment: &Moment,
+    now: Timestamp,
+) -> Option<Inconsistency> {
     let Presence::There(claim) = &moment.claim else { return None };
     if claim.owner != candidate.user || is_over(claim, now) {
         return None;
     }
 
     match &moment.user {
-        _ if claim.owner.is_none() => claim.hold.is_none().then_some(Fault::Unowned),
-        Presence::Absent => Some(Fault::Ownerless),
-        Presence::There(user) if user.claim(&candidate.key).is_none() => Some(Fault::Unlisted),
+        _ if claim.owner.is_none() => claim.hold.is_none().then_some(Inconsistency::Unowned),
+        Presence::Absent => Some(Inconsistency::Ownerless),
+        Presence::There(user) if user.claim(&candidate.key).is_none() => {
+            Some(Inconsistency::Unlisted)
+        }
         Presence::There(_) | Presence::Unreadable => None,
     }
 }

@@ -6,9 +6,9 @@ use locality_uuid::LocalityId;
 
 use crate::identifier::IdentityKey;
 
-/// The kind of a fault.
+/// The kinds of inconsistency between users and claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Fault {
+pub enum Inconsistency {
     /// A user lists a key that has no claim.
     Unclaimed,
     /// A user lists a key whose claim names another user, who does not list it.
@@ -19,7 +19,7 @@ pub enum Fault {
     Shared,
     /// A user lists a key whose claim, or whose claim's user, cannot be read.
     Unclear,
-    /// A claim names a user who is not there.
+    /// A claim names a user who does not exist.
     Ownerless,
     /// A claim names a user who does not list its key.
     Unlisted,
@@ -33,20 +33,20 @@ pub enum Fault {
 
 /// The state of a fault after a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
-    /// It could be settled, but that was not asked for.
-    CouldBe,
-    /// It was settled.
-    Was,
-    /// It cannot be settled without knowing more than the store does.
-    CannotBe,
+pub enum RepairState {
+    /// It can be repaired, which was not asked for.
+    Pending,
+    /// It was repaired.
+    Done,
+    /// It cannot be repaired from what the store knows.
+    Impossible,
 }
 
-/// One thing that is wrong.
+/// One inconsistency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The fault.
-    pub fault: Fault,
+    /// The kind of inconsistency.
+    pub fault: Inconsistency,
     /// The user that the finding is about.
     pub user: Option<LocalityId>,
     /// A second user that the finding is about.
@@ -56,7 +56,7 @@ pub struct Finding {
     /// The id, as text, of a document that cannot be read, if neither user nor key identifies it.
     pub document: Option<String>,
     /// The state of the fault.
-    pub settled: Settled,
+    pub repair: RepairState,
 }
 
 /// The summary of a verification.
@@ -68,14 +68,14 @@ pub struct Summary {
     pub claims: u64,
     /// Findings.
     pub findings: u64,
-    /// Findings that were settled.
-    pub settled: u64,
-    /// Findings that `--mend` would settle.
-    pub mendable: u64,
+    /// Findings that were repaired.
+    pub repaired: u64,
+    /// Findings that `--mend` would repair.
+    pub repairable: u64,
 }
 
-impl Fault {
-    /// All faults.
+impl Inconsistency {
+    /// All kinds.
     pub const ALL: [Self; 10] = [
         Self::Unclaimed,
         Self::Misclaimed,
@@ -90,7 +90,7 @@ impl Fault {
     ];
 
     /// Whether the user's record decides the repair.
-    pub const fn can_be_settled(self) -> bool {
+    pub const fn is_repairable(self) -> bool {
         match self {
             Self::Unclaimed | Self::Misclaimed | Self::Differs => true,
             Self::Ownerless | Self::Unlisted | Self::Unowned => true,
@@ -130,23 +130,21 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Inconsistency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unclaimed => "an identity that a user lists has no claim",
             Self::Misclaimed => {
-                "the claim on an identity that a user lists names somebody who does not list it"
+                "the claim on an identity that a user lists names a user who does not list it"
             }
-            Self::Differs => {
-                "the claim on an identity says something else of it than its user does"
-            }
+            Self::Differs => "the claim on an identity has other data than its user",
             Self::Shared => "two users list the same identity",
             Self::Unclear => {
                 "an identity that a user lists has a claim, or a claim's user, that cannot be read"
             }
-            Self::Ownerless => "a claim names a user who is not there",
+            Self::Ownerless => "a claim names a user who does not exist",
             Self::Unlisted => "a claim names a user who does not list its key",
-            Self::Unowned => "a claim names nobody",
+            Self::Unowned => "a claim has no owner",
             Self::UnreadableUser => "a document among the users is no user",
             Self::UnreadableClaim => "a document among the claims is no claim",
         })
@@ -157,12 +155,12 @@ impl Summary {
     /// Counts a finding.
     pub(super) fn add(&mut self, finding: &Finding) {
         self.findings += 1;
-        self.settled += u64::from(finding.settled == Settled::Was);
-        self.mendable += u64::from(finding.settled == Settled::CouldBe);
+        self.repaired += u64::from(finding.repair == RepairState::Done);
+        self.repairable += u64::from(finding.repair == RepairState::Pending);
     }
 
-    /// Whether nothing is wrong any more.
+    /// Whether no inconsistency is left.
     pub const fn is_clean(&self) -> bool {
-        self.findings == self.settled
+        self.findings == self.repaired
     }
 }

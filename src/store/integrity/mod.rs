@@ -1,6 +1,6 @@
 //! Whether the users and claims of a store fit together: every claim belongs to a user who lists
 //! its key, and every identity that a user lists has its claim. The user's record is the truth;
-//! what can be settled is settled by it.
+//! repairs follow it.
 //!
 //! Here is what all stores share: what is compared with what, in which order, and what follows from
 //! it. How users and claims are read and written is each store's own: see [`CheckableStore`].
@@ -15,5 +15,5 @@ pub use checkable::{
     Candidate, CheckableStore, ClaimRow, Moment, Presence, Side, UserClaims, UserRow,
 };
 pub use diagnosis::{diagnose, plan_repair};
-pub use finding::{Fault, Finding, Settled, Summary};
+pub use finding::{Finding, Inconsistency, RepairState, Summary};
 pub use passes::{Observer, verify};

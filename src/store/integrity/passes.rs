@@ -1,8 +1,8 @@
 //! The walks of a verification, in bounded memory: users with their claims, then claims with their
 //! users. What a walk finds strange is looked at again as it is at one moment, since a store may be
-//! in use, and only then told.
+//! in use, and only then reported.
 //!
-//! A key that a user lists without having its claim is settled last, by walks of their own: another
+//! A key that a user lists without having its claim is repaired last, by passes of their own: another
 //! user, later in the walk, may list it too.
 
 use std::collections::{HashMap, HashSet};
@@ -15,7 +15,7 @@ use super::checkable::{
 };
 use super::diagnosis::diagnose;
 use super::duplicate_filter::{DuplicateFilter, Hashes};
-use super::finding::{Fault, Finding, Settled, Summary};
+use super::finding::{Finding, Inconsistency, RepairState, Summary};
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::timestamp::Timestamp;
@@ -44,11 +44,11 @@ pub async fn verify<A: CheckableStore>(
     mend: bool,
     observer: &mut dyn Observer,
 ) -> Result<Summary, Error> {
-    let (hashes, unclaimed, contested, told) = Default::default();
+    let (hashes, unclaimed, contested, reported) = Default::default();
     let totals = store.counts().await?;
     let summary = Summary::default();
     let mut run =
-        Run { store, mend, observer, totals, hashes, unclaimed, contested, told, summary };
+        Run { store, mend, observer, totals, hashes, unclaimed, contested, reported, summary };
     run.walk_users().await?;
     run.walk_unclaimed().await?;
     run.walk_claims().await?;
@@ -67,14 +67,14 @@ struct Run<'r, A> {
     /// Of those, the ones that two users list, with both.
     contested: HashMap<u64, [LocalityId; 2]>,
     /// Keys whose claim was already reported, from the side of a user that lists them.
-    told: HashSet<u64>,
+    reported: HashSet<u64>,
     summary: Summary,
 }
 
 /// A candidate that was looked at again, and what is wrong with it.
 struct Case {
     candidate: Candidate,
-    fault: Fault,
+    fault: Inconsistency,
     other: Option<LocalityId>,
 }
 
@@ -104,7 +104,7 @@ impl<A: CheckableStore> Run<'_, A> {
         for row in batch {
             match row {
                 UserRow::UserClaims(listing) => listings.push(listing),
-                UserRow::Unreadable(id) => self.report_document(Fault::UnreadableUser, id),
+                UserRow::Unreadable(id) => self.report_document(Inconsistency::UnreadableUser, id),
             }
         }
         listings
@@ -193,7 +193,7 @@ impl<A: CheckableStore> Run<'_, A> {
 
     fn mark_contested(&self, case: &mut Case) {
         if let Some(listers) = self.contested.get(&self.hashes.of(&case.candidate.key)) {
-            case.fault = Fault::Shared;
+            case.fault = Inconsistency::Shared;
             case.other =
                 listers.iter().copied().find(|lister| Some(*lister) != case.candidate.user);
         }
@@ -208,11 +208,13 @@ impl<A: CheckableStore> Run<'_, A> {
             for row in batch {
                 match row {
                     ClaimRow::Claim(key, claim) => claims.push((key, claim)),
-                    ClaimRow::Unreadable(key) => self.report_document(Fault::UnreadableClaim, key),
+                    ClaimRow::Unreadable(key) => {
+                        self.report_document(Inconsistency::UnreadableClaim, key)
+                    }
                 }
             }
             let mut candidates = self.unlisted(claims).await?;
-            candidates.retain(|candidate| !self.told.contains(&self.hashes.of(&candidate.key)));
+            candidates.retain(|candidate| !self.reported.contains(&self.hashes.of(&candidate.key)));
             let cases = self.confirm(candidates).await?;
             self.repair(cases).await?;
             self.observer.at("claims", self.summary.claims, self.totals.1);
@@ -253,19 +255,19 @@ impl<A: CheckableStore> Run<'_, A> {
     /// Repairs what can be repaired, if asked to, and reports everything.
     async fn repair(&mut self, cases: Vec<Case>) -> Result<(), Error> {
         let (open, lost): (Vec<_>, Vec<_>) =
-            cases.into_iter().partition(|case| case.fault.can_be_settled());
-        lost.into_iter().for_each(|case| self.record(case, Settled::CannotBe));
+            cases.into_iter().partition(|case| case.fault.is_repairable());
+        lost.into_iter().for_each(|case| self.record(case, RepairState::Impossible));
         if !self.mend {
-            open.into_iter().for_each(|case| self.record(case, Settled::CouldBe));
+            open.into_iter().for_each(|case| self.record(case, RepairState::Pending));
             return Ok(());
         }
 
         let candidates: Vec<_> = open.iter().map(|case| case.candidate.clone()).collect();
-        let mended = self.store.mend(&candidates).await?;
+        let repaired = self.store.mend(&candidates).await?;
         let mut again = Vec::new();
-        for (case, mended) in open.into_iter().zip(mended) {
-            if mended {
-                self.record(case, Settled::Was);
+        for (case, repaired) in open.into_iter().zip(repaired) {
+            if repaired {
+                self.record(case, RepairState::Done);
             } else {
                 again.push(case.candidate);
             }
@@ -273,22 +275,22 @@ impl<A: CheckableStore> Run<'_, A> {
 
         // A fault that was not found again has gone, or has become another one.
         for case in self.confirm(again).await? {
-            self.record(case, Settled::CannotBe);
+            self.record(case, RepairState::Impossible);
         }
         Ok(())
     }
 
-    fn record(&mut self, case: Case, settled: Settled) {
+    fn record(&mut self, case: Case, repair: RepairState) {
         let Case { candidate: Candidate { key, user, side }, fault, other } = case;
-        if side == Side::Listed && settled != Settled::Was {
-            self.told.insert(self.hashes.of(&key));
+        if side == Side::Listed && repair != RepairState::Done {
+            self.reported.insert(self.hashes.of(&key));
         }
-        self.report(&Finding { fault, user, other, key: Some(key), document: None, settled });
+        self.report(&Finding { fault, user, other, key: Some(key), document: None, repair });
     }
 
     /// Reports a document that cannot be read, under its id if that is one.
-    fn report_document(&mut self, fault: Fault, id: String) {
-        let user = (fault == Fault::UnreadableUser).then(|| id.parse().ok()).flatten();
+    fn report_document(&mut self, fault: Inconsistency, id: String) {
+        let user = (fault == Inconsistency::UnreadableUser).then(|| id.parse().ok()).flatten();
         let document = user.is_none().then_some(id);
         self.report(&Finding {
             fault,
@@ -296,7 +298,7 @@ impl<A: CheckableStore> Run<'_, A> {
             other: None,
             key: None,
             document,
-            settled: Settled::CannotBe,
+            repair: RepairState::Impossible,
         });
     }
 
@@ -317,9 +319,9 @@ impl Case {
         Some(Self { candidate, fault, other })
     }
 
-    /// Whether the user's key has to be settled after all walks of users.
+    /// Whether the user's key has to be repaired after all passes over the users.
     const fn is_unclaimed(&self) -> bool {
-        matches!(self.fault, Fault::Unclaimed | Fault::Misclaimed)
+        matches!(self.fault, Inconsistency::Unclaimed | Inconsistency::Misclaimed)
     }
 }
 

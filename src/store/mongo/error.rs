@@ -67,14 +67,14 @@ impl Fault {
     /// The fault of a commit that was sent. Only the label for it proves that nothing was written,
     /// on any attempt: an error without it may follow one that was carried out.
     pub fn of_commit(error: &DriverError) -> Self {
-        let told = Cause::new(error);
+        let cause = Cause::new(error);
         let is_concern =
             matches!(&*error.kind, ErrorKind::Write(WriteFailure::WriteConcernError(_)));
         let is_unknown = error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT);
         if error.contains_label(TRANSIENT_TRANSACTION_ERROR) && !is_unknown && !is_concern {
-            Self::Driver(Cause { sort: Sort::Transient, ..told })
+            Self::Driver(Cause { sort: Sort::Transient, ..cause })
         } else {
-            Self::Unconfirmed(told)
+            Self::Unconfirmed(cause)
         }
     }
 
@@ -82,8 +82,8 @@ impl Fault {
     /// commit.
     pub fn of_reads(self) -> Self {
         match self {
-            Self::Unconfirmed(told) if told.sort == Sort::Forbidden => Self::Driver(told),
-            Self::Unconfirmed(told) => Self::Driver(Cause { sort: Sort::Transient, ..told }),
+            Self::Unconfirmed(cause) if cause.sort == Sort::Forbidden => Self::Driver(cause),
+            Self::Unconfirmed(cause) => Self::Driver(Cause { sort: Sort::Transient, ..cause }),
             other => other,
         }
     }

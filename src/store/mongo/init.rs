@@ -13,7 +13,7 @@ use mongodb::options::{Acknowledgment, WriteConcern};
 use super::cluster::{Cluster, patiently, patiently_for};
 use super::connect::{connect, disconnect};
 use super::error::{Fault, OpenError};
-use super::inspect::{Found, inspect, obstacle};
+use super::inspect::{CollectionState, inspect, obstacle};
 use super::presplit;
 use super::presplit::{Range, Step};
 use super::schema::{IDENTITIES, META, SERVERS, TENANTS};
@@ -116,7 +116,7 @@ pub async fn complete(
 async fn make_found(
     database: &Database,
     cluster: Option<&Cluster>,
-    found: &[Found],
+    found: &[CollectionState],
     epoch: i32,
     options: &InitOptions,
     progress: &(dyn Fn(&str) + Sync),
@@ -149,7 +149,7 @@ async fn versions(database: &Database) -> Result<Option<Versions>, OpenError> {
 /// Makes a collection, its validator and its indexes.
 async fn make(
     database: &Database,
-    found: &Found,
+    found: &CollectionState,
     epoch: i32,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), DriverError> {
@@ -178,7 +178,7 @@ async fn make(
 /// Makes an index, or changes when it lets documents go.
 async fn make_index(
     database: &Database,
-    found: &Found,
+    found: &CollectionState,
     index: Document,
 ) -> Result<(), DriverError> {
     let name = found.name;
@@ -216,7 +216,7 @@ async fn create(database: &Database, name: &str, epoch: i32) -> Result<bool, Dri
 /// Shards the collections and, where that is wanted, has a part of each on every shard.
 async fn shard(
     cluster: &Cluster,
-    found: &[Found],
+    found: &[CollectionState],
     options: &InitOptions,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), OpenError> {
@@ -249,7 +249,7 @@ async fn shard(
 /// documents.
 async fn shard_one(
     cluster: &Cluster,
-    found: &Found,
+    found: &CollectionState,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), DriverError> {
     let (name, key) = (found.name, shard_key(found.name));
@@ -268,7 +268,7 @@ async fn shard_one(
 /// in ranges, the balancer takes care.
 async fn hand_out(
     cluster: &Cluster,
-    found: &Found,
+    found: &CollectionState,
     shards: &[String],
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), DriverError> {

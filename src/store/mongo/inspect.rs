@@ -11,7 +11,7 @@ use super::validators::{
 };
 
 /// The state of one collection of a store.
-pub struct Found {
+pub struct CollectionState {
     pub name: &'static str,
     /// As the server lists it; none where there is nothing.
     listed: Option<Document>,
@@ -27,22 +27,22 @@ pub struct Found {
 pub async fn inspect(
     database: &Database,
     cluster: Option<&Cluster>,
-) -> Result<Vec<Found>, DriverError> {
+) -> Result<Vec<CollectionState>, DriverError> {
     let mut found = Vec::new();
     for name in COLLECTIONS {
-        found.push(look(database, cluster, name).await?);
+        found.push(inspect_collection(database, cluster, name).await?);
     }
     Ok(found)
 }
 
-async fn look(
+async fn inspect_collection(
     database: &Database,
     cluster: Option<&Cluster>,
     name: &'static str,
-) -> Result<Found, DriverError> {
+) -> Result<CollectionState, DriverError> {
     let listed =
         first_batch(database, doc! { "listCollections": 1, "filter": { "name": name } }).await?;
-    let mut found = Found {
+    let mut found = CollectionState {
         name,
         listed: listed.into_iter().next(),
         is_used: false,
@@ -74,11 +74,11 @@ async fn first_batch(database: &Database, command: Document) -> Result<Vec<Docum
 
 /// Why the existing collections cannot become a store, if they cannot. `is_store` is whether a
 /// store was made here before.
-pub fn obstacle(found: &[Found], is_store: bool) -> Option<String> {
+pub fn obstacle(found: &[CollectionState], is_store: bool) -> Option<String> {
     found.iter().find_map(|found| found.obstacle(is_store))
 }
 
-impl Found {
+impl CollectionState {
     fn obstacle(&self, is_store: bool) -> Option<String> {
         let name = self.name;
         if self.exists() && !self.is_plain() {

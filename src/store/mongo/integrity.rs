@@ -133,7 +133,7 @@ impl IntegritySession {
         transaction: &mut Transaction<'_>,
         candidate: &Candidate,
     ) -> Result<bool, Fault> {
-        let moment = self.look(transaction, candidate).await?;
+        let moment = self.read_moment(transaction, candidate).await?;
         let Some(write) = plan_repair(candidate, &moment, Timestamp::now()) else {
             return Ok(false);
         };
@@ -149,7 +149,7 @@ impl IntegritySession {
         Ok(true)
     }
 
-    async fn look(
+    async fn read_moment(
         &self,
         transaction: &mut Transaction<'_>,
         candidate: &Candidate,
@@ -236,7 +236,7 @@ impl CheckableStore for IntegritySession {
         let look = || async {
             let mut transaction =
                 Transaction::begin(&self.collections, &Freshness::default()).await?;
-            let moment = self.look(&mut transaction, candidate).await;
+            let moment = self.read_moment(&mut transaction, candidate).await;
             transaction.abort().await;
             moment
         };

@@ -10,7 +10,7 @@ use mongodb::{Collection, Database};
 use super::cluster::Cluster;
 use super::connect::{connect, disconnect};
 use super::error::OpenError;
-use super::inspect::{Found, inspect, obstacle};
+use super::inspect::{CollectionState, inspect, obstacle};
 use super::schema::{AHEAD, META, SCHEMA, SERVERS, number};
 use super::supported::Supported;
 use super::validators::shard_key;
@@ -94,12 +94,12 @@ pub struct ShardStatus {
 /// [`OpenError`]. A database that is no store, or a part of one, is no error.
 pub async fn status(uri: &str) -> Result<Status, OpenError> {
     let database = connect(uri).await?;
-    let status = look(&database).await;
+    let status = read_status(&database).await;
     disconnect(&database).await;
     status
 }
 
-async fn look(database: &Database) -> Result<Status, OpenError> {
+async fn read_status(database: &Database) -> Result<Status, OpenError> {
     let cluster = Cluster::of(database).await?;
     let found = inspect(database, cluster.as_ref()).await?;
     let versions = Versions::in_database(database).await?;
@@ -155,15 +155,17 @@ const SAMPLES: u64 = 10;
 /// The advice for collections that are sharded on another key than this program uses.
 fn advice(
     database: &Database,
-    found: &[Found],
+    found: &[CollectionState],
     collections: &[CollectionStatus],
     shards: u64,
 ) -> Vec<Advice> {
-    let is_other =
-        |found: &&Found| found.key.as_ref().is_some_and(|key| *key != shard_key(found.name));
+    let is_other = |found: &&CollectionState| {
+        found.key.as_ref().is_some_and(|key| *key != shard_key(found.name))
+    };
     let others = found.iter().filter(is_other);
-    let status =
-        |found: &Found| collections.iter().find(|collection| collection.name == found.name);
+    let status = |found: &CollectionState| {
+        collections.iter().find(|collection| collection.name == found.name)
+    };
     others.filter_map(|found| Some(resharding(database.name(), status(found)?, shards))).collect()
 }
 

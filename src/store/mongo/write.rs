@@ -16,7 +16,7 @@ use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
 
 /// Why an attempt at a mutation came to nothing, or may have.
-enum Failure {
+enum AttemptError {
     /// The rules refuse it.
     Refused(Error),
     /// It was decided on what may have changed before the call.
@@ -27,7 +27,7 @@ enum Failure {
     Unknown(Box<Unconfirmed>),
 }
 
-impl From<Fault> for Failure {
+impl From<Fault> for AttemptError {
     fn from(fault: Fault) -> Self {
         Self::Certain(fault)
     }
@@ -77,13 +77,13 @@ impl Collections {
             let fault =
                 match self.attempt(mutation, versions, is_optimistic, gate, &mut freshness).await {
                     Ok(outcome) => return Ok(outcome),
-                    Err(Failure::Refused(error)) => return Err(error),
-                    Err(Failure::Unknown(unconfirmed)) => {
+                    Err(AttemptError::Refused(error)) => return Err(error),
+                    Err(AttemptError::Unknown(unconfirmed)) => {
                         return self.recover(mutation, *unconfirmed).await;
                     }
-                    Err(Failure::Stale) if gate.is_closed() => return Err(Fault::Late.into()),
-                    Err(Failure::Stale) => continue,
-                    Err(Failure::Certain(fault)) => fault,
+                    Err(AttemptError::Stale) if gate.is_closed() => return Err(Fault::Late.into()),
+                    Err(AttemptError::Stale) => continue,
+                    Err(AttemptError::Certain(fault)) => fault,
                 };
             if fault.is_duplicate() && std::mem::take(&mut is_optimistic) {
                 continue;
@@ -112,7 +112,7 @@ impl Collections {
         is_optimistic: bool,
         gate: &CommitGate,
         freshness: &mut Freshness,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Outcome, AttemptError> {
         let mut transaction = Transaction::begin(self, freshness).await?.under(versions.epoch);
         let decided = decide(&mut transaction, mutation, is_optimistic).await;
         let decided = match checked(&transaction, decided, freshness) {
@@ -129,14 +129,14 @@ impl Collections {
                 confirm(transaction, gate.deadline()).await?;
                 Ok(decided.write_set.into_outcome())
             }
-            Err(Failure::Refused(error)) => {
+            Err(AttemptError::Refused(error)) => {
                 confirm(transaction, gate.deadline()).await?;
-                Err(Failure::Refused(error))
+                Err(AttemptError::Refused(error))
             }
             Ok(decided) if gate.pass() => commit_writes(transaction, decided.write_set, gate).await,
             outcome => {
                 transaction.abort().await;
-                Err(outcome.err().unwrap_or(Failure::Certain(Fault::Late)))
+                Err(outcome.err().unwrap_or(AttemptError::Certain(Fault::Late)))
             }
         }
     }
@@ -147,7 +147,7 @@ async fn decide(
     transaction: &mut Transaction<'_>,
     mutation: &Mutation,
     is_optimistic: bool,
-) -> Result<Decided, Failure> {
+) -> Result<Decided, AttemptError> {
     let again = repeated(transaction, mutation).await?;
     let mut read_set = if is_optimistic { ReadSet::optimistic() } else { ReadSet::default() };
     let mut needs =
@@ -158,7 +158,7 @@ async fn decide(
             Some(subject) => mutation.decide_again(subject, &read_set),
             None => mutation.decide(&read_set),
         };
-        match decision.map_err(Failure::Refused)? {
+        match decision.map_err(AttemptError::Refused)? {
             Decision::Ready(write_set) => {
                 let remembered = mutation.request.clone().filter(|_| again.is_none());
                 return Ok(Decided { write_set, remembered });
@@ -171,22 +171,22 @@ async fn decide(
 /// The decision, unless it rests on what is not written and may have been read too early.
 fn checked(
     transaction: &Transaction<'_>,
-    decided: Result<Decided, Failure>,
+    decided: Result<Decided, AttemptError>,
     freshness: &Freshness,
-) -> Result<Decided, Failure> {
+) -> Result<Decided, AttemptError> {
     let is_fresh = match &decided {
         Ok(decided) => transaction.is_fresh(freshness, |key| decided.writes(key)),
-        Err(Failure::Refused(_)) => transaction.is_fresh(freshness, |_| false),
+        Err(AttemptError::Refused(_)) => transaction.is_fresh(freshness, |_| false),
         Err(_) => true,
     };
-    if is_fresh { decided } else { Err(Failure::Stale) }
+    if is_fresh { decided } else { Err(AttemptError::Stale) }
 }
 
 async fn write(
     transaction: &mut Transaction<'_>,
     decided: &Decided,
     mutation: &Mutation,
-) -> Result<(), Failure> {
+) -> Result<(), AttemptError> {
     transaction.write(&mutation.tenant, &decided.write_set).await?;
     transaction.confirm_epoch().await?;
     if let Some(request) = &decided.remembered {
@@ -199,14 +199,14 @@ async fn commit_writes(
     transaction: Transaction<'_>,
     write_set: Box<WriteSet>,
     gate: &CommitGate,
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome, AttemptError> {
     let subject = write_set.subject;
     let revision = subject.map(|id| transaction.written_revision(id));
     match commit(transaction, gate.deadline()).await {
         Ok(()) => Ok(write_set.into_outcome()),
         Err(fault) if fault.is_unknown_commit() => {
             let outcome = write_set.into_outcome();
-            Err(Failure::Unknown(Box::new(Unconfirmed { subject, revision, outcome, fault })))
+            Err(AttemptError::Unknown(Box::new(Unconfirmed { subject, revision, outcome, fault })))
         }
         Err(fault) => {
             gate.back();
@@ -219,12 +219,12 @@ async fn commit_writes(
 async fn repeated(
     transaction: &mut Transaction<'_>,
     mutation: &Mutation,
-) -> Result<Option<Option<LocalityId>>, Failure> {
+) -> Result<Option<Option<LocalityId>>, AttemptError> {
     let Some(request) = &mutation.request else { return Ok(None) };
     match transaction.request(request).await? {
         Some(record) if mutation.forgets(record.time) => Ok(None),
         Some(record) if record.request_hash == request.request_hash => Ok(Some(record.subject)),
-        Some(_) => Err(Failure::Refused(Error::RequestIdReused)),
+        Some(_) => Err(AttemptError::Refused(Error::RequestIdReused)),
         None => Ok(None),
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// One fault and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct SettingError {
     /// Flag, environment variable, or file and key.
     pub origin: String,
     /// The fault, and the correct form.
@@ -14,16 +14,18 @@ pub struct Fault {
 
 /// All faults of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Faults(pub Vec<Fault>);
+pub struct SettingErrors(pub Vec<SettingError>);
 
-impl fmt::Display for Faults {
+impl fmt::Display for SettingErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.len() {
             1 => write!(f, "the configuration has a fault:")?,
             count => write!(f, "the configuration has {count} faults:")?,
         }
-        self.0.iter().try_for_each(|Fault { origin, message }| write!(f, "\n  {origin}: {message}"))
+        self.0
+            .iter()
+            .try_for_each(|SettingError { origin, message }| write!(f, "\n  {origin}: {message}"))
     }
 }
 
-impl Error for Faults {}
+impl Error for SettingErrors {}
