@@ -4,4 +4,5 @@
 pub mod coalesce;
 pub mod embedded;
 pub mod integrity;
+pub mod layer;
 pub mod mongo;

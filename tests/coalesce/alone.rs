@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polynym::directory::{Consistency, Error, Store};
+use polynym::directory::{Consistency, Error};
 use polynym::store::coalesce::Options;
 
 use super::gate::{Fault, STEADY, Scene, answer, are, keys, latest, settle};

@@ -1,6 +1,6 @@
 //! Look-ups that never share a call.
 
-use polynym::directory::{Consistency, Mutation, Store, Tenant};
+use polynym::directory::{Consistency, Mutation, Tenant};
 use polynym::store::coalesce::Options;
 
 use super::gate::{Asked, STEADY, Scene, answer, are, keys, latest, settle, wire};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polynym::directory::{Consistency, Error, Store, Tenant};
+use polynym::directory::{Consistency, Error, Tenant};
 use polynym::store::coalesce::Options;
 
 use super::gate::{Fault, STEADY, Scene, are, keys, wire};

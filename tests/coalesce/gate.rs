@@ -7,11 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Claim, Consistency, EncodedUser, Error, ExpiredUser, Found, ItemResult, Mutation, Outcome,
-    Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
+    Consistency, EncodedUser, Error, Found, ItemResult, Resolved, Store, Tenant,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::store::coalesce::{Coalesced, Options};
+use polynym::store::layer::LookUpLayer;
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -126,9 +126,9 @@ impl Gate {
 }
 
 #[async_trait]
-impl Store for Gate {
-    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
-        self.inner.rules(consistency).await
+impl LookUpLayer for Gate {
+    fn inner(&self) -> &dyn Store {
+        &*self.inner
     }
 
     async fn resolve(
@@ -155,71 +155,12 @@ impl Store for Gate {
         self.answered.send_modify(|answered| *answered += 1);
         Ok(found)
     }
-
-    async fn get_snapshot(
-        &self,
-        tenant: &Tenant,
-        ids: &[LocalityId],
-    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
-        self.inner.get_snapshot(tenant, ids).await
-    }
-
-    async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
-        self.inner.claims(keys).await
-    }
-
-    async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
-        self.inner.tenant(name).await
-    }
-
-    async fn tenants(
-        &self,
-        prefix: &str,
-        after: &str,
-        limit: usize,
-    ) -> Result<Vec<TenantRecord>, Error> {
-        self.inner.tenants(prefix, after, limit).await
-    }
-
-    async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
-        self.inner.keys(tenant, limit).await
-    }
-
-    async fn scan(
-        &self,
-        tenant: &Tenant,
-        after: Option<LocalityId>,
-        limit: usize,
-    ) -> Result<Vec<Record>, Error> {
-        self.inner.scan(tenant, after, limit).await
-    }
-
-    async fn expired_users(
-        &self,
-        now: Timestamp,
-        after: Option<(Timestamp, LocalityId)>,
-        limit: usize,
-    ) -> Result<Vec<ExpiredUser>, Error> {
-        self.inner.expired_users(now, after, limit).await
-    }
-
-    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        self.inner.mutate(mutation).await
-    }
-
-    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
-        self.inner.time(wall)
-    }
-
-    async fn check(&self) -> Result<(), Error> {
-        self.inner.check().await
-    }
 }
 
 /// A coalescing store with some users, over a gate that is closed at first.
 pub struct Scene {
     pub gate: Arc<Gate>,
-    pub store: Arc<Coalesced>,
+    pub store: Arc<dyn Store>,
     _folder: TempDir,
 }
 

@@ -2,7 +2,7 @@
 //! hold, and each caller gets its own users.
 
 use locality_uuid::LocalityId;
-use polynym::directory::{ANSWER_BYTES, Resolved, Store};
+use polynym::directory::{ANSWER_BYTES, Resolved};
 use polynym::store::coalesce::Options;
 
 use super::gate::{STEADY, Scene, answer, latest, settle};

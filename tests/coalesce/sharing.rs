@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polynym::directory::{Consistency, Store, Tenant, UserChange};
+use polynym::directory::{Consistency, Tenant, UserChange};
 use polynym::identifier::{Identifier, RawIdentifier};
 use polynym::store::coalesce::Options;
 

@@ -9,12 +9,11 @@ use async_trait::async_trait;
 use conformance::StoreFactory;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
-    Claim, ConflictPolicy, Consistency, Directory, EncodedUser, Error, ExpiredUser, ItemResult,
-    Limits, Mutation, NewUser, Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord,
-    Timestamp, UserChange,
+    ConflictPolicy, Directory, EncodedUser, Error, ItemResult, Limits, NewUser, Store, Tenant,
+    UserChange,
 };
-use polynym::identifier::IdentityKey;
 use polynym::store::embedded::Options;
+use polynym::store::layer::LookUpLayer;
 
 use super::Folder;
 use super::support::users::{self, email, identity, mutation};
@@ -40,9 +39,9 @@ impl InterleavedStore {
 }
 
 #[async_trait]
-impl Store for InterleavedStore {
-    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
-        self.inner.rules(consistency).await
+impl LookUpLayer for InterleavedStore {
+    fn inner(&self) -> &dyn Store {
+        &*self.inner
     }
 
     async fn get(
@@ -54,14 +53,6 @@ impl Store for InterleavedStore {
         self.inner.get(tenant, ids).await
     }
 
-    async fn resolve(
-        &self,
-        keys: &[IdentityKey],
-        consistency: Consistency,
-    ) -> Result<Resolved, Error> {
-        self.inner.resolve(keys, consistency).await
-    }
-
     async fn get_snapshot(
         &self,
         tenant: &Tenant,
@@ -69,57 +60,6 @@ impl Store for InterleavedStore {
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.interleave().await?;
         self.inner.get_snapshot(tenant, ids).await
-    }
-
-    async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
-        self.inner.claims(keys).await
-    }
-
-    async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
-        self.inner.tenant(name).await
-    }
-
-    async fn tenants(
-        &self,
-        prefix: &str,
-        after: &str,
-        limit: usize,
-    ) -> Result<Vec<TenantRecord>, Error> {
-        self.inner.tenants(prefix, after, limit).await
-    }
-
-    async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
-        self.inner.keys(tenant, limit).await
-    }
-
-    async fn scan(
-        &self,
-        tenant: &Tenant,
-        after: Option<LocalityId>,
-        limit: usize,
-    ) -> Result<Vec<Record>, Error> {
-        self.inner.scan(tenant, after, limit).await
-    }
-
-    async fn expired_users(
-        &self,
-        now: Timestamp,
-        after: Option<(Timestamp, LocalityId)>,
-        limit: usize,
-    ) -> Result<Vec<ExpiredUser>, Error> {
-        self.inner.expired_users(now, after, limit).await
-    }
-
-    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        self.inner.mutate(mutation).await
-    }
-
-    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
-        self.inner.time(wall)
-    }
-
-    async fn check(&self) -> Result<(), Error> {
-        self.inner.check().await
     }
 }
 

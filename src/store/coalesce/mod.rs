@@ -1,8 +1,8 @@
-//! Look-ups sent together, for a store where a call costs much and one more key in it costs little.
-//! Those that arrive while calls are under way go out in one call as soon as they are as many as
-//! are under way, or one of these comes back. A clock is involved only where a call hangs. What
-//! keeps them until then is in `queue`, who gets which answer in `batch`, and what becomes of those
-//! of a call that hangs in `late`.
+//! Coalescing of look-ups, for a store where a call is expensive and one more key in it is cheap.
+//! Look-ups that arrive while calls are under way leave in one call as soon as they are as many as
+//! those under way, or one of these returns. Timers matter only if a call hangs. `queue` keeps
+//! waiting look-ups, `batch` distributes answers, and `late` retries the look-ups of a call that
+//! hangs.
 
 mod batch;
 mod late;
@@ -17,24 +17,17 @@ use locality_uuid::LocalityId;
 pub use options::Options;
 
 use crate::directory::error::Error;
-use crate::directory::model::claim::Claim;
-use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::model::tenant_record::TenantRecord;
-use crate::directory::model::timestamp::Timestamp;
-use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Outcome;
-use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store};
-use crate::directory::stored_rules::StoredRules;
+use crate::directory::store::{Consistency, ItemResult, Resolved, Store};
 use crate::identifier::IdentityKey;
+use crate::store::layer::LookUpLayer;
 use crate::wire::encoded_user::{EncodedUser, Found};
 use batch::{Answered, Answers, Group};
 use late::Late;
 use queue::Queue;
 
-/// A store whose look-ups share calls of the store below it. A shared call starts after all its
-/// look-ups have arrived, so that each is as fresh as it would be alone, and runs on however many
-/// of its callers leave.
+/// A store whose look-ups share calls to the store below it. A shared call starts after all its
+/// look-ups have arrived, so each is as fresh as it would be alone. It continues if callers leave.
 pub struct Coalesced {
     inner: Arc<dyn Store>,
     options: Options,
@@ -43,16 +36,16 @@ pub struct Coalesced {
 }
 
 impl Coalesced {
-    /// Look-ups of `inner`, sent together.
+    /// Coalesces look-ups of `inner`.
     pub fn new(inner: Arc<dyn Store>, options: Options) -> Self {
         let owners = Arc::new(Queue::new(inner.clone(), options));
         let users = Arc::new(Queue::new(inner.clone(), options));
         Self { inner, options, owners, users }
     }
 
-    /// The same where `hasty` is given for a store on several servers, of which one may hang: the
-    /// store by calls that fail early. Where a shared call is late, each of its look-ups is then
-    /// tried on its own, until it is answered.
+    /// Adds `hasty`, for a store on several servers of which one may hang: the same store with calls
+    /// that fail early. If a shared call is late, each of its look-ups is retried by itself until
+    /// it is answered.
     #[must_use]
     pub fn with_hasty(self, hasty: Option<Arc<dyn Store>>) -> Self {
         let Some(hasty) = hasty else { return self };
@@ -66,9 +59,9 @@ impl Coalesced {
 }
 
 #[async_trait]
-impl Store for Coalesced {
-    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
-        self.inner.rules(consistency).await
+impl LookUpLayer for Coalesced {
+    fn inner(&self) -> &dyn Store {
+        &*self.inner
     }
 
     async fn resolve(
@@ -92,70 +85,6 @@ impl Store for Coalesced {
             return self.inner.get(tenant, ids).await;
         }
         Ok(self.users.look_up(tenant, ids).await?.found)
-    }
-
-    async fn get_snapshot(
-        &self,
-        tenant: &Tenant,
-        ids: &[LocalityId],
-    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
-        self.inner.get_snapshot(tenant, ids).await
-    }
-
-    async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
-        self.inner.claims(keys).await
-    }
-
-    async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
-        self.inner.tenant(name).await
-    }
-
-    async fn tenants(
-        &self,
-        prefix: &str,
-        after: &str,
-        limit: usize,
-    ) -> Result<Vec<TenantRecord>, Error> {
-        self.inner.tenants(prefix, after, limit).await
-    }
-
-    async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
-        self.inner.keys(tenant, limit).await
-    }
-
-    async fn scan(
-        &self,
-        tenant: &Tenant,
-        after: Option<LocalityId>,
-        limit: usize,
-    ) -> Result<Vec<Record>, Error> {
-        self.inner.scan(tenant, after, limit).await
-    }
-
-    async fn expired_users(
-        &self,
-        now: Timestamp,
-        after: Option<(Timestamp, LocalityId)>,
-        limit: usize,
-    ) -> Result<Vec<ExpiredUser>, Error> {
-        self.inner.expired_users(now, after, limit).await
-    }
-
-    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        self.inner.mutate(mutation).await
-    }
-
-    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
-        self.inner.time(wall)
-    }
-
-    async fn check(&self) -> Result<(), Error> {
-        self.inner.check().await
-    }
-
-    #[cfg(feature = "test-entity")]
-    async fn counter(&self, name: &str) -> Result<u64, Error> {
-        self.inner.counter(name).await
     }
 }
 

@@ -1,0 +1,139 @@
+//! Stores that wrap another store and change its look-ups.
+
+use async_trait::async_trait;
+use locality_uuid::LocalityId;
+
+use crate::directory::error::Error;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::Mutation;
+use crate::directory::read_set::Outcome;
+use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store};
+use crate::directory::stored_rules::StoredRules;
+use crate::identifier::IdentityKey;
+use crate::wire::encoded_user::EncodedUser;
+
+/// Look-ups in front of another store. A layer is itself a [`Store`]: it passes on every operation
+/// that it does not implement.
+#[async_trait]
+pub trait LookUpLayer: Send + Sync + 'static {
+    /// The wrapped store.
+    fn inner(&self) -> &dyn Store;
+
+    /// See [`Store::resolve`].
+    async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+    ) -> Result<Resolved, Error> {
+        self.inner().resolve(keys, consistency).await
+    }
+
+    /// See [`Store::get`].
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        self.inner().get(tenant, ids).await
+    }
+
+    /// See [`Store::get_snapshot`].
+    async fn get_snapshot(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        self.inner().get_snapshot(tenant, ids).await
+    }
+}
+
+#[async_trait]
+impl<L: LookUpLayer> Store for L {
+    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
+        self.inner().rules(consistency).await
+    }
+
+    async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+    ) -> Result<Resolved, Error> {
+        LookUpLayer::resolve(self, keys, consistency).await
+    }
+
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        LookUpLayer::get(self, tenant, ids).await
+    }
+
+    async fn get_snapshot(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        LookUpLayer::get_snapshot(self, tenant, ids).await
+    }
+
+    async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        self.inner().claims(keys).await
+    }
+
+    async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
+        self.inner().tenant(name).await
+    }
+
+    async fn tenants(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Error> {
+        self.inner().tenants(prefix, after, limit).await
+    }
+
+    async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
+        self.inner().keys(tenant, limit).await
+    }
+
+    async fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        self.inner().scan(tenant, after, limit).await
+    }
+
+    async fn expired_users(
+        &self,
+        now: Timestamp,
+        after: Option<(Timestamp, LocalityId)>,
+        limit: usize,
+    ) -> Result<Vec<ExpiredUser>, Error> {
+        self.inner().expired_users(now, after, limit).await
+    }
+
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        self.inner().mutate(mutation).await
+    }
+
+    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
+        self.inner().time(wall)
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        self.inner().check().await
+    }
+
+    #[cfg(feature = "test-entity")]
+    async fn counter(&self, name: &str) -> Result<u64, Error> {
+        self.inner().counter(name).await
+    }
+}
