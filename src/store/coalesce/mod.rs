@@ -43,8 +43,8 @@ impl Coalesced {
         Self { inner, options, owners, users }
     }
 
-    /// Adds `hasty`, for a store on several servers of which one may hang: the same store with calls
-    /// that fail early. If a shared call is late, each of its look-ups is retried by itself until
+    /// Adds `hasty`, for a store on several servers of which one may hang: the same store, whose
+    /// calls fail early. If a shared call is late, each of its look-ups is retried by itself until
     /// it is answered.
     #[must_use]
     pub fn with_hasty(self, hasty: Option<Arc<dyn Store>>) -> Self {

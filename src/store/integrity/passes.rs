@@ -1,9 +1,9 @@
-//! The walks of a verification, in bounded memory: users with their claims, then claims with their
-//! users. What a walk finds strange is looked at again as it is at one moment, since a store may be
-//! in use, and only then reported.
+//! The passes of a verification, in bounded memory: users with their claims, then claims with their
+//! users. Every suspicion is checked again as of one moment, since a store may be in use, and only
+//! then reported.
 //!
-//! A key that a user lists without having its claim is repaired last, by passes of their own: another
-//! user, later in the walk, may list it too.
+//! A key that a user lists without having its claim is repaired last, by passes of its own: another
+//! user, later in the pass, may list it too.
 
 use std::collections::{HashMap, HashSet};
 
