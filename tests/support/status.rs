@@ -1,4 +1,4 @@
-//! What a failed call tells its caller.
+//! The error details of failed calls.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use polynym::proto::v1::{batch_get_users_response, batch_resolve_identities_resp
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-/// Code, reason, the fields at fault and the reason's metadata.
+/// The code, the reason, the invalid fields and the metadata of a failed call.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Told {
     pub code: Code,
@@ -33,7 +33,7 @@ impl Told {
     }
 }
 
-/// Reads a status that this server sent.
+/// Reads a status sent by this server.
 pub fn told(status: Status) -> Told {
     let details = status.get_error_details();
     let info = details.error_info().unwrap_or_else(|| panic!("no ErrorInfo in {status:?}"));
@@ -49,7 +49,7 @@ pub fn told(status: Status) -> Told {
     }
 }
 
-/// A batch item: the user's name, or code, reason and fields.
+/// A batch item: the display name of the user, or code, reason and fields.
 pub type Item = Result<String, (Code, String, Vec<String>)>;
 
 pub fn outcome(result: batch_resolve_identities_response::Result) -> Item {
