@@ -1,4 +1,4 @@
-//! Damaged records: lookups of them fail, and lookups of other users in the same batch succeed.
+//! Damaged records: look-ups of them fail, and look-ups of other users in the same batch succeed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ pub const CLAIM: usize = 3;
 pub const USER: usize = 5;
 /// The user whose handle has the claim of the next user.
 pub const TORN: usize = 7;
-/// The number of lookups by each caller.
+/// The number of look-ups by each caller.
 const LOOKUPS: usize = 5;
 
-/// The lookups that fail: the number of the user, and true for its email or false for its handle.
+/// The look-ups that fail: the number of the user, and true for its email or false for its handle.
 fn damaged() -> BTreeSet<(usize, bool)> {
     BTreeSet::from([(CLAIM, true), (USER, true), (USER, false), (TORN, false)])
 }
 
-/// Asserts that lookups of damaged records fail, and that all others succeed.
+/// Asserts that look-ups of damaged records fail, and that all others succeed.
 pub async fn fails_alone(store: Arc<dyn Store>) {
     let callers = (0..USERS).map(|n| tokio::spawn(look_up(store.clone(), n)));
     join_all(callers).await.into_iter().for_each(Result::unwrap);

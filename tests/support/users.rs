@@ -114,7 +114,7 @@ pub fn user(n: usize) -> User {
     write_set.into_outcome().into_user().unwrap()
 }
 
-/// Looks user `n` up by its identifiers and its id. Returns true if all three lookups find it,
+/// Looks user `n` up by its identifiers and its id. Returns true if all three look-ups find it,
 /// false if none does, and the first error otherwise. Panics on a partial or a different result.
 pub async fn look_up(store: &dyn Store, n: usize) -> Result<bool, Error> {
     let mut found_users = Vec::new();

@@ -1,5 +1,5 @@
-//! What mongos does for commands that look after the cluster, in the internal commands of the
-//! config server and the shards.
+//! Administrative commands, in terms of the internal commands of the config server and the shards,
+//! as in mongos.
 
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 
@@ -10,8 +10,8 @@ use super::hash::hash;
 use super::links::{CONFIG, Links};
 use super::tables::{collection, config};
 
-/// What belongs to the connection of the client, not to the command.
-const CLIENTS: [&str; 4] = ["lsid", "$clusterTime", "$db", "$readPreference"];
+/// Fields of the client connection, which are not forwarded.
+const CONNECTION_FIELDS: [&str; 4] = ["lsid", "$clusterTime", "$db", "$readPreference"];
 
 pub fn majority() -> Document {
     doc! { "w": "majority", "wtimeout": 30_000 }
@@ -25,7 +25,7 @@ impl Router {
         mut command: Document,
         links: &mut Links,
     ) -> Result<Document, Fault> {
-        CLIENTS.iter().for_each(|field| drop(command.remove(field)));
+        CONNECTION_FIELDS.iter().for_each(|field| drop(command.remove(field)));
         let argument = command.get_str(name).unwrap_or_default().to_owned();
         let space = format!("{database}.{argument}");
         match name {
@@ -91,7 +91,7 @@ impl Router {
         Ok(doc! { "collectionsharded": space, "ok": 1.0 })
     }
 
-    /// Has MongoDB change the key of a collection.
+    /// Changes the shard key of a collection.
     async fn reshard(
         &self,
         space: &str,
@@ -174,9 +174,9 @@ impl Router {
         for shard in self.chunks(space, links).await?.all() {
             last = links.ask(shard, database, command.clone()).await?;
         }
-        let told = ["numIndexesBefore", "numIndexesAfter", "createdCollectionAutomatically"];
+        let fields = ["numIndexesBefore", "numIndexesAfter", "createdCollectionAutomatically"];
         let mut reply = doc! { "raw": {}, "ok": 1.0 };
-        reply.extend(last.into_iter().filter(|(field, _)| told.contains(&field.as_str())));
+        reply.extend(last.into_iter().filter(|(field, _)| fields.contains(&field.as_str())));
         Ok(reply)
     }
 
@@ -236,7 +236,7 @@ async fn on_all(command: &Document, links: &mut Links) -> Result<Document, Fault
     Ok(ok())
 }
 
-/// The databases that any shard has.
+/// Lists the databases of all shards.
 async fn list_databases(command: &Document, links: &mut Links) -> Result<Document, Fault> {
     let mut databases: Vec<Bson> = Vec::new();
     for shard in links.shards() {
@@ -253,7 +253,8 @@ async fn list_databases(command: &Document, links: &mut Links) -> Result<Documen
     Ok(doc! { "databases": databases, "ok": 1.0 })
 }
 
-/// A point of the chunk that a command moves: `find` has a key, the others what chunks begin with.
+/// Returns a point of the chunk to move: `find` holds a key, the other fields hold the start of a
+/// chunk.
 async fn point_of_move(
     space: &str,
     command: &Document,
@@ -274,7 +275,7 @@ async fn point_of_move(
     Ok(doc! { "_id": hash.ok_or_else(|| Fault::own(61, "ShardKeyNotFound", "find needs a key"))? })
 }
 
-/// The row of a collection, and that of the chunk that owns a point of it.
+/// Returns the row of a collection, and that of the chunk that owns a point of it.
 async fn chunk(
     space: &str,
     point: &Document,
@@ -288,5 +289,5 @@ async fn chunk(
         "max": { "$gt": point.clone() },
     };
     let chunk = config(links, "chunks", owns).await?.pop();
-    Ok((collection, chunk.ok_or_else(|| Fault::own(2, "BadValue", "no chunk owns this"))?))
+    Ok((collection, chunk.ok_or_else(|| Fault::own(2, "BadValue", "no chunk owns the point"))?))
 }
