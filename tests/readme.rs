@@ -36,6 +36,7 @@ fn grpcurl_prints_the_documented_output() {
         calls.iter().filter(|call| call.place.starts_with("README.md:")).count() >= 3,
         "{calls:#?}"
     );
+
     for call in calls {
         let command = call.command.replacen("grpcurl", grpcurl.to_str().unwrap(), 1);
         let command = command.replace(ADDRESS, server.url.trim_start_matches("http://"));
@@ -55,6 +56,7 @@ async fn calls_by_reflection_print_the_documented_output() {
     let calls: Vec<_> = all_shown().into_iter().filter(is_call).collect();
     let channel = Endpoint::from_shared(server.url.clone()).unwrap().connect().await.unwrap();
     let mut faults = Vec::new();
+
     for version in [Version::V1, Version::V1Alpha] {
         let mut api = Api::discover(channel.clone(), version).await.unwrap();
         let services = ["AdminService", "DirectoryService", "RegistryService"]
@@ -67,6 +69,7 @@ async fn calls_by_reflection_print_the_documented_output() {
             compare(call, &grpcurl(&api, &call.command).await, &mut faults);
         }
     }
+
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
@@ -110,6 +113,7 @@ fn is_call(shown: &Shown) -> bool {
 fn every_named_command_exists() {
     let mut faults = Vec::new();
     let mut commands = BTreeSet::new();
+
     for path in documents() {
         for command in named(&read(&path)) {
             if commands.insert(command.clone()) {
@@ -117,6 +121,7 @@ fn every_named_command_exists() {
             }
         }
     }
+
     assert!(commands.iter().any(|command| command == "serve --sample"), "{commands:?}");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
@@ -165,6 +170,7 @@ fn documented_setting(line: &str) -> Option<Setting> {
         .next()
         .filter(|flag| flag.starts_with("--") && !flag.ends_with('-'))?;
     let default = cells.get(2).filter(|default| !default.contains(' '));
+
     Some((
         flag.to_owned(),
         default.map(|default| if *default == "off" { "false" } else { *default }.to_owned()),
@@ -320,6 +326,7 @@ fn named(text: &str) -> Vec<String> {
         "renormalize",
         "token",
     ];
+
     let found = text.lines().flat_map(|line| {
         let inline = line.split('`').skip(1).step_by(2);
         let whole = Some(line.trim_start()).filter(|_| !line.contains('`'));

@@ -218,6 +218,7 @@ fn leftovers(path: &str, text: &str) -> Vec<String> {
             before.is_none_or(|c| !c.is_alphanumeric() && !"./-_}>".contains(c))
         })
     };
+
     let faults = text.lines().enumerate().flat_map(|(n, line)| {
         let unfinished = unfinished.iter().filter(|word| line.contains(*word));
         let places = places.iter().filter(|place| starts(line, place));
@@ -248,6 +249,7 @@ fn texts() -> Vec<(String, String)> {
         ".sh",
         ".py",
     ];
+
     let is_text = |path: &String| endings.iter().any(|ending| path.ends_with(ending));
     files("").into_iter().filter(is_text).map(|path| (path.clone(), read(&path))).collect()
 }
@@ -264,6 +266,7 @@ fn read(path: &str) -> String {
 fn files(under: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut queue = vec![root().join(under)];
+
     while let Some(path) = queue.pop() {
         let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
         if matches!(name.as_str(), "target" | ".git" | "polynym-data" | "tests/data") {
@@ -275,6 +278,7 @@ fn files(under: &str) -> Vec<String> {
             found.push(name);
         }
     }
+
     found.sort();
     found
 }

@@ -73,6 +73,7 @@ impl Scene {
     async fn await_expiry(&mut self) {
         let restore_window = Some(prost_types::Duration { seconds: 1, nanos: 0 });
         self.client.govern(v1::Policies { restore_window, ..Default::default() }).await.unwrap();
+
         let zed = self.create(email("zed@example.com")).await;
         self.client.delete(&zed).await.unwrap();
         for _ in 0..1_000 {
@@ -85,6 +86,7 @@ impl Scene {
             }
             sleep(Duration::from_millis(50)).await;
         }
+
         panic!("the user is not purged");
     }
 }
@@ -106,24 +108,29 @@ pub async fn ahead(store: Arc<dyn Store>) {
         s.create(handle("ann")).await,
         s.create(handle("bob")).await,
     );
+
     s.client.delete(&joe).await.unwrap();
     s.client.link(&ann, handle("anna")).await.unwrap();
     s.client.unlink(&ann, handle("anna")).await.unwrap();
+
     let first = requested(&mut s.client, 1).await.unwrap();
     s.clock.set_ahead(LONG);
     let rejected = told(s.client.link(&bob, handle("anna")).await.unwrap_err());
     assert_eq!(rejected, Told { retry: true, ..Told::new(Code::Unavailable, "CLOCK_IN_DOUBT") });
     assert_eq!(requested(&mut s.client, 1).await.unwrap(), first);
+
     let second = requested(&mut s.client, 2).await.unwrap();
     assert_eq!(requested(&mut s.client, 2).await.unwrap(), second);
     assert_eq!(s.client.resolve(handle("ann")).await.unwrap().user.unwrap().user_id, ann);
     assert_eq!(s.client.get(&joe).await.unwrap().state(), v1::State::Deleted);
+
     s.client.disable(&ann).await.unwrap();
     sleep(TWO_ROUNDS).await;
     s.clock.set_ahead(0);
     s.assert_held("anna", &bob).await;
     assert_eq!(requested(&mut s.client, 1).await.unwrap(), first);
     assert_eq!(requested(&mut s.client, 2).await.unwrap(), second);
+
     s.await_expiry().await;
     s.client.undelete(&joe).await.unwrap();
     s.client.link(&ann, handle("anna")).await.unwrap();
@@ -134,14 +141,17 @@ pub async fn behind(store: Arc<dyn Store>) {
     let mut s = Scene::new(store).await;
     let (joe, bob) = (s.create(handle("joe")).await, s.create(handle("bob")).await);
     s.clock.set_ahead(-LONG);
+
     let ann = s.create(handle("anna")).await;
     s.client.unlink(&ann, handle("anna")).await.unwrap();
     s.client.delete(&joe).await.unwrap();
+
     let first = requested(&mut s.client, 1).await.unwrap();
     assert_eq!(requested(&mut s.client, 1).await.unwrap(), first);
     s.clock.set_ahead(0);
     assert_eq!(requested(&mut s.client, 1).await.unwrap(), first);
     s.assert_held("anna", &bob).await;
+
     s.await_expiry().await;
     s.client.undelete(&joe).await.unwrap();
     s.client.link(&ann, handle("anna")).await.unwrap();
@@ -155,12 +165,15 @@ pub async fn jumping(store: Arc<dyn Store>) {
         (0..CALLERS).map(|caller| tokio::spawn(work(s.clock.clone(), s.client.clone(), caller)));
     let callers: Vec<_> = callers.collect();
     let mut users = Vec::new();
+
     for caller in callers {
         users.extend(caller.await.unwrap());
     }
+
     s.clock.set_ahead(0);
     assert_eq!(users.len(), CALLERS * STEPS);
     s.await_expiry().await;
+
     for (n, id) in users {
         assert_eq!(
             requested(&mut s.client, n).await.unwrap(),
@@ -196,5 +209,6 @@ async fn work(clock: Clock, mut client: Client, caller: usize) -> Vec<(usize, St
         }
         users.push((n, id));
     }
+
     users
 }

@@ -32,6 +32,7 @@ fn damaged() -> BTreeSet<(usize, bool)> {
 pub async fn fails_alone(store: Arc<dyn Store>) {
     let callers = (0..USERS).map(|n| tokio::spawn(look_up(store.clone(), n)));
     join_all(callers).await.into_iter().for_each(Result::unwrap);
+
     let directory = Directory::new(store, Generator::new(Mode::Variable), Limits::default());
     let names: Vec<_> =
         (0..USERS).map(|n| (format!("user{n}@example.com"), format!("user{n}"))).collect();
@@ -52,6 +53,7 @@ pub async fn fails_alone(store: Arc<dyn Store>) {
             }
         }
     }
+
     let ids: Vec<_> = (0..USERS).map(|n| users::id(n).to_string()).collect();
     for (n, got) in directory
         .batch_get(&users::context(Tenant::DEFAULT, "Get"), &ids)

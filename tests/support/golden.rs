@@ -97,9 +97,11 @@ pub async fn moved(store: Arc<dyn Store>) {
     assert!(
         versions(&records(&*store).await).iter().all(|version| *version == later_rules().version())
     );
+
     let directory =
         Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
     let directory = directory.under(later_rules());
+
     for typed in ["Ada.L@Example.com", "adal@example.com"] {
         let raw = Some(RawIdentifier::Email(typed));
         let (found, _) = directory
@@ -198,6 +200,7 @@ fn tenants() -> Vec<(Tenant, MutationKind)> {
         undo_window: Some(HOLD_TIME),
         reserved_handles: None,
     };
+
     let set = |name, update| {
         (Tenant::parse(name).unwrap(), MutationKind::Tenant(TenantChange::Set(update)))
     };
@@ -215,6 +218,7 @@ fn users_of_every_kind() -> Vec<(usize, UserChange)> {
         ("time", Value::Time(Timestamp::from_millis(TIME + 1))),
         ("list", Value::List(vec!["a".to_owned(), "b".to_owned()])),
     ];
+
     let identities = vec![
         verified("email:Ada.L@Example.com"),
         NewIdentity { primary: true, ..unverified("email:ada@example.org") },
@@ -224,6 +228,7 @@ fn users_of_every_kind() -> Vec<(usize, UserChange)> {
         unverified("social:GitHub/583231"),
         unverified("url:https://example.com/~ada/"),
     ];
+
     let later = NewIdentity { rules_version: LATER, ..unverified("handle:later") };
     vec![
         (1, create("Ada", identities, &attributes)),
@@ -244,6 +249,7 @@ fn merges() -> Vec<(usize, UserChange)> {
             Update::from_mask(Some(&paths), name.to_owned(), BTreeMap::new()).unwrap(),
         )
     };
+
     let both = |n: usize, other: usize| {
         vec![
             (
@@ -270,6 +276,7 @@ fn merges() -> Vec<(usize, UserChange)> {
             (n, UserChange::Merge(id(other), ConflictPolicy::SecondaryWins)),
         ]
     };
+
     let undone = vec![
         (5, unlink("email:d.an6@example.com")),
         (5, name("Changed")),

@@ -137,6 +137,7 @@ impl<M: Model> Search<'_, M> {
     fn candidates(&self, done: &Effective) -> Vec<usize> {
         let mut first_end = u64::MAX;
         let mut found = Vec::new();
+
         for (n, event) in self.events.iter().enumerate().take(self.answered).skip(done.all_before) {
             if event.start > first_end {
                 break;
@@ -146,6 +147,7 @@ impl<M: Model> Search<'_, M> {
                 first_end = first_end.min(event.end.unwrap_or(u64::MAX));
             }
         }
+
         found.extend((self.answered..self.events.len()).filter(|n| !done.has(*n)));
         found.retain(|n| self.events[*n].start <= first_end);
         found

@@ -50,6 +50,7 @@ pub async fn conformance(place: impl Fn() -> Arc<dyn StoreFactory>) {
             (name, failure.is_some())
         }
     };
+
     let outcomes: Vec<_> =
         stream::iter(selected).map(run).buffer_unordered(CONCURRENT_CASES).collect().await;
     assert!(!outcomes.is_empty(), "no case has {only} in its name");

@@ -45,10 +45,12 @@ impl Api {
         else {
             return Err(Status::data_loss("reflection lists no services"));
         };
+
         api.services = list.service.into_iter().map(|service| service.name).collect();
         for service in api.services.clone() {
             api.learn(&service).await?;
         }
+
         Ok(api)
     }
 
@@ -67,6 +69,7 @@ impl Api {
         let mut queue = vec![ReflectionCall::FileContainingSymbol(symbol.to_owned())];
         let mut requested = BTreeSet::new();
         let mut files = BTreeMap::new();
+
         while let Some(ask) = queue.pop() {
             for file in self.files(ask).await? {
                 let imports = file
@@ -78,6 +81,7 @@ impl Api {
                 files.insert(file.name().to_owned(), file);
             }
         }
+
         self.pool
             .add_file_descriptor_protos(files.into_values())
             .map_err(|error| Status::data_loss(error.to_string()))
@@ -104,6 +108,7 @@ impl Api {
         let mut responses =
             client.streaming(Request::new(once(request)), path, codec).await?.into_inner();
         let response = responses.message().await?.and_then(|response| response.message_response);
+
         match response.ok_or_else(|| Status::data_loss("reflection says nothing"))? {
             ReflectionReply::ErrorResponse(error) => {
                 Err(Status::new(error.error_code.into(), error.error_message))
@@ -123,6 +128,7 @@ impl Api {
         deserializer.end().map_err(invalid)?;
         let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
         let path = path.parse().map_err(|_| Status::invalid_argument("no path"))?;
+
         ready(&self.channel)
             .await?
             .unary(Request::new(request), path, Dynamic(method.output()))
@@ -258,9 +264,11 @@ fn print_items<T>(
         out.push_str(&"  ".repeat(level + 1));
         print(item, out);
     }
+
     if !items.is_empty() {
         out.push('\n');
         out.push_str(&"  ".repeat(level));
     }
+
     out.push_str(&braces[1..]);
 }

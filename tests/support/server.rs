@@ -45,6 +45,7 @@ impl Server {
         if !command.get_envs().any(|(name, _)| name == "TMPDIR") {
             command.env("TMPDIR", temporary.path());
         }
+
         let mut child = command
             .args(arguments)
             .env("POLYNYM_CREATE", "true")
@@ -52,6 +53,7 @@ impl Server {
             .spawn()
             .unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
+
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
         let url =

@@ -16,6 +16,7 @@ pub struct Shown {
 pub fn shown(path: &str, text: &str) -> Vec<Shown> {
     let mut found: Vec<Shown> = Vec::new();
     let (mut inside, mut continues) = (false, false);
+
     for (n, line) in text.lines().enumerate() {
         if line.starts_with("```") {
             inside = line == "```console";
@@ -37,6 +38,7 @@ pub fn shown(path: &str, text: &str) -> Vec<Shown> {
             }
         }
     }
+
     found.iter_mut().for_each(|shown| shown.output = shown.output.trim_end().to_owned());
     found
         .iter_mut()

@@ -38,6 +38,7 @@ pub fn told(status: Status) -> Told {
     let details = status.get_error_details();
     let info = details.error_info().unwrap_or_else(|| panic!("no ErrorInfo in {status:?}"));
     assert_eq!(info.domain, "polynym");
+
     let violations =
         details.bad_request().map(|bad| bad.field_violations.as_slice()).unwrap_or_default();
     Told {

@@ -27,6 +27,7 @@ pub fn against_the_model<P: StoreFactory + 'static>(runs: u32, place: impl Fn() 
         let outcome = runtime.block_on(model::run(Arc::new(place()), &steps));
         outcome.map_err(|failure| TestCaseError::fail(failure.to_string()))
     };
+
     let some_runs = || {
         let cases = u32::div_ceil(runs, CONCURRENT_RUNS);
         let config = Config {
@@ -47,12 +48,14 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Etag::First),
         1 => Just(Etag::Wrong),
     ];
+
     let tenant = prop_oneof![5 => Just(0usize), 1 => Just(1usize)];
     let request = prop_oneof![4 => Just(None), 1 => (0..3u8, 0..2u64).prop_map(Some)];
     let room = prop_oneof![3 => Just(100usize), 2 => 1..4usize];
     let elapsed =
         prop_oneof![6 => 0..1_000i64, 2 => Just(0), 1 => Just(-500), 1 => Just(DAY_AND_HOUR)];
     let terms = (etag, request, room, 0..POLICIES, proptest::bool::weighted(0.1));
+
     (action(), 0..8usize, tenant, terms, elapsed).prop_map(
         |(action, user, tenant, (etag, request, room, policies, dry_run), elapsed)| Step {
             action,

@@ -40,14 +40,17 @@ pub async fn user_1_is_purged(store: Arc<dyn Store>) {
     let mut expected: Vec<_> = (0..FAILING).map(failing).collect();
     expected.push(users::id(1));
     assert_eq!(expired(&*store).await, expected, "expired users before");
+
     let directory =
         Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
     let expiry = tokio::spawn(async move { directory.run_expiry().await });
     let since = Instant::now();
+
     while expired(&*store).await.contains(&users::id(1)) {
         assert!(since.elapsed() < Duration::from_secs(60), "user 1 is not purged");
         sleep(Duration::from_millis(50)).await;
     }
+
     expiry.abort();
     assert!(!users::look_up(&*store, 1).await.unwrap());
     assert_eq!(expired(&*store).await, expected[..FAILING], "expired users after");

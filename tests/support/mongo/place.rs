@@ -79,6 +79,7 @@ impl Databases {
             self.wipe(&name).await;
             return name;
         }
+
         static MADE: AtomicUsize = AtomicUsize::new(0);
         let name = format!("store{}", MADE.fetch_add(1, Ordering::Relaxed));
         match self.servers {
@@ -88,6 +89,7 @@ impl Databases {
                 spread(cluster, &name).await;
             }
         }
+
         name
     }
 

@@ -85,6 +85,7 @@ impl Process {
                 Err(log) => last_log = log,
             }
         }
+
         panic!("{} does not start:\n{last_log}", binary.display());
     }
 
@@ -141,6 +142,7 @@ impl Process {
         self.order("START").await;
         let log = self.folder().join("log");
         let since = Instant::now();
+
         loop {
             let text = fs::read_to_string(&log).unwrap_or_default();
             if text.contains("Waiting for connections") {
@@ -178,6 +180,7 @@ impl Watchdog {
             .spawn()
             .expect("a shell");
         let orders = child.stdin.take();
+
         let answers = BufReader::new(child.stdout.take().unwrap());
         let mut watchdog = Self { child, orders, answers, folder: PathBuf::new() };
         watchdog.folder = PathBuf::from(watchdog.answer());

@@ -238,9 +238,11 @@ impl Shared {
         let server = TcpStream::connect(self.server).await?;
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
+
         let ((from_client, to_client), (from_server, to_server)) =
             (client.into_split(), server.into_split());
         let connection = Connection::default();
+
         tokio::select! {
             ended = self.carry(Side::Request, from_client, to_server, &connection) => ended,
             ended = self.carry(Side::Reply, from_server, to_client, &connection) => ended,
@@ -269,6 +271,7 @@ impl Shared {
     ) -> io::Result<()> {
         let mut from = BufReader::new(from);
         let mut line = self.line.subscribe();
+
         while let Some(message) = Message::read(&mut from).await? {
             if side == Side::Request {
                 connection.origin.lock().unwrap().learn(&message);
@@ -292,6 +295,7 @@ impl Shared {
             let _ = line.wait_for(|line| *line == Line::Up).await;
             to.write_all(message.bytes()).await?;
         }
+
         Ok(())
     }
 
@@ -305,10 +309,12 @@ impl Shared {
             }
             Side::Reply => commands.lock().unwrap().remove(&message.response_to())?,
         };
+
         let mut traps = self.traps.lock().unwrap();
         traps.retain(|trap| !trap.caught.is_closed());
         let matching = traps.iter_mut().filter(|trap| trap.side == side && trap.is_for(&command));
         matching.for_each(|trap| trap.left -= 1);
+
         let closed = traps.iter().position(|trap| trap.left == 0)?;
         Some(traps.remove(closed))
     }
@@ -319,11 +325,13 @@ impl Origin {
     fn learn(&mut self, message: &Message) {
         let Ok(body) = message.greeting_or_body() else { return };
         self.is_server |= matches!(body.get("internalClient"), Ok(Some(_)));
+
         let application =
             body.get_document("client").and_then(|client| client.get_document("application"));
         if let Ok(name) = application.and_then(|application| application.get_str("name")) {
             self.application = name.to_owned();
         }
+
         if body.get("replSetHeartbeat").is_ok_and(|command| command.is_some())
             && let Ok(from) = body.get_str("from")
         {

@@ -68,6 +68,7 @@ impl ReplicaSet {
             "orphanCleanupDelaySecs=1",
             "ttlMonitorSleepSecs=5",
         ];
+
         let parameters = parameters.iter().flat_map(|parameter| ["--setParameter", parameter]);
         let arguments: Vec<_> = fixed
             .into_iter()
@@ -83,6 +84,7 @@ impl ReplicaSet {
             let proxies = set.members.iter().map(|member| Proxy::start(member.address()));
             set.proxies = join_all(proxies).await;
         }
+
         set.initiate(roles.contains(&"--configsvr")).await;
         set
     }
@@ -95,10 +97,12 @@ impl ReplicaSet {
             "heartbeatIntervalMillis": 300,
             "heartbeatTimeoutSecs": 1,
         };
+
         let mut config = doc! { "_id": &self.name, "members": members, "settings": settings };
         if is_config {
             config.insert("configsvr", true);
         }
+
         // On a busy machine, members may miss the time limit of the initiation.
         for left in (0..5).rev() {
             match self.members[0].admin(doc! { "replSetInitiate": &config }).await {
@@ -106,6 +110,7 @@ impl ReplicaSet {
                 Err(error) => assert!(left > 0, "{error}"),
             }
         }
+
         self.whole().await;
     }
 

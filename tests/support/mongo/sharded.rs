@@ -84,6 +84,7 @@ impl Sharded {
             mongod,
             &["--configsvr"],
         );
+
         let shards = join_all(
             names.iter().map(|name| ReplicaSet::start_as(name, layout, mongod, &["--shardsvr"])),
         );
@@ -172,6 +173,7 @@ impl Sharded {
             .await
             .unwrap();
         let entry = entry.unwrap_or_else(|| panic!("{space} is not sharded"));
+
         let is_hashed = *entry.get_document("key").unwrap() == doc! { "_id": "hashed" };
         let point = doc! { "_id": if is_hashed { hash_of(key).into() } else { key } };
         let uuid = entry.get("uuid").cloned();

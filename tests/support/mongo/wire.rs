@@ -29,11 +29,13 @@ impl Message {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             outcome => outcome?,
         };
+
         let length =
             i32_at(&bytes, 0).and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
         if !(HEADER..=MAX_LENGTH).contains(&length) {
             return Err(malformed());
         }
+
         bytes.resize(length, 0);
         from.read_exact(&mut bytes[HEADER..]).await?;
         Ok(Some(Self(bytes)))

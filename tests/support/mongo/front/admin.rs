@@ -78,6 +78,7 @@ impl Router {
         let home = self.home(database, links).await?;
         let refresh = doc! { "_flushDatabaseCacheUpdates": database, "syncFromConfig": true };
         links.ask(home.primary, "admin", refresh).await?;
+
         let create = doc! {
             "_shardsvrCreateCollection": name,
             "shardKey": command.get("key").cloned(),
@@ -86,6 +87,7 @@ impl Router {
             "writeConcern": majority(),
             "databaseVersion": home.version,
         };
+
         links.ask(home.primary, database, create).await?;
         self.tables.forget(space);
         Ok(doc! { "collectionsharded": space, "ok": 1.0 })
@@ -103,10 +105,12 @@ impl Router {
         let mut reshard =
             doc! { "_shardsvrReshardCollection": space, "databaseVersion": home.version };
         let fields = ["key", "numInitialChunks"].into_iter();
+
         reshard.extend(
             fields.filter_map(|field| Some((field.to_owned(), command.get(field)?.clone()))),
         );
         reshard.insert("writeConcern", majority());
+
         let outcome = links.ask(home.primary, "admin", reshard).await;
         self.tables.forget(space);
         outcome.map(|_| ok())
@@ -133,6 +137,7 @@ impl Router {
             "epoch": collection.get("lastmodEpoch").cloned(),
             "timestamp": collection.get("timestamp").cloned(),
         };
+
         let outcome = links.ask(shard, "admin", split).await;
         self.tables.forget(space);
         outcome.map(|_| ok())
@@ -148,15 +153,18 @@ impl Router {
         let (point, to) = (point_of_move(space, command, links).await?, first(["to", "toShard"]));
         let to = to.ok_or_else(|| Fault::own(9, "FailedToParse", "a move needs to or toShard"))?;
         let (_, chunk) = chunk(space, &point, links).await?;
+
         if chunk.get("shard") == Some(to) {
             return Ok(ok());
         }
+
         let mut moving =
             doc! { "_configsvrMoveRange": space, "min": chunk.get("min").cloned(), "toShard": to };
         let wait = first(["_waitForDelete", "waitForDelete"])
             .map(|wait| ("waitForDelete".to_owned(), wait.clone()));
         moving.extend(wait);
         moving.insert("writeConcern", majority());
+
         let outcome = links.ask(CONFIG, "admin", moving).await;
         self.tables.forget(space);
         outcome.map(|_| ok())
@@ -190,6 +198,7 @@ impl Router {
         let chunks = self.chunks(space, links).await?;
         let mut whole = doc! { "ns": space, "sharded": chunks.database.is_none() };
         let mut shards = Document::new();
+
         for shard in chunks.all() {
             let part = links.ask(shard, database, command.clone()).await?;
             for field in ["count", "size", "storageSize", "totalIndexSize"] {
@@ -198,6 +207,7 @@ impl Router {
             }
             shards.insert(links.name(shard), part);
         }
+
         whole.extend(doc! { "shards": shards, "ok": 1.0 });
         Ok(whole)
     }
@@ -250,6 +260,7 @@ async fn list_databases(command: &Document, links: &mut Links) -> Result<Documen
             }
         }
     }
+
     Ok(doc! { "databases": databases, "ok": 1.0 })
 }
 
@@ -264,12 +275,14 @@ async fn point_of_move(
     if let Some(start) = bound.or(command.get("min")).and_then(Bson::as_document) {
         return Ok(start.clone());
     }
+
     let find = command.get_document("find");
     let find =
         find.map_err(|_| Fault::own(9, "FailedToParse", "a move needs find, bounds or min"))?;
     if collection(space, links).await?.is_none_or(|collection| !is_hashed(&collection)) {
         return Ok(find.clone());
     }
+
     let raw = RawDocumentBuf::try_from(find)?;
     let hash = raw.get("_id")?.and_then(hash);
     Ok(doc! { "_id": hash.ok_or_else(|| Fault::own(61, "ShardKeyNotFound", "find needs a key"))? })

@@ -74,6 +74,7 @@ impl Chunks {
         let mut owners = Vec::with_capacity(rows.len());
         let mut moved = NEVER;
         let mut latest: Vec<(usize, Timestamp)> = Vec::new();
+
         for row in rows {
             let shard = links.find(row.get_str("shard").unwrap_or_default())?;
             owners.push((least(row)?, shard));
@@ -84,6 +85,7 @@ impl Chunks {
                 None => latest.push((shard, changed)),
             }
         }
+
         let versions = latest.into_iter().map(|(shard, latest)| (shard, version(latest))).collect();
         let hashed = is_hashed(collection);
         Ok(Self { owners, hashed, versions, none: version(NEVER), database: None, moved })

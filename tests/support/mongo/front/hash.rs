@@ -17,6 +17,7 @@ pub fn hash(value: RawBsonRef<'_>) -> Option<i64> {
         }
         _ => return None,
     };
+
     let digest = Md5::new().chain_update(SEED.to_le_bytes()).chain_update(kind.to_le_bytes());
     let digest = digest.chain_update(head).chain_update(bytes).chain_update(tail).finalize();
     Some(i64::from_le_bytes(digest[..8].try_into().unwrap()))

@@ -81,6 +81,7 @@ impl Links {
                     .map_err(Fault::from),
             );
         }
+
         replies
     }
 
@@ -126,6 +127,7 @@ async fn exchange(
             BufStream::new(stream)
         }
     };
+
     link.write_all(message.bytes()).await?;
     link.flush().await?;
     let reply = Message::read(&mut link).await?;

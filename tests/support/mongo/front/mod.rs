@@ -116,6 +116,7 @@ impl Router {
         stream.set_nodelay(true)?;
         let mut client = BufStream::new(stream);
         let mut links = Links::new(self.servers.clone(), self.clock.clone());
+
         while let Some(request) = Message::read(&mut client).await? {
             let reply = match request.kind() {
                 QUERY => Message::query_reply(request.id(), &self.hello()?),
@@ -127,6 +128,7 @@ impl Router {
                 client.flush().await?;
             }
         }
+
         Ok(())
     }
 
@@ -140,6 +142,7 @@ impl Router {
             };
             return Ok(passed.unwrap_or_else(|fault| Message::reply(request.id(), &fault.reply())));
         }
+
         let reply = self.run(&command, links).await.unwrap_or_else(Fault::reply);
         Ok(Message::reply(request.id(), &reply))
     }
@@ -163,14 +166,17 @@ impl Router {
                 "there are no retryable writes here: use retryWrites=false",
             ));
         }
+
         if command.is_change_stream() {
             return Err(Fault::own(20, "IllegalOperation", "there are no change streams here"));
         }
+
         if matches!(command.name, "insert" | "update")
             && !matches!(command.database, "config" | "admin")
         {
             self.ensure_database(command.database, links).await?;
         }
+
         Ok(())
     }
 
@@ -210,6 +216,7 @@ async fn pass(
         let refresh = doc! { "_flushRoutingTableCacheUpdates": space, "syncFromConfig": true };
         links.ask(ROUTER, "admin", refresh).await?;
     }
+
     links.send(ROUTER, message).await
 }
 
@@ -221,6 +228,7 @@ fn hello(shard: Document) -> Document {
         "maxWriteBatchSize",
         "logicalSessionTimeoutMinutes",
     ];
+
     let versions = ["minWireVersion", "maxWireVersion"];
     let mut hello =
         doc! { "isWritablePrimary": true, "ismaster": true, "helloOk": true, "msg": "isdbgrid" };
@@ -229,6 +237,7 @@ fn hello(shard: Document) -> Document {
             .into_iter()
             .filter(|(key, _)| [&limits[..], &versions].concat().contains(&key.as_str())),
     );
+
     hello.extend(doc! { "connectionId": 1, "readOnly": false, "ok": 1.0 });
     hello
 }

@@ -46,6 +46,7 @@ impl<'c, 'm> Statement<'c, 'm> {
                 return Err(Fault::own(263, "OperationNotSupportedInTransaction", message));
             }
         };
+
         let items = field.map(|field| command.items(field.as_str())).unwrap_or_default();
         Ok(Self { command, field, items })
     }
@@ -62,6 +63,7 @@ impl<'c, 'm> Statement<'c, 'm> {
                 shards.into_iter().map(|shard| Part { shard, items: Vec::new() }).collect(),
             ]);
         }
+
         let ordered = self.command.body.get_bool("ordered").unwrap_or(true);
         let mut rounds: Vec<Vec<Part>> = Vec::new();
         for n in 0..self.items.len() {
@@ -75,6 +77,7 @@ impl<'c, 'm> Statement<'c, 'm> {
                     .push(shards.into_iter().map(|shard| Part { shard, items: vec![n] }).collect()),
             }
         }
+
         Ok(rounds)
     }
 
@@ -87,6 +90,7 @@ impl<'c, 'm> Statement<'c, 'm> {
                 .ok_or_else(|| Fault::own(2, "BadValue", "a document without _id"))?;
             return Ok(vec![chunks.of_key(key)?]);
         }
+
         let shards = chunks.of_filter(
             item.get_document("q").map_err(|_| Fault::own(9, "FailedToParse", "no filter"))?,
         )?;
@@ -132,12 +136,14 @@ impl<'c, 'm> Statement<'c, 'm> {
                 request.append(key, value);
             }
         }
+
         if let Some(field) = self.field {
             request.append(
                 field,
                 part.items.iter().map(|n| self.items[*n].to_owned()).collect::<RawArrayBuf>(),
             );
         }
+
         request
             .append(cstr!("shardVersion"), RawDocumentBuf::try_from(chunks.version(part.shard))?);
         if let Some(version) = &chunks.database {
@@ -174,6 +180,7 @@ pub fn merged(
     if replies.len() == 1 {
         return Ok(replies.remove(0).1);
     }
+
     let mut whole = doc! { "n": 0 };
     for (part, reply) in replies {
         let mut reply = Document::try_from(&*reply)?;
@@ -191,11 +198,13 @@ pub fn merged(
             whole.insert("upserted", [before, upserted.clone()].concat());
         }
     }
+
     let batch =
         whole.get_document_mut("cursor").and_then(|cursor| cursor.get_array_mut("firstBatch"));
     if let (Ok(batch), Some(limit)) = (batch, limit) {
         batch.truncate(limit);
     }
+
     whole.insert("ok", 1.0);
     Ok(RawDocumentBuf::try_from(&whole)?)
 }
@@ -208,11 +217,13 @@ fn add_batch(whole: &mut Document, cursor: &mut Document) -> Result<(), Fault> {
             "a batch of several shards that does not hold everything: raise batchSize",
         ));
     }
+
     whole.remove("n");
     match whole.get_document_mut("cursor").and_then(|cursor| cursor.get_array_mut("firstBatch")) {
         Ok(batch) => batch.append(cursor.get_array_mut("firstBatch").unwrap_or(&mut Vec::new())),
         Err(_) => drop(whole.insert("cursor", cursor.clone())),
     }
+
     Ok(())
 }
 

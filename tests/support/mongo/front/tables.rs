@@ -128,6 +128,7 @@ pub async fn config(
     } else {
         doc! { "_id": 1 }
     };
+
     let find = doc! {
         "find": table,
         "filter": filter,
@@ -135,6 +136,7 @@ pub async fn config(
         "batchSize": i32::MAX,
         "readConcern": { "level": "majority" },
     };
+
     let reply = links.ask(CONFIG, "config", find).await?;
     let rows = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
     Ok(rows.into_iter().flatten().filter_map(Bson::as_document).cloned().collect())

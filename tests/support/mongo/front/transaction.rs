@@ -57,6 +57,7 @@ impl Transactions {
             self.0.lock().unwrap().insert(id, started.clone());
             return Ok(started.lock_owned().await);
         }
+
         let known = self.0.lock().unwrap().get(&id).cloned();
         match known {
             Some(known) => Some(known.lock_owned().await).filter(|known| known.number == number),
@@ -115,6 +116,7 @@ impl Router {
                 Fault::own(246, "SnapshotUnavailable", "a chunk has moved since the snapshot");
             return Err(fault.labelled(TRANSIENT));
         }
+
         let outcome = self.rounds(transaction, &Statement::new(command)?, &chunks, links).await;
         if let Err(fault) = outcome {
             transaction.abort(links).await;
@@ -128,6 +130,7 @@ impl Router {
                 fault
             });
         }
+
         outcome
     }
 
@@ -152,6 +155,7 @@ impl Router {
                 replies.push((part, answer));
             }
         }
+
         merged(replies, statement.limit())
     }
 
@@ -182,6 +186,7 @@ impl Router {
                 None => request.append(cstr!("readConcern"), transaction.concern.clone()),
             }
         }
+
         transaction.mark(shard, &mut request);
         request
     }
@@ -239,6 +244,7 @@ impl Transaction {
         if writers.len() > 1 {
             return self.coordinate(concern, links).await;
         }
+
         let commit = rawdoc! { "commitTransaction": 1 };
         let mut answer = rawdoc! { "ok": 1.0 };
         for shards in [readers, writers] {
@@ -246,6 +252,7 @@ impl Transaction {
                 answer = committed(reply?)?;
             }
         }
+
         Ok(answer)
     }
 
