@@ -37,14 +37,14 @@ pub fn check<M: Model>(initial: M::State, mut events: Vec<Event<M::Call>>) -> Re
     // and again.
     events.sort_by_key(|event| (event.end.is_none(), event.start));
     let answered = events.partition_point(|event| event.end.is_some());
-    Search::<M> { events: &events, answered, seen: HashSet::new() }.run(initial)
+    Search::<M> { events: &events, answered, visited: HashSet::new() }.run(initial)
 }
 
 struct Search<'e, M: Model> {
     events: &'e [Event<M::Call>],
     /// The number of calls with a response: the first ones.
     answered: usize,
-    seen: HashSet<(Effective, M::State)>,
+    visited: HashSet<(Effective, M::State)>,
 }
 
 /// The events that have taken effect: all before the first number, and those listed.
@@ -105,7 +105,7 @@ impl<M: Model> Search<'_, M> {
                 done.add(n);
                 path.extend(self.enter(done, state));
             }
-            if self.seen.len() > MAX_STATES {
+            if self.visited.len() > MAX_STATES {
                 return Err(format!("too many orders; {}", self.describe(&farthest)));
             }
         }
@@ -122,7 +122,7 @@ impl<M: Model> Search<'_, M> {
             let reads: Vec<usize> = candidates.iter().copied().filter(fits).collect();
             if reads.is_empty() {
                 let next = self.by_urgency(candidates, &state);
-                return self.seen.insert((done.clone(), state.clone())).then_some(Node {
+                return self.visited.insert((done.clone(), state.clone())).then_some(Node {
                     done,
                     state,
                     next,

@@ -71,6 +71,6 @@ pub fn got(result: batch_get_users_response::Result) -> Item {
 
 fn item(status: tonic_types::Status) -> (Code, String, Vec<String>) {
     let bytes = prost::Message::encode_to_vec(&status).into();
-    let told = told(Status::with_details(Code::from(status.code), status.message, bytes));
-    (told.code, told.reason, told.fields)
+    let details = told(Status::with_details(Code::from(status.code), status.message, bytes));
+    (details.code, details.reason, details.fields)
 }

@@ -28,7 +28,7 @@ pub struct Weather {
     pub latency: Duration,
     /// The probability that a message is lost, and its connection with it: 0 to 1.
     pub loss: f64,
-    /// Whether all connections are cut every few seconds, for 0.3 to 3 s.
+    /// Cuts all connections every few seconds, for 0.3 to 3 s.
     pub cuts: bool,
 }
 
@@ -57,7 +57,7 @@ pub enum Side {
 /// The client of a connection, as known from its messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Whether the client is a server of MongoDB.
+    /// True if the client is a server of MongoDB.
     pub is_server: bool,
     /// The name of the application; empty if there is none.
     pub application: String,

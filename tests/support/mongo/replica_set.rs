@@ -22,8 +22,7 @@ const ELECTION: Duration = Duration::from_secs(120);
 pub struct Layout {
     /// The number of members.
     pub members: usize,
-    /// Whether clients reach each member through a [`Proxy`]; members reach each other through the
-    /// proxies, too.
+    /// Puts a [`Proxy`] before each member, for clients and for the other members.
     pub proxied: bool,
     /// The cache of each member, in GiB.
     pub cache: f64,

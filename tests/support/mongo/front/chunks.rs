@@ -51,7 +51,7 @@ fn no_key() -> Fault {
 pub struct Chunks {
     /// The least key of each chunk, in order, and the index of the shard that owns it.
     owners: Vec<(Key, usize)>,
-    /// Whether the ranges are ranges of hashes.
+    /// True if the ranges are ranges of hashes.
     hashed: bool,
     /// The versions of the servers that own chunks, by server index.
     versions: Vec<(usize, Document)>,
