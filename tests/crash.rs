@@ -64,6 +64,7 @@ async fn create_until_gone(url: &str, first: u64, log: &Arc<Mutex<Log>>) -> Vec<
             unreachable!("a caller stops when the server is gone")
         });
     }
+
     callers.join_all().await
 }
 

@@ -193,6 +193,7 @@ async fn an_unavailable_store_is_reported_with_a_retry_delay(task_per_call: bool
         consistency,
         ..Default::default()
     };
+
     let status = client.directory.resolve_identity(request).await.unwrap_err();
     assert!(!status.message().contains("secret"), "{status:?}");
     assert_eq!(
@@ -217,12 +218,14 @@ async fn excess_calls_are_refused_at_once(task_per_call: bool) {
         task_per_call,
         ..Options::default()
     };
+
     let store = Faulty::default();
     let gets = store.gets.clone();
     let client = Client::connect(&serve_store(store, options).await).await;
     let (mut first, mut second) = (client.directory.clone(), client.directory);
     let waiting = tokio::spawn(async move { first.get_user(get()).await });
     gets.acquire().await.unwrap().forget();
+
     let status = second.get_user(get()).await.unwrap_err();
     assert_eq!(
         told(status),

@@ -1,5 +1,5 @@
-//! The front page and the other documents keep their word: each command that they show answers what
-//! they print, and each command that they name is there.
+//! Tests of the README and the other documents: each command with output prints that output, and
+//! each named command, flag, setting and error reason exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,10 +15,10 @@ use crate::server::{self, Server};
 use crate::servers::packages::Package;
 use crate::shown::{self, Shown, shown};
 
-/// Where the documents say that the server listens.
+/// The address of the server in the documents.
 const ADDRESS: &str = "127.0.0.1:7171";
 
-/// The package that carries a grpcurl.
+/// The package with grpcurl.
 const GRPCURL: Package = Package {
     program: "grpcurl",
     variable: "GRPCURL_BIN",
@@ -28,7 +28,7 @@ const GRPCURL: Package = Package {
 };
 
 #[test]
-fn every_call_answers_to_grpcurl_what_is_printed() {
+fn grpcurl_prints_the_documented_output() {
     let (server, _folder) = sample();
     let grpcurl = GRPCURL.installed().map_or_else(|| GRPCURL.fetched(), Ok).unwrap();
     let calls: Vec<_> = all_shown().into_iter().filter(is_call).collect();
@@ -36,25 +36,27 @@ fn every_call_answers_to_grpcurl_what_is_printed() {
         calls.iter().filter(|call| call.place.starts_with("README.md:")).count() >= 3,
         "{calls:#?}"
     );
+
     for call in calls {
         let command = call.command.replacen("grpcurl", grpcurl.to_str().unwrap(), 1);
         let command = command.replace(ADDRESS, server.url.trim_start_matches("http://"));
         let output = Command::new("/bin/sh").args(["-c", &command]).output().unwrap();
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
-        // Versions of grpcurl differ in white space.
+        // White space differs between versions of grpcurl.
         let value = |text: &[u8]| serde_json::from_slice::<Value>(text).unwrap();
         let (printed, answer) = (value(call.output.as_bytes()), value(&output.stdout));
         assert!(is_part(&printed, &answer), "{}: {command}: {answer}", call.place);
     }
 }
 
-/// Newer and older grpcurls ask different versions of reflection.
+/// Calls by v1 and v1alpha reflection: newer and older versions of grpcurl use different ones.
 #[tokio::test]
-async fn every_call_answers_what_is_printed() {
+async fn calls_by_reflection_print_the_documented_output() {
     let (server, _folder) = sample();
     let calls: Vec<_> = all_shown().into_iter().filter(is_call).collect();
     let channel = Endpoint::from_shared(server.url.clone()).unwrap().connect().await.unwrap();
     let mut faults = Vec::new();
+
     for version in [Version::V1, Version::V1Alpha] {
         let mut api = Api::discover(channel.clone(), version).await.unwrap();
         let services = ["AdminService", "DirectoryService", "RegistryService"]
@@ -67,11 +69,12 @@ async fn every_call_answers_what_is_printed() {
             compare(call, &grpcurl(&api, &call.command).await, &mut faults);
         }
     }
+
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 #[test]
-fn every_command_answers_what_is_printed() {
+fn commands_print_the_documented_output() {
     let (server, _folder) = sample();
     let commands: Vec<_> = all_shown().into_iter().filter(|shown| !is_call(shown)).collect();
     assert!(!commands.is_empty());
@@ -82,8 +85,8 @@ fn every_command_answers_what_is_printed() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// A server with the made-up users, and the folder in which it makes its own: one that is killed
-/// leaves that behind.
+/// Starts a server with sample users. Returns it with the folder of its temporary store, which a
+/// killed server leaves behind.
 fn sample() -> (Server, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let mut command =
@@ -92,8 +95,8 @@ fn sample() -> (Server, TempDir) {
     (server, folder)
 }
 
-/// What is shown of the made-up users. The walk is through an empty store, and has a test of its
-/// own.
+/// Returns the commands that run on sample users. The walkthrough starts from an empty store, and
+/// has a test of its own.
 fn all_shown() -> Vec<Shown> {
     documents()
         .iter()
@@ -107,56 +110,59 @@ fn is_call(shown: &Shown) -> bool {
 }
 
 #[test]
-fn every_command_is_there() {
+fn every_named_command_exists() {
     let mut faults = Vec::new();
-    let mut seen = BTreeSet::new();
+    let mut commands = BTreeSet::new();
+
     for path in documents() {
         for command in named(&read(&path)) {
-            if seen.insert(command.clone()) {
-                faults.extend(missing(&command).map(|what| format!("{path}: {command}: {what}")));
+            if commands.insert(command.clone()) {
+                faults.extend(missing(&command).map(|fault| format!("{path}: {command}: {fault}")));
             }
         }
     }
-    assert!(seen.iter().any(|command| command == "serve --sample"), "{seen:?}");
+
+    assert!(commands.iter().any(|command| command == "serve --sample"), "{commands:?}");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// The reasons that the server gives are those of the table of errors.
+/// The error reasons in the sources are those of the table in docs/api.md.
 #[test]
-fn every_reason_is_told() {
+fn every_reason_is_documented() {
     let sources = ["grpc/status", "transport/protocol", "grpc/batch"];
     let sources = sources.map(|name| read(&format!("src/{name}.rs")));
     let texts = sources.iter().flat_map(|source| source.split('"').skip(1).step_by(2));
-    let given: BTreeSet<_> = texts.filter(|text| is_reason(text)).collect();
+    let defined: BTreeSet<_> = texts.filter(|text| is_reason(text)).collect();
     let guide = read("docs/api.md");
     let table = guide.lines().filter(|line| line.starts_with("| `"));
     let reasons = table.filter_map(|line| line.split('|').nth(2)).flat_map(|cell| cell.split('`'));
-    let told: BTreeSet<_> = reasons.filter(|text| is_reason(text)).collect();
-    assert!(given.len() > 20);
-    assert_eq!(given, told);
+    let documented: BTreeSet<_> = reasons.filter(|text| is_reason(text)).collect();
+    assert!(defined.len() > 20);
+    assert_eq!(defined, documented);
 }
 
 fn is_reason(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_uppercase() || c == '_')
 }
 
-/// The settings that the help tells of are those of the tables, with the same defaults.
+/// The settings in the help are those of the tables in docs/configuration.md, with the same
+/// defaults.
 #[test]
-fn every_setting_is_told() {
+fn every_setting_is_documented() {
     let guide = read("docs/configuration.md");
-    let told: BTreeSet<_> = guide.lines().filter_map(told_setting).collect();
-    let given: BTreeSet<_> = [&["serve"][..], &["tenant", "get"], &["bench"]]
+    let documented: BTreeSet<_> = guide.lines().filter_map(documented_setting).collect();
+    let defined: BTreeSet<_> = [&["serve"][..], &["tenant", "get"], &["bench"]]
         .iter()
         .flat_map(|command| settings(&help(command)))
         .collect();
-    assert!(given.len() > 20, "{given:?}");
-    assert_eq!(given, told);
+    assert!(defined.len() > 20, "{defined:?}");
+    assert_eq!(defined, documented);
 }
 
-/// A flag and its default; none where it has none that is the same everywhere.
+/// A flag and its default; `None` if it has no default, or one that depends on the machine.
 type Setting = (String, Option<String>);
 
-fn told_setting(line: &str) -> Option<Setting> {
+fn documented_setting(line: &str) -> Option<Setting> {
     let cells: Vec<_> = line.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
     let flag = cells
         .get(1)?
@@ -164,13 +170,15 @@ fn told_setting(line: &str) -> Option<Setting> {
         .next()
         .filter(|flag| flag.starts_with("--") && !flag.ends_with('-'))?;
     let default = cells.get(2).filter(|default| !default.contains(' '));
+
     Some((
         flag.to_owned(),
         default.map(|default| if *default == "off" { "false" } else { *default }.to_owned()),
     ))
 }
 
-/// An option starts a line, indented by six; what it does may go on below, further in.
+/// Parses the settings of a help text. An option starts a line, indented by six spaces; its
+/// description may continue on lines with more.
 fn settings(help: &str) -> Vec<Setting> {
     let options = help.split("\n      --").skip(1);
     let setting = |option: &str| {
@@ -190,9 +198,9 @@ fn help(names: &[&str]) -> String {
     if output.status.success() { String::from_utf8(output.stdout).unwrap() } else { String::new() }
 }
 
-/// Only what the checks can read, they can hold.
+/// The checks cover only text that the parsers recognise.
 #[test]
-fn documents_are_read_as_written() {
+fn documents_are_parsed() {
     let text = concat!(
         "a\n```console\n$ one \\\n    two\nout\n\n$ three\n```\n",
         "`polynym id new -n 3` polynym x\n    polynym serve --sample\n"
@@ -219,7 +227,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// The documents, as paths from the root.
+/// Returns the paths of the documents from the root.
 fn documents() -> Vec<String> {
     let inside = ["docs", "docs/decisions", "deploy"].into_iter().flat_map(|folder| {
         let entries =
@@ -233,7 +241,7 @@ fn documents() -> Vec<String> {
         .collect()
 }
 
-/// Whether `printed` is `answer`, or leaves out some of its fields. Lists may not be shortened.
+/// Returns true if `printed` is `answer`, possibly without some fields. Lists must be complete.
 fn is_part(printed: &Value, answer: &Value) -> bool {
     match (printed, answer) {
         (Value::Object(printed), Value::Object(answer)) => printed
@@ -248,7 +256,7 @@ fn is_part(printed: &Value, answer: &Value) -> bool {
 }
 
 #[test]
-fn a_shortened_answer_leaves_out_fields_alone() {
+fn a_shortened_response_omits_only_fields() {
     let answer = json!({"a": {"b": 1, "c": "x"}, "d": [{"e": 1, "f": 2}]});
     for part in [json!({}), json!({"a": {"b": 1}}), json!({"d": [{"f": 2}]})] {
         assert!(is_part(&part, &answer), "{part}");
@@ -272,7 +280,7 @@ fn compare(shown: &Shown, output: &str, faults: &mut Vec<String>) {
     }
 }
 
-/// What grpcurl would print for this command line.
+/// Returns the output of grpcurl for this command line.
 async fn grpcurl(api: &Api, command: &str) -> String {
     let words = shell_words(command);
     let words: Vec<_> = words.iter().map(String::as_str).collect();
@@ -294,7 +302,7 @@ fn shell_words(command: &str) -> Vec<String> {
     words.trim_end_matches('\0').split('\0').map(str::to_owned).collect()
 }
 
-/// What a shell prints for a command of the program, which asks the server at `url`.
+/// Runs a command of the program in a shell, against the server at `url`, and returns its output.
 fn run(command: &str, url: &str) -> String {
     let Output { status, stdout, stderr } = shown::run(command, url);
     let stderr = String::from_utf8(stderr).unwrap();
@@ -302,8 +310,8 @@ fn run(command: &str, url: &str) -> String {
     String::from_utf8(stdout).unwrap()
 }
 
-/// The commands of the program that a text names, in code or in an indented line of its own,
-/// without the program's name.
+/// Returns the commands of the program in a text: in inline code, or on a line of their own,
+/// without the name of the program.
 fn named(text: &str) -> Vec<String> {
     let words = [
         "serve",
@@ -318,6 +326,7 @@ fn named(text: &str) -> Vec<String> {
         "renormalize",
         "token",
     ];
+
     let found = text.lines().flat_map(|line| {
         let inline = line.split('`').skip(1).step_by(2);
         let whole = Some(line.trim_start()).filter(|_| !line.contains('`'));
@@ -332,7 +341,7 @@ fn arguments(code: &str) -> Option<&str> {
     starts.iter().find_map(|start| code.strip_prefix(start))
 }
 
-/// What of a command is not there: a subcommand or a flag.
+/// Returns a message on the first subcommand or flag of a command that does not exist.
 fn missing(command: &str) -> Option<String> {
     let words = shell_words(command.split(['|', '>', '…']).next().unwrap_or_default());
     let words: Vec<_> = words.iter().map(String::as_str).collect();

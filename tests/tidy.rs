@@ -1,7 +1,7 @@
-//! The rules of the source tree that the compiler and clippy do not check: layers, lengths, links
-//! and leftovers. Every fault names its file and line.
+//! Rules of the source tree beyond those of the compiler and clippy: layers, lengths, links and
+//! unfinished work. Every fault names its file and line.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 #[path = "tidy/links.rs"]
 mod links;
@@ -9,13 +9,13 @@ mod links;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The most lines of a file, and of the median file, without its tests.
+/// The maximum lines of a file, and of the median file, without its tests.
 const FILE_LINES: usize = 400;
 const MEDIAN_FILE_LINES: usize = 120;
-/// The most characters of a line; URLs and tables are exempt.
+/// The maximum characters of a line; URLs and tables are exempt.
 const LINE_CHARS: usize = 100;
 
-/// The modules that each module may import. `commands` and the root put the program together.
+/// The modules that each module may import. `commands` and the root assemble the program.
 const LAYERS: [(&str, &[&str]); 12] = [
     ("identifier", &[]),
     ("config", &[]),
@@ -31,7 +31,7 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("commands", &[]),
 ];
 
-/// Crates that only these folders and files use.
+/// The folders and files that may use each of these crates.
 const CRATES: [(&str, &[&str]); 6] = [
     ("redb", &["src/store/embedded"]),
     ("mongodb", &["src/store/mongo", "src/config"]),
@@ -55,15 +55,15 @@ fn modules_import_only_the_layers_below() {
 }
 
 #[test]
-fn each_library_is_used_in_one_place() {
+fn each_crate_is_used_only_where_allowed() {
     let faults = code().into_iter().flat_map(|line| {
-        let barred = |(name, homes): &&(&str, &[&str])| {
+        let forbidden = |(name, homes): &&(&str, &[&str])| {
             after(&line.text, &format!("{name}::")).is_some()
                 && !homes.iter().any(|home| line.path.starts_with(home))
         };
-        let barred: Vec<_> = CRATES.iter().filter(barred).collect();
+        let forbidden: Vec<_> = CRATES.iter().filter(forbidden).collect();
         let fault = |(name, _): &(&str, &[&str])| format!("{}: uses {name}", line.place());
-        barred.into_iter().map(fault).collect::<Vec<_>>()
+        forbidden.into_iter().map(fault).collect::<Vec<_>>()
     });
     report(faults.collect());
 }
@@ -99,26 +99,26 @@ fn lines_are_short() {
 }
 
 #[test]
-fn every_file_says_what_it_is() {
-    let silent = rust_files().into_iter().filter(|path| !read(path).starts_with("//!"));
-    report(silent.map(|path| format!("{path}:1: does not start with //!")).collect());
+fn every_file_starts_with_a_module_comment() {
+    let without_comment = rust_files().into_iter().filter(|path| !read(path).starts_with("//!"));
+    report(without_comment.map(|path| format!("{path}:1: does not start with //!")).collect());
 }
 
 #[test]
-fn nothing_is_left_over() {
+fn no_unfinished_work_is_left() {
     report(texts().iter().flat_map(|(path, text)| leftovers(path, text)).collect());
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_have_targets() {
     let documents: Vec<_> = texts().into_iter().filter(|(path, _)| path.ends_with(".md")).collect();
     assert!(!documents.is_empty());
     report(documents.iter().flat_map(|(path, text)| links::faults(&root(), path, text)).collect());
 }
 
-/// A file of tests that no program names would not run.
+/// Cargo does not run a test file that is named neither in Cargo.toml nor in tests/suite.rs.
 #[test]
-fn every_file_of_tests_is_run() {
+fn every_test_file_is_run() {
     let (manifest, suite) = (read("Cargo.toml"), read("tests/suite.rs"));
     let (named, module) = (
         |name: &str| format!("[[test]]\nname = \"{name}\""),
@@ -137,7 +137,7 @@ fn every_file_of_tests_is_run() {
 }
 
 #[test]
-fn faults_are_seen() {
+fn the_checks_find_faults() {
     assert_eq!(after("use crate::{a};", "crate::"), Some(""));
     assert_eq!(after("use crate::store::mongo;", "crate::"), Some("store"));
     assert_eq!(after("use tonic_health::pb;", "tonic::"), None);
@@ -166,7 +166,7 @@ impl Line {
     }
 }
 
-/// The lines of the program under `src`, without comments and tests.
+/// Returns the lines of the program under `src`, without comments and tests.
 fn code() -> Vec<Line> {
     let files = rust_files().into_iter().filter(|path| path.starts_with("src/") && !is_test(path));
     let lines: Vec<_> = files
@@ -186,7 +186,7 @@ fn code() -> Vec<Line> {
     lines
 }
 
-/// The word that follows `prefix`, where `prefix` begins a word.
+/// Returns the word after `prefix`, if `prefix` starts a word.
 fn after<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     let at = line
@@ -196,7 +196,7 @@ fn after<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
     line[at + prefix.len()..].split(|c: char| !(c.is_alphanumeric() || c == '_')).next()
 }
 
-/// The part of a file before its tests.
+/// Returns the part of a file before its tests.
 fn program(text: &str) -> &str {
     text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text)
 }
@@ -205,8 +205,8 @@ fn is_test(path: &str) -> bool {
     path.contains("/tests/") || path.ends_with("/tests.rs")
 }
 
-/// The words of unfinished work, and absolute paths that only one machine has. The words are put
-/// together here, so that this file is not found.
+/// Finds words of unfinished work, and absolute paths of one machine. The words are assembled here,
+/// so that this file passes the check.
 fn leftovers(path: &str, text: &str) -> Vec<String> {
     let unfinished =
         ["TO:DO", "FIX:ME", "to:do!", "un:implemented!"].map(|word| word.replace(':', ""));
@@ -218,12 +218,12 @@ fn leftovers(path: &str, text: &str) -> Vec<String> {
             before.is_none_or(|c| !c.is_alphanumeric() && !"./-_}>".contains(c))
         })
     };
+
     let faults = text.lines().enumerate().flat_map(|(n, line)| {
         let unfinished = unfinished.iter().filter(|word| line.contains(*word));
         let places = places.iter().filter(|place| starts(line, place));
-        let found = unfinished
-            .chain(places)
-            .map(|word| format!("{path}:{}: {word} has no place here", n + 1));
+        let found =
+            unfinished.chain(places).map(|word| format!("{path}:{}: {word} is not allowed", n + 1));
         found.collect::<Vec<_>>()
     });
     faults.collect()
@@ -234,7 +234,7 @@ fn rust_files() -> Vec<String> {
     folders.into_iter().flat_map(files).filter(|path| path.ends_with(".rs")).collect()
 }
 
-/// The texts that people wrote for this project, with their paths.
+/// Returns the text files of the project, with their paths.
 fn texts() -> Vec<(String, String)> {
     let endings = [
         ".rs",
@@ -249,6 +249,7 @@ fn texts() -> Vec<(String, String)> {
         ".sh",
         ".py",
     ];
+
     let is_text = |path: &String| endings.iter().any(|ending| path.ends_with(ending));
     files("").into_iter().filter(is_text).map(|path| (path.clone(), read(&path))).collect()
 }
@@ -261,21 +262,23 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The files at or under a path, as paths from the root; not those that are built, or of others.
+/// Returns the files at or under a path, as paths from the root, without build output and data.
 fn files(under: &str) -> Vec<String> {
     let mut found = Vec::new();
-    let mut waiting = vec![root().join(under)];
-    while let Some(path) = waiting.pop() {
+    let mut queue = vec![root().join(under)];
+
+    while let Some(path) = queue.pop() {
         let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
         if matches!(name.as_str(), "target" | ".git" | "polynym-data" | "tests/data") {
             continue;
         }
         if path.is_dir() {
-            waiting.extend(entries(&path));
+            queue.extend(entries(&path));
         } else {
             found.push(name);
         }
     }
+
     found.sort();
     found
 }

@@ -41,6 +41,7 @@ async fn run_caller(scene: Arc<Scene>, caller: usize) -> Tally {
             Err(_) => tally.cancelled += 1,
         }
     }
+
     tally
 }
 

@@ -83,12 +83,15 @@ async fn shared_keys_are_answered_to_every_caller() {
         &[100, 111, 100],
         &[101],
     ];
+
     let callers = batches.map(|batch| scene.latest(batch));
     settle().await;
     scene.gate.open(3);
+
     for (caller, batch) in callers.into_iter().zip(batches) {
         assert_eq!(ids(&answer(caller).await.unwrap()), wanted(batch));
     }
+
     assert_eq!(scene.gate.asked()[2], latest(&[100, 111, 101]));
     drop(busy);
 }

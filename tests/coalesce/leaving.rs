@@ -13,9 +13,11 @@ async fn a_cancelled_caller_does_not_stop_its_call() {
     callers[2].abort();
     settle().await;
     scene.gate.open(1);
+
     for (n, caller) in callers.into_iter().enumerate().filter(|(n, _)| n % 2 == 1) {
         are(&answer(caller).await.unwrap(), &[n]);
     }
+
     assert_eq!(scene.gate.asked(), [latest(&[0, 1, 2, 3])]);
 }
 

@@ -154,6 +154,7 @@ async fn a_look_up_never_joins_a_call_in_flight() {
     let scene = Scene::new(Options { calls: 1, ..STEADY }).await;
     let early = scene.latest(&[5]);
     scene.gate.asked_for(1).await;
+
     let handle = Identifier::parse(RawIdentifier::Handle("user5")).unwrap();
     scene.store.mutate(users::mutation(users::id(5), UserChange::Unlink(handle))).await.unwrap();
     let late = scene.latest(&[5]);

@@ -102,7 +102,7 @@ async fn transactions_are_atomic_across_shards() {
         .session(&mut session)
         .await
         .unwrap();
-    let seen: Vec<Document> = things
+    let remaining: Vec<Document> = things
         .find(of_two.clone())
         .session(&mut session)
         .await
@@ -111,7 +111,7 @@ async fn transactions_are_atomic_across_shards() {
         .try_collect()
         .await
         .unwrap();
-    assert_eq!(seen, []);
+    assert_eq!(remaining, []);
 
     session.abort_transaction().await.unwrap();
     assert_eq!(things.count_documents(doc! {}).await.unwrap(), 9);

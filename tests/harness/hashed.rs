@@ -73,9 +73,9 @@ async fn statements_of_transactions_are_routed_by_hash() {
     let all = doc! { "_id": { "$in": &keys } };
     let mut session = begin(&things).await;
     things.insert_many(keys.iter().map(|key| thing(key, 0))).session(&mut session).await.unwrap();
-    let mut seen = things.find(all.clone()).batch_size(100).session(&mut session).await.unwrap();
-    let seen: Vec<Document> = seen.stream(&mut session).try_collect().await.unwrap();
-    assert_eq!(seen.len(), 30);
+    let mut cursor = things.find(all.clone()).batch_size(100).session(&mut session).await.unwrap();
+    let found: Vec<Document> = cursor.stream(&mut session).try_collect().await.unwrap();
+    assert_eq!(found.len(), 30);
 
     for key in &keys {
         let raise = doc! { "$inc": { "n": 1 } };

@@ -23,12 +23,14 @@ fn a_connection_with_only_pings_is_closed() {
     let server = place.serve(&["--connection-idle", "500ms"]);
     let mut raw = Raw::greeted(&server);
     let mut kinds = Vec::new();
+
     while let Some(frame) = raw.next() {
         if (frame.kind, frame.flags) == (PING, 0) {
             raw.send(PING, ACK, 0, &frame.payload);
         }
         kinds.push(frame.kind);
     }
+
     assert!(kinds.contains(&GOAWAY), "{kinds:?}");
     serves_others(&server);
 }

@@ -23,6 +23,7 @@ async fn large(url: &str) -> String {
     let text = || v1::AttributeValue {
         kind: Some(v1::attribute_value::Kind::StringValue("x".repeat(4_096))),
     };
+
     for part in 0..9 {
         user.attributes = (0..12).map(|n| (format!("text{part}_{n}"), text())).collect();
         let paths: Vec<_> =
@@ -30,6 +31,7 @@ async fn large(url: &str) -> String {
         let paths: Vec<_> = paths.iter().map(String::as_str).collect();
         user = client.update(user, &paths).await.unwrap();
     }
+
     user.user_id
 }
 
@@ -78,6 +80,7 @@ fn answers_without_a_window_are_bounded(place: &Place) {
             frames.iter().filter(move |frame| frame.kind == HEADERS && frame.flags & END == end);
         headers.map(|frame| frame.stream).collect::<BTreeSet<_>>()
     };
+
     let (begun, ended) = (headers(0), headers(END));
     let held = begun.difference(&ended).count();
     assert!(

@@ -1,4 +1,4 @@
-//! The generated client with the words that tests use.
+//! The generated clients with short methods for tests.
 
 use polynym::proto::v1::admin_service_client::AdminServiceClient;
 use polynym::proto::v1::directory_service_client::DirectoryServiceClient;
@@ -38,12 +38,12 @@ pub fn url(value: &str) -> v1::Identifier {
     v1::Identifier { kind: Some(Kind::Url(value.to_owned())) }
 }
 
-/// An identity of a user who is to be created.
+/// An identity for a `CreateUser` request.
 pub fn identity(identifier: v1::Identifier) -> v1::Identity {
     v1::Identity { identifier: Some(identifier), ..Default::default() }
 }
 
-/// A merge under the default policy.
+/// A merge request with the default conflict policy.
 pub fn merging(primary: &str, secondary: &str) -> v1::MergeUsersRequest {
     let (primary_user_id, secondary_user_id) = (primary.to_owned(), secondary.to_owned());
     v1::MergeUsersRequest { primary_user_id, secondary_user_id, ..Default::default() }
@@ -168,13 +168,13 @@ impl Client {
         Ok(self.admin.release_hold(request).await?.into_inner())
     }
 
-    /// Sets those of the default tenant's policies that are given.
+    /// Updates the given policies of the default tenant.
     pub async fn govern(&mut self, policies: v1::Policies) -> Result<v1::Tenant, Status> {
         let request = v1::UpdateTenantRequest { policies: Some(policies), ..Default::default() };
         Ok(self.admin.update_tenant(request).await?.into_inner().tenant.unwrap())
     }
 
-    /// Has the default tenant hold nothing: what is given up is free.
+    /// Removes all hold times of the default tenant: a released identifier is free at once.
     pub async fn hold_nothing(&mut self) {
         let update_mask = Some(prost_types::FieldMask { paths: vec!["holds".to_owned()] });
         let request = v1::UpdateTenantRequest { update_mask, ..Default::default() };

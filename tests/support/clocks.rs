@@ -1,4 +1,4 @@
-//! A server whose clock jumps: nothing that cannot be undone happens by it, and all else goes on.
+//! A server whose clock jumps: it does nothing irreversible by that clock, and keeps serving calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,31 +15,31 @@ use tonic::{Code, Status};
 use super::calls::{Client, email, handle, identity};
 use super::status::{Told, told};
 
-/// In milliseconds.
+/// One day in milliseconds.
 pub const DAY: i64 = 24 * 60 * 60 * 1_000;
-/// Longer than identifiers are held and users are kept by the usual policies.
+/// In milliseconds; longer than the default hold times and restore window.
 pub const LONG: i64 = 31 * DAY;
-/// More than two rounds of tending.
-const ROUNDS: Duration = Duration::from_millis(2_500);
+/// Longer than two rounds of the expiry loop.
+const TWO_ROUNDS: Duration = Duration::from_millis(2_500);
 
-/// Callers at once, and what each does, while the clock jumps.
+/// The number of concurrent callers, and the number of users that each creates.
 const CALLERS: usize = 4;
 const STEPS: usize = 36;
 const JUMPS: [i64; 8] = [LONG, 0, -LONG, 0, 400 * DAY, -DAY, 2 * DAY, 0];
 
-/// A server in this process, its clock, and a client.
+/// A server in this process, with its clock and a client.
 pub struct Scene {
     pub clock: Clock,
     pub client: Client,
 }
 
 impl Scene {
-    /// Serves the store.
+    /// Starts a server on the store.
     pub async fn new(store: Arc<dyn Store>) -> Self {
         Self::at(store, 0).await
     }
 
-    /// Serves the store, by a clock that is so far ahead from the start.
+    /// Starts a server on the store whose clock is `ahead` milliseconds fast.
     pub async fn at(store: Arc<dyn Store>, ahead: i64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -47,20 +47,20 @@ impl Scene {
         clock.set_ahead(ahead);
         let directory = Directory::new(store, Generator::new(Mode::Variable), Limits::default());
         let directory = Arc::new(directory.with_clock(clock.clone()));
-        let tended = directory.clone();
-        tokio::spawn(async move { tended.run_expiry().await });
+        let expiry = directory.clone();
+        tokio::spawn(async move { expiry.run_expiry().await });
         tokio::spawn(grpc::serve(listener, directory, Options::default(), std::future::pending()));
         Self { clock, client: Client::connect(&url).await }
     }
 
-    /// Creates a user with one identity.
+    /// Creates a user with one identity. Returns its id.
     pub async fn create(&mut self, identifier: v1::Identifier) -> String {
         let user = v1::User { identities: vec![identity(identifier)], ..Default::default() };
         self.client.create(user).await.unwrap().user_id
     }
 
-    /// Fails unless the user's handle is held for it.
-    async fn is_held(&mut self, name: &str, other: &str) {
+    /// Asserts that the handle `name` is held: user `other` cannot link it.
+    async fn assert_held(&mut self, name: &str, other: &str) {
         let held = told(self.client.link(other, handle(name)).await.unwrap_err());
         assert_eq!(
             (held.code, held.reason.as_str()),
@@ -69,10 +69,11 @@ impl Scene {
         );
     }
 
-    /// Waits until a user is purged whose time is over by all clocks.
-    async fn tending_goes_on(&mut self) {
+    /// Waits until the expiry loop purges a user that has expired by every clock.
+    async fn await_expiry(&mut self) {
         let restore_window = Some(prost_types::Duration { seconds: 1, nanos: 0 });
         self.client.govern(v1::Policies { restore_window, ..Default::default() }).await.unwrap();
+
         let zed = self.create(email("zed@example.com")).await;
         self.client.delete(&zed).await.unwrap();
         for _ in 0..1_000 {
@@ -85,11 +86,12 @@ impl Scene {
             }
             sleep(Duration::from_millis(50)).await;
         }
+
         panic!("the user is not purged");
     }
 }
 
-/// Creates user `n`, under a request id that is the same each time.
+/// Creates user `n` with a request id that depends on `n` alone.
 async fn requested(client: &mut Client, n: usize) -> Result<String, Status> {
     let names = [handle(&format!("user{n}")), handle(&format!("old{n}"))];
     let user = v1::User { identities: names.map(identity).into(), ..Default::default() };
@@ -98,7 +100,7 @@ async fn requested(client: &mut Client, n: usize) -> Result<String, Status> {
     Ok(client.registry.create_user(request).await?.into_inner().user.unwrap().user_id)
 }
 
-/// The clock goes ahead by more than every deadline.
+/// The clock jumps ahead of every deadline.
 pub async fn ahead(store: Arc<dyn Store>) {
     let mut s = Scene::new(store).await;
     let (joe, ann, bob) = (
@@ -106,43 +108,51 @@ pub async fn ahead(store: Arc<dyn Store>) {
         s.create(handle("ann")).await,
         s.create(handle("bob")).await,
     );
+
     s.client.delete(&joe).await.unwrap();
     s.client.link(&ann, handle("anna")).await.unwrap();
     s.client.unlink(&ann, handle("anna")).await.unwrap();
+
     let first = requested(&mut s.client, 1).await.unwrap();
     s.clock.set_ahead(LONG);
-    let refused = told(s.client.link(&bob, handle("anna")).await.unwrap_err());
-    assert_eq!(refused, Told { retry: true, ..Told::new(Code::Unavailable, "CLOCK_IN_DOUBT") });
+    let rejected = told(s.client.link(&bob, handle("anna")).await.unwrap_err());
+    assert_eq!(rejected, Told { retry: true, ..Told::new(Code::Unavailable, "CLOCK_IN_DOUBT") });
     assert_eq!(requested(&mut s.client, 1).await.unwrap(), first);
+
     let second = requested(&mut s.client, 2).await.unwrap();
     assert_eq!(requested(&mut s.client, 2).await.unwrap(), second);
     assert_eq!(s.client.resolve(handle("ann")).await.unwrap().user.unwrap().user_id, ann);
     assert_eq!(s.client.get(&joe).await.unwrap().state(), v1::State::Deleted);
+
     s.client.disable(&ann).await.unwrap();
-    sleep(ROUNDS).await;
+    sleep(TWO_ROUNDS).await;
     s.clock.set_ahead(0);
-    s.is_held("anna", &bob).await;
+    s.assert_held("anna", &bob).await;
     assert_eq!(requested(&mut s.client, 1).await.unwrap(), first);
     assert_eq!(requested(&mut s.client, 2).await.unwrap(), second);
-    s.tending_goes_on().await;
+
+    s.await_expiry().await;
     s.client.undelete(&joe).await.unwrap();
     s.client.link(&ann, handle("anna")).await.unwrap();
 }
 
-/// The clock goes behind: what is promised for a time is kept for that time.
+/// The clock jumps back: holds, restore windows and idempotency keys still last their full time.
 pub async fn behind(store: Arc<dyn Store>) {
     let mut s = Scene::new(store).await;
     let (joe, bob) = (s.create(handle("joe")).await, s.create(handle("bob")).await);
     s.clock.set_ahead(-LONG);
+
     let ann = s.create(handle("anna")).await;
     s.client.unlink(&ann, handle("anna")).await.unwrap();
     s.client.delete(&joe).await.unwrap();
+
     let first = requested(&mut s.client, 1).await.unwrap();
     assert_eq!(requested(&mut s.client, 1).await.unwrap(), first);
     s.clock.set_ahead(0);
     assert_eq!(requested(&mut s.client, 1).await.unwrap(), first);
-    s.is_held("anna", &bob).await;
-    s.tending_goes_on().await;
+    s.assert_held("anna", &bob).await;
+
+    s.await_expiry().await;
     s.client.undelete(&joe).await.unwrap();
     s.client.link(&ann, handle("anna")).await.unwrap();
 }
@@ -155,15 +165,22 @@ pub async fn jumping(store: Arc<dyn Store>) {
         (0..CALLERS).map(|caller| tokio::spawn(work(s.clock.clone(), s.client.clone(), caller)));
     let callers: Vec<_> = callers.collect();
     let mut users = Vec::new();
+
     for caller in callers {
         users.extend(caller.await.unwrap());
     }
+
     s.clock.set_ahead(0);
     assert_eq!(users.len(), CALLERS * STEPS);
-    s.tending_goes_on().await;
+    s.await_expiry().await;
+
     for (n, id) in users {
-        assert_eq!(requested(&mut s.client, n).await.unwrap(), id, "user {n} is sent again");
-        s.is_held(&format!("old{n}"), &bob).await;
+        assert_eq!(
+            requested(&mut s.client, n).await.unwrap(),
+            id,
+            "request of user {n} sent again"
+        );
+        s.assert_held(&format!("old{n}"), &bob).await;
         if n.is_multiple_of(2) {
             s.client.undelete(&id).await.unwrap();
         }
@@ -174,7 +191,7 @@ pub async fn jumping(store: Arc<dyn Store>) {
     }
 }
 
-/// Creates users, has each give a handle up, and deletes every second one. No call fails.
+/// Creates users, unlinks one handle of each, and deletes every second user. No call may fail.
 async fn work(clock: Clock, mut client: Client, caller: usize) -> Vec<(usize, String)> {
     let mut users = Vec::new();
     for step in 0..STEPS {
@@ -192,5 +209,6 @@ async fn work(clock: Clock, mut client: Client, caller: usize) -> Vec<(usize, St
         }
         users.push((n, id));
     }
+
     users
 }

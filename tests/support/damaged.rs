@@ -1,5 +1,4 @@
-//! What is stored of a few users is damaged: look-ups of these fail, however many others they are
-//! sent with.
+//! Damaged records: look-ups of them fail, and look-ups of other users in the same batch succeed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,26 +12,27 @@ use polynym::identifier::RawIdentifier;
 
 use super::users;
 
-/// How many users there are, and how many callers ask for them at once.
+/// The number of users, and of concurrent callers.
 pub const USERS: usize = 64;
-/// The user whose address has a claim that cannot be read.
+/// The user whose email has an unreadable claim.
 pub const CLAIM: usize = 3;
-/// The user who cannot be read.
+/// The user whose own record is unreadable.
 pub const USER: usize = 5;
-/// The user whose handle has a claim of the one after it.
+/// The user whose handle has the claim of the next user.
 pub const TORN: usize = 7;
-/// So often each caller asks.
-const TIMES: usize = 5;
+/// The number of look-ups by each caller.
+const LOOKUPS: usize = 5;
 
-/// What fails: the user and whether by its address.
+/// The look-ups that fail: the number of the user, and true for its email or false for its handle.
 fn damaged() -> BTreeSet<(usize, bool)> {
     BTreeSet::from([(CLAIM, true), (USER, true), (USER, false), (TORN, false)])
 }
 
-/// Fails unless the look-ups of what is damaged fail, and those alone.
+/// Asserts that look-ups of damaged records fail, and that all others succeed.
 pub async fn fails_alone(store: Arc<dyn Store>) {
-    let callers = (0..USERS).map(|n| tokio::spawn(ask(store.clone(), n)));
+    let callers = (0..USERS).map(|n| tokio::spawn(look_up(store.clone(), n)));
     join_all(callers).await.into_iter().for_each(Result::unwrap);
+
     let directory = Directory::new(store, Generator::new(Mode::Variable), Limits::default());
     let names: Vec<_> =
         (0..USERS).map(|n| (format!("user{n}@example.com"), format!("user{n}"))).collect();
@@ -53,6 +53,7 @@ pub async fn fails_alone(store: Arc<dyn Store>) {
             }
         }
     }
+
     let ids: Vec<_> = (0..USERS).map(|n| users::id(n).to_string()).collect();
     for (n, got) in directory
         .batch_get(&users::context(Tenant::DEFAULT, "Get"), &ids)
@@ -66,9 +67,9 @@ pub async fn fails_alone(store: Arc<dyn Store>) {
     }
 }
 
-/// A caller who looks for one user.
-async fn ask(store: Arc<dyn Store>, n: usize) {
-    for _ in 0..TIMES {
+/// One caller: looks one user up.
+async fn look_up(store: Arc<dyn Store>, n: usize) {
+    for _ in 0..LOOKUPS {
         for (key, by_email) in users::keys(n).into_iter().zip([true, false]) {
             let resolved = store.resolve(&[key], Consistency::Latest).await.unwrap();
             match &resolved.found[0] {

@@ -1,4 +1,4 @@
-//! Golden stores: what a store keeps after a fixed list of mutations in which every stored form
+//! Golden stores: the content of a store after a fixed list of mutations in which every stored form
 //! occurs, with all of its fields in use. Ids and times are fixed, so the same program always
 //! writes the same bytes.
 
@@ -20,18 +20,17 @@ use polynym::store::integrity::{CheckableStore, Finding, Observer, verify};
 
 use super::users::{self, id};
 
-/// The first of January 2100, in milliseconds: nothing here is over before, whatever the day of the
-/// test.
+/// 2100-01-01 in milliseconds: later than any test run, so no record has expired.
 const TIME: i64 = 4_102_444_800_000;
-/// How long all kinds are held.
-const HELD: Duration = Duration::from_secs(10 * 24 * 60 * 60);
+/// The hold time of every kind of identifier.
+const HOLD_TIME: Duration = Duration::from_secs(10 * 24 * 60 * 60);
 
-/// The file `name` of the golden files.
+/// The path of the golden file `name`.
 pub fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-/// Compares `text` with a golden file. With `POLYNYM_GOLDEN=write` it writes the file.
+/// Compares `text` with a golden file. `POLYNYM_GOLDEN=write` writes the file instead.
 pub fn compare(name: &str, text: &str) {
     if writes() {
         std::fs::write(file(name), text).unwrap();
@@ -39,16 +38,15 @@ pub fn compare(name: &str, text: &str) {
     let golden = std::fs::read_to_string(file(name)).unwrap();
     let mut lines = golden.lines().zip(text.lines());
     if let Some((was, is)) = lines.find(|(was, is)| was != is) {
-        panic!("a stored form of {name} has changed, from\n{was}\nto\n{is}");
+        panic!("a stored form of {name} changed from\n{was}\nto\n{is}");
     }
-    assert_eq!(golden.lines().count(), text.lines().count(), "{name} has another number of lines");
+    assert_eq!(golden.lines().count(), text.lines().count(), "number of lines of {name}");
 }
 
-/// The version of the identities that a program of later rules made.
+/// The rules version of identities that a later program wrote.
 const LATER: u32 = 2;
 
-/// Rules of a later version than the program's: dots in front of the `@` of an email count no
-/// longer.
+/// Normalisation rules of a later version: they remove dots before the `@` of an email.
 pub fn later_rules() -> Rules {
     fn parse(raw: RawIdentifier<'_>) -> Result<Identifier, Rejection> {
         let identifier = Identifier::parse(raw)?;
@@ -63,19 +61,19 @@ pub fn later_rules() -> Rules {
     Rules::new(RULES_VERSION + 1, parse, Identifier::normalize)
 }
 
-/// Carries out all mutations.
+/// Executes all mutations.
 pub async fn fill(store: &dyn Store) {
     for (n, mutation) in mutations().into_iter().enumerate() {
         store.mutate(mutation).await.unwrap_or_else(|error| panic!("mutation {n}: {error:?}"));
     }
 }
 
-/// All users of a store.
+/// Returns all users of a store.
 pub async fn records(store: &dyn Store) -> Vec<Record> {
     store.scan(&Tenant::DEFAULT, None, 1_000).await.unwrap()
 }
 
-/// The versions of the rules of all identities.
+/// The rules versions of all identities.
 fn versions(records: &[Record]) -> Vec<u32> {
     records
         .iter()
@@ -84,8 +82,7 @@ fn versions(records: &[Record]) -> Vec<u32> {
         .collect()
 }
 
-/// Checks that all identities are of the first version of the rules, but for the one that was made
-/// by a program of later ones.
+/// Asserts that all identities have the first rules version, except the one of a later program.
 pub async fn of_the_first_rules(store: &dyn Store) {
     let versions = versions(&records(store).await);
     assert_eq!(
@@ -95,14 +92,16 @@ pub async fn of_the_first_rules(store: &dyn Store) {
     assert_eq!(versions.iter().filter(|version| **version == LATER).count(), 1);
 }
 
-/// Checks that a golden store was moved to [`later_rules`].
+/// Asserts that a golden store was renormalised to [`later_rules`].
 pub async fn moved(store: Arc<dyn Store>) {
     assert!(
         versions(&records(&*store).await).iter().all(|version| *version == later_rules().version())
     );
+
     let directory =
         Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
     let directory = directory.under(later_rules());
+
     for typed in ["Ada.L@Example.com", "adal@example.com"] {
         let raw = Some(RawIdentifier::Email(typed));
         let (found, _) = directory
@@ -113,7 +112,7 @@ pub async fn moved(store: Arc<dyn Store>) {
     }
 }
 
-/// Verifies a golden store, and mends it: there is nothing to mend.
+/// Verifies and repairs a golden store: it must be clean.
 pub async fn untouched(store: &impl CheckableStore) {
     struct None;
     impl Observer for None {
@@ -126,7 +125,7 @@ pub async fn untouched(store: &impl CheckableStore) {
     assert!(summary.users > 5 && summary.is_clean(), "{summary:?}");
 }
 
-/// Whether golden files are to be written.
+/// Returns true if golden files are to be rewritten.
 pub fn writes() -> bool {
     std::env::var("POLYNYM_GOLDEN").is_ok_and(|mode| mode == "write")
 }
@@ -139,14 +138,14 @@ fn identifier(name: &str) -> Identifier {
     Identifier::parse(RawIdentifier::from_text(name).unwrap()).unwrap()
 }
 
-fn draft(name: &str) -> NewIdentity {
+fn unverified(name: &str) -> NewIdentity {
     let display = RawIdentifier::from_text(name).unwrap().typed().to_owned();
     let rules_version = Rules::FIRST.version();
     NewIdentity { rules_version, ..NewIdentity::new(identifier(name), display) }
 }
 
 fn verified(name: &str) -> NewIdentity {
-    NewIdentity { verification: verification(), ..draft(name) }
+    NewIdentity { verification: verification(), ..unverified(name) }
 }
 
 fn verification() -> Option<Verification> {
@@ -179,34 +178,38 @@ fn text(value: &str) -> Value {
     Value::String(value.to_owned())
 }
 
-/// The tenants and the mutations of each, in order.
+/// All mutations with their tenants, in order.
 fn changes() -> Vec<(Tenant, MutationKind)> {
-    let of_user = |(user, change)| (Tenant::DEFAULT, MutationKind::User(id(user), change));
-    let users = [people(), merges(), ends()].into_iter().flatten().map(of_user);
+    let user_mutation = |(user, change)| (Tenant::DEFAULT, MutationKind::User(id(user), change));
+    let users = [users_of_every_kind(), merges(), deleted_and_purged()]
+        .into_iter()
+        .flatten()
+        .map(user_mutation);
     tenants().into_iter().chain(users).collect()
 }
 
 fn tenants() -> Vec<(Tenant, MutationKind)> {
     let all = PolicyUpdate {
-        holds: Kind::ALL.map(|kind| (kind, HELD + Duration::from_millis(5))).into(),
+        holds: Kind::ALL.map(|kind| (kind, HOLD_TIME + Duration::from_millis(5))).into(),
         hide_unverified: Some(true),
         verified_wins: Some(true),
         keep_primary: Some(true),
         keep_last: Some(true),
         allow_lookalikes: Some(true),
-        restore_window: Some(HELD),
-        undo_window: Some(HELD),
+        restore_window: Some(HOLD_TIME),
+        undo_window: Some(HOLD_TIME),
         reserved_handles: None,
     };
+
     let set = |name, update| {
         (Tenant::parse(name).unwrap(), MutationKind::Tenant(TenantChange::Set(update)))
     };
     vec![set("default", PolicyUpdate::default()), set("acme", all)]
 }
 
-/// Users with every kind of identity and of attribute, with guards and holds, and with identities
-/// of later rules.
-fn people() -> Vec<(usize, UserChange)> {
+/// Users with every kind of identity and attribute, with guards, holds and identities of later
+/// rules.
+fn users_of_every_kind() -> Vec<(usize, UserChange)> {
     let attributes = [
         ("string", text("text")),
         ("int", Value::Int(-5)),
@@ -215,28 +218,30 @@ fn people() -> Vec<(usize, UserChange)> {
         ("time", Value::Time(Timestamp::from_millis(TIME + 1))),
         ("list", Value::List(vec!["a".to_owned(), "b".to_owned()])),
     ];
+
     let identities = vec![
         verified("email:Ada.L@Example.com"),
-        NewIdentity { primary: true, ..draft("email:ada@example.org") },
-        draft("handle:ѕсоре"),
-        draft("handle:ëxo"),
-        draft("phone:+14155552300"),
-        draft("social:GitHub/583231"),
-        draft("url:https://example.com/~ada/"),
+        NewIdentity { primary: true, ..unverified("email:ada@example.org") },
+        unverified("handle:ѕсоре"),
+        unverified("handle:ëxo"),
+        unverified("phone:+14155552300"),
+        unverified("social:GitHub/583231"),
+        unverified("url:https://example.com/~ada/"),
     ];
-    let later = NewIdentity { rules_version: LATER, ..draft("handle:later") };
+
+    let later = NewIdentity { rules_version: LATER, ..unverified("handle:later") };
     vec![
         (1, create("Ada", identities, &attributes)),
         (1, unlink("handle:ëxo")),
         (1, unlink("email:ada@example.org")),
-        (2, create("Bob", vec![draft("email:bob@example.com"), later], &[])),
+        (2, create("Bob", vec![unverified("email:bob@example.com"), later], &[])),
         (2, unlink("handle:later")),
-        (2, UserChange::Link(NewIdentity { rules_version: LATER, ..draft("handle:latest") })),
+        (2, UserChange::Link(NewIdentity { rules_version: LATER, ..unverified("handle:latest") })),
         (2, UserChange::Disable),
     ]
 }
 
-/// A merge that can be undone, and one that was undone when some of it could not be given back.
+/// A merge that can be undone, and a merge that was undone in part.
 fn merges() -> Vec<(usize, UserChange)> {
     let name = |name: &str| {
         let paths = ["display_name".to_owned()];
@@ -244,13 +249,14 @@ fn merges() -> Vec<(usize, UserChange)> {
             Update::from_mask(Some(&paths), name.to_owned(), BTreeMap::new()).unwrap(),
         )
     };
+
     let both = |n: usize, other: usize| {
         vec![
             (
                 n,
                 create(
                     "Cat",
-                    vec![draft(&format!("email:cat{n}@example.com"))],
+                    vec![unverified(&format!("email:cat{n}@example.com"))],
                     &[("a", text("old")), ("b", text("x"))],
                 ),
             ),
@@ -259,9 +265,9 @@ fn merges() -> Vec<(usize, UserChange)> {
                 create(
                     "Dan",
                     vec![
-                        draft(&format!("email:d.an{other}@example.com")),
-                        draft(&format!("handle:dän{other}")),
-                        draft(&format!("handle:held{other}")),
+                        unverified(&format!("email:d.an{other}@example.com")),
+                        unverified(&format!("handle:dän{other}")),
+                        unverified(&format!("handle:held{other}")),
                     ],
                     &[("a", text("new")), ("c", Value::Int(7))],
                 ),
@@ -270,6 +276,7 @@ fn merges() -> Vec<(usize, UserChange)> {
             (n, UserChange::Merge(id(other), ConflictPolicy::SecondaryWins)),
         ]
     };
+
     let undone = vec![
         (5, unlink("email:d.an6@example.com")),
         (5, name("Changed")),
@@ -279,21 +286,21 @@ fn merges() -> Vec<(usize, UserChange)> {
     [both(3, 4), both(5, 6), undone].concat()
 }
 
-/// A user who was disabled and then deleted, and one who was purged, whose handle is held for
-/// nobody.
-fn ends() -> Vec<(usize, UserChange)> {
+/// A user that was disabled and then deleted, and a purged user whose handle is held without an
+/// owner.
+fn deleted_and_purged() -> Vec<(usize, UserChange)> {
     vec![
-        (7, create("", vec![draft("email:eve@example.com")], &[])),
+        (7, create("", vec![unverified("email:eve@example.com")], &[])),
         (7, UserChange::Disable),
         (7, UserChange::Delete),
-        (8, create("Fay", vec![draft("handle:fäy")], &[])),
+        (8, create("Fay", vec![unverified("handle:fäy")], &[])),
         (8, UserChange::Purge),
     ]
 }
 
-/// The mutations. The first few carry a request, under which they are remembered.
+/// The mutations. The first three carry an idempotency key.
 fn mutations() -> Vec<Mutation> {
-    let holds = BTreeMap::from(Kind::ALL.map(|kind| (kind, HELD)));
+    let holds = BTreeMap::from(Kind::ALL.map(|kind| (kind, HOLD_TIME)));
     let policies = Arc::new(Policies { holds, ..Policies::default() });
     let mutation = |(n, (tenant, kind)): (usize, (Tenant, MutationKind))| {
         let request = IdempotencyKey {

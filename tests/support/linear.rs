@@ -1,62 +1,60 @@
-//! Whether a history of calls could have come from something that does one after the other, each at
-//! one moment between its start and its end: the search of Wing and Gong, with Lowe's memory of
-//! where it has been.
+//! Checks histories of concurrent calls for linearizability: the search of Wing and Gong, with the
+//! cache of Lowe.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::hash::Hash;
 
-/// What happens one call after the other.
+/// The sequential specification.
 pub trait Model {
     type State: Clone + Eq + Hash + Debug;
     type Call: Debug;
 
-    /// The state after a call; nothing where the call could not have been answered so in this
-    /// state.
+    /// Returns the state after a call; `None` if the call cannot have this outcome in this state.
     fn step(state: &Self::State, call: &Self::Call) -> Option<Self::State>;
 
-    /// Whether a call never changes anything, whatever the state.
+    /// Returns true if a call changes no state.
     fn is_read(call: &Self::Call) -> bool;
 }
 
-/// A call, answered or not.
+/// A call with the times of its request and response.
 #[derive(Clone, Debug)]
 pub struct Event<C> {
     pub call: C,
-    /// When it was sent.
+    /// The time of the request.
     pub start: u64,
-    /// When it was answered. Where nobody knows whether it happened: never. It may happen at any
-    /// time after its start.
+    /// The time of the response; `None` if the outcome is unknown: such a call may take effect at
+    /// any time after its start, or never.
     pub end: Option<u64>,
 }
 
-/// States that the search may look at before it gives up.
-const MOST: usize = 2_000_000;
+/// The maximum number of states that the search visits.
+const MAX_STATES: usize = 2_000_000;
 
-/// Fails, with the calls that cannot be put into an order, unless there is one.
+/// Returns an error with the calls that fit no order, unless the history is linearizable.
 pub fn check<M: Model>(initial: M::State, mut events: Vec<Event<M::Call>>) -> Result<(), String> {
-    // What has no answer stands apart, or the search would go through all that came after it again
+    // Calls without a response come last: otherwise the search would visit all later calls again
     // and again.
     events.sort_by_key(|event| (event.end.is_none(), event.start));
     let answered = events.partition_point(|event| event.end.is_some());
-    Search::<M> { events: &events, answered, seen: HashSet::new() }.run(initial)
+    Search::<M> { events: &events, answered, visited: HashSet::new() }.run(initial)
 }
 
 struct Search<'e, M: Model> {
     events: &'e [Event<M::Call>],
-    /// How many of them were answered: the first ones.
+    /// The number of calls with a response: the first ones.
     answered: usize,
-    seen: HashSet<(Done, M::State)>,
+    visited: HashSet<(Effective, M::State)>,
 }
 
-/// Which events have happened: all before the first number, and these.
+/// The events that have taken effect: all before the first number, and those listed.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
-struct Done {
+struct Effective {
     all_before: usize,
     also: Vec<u32>,
 }
 
-impl Done {
+impl Effective {
     fn has(&self, n: usize) -> bool {
         n < self.all_before || self.also.binary_search(&(n as u32)).is_ok()
     }
@@ -79,18 +77,18 @@ impl Done {
     }
 }
 
-/// A place in the search: what has happened and what is so now, and what can be tried next.
+/// A node of the search: the events in effect, the state, and the candidates left to try.
 struct Node<S> {
-    done: Done,
+    done: Effective,
     state: S,
     next: Vec<usize>,
 }
 
 impl<M: Model> Search<'_, M> {
     fn run(mut self, initial: M::State) -> Result<(), String> {
-        let mut farthest = (Done::default(), initial.clone());
+        let mut farthest = (Effective::default(), initial.clone());
         let mut path: Vec<Node<M::State>> =
-            self.enter(Done::default(), initial).into_iter().collect();
+            self.enter(Effective::default(), initial).into_iter().collect();
         while let Some(node) = path.last_mut() {
             if node.done.all_before >= self.answered {
                 return Ok(());
@@ -107,16 +105,16 @@ impl<M: Model> Search<'_, M> {
                 done.add(n);
                 path.extend(self.enter(done, state));
             }
-            if self.seen.len() > MOST {
-                return Err(format!("too many orders to try; {}", self.describe(&farthest)));
+            if self.visited.len() > MAX_STATES {
+                return Err(format!("too many orders; {}", self.describe(&farthest)));
             }
         }
         Err(self.describe(&farthest))
     }
 
-    /// Goes to a place, unless the search was there. Reads that fit here happen here: later they
-    /// could only fit worse.
-    fn enter(&mut self, mut done: Done, state: M::State) -> Option<Node<M::State>> {
+    /// Enters a node, unless it was visited before. Reads that fit take effect here at once: a
+    /// later place fits no better.
+    fn enter(&mut self, mut done: Effective, state: M::State) -> Option<Node<M::State>> {
         loop {
             let candidates = self.candidates(&done);
             let call = |n: usize| &self.events[n].call;
@@ -124,7 +122,7 @@ impl<M: Model> Search<'_, M> {
             let reads: Vec<usize> = candidates.iter().copied().filter(fits).collect();
             if reads.is_empty() {
                 let next = self.by_urgency(candidates, &state);
-                return self.seen.insert((done.clone(), state.clone())).then_some(Node {
+                return self.visited.insert((done.clone(), state.clone())).then_some(Node {
                     done,
                     state,
                     next,
@@ -134,10 +132,12 @@ impl<M: Model> Search<'_, M> {
         }
     }
 
-    /// What can happen next: all that was sent before the first answer to what has not happened.
-    fn candidates(&self, done: &Done) -> Vec<usize> {
+    /// The candidates: events sent before the first response among those that have not taken
+    /// effect.
+    fn candidates(&self, done: &Effective) -> Vec<usize> {
         let mut first_end = u64::MAX;
         let mut found = Vec::new();
+
         for (n, event) in self.events.iter().enumerate().take(self.answered).skip(done.all_before) {
             if event.start > first_end {
                 break;
@@ -147,13 +147,15 @@ impl<M: Model> Search<'_, M> {
                 first_end = first_end.min(event.end.unwrap_or(u64::MAX));
             }
         }
+
         found.extend((self.answered..self.events.len()).filter(|n| !done.has(*n)));
         found.retain(|n| self.events[*n].start <= first_end);
         found
     }
 
-    /// Those that are to be tried first come last: what changes nothing here, for this state may
-    /// never come again; then what was answered soonest, and at the end what need not happen.
+    /// Sorts the candidates, the first one to try at the end. Calls without effect in this state
+    /// come first in the search, for this state may not return; then the earliest responses; calls
+    /// without a response come last.
     fn by_urgency(&self, mut candidates: Vec<usize>, state: &M::State) -> Vec<usize> {
         let changes_nothing =
             |n: usize| M::step(state, &self.events[n].call).as_ref() == Some(state);
@@ -163,10 +165,10 @@ impl<M: Model> Search<'_, M> {
         candidates
     }
 
-    fn describe(&self, (done, state): &(Done, M::State)) -> String {
+    fn describe(&self, (done, state): &(Effective, M::State)) -> String {
         let calls = self.candidates(done).into_iter().map(|n| format!("\n  {:?}", self.events[n]));
         format!(
-            "after {} calls, from {state:?}, none of these can lead on:{}",
+            "after {} calls, from {state:?}, none of these fits:{}",
             done.count(),
             calls.collect::<String>()
         )
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_after_the_other_could_have_done_passes() {
+    fn a_linearizable_history_passes() {
         assert!(is_linear(&[]));
         assert!(is_linear(&[(Write(1), 0, Some(1)), (Read(1), 2, Some(3))]));
         assert!(is_linear(&[(Write(1), 0, Some(9)), (Read(1), 2, Some(3)), (Read(1), 4, Some(5))]));
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_could_have_done_fails() {
+    fn a_history_that_fits_no_order_fails() {
         assert!(!is_linear(&[(Read(1), 0, Some(1))]));
         assert!(!is_linear(&[(Write(1), 0, Some(1)), (Read(0), 2, Some(3))]));
         assert!(!is_linear(&[
@@ -238,22 +240,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_may_happen_late_or_never() {
+    fn a_call_of_unknown_outcome_takes_effect_late_or_never() {
         assert!(is_linear(&[(Write(1), 0, None), (Read(0), 2, Some(3)), (Read(1), 4, Some(5))]));
         assert!(is_linear(&[(Write(1), 0, None), (Read(0), 2, Some(3)), (Read(0), 4, Some(5))]));
         assert!(!is_linear(&[(Write(1), 0, None), (Read(1), 2, Some(3)), (Read(0), 4, Some(5))]));
         assert!(!is_linear(&[(Read(1), 0, Some(1)), (Write(1), 2, None)]));
     }
 
-    /// The same question, answered by trying all orders.
-    fn is_linear_by_trying(state: u8, left: &[Event<Call>]) -> bool {
+    /// Checks linearizability by exhaustive search.
+    fn is_linear_by_exhaustion(state: u8, left: &[Event<Call>]) -> bool {
         let first_end = left.iter().filter_map(|event| event.end).min().unwrap_or(u64::MAX);
         left.iter().all(|event| event.end.is_none())
             || left.iter().enumerate().filter(|(_, event)| event.start <= first_end).any(
                 |(n, event)| {
                     let rest = [&left[..n], &left[n + 1..]].concat();
                     Register::step(&state, &event.call)
-                        .is_some_and(|state| is_linear_by_trying(state, &rest))
+                        .is_some_and(|state| is_linear_by_exhaustion(state, &rest))
                 },
             )
     }
@@ -277,9 +279,9 @@ mod tests {
             ..ProptestConfig::default()
         })]
         #[test]
-        fn the_search_finds_what_trying_everything_finds(events in events()) {
+        fn the_search_agrees_with_an_exhaustive_search(events in events()) {
             let is_found = check::<Register>(0, events.clone()).is_ok();
-            prop_assert_eq!(is_found, is_linear_by_trying(0, &events));
+            prop_assert_eq!(is_found, is_linear_by_exhaustion(0, &events));
         }
     }
 }

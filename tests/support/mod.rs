@@ -1,4 +1,4 @@
-//! What tests share.
+//! Shared code of the tests.
 
 pub mod added;
 pub mod calls;
@@ -24,14 +24,14 @@ use conformance::{StoreFactory, cases};
 use futures_util::stream::{self, StreamExt};
 use redb::{Database, DatabaseError};
 
-/// How many cases run at once: most of their time goes into waiting for a sync.
-const AT_ONCE: usize = 4;
+/// The number of concurrent cases: most of their time is spent waiting for fsync.
+const CONCURRENT_CASES: usize = 4;
 
-/// Runs the conformance suite, each case in a place of its own, and tells of each. With
-/// `POLYNYM_CASE` set, only those cases run whose name contains it.
+/// Runs the conformance suite, each case in a store of its own, and prints the outcome of each.
+/// With `POLYNYM_CASE` set, only cases with that text in their names run.
 pub async fn conformance(place: impl Fn() -> Arc<dyn StoreFactory>) {
     let only = std::env::var("POLYNYM_CASE").unwrap_or_default();
-    let chosen = cases().into_iter().filter(|case| case.name().contains(&only));
+    let selected = cases().into_iter().filter(|case| case.name().contains(&only));
     let run = |case: conformance::Case| {
         let (name, place) = (case.name(), place());
         async move {
@@ -50,15 +50,17 @@ pub async fn conformance(place: impl Fn() -> Arc<dyn StoreFactory>) {
             (name, failure.is_some())
         }
     };
-    let outcomes: Vec<_> = stream::iter(chosen).map(run).buffer_unordered(AT_ONCE).collect().await;
+
+    let outcomes: Vec<_> =
+        stream::iter(selected).map(run).buffer_unordered(CONCURRENT_CASES).collect().await;
     assert!(!outcomes.is_empty(), "no case has {only} in its name");
     let failed: Vec<_> =
         outcomes.into_iter().filter(|(_, failed)| *failed).map(|(name, _)| name).collect();
     assert!(failed.is_empty(), "{} cases failed: {failed:#?}", failed.len());
 }
 
-/// The database of an embedded store that is not open. A process that starts another shares its
-/// files with it until that begins: the file may stay locked for that moment.
+/// Opens the database file of an embedded store that is closed. A forked process shares its open
+/// files until it calls exec, so the file may stay locked for a moment.
 pub fn database(folder: &Path) -> Database {
     for _ in 0..100 {
         match Database::open(folder.join("directory.redb")) {

@@ -1,5 +1,5 @@
-//! A client that knows nothing of the API but what the server's reflection says, and prints answers
-//! as grpcurl does.
+//! A client that learns the API from the reflection of a server, and prints responses as grpcurl
+//! does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,19 +16,19 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
-use tonic_reflection::pb::v1::server_reflection_request::MessageRequest as Ask;
-use tonic_reflection::pb::v1::server_reflection_response::MessageResponse as Told;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest as ReflectionCall;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse as ReflectionReply;
 use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
 
-/// Which reflection to ask. Their messages are the same but for the package's name, which is not
-/// sent.
+/// The version of the reflection service. Their messages differ only in the name of the package,
+/// which is not sent.
 #[derive(Clone, Copy, Debug)]
 pub enum Version {
     V1,
     V1Alpha,
 }
 
-/// The API as reflection tells it.
+/// The API as described by reflection.
 pub struct Api {
     channel: Channel,
     version: Version,
@@ -37,53 +37,58 @@ pub struct Api {
 }
 
 impl Api {
-    /// Asks the server at `channel` which services it has, and for all that they speak of.
+    /// Lists the services of the server at `channel`, and fetches all files that describe them.
     pub async fn discover(channel: Channel, version: Version) -> Result<Self, Status> {
         let mut api = Self { channel, version, services: Vec::new(), pool: DescriptorPool::new() };
-        let Told::ListServicesResponse(list) = api.ask(Ask::ListServices(String::new())).await?
+        let ReflectionReply::ListServicesResponse(list) =
+            api.ask(ReflectionCall::ListServices(String::new())).await?
         else {
             return Err(Status::data_loss("reflection lists no services"));
         };
+
         api.services = list.service.into_iter().map(|service| service.name).collect();
         for service in api.services.clone() {
             api.learn(&service).await?;
         }
+
         Ok(api)
     }
 
-    /// The services, as the server lists them.
+    /// The services in the order of the server.
     pub fn services(&self) -> &[String] {
         &self.services
     }
 
-    /// All that is known by now.
+    /// The descriptors fetched so far.
     pub fn pool(&self) -> &DescriptorPool {
         &self.pool
     }
 
-    /// Asks for what `symbol` is, such as `google.rpc.ErrorInfo`, and for all that it speaks of.
+    /// Fetches the file that defines `symbol`, such as `google.rpc.ErrorInfo`, and its imports.
     pub async fn learn(&mut self, symbol: &str) -> Result<(), Status> {
-        let mut waiting = vec![Ask::FileContainingSymbol(symbol.to_owned())];
-        let mut asked = BTreeSet::new();
+        let mut queue = vec![ReflectionCall::FileContainingSymbol(symbol.to_owned())];
+        let mut requested = BTreeSet::new();
         let mut files = BTreeMap::new();
-        while let Some(ask) = waiting.pop() {
+
+        while let Some(ask) = queue.pop() {
             for file in self.files(ask).await? {
                 let imports = file
                     .dependency
                     .iter()
                     .filter(|name| self.pool.get_file_by_name(name).is_none());
-                let new = imports.filter(|name| asked.insert((*name).clone()));
-                waiting.extend(new.map(|name| Ask::FileByFilename(name.clone())));
+                let new = imports.filter(|name| requested.insert((*name).clone()));
+                queue.extend(new.map(|name| ReflectionCall::FileByFilename(name.clone())));
                 files.insert(file.name().to_owned(), file);
             }
         }
+
         self.pool
             .add_file_descriptor_protos(files.into_values())
             .map_err(|error| Status::data_loss(error.to_string()))
     }
 
-    async fn files(&self, ask: Ask) -> Result<Vec<FileDescriptorProto>, Status> {
-        let Told::FileDescriptorResponse(files) = self.ask(ask).await? else {
+    async fn files(&self, ask: ReflectionCall) -> Result<Vec<FileDescriptorProto>, Status> {
+        let ReflectionReply::FileDescriptorResponse(files) = self.ask(ask).await? else {
             return Err(Status::data_loss("reflection sends no file"));
         };
         let decode = |file: Vec<u8>| FileDescriptorProto::decode(file.as_slice());
@@ -91,7 +96,7 @@ impl Api {
         files.map_err(|error| Status::data_loss(error.to_string()))
     }
 
-    async fn ask(&self, ask: Ask) -> Result<Told, Status> {
+    async fn ask(&self, ask: ReflectionCall) -> Result<ReflectionReply, Status> {
         let path = match self.version {
             Version::V1 => "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
             Version::V1Alpha => "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
@@ -100,14 +105,15 @@ impl Api {
         let codec = ProstCodec::<ServerReflectionRequest, ServerReflectionResponse>::default();
         let mut client = ready(&self.channel).await?;
         let path = http::uri::PathAndQuery::from_static(path);
-        let mut answers =
+        let mut responses =
             client.streaming(Request::new(once(request)), path, codec).await?.into_inner();
-        let answer = answers.message().await?.and_then(|answer| answer.message_response);
-        match answer.ok_or_else(|| Status::data_loss("reflection says nothing"))? {
-            Told::ErrorResponse(error) => {
+        let response = responses.message().await?.and_then(|response| response.message_response);
+
+        match response.ok_or_else(|| Status::data_loss("reflection says nothing"))? {
+            ReflectionReply::ErrorResponse(error) => {
                 Err(Status::new(error.error_code.into(), error.error_message))
             }
-            told => Ok(told),
+            reply => Ok(reply),
         }
     }
 
@@ -122,6 +128,7 @@ impl Api {
         deserializer.end().map_err(invalid)?;
         let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
         let path = path.parse().map_err(|_| Status::invalid_argument("no path"))?;
+
         ready(&self.channel)
             .await?
             .unary(Request::new(request), path, Dynamic(method.output()))
@@ -140,7 +147,8 @@ async fn ready(channel: &Channel) -> Result<Grpc<Channel>, Status> {
     Ok(client)
 }
 
-/// Reads and writes messages whose type is known at run time alone: this one is what is read.
+/// A codec for messages whose type is known at run time only; the field is the type of the
+/// response.
 struct Dynamic(MessageDescriptor);
 
 impl Codec for Dynamic {
@@ -181,20 +189,19 @@ impl Decoder for Dynamic {
     }
 }
 
-/// A message as grpcurl prints it: fields in the order of their numbers, the keys of maps and of
-/// what is in an `Any` sorted, two spaces a level, and what HTML gives a meaning to written as
-/// escapes.
+/// Prints a message as grpcurl does: fields in the order of their numbers, keys of maps and fields
+/// of an `Any` sorted, two spaces per level, and the special characters of HTML escaped.
 ///
 /// # Panics
-/// Where the message holds an `Any` of a type that nothing was learnt of.
+/// If the message holds an `Any` of an unknown type.
 pub fn print(message: &DynamicMessage) -> String {
-    let value = serde_json::to_value(message).expect("every type in it is known");
+    let value = serde_json::to_value(message).expect("all types are known");
     let mut out = String::new();
     print_value(&value, Some(&Kind::Message(message.descriptor())), 0, &mut out);
     out.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-/// Prints what a field of the kind `kind` holds.
+/// Prints the value of a field of type `kind`.
 fn print_value(value: &Value, kind: Option<&Kind>, level: usize, out: &mut String) {
     match value {
         Value::Object(entries) => {
@@ -220,8 +227,8 @@ fn print_value(value: &Value, kind: Option<&Kind>, level: usize, out: &mut Strin
 
 type Field<'a> = (&'a str, &'a Value, Option<FieldDescriptor>);
 
-/// The entries of an object, in the order in which they are printed. `message` is its type, where
-/// it is a message's.
+/// Returns the entries of an object in the order of printing. `message` is its type, if it is a
+/// message.
 fn fields<'a>(
     entries: &'a Map<String, Value>,
     message: Option<&MessageDescriptor>,
@@ -257,9 +264,11 @@ fn print_items<T>(
         out.push_str(&"  ".repeat(level + 1));
         print(item, out);
     }
+
     if !items.is_empty() {
         out.push('\n');
         out.push_str(&"  ".repeat(level));
     }
+
     out.push_str(&braces[1..]);
 }

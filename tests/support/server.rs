@@ -1,32 +1,31 @@
-//! Runs the program: commands to their end, and servers until they are dropped.
+//! Runs the program: commands until they end, and servers until they are dropped.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// How long servers and their clients wait for each other where a test says nothing else: a busy
-/// machine is no fault.
-const PATIENCE: &str = "60s";
+/// The default timeout of servers and clients: long enough for a busy machine.
+const TIMEOUT: &str = "60s";
 
-/// The program with `arguments`, and nothing of this process's environment.
+/// A command that runs the program with `arguments` and an empty environment.
 pub fn polynym(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_polynym"));
     command
         .args(arguments)
         .env_clear()
-        .env("POLYNYM_TIMEOUT", PATIENCE)
-        .env("POLYNYM_CALL_TIMEOUT", PATIENCE);
+        .env("POLYNYM_TIMEOUT", TIMEOUT)
+        .env("POLYNYM_CALL_TIMEOUT", TIMEOUT);
     command
 }
 
-/// A server of its own process, on a port of its own. It is killed when it is dropped.
+/// A server process on a free port. It is killed on drop.
 pub struct Server {
     child: Child,
     /// Such as `http://127.0.0.1:41234`.
     pub url: String,
     stdout: BufReader<ChildStdout>,
-    /// Where the server puts what is temporary: one that is killed cannot take it away itself.
+    /// The temporary folder of the server: a killed server cannot remove it.
     _temporary: TempDir,
 }
 
@@ -39,12 +38,14 @@ impl Server {
         )
     }
 
-    /// Adds `arguments` to `command`, which runs a server. It makes its store where there is none.
+    /// Adds `arguments` to `command`, which runs a server. The server creates its store if there is
+    /// none.
     pub fn start_with(command: &mut Command, arguments: &[&str]) -> Self {
         let temporary = tempfile::tempdir().unwrap();
         if !command.get_envs().any(|(name, _)| name == "TMPDIR") {
             command.env("TMPDIR", temporary.path());
         }
+
         let mut child = command
             .args(arguments)
             .env("POLYNYM_CREATE", "true")
@@ -52,6 +53,7 @@ impl Server {
             .spawn()
             .unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
+
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
         let url =
@@ -59,12 +61,12 @@ impl Server {
         Self { child, url, stdout, _temporary: temporary }
     }
 
-    /// Runs a command against this server, to its end.
+    /// Runs a command against this server, and waits until it ends.
     pub fn run(&self, arguments: &[&str]) -> Output {
         polynym(arguments).env("POLYNYM_SERVER", &self.url).output().unwrap()
     }
 
-    /// The next line that the server prints.
+    /// Reads the next line of the standard output.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
@@ -83,7 +85,7 @@ impl Server {
         assert!(sent.unwrap().success());
     }
 
-    /// The memory that the server has in use, in bytes.
+    /// The resident memory of the server, in bytes.
     pub fn memory(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

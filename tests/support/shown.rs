@@ -1,9 +1,9 @@
-//! What documents show: commands, each with what it prints.
+//! The examples in documents: commands, each with its output.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// A command and what is printed below it.
+/// A command and the output below it.
 #[derive(Debug, PartialEq)]
 pub struct Shown {
     pub place: String,
@@ -11,11 +11,12 @@ pub struct Shown {
     pub output: String,
 }
 
-/// The commands in blocks marked `console`: after `$ `, each with what stands between it and the
-/// next.
+/// Returns the commands in blocks marked `console`: a command follows `$ `, its output ends at the
+/// next command.
 pub fn shown(path: &str, text: &str) -> Vec<Shown> {
     let mut found: Vec<Shown> = Vec::new();
-    let (mut inside, mut goes_on) = (false, false);
+    let (mut inside, mut continues) = (false, false);
+
     for (n, line) in text.lines().enumerate() {
         if line.starts_with("```") {
             inside = line == "```console";
@@ -26,17 +27,18 @@ pub fn shown(path: &str, text: &str) -> Vec<Shown> {
                 command: command.to_owned(),
                 output: String::new(),
             });
-            goes_on = command.ends_with('\\');
+            continues = command.ends_with('\\');
         } else if let Some(last) = found.last_mut() {
-            if goes_on {
+            if continues {
                 last.command =
                     format!("{}{}", last.command.trim_end_matches('\\'), line.trim_start());
-                goes_on = line.ends_with('\\');
+                continues = line.ends_with('\\');
             } else {
                 last.output.push_str(&format!("{line}\n"));
             }
         }
     }
+
     found.iter_mut().for_each(|shown| shown.output = shown.output.trim_end().to_owned());
     found
         .iter_mut()
@@ -45,13 +47,13 @@ pub fn shown(path: &str, text: &str) -> Vec<Shown> {
     found
 }
 
-/// A command of the program as a shell runs it, which asks the server at `url`.
+/// Runs a command of the program in a shell, against the server at `url`.
 pub fn run(command: &str, url: &str) -> Output {
     assert!(command.starts_with("polynym "), "{command}: this runs polynym");
     shell(command, url)
 }
 
-/// What a shell makes of commands, of which those of the program ask the server at `url`.
+/// Runs commands in a shell; those of the program use the server at `url`.
 pub fn shell(commands: &str, url: &str) -> Output {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_polynym"));
     let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().to_str().unwrap());

@@ -1,4 +1,4 @@
-//! What a failed call tells its caller.
+//! The error details of failed calls.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use polynym::proto::v1::{batch_get_users_response, batch_resolve_identities_resp
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-/// Code, reason, the fields at fault and the reason's metadata.
+/// The code, the reason, the invalid fields and the metadata of a failed call.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Told {
     pub code: Code,
@@ -33,11 +33,12 @@ impl Told {
     }
 }
 
-/// Reads a status that this server sent.
+/// Reads a status sent by this server.
 pub fn told(status: Status) -> Told {
     let details = status.get_error_details();
     let info = details.error_info().unwrap_or_else(|| panic!("no ErrorInfo in {status:?}"));
     assert_eq!(info.domain, "polynym");
+
     let violations =
         details.bad_request().map(|bad| bad.field_violations.as_slice()).unwrap_or_default();
     Told {
@@ -49,7 +50,7 @@ pub fn told(status: Status) -> Told {
     }
 }
 
-/// A batch item: the user's name, or code, reason and fields.
+/// A batch item: the display name of the user, or code, reason and fields.
 pub type Item = Result<String, (Code, String, Vec<String>)>;
 
 pub fn outcome(result: batch_resolve_identities_response::Result) -> Item {
@@ -70,6 +71,6 @@ pub fn got(result: batch_get_users_response::Result) -> Item {
 
 fn item(status: tonic_types::Status) -> (Code, String, Vec<String>) {
     let bytes = prost::Message::encode_to_vec(&status).into();
-    let told = told(Status::with_details(Code::from(status.code), status.message, bytes));
-    (told.code, told.reason, told.fields)
+    let details = told(Status::with_details(Code::from(status.code), status.message, bytes));
+    (details.code, details.reason, details.fields)
 }

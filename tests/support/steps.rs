@@ -1,4 +1,4 @@
-//! Random steps for the model, made so that a failing run shrinks to a short one.
+//! Random steps for the reference model; a failing run shrinks to a short one.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// Steps of one run at most.
+/// The maximum number of steps of one run.
 const STEPS: usize = 80;
 const DAY_AND_HOUR: i64 = 25 * 60 * 60 * 1_000;
 
-/// How many runs are under way at once: most of their time goes into waiting for a sync.
-const AT_ONCE: u32 = 4;
+/// The number of concurrent runs: most of their time is spent waiting for fsync.
+const CONCURRENT_RUNS: u32 = 4;
 
-/// Holds random runs against the model, each on a place of its own: `POLYNYM_MODEL_RUNS` of them,
-/// `runs` where it is not set.
+/// Compares random runs with the reference model, each in a store of its own. `POLYNYM_MODEL_RUNS`
+/// overrides the number of runs.
 pub fn against_the_model<P: StoreFactory + 'static>(runs: u32, place: impl Fn() -> P + Sync) {
     let runs = std::env::var("POLYNYM_MODEL_RUNS").map_or(runs, |runs| runs.parse().unwrap());
     let runtime =
@@ -27,8 +27,9 @@ pub fn against_the_model<P: StoreFactory + 'static>(runs: u32, place: impl Fn() 
         let outcome = runtime.block_on(model::run(Arc::new(place()), &steps));
         outcome.map_err(|failure| TestCaseError::fail(failure.to_string()))
     };
+
     let some_runs = || {
-        let cases = u32::div_ceil(runs, AT_ONCE);
+        let cases = u32::div_ceil(runs, CONCURRENT_RUNS);
         let config = Config {
             cases,
             failure_persistence: None,
@@ -37,7 +38,7 @@ pub fn against_the_model<P: StoreFactory + 'static>(runs: u32, place: impl Fn() 
         };
         TestRunner::new(config).run(&vec(step(), 1..=STEPS), run).unwrap();
     };
-    std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(some_runs))));
+    std::thread::scope(|scope| (0..CONCURRENT_RUNS).for_each(|_| drop(scope.spawn(some_runs))));
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -47,12 +48,14 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Etag::First),
         1 => Just(Etag::Wrong),
     ];
+
     let tenant = prop_oneof![5 => Just(0usize), 1 => Just(1usize)];
     let request = prop_oneof![4 => Just(None), 1 => (0..3u8, 0..2u64).prop_map(Some)];
     let room = prop_oneof![3 => Just(100usize), 2 => 1..4usize];
     let elapsed =
         prop_oneof![6 => 0..1_000i64, 2 => Just(0), 1 => Just(-500), 1 => Just(DAY_AND_HOUR)];
     let terms = (etag, request, room, 0..POLICIES, proptest::bool::weighted(0.1));
+
     (action(), 0..8usize, tenant, terms, elapsed).prop_map(
         |(action, user, tenant, (etag, request, room, policies, dry_run), elapsed)| Step {
             action,

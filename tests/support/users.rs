@@ -1,4 +1,4 @@
-//! Users by number, for tests that write many and look for them later.
+//! Numbered users, for tests that write many users and look them up later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub fn id(n: usize) -> LocalityId {
     format!("{:08x}-0001-b000-0001-000000000000", n as u32).parse().unwrap()
 }
 
-/// What user `n` owns.
+/// The identifiers of user `n`.
 fn identifiers(n: usize) -> [Identifier; 2] {
     let email = format!("user{n}@example.com");
     let handle = format!("user{n}");
@@ -24,19 +24,19 @@ fn identifiers(n: usize) -> [Identifier; 2] {
         .map(|raw| Identifier::parse(raw).unwrap())
 }
 
-/// An e-mail address of user `n`.
+/// The email of user `n`.
 pub fn email(n: usize) -> Identifier {
     let [email, _] = identifiers(n);
     email
 }
 
-/// The circumstances of a call of this method, by nobody.
+/// The context of a call of this method without a caller.
 pub fn context(tenant: Tenant, method: &'static str) -> RequestContext<'static> {
     let now = Now::certain(Timestamp::now());
     RequestContext { tenant, caller: "", method, request_id: "", now }
 }
 
-/// A mutating call of this method, by nobody.
+/// A mutating call of this method without a caller.
 pub fn call(tenant: Tenant, method: &'static str) -> MutationCall<'static> {
     context(tenant, method).into()
 }
@@ -46,32 +46,34 @@ pub fn tenant_mutation(change: TenantChange) -> Mutation {
     mutation_of(MutationKind::Tenant(change))
 }
 
-/// A mutation of a tenant that holds nothing: what is given up is free, and no user ever has too
-/// much held for it.
+/// A mutation of a user in a tenant without hold times: a released identifier is free at once, and
+/// the user never reaches the limit of holds.
 pub fn mutation(user_id: LocalityId, change: UserChange) -> Mutation {
     mutation_of(MutationKind::User(user_id, change))
 }
 
-/// The same of any kind.
+/// A mutation of any kind in a tenant without hold times.
 pub fn mutation_of(kind: MutationKind) -> Mutation {
     let policies = Arc::new(Policies { holds: BTreeMap::new(), ..Policies::default() });
     let time = Timestamp::from_millis(1_767_225_600_000);
     Mutation { policies, ..Mutation::new(Tenant::DEFAULT, time, kind) }
 }
 
-/// The same mutation by the first version of the rules, which older stores have.
+/// The same mutation under the first version of the rules, as in older stores.
 pub fn by_first_rules(mutation: Mutation) -> Mutation {
     let mut mutation = Mutation { rules: Rules::FIRST, ..mutation };
-    let drafts = match &mut mutation.kind {
-        MutationKind::User(_, UserChange::Create(draft)) => &mut draft.identities[..],
-        MutationKind::User(_, UserChange::Link(draft) | UserChange::Replace(_, draft)) => {
-            std::slice::from_mut(draft)
+    let identities = match &mut mutation.kind {
+        MutationKind::User(_, UserChange::Create(new)) => &mut new.identities[..],
+        MutationKind::User(_, UserChange::Link(new) | UserChange::Replace(_, new)) => {
+            std::slice::from_mut(new)
         }
         _ => &mut [],
     };
-    for draft in drafts {
-        draft.rules_version = Rules::FIRST.version();
+
+    for new in identities {
+        new.rules_version = Rules::FIRST.version();
     }
+
     mutation
 }
 
@@ -106,7 +108,7 @@ pub fn keys(n: usize) -> [IdentityKey; 2] {
     identifiers(n).map(|identifier| IdentityKey::new("default", &identifier))
 }
 
-/// User `n` as it is after its creation.
+/// User `n` right after its creation.
 pub fn user(n: usize) -> User {
     let Decision::Ready(write_set) = creation(n).decide(&ReadSet::optimistic()).unwrap() else {
         panic!()
@@ -114,8 +116,8 @@ pub fn user(n: usize) -> User {
     write_set.into_outcome().into_user().unwrap()
 }
 
-/// Looks for user `n` by everything that finds it, and fails if anything else is found: answers
-/// whether it is there altogether, or the error of the first look-up that failed.
+/// Looks user `n` up by its identifiers and its id. Returns true if all three look-ups find it,
+/// false if none does, and the first error otherwise. Panics on a partial or a different result.
 pub async fn look_up(store: &dyn Store, n: usize) -> Result<bool, Error> {
     let mut found_users = Vec::new();
     for key in keys(n) {
@@ -124,18 +126,20 @@ pub async fn look_up(store: &dyn Store, n: usize) -> Result<bool, Error> {
             found_users.push(found?.map(|found| found.user));
         }
     }
+
     for found in store.get(&Tenant::DEFAULT, &[id(n)]).await? {
         found_users.push(found?);
     }
+
     let found = found_users;
-    let wanted = EncodedUser::of(&user(n));
-    let there = found.iter().flatten().filter(|found| **found == wanted).count();
-    assert!(found.iter().flatten().count() == there, "user {n} is another one: {found:?}");
-    assert!(there == 0 || there == 3, "user {n} is there in part: {found:?}");
-    Ok(there == 3)
+    let expected = EncodedUser::of(&user(n));
+    let matches = found.iter().flatten().filter(|found| **found == expected).count();
+    assert!(found.iter().flatten().count() == matches, "user {n} differs: {found:?}");
+    assert!(matches == 0 || matches == 3, "user {n} is found in part: {found:?}");
+    Ok(matches == 3)
 }
 
-/// The answers of a look-up of which none failed.
+/// Unwraps all items of a batch.
 pub fn all<T>(items: Vec<ItemResult<T>>) -> Vec<Option<T>> {
     items.into_iter().map(Result::unwrap).collect()
 }

@@ -1,17 +1,16 @@
-//! Links between the documents: each leads to a file of the project, and to a heading that the file
-//! has.
+//! Links between documents: each must name a file of the project, and a heading in that file.
 
 use std::path::Path;
 
-/// The links of a document that lead nowhere. `path` is its path from `root`.
+/// Returns the links of a document without a target. `path` is its path from `root`.
 pub fn faults(root: &Path, path: &str, text: &str) -> Vec<String> {
     let numbered = prose(text).flat_map(|(n, line)| targets(line).map(move |target| (n, target)));
-    let dead = numbered
-        .filter(|(_, target)| !is_elsewhere(target) && !leads_somewhere(root, path, text, target));
-    dead.map(|(n, target)| format!("{path}:{n}: the link to {target} leads nowhere")).collect()
+    let broken = numbered
+        .filter(|(_, target)| !is_external(target) && !has_target(root, path, text, target));
+    broken.map(|(n, target)| format!("{path}:{n}: the link to {target} has no target")).collect()
 }
 
-/// The lines outside blocks of code, with their numbers.
+/// Returns the lines outside code blocks, with their numbers.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     text.lines().enumerate().filter_map(move |(n, line)| {
@@ -25,11 +24,11 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
 
-fn is_elsewhere(target: &str) -> bool {
+fn is_external(target: &str) -> bool {
     ["https://", "http://", "mailto:"].iter().any(|scheme| target.starts_with(scheme))
 }
 
-fn leads_somewhere(root: &Path, path: &str, text: &str, target: &str) -> bool {
+fn has_target(root: &Path, path: &str, text: &str, target: &str) -> bool {
     let (file, heading) = target.split_once('#').unwrap_or((target, ""));
     if file.is_empty() {
         return has_heading(text, heading);
@@ -40,14 +39,14 @@ fn leads_somewhere(root: &Path, path: &str, text: &str, target: &str) -> bool {
     file.exists() && (heading.is_empty() || has_heading())
 }
 
-fn has_heading(text: &str, wanted: &str) -> bool {
+fn has_heading(text: &str, anchor: &str) -> bool {
     prose(text).any(|(_, line)| {
-        line.starts_with('#') && slug(line.trim_start_matches('#').trim()) == wanted
+        line.starts_with('#') && slug(line.trim_start_matches('#').trim()) == anchor
     })
 }
 
-/// The name under which a heading can be linked to.
+/// Returns the anchor of a heading.
 fn slug(heading: &str) -> String {
-    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
+    let allowed = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    allowed.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }

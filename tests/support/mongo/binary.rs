@@ -1,4 +1,4 @@
-//! Where `mongod` is.
+//! Finds the programs of MongoDB.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::packages::{Package, named, on_path};
 
-/// The package that carries [`VERSION`] of the server.
+/// The package with [`VERSION`] of the server.
 const MONGOD: Package = Package {
     program: "mongod",
     variable: "MONGOD_BIN",
@@ -14,48 +14,48 @@ const MONGOD: Package = Package {
     pip: &[],
     path: "/db/bin/mongod",
 };
-/// The version whose internal commands the front end of the cluster speaks.
+/// The version whose internal commands the front end uses.
 const VERSION: &str = "6.0";
 
-type Found = Result<PathBuf, String>;
+type PathResult = Result<PathBuf, String>;
 
-/// The server. Panics with what is to be done where there is none.
+/// Returns the path of `mongod`. Panics with instructions if there is none.
 pub fn mongod() -> &'static Path {
-    static FOUND: OnceLock<Found> = OnceLock::new();
+    static FOUND: OnceLock<PathResult> = OnceLock::new();
     or_panic(FOUND.get_or_init(find))
 }
 
-/// The server in the version that the front end knows.
+/// Returns the path of a `mongod` of [`VERSION`].
 pub fn mongod_for_front() -> &'static Path {
-    static FOUND: OnceLock<Found> = OnceLock::new();
+    static FOUND: OnceLock<PathResult> = OnceLock::new();
     or_panic(FOUND.get_or_init(|| match version(mongod()) {
         Ok(version) if version.contains(&format!("v{VERSION}.")) => Ok(mongod().to_owned()),
         _ => fetched(),
     }))
 }
 
-/// The router, where one is installed.
+/// Returns the path of `mongos`, if it is installed.
 pub fn mongos() -> Option<PathBuf> {
     named("MONGOS_BIN").or_else(|| on_path("mongos"))
 }
 
-fn or_panic(found: &'static Found) -> &'static Path {
+fn or_panic(found: &'static PathResult) -> &'static Path {
     found.as_deref().unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn find() -> Found {
+fn find() -> PathResult {
     match MONGOD.installed() {
         Some(path) => version(&path).map(|_| path),
         None => fetched(),
     }
 }
 
-fn fetched() -> Found {
+fn fetched() -> PathResult {
     let path = MONGOD.fetched()?;
     version(&path).map(|_| path)
 }
 
-/// What the server says of itself: whether it runs here.
+/// Returns the output of `mongod --version`, or an error with advice if it does not run.
 fn version(mongod: &Path) -> Result<String, String> {
     let advice = "set MONGOD_BIN to a mongod of version 6.0 or later that runs here";
     let output = Command::new(mongod).arg("--version").output();

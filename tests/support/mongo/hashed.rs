@@ -1,4 +1,4 @@
-//! Which shard of a cluster owns which keys of a collection that is sharded on hashes of `_id`.
+//! The distribution of a collection that is sharded on hashes of `_id`.
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
@@ -8,12 +8,12 @@ use super::sharded::Sharded;
 
 /// The chunks of a collection that is sharded on `{ _id: "hashed" }`.
 pub struct Hashed {
-    /// The least hash of each chunk, in order, and the shard that has it.
+    /// The least hash of each chunk, in order, and the shard that owns the chunk.
     chunks: Vec<(i64, String)>,
 }
 
 impl Hashed {
-    /// Reads where the chunks of a collection are.
+    /// Reads the chunks of a collection from the config server.
     pub async fn read(cluster: &Sharded, space: &str) -> Self {
         let config = cluster.client().await.database("config");
         let entry = config
@@ -23,6 +23,7 @@ impl Hashed {
             .unwrap();
         let entry = entry.unwrap_or_else(|| panic!("{space} is not sharded"));
         assert_eq!(entry.get_document("key").unwrap(), &doc! { "_id": "hashed" });
+
         let own = doc! { "uuid": entry.get("uuid").cloned() };
         let chunks = config
             .collection::<Document>("chunks")
@@ -31,6 +32,7 @@ impl Hashed {
             .await
             .unwrap();
         let chunks: Vec<Document> = chunks.try_collect().await.unwrap();
+
         let chunk = |chunk: &Document| {
             let least = chunk.get_document("min").unwrap().get_i64("_id").unwrap_or(i64::MIN);
             (least, chunk.get_str("shard").unwrap().to_owned())
@@ -38,21 +40,21 @@ impl Hashed {
         Self { chunks: chunks.iter().map(chunk).collect() }
     }
 
-    /// The name of the shard that owns a key.
+    /// Returns the name of the shard that owns a key.
     pub fn owner(&self, key: impl Into<Bson>) -> &str {
         let hash = hash_of(key);
         let after = self.chunks.partition_point(|(least, _)| *least <= hash);
         &self.chunks[after - 1].1
     }
 
-    /// How many chunks each of these shards has.
+    /// Returns the number of chunks of each shard, in the order of the shards.
     pub fn by_shard(&self, cluster: &Sharded) -> Vec<usize> {
         let count = |name: &str| self.chunks.iter().filter(|(_, shard)| shard == name).count();
         cluster.shards.iter().map(|shard| count(&shard.name)).collect()
     }
 }
 
-/// The hash of a key that is a string or a binary value.
+/// Returns the hash of a key, which must be a string or a binary value.
 pub fn hash_of(key: impl Into<Bson>) -> i64 {
     let raw = RawDocumentBuf::try_from(&doc! { "_id": key.into() }).unwrap();
     hash(raw.get("_id").unwrap().unwrap()).expect("a string or a binary value")

@@ -1,12 +1,12 @@
 //! Real MongoDB servers for tests and benchmarks: replica sets and a sharded cluster, each started
-//! once for a test binary and gone when its process is, however that ends; and a proxy that makes
-//! the network between bad.
+//! once per test binary and ended with its process, even if that is killed; and a proxy that
+//! degrades the network.
 
 #![allow(
     dead_code,
     unused_imports,
     clippy::unwrap_used,
-    reason = "each test binary uses a part of this, and a test that cannot go on has failed"
+    reason = "each test binary uses a part of this, and a panic fails the test"
 )]
 
 mod binary;
@@ -33,26 +33,26 @@ pub use proxy::{Line, Origin, Proxy, Side, Trap, Weather};
 pub use replica_set::{Layout, ReplicaSet};
 pub use sharded::Sharded;
 
-/// A replica set of one member, shared by the tests of this binary.
+/// Returns a replica set of one member, shared by the tests of this binary.
 pub async fn one_member() -> &'static ReplicaSet {
     static SHARED: OnceCell<ReplicaSet> = OnceCell::const_new();
     SHARED.get_or_init(|| ReplicaSet::start(Layout::default())).await
 }
 
-/// A replica set of three members, shared by the tests of this binary. Whoever kills or freezes one
-/// of them has the set to itself: see [`ReplicaSet::start`].
+/// Returns a replica set of three members, shared by the tests of this binary. A test that kills or
+/// freezes a member starts a set of its own: see [`ReplicaSet::start`].
 pub async fn three_members() -> &'static ReplicaSet {
     static SHARED: OnceCell<ReplicaSet> = OnceCell::const_new();
     SHARED.get_or_init(|| ReplicaSet::start(Layout { members: 3, ..Layout::default() })).await
 }
 
-/// A cluster of three shards, shared by the tests of this binary.
+/// Returns a cluster of three shards, shared by the tests of this binary.
 pub async fn three_shards() -> &'static Sharded {
     static SHARED: OnceCell<Sharded> = OnceCell::const_new();
     SHARED.get_or_init(|| Sharded::start(3, Layout::default())).await
 }
 
-/// A server that belongs to no replica set.
+/// Starts a server outside any replica set.
 pub async fn stand_alone() -> Process {
     in_background(async {
         let binary = tokio::task::spawn_blocking(binary::mongod).await.unwrap();
@@ -61,14 +61,14 @@ pub async fn stand_alone() -> Process {
     .await
 }
 
-/// What serves all tests runs here: the runtime of a test ends with it.
+/// The runtime of shared servers: the runtime of a test ends with the test.
 fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME
         .get_or_init(|| Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap())
 }
 
-/// Runs something where it outlives the test that needs it first.
+/// Runs a future on the shared runtime, so that its tasks outlive the test that starts them.
 pub async fn in_background<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     runtime().spawn(work).await.unwrap_or_else(|error| resume_unwind(error.into_panic()))
 }

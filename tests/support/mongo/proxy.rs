@@ -1,6 +1,6 @@
-//! A network between a client and a server that can be made bad: slow, with lost messages, cut for
-//! a while or for some of those who use it; or caught at the n-th message of one kind, so that a
-//! test can end the server between any two statements, or lose an answer.
+//! A faulty network between a client and a server: slow, lossy, cut for a while or for some
+//! connections only. Or it traps the n-th message of one kind, so that a test can end the server
+//! between any two statements, or lose a reply.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -20,20 +20,20 @@ use tokio::time::sleep;
 use super::in_background;
 use super::wire::{MSG, Message};
 
-/// What the network does to every message.
+/// The faults that apply to every message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Weather {
-    /// The mean of what a message and its answer are late together; each is late by up to twice its
-    /// half.
+    /// The mean delay of a message and its reply together: each is delayed by zero to this value,
+    /// uniformly.
     pub latency: Duration,
-    /// The share of messages that are lost, and their connections with them, from 0 to 1.
+    /// The probability that a message is lost, and its connection with it: 0 to 1.
     pub loss: f64,
-    /// Whether everything is cut every few seconds, for 0.3 to 3 s.
+    /// Cuts all connections every few seconds, for 0.3 to 3 s.
     pub cuts: bool,
 }
 
 impl Weather {
-    /// A bad day: 20 ms, 5 % lost, and cuts.
+    /// A bad network: 20 ms, 5 % loss, and cuts.
     pub const BAD: Self = Self { latency: Duration::from_millis(20), loss: 0.05, cuts: true };
 }
 
@@ -41,34 +41,35 @@ impl Weather {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
     Up,
-    /// Nothing gets through; what was sent arrives when the line is up again.
+    /// Nothing is delivered; pending messages are delivered when the line is up again.
     Stalled,
-    /// Connections are closed, and new ones too.
+    /// All connections are closed, new ones at once.
     Down,
 }
 
-/// Which messages of a command are meant.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Request,
     Reply,
 }
 
-/// Who uses a connection, as far as its messages tell.
+/// The client of a connection, as known from its messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Whether it is a server of MongoDB.
+    /// True if the client is a server of MongoDB.
     pub is_server: bool,
-    /// The name of the application, empty where there is none.
+    /// The name of the application; empty if there is none.
     pub application: String,
-    /// The member of the set that sends heartbeats over it, by its host; empty where none does.
+    /// The host of the replica set member that sends heartbeats on this connection; empty if there
+    /// are none.
     pub member: String,
 }
 
-/// Which connections are carried.
+/// Selects the connections that are carried.
 type Filter = Option<Arc<dyn Fn(&Origin) -> bool + Send + Sync>>;
 
-/// A proxy to one server. It serves until it is dropped.
+/// A proxy to one server. It runs until it is dropped.
 pub struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -80,40 +81,40 @@ struct Shared {
     weather: Mutex<Weather>,
     line: watch::Sender<Line>,
     filter: watch::Sender<Filter>,
-    traps: Mutex<Vec<Set>>,
+    traps: Mutex<Vec<PendingTrap>>,
 }
 
-/// A trap that has not closed yet.
-struct Set {
+/// A trap that waits for its message.
+struct PendingTrap {
     side: Side,
-    /// None for all that belongs to a transaction.
+    /// `None` for every statement of a transaction.
     command: Option<String>,
     left: usize,
     caught: oneshot::Sender<()>,
     verdict: oneshot::Receiver<()>,
 }
 
-/// A message that is waited for, or held. Where this is dropped, nothing is waited for any longer,
-/// and a message that is held is lost, and its connection with it.
+/// A message that is awaited or held. On drop, the trap is removed; a held message is lost, and its
+/// connection with it.
 pub struct Trap {
     caught: oneshot::Receiver<()>,
     verdict: oneshot::Sender<()>,
 }
 
 impl Trap {
-    /// Waits until the message is there and held.
+    /// Waits until the message has arrived and is held.
     pub async fn caught(&mut self) {
-        (&mut self.caught).await.expect("the proxy is gone");
+        (&mut self.caught).await.expect("the proxy was dropped");
     }
 
-    /// Lets the message go on.
+    /// Delivers the message.
     pub fn release(self) {
         let _ = self.verdict.send(());
     }
 }
 
 impl Proxy {
-    /// Starts a proxy to a server, with good weather.
+    /// Starts a proxy to a server, without faults.
     pub async fn start(server: SocketAddr) -> Self {
         in_background(async move {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -131,12 +132,12 @@ impl Proxy {
         .await
     }
 
-    /// Where it listens.
+    /// Returns the address of the proxy.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Changes the weather, for messages to come.
+    /// Sets the faults of later messages.
     pub fn set_weather(&self, weather: Weather) {
         *self.shared.weather.lock().unwrap() = weather;
         if !weather.cuts {
@@ -144,12 +145,12 @@ impl Proxy {
         }
     }
 
-    /// Changes the state of all connections.
+    /// Sets the state of all connections.
     pub fn set_line(&self, line: Line) {
         self.shared.line.send_replace(line);
     }
 
-    /// Carries only the connections of some, and closes all others.
+    /// Carries only connections accepted by the filter, and closes all others.
     pub fn carry_only(&self, filter: impl Fn(&Origin) -> bool + Send + Sync + 'static) {
         self.shared.filter.send_replace(Some(Arc::new(filter)));
     }
@@ -159,28 +160,28 @@ impl Proxy {
         self.shared.filter.send_replace(None);
     }
 
-    /// Waits for a message: the `nth`, from 1, from now on, of this side of commands with this
+    /// Traps the `nth` message from now on, counted from 1, in this direction of commands with this
     /// name. Later messages of its connection wait behind it.
     pub fn trap(&self, side: Side, command: &str, nth: usize) -> Trap {
         self.set(side, Some(command.to_owned()), nth)
     }
 
-    /// The same for the statements of transactions, their commits and aborts included, whatever
-    /// they are.
+    /// Traps the `nth` message of statements in transactions, with commits and aborts.
     pub fn trap_statement(&self, side: Side, nth: usize) -> Trap {
         self.set(side, None, nth)
     }
 
     fn set(&self, side: Side, command: Option<String>, nth: usize) -> Trap {
-        let ((caught, told), (verdict, sentence)) = (oneshot::channel(), oneshot::channel());
-        self.shared.traps.lock().unwrap().push(Set {
+        let ((caught, caught_receiver), (verdict, verdict_receiver)) =
+            (oneshot::channel(), oneshot::channel());
+        self.shared.traps.lock().unwrap().push(PendingTrap {
             side,
             command,
             left: nth,
             caught,
-            verdict: sentence,
+            verdict: verdict_receiver,
         });
-        Trap { caught: told, verdict }
+        Trap { caught: caught_receiver, verdict }
     }
 }
 
@@ -204,7 +205,7 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener) {
     }
 }
 
-/// Cuts the line now and then, as long as the weather says so.
+/// Cuts the line at random times while the weather has cuts.
 async fn cut(shared: Arc<Shared>) {
     loop {
         sleep(Duration::from_secs_f64(2.0 + 3.0 * random())).await;
@@ -216,14 +217,14 @@ async fn cut(shared: Arc<Shared>) {
     }
 }
 
-/// What is known of one connection.
+/// The state of one connection.
 #[derive(Default)]
 struct Connection {
     commands: Commands,
     origin: Mutex<Origin>,
 }
 
-/// The commands under way on one connection, by the ids of their messages.
+/// The commands in progress on one connection, by the ids of their messages.
 type Commands = Mutex<HashMap<i32, Command>>;
 
 #[derive(Clone)]
@@ -237,9 +238,11 @@ impl Shared {
         let server = TcpStream::connect(self.server).await?;
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
+
         let ((from_client, to_client), (from_server, to_server)) =
             (client.into_split(), server.into_split());
         let connection = Connection::default();
+
         tokio::select! {
             ended = self.carry(Side::Request, from_client, to_server, &connection) => ended,
             ended = self.carry(Side::Reply, from_server, to_client, &connection) => ended,
@@ -247,7 +250,7 @@ impl Shared {
         }
     }
 
-    /// Waits until a connection is no longer to be carried.
+    /// Waits until the filter rejects a connection.
     async fn filtered_out(&self, connection: &Connection) {
         let mut filter = self.filter.subscribe();
         while self.carries(connection) && filter.changed().await.is_ok() {}
@@ -258,7 +261,7 @@ impl Shared {
         filter.is_none_or(|filter| filter(&connection.origin.lock().unwrap()))
     }
 
-    /// Carries messages one way until a side closes the connection, or the network does.
+    /// Carries messages in one direction until a side closes the connection, or a fault does.
     async fn carry(
         &self,
         side: Side,
@@ -268,6 +271,7 @@ impl Shared {
     ) -> io::Result<()> {
         let mut from = BufReader::new(from);
         let mut line = self.line.subscribe();
+
         while let Some(message) = Message::read(&mut from).await? {
             if side == Side::Request {
                 connection.origin.lock().unwrap().learn(&message);
@@ -291,11 +295,12 @@ impl Shared {
             let _ = line.wait_for(|line| *line == Line::Up).await;
             to.write_all(message.bytes()).await?;
         }
+
         Ok(())
     }
 
-    /// The trap that this message closes.
-    fn caught(&self, side: Side, message: &Message, commands: &Commands) -> Option<Set> {
+    /// Returns the trap that this message completes.
+    fn caught(&self, side: Side, message: &Message, commands: &Commands) -> Option<PendingTrap> {
         let command = match side {
             Side::Request => {
                 let command = Command::of(message)?;
@@ -304,26 +309,29 @@ impl Shared {
             }
             Side::Reply => commands.lock().unwrap().remove(&message.response_to())?,
         };
+
         let mut traps = self.traps.lock().unwrap();
         traps.retain(|trap| !trap.caught.is_closed());
-        let meant = traps.iter_mut().filter(|trap| trap.side == side && trap.is_for(&command));
-        meant.for_each(|trap| trap.left -= 1);
+        let matching = traps.iter_mut().filter(|trap| trap.side == side && trap.is_for(&command));
+        matching.for_each(|trap| trap.left -= 1);
+
         let closed = traps.iter().position(|trap| trap.left == 0)?;
         Some(traps.remove(closed))
     }
 }
 
 impl Origin {
-    /// Takes from a request what it tells: a greeting names the application, a heartbeat its
-    /// member.
+    /// Learns from a request: a hello names the application, a heartbeat its member.
     fn learn(&mut self, message: &Message) {
         let Ok(body) = message.greeting_or_body() else { return };
         self.is_server |= matches!(body.get("internalClient"), Ok(Some(_)));
+
         let application =
             body.get_document("client").and_then(|client| client.get_document("application"));
         if let Ok(name) = application.and_then(|application| application.get_str("name")) {
             self.application = name.to_owned();
         }
+
         if body.get("replSetHeartbeat").is_ok_and(|command| command.is_some())
             && let Ok(from) = body.get_str("from")
         {
@@ -340,13 +348,13 @@ impl Command {
     }
 }
 
-impl Set {
+impl PendingTrap {
     fn is_for(&self, command: &Command) -> bool {
         self.command.as_ref().map_or(command.in_transaction, |name| *name == command.name)
     }
 }
 
-/// From 0 to 1.
+/// Returns a random number from 0 to 1.
 fn random() -> f64 {
     (RandomState::new().hash_one(0) >> 11) as f64 / (1_u64 << 53) as f64
 }

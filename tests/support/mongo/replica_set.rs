@@ -1,5 +1,4 @@
-//! Replica sets: of one member, or of several that can be killed, frozen, and made to elect another
-//! primary.
+//! Replica sets: of one member, or of several that can be killed, frozen, and asked to step down.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -15,16 +14,15 @@ use super::process::{Process, client};
 use super::proxy::Proxy;
 use super::{binary, in_background};
 
-/// How long servers may take to agree on a primary.
+/// The time limit for an election.
 const ELECTION: Duration = Duration::from_secs(120);
 
-/// How a replica set is made.
+/// The configuration of a replica set.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// How many members.
+    /// The number of members.
     pub members: usize,
-    /// Whether clients reach each member through a [`Proxy`]: the members know each other by their
-    /// proxies, too.
+    /// Puts a [`Proxy`] before each member, for clients and for the other members.
     pub proxied: bool,
     /// The cache of each member, in GiB.
     pub cache: f64,
@@ -36,17 +34,17 @@ impl Default for Layout {
     }
 }
 
-/// A replica set. Its servers end when it is dropped.
+/// A replica set. Its servers end on drop.
 pub struct ReplicaSet {
     pub name: String,
     pub members: Vec<Process>,
-    /// One for each member, where the layout asks for them.
+    /// One for each member, if the layout is proxied.
     pub proxies: Vec<Proxy>,
     client: OnceCell<Client>,
 }
 
 impl ReplicaSet {
-    /// Starts a set of its own.
+    /// Starts a set that is not shared.
     pub async fn start(layout: Layout) -> Self {
         let binary = spawn_blocking(binary::mongod)
             .await
@@ -54,7 +52,7 @@ impl ReplicaSet {
         Self::start_as("rs0", layout, binary, &[]).await
     }
 
-    /// Starts a set with this name, whose members have these `roles`.
+    /// Starts a set with this name, whose members run with the options `roles`.
     pub(super) async fn start_as(
         name: &str,
         layout: Layout,
@@ -69,6 +67,7 @@ impl ReplicaSet {
             "orphanCleanupDelaySecs=1",
             "ttlMonitorSleepSecs=5",
         ];
+
         let parameters = parameters.iter().flat_map(|parameter| ["--setParameter", parameter]);
         let arguments: Vec<_> = fixed
             .into_iter()
@@ -84,6 +83,7 @@ impl ReplicaSet {
             let proxies = set.members.iter().map(|member| Proxy::start(member.address()));
             set.proxies = join_all(proxies).await;
         }
+
         set.initiate(roles.contains(&"--configsvr")).await;
         set
     }
@@ -96,40 +96,44 @@ impl ReplicaSet {
             "heartbeatIntervalMillis": 300,
             "heartbeatTimeoutSecs": 1,
         };
+
         let mut config = doc! { "_id": &self.name, "members": members, "settings": settings };
         if is_config {
             config.insert("configsvr", true);
         }
-        // Members on a machine with too much to do may not answer each other in time.
+
+        // On a busy machine, members may miss the time limit of the initiation.
         for left in (0..5).rev() {
             match self.members[0].admin(doc! { "replSetInitiate": &config }).await {
                 Ok(_) => break,
                 Err(error) => assert!(left > 0, "{error}"),
             }
         }
+
         self.whole().await;
     }
 
-    /// Where clients reach a member.
+    /// Returns the address at which clients reach a member.
     pub fn host(&self, member: usize) -> SocketAddr {
         self.proxies.get(member).map_or_else(|| self.members[member].address(), Proxy::address)
     }
 
-    /// How to reach a database of this set, with `options` such as `retryWrites=false`, or none.
+    /// Returns the connection string of a database, with `options` such as `retryWrites=false`, or
+    /// an empty text.
     pub fn uri(&self, database: &str, options: &str) -> String {
         let hosts: Vec<_> = (0..self.members.len()).map(|n| self.host(n).to_string()).collect();
         let end = if options.is_empty() { String::new() } else { format!("&{options}") };
         format!("mongodb://{}/{database}?replicaSet={}{end}", hosts.join(","), self.name)
     }
 
-    /// A client of this set. It works in every test.
+    /// Returns a client of this set. It lives on the shared runtime.
     pub async fn client(&self) -> &Client {
         let uri = self.uri("admin", "");
         self.client.get_or_init(|| in_background(async move { client(&uri).await })).await
     }
 
-    /// The member that takes writes, once there is one. One that was frozen may still believe that
-    /// it is it.
+    /// Waits for a primary and returns it. A frozen member may still consider itself the primary:
+    /// the latest election wins.
     pub async fn primary(&self) -> &Process {
         let primary = |hellos: &[Document]| {
             let primaries = (0..hellos.len()).filter(|n| is(&hellos[*n], "isWritablePrimary"));
@@ -148,8 +152,8 @@ impl ReplicaSet {
         self.wait("does not come together", is_whole).await;
     }
 
-    /// Waits for something in what the members say of their roles, of which those that do not
-    /// answer say nothing.
+    /// Polls the hello replies of all members until `find` returns a value. A member without a
+    /// reply has an empty document.
     async fn wait<T>(&self, failure: &str, find: impl Fn(&[Document]) -> Option<T>) -> T {
         let since = Instant::now();
         loop {
@@ -161,7 +165,7 @@ impl ReplicaSet {
         }
     }
 
-    /// Has the primary hand over to another member, and waits until there is one.
+    /// Makes the primary step down, and waits for a primary.
     pub async fn step_down(&self) {
         let primary = self.primary().await;
         let step_down = doc! { "replSetStepDown": 10, "secondaryCatchUpPeriodSecs": 5 };

@@ -1,5 +1,5 @@
 //! A sharded cluster: a config server and shards, each a replica set of one member, behind a mongos
-//! where one is installed, and else behind a [`Front`] in this process.
+//! if one is installed, and otherwise behind a [`Front`] in this process.
 
 use std::net::SocketAddr;
 use std::panic::resume_unwind;
@@ -20,18 +20,18 @@ use super::process::{Process, client};
 use super::replica_set::{Layout, ReplicaSet};
 use super::{binary, in_background};
 
-/// How long a move waits for others, and how long between two tries.
+/// The time limit for a move that conflicts with others, and the pause between two attempts.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A sharded cluster. Its servers end when it is dropped.
+/// A sharded cluster. Its servers end on drop.
 pub struct Sharded {
     pub config: ReplicaSet,
-    /// Named `shard0`, `shard1` and so on, in the cluster as well.
+    /// Named `shard0`, `shard1` and so on, also in the cluster.
     pub shards: Vec<ReplicaSet>,
     router: Router,
     client: OnceCell<Client>,
-    /// Whoever moves a chunk.
+    /// Serialises moves of chunks.
     moves: Mutex<()>,
 }
 
@@ -41,8 +41,8 @@ enum Router {
 }
 
 impl Sharded {
-    /// Starts a cluster of its own, whose servers are made as the layout says, but for the number
-    /// of members.
+    /// Starts a cluster that is not shared. Its servers follow the layout, except for the number of
+    /// members.
     pub async fn start(shards: usize, layout: Layout) -> Self {
         let layout = Layout { members: 1, ..layout };
         in_background(async move {
@@ -59,7 +59,7 @@ impl Sharded {
         .await
     }
 
-    /// Makes a cluster of a replica set that is in use, and one more shard.
+    /// Makes a cluster of a replica set in use and one more shard.
     pub async fn around(first: ReplicaSet) -> Self {
         in_background(async move {
             let (mongod, layout) = (mongod().await, Layout::default());
@@ -84,6 +84,7 @@ impl Sharded {
             mongod,
             &["--configsvr"],
         );
+
         let shards = join_all(
             names.iter().map(|name| ReplicaSet::start_as(name, layout, mongod, &["--shardsvr"])),
         );
@@ -98,12 +99,12 @@ impl Sharded {
         };
         let cluster =
             Self { config, shards, router, client: OnceCell::new(), moves: Mutex::new(()) };
-        // Chunks move when a test says so, and not before.
+        // Only tests move chunks.
         cluster.admin(doc! { "balancerStop": 1 }).await.unwrap();
         cluster
     }
 
-    /// Where clients reach the cluster.
+    /// Returns the address of the router.
     pub fn address(&self) -> SocketAddr {
         match &self.router {
             Router::Mongos(mongos) => mongos.address(),
@@ -111,13 +112,12 @@ impl Sharded {
         }
     }
 
-    /// Starts one more router, which runs for as long as this process, and answers with its
-    /// address.
+    /// Starts one more router, which runs until this process ends, and returns its address.
     pub async fn another_router(&self) -> SocketAddr {
         match &self.router {
             Router::Mongos(_) => {
                 let config = ["--configdb".to_owned(), host(&self.config)];
-                let mongos = binary::mongos().unwrap_or_else(|| panic!("there was a mongos"));
+                let mongos = binary::mongos().unwrap_or_else(|| panic!("mongos is missing"));
                 let started =
                     in_background(async move { Process::start(&mongos, &config).await }).await;
                 Box::leak(Box::new(started)).address()
@@ -129,19 +129,19 @@ impl Sharded {
         }
     }
 
-    /// How to reach a database of the cluster.
+    /// Returns the connection string of a database.
     pub fn uri(&self, database: &str) -> String {
         self.uri_at(self.address(), database)
     }
 
-    /// How to reach a database of the cluster by way of a proxy.
+    /// Returns the connection string of a database by way of another address, such as a proxy.
     pub fn uri_at(&self, address: SocketAddr, database: &str) -> String {
         let options =
             if matches!(self.router, Router::Front(_)) { "?retryWrites=false" } else { "" };
         format!("mongodb://{address}/{database}{options}")
     }
 
-    /// A client of the cluster. It works in every test.
+    /// Returns a client of the cluster. It lives on the shared runtime.
     pub async fn client(&self) -> &Client {
         let uri = self.uri("admin");
         self.client.get_or_init(|| in_background(async move { client(&uri).await })).await
@@ -152,8 +152,8 @@ impl Sharded {
         self.client().await.database("admin").run_command(command).await
     }
 
-    /// Cuts a collection that is sharded on `_id` at these keys, and gives each shard in turn a
-    /// piece.
+    /// Splits a collection that is sharded on `_id` at these keys, and distributes the chunks over
+    /// the shards in turn.
     pub async fn spread(&self, space: &str, keys: &[Bson]) {
         for key in keys {
             self.admin(doc! { "split": space, "middle": { "_id": key } }).await.unwrap();
@@ -164,7 +164,7 @@ impl Sharded {
         }
     }
 
-    /// The name of the shard that owns a key.
+    /// Returns the name of the shard that owns a key.
     pub async fn owner(&self, space: &str, key: Bson) -> String {
         let config = self.client().await.database("config");
         let entry = config
@@ -173,12 +173,13 @@ impl Sharded {
             .await
             .unwrap();
         let entry = entry.unwrap_or_else(|| panic!("{space} is not sharded"));
+
         let is_hashed = *entry.get_document("key").unwrap() == doc! { "_id": "hashed" };
         let point = doc! { "_id": if is_hashed { hash_of(key).into() } else { key } };
         let uuid = entry.get("uuid").cloned();
         let owns = doc! { "uuid": uuid, "min": { "$lte": &point }, "max": { "$gt": &point } };
         let chunk = config.collection::<Document>("chunks").find_one(owns).await.unwrap();
-        chunk.expect("a chunk of each key").get_str("shard").unwrap().to_owned()
+        chunk.expect("every key has a chunk").get_str("shard").unwrap().to_owned()
     }
 
     /// Moves the chunk that owns a key to a shard.
@@ -191,9 +192,9 @@ impl Sharded {
         self.carry_out_move(doc! { "moveChunk": space, "find": { "_id": key }, "to": shard }).await
     }
 
-    /// Carries out a `moveChunk`, as soon as other moves leave room for it.
+    /// Runs a `moveChunk`, and retries while it conflicts with another move.
     pub async fn carry_out_move(&self, command: Document) -> mongodb::error::Result<()> {
-        let _alone = self.moves.lock().await;
+        let _guard = self.moves.lock().await;
         let since = Instant::now();
         loop {
             match self.admin(command.clone()).await {
@@ -206,13 +207,13 @@ impl Sharded {
     }
 }
 
-/// ConflictingOperationInProgress: a shard takes part in one move at a time, and a program under
-/// test makes some, too.
+/// ConflictingOperationInProgress: a shard takes part in one move at a time, and the program under
+/// test moves chunks, too.
 fn is_conflict(error: &mongodb::error::Error) -> bool {
     matches!(&*error.kind, ErrorKind::Command(error) if error.code == 117)
 }
 
-/// The server of a cluster's members.
+/// Returns the path of the `mongod` for the members of a cluster.
 async fn mongod() -> &'static Path {
     let find = if binary::mongos().is_some() { binary::mongod } else { binary::mongod_for_front };
     spawn_blocking(find).await.unwrap_or_else(|error| resume_unwind(error.into_panic()))
@@ -241,7 +242,7 @@ async fn start_mongos(binary: &Path, config: &ReplicaSet, shards: &[ReplicaSet])
     mongos
 }
 
-/// A set as the cluster finds it.
+/// Returns the name of a set and its address, as the cluster stores it.
 fn host(set: &ReplicaSet) -> String {
     format!("{}/{}", set.name, set.host(0))
 }

@@ -1,5 +1,5 @@
-//! MongoDB's messages, as far as a router and a proxy look into them: the command's document and
-//! its sequences of documents, read where they lie. See the wire protocol's OP_MSG.
+//! MongoDB's messages, as a router and a proxy need them: the document of the command and its
+//! document sequences, parsed in place. See OP_MSG in the wire protocol.
 
 use std::io;
 use std::ops::Range;
@@ -7,56 +7,58 @@ use std::ops::Range;
 use mongodb::bson::RawDocument;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The kind of message that everything is sent in today, and what drivers greet a server of unknown
-/// age with.
+/// The opcode of all current messages, and the opcode in which drivers send the hello to a server
+/// of unknown version.
 pub const MSG: i32 = 2013;
 pub const QUERY: i32 = 2004;
 const REPLY: i32 = 1;
 
-const HEAD: usize = 16;
-const MOST: usize = 48_000_000 + HEAD;
+const HEADER: usize = 16;
+const MAX_LENGTH: usize = 48_000_000 + HEADER;
 const CHECKSUM: u32 = 1;
 const MORE_TO_COME: u32 = 2;
 
-/// A whole message, with its head.
+/// A complete message with its header.
 pub struct Message(Vec<u8>);
 
 impl Message {
-    /// The next message, or nothing where the other side has closed the connection.
+    /// Reads the next message; returns `None` at the end of the connection.
     pub async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Self>> {
-        let mut bytes = vec![0; HEAD];
+        let mut bytes = vec![0; HEADER];
         match from.read_exact(&mut bytes).await {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             outcome => outcome?,
         };
+
         let length =
             i32_at(&bytes, 0).and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
-        if !(HEAD..=MOST).contains(&length) {
+        if !(HEADER..=MAX_LENGTH).contains(&length) {
             return Err(malformed());
         }
+
         bytes.resize(length, 0);
-        from.read_exact(&mut bytes[HEAD..]).await?;
+        from.read_exact(&mut bytes[HEADER..]).await?;
         Ok(Some(Self(bytes)))
     }
 
-    /// A command.
+    /// Encodes a command.
     pub fn command(body: &RawDocument) -> Self {
         Self::reply(0, body)
     }
 
-    /// The answer to the message with the id `to`.
+    /// Encodes the reply to the message with the id `to`.
     pub fn reply(to: i32, body: &RawDocument) -> Self {
         Self::with_head(to, MSG, &[&[0; 5], body.as_bytes()].concat())
     }
 
-    /// The answer to an old query: one document.
+    /// Encodes the reply to an OP_QUERY: one document.
     pub fn query_reply(to: i32, body: &RawDocument) -> Self {
         let fixed = [8_i32, 0, 0, 0, 1].map(i32::to_le_bytes).concat();
         Self::with_head(to, REPLY, &[&fixed, body.as_bytes()].concat())
     }
 
     fn with_head(to: i32, kind: i32, rest: &[u8]) -> Self {
-        let head = [(HEAD + rest.len()) as i32, 1, to, kind].map(i32::to_le_bytes).concat();
+        let head = [(HEADER + rest.len()) as i32, 1, to, kind].map(i32::to_le_bytes).concat();
         Self([&head, rest].concat())
     }
 
@@ -76,36 +78,36 @@ impl Message {
         i32_at(&self.0, 12).unwrap_or_default()
     }
 
-    /// Whether the sender waits for an answer.
+    /// Returns true if the sender expects a reply.
     pub fn wants_reply(&self) -> bool {
         self.flags() & MORE_TO_COME == 0
     }
 
     fn flags(&self) -> u32 {
-        i32_at(&self.0, HEAD).unwrap_or_default() as u32
+        i32_at(&self.0, HEADER).unwrap_or_default() as u32
     }
 
-    /// The document of the command or the answer.
+    /// Returns the document of the command or the reply.
     pub fn body(&self) -> io::Result<&RawDocument> {
         let range = self.sections().find(|(kind, _)| *kind == 0).ok_or_else(malformed)?.1;
         document(&self.0[range])
     }
 
-    /// The document of a command, or that of an old query, in which drivers greet a server.
+    /// Returns the document of a command, or that of an OP_QUERY, in which drivers send the hello.
     pub fn greeting_or_body(&self) -> io::Result<&RawDocument> {
         if self.kind() != QUERY {
             return self.body();
         }
-        let rest = self.0.get(HEAD + 4..).ok_or_else(malformed)?;
+        let rest = self.0.get(HEADER + 4..).ok_or_else(malformed)?;
         let name = rest.iter().position(|byte| *byte == 0).ok_or_else(malformed)?;
-        let start = HEAD + 4 + name + 1 + 8;
+        let start = HEADER + 4 + name + 1 + 8;
         let length = i32_at(&self.0, start)
             .and_then(|length| usize::try_from(length).ok())
             .ok_or_else(malformed)?;
         document(self.0.get(start..start + length).ok_or_else(malformed)?)
     }
 
-    /// The sequences of documents beside it, each with its name.
+    /// Returns the document sequences of the message, each with its name.
     pub fn sequences(&self) -> io::Result<Vec<(&str, Vec<&RawDocument>)>> {
         let sequence = |range: Range<usize>| {
             let section = self.0.get(range.start + 4..range.end).ok_or_else(malformed)?;
@@ -116,7 +118,7 @@ impl Message {
         self.sections().filter(|(kind, _)| *kind == 1).map(|(_, range)| sequence(range)).collect()
     }
 
-    /// The same command under another name, always to be answered.
+    /// Returns the command under another name, with a reply expected.
     pub fn renamed(&self, new: &str) -> io::Result<Self> {
         let body = self.sections().find(|(kind, _)| *kind == 0).ok_or_else(malformed)?.1;
         let key = body.start + 5;
@@ -126,19 +128,19 @@ impl Message {
         let flags = self.flags() & !(CHECKSUM | MORE_TO_COME);
         let length = bytes.len() as i32;
         bytes[..4].copy_from_slice(&length.to_le_bytes());
-        bytes[HEAD..HEAD + 4].copy_from_slice(&flags.to_le_bytes());
+        bytes[HEADER..HEADER + 4].copy_from_slice(&flags.to_le_bytes());
         bytes[body.start..body.start + 4].copy_from_slice(&body_length.to_le_bytes());
         Ok(Self(bytes))
     }
 
-    /// Where the sections end: a checksum may follow.
+    /// Returns the end of the sections: a checksum may follow.
     fn end(&self) -> usize {
         if self.flags() & CHECKSUM == 0 { self.0.len() } else { self.0.len() - 4 }
     }
 
-    /// The kind of each section and where its content is.
+    /// Returns the kind of each section and the range of its content.
     fn sections(&self) -> impl Iterator<Item = (u8, Range<usize>)> {
-        let (mut at, end) = (HEAD + 4, self.end());
+        let (mut at, end) = (HEADER + 4, self.end());
         std::iter::from_fn(move || {
             let kind = *self.0.get(at).filter(|_| at < end)?;
             let length = usize::try_from(i32_at(&self.0, at + 1)?).ok()?;
@@ -149,7 +151,7 @@ impl Message {
     }
 }
 
-/// Documents that lie one after the other.
+/// Parses consecutive documents.
 fn documents(mut bytes: &[u8]) -> io::Result<Vec<&RawDocument>> {
     let mut found = Vec::new();
     while let Some(length) = i32_at(bytes, 0) {

@@ -1,5 +1,5 @@
-//! What mongos does for commands that look after the cluster, in the internal commands of the
-//! config server and the shards.
+//! Administrative commands, in terms of the internal commands of the config server and the shards,
+//! as in mongos.
 
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 
@@ -10,8 +10,8 @@ use super::hash::hash;
 use super::links::{CONFIG, Links};
 use super::tables::{collection, config};
 
-/// What belongs to the connection of the client, not to the command.
-const CLIENTS: [&str; 4] = ["lsid", "$clusterTime", "$db", "$readPreference"];
+/// Fields of the client connection, which are not forwarded.
+const CONNECTION_FIELDS: [&str; 4] = ["lsid", "$clusterTime", "$db", "$readPreference"];
 
 pub fn majority() -> Document {
     doc! { "w": "majority", "wtimeout": 30_000 }
@@ -25,7 +25,7 @@ impl Router {
         mut command: Document,
         links: &mut Links,
     ) -> Result<Document, Fault> {
-        CLIENTS.iter().for_each(|field| drop(command.remove(field)));
+        CONNECTION_FIELDS.iter().for_each(|field| drop(command.remove(field)));
         let argument = command.get_str(name).unwrap_or_default().to_owned();
         let space = format!("{database}.{argument}");
         match name {
@@ -78,6 +78,7 @@ impl Router {
         let home = self.home(database, links).await?;
         let refresh = doc! { "_flushDatabaseCacheUpdates": database, "syncFromConfig": true };
         links.ask(home.primary, "admin", refresh).await?;
+
         let create = doc! {
             "_shardsvrCreateCollection": name,
             "shardKey": command.get("key").cloned(),
@@ -86,12 +87,13 @@ impl Router {
             "writeConcern": majority(),
             "databaseVersion": home.version,
         };
+
         links.ask(home.primary, database, create).await?;
         self.tables.forget(space);
         Ok(doc! { "collectionsharded": space, "ok": 1.0 })
     }
 
-    /// Has MongoDB change the key of a collection.
+    /// Changes the shard key of a collection.
     async fn reshard(
         &self,
         space: &str,
@@ -103,10 +105,12 @@ impl Router {
         let mut reshard =
             doc! { "_shardsvrReshardCollection": space, "databaseVersion": home.version };
         let fields = ["key", "numInitialChunks"].into_iter();
+
         reshard.extend(
             fields.filter_map(|field| Some((field.to_owned(), command.get(field)?.clone()))),
         );
         reshard.insert("writeConcern", majority());
+
         let outcome = links.ask(home.primary, "admin", reshard).await;
         self.tables.forget(space);
         outcome.map(|_| ok())
@@ -133,6 +137,7 @@ impl Router {
             "epoch": collection.get("lastmodEpoch").cloned(),
             "timestamp": collection.get("timestamp").cloned(),
         };
+
         let outcome = links.ask(shard, "admin", split).await;
         self.tables.forget(space);
         outcome.map(|_| ok())
@@ -148,15 +153,18 @@ impl Router {
         let (point, to) = (point_of_move(space, command, links).await?, first(["to", "toShard"]));
         let to = to.ok_or_else(|| Fault::own(9, "FailedToParse", "a move needs to or toShard"))?;
         let (_, chunk) = chunk(space, &point, links).await?;
+
         if chunk.get("shard") == Some(to) {
             return Ok(ok());
         }
+
         let mut moving =
             doc! { "_configsvrMoveRange": space, "min": chunk.get("min").cloned(), "toShard": to };
         let wait = first(["_waitForDelete", "waitForDelete"])
             .map(|wait| ("waitForDelete".to_owned(), wait.clone()));
         moving.extend(wait);
         moving.insert("writeConcern", majority());
+
         let outcome = links.ask(CONFIG, "admin", moving).await;
         self.tables.forget(space);
         outcome.map(|_| ok())
@@ -174,9 +182,9 @@ impl Router {
         for shard in self.chunks(space, links).await?.all() {
             last = links.ask(shard, database, command.clone()).await?;
         }
-        let told = ["numIndexesBefore", "numIndexesAfter", "createdCollectionAutomatically"];
+        let fields = ["numIndexesBefore", "numIndexesAfter", "createdCollectionAutomatically"];
         let mut reply = doc! { "raw": {}, "ok": 1.0 };
-        reply.extend(last.into_iter().filter(|(field, _)| told.contains(&field.as_str())));
+        reply.extend(last.into_iter().filter(|(field, _)| fields.contains(&field.as_str())));
         Ok(reply)
     }
 
@@ -190,6 +198,7 @@ impl Router {
         let chunks = self.chunks(space, links).await?;
         let mut whole = doc! { "ns": space, "sharded": chunks.database.is_none() };
         let mut shards = Document::new();
+
         for shard in chunks.all() {
             let part = links.ask(shard, database, command.clone()).await?;
             for field in ["count", "size", "storageSize", "totalIndexSize"] {
@@ -198,6 +207,7 @@ impl Router {
             }
             shards.insert(links.name(shard), part);
         }
+
         whole.extend(doc! { "shards": shards, "ok": 1.0 });
         Ok(whole)
     }
@@ -236,7 +246,7 @@ async fn on_all(command: &Document, links: &mut Links) -> Result<Document, Fault
     Ok(ok())
 }
 
-/// The databases that any shard has.
+/// Lists the databases of all shards.
 async fn list_databases(command: &Document, links: &mut Links) -> Result<Document, Fault> {
     let mut databases: Vec<Bson> = Vec::new();
     for shard in links.shards() {
@@ -250,10 +260,12 @@ async fn list_databases(command: &Document, links: &mut Links) -> Result<Documen
             }
         }
     }
+
     Ok(doc! { "databases": databases, "ok": 1.0 })
 }
 
-/// A point of the chunk that a command moves: `find` has a key, the others what chunks begin with.
+/// Returns a point of the chunk to move: `find` holds a key, the other fields hold the start of a
+/// chunk.
 async fn point_of_move(
     space: &str,
     command: &Document,
@@ -263,18 +275,20 @@ async fn point_of_move(
     if let Some(start) = bound.or(command.get("min")).and_then(Bson::as_document) {
         return Ok(start.clone());
     }
+
     let find = command.get_document("find");
     let find =
         find.map_err(|_| Fault::own(9, "FailedToParse", "a move needs find, bounds or min"))?;
     if collection(space, links).await?.is_none_or(|collection| !is_hashed(&collection)) {
         return Ok(find.clone());
     }
+
     let raw = RawDocumentBuf::try_from(find)?;
     let hash = raw.get("_id")?.and_then(hash);
     Ok(doc! { "_id": hash.ok_or_else(|| Fault::own(61, "ShardKeyNotFound", "find needs a key"))? })
 }
 
-/// The row of a collection, and that of the chunk that owns a point of it.
+/// Returns the row of a collection, and that of the chunk that owns a point of it.
 async fn chunk(
     space: &str,
     point: &Document,
@@ -288,5 +302,5 @@ async fn chunk(
         "max": { "$gt": point.clone() },
     };
     let chunk = config(links, "chunks", owns).await?.pop();
-    Ok((collection, chunk.ok_or_else(|| Fault::own(2, "BadValue", "no chunk owns this"))?))
+    Ok((collection, chunk.ok_or_else(|| Fault::own(2, "BadValue", "no chunk owns the point"))?))
 }

@@ -1,5 +1,5 @@
-//! Which shard owns which keys of one collection that is sharded on `_id`: by ranges of strings and
-//! binary values, or by ranges of their hashes.
+//! The chunks of one collection that is sharded on `_id`: ranges of strings and binary values, or
+//! ranges of their hashes.
 
 use mongodb::bson::{
     Bson, Document, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp, doc,
@@ -10,14 +10,14 @@ use super::fault::Fault;
 use super::hash::hash;
 use super::links::Links;
 
-/// A key, in MongoDB's order of these types.
+/// A shard key, ordered as MongoDB orders these types.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     Min,
-    /// A hash of a key.
+    /// The hash of a key.
     Number(i64),
     Text(String),
-    /// Shorter ones come first, then those of a lower subtype.
+    /// Ordered by length, then by subtype.
     Binary(usize, u8, Vec<u8>),
     Max,
 }
@@ -36,7 +36,7 @@ impl Key {
         }
     }
 
-    /// The hash of a value, by which the chunks of some collections are ordered.
+    /// Returns the hash of a value, for collections with a hashed shard key.
     pub fn hashed(value: RawBsonRef<'_>) -> Result<Self, Fault> {
         hash(value).map(Self::Number).ok_or_else(no_key)
     }
@@ -46,25 +46,26 @@ fn no_key() -> Fault {
     Fault::own(2, "BadValue", "only strings and binary values can be keys here")
 }
 
-/// The chunks of a collection, and the versions that statements carry so that shards refuse what is
-/// old.
+/// The chunks of a collection, and the versions in statements by which shards reject outdated
+/// routing.
 pub struct Chunks {
-    /// The least key of each chunk, in order, and the place of the shard that owns it.
+    /// The least key of each chunk, in order, and the index of the shard that owns it.
     owners: Vec<(Key, usize)>,
-    /// Whether the ranges are of hashes.
+    /// True if the ranges are ranges of hashes.
     hashed: bool,
-    /// Of each server that owns chunks, by its place.
+    /// The versions of the servers that own chunks, by server index.
     versions: Vec<(usize, Document)>,
-    /// The version of the collection for a shard that owns none of it.
+    /// The version for a shard that owns no chunk.
     none: Document,
-    /// The version of the database, where the collection is not sharded.
+    /// The version of the database, if the collection is not sharded.
     pub database: Option<Document>,
-    /// When a chunk came to the shard that owns it now, the last time that one did.
+    /// The time of the latest migration of a chunk to its current shard.
     pub moved: Timestamp,
 }
 
 impl Chunks {
-    /// The collection of a row of `config.collections`, with its rows of `config.chunks`, in order.
+    /// Builds the table from a row of `config.collections` and its rows of `config.chunks`, in
+    /// order.
     pub fn sharded(collection: &Document, rows: &[Document], links: &Links) -> Result<Self, Fault> {
         let version = |latest: Timestamp| {
             let (epoch, created) = (collection.get("lastmodEpoch"), collection.get("timestamp"));
@@ -73,6 +74,7 @@ impl Chunks {
         let mut owners = Vec::with_capacity(rows.len());
         let mut moved = NEVER;
         let mut latest: Vec<(usize, Timestamp)> = Vec::new();
+
         for row in rows {
             let shard = links.find(row.get_str("shard").unwrap_or_default())?;
             owners.push((least(row)?, shard));
@@ -83,12 +85,14 @@ impl Chunks {
                 None => latest.push((shard, changed)),
             }
         }
+
         let versions = latest.into_iter().map(|(shard, latest)| (shard, version(latest))).collect();
         let hashed = is_hashed(collection);
         Ok(Self { owners, hashed, versions, none: version(NEVER), database: None, moved })
     }
 
-    /// A collection that is not sharded: all of it is on the primary shard of its database.
+    /// Builds the table of a collection that is not sharded: the primary shard of its database owns
+    /// it.
     pub fn whole(primary: usize, database: Document) -> Self {
         let none = doc! { "t": NEVER, "e": ObjectId::from_bytes([0; 12]), "v": NEVER };
         let owners = vec![(Key::Min, primary)];
@@ -102,7 +106,7 @@ impl Chunks {
         }
     }
 
-    /// The version of this collection for a shard.
+    /// Returns the version of this collection for a shard.
     pub fn version(&self, shard: usize) -> &Document {
         self.versions
             .iter()
@@ -110,12 +114,12 @@ impl Chunks {
             .map_or(&self.none, |(_, version)| version)
     }
 
-    /// The shards that own any of it, the owner of the least key first.
+    /// Returns the shards that own chunks, the owner of the least key first.
     pub fn all(&self) -> Vec<usize> {
         distinct(self.owners.iter().map(|(_, shard)| *shard))
     }
 
-    /// The shards that own what a filter can match.
+    /// Returns the shards that own documents that a filter can match.
     pub fn of_filter(&self, filter: &RawDocument) -> Result<Vec<usize>, Fault> {
         match filter.get("_id")? {
             Some(RawBsonRef::Document(condition)) => match condition.get("$in")? {
@@ -133,7 +137,7 @@ impl Chunks {
         Ok(distinct(owners.into_iter()))
     }
 
-    /// The shard that owns a key.
+    /// Returns the shard that owns a key.
     pub fn of_key(&self, key: RawBsonRef<'_>) -> Result<usize, Fault> {
         if self.owners.len() == 1 {
             return Ok(self.owners[0].1);
@@ -144,7 +148,7 @@ impl Chunks {
     }
 }
 
-/// Whether the collection of a row of `config.collections` is sharded on hashes of `_id`.
+/// Returns true if a row of `config.collections` has a hashed shard key.
 pub fn is_hashed(collection: &Document) -> bool {
     collection
         .get_document("key")
@@ -154,7 +158,7 @@ pub fn is_hashed(collection: &Document) -> bool {
 
 const NEVER: Timestamp = Timestamp { time: 0, increment: 0 };
 
-/// Since when a chunk is where it is.
+/// Returns the time at which a chunk came to its shard.
 fn since(row: &Document) -> Option<Timestamp> {
     row.get_array("history").ok()?.first()?.as_document()?.get_timestamp("validAfter").ok()
 }
@@ -165,7 +169,7 @@ fn least(row: &Document) -> Result<Key, Fault> {
     Key::of(raw.get("_id")?.unwrap_or(RawBsonRef::Null))
 }
 
-/// Each of them once, in the order of their first occurrence.
+/// Removes duplicates, in the order of first occurrence.
 fn distinct(shards: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut found = Vec::new();
     shards.for_each(|shard| {

@@ -1,5 +1,5 @@
-//! The latest time that the front end has heard of, from shards and clients: a snapshot taken at it
-//! holds everything that was acknowledged through here.
+//! The latest cluster time received from shards and clients: a snapshot at this time contains every
+//! write acknowledged through the front end.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,7 @@ use mongodb::bson::{RawDocument, RawDocumentBuf, Timestamp};
 
 const FIELD: &str = "$clusterTime";
 
-/// A moment of the cluster: the time, and the same with its signature, as servers pass it on.
+/// A cluster time, and the same with the signature that servers pass on.
 #[derive(Clone)]
 pub struct Moment {
     pub time: Timestamp,
@@ -18,7 +18,7 @@ pub struct Moment {
 pub struct Clock(Mutex<Option<Moment>>);
 
 impl Clock {
-    /// Takes notice of the time in a command or a reply.
+    /// Advances to the time in a command or a reply.
     pub fn advance(&self, document: &RawDocument) {
         let Ok(signed) = document.get_document(FIELD) else { return };
         let Ok(time) = signed.get_timestamp("clusterTime") else { return };
@@ -28,7 +28,7 @@ impl Clock {
         }
     }
 
-    /// None before any shard has answered.
+    /// Returns `None` before the first reply of a shard.
     pub fn now(&self) -> Option<Moment> {
         self.0.lock().unwrap().clone()
     }

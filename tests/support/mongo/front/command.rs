@@ -1,4 +1,4 @@
-//! A command as the front end looks at it.
+//! A parsed command.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use mongodb::bson::{Document, RawBsonRef, RawDocument};
 
 use super::super::wire::Message;
 
-/// What a statement has beside its document in the message: the documents to insert and the like.
+/// The items of a statement, such as the documents to insert.
 pub type Items<'m> = Vec<&'m RawDocument>;
 
 pub struct Command<'m> {
@@ -29,16 +29,16 @@ impl<'m> Command<'m> {
         self.body.get_bool("autocommit").is_ok_and(|is| !is)
     }
 
-    /// A shard's router ends its process on these.
+    /// Returns true for a change stream: the router in a shard crashes on it.
     pub fn is_change_stream(&self) -> bool {
         let stages = self.body.get_array("pipeline").into_iter().flatten();
-        let is_one = |stage: RawBsonRef<'_>| {
+        let opens_stream = |stage: RawBsonRef<'_>| {
             stage.as_document().is_some_and(|stage| has(stage, "$changeStream"))
         };
-        self.name == "aggregate" && stages.flatten().any(is_one)
+        self.name == "aggregate" && stages.flatten().any(opens_stream)
     }
 
-    /// The documents under `field`, from wherever they are.
+    /// Returns the documents in `field`, from the body or from a document sequence.
     pub fn items(&self, field: &str) -> Items<'m> {
         if let Some((_, items)) = self.sequences.iter().find(|(name, _)| *name == field) {
             return items.clone();
@@ -47,7 +47,7 @@ impl<'m> Command<'m> {
         items.flatten().filter_map(|item| item.as_document()).collect()
     }
 
-    /// The whole command as one document.
+    /// Returns the command with its sequences as one document.
     pub fn document(&self) -> Result<Document, mongodb::bson::error::Error> {
         let mut document = Document::try_from(self.body)?;
         for (name, items) in &self.sequences {

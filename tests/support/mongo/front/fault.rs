@@ -1,19 +1,18 @@
-//! What the front end answers when it cannot do what it was asked: a server's own words, or its
-//! own.
+//! Error replies of the front end: from a server, or its own.
 
 use std::io;
 
 use mongodb::bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 
-/// A transaction with this label can be begun again.
+/// The client may retry a transaction with this label.
 pub const TRANSIENT: &str = "TransientTransactionError";
-/// A commit with this label can be sent again.
+/// The client may retry a commit with this label.
 pub const RETRYABLE: &str = "RetryableWriteError";
 
-/// StaleConfig, StaleEpoch and StaleDbVersion: the sender does not know where the chunks are now.
+/// StaleConfig, StaleEpoch and StaleDbVersion: the routing table of the sender is outdated.
 const STALE: [i32; 3] = [13388, 150, 249];
 
-/// An answer that says no.
+/// An error reply.
 pub struct Fault(Document);
 
 impl Fault {
@@ -21,18 +20,18 @@ impl Fault {
         Self(doc! { "ok": 0.0, "errmsg": message.into(), "code": code, "codeName": name })
     }
 
-    /// What a server said.
+    /// Returns the error reply of a server.
     pub fn told(reply: Document) -> Self {
         Self(reply)
     }
 
-    /// The same with a label, the only one.
+    /// Sets the label, which replaces all others.
     pub fn labelled(mut self, label: &str) -> Self {
         self.0.insert("errorLabels", vec![label]);
         self
     }
 
-    /// Whether a server says that the table of chunks is old.
+    /// Returns true if a server rejects the routing table as outdated.
     pub fn is_stale(&self) -> bool {
         let is_stale =
             |error: &Document| error.get_i32("code").is_ok_and(|code| STALE.contains(&code));
@@ -40,7 +39,7 @@ impl Fault {
         is_stale(&self.0) || errors.filter_map(Bson::as_document).any(is_stale)
     }
 
-    /// Whether a server is gone.
+    /// Returns true if a server is unreachable.
     pub fn is_lost(&self) -> bool {
         self.0.get_i32("code").is_ok_and(|is| is == LOST)
     }
@@ -50,7 +49,7 @@ impl Fault {
     }
 }
 
-/// HostUnreachable: what a router says when a shard does not answer.
+/// HostUnreachable: the code of a router for an unreachable shard.
 const LOST: i32 = 6;
 
 impl From<io::Error> for Fault {
@@ -65,7 +64,7 @@ impl From<mongodb::bson::error::Error> for Fault {
     }
 }
 
-/// Whether a server's answer says yes.
+/// Returns true if a reply reports success.
 pub fn is_ok(reply: &RawDocument) -> bool {
     reply.get_f64("ok").is_ok_and(|ok| ok == 1.0)
 }

@@ -1,5 +1,5 @@
-//! The hash by which MongoDB shards on `{ _id: "hashed" }`: the first half of an MD5 over a seed,
-//! the type of the value in the order of types, and the value as BSON has it.
+//! MongoDB's hash for `{ _id: "hashed" }`: the first half of an MD5 over a seed, the canonical type
+//! of the value, and the value as in BSON.
 
 use md5::{Digest, Md5};
 use mongodb::bson::RawBsonRef;
@@ -7,7 +7,7 @@ use mongodb::bson::RawBsonRef;
 /// The seed of all hashed indexes.
 const SEED: i32 = 0;
 
-/// The hash of a string or a binary value; none of anything else.
+/// Returns the hash of a string or a binary value, and `None` for other types.
 pub fn hash(value: RawBsonRef<'_>) -> Option<i64> {
     let (kind, head, bytes, tail): (i32, Vec<u8>, &[u8], &[u8]) = match value {
         RawBsonRef::String(text) => (15, length(text.len() + 1), text.as_bytes(), &[0]),
@@ -17,6 +17,7 @@ pub fn hash(value: RawBsonRef<'_>) -> Option<i64> {
         }
         _ => return None,
     };
+
     let digest = Md5::new().chain_update(SEED.to_le_bytes()).chain_update(kind.to_le_bytes());
     let digest = digest.chain_update(head).chain_update(bytes).chain_update(tail).finalize();
     Some(i64::from_le_bytes(digest[..8].try_into().unwrap()))

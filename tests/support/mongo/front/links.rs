@@ -1,5 +1,4 @@
-//! The connections behind one client's connection: one to each server, opened when it is first
-//! used.
+//! The server connections of one client connection: one to each server, opened on first use.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,13 +13,13 @@ use super::super::wire::Message;
 use super::clock::Clock;
 use super::fault::Fault;
 
-/// The config server's place among the servers, and that of the shard that routes.
+/// The indexes of the config server and of the shard that routes.
 pub const CONFIG: usize = 0;
 pub const ROUTER: usize = 1;
 
 /// A server behind the front end.
 pub struct Server {
-    /// As the cluster calls it.
+    /// The name in the cluster.
     pub name: String,
     pub address: SocketAddr,
 }
@@ -37,12 +36,12 @@ impl Links {
         Self { servers, clock, open }
     }
 
-    /// The shards' places among the servers.
+    /// The indexes of the shards.
     pub fn shards(&self) -> std::ops::Range<usize> {
         ROUTER..self.servers.len()
     }
 
-    /// The place of the server with this name.
+    /// Returns the index of the server with this name.
     pub fn find(&self, name: &str) -> Result<usize, Fault> {
         let found = self.servers.iter().position(|server| server.name == name);
         found.ok_or_else(|| Fault::own(70, "ShardNotFound", format!("there is no shard {name}")))
@@ -52,7 +51,7 @@ impl Links {
         &self.servers[server].name
     }
 
-    /// Sends a message as it is; answers with the server's answer as it is.
+    /// Sends a message unchanged and returns the reply unchanged.
     pub async fn send(&mut self, to: usize, message: &Message) -> Result<Message, Fault> {
         let (link, reply) =
             exchange(self.open[to].take(), self.servers[to].address, message).await?;
@@ -61,8 +60,8 @@ impl Links {
         Ok(reply)
     }
 
-    /// Sends a command to each of some servers at once, none of them twice. The answers, in order,
-    /// may say no.
+    /// Sends commands to distinct servers concurrently. Returns their replies in order; a reply may
+    /// report an error.
     pub async fn send_all(
         &mut self,
         commands: &[(usize, RawDocumentBuf)],
@@ -82,6 +81,7 @@ impl Links {
                     .map_err(Fault::from),
             );
         }
+
         replies
     }
 
@@ -95,7 +95,7 @@ impl Links {
         async move { exchange(link, address, &message).await }
     }
 
-    /// The answer to a command of `database`, unless it says no.
+    /// Sends a command to `database`. Returns the reply, or its error.
     pub async fn ask(
         &mut self,
         to: usize,
@@ -113,7 +113,7 @@ impl Links {
     }
 }
 
-/// Sends a message over `link`, or a new one, which comes back with the answer.
+/// Sends a message over `link`, or over a new connection. Returns the connection and the reply.
 async fn exchange(
     link: Option<BufStream<TcpStream>>,
     address: SocketAddr,
@@ -127,6 +127,7 @@ async fn exchange(
             BufStream::new(stream)
         }
     };
+
     link.write_all(message.bytes()).await?;
     link.flush().await?;
     let reply = Message::read(&mut link).await?;

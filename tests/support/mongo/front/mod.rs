@@ -1,9 +1,9 @@
-//! A front end that drivers take for a mongos, before the shards of a real cluster. What matters is
-//! MongoDB's own: chunks, migrations, the routing of each operation, two-phase commits. A shard of
-//! version 6.0 carries mongos's routing code under internal names, so outside transactions the
-//! front end renames commands and passes them on; inside one it does what mongos does, see
-//! [`transaction`]. It has no retryable writes, no findAndModify, no aggregate and getMore inside a
-//! transaction, no explain, distinct or change streams: what it does not know gets CommandNotFound.
+//! A front end with the protocol of mongos, before the shards of a real cluster. Chunks,
+//! migrations, the routing of each operation and two-phase commits are those of MongoDB: a shard of
+//! version 6.0 has the routing code of mongos under internal names, so outside transactions the
+//! front end renames commands and forwards them; inside one it does the work of mongos, see
+//! [`transaction`]. Not supported: retryable writes, findAndModify, aggregate and getMore in a
+//! transaction, explain, distinct and change streams. An unknown command gets CommandNotFound.
 
 mod admin;
 mod chunks;
@@ -34,7 +34,7 @@ use links::{Links, ROUTER};
 use tables::Tables;
 use transaction::Transactions;
 
-/// What the shards route, under which names.
+/// Commands that a shard routes, with their internal names.
 const ROUTED: [(&str, &str); 6] = [
     ("find", "clusterFind"),
     ("insert", "clusterInsert"),
@@ -44,7 +44,7 @@ const ROUTED: [(&str, &str); 6] = [
     ("getMore", "clusterGetMore"),
 ];
 
-/// What any shard can answer.
+/// Commands that any shard can answer.
 const PASSED: [&str; 13] = [
     "ping",
     "buildInfo",
@@ -61,13 +61,13 @@ const PASSED: [&str; 13] = [
     "getCmdLineOpts",
 ];
 
-/// A front end that serves until the process ends.
+/// A front end that runs until the process ends.
 pub struct Front {
     address: SocketAddr,
 }
 
 impl Front {
-    /// Starts to serve the cluster of `servers`: its config server, then its shards.
+    /// Starts a front end for `servers`: the config server, then the shards.
     pub async fn start(servers: Vec<Server>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -88,7 +88,7 @@ impl Front {
     }
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Router {
     servers: Arc<[Server]>,
     clock: Arc<Clock>,
@@ -111,11 +111,12 @@ impl Router {
         })
     }
 
-    /// Answers the commands of one client, one after the other.
+    /// Answers the commands of one client in order.
     async fn serve(&self, stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let mut client = BufStream::new(stream);
         let mut links = Links::new(self.servers.clone(), self.clock.clone());
+
         while let Some(request) = Message::read(&mut client).await? {
             let reply = match request.kind() {
                 QUERY => Message::query_reply(request.id(), &self.hello()?),
@@ -127,6 +128,7 @@ impl Router {
                 client.flush().await?;
             }
         }
+
         Ok(())
     }
 
@@ -140,11 +142,12 @@ impl Router {
             };
             return Ok(passed.unwrap_or_else(|fault| Message::reply(request.id(), &fault.reply())));
         }
+
         let reply = self.run(&command, links).await.unwrap_or_else(Fault::reply);
         Ok(Message::reply(request.id(), &reply))
     }
 
-    /// The name under which a shard answers this command as it is.
+    /// Returns the name under which a shard answers this command unchanged.
     fn passed_as<'n>(&self, command: &Command<'n>) -> Option<&'n str> {
         if command.in_transaction() {
             return None;
@@ -154,7 +157,7 @@ impl Router {
         routed.or_else(|| PASSED.contains(&command.name).then_some(command.name))
     }
 
-    /// What must be so before a command is passed on.
+    /// Rejects unsupported commands, and creates the database for a write.
     async fn prepare(&self, command: &Command<'_>, links: &mut Links) -> Result<(), Fault> {
         if command.body.get("txnNumber")?.is_some() {
             return Err(Fault::own(
@@ -163,14 +166,17 @@ impl Router {
                 "there are no retryable writes here: use retryWrites=false",
             ));
         }
+
         if command.is_change_stream() {
             return Err(Fault::own(20, "IllegalOperation", "there are no change streams here"));
         }
+
         if matches!(command.name, "insert" | "update")
             && !matches!(command.database, "config" | "admin")
         {
             self.ensure_database(command.database, links).await?;
         }
+
         Ok(())
     }
 
@@ -193,8 +199,8 @@ impl Router {
     }
 }
 
-/// Has a shard route a command. Mongos reads its table again after it met chunks that were not
-/// where it thought; not all of that is in the code that a shard has.
+/// Forwards a command to a shard that routes it. Mongos refreshes its routing table when it is
+/// outdated; the code in a shard does so only in part.
 async fn pass(
     command: &Command<'_>,
     message: &Message,
@@ -210,10 +216,11 @@ async fn pass(
         let refresh = doc! { "_flushRoutingTableCacheUpdates": space, "syncFromConfig": true };
         links.ask(ROUTER, "admin", refresh).await?;
     }
+
     links.send(ROUTER, message).await
 }
 
-/// What a driver is told that asks who is here.
+/// Builds the reply to a hello.
 fn hello(shard: Document) -> Document {
     let limits = [
         "maxBsonObjectSize",
@@ -221,6 +228,7 @@ fn hello(shard: Document) -> Document {
         "maxWriteBatchSize",
         "logicalSessionTimeoutMinutes",
     ];
+
     let versions = ["minWireVersion", "maxWireVersion"];
     let mut hello =
         doc! { "isWritablePrimary": true, "ismaster": true, "helloOk": true, "msg": "isdbgrid" };
@@ -229,6 +237,7 @@ fn hello(shard: Document) -> Document {
             .into_iter()
             .filter(|(key, _)| [&limits[..], &versions].concat().contains(&key.as_str())),
     );
+
     hello.extend(doc! { "connectionId": 1, "readOnly": false, "ok": 1.0 });
     hello
 }

@@ -1,5 +1,5 @@
-//! A statement of a transaction, taken apart for the shards that own its keys, and their answers
-//! put together again.
+//! Splits a statement of a transaction into parts for the shards that own its keys, and merges
+//! their replies.
 
 use mongodb::bson::raw::{CStr, cstr};
 use mongodb::bson::{Bson, Document, RawArrayBuf, RawDocument, RawDocumentBuf, doc};
@@ -8,8 +8,8 @@ use super::chunks::Chunks;
 use super::command::{Command, Items};
 use super::fault::{Fault, is_ok};
 
-/// What a statement has for the router alone: each shard's statement gets its own.
-const ROUTERS: [&str; 8] = [
+/// Fields for the router alone: the statement of each shard gets its own.
+const ROUTER_FIELDS: [&str; 8] = [
     "lsid",
     "txnNumber",
     "autocommit",
@@ -20,7 +20,7 @@ const ROUTERS: [&str; 8] = [
     "coordinator",
 ];
 
-/// What goes to one shard: the numbers of these items of the statement.
+/// The part of a statement for one shard: the indexes of its items.
 pub struct Part {
     pub shard: usize,
     pub items: Vec<usize>,
@@ -29,7 +29,7 @@ pub struct Part {
 /// A statement of a transaction.
 pub struct Statement<'c, 'm> {
     command: &'c Command<'m>,
-    /// The field of the statement that has its items, if it is a write.
+    /// The field with the items, if the statement is a write.
     field: Option<&'static CStr>,
     items: Items<'m>,
 }
@@ -46,12 +46,13 @@ impl<'c, 'm> Statement<'c, 'm> {
                 return Err(Fault::own(263, "OperationNotSupportedInTransaction", message));
             }
         };
+
         let items = field.map(|field| command.items(field.as_str())).unwrap_or_default();
         Ok(Self { command, field, items })
     }
 
-    /// What goes where: the parts of one round at once, the rounds one after the other. Like
-    /// mongos, an ordered write goes on with the next shard when the one before has answered.
+    /// Returns rounds of parts: the parts of a round run concurrently, the rounds in order. As in
+    /// mongos, an ordered write continues with the next shard once the previous one has replied.
     pub fn rounds(&self, chunks: &Chunks) -> Result<Vec<Vec<Part>>, Fault> {
         if self.field.is_none() {
             let empty = RawDocumentBuf::new();
@@ -62,6 +63,7 @@ impl<'c, 'm> Statement<'c, 'm> {
                 shards.into_iter().map(|shard| Part { shard, items: Vec::new() }).collect(),
             ]);
         }
+
         let ordered = self.command.body.get_bool("ordered").unwrap_or(true);
         let mut rounds: Vec<Vec<Part>> = Vec::new();
         for n in 0..self.items.len() {
@@ -75,10 +77,11 @@ impl<'c, 'm> Statement<'c, 'm> {
                     .push(shards.into_iter().map(|shard| Part { shard, items: vec![n] }).collect()),
             }
         }
+
         Ok(rounds)
     }
 
-    /// The shards of one item of a write.
+    /// Returns the shards of one item of a write.
     fn targets(&self, n: usize, chunks: &Chunks) -> Result<Vec<usize>, Fault> {
         let item = self.items[n];
         if self.command.name == "insert" {
@@ -87,6 +90,7 @@ impl<'c, 'm> Statement<'c, 'm> {
                 .ok_or_else(|| Fault::own(2, "BadValue", "a document without _id"))?;
             return Ok(vec![chunks.of_key(key)?]);
         }
+
         let shards = chunks.of_filter(
             item.get_document("q").map_err(|_| Fault::own(9, "FailedToParse", "no filter"))?,
         )?;
@@ -98,7 +102,7 @@ impl<'c, 'm> Statement<'c, 'm> {
         Ok(shards)
     }
 
-    /// How many documents a find asks for; none where for all.
+    /// Returns the limit of a find; `None` for no limit.
     pub fn limit(&self) -> Option<usize> {
         let limit = self
             .command
@@ -123,21 +127,23 @@ impl<'c, 'm> Statement<'c, 'm> {
         Ok(())
     }
 
-    /// The statement for one shard, without what makes it a part of the transaction.
+    /// Returns the statement for one shard, without the fields of the transaction.
     pub fn request(&self, part: &Part, chunks: &Chunks) -> Result<RawDocumentBuf, Fault> {
         let mut request = RawDocumentBuf::new();
         for element in self.command.body.iter() {
             let (key, value) = element?;
-            if !ROUTERS.contains(&key.as_str()) && self.field != Some(key) {
+            if !ROUTER_FIELDS.contains(&key.as_str()) && self.field != Some(key) {
                 request.append(key, value);
             }
         }
+
         if let Some(field) = self.field {
             request.append(
                 field,
                 part.items.iter().map(|n| self.items[*n].to_owned()).collect::<RawArrayBuf>(),
             );
         }
+
         request
             .append(cstr!("shardVersion"), RawDocumentBuf::try_from(chunks.version(part.shard))?);
         if let Some(version) = &chunks.database {
@@ -154,20 +160,19 @@ fn add(round: &mut Vec<Part>, shard: usize, item: usize) {
     }
 }
 
-/// A shard's answer to its part, unless it says no to any of it. Items are numbered as in the whole
-/// statement.
+/// Returns the reply of a shard, or its error. The indexes of errors refer to the whole statement.
 pub fn accepted(part: &Part, reply: RawDocumentBuf) -> Result<RawDocumentBuf, Fault> {
     if is_ok(&reply) && reply.get("writeErrors")?.is_none() {
         return Ok(reply);
     }
-    let mut told = Document::try_from(&*reply)?;
-    if let Ok(errors) = told.get_array_mut("writeErrors") {
+    let mut reply = Document::try_from(&*reply)?;
+    if let Ok(errors) = reply.get_array_mut("writeErrors") {
         renumber(errors, part);
     }
-    Err(Fault::told(told))
+    Err(Fault::told(reply))
 }
 
-/// One answer of those of all parts, with as many documents as the statement asked for.
+/// Merges the replies of all parts, limited to `limit` documents.
 pub fn merged(
     mut replies: Vec<(Part, RawDocumentBuf)>,
     limit: Option<usize>,
@@ -175,6 +180,7 @@ pub fn merged(
     if replies.len() == 1 {
         return Ok(replies.remove(0).1);
     }
+
     let mut whole = doc! { "n": 0 };
     for (part, reply) in replies {
         let mut reply = Document::try_from(&*reply)?;
@@ -192,11 +198,13 @@ pub fn merged(
             whole.insert("upserted", [before, upserted.clone()].concat());
         }
     }
+
     let batch =
         whole.get_document_mut("cursor").and_then(|cursor| cursor.get_array_mut("firstBatch"));
     if let (Ok(batch), Some(limit)) = (batch, limit) {
         batch.truncate(limit);
     }
+
     whole.insert("ok", 1.0);
     Ok(RawDocumentBuf::try_from(&whole)?)
 }
@@ -209,15 +217,17 @@ fn add_batch(whole: &mut Document, cursor: &mut Document) -> Result<(), Fault> {
             "a batch of several shards that does not hold everything: raise batchSize",
         ));
     }
+
     whole.remove("n");
     match whole.get_document_mut("cursor").and_then(|cursor| cursor.get_array_mut("firstBatch")) {
         Ok(batch) => batch.append(cursor.get_array_mut("firstBatch").unwrap_or(&mut Vec::new())),
         Err(_) => drop(whole.insert("cursor", cursor.clone())),
     }
+
     Ok(())
 }
 
-/// A shard numbers the items that it got.
+/// Maps the indexes of a part to the indexes of the whole statement.
 fn renumber(of_items: &mut [Bson], part: &Part) {
     for of_item in of_items.iter_mut().filter_map(Bson::as_document_mut) {
         let number = of_item.get_i32("index").ok().and_then(|index| part.items.get(index as usize));
@@ -227,7 +237,7 @@ fn renumber(of_items: &mut [Bson], part: &Part) {
     }
 }
 
-/// Whether a shard says that it has only been read from.
+/// Returns true if the transaction has only read from this shard.
 pub fn is_read_only(reply: &RawDocument) -> bool {
     reply.get_bool("readOnly").unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! What the front end remembers of the config server's tables: where the chunks of each collection
-//! are, which databases there are. A shard that knows better says so, and the table is read again.
+//! A cache of the config server's tables: the chunks of each collection, and the databases. When a
+//! shard rejects a table as outdated, it is read again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use super::chunks::Chunks;
 use super::fault::Fault;
 use super::links::{CONFIG, Links};
 
-/// A table that is read once, however many want it at the same time.
+/// A table that is read once for all concurrent readers.
 type Table = Arc<OnceCell<Arc<Chunks>>>;
 
 #[derive(Default)]
@@ -27,12 +27,12 @@ impl Tables {
         collections.entry(space.to_owned()).or_default().clone()
     }
 
-    /// Forgets one collection.
+    /// Removes a collection from the cache.
     pub fn forget(&self, space: &str) {
         self.collections.lock().unwrap().remove(space);
     }
 
-    /// Forgets one collection, unless it was read again since.
+    /// Removes a collection from the cache, unless it was read again in the meantime.
     pub fn forget_this(&self, space: &str, stale: &Arc<Chunks>) {
         let mut collections = self.collections.lock().unwrap();
         let is_this = |table: &Table| table.get().is_some_and(|chunks| Arc::ptr_eq(chunks, stale));
@@ -49,14 +49,14 @@ impl Tables {
     }
 }
 
-/// A database: the place of its primary shard, and its version.
+/// A database: the index of its primary shard, and its version.
 pub struct Home {
     pub primary: usize,
     pub version: Document,
 }
 
 impl Router {
-    /// Where the chunks of a collection are.
+    /// Returns the chunks of a collection.
     pub async fn chunks(&self, space: &str, links: &mut Links) -> Result<Arc<Chunks>, Fault> {
         let table = self.tables.entry(space);
         table
@@ -76,7 +76,7 @@ impl Router {
         Chunks::sharded(&collection, &rows, links)
     }
 
-    /// The database, which is made where there is none.
+    /// Returns a database, and creates it if it does not exist.
     pub async fn home(&self, database: &str, links: &mut Links) -> Result<Home, Fault> {
         let named = || doc! { "_id": database };
         let mut rows = config(links, "databases", named()).await?;
@@ -104,19 +104,20 @@ impl Router {
         Ok(())
     }
 
-    /// Makes sure that there is such a database, as a router does before a write.
+    /// Creates a database that does not exist, as a router does before a write.
     pub async fn ensure_database(&self, database: &str, links: &mut Links) -> Result<(), Fault> {
         let is_known = self.tables.databases.lock().unwrap().contains(database);
         if is_known { Ok(()) } else { self.create_database(database, None, links).await }
     }
 }
 
-/// The row of a sharded collection.
+/// Returns the row of a sharded collection.
 pub async fn collection(space: &str, links: &mut Links) -> Result<Option<Document>, Fault> {
     Ok(config(links, "collections", doc! { "_id": space }).await?.pop())
 }
 
-/// The rows of a table of the config server that match a filter, chunks in the order of their keys.
+/// Returns the rows of a table of the config server that match a filter, chunks in the order of
+/// their keys.
 pub async fn config(
     links: &mut Links,
     table: &str,
@@ -127,6 +128,7 @@ pub async fn config(
     } else {
         doc! { "_id": 1 }
     };
+
     let find = doc! {
         "find": table,
         "filter": filter,
@@ -134,6 +136,7 @@ pub async fn config(
         "batchSize": i32::MAX,
         "readConcern": { "level": "majority" },
     };
+
     let reply = links.ask(CONFIG, "config", find).await?;
     let rows = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
     Ok(rows.into_iter().flatten().filter_map(Bson::as_document).cloned().collect())

@@ -1,7 +1,7 @@
-//! Transactions over several shards, as mongos runs them: each statement goes to the shards that
-//! own its keys, with the versions of their chunks; a snapshot is one time for all; the commit is
-//! one shard's own where one was written to, and else MongoDB's two-phase commit, which the first
-//! shard coordinates.
+//! Transactions over several shards, as in mongos: each statement goes to the shards that own its
+//! keys, with the versions of their chunks; all shards read one snapshot; a transaction with one
+//! written shard commits there, and others use the two-phase commit of MongoDB, coordinated by the
+//! first shard.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as StdMutex};
@@ -18,8 +18,7 @@ use super::fault::{Fault, RETRYABLE, TRANSIENT, is_ok};
 use super::links::Links;
 use super::statement::{Part, Statement, accepted, is_read_only, merged};
 
-/// The latest transaction of each session, by the session's id: a commit may be sent again when it
-/// is over.
+/// The latest transaction of each session, by session id: a commit may be sent again after the end.
 #[derive(Default)]
 pub struct Transactions(StdMutex<HashMap<Vec<u8>, Arc<Mutex<Transaction>>>>);
 
@@ -27,9 +26,9 @@ struct Transaction {
     session: RawDocumentBuf,
     number: i64,
     concern: RawDocumentBuf,
-    /// What all shards see, where the read concern is a snapshot.
+    /// The snapshot of all shards, if the read concern is a snapshot.
     moment: Option<Moment>,
-    /// The first of them coordinates.
+    /// The first participant coordinates the commit.
     participants: Vec<Participant>,
     state: State,
 }
@@ -37,7 +36,7 @@ struct Transaction {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
-    /// The commit was sent, and can be sent again.
+    /// The commit was sent, and may be sent again.
     Committing,
     Aborted,
 }
@@ -48,7 +47,7 @@ struct Participant {
 }
 
 impl Transactions {
-    /// The transaction of a command; a new one where the command starts one.
+    /// Returns the transaction of a command, and creates it if the command starts one.
     async fn of(&self, command: &Command<'_>) -> Result<OwnedMutexGuard<Transaction>, Fault> {
         let session = command.body.get_document("lsid")?;
         let number = command.body.get_i64("txnNumber")?;
@@ -58,6 +57,7 @@ impl Transactions {
             self.0.lock().unwrap().insert(id, started.clone());
             return Ok(started.lock_owned().await);
         }
+
         let known = self.0.lock().unwrap().get(&id).cloned();
         match known {
             Some(known) => Some(known.lock_owned().await).filter(|known| known.number == number),
@@ -67,7 +67,7 @@ impl Transactions {
     }
 }
 
-/// Of a commit, nobody knows here whether it was carried out by way of another router.
+/// The outcome of a commit is unknown: another router may have executed it.
 fn unknown(command: &str) -> Fault {
     if command == "commitTransaction" { absent() } else { absent().labelled(TRANSIENT) }
 }
@@ -77,7 +77,7 @@ fn absent() -> Fault {
 }
 
 impl Router {
-    /// A statement of a transaction, or its end.
+    /// Executes a statement of a transaction, a commit or an abort.
     pub async fn in_transaction(
         &self,
         command: &Command<'_>,
@@ -94,7 +94,7 @@ impl Router {
                 transaction.abort(links).await;
                 Ok(rawdoc! { "ok": 1.0 })
             }
-            // It was ended here: a commit that comes now has carried out nothing.
+            // The transaction was aborted here: a commit has no effect.
             _ if transaction.state != State::Open => Err(absent().labelled(TRANSIENT)),
             _ => self.statement(&mut transaction, command, links).await,
         }
@@ -108,14 +108,15 @@ impl Router {
     ) -> Result<RawDocumentBuf, Fault> {
         let space = format!("{}.{}", command.database, command.body.get_str(command.name)?);
         let chunks = self.chunks(&space, links).await?;
-        // Where a chunk is now, it was not at the moment of the snapshot. Mongos asks the shard
-        // that had it then; this one has the transaction begun again.
+        // The chunk may have been on another shard at the time of the snapshot. Mongos reads from
+        // the former owner; this front end makes the client retry the transaction.
         if transaction.moment.as_ref().is_some_and(|moment| chunks.moved > moment.time) {
             transaction.abort(links).await;
             let fault =
                 Fault::own(246, "SnapshotUnavailable", "a chunk has moved since the snapshot");
             return Err(fault.labelled(TRANSIENT));
         }
+
         let outcome = self.rounds(transaction, &Statement::new(command)?, &chunks, links).await;
         if let Err(fault) = outcome {
             transaction.abort(links).await;
@@ -129,6 +130,7 @@ impl Router {
                 fault
             });
         }
+
         outcome
     }
 
@@ -153,10 +155,11 @@ impl Router {
                 replies.push((part, answer));
             }
         }
+
         merged(replies, statement.limit())
     }
 
-    /// Makes a statement for a shard a part of the transaction, and the shard a participant.
+    /// Adds the transaction to a statement for a shard, and the shard to the participants.
     fn join(
         &self,
         transaction: &mut Transaction,
@@ -183,6 +186,7 @@ impl Router {
                 None => request.append(cstr!("readConcern"), transaction.concern.clone()),
             }
         }
+
         transaction.mark(shard, &mut request);
         request
     }
@@ -202,7 +206,7 @@ impl Transaction {
         }
     }
 
-    /// Says in a command for a shard which transaction it belongs to.
+    /// Adds the id of the transaction to a command for a shard.
     fn mark(&self, shard: usize, command: &mut RawDocumentBuf) {
         command.append(cstr!("lsid"), self.session.clone());
         command.append(cstr!("txnNumber"), self.number);
@@ -218,7 +222,7 @@ impl Transaction {
         participant.into_iter().for_each(|participant| participant.read_only &= !wrote);
     }
 
-    /// Ends the transaction on all shards. One that does not hear of it ends it in its own time.
+    /// Aborts on all shards. A shard that does not receive the abort aborts after its own timeout.
     async fn abort(&mut self, links: &mut Links) {
         if self.state == State::Open {
             self.state = State::Aborted;
@@ -227,7 +231,7 @@ impl Transaction {
         }
     }
 
-    /// Commits, or tries to again.
+    /// Commits, or retries a commit.
     async fn commit(
         &mut self,
         body: &RawDocument,
@@ -240,6 +244,7 @@ impl Transaction {
         if writers.len() > 1 {
             return self.coordinate(concern, links).await;
         }
+
         let commit = rawdoc! { "commitTransaction": 1 };
         let mut answer = rawdoc! { "ok": 1.0 };
         for shards in [readers, writers] {
@@ -247,6 +252,7 @@ impl Transaction {
                 answer = committed(reply?)?;
             }
         }
+
         Ok(answer)
     }
 
@@ -262,7 +268,7 @@ impl Transaction {
         links.send_all(&self.end(&first, &coordinate, concern)).await.remove(0)
     }
 
-    /// A command that ends the transaction, for each of `shards`.
+    /// Returns `command`, which ends the transaction, for each of `shards`.
     fn end(
         &self,
         shards: &[usize],
@@ -282,12 +288,12 @@ impl Transaction {
     }
 
     fn shards(&self, which: impl Fn(&Participant) -> bool) -> Vec<usize> {
-        let chosen = self.participants.iter().filter(|participant| which(participant));
-        chosen.map(|participant| participant.shard).collect()
+        let selected = self.participants.iter().filter(|participant| which(participant));
+        selected.map(|participant| participant.shard).collect()
     }
 }
 
-/// The answer to a commit, unless it says no.
+/// Returns the reply to a commit, or its error.
 fn committed(reply: RawDocumentBuf) -> Result<RawDocumentBuf, Fault> {
     if is_ok(&reply) { Ok(reply) } else { Err(Fault::told((&*reply).try_into()?)) }
 }
