@@ -134,9 +134,11 @@ impl OpenStore {
             StoreLocation::Folder(folder) => folder,
             StoreLocation::Temporary(folder) => folder.path(),
             StoreLocation::Mongo(uri) => {
-                let opened =
-                    Mongo::open(uri.as_str(), mongo::Options { timeout: settings.call_timeout })
-                        .await;
+                let options = mongo::Options {
+                    timeout: settings.call_timeout,
+                    hint_bytes: settings.hint_bytes,
+                };
+                let opened = Mongo::open(uri.as_str(), options).await;
                 let opened = opened.map_err(|error| Failure::Other(format!("{uri}: {error}")))?;
                 return Ok(Self::Mongo(Arc::new(opened)));
             }
@@ -144,7 +146,8 @@ impl OpenStore {
         let group_limit =
             if settings.group_commit { embedded::Options::default().group_limit } else { 1 };
         let create = settings.create || settings.sample;
-        let options = embedded::Options { cache_bytes: settings.cache_bytes, group_limit, create };
+        let Serve { cache_bytes, hint_bytes, .. } = *settings;
+        let options = embedded::Options { cache_bytes, hint_bytes, group_limit, create };
         let folder = folder.to_owned();
         let opened = tokio::task::spawn_blocking(move || Embedded::open(&folder, options)).await;
         let opened = opened

@@ -22,6 +22,8 @@ pub struct Serve {
     pub sample: bool,
     /// Memory for the embedded store's pages, in bytes.
     pub cache_bytes: usize,
+    /// Memory for hints of identities' owners, in bytes; 0 turns them off.
+    pub hint_bytes: usize,
     /// Whether mutations may share a sync.
     pub group_commit: bool,
     /// Whether look-ups may share reads of MongoDB.
@@ -102,6 +104,12 @@ const INSECURE: Setting = setting(
 );
 const CACHE: Setting =
     setting("cache", "SIZE", "1GiB", "Most memory for caching what the embedded store reads");
+const HINTS: Setting = setting(
+    "hints",
+    "SIZE",
+    "64MiB",
+    "Most memory for remembering which user owned an identity: 20 bytes for each; 0 turns it off",
+);
 const GROUP_COMMIT: Setting = setting(
     "group-commit",
     "on|off",
@@ -172,6 +180,7 @@ impl Resolve for Serve {
             &SAMPLE,
             &INSECURE,
             &CACHE,
+            &HINTS,
             &GROUP_COMMIT,
             &COALESCE,
             &MAX_BATCH,
@@ -201,6 +210,7 @@ impl Resolve for Serve {
         let sample = values.switch(&SAMPLE);
         let store = store(values, sample.unwrap_or_default());
         let cache_bytes = values.get(&CACHE, parse::cache_size);
+        let hint_bytes = values.get(&HINTS, parse::size);
         let group_commit = values.get(&GROUP_COMMIT, parse::switch);
         let coalesce = values.get(&COALESCE, parse::switch);
         let max_batch = values.get(&MAX_BATCH, parse::count(1..=MANY));
@@ -227,6 +237,7 @@ impl Resolve for Serve {
             create: create?,
             sample: sample?,
             cache_bytes: cache_bytes?,
+            hint_bytes: hint_bytes?,
             group_commit: group_commit?,
             coalesce: coalesce?,
             max_batch: max_batch?,

@@ -6,3 +6,4 @@ pub mod embedded;
 pub mod integrity;
 pub mod layer;
 pub mod mongo;
+pub mod owner_hints;

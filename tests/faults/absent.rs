@@ -54,7 +54,12 @@ impl Stage {
         let shards = shards_of_names(&cluster, &name, PLAN.names).await;
         let mut callers: Vec<Arc<dyn Caller>> = Vec::new();
         for consistency in [Consistency::Latest, Consistency::Linearizable] {
-            let store = open(&cluster.uri(&name), Options { timeout: TIMEOUT }, false).await;
+            let store = open(
+                &cluster.uri(&name),
+                Options { timeout: TIMEOUT, ..Options::default() },
+                false,
+            )
+            .await;
             callers.push(Arc::new(Direct { store, consistency }));
         }
         Self { cluster, name, shards, callers }

@@ -46,7 +46,9 @@ async fn crowd() {
     // Two stores, as two servers have them: neither knows what the other does.
     let mut to: Vec<Arc<dyn Caller>> = Vec::new();
     for _ in 0..2 {
-        let store = open(&set.uri(&name, ""), Options { timeout: PATIENCE }, true).await;
+        let store =
+            open(&set.uri(&name, ""), Options { timeout: PATIENCE, ..Options::default() }, true)
+                .await;
         to.push(Arc::new(Direct { store, consistency: Consistency::Latest }));
     }
     let ledger = Arc::new(Ledger::default());
@@ -93,7 +95,9 @@ async fn swap(length: Length) {
     prepare(&set, &name).await;
     let mut to: Vec<Arc<dyn Caller>> = Vec::new();
     for _ in 0..2 {
-        let store = open(&set.uri(&name, ""), Options { timeout: PATIENCE }, true).await;
+        let store =
+            open(&set.uri(&name, ""), Options { timeout: PATIENCE, ..Options::default() }, true)
+                .await;
         to.push(Arc::new(Direct { store, consistency: Consistency::Latest }));
     }
     let pause = Duration::ZERO;

@@ -36,7 +36,12 @@ async fn on_a_set(plan: Plan, length: Length, coalesce: bool) {
     prepare(&set, &name).await;
     let mut to: Vec<Arc<dyn Caller>> = Vec::new();
     for consistency in [Consistency::Latest, Consistency::Linearizable] {
-        let store = open(&set.uri(&name, ""), Options { timeout: PATIENCE }, coalesce).await;
+        let store = open(
+            &set.uri(&name, ""),
+            Options { timeout: PATIENCE, ..Options::default() },
+            coalesce,
+        )
+        .await;
         to.push(Arc::new(Direct { store, consistency }));
     }
     let load = Load::start(plan, &to).await;

@@ -78,7 +78,7 @@ impl Stage {
     ) -> Self {
         let name = fresh();
         prepare(&set, &name).await;
-        let store = open(&uri(&set, &name), Options { timeout }, false).await;
+        let store = open(&uri(&set, &name), Options { timeout, ..Options::default() }, false).await;
         let healthy = open(&set.uri(&name, ""), Options::default(), false).await;
         let consistency = Consistency::Linearizable;
         let truth = Direct { store: healthy, consistency };

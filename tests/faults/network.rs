@@ -81,7 +81,7 @@ async fn a_stalled_network_holds_nobody_for_good() {
     // So long that a machine that is busy serves all callers in it.
     let timeout = Duration::from_secs(6);
     let stall = timeout + Duration::from_secs(1);
-    let store = open(&uri, Options { timeout }, true).await;
+    let store = open(&uri, Options { timeout, ..Options::default() }, true).await;
     let caller: Arc<dyn Caller> = Arc::new(Direct { store, consistency: Consistency::Latest });
     let plan = Plan { callers: 300, pause: Duration::from_millis(50), ..Plan::default() };
     let load = Load::start(plan, std::slice::from_ref(&caller)).await;

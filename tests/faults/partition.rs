@@ -59,7 +59,8 @@ impl Stage {
         for application in [CUT_OFF, "other"] {
             let uri = set.uri(&name, &format!("appName={application}"));
             for consistency in [Consistency::Latest, Consistency::Linearizable] {
-                let store = open(&uri, Options { timeout: TIMEOUT }, false).await;
+                let store =
+                    open(&uri, Options { timeout: TIMEOUT, ..Options::default() }, false).await;
                 callers.push(Arc::new(Lagging(Direct { store, consistency })));
             }
         }

@@ -20,7 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 async fn what_is_begun_and_left_alone_holds_no_connection() {
     let uri = servers::one_member().await.uri("waiting", "maxPoolSize=4&minPoolSize=1");
     init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
-    let store = Mongo::open(&uri, Options { timeout: 2 * PATIENCE }).await.unwrap();
+    let store =
+        Mongo::open(&uri, Options { timeout: 2 * PATIENCE, ..Options::default() }).await.unwrap();
     let tenant = Tenant::parse("").unwrap();
     for _ in 0..3 {
         let mut left: Vec<Pin<Box<dyn Future<Output = ()> + Send>>> = Vec::new();

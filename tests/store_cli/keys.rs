@@ -152,7 +152,9 @@ async fn go_on(store: Arc<Mongo>, done: Arc<AtomicBool>, count: Arc<AtomicUsize>
 async fn identities_in_ranges_stay_until_they_are_resharded() {
     let cluster = servers::three_shards().await;
     let uri = in_ranges(cluster, "keys_ranges").await;
-    let opened = Arc::new(Mongo::open(&uri, Options { timeout: PATIENCE }).await.unwrap());
+    let opened = Arc::new(
+        Mongo::open(&uri, Options { timeout: PATIENCE, ..Options::default() }).await.unwrap(),
+    );
     for n in 0..70 {
         opened.mutate(users::creation(n)).await.unwrap();
     }
@@ -241,7 +243,8 @@ async fn a_replica_set_that_became_a_cluster_is_sharded_where_it_is() {
     println!("{}", out(&output));
     assert!(output.status.success(), "{}", err(&output));
     assert_eq!(indexes(&uri).await.unwrap(), ["_id_", "h_1", "_id_hashed"]);
-    let opened = Mongo::open(&uri, Options { timeout: PATIENCE }).await.unwrap();
+    let opened =
+        Mongo::open(&uri, Options { timeout: PATIENCE, ..Options::default() }).await.unwrap();
     for n in 0..40 {
         assert!(users::look_up(&opened, n).await.unwrap());
     }

@@ -10,7 +10,6 @@ mod integrity;
 mod last_seen;
 mod lock;
 mod open;
-mod owner_hints;
 mod read;
 mod schema;
 mod status;
@@ -50,6 +49,7 @@ use crate::directory::store::{
 };
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{IdentityKey, RULES_VERSION};
+use crate::store::owner_hints::{HINT_BYTES, OwnerHints};
 use crate::wire::encoded_user::{EncodedUser, Found};
 use error::{DegradedReason, Fault, chain};
 use last_seen::LastSeen;
@@ -78,9 +78,10 @@ const LEAST_BYTES: usize = 4 << 10;
 /// The settings of an [`Embedded`] store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Memory for pages of the database and for guesses of keys' owners, in bytes. It is taken as
-    /// it is needed.
+    /// Memory for pages of the database, in bytes. It is taken as it is needed.
     pub cache_bytes: usize,
+    /// Memory for guesses of keys' owners, in bytes. It is taken as it is needed.
+    pub hint_bytes: usize,
     /// Mutations that may share one sync; 1 syncs each alone.
     pub group_limit: usize,
     /// Whether a folder that is empty or not there becomes an empty store.
@@ -89,7 +90,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cache_bytes: 1 << 30, group_limit: 1_024, create: true }
+        Self { cache_bytes: 1 << 30, hint_bytes: HINT_BYTES, group_limit: 1_024, create: true }
     }
 }
 
@@ -123,11 +124,13 @@ impl Embedded {
     /// # Errors
     /// [`OpenError`]; what was in the folder is then as it was.
     pub fn open_supporting(folder: &Path, options: Options, rules: u32) -> Result<Self, OpenError> {
-        let mut opener = Opener::new(folder, options.cache_bytes).supporting(rules);
+        let mut opener = Opener::new(folder, options.cache_bytes)
+            .with_hints(OwnerHints::new(options.hint_bytes))
+            .supporting(rules);
         let open = if options.create { opener.open_or_make() } else { opener.open_existing() }?;
         let versions = versions(&open.database).map_err(|error| opener.damaged(error))?;
         let rules = versions.map_or(StoredRules::new(RULES_VERSION), |versions| versions.rules);
-        let snapshot = Snapshot::new(&open.database, None, opener.hint_bytes());
+        let snapshot = Snapshot::new(&open.database, opener.hints());
         let snapshot = snapshot.map_err(|fault| opener.damaged(chain(&fault)))?;
         let last_seen =
             last_seen::read(&open.database).map_err(|fault| opener.damaged(chain(&fault)))?;

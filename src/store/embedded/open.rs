@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{self, Path, PathBuf};
+use std::sync::Arc;
 
 use redb::{Database, ReadableDatabase, StorageError, TableError, WriteTransaction};
 
@@ -20,6 +21,7 @@ use super::schema::{
 use super::version::{OLDEST, VERSION};
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
+use crate::store::owner_hints::OwnerHints;
 
 const FILE: &str = "directory.redb";
 /// The prefix of a file that is to become a store.
@@ -32,6 +34,7 @@ pub struct Opener {
     folder: PathBuf,
     file: PathBuf,
     cache_bytes: usize,
+    hints: Arc<OwnerHints>,
     /// The latest rules of normalisation that the program supports.
     rules: u32,
     locker: Locker,
@@ -59,6 +62,7 @@ impl Opener {
             folder: folder.to_owned(),
             file: folder.join(FILE),
             cache_bytes,
+            hints: OwnerHints::new(0),
             rules: RULES_VERSION,
             locker,
         }
@@ -69,10 +73,14 @@ impl Opener {
         Self { rules, ..self }
     }
 
-    /// The part of the cache that guesses may take: an eighth, with which a look-up that needs no
-    /// claim is worth more than with more pages.
-    pub const fn hint_bytes(&self) -> usize {
-        self.cache_bytes / 8
+    /// The same with guesses of keys' owners.
+    pub fn with_hints(self, hints: Arc<OwnerHints>) -> Self {
+        Self { hints, ..self }
+    }
+
+    /// The guesses of keys' owners.
+    pub const fn hints(&self) -> &Arc<OwnerHints> {
+        &self.hints
     }
 
     /// The part that pages may take. Where there is more to read than fits, each takes a quarter

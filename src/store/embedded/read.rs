@@ -4,10 +4,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use locality_uuid::LocalityId;
-use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata, TableError};
+use redb::{Database, ReadOnlyTable, ReadableDatabase, TableError};
 
 use super::error::Fault;
-use super::owner_hints::OwnerHints;
 use super::schema::{
     EXPIRES_AT, IDENTITIES, TENANT_USERS, TENANTS, USERS, decode_claim, decode_user, resolves_to,
     wire_user,
@@ -20,6 +19,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::store::ExpiredUser;
 use crate::identifier::IdentityKey;
+use crate::store::owner_hints::OwnerHints;
 use crate::wire::encoded_user::{EncodedUser, Found};
 
 /// The users and claims at one moment. Opening the tables once a commit instead of once a look-up
@@ -54,13 +54,8 @@ pub fn own<T>(outcome: Result<T, Fault>) -> Result<Result<T, ItemError>, Fault> 
 }
 
 impl Snapshot {
-    /// The present state. Guesses are taken over from the snapshot `before`, until there are too
-    /// many keys for them; they take at most `hint_bytes`.
-    pub fn new(
-        database: &Database,
-        before: Option<&Self>,
-        hint_bytes: usize,
-    ) -> Result<Self, Fault> {
+    /// The present state. Look-ups use the guesses in `hints`.
+    pub fn new(database: &Database, hints: &Arc<OwnerHints>) -> Result<Self, Fault> {
         let transaction = database.begin_read()?;
         let users = transaction.open_table(USERS)?;
         let identities = transaction.open_table(IDENTITIES)?;
@@ -71,11 +66,6 @@ impl Snapshot {
             Err(TableError::TableDoesNotExist(_)) => None,
             Err(error) => return Err(error.into()),
         };
-        let keys = identities.len()?;
-        let hints = match before.map(|snapshot| &snapshot.hints) {
-            Some(hints) if !hints.is_small_for(keys) => hints.clone(),
-            _ => Arc::new(OwnerHints::new(keys, hint_bytes)),
-        };
 
         Ok(Self {
             users,
@@ -83,7 +73,7 @@ impl Snapshot {
             tenants,
             tenant_users,
             expiries,
-            hints,
+            hints: hints.clone(),
             #[cfg(feature = "test-entity")]
             counters: transaction.open_table(super::schema::META)?,
         })

@@ -3,6 +3,7 @@
 //! group.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use locality_uuid::LocalityId;
 use prost::Message;
@@ -23,8 +24,10 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
 use crate::identifier::IdentityKey;
+use crate::store::owner_hints::OwnerHints;
 
 pub struct Tables<'t> {
+    hints: &'t Arc<OwnerHints>,
     users: Table<'t, &'static [u8; 16], &'static [u8]>,
     identities: Table<'t, &'static [u8], &'static [u8]>,
     requests: Table<'t, &'static str, &'static [u8]>,
@@ -39,8 +42,12 @@ pub struct Tables<'t> {
 }
 
 impl<'t> Tables<'t> {
-    pub fn open(transaction: &'t WriteTransaction) -> Result<Self, Fault> {
+    pub fn open(
+        transaction: &'t WriteTransaction,
+        hints: &'t Arc<OwnerHints>,
+    ) -> Result<Self, Fault> {
         Ok(Self {
+            hints,
             users: transaction.open_table(USERS)?,
             identities: transaction.open_table(IDENTITIES)?,
             requests: transaction.open_table(REQUESTS)?,
@@ -147,7 +154,10 @@ impl<'t> Tables<'t> {
             match write {
                 Write::PutUser(record) => self.put_user(record, read_set)?,
                 Write::RemoveUser(id) => self.remove_user(tenant, *id, read_set)?,
-                Write::Claim(key, write) => self.write_claim(key, write)?,
+                Write::Claim(key, write) => {
+                    self.hints.learn_write(key, write);
+                    self.write_claim(key, write)?;
+                }
                 Write::PutTenant(record) => {
                     self.tenants.insert(tenant, record.encode().as_slice())?;
                 }

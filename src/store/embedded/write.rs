@@ -21,6 +21,7 @@ use super::{DegradedState, Published, last_seen};
 use crate::directory::error::Error;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
+use crate::store::owner_hints::OwnerHints;
 
 /// A job of the writer.
 pub enum Job {
@@ -206,7 +207,7 @@ impl Writer {
         mutations: &[Mutation],
         outcomes: &mut Vec<Answer>,
     ) -> Result<(), Fault> {
-        let attempt = AssertUnwindSafe(|| commit(open, mutations, outcomes));
+        let attempt = AssertUnwindSafe(|| commit(open, self.opener.hints(), mutations, outcomes));
         catch_unwind(attempt).unwrap_or(Err(Fault::Panicked))?;
         if self.opener.is_in_place(open) {
             Ok(())
@@ -224,10 +225,15 @@ impl Writer {
     }
 }
 
-fn commit(open: &Open, mutations: &[Mutation], outcomes: &mut Vec<Answer>) -> Result<(), Fault> {
+fn commit(
+    open: &Open,
+    hints: &Arc<OwnerHints>,
+    mutations: &[Mutation],
+    outcomes: &mut Vec<Answer>,
+) -> Result<(), Fault> {
     let mut transaction = open.database.begin_write()?;
     transaction.set_quick_repair(true);
-    let mut tables = Tables::open(&transaction)?;
+    let mut tables = Tables::open(&transaction, hints)?;
     for mutation in mutations {
         outcomes.push(match tables.mutate(mutation) {
             // It was read before anything was written: the others of the group are none the worse

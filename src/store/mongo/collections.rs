@@ -10,6 +10,7 @@ use super::reachability::Reachability;
 use super::schema;
 use super::sessions::Sessions;
 use super::versions::Fence;
+use crate::store::owner_hints::OwnerHints;
 
 /// The collections of one store.
 #[derive(Clone)]
@@ -26,6 +27,7 @@ pub struct Collections {
     pub sessions: Arc<Sessions>,
     pub fence: Arc<Fence>,
     pub reachability: Arc<Reachability>,
+    pub hints: Arc<OwnerHints>,
 }
 
 impl Collections {
@@ -42,6 +44,7 @@ impl Collections {
             sessions: Arc::default(),
             fence: Arc::new(fence),
             reachability: Arc::default(),
+            hints: OwnerHints::new(0),
         }
     }
 }

@@ -15,6 +15,7 @@ mod detach_on_drop;
 mod error;
 mod find;
 mod freshness;
+mod guess;
 mod heartbeat;
 mod init;
 mod inspect;
@@ -64,6 +65,7 @@ use crate::directory::read_set::Outcome;
 use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store};
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
+use crate::store::owner_hints::{HINT_BYTES, OwnerHints};
 use crate::wire::encoded_user::EncodedUser;
 use collections::Collections;
 use commit_gate::CommitGate;
@@ -97,11 +99,13 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 pub struct Options {
     /// The longest that one operation may take, what is tried again included.
     pub timeout: Duration,
+    /// Memory for guesses of keys' owners, in bytes. It is taken as it is needed.
+    pub hint_bytes: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(10) }
+        Self { timeout: Duration::from_secs(10), hint_bytes: HINT_BYTES }
     }
 }
 
@@ -148,7 +152,10 @@ impl Mongo {
         database.client().warm_connection_pool().await;
         let is_routed = connect::or_disconnect(&database, connect::is_routed(&database)).await?;
         let fence = Fence::new(supported, versions);
-        let collections = Collections::new(database.clone(), options.timeout, is_routed, fence);
+        let collections = Collections {
+            hints: OwnerHints::new(options.hint_bytes),
+            ..Collections::new(database.clone(), options.timeout, is_routed, fence)
+        };
         let heartbeat =
             Heartbeat::start(uri, collections.sessions.clone(), collections.fence.clone());
         let heartbeat = connect::or_disconnect(&database, heartbeat).await?;

@@ -27,7 +27,7 @@ const LINEARIZABLE_AT_ONCE: usize = 16;
 
 /// The claim of a key, with its user.
 #[derive(Clone)]
-enum Pair {
+pub(super) enum Pair {
     /// The key has no owner.
     Free,
     /// Its owner lists it.
@@ -37,6 +37,16 @@ enum Pair {
     Torn,
     /// One of the two cannot be read.
     Failed(ItemError),
+}
+
+impl Pair {
+    /// The bytes of the user.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Owned(found) => found.user.as_bytes().len(),
+            Self::Free | Self::Torn | Self::Failed(_) => 0,
+        }
+    }
 }
 
 /// A user that is looked for.
@@ -89,7 +99,7 @@ impl Collections {
         consistency: Consistency,
     ) -> Result<Resolved, Fault> {
         let mut plain = self.plain(consistency);
-        let (mut pairs, mut reads) = self.pairs(keys, &mut plain).await?;
+        let (mut pairs, mut reads) = self.guessed_pairs(keys, consistency).await?;
         for exact in [false, true] {
             let torn: Vec<usize> =
                 (0..pairs.len()).filter(|n| matches!(pairs[*n], Pair::Torn)).collect();
@@ -155,7 +165,7 @@ impl Collections {
         }
     }
 
-    fn plain(&self, consistency: Consistency) -> Finds<'static, 'static> {
+    pub(super) fn plain(&self, consistency: Consistency) -> Finds<'static, 'static> {
         let (concern, preference) = match consistency {
             Consistency::Latest => (ReadConcern::majority(), ReadPreference::Primary),
             Consistency::Linearizable => (ReadConcern::linearizable(), ReadPreference::Primary),
@@ -185,7 +195,7 @@ impl Collections {
 
     /// The claims and users of `keys`, in order, until the users have [`ANSWER_BYTES`]; and the
     /// number of finds.
-    async fn pairs(
+    pub(super) async fn pairs(
         &self,
         keys: &[IdentityKey],
         finds: &mut Finds<'_, '_>,
@@ -204,8 +214,10 @@ impl Collections {
         let pair = |((key, owner), user): Read<'_>| match (owner, user) {
             (Err(error), _) | (_, Err(error)) => Pair::Failed(error),
             (Ok(None), _) => Pair::Free,
-            (Ok(Some(_)), Ok(user)) => {
-                user.and_then(|user| Found::new(user, key)).map_or(Pair::Torn, Pair::Owned)
+            (Ok(Some(owner)), Ok(user)) => {
+                let found = user.and_then(|user| Found::new(user, key));
+                found.as_ref().inspect(|_| self.hints.learn(key, owner));
+                found.map_or(Pair::Torn, Pair::Owned)
             }
         };
         let pairs = keys.iter().zip(owners).zip(users).map(pair).collect();
@@ -245,7 +257,7 @@ impl Collections {
     /// The users with these ids, in their order, until they have [`ANSWER_BYTES`]; and how many
     /// finds that took. A reply that is not whole stands for large users: those that it leaves out
     /// are asked for in smaller numbers.
-    async fn users(
+    pub(super) async fn users(
         &self,
         ids: impl Iterator<Item = Option<LocalityId>> + Clone + Send,
         finds: &mut Finds<'_, '_>,

@@ -191,7 +191,10 @@ impl<'c> Transaction<'c> {
             match write {
                 Write::PutUser(record) => self.put_user(record).await?,
                 Write::RemoveUser(id) => self.delete_user(*id).await?,
-                Write::Claim(key, write) => claims.push((key, write)),
+                Write::Claim(key, write) => {
+                    self.collections.hints.learn_write(key, write);
+                    claims.push((key, write));
+                }
                 Write::PutTenant(record) => self.write_tenant(record).await?,
                 Write::RemoveTenant => self.delete_tenant(tenant).await?,
                 #[cfg(feature = "test-entity")]

@@ -158,7 +158,7 @@ impl InDatabase {
 
     /// Opens the store.
     pub async fn mongo(&self) -> Result<Mongo, OpenError> {
-        Mongo::open(&self.uri().await, Options { timeout: PATIENCE }).await
+        Mongo::open(&self.uri().await, Options { timeout: PATIENCE, ..Options::default() }).await
     }
 }
 

@@ -98,7 +98,7 @@ impl Machine {
             let group_limit = [1, 5, BATCH][self.random.below(3)];
             match Embedded::open(
                 folder.path(),
-                Options { cache_bytes: 1 << 20, group_limit, create: true },
+                Options { cache_bytes: 1 << 20, group_limit, ..Options::default() },
             ) {
                 Ok(store) => {
                     let groups = 1 + BATCH / group_limit;
