@@ -24,6 +24,7 @@ use polynym::directory::Store;
 use polynym::store::embedded::{Embedded, Options};
 use tempfile::TempDir;
 
+use crate::servers::misled::Misled;
 use crate::support::{self, database};
 
 /// The name of a store's file in its folder.
@@ -46,7 +47,8 @@ impl StoreFactory for Folder {
     async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
         let (path, options) = (self.folder.path().to_owned(), self.options);
         let store = tokio::task::spawn_blocking(move || Embedded::open(&path, options)).await??;
-        Ok(Arc::new(store))
+        let hints = store.hints();
+        Ok(Arc::new(Misled::new(Arc::new(store), hints)))
     }
 }
 

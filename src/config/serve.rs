@@ -206,23 +206,21 @@ impl Resolve for Serve {
     /// Each value is read before the first missing one ends it, so that no fault hides another.
     fn resolve(values: &mut Values<'_>) -> Option<Self> {
         let listen = listen(values);
-        let create = values.switch(&CREATE);
-        let sample = values.switch(&SAMPLE);
+        let (create, sample) = (values.switch(&CREATE), values.switch(&SAMPLE));
         let store = store(values, sample.unwrap_or_default());
         let cache_bytes = values.get(&CACHE, parse::cache_size);
         let hint_bytes = values.get(&HINTS, parse::size);
         let group_commit = values.get(&GROUP_COMMIT, parse::switch);
         let coalesce = values.get(&COALESCE, parse::switch);
-        let max_batch = values.get(&MAX_BATCH, parse::count(1..=MANY));
-        let max_identities = values.get(&MAX_IDENTITIES, parse::count(1..=MANY));
-        let max_attributes = values.get(&MAX_ATTRIBUTES, parse::count(0..=MANY));
-        let max_holds = values.get(&MAX_HOLDS, parse::count(0..=MANY));
-        let max_merged = values.get(&MAX_MERGED, parse::count(0..=MANY));
+        let [max_batch, max_identities] = [&MAX_BATCH, &MAX_IDENTITIES]
+            .map(|setting| values.get(setting, parse::count(1..=MANY)));
+        let [max_attributes, max_holds, max_merged] = [&MAX_ATTRIBUTES, &MAX_HOLDS, &MAX_MERGED]
+            .map(|setting| values.get(setting, parse::count(0..=MANY)));
         let closed_tenants = values.get(&TENANTS, closed_tenants);
         let max_user_bytes = values.get(&MAX_USER_SIZE, parse::user_size);
         let call_timeout = values.get(&CALL_TIMEOUT, parse::positive);
-        let max_calls = values.get(&MAX_CALLS, parse::count(1..=MANY));
-        let max_connections = values.get(&MAX_CONNECTIONS, parse::count(1..=MANY));
+        let [max_calls, max_connections] = [&MAX_CALLS, &MAX_CONNECTIONS]
+            .map(|setting| values.get(setting, parse::count(1..=MANY)));
         let connection_age = values.get(&CONNECTION_AGE, parse::positive);
         let connection_idle = values.get(&CONNECTION_IDLE, parse::positive);
         let drain = values.get(&DRAIN, parse::duration);

@@ -204,9 +204,9 @@ static OUTCOME_UNKNOWN: LogThrottle = LogThrottle::new();
 static INTERNAL: LogThrottle = LogThrottle::new();
 
 fn log(pace: &LogThrottle, cause: &(dyn std::error::Error + 'static), message: &str) {
-    let Some(untold) = pace.step() else { return };
+    let Some(suppressed) = pace.step() else { return };
     let causes: Vec<_> = std::iter::successors(Some(cause), |cause| cause.source())
         .map(ToString::to_string)
         .collect();
-    tracing::error!(cause = %causes.join(": "), untold, "{message}");
+    tracing::error!(cause = %causes.join(": "), suppressed, "{message}");
 }

@@ -14,6 +14,7 @@ use polynym::store::mongo::{Mongo, Options};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use super::caller::key;
+use crate::servers::misled::Misled;
 use crate::servers::{Hashed, Layout, Process, ReplicaSet, Sharded, make};
 use crate::users;
 
@@ -152,10 +153,11 @@ pub async fn shards_of_names(cluster: &Sharded, store: &str, names: usize) -> Ve
 /// Opens the store at `uri`.
 pub async fn open(uri: &str, options: Options, coalesce: bool) -> Arc<dyn Store> {
     let store = Arc::new(Mongo::open(uri, options).await.unwrap_or_else(|error| panic!("{error}")));
+    let misled = Arc::new(Misled::new(store.clone(), store.hints().clone()));
     if !coalesce {
-        return store;
+        return misled;
     }
-    let coalesced = Coalesced::new(store.clone(), coalesce::Options::default());
+    let coalesced = Coalesced::new(misled, coalesce::Options::default());
     Arc::new(coalesced.with_hasty(store.hasty()))
 }
 

@@ -108,6 +108,7 @@ pub struct Embedded {
     alive: watch::Receiver<()>,
     /// The rules do not change while the store is open.
     rules: StoredRules,
+    hints: Arc<OwnerHints>,
 }
 
 impl Embedded {
@@ -134,6 +135,7 @@ impl Embedded {
         let snapshot = snapshot.map_err(|fault| opener.damaged(chain(&fault)))?;
         let last_seen =
             last_seen::read(&open.database).map_err(|fault| opener.damaged(chain(&fault)))?;
+        let hints = opener.hints().clone();
         let last_seen = Arc::new(LastSeen::new(last_seen, Instant::now()));
         let (published, trouble) =
             (Arc::new(Published::from_pointee(snapshot)), Arc::new(DegradedState::empty()));
@@ -160,7 +162,13 @@ impl Embedded {
             writer: Some(thread),
             alive,
             rules,
+            hints,
         })
+    }
+
+    /// The guesses of keys' owners.
+    pub fn hints(&self) -> Arc<OwnerHints> {
+        self.hints.clone()
     }
 
     /// Returns once the writer has ended, as it does before the store is closed only by a fault of

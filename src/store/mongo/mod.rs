@@ -182,6 +182,11 @@ impl Mongo {
         connect::disconnect(&self.collections.database).await;
     }
 
+    /// The guesses of keys' owners.
+    pub fn hints(&self) -> &Arc<OwnerHints> {
+        &self.collections.hints
+    }
+
     /// The results of the latest heartbeat.
     pub fn beat(&self) -> Beat {
         self.heartbeat.latest()

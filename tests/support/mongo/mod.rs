@@ -12,6 +12,7 @@
 mod binary;
 mod front;
 mod hashed;
+pub mod misled;
 pub mod packages;
 mod place;
 mod process;

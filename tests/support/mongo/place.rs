@@ -16,6 +16,7 @@ use tokio::sync::{Mutex, OnceCell};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
+use super::misled::Misled;
 use super::replica_set::ReplicaSet;
 use super::runtime;
 use super::sharded::Sharded;
@@ -165,7 +166,9 @@ impl InDatabase {
 #[async_trait]
 impl StoreFactory for InDatabase {
     async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
-        Ok(Arc::new(self.mongo().await?))
+        let store = self.mongo().await?;
+        let hints = store.hints().clone();
+        Ok(Arc::new(Misled::new(Arc::new(store), hints)))
     }
 }
 
