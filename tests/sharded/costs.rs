@@ -330,6 +330,17 @@ async fn where_look_ups_go(counted: &Counted) {
             cost.iter().map(|done| (&*done.name, &*done.collection, done.shard)).collect();
         went.sort_unstable();
         assert_eq!(went, [("find", "identities", claim), ("find", "users", user)]);
+
+        // The server remembers the owner by now.
+        let linearizable = Consistency::Linearizable;
+        let hinted = counted.cost(async {
+            let resolved = counted.store.resolve(&[key(claim, n)], linearizable).await.unwrap();
+            assert_eq!(resolved.reads, 1);
+        });
+        let hinted = hinted.await.statements;
+        let went: Vec<_> =
+            hinted.iter().map(|done| (&*done.name, &*done.collection, done.shard)).collect();
+        assert_eq!(went, [("find", "users", user)]);
     }
 }
 
@@ -354,6 +365,11 @@ async fn look_ups(counted: &mut Counted) {
     let cost = cost.await;
     counted.add("resolve one that nobody owns", &cost, "");
     let emails: Vec<_> = (0..100).map(|n| key(0, n)).collect();
+    let hinted = counted.cost(async {
+        counted.store.resolve(&[key(2, 0)], Consistency::Linearizable).await.unwrap();
+    });
+    let hinted = hinted.await;
+    counted.add("resolve one whose owner is remembered, LINEARIZABLE", &hinted, "");
     counted.resolve("resolve 100, claims on one shard, users on three", &emails).await;
     let mixed: Vec<_> = (0..100).map(|n| key(n / 3 % 3, n)).collect();
     counted.resolve("resolve 100, claims and users on three shards", &mixed).await;
