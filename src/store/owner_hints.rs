@@ -99,9 +99,9 @@ impl Table {
         Self { buckets, used: AtomicUsize::new(0) }
     }
 
-    /// Whether three quarters of the slots are used.
+    /// Whether five eighths of the slots are used: some buckets are full by then.
     fn is_crowded(&self) -> bool {
-        self.used.load(Relaxed) > self.buckets.len() * WAYS * 3 / 4
+        self.used.load(Relaxed) > self.buckets.len() * WAYS * 5 / 8
     }
 
     fn get(&self, hash: u32) -> Option<LocalityId> {
@@ -172,9 +172,8 @@ mod tests {
     }
 
     fn id(n: u64) -> LocalityId {
-        LocalityId::from(
-            (u128::from(n + 1) * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834).to_be_bytes(),
-        )
+        let spread = u128::from(n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        LocalityId::from(spread.to_be_bytes())
     }
 
     fn remembered(hints: &OwnerHints, keys: u64) -> u64 {

@@ -11,7 +11,7 @@ use super::unknown::Unknown;
 use super::{decode, encode, fields, unknown, v1_tag};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{State, User};
-use crate::identifier::IdentityKey;
+use crate::identifier::{IdentityKey, Kind};
 use crate::proto::v1;
 use fields::Field;
 
@@ -139,13 +139,13 @@ impl std::fmt::Debug for EncodedUser {
 
 /// The number of the field that an identifier of this kind has.
 fn kind_tag(kind: &str) -> u32 {
-    match kind {
-        "email" => 1,
-        "handle" => 2,
-        "phone" => 3,
-        "social" => 4,
-        "url" => 5,
-        _ => 0,
+    match kind.parse() {
+        Ok(Kind::Email) => 1,
+        Ok(Kind::Handle) => 2,
+        Ok(Kind::Phone) => 3,
+        Ok(Kind::Social) => 4,
+        Ok(Kind::Url) => 5,
+        Err(_) => 0,
     }
 }
 

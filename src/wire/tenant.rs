@@ -98,13 +98,13 @@ fn span(time: Duration) -> ProtoDuration {
 }
 
 fn read_policies(message: v1::Policies) -> Policies {
-    let holds = message.holds.unwrap_or_default();
+    let v1::Holds { email, handle, phone, social, url } = message.holds.unwrap_or_default();
     let holds = [
-        (Kind::Email, holds.email),
-        (Kind::Handle, holds.handle),
-        (Kind::Phone, holds.phone),
-        (Kind::Social, holds.social),
-        (Kind::Url, holds.url),
+        (Kind::Email, email),
+        (Kind::Handle, handle),
+        (Kind::Phone, phone),
+        (Kind::Social, social),
+        (Kind::Url, url),
     ];
 
     Policies {
