@@ -26,7 +26,7 @@ struct Arguments {
     /// The name of the database to print
     #[arg(long, value_name = "NAME", default_value = "polynym")]
     database: String,
-    /// What `cargo bench` says to every benchmark
+    /// The flag that `cargo bench` passes to every benchmark.
     #[arg(long, hide = true)]
     bench: bool,
 }

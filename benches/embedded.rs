@@ -1,4 +1,4 @@
-//! What the embedded store costs without any RPC: look-ups, durable creates with and without group
+//! The cost of the embedded store without any RPC: look-ups, durable creates with and without group
 //! commit, and opening.
 //!
 //! `cargo bench --bench embedded` with `USERS` (100,000) users of three identities each and a page

@@ -1,7 +1,6 @@
-//! What the store on MongoDB does when something breaks: servers killed, frozen and replaced,
-//! replies lost, networks cut, chunks that move, callers that leave, and many who want the same.
-//! After each fault everything is checked: see
-//! [`audit`] and [`ledger`].
+//! Faults under the store on MongoDB: servers killed, frozen and replaced, replies lost, networks
+//! cut, chunks moved, callers that leave, and contention. After each fault everything is checked:
+//! see [`audit`] and [`ledger`].
 
 mod absent;
 mod audit;

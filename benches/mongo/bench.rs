@@ -18,9 +18,9 @@ pub struct Bench {
     pub report: Report,
 }
 
-/// What takes turns with others.
+/// One side of a comparison.
 pub struct Contender {
-    /// Where it works, such as `3 shards`.
+    /// The servers that it uses, such as `3 shards`.
     pub place: String,
     pub what: &'static str,
     pub work: Arc<dyn Work>,

@@ -1,5 +1,4 @@
-//! What claims and users take on disk in the store's form, and in the forms that one would think of
-//! first.
+//! The bytes of claims and users on disk, in the store's form and in the obvious alternatives.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use crate::people::{KINDS, People};
 use crate::place::{Place, number};
 use crate::report::Size;
 
-/// What it is called, what it is, and the field beside `_id` that has a unique index.
+/// The name, the form, and the field beside `_id` that has a unique index.
 const FORMS: [(&str, Form, Option<&str>); 6] = [
     ("claim, the key is its _id", documents::claims, None),
     ("claim, _id of its own and a unique field", documents::claims_with_own_id, Some("k")),

@@ -19,11 +19,11 @@ pub trait Work: Send + Sync + 'static {
     async fn call(&self, number: u64) -> Result<()>;
 }
 
-/// What one measurement found.
+/// The outcome of one measurement.
 pub struct Sample {
     pub per_second: f64,
     pub p99_us: f64,
-    /// How many calls there were, with those that do not count.
+    /// The number of calls, with those that do not count.
     pub calls: u64,
 }
 

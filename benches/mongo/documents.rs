@@ -6,7 +6,7 @@ use mongodb::bson::{Binary, Bson, DateTime, Document, Uuid, doc, oid::ObjectId};
 use polynym::directory::{EncodedUser, Identity, Timestamp, User, Value};
 use polynym::identifier::RULES_VERSION;
 
-/// What becomes of a user in one collection.
+/// Makes the documents of a user in one collection.
 pub type Form = fn(&User) -> Vec<Document>;
 
 /// In `identities`: the key is the `_id`.

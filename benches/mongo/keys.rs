@@ -1,6 +1,5 @@
-//! What identities can be sharded on: their keys in order, hashes of their keys, or keys with a
-//! short hash before them. What each costs a create and a look-up, in bytes, and where the
-//! identities of one new tenant go.
+//! Shard keys of identities: keys in order, hashes of keys, and keys after a short hash. Their cost
+//! for a create and a look-up, their bytes, and the shards of a new tenant's identities.
 
 use std::sync::Arc;
 
@@ -187,7 +186,7 @@ impl Stored {
     }
 }
 
-/// Where equal parts of the identities end: better than any table could say.
+/// The boundaries of equal parts of the identities: better than any table could have them.
 fn cuts(way: &Way, people: &People, pieces: usize) -> Result<Vec<Bson>> {
     let mut keys = Vec::new();
     for n in 0..people.len() {

@@ -22,12 +22,12 @@ use crate::report::Spread;
 const PIECES: usize = 4;
 const SERVERS: u32 = 4;
 const MINUTES: u64 = 120;
-/// What is written between two counts.
+/// The writes between two counts.
 const SLICES: u64 = 24;
 const MILLIS: u64 = 60_000;
-/// How long sequential ids stay together.
+/// The time for which sequential ids stay together.
 const WINDOW: u64 = 10 * MILLIS;
-/// What has the size of a user.
+/// A value of the size of a user.
 const FILLER: [u8; 320] = [b'u'; 320];
 const TOGETHER: usize = 500;
 /// Of all users, so many are written of each kind.
@@ -54,7 +54,7 @@ pub async fn run(bench: &mut Bench, place: &Place, database: &str) -> Result<()>
     let of_slice = (bench.users / SHARE / SLICES).max(TOGETHER as u64 / 2);
     for (n, (name, ids)) in KINDS.into_iter().enumerate() {
         eprintln!("locality: {name}");
-        // Where a window of the sequential ids starts, so that slices lie inside windows.
+        // The start of a window of the sequential ids, so that slices lie inside windows.
         let start = Timestamp::now().as_millis() as u64 / WINDOW * WINDOW;
         let collection = format!("ids_{n}");
         place
@@ -82,7 +82,7 @@ pub async fn run(bench: &mut Bench, place: &Place, database: &str) -> Result<()>
     Ok(())
 }
 
-/// Where the space of these ids is cut into `pieces`.
+/// The boundaries that cut the space of these ids into `pieces`.
 fn cuts(ids: Ids, pieces: usize, now: u64) -> Vec<Bson> {
     let passed = (1..pieces as u64).map(|n| now - YEAR + YEAR / pieces as u64 * n);
     match ids {

@@ -47,7 +47,7 @@ struct Arguments {
     /// Users of three identities each; comparisons on a cluster load a share of them.
     #[arg(long, default_value_t = 1_000_000)]
     users: u64,
-    /// How often everything is measured.
+    /// The number of rounds.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Seconds of one measurement.
@@ -56,10 +56,10 @@ struct Arguments {
     /// 5,000 users and two rounds of a second: whether it works, not how fast.
     #[arg(long)]
     quick: bool,
-    /// Where the figures go, as JSON.
+    /// The file for the figures, as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
-    /// What Cargo gives every benchmark.
+    /// The flag that Cargo passes to every benchmark.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -76,7 +76,7 @@ enum Comparison {
     Writes,
     /// Which shards take the writes, by kind of id.
     Locality,
-    /// What identities can be sharded on.
+    /// The shard key of identities.
     Keys,
 }
 

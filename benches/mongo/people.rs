@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Result;
 
-/// How many identities a person has, one of each of three kinds.
+/// The identities of a person, one of each of three kinds.
 pub const KINDS: u64 = 3;
 
 /// When everybody was made.
@@ -95,7 +95,7 @@ fn user(n: u64, id: LocalityId) -> Result<User> {
     outcome(&creation(n, id), None)
 }
 
-/// What a mutation makes of a user, by the rules alone.
+/// The outcome of a mutation by the rules alone.
 pub fn outcome(mutation: &Mutation, before: Option<Record>) -> Result<User> {
     let mut view = ReadSet::optimistic();
     let id = mutation.user_id().ok_or("a mutation of no user")?;
@@ -106,7 +106,7 @@ pub fn outcome(mutation: &Mutation, before: Option<Record>) -> Result<User> {
     }
 }
 
-/// What makes person `n`.
+/// The mutation that creates person `n`.
 pub fn creation(n: u64, id: LocalityId) -> Mutation {
     let (first, last) = (FIRST[(n % 16) as usize], LAST[(n / 16 % 16) as usize]);
     let draft = NewUser {
@@ -117,7 +117,7 @@ pub fn creation(n: u64, id: LocalityId) -> Mutation {
     mutation(id, UserChange::Create(draft))
 }
 
-/// What links one more handle, the one with this number, to a user.
+/// The mutation that links one more handle, the one with this number, to a user.
 pub fn link(id: LocalityId, number: u64) -> Mutation {
     mutation(id, UserChange::Link(identity((Kind::Handle, link_handle(number)))))
 }

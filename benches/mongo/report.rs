@@ -1,4 +1,4 @@
-//! What was measured, as JSON for the page and as lines to watch.
+//! The measurements, as JSON for the page and as lines to watch.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub struct Report {
     pub spreads: Vec<Spread>,
 }
 
-/// How fast one kind of call was, round by round.
+/// The rate of one kind of call, round by round.
 #[derive(Serialize)]
 pub struct Rate {
     pub comparison: &'static str,
@@ -30,7 +30,7 @@ pub struct Rate {
     pub server_us: Vec<f64>,
 }
 
-/// How large a collection is.
+/// The size of a collection.
 #[derive(Serialize)]
 pub struct Size {
     pub what: &'static str,
@@ -42,7 +42,7 @@ pub struct Size {
     pub index_bytes: f64,
 }
 
-/// Where documents with one kind of id went.
+/// The shards of documents with one kind of id.
 #[derive(Serialize)]
 pub struct Spread {
     pub ids: &'static str,

@@ -1,5 +1,5 @@
-//! What look-ups cost with one, two and three shards: routed by the identifier, and scattered to
-//! all shards where the identifiers stand inside the users. There, no index over all shards can be
+//! The cost of look-ups with one, two and three shards: routed by the identifier, and scattered to
+//! all shards if identifiers are inside the users. In that form no index over all shards can be
 //! unique, either.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a transaction costs: users created and identities linked by the store, and the same
+//! The cost of a transaction: users created and identities linked by the store, and the same
 //! documents written by plain inserts, one collection after the other. On a replica set, on one
 //! shard and on three.
 
@@ -58,7 +58,7 @@ struct Stored {
     users: Collection<Document>,
     people: Arc<People>,
     ids: Generator,
-    /// How many users and claims there have to be.
+    /// The expected numbers of users and claims.
     expected: [AtomicU64; 2],
 }
 

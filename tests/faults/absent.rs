@@ -17,12 +17,12 @@ use super::place::{
 use crate::servers::{Layout, ReplicaSet, Sharded, Signal};
 
 const PLAN: Plan = Plan { callers: 12, creates: false, gets: true, ..Plan::DEFAULT };
-/// How long a call may take: callers who need what is away wait for that.
+/// The time limit of a call: callers that need an unreachable server wait for that long.
 const TIMEOUT: Duration = Duration::from_secs(4);
-/// How many look-ups and mutations are answered at each stage.
+/// The look-ups and mutations answered at each stage.
 const ANSWERED: usize = 20;
 
-/// What is away.
+/// The unreachable server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Away {
     /// The last shard. The front end sends through the first one what is in no transaction.

@@ -16,18 +16,18 @@ use tokio::time::sleep;
 use super::caller::{Call, Caller, Names, Told, listed, name, number};
 use crate::servers::Process;
 
-/// Who owns what.
+/// The owner of each name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// What each user lists.
+    /// The names that each user lists.
     pub users: BTreeMap<usize, Names>,
     pub owners: BTreeMap<usize, usize>,
-    /// Who is part of whom, who is part of nobody.
+    /// The primary of each merged user.
     pub merged: BTreeMap<usize, usize>,
 }
 
 impl State {
-    /// What a database holds. Panics where it contradicts itself.
+    /// Reads a database. Panics if it contradicts itself.
     pub async fn read(database: &Database) -> Self {
         let state = Self::read_torn(database).await;
         state.check();
@@ -55,7 +55,7 @@ impl State {
         state
     }
 
-    /// What a store says that it holds, of these users and of all names.
+    /// Reads these users and all names through a store.
     pub async fn ask(caller: &dyn Caller, users: impl IntoIterator<Item = usize>) -> Self {
         let mut state = Self::default();
         for user in users {

@@ -36,7 +36,7 @@ pub enum Call {
     Get(usize),
 }
 
-/// What its caller is told.
+/// The outcome that the caller gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
     /// It was done; where the answer shows the user as it was just then, what that lists: of an
@@ -46,7 +46,7 @@ pub enum Told {
     Found(usize, Names),
     /// Nobody owns the name.
     Nobody,
-    /// What the user lists, if there is such a user.
+    /// The names that the user lists, if it exists.
     User(Option<Names>),
     /// The user is part of that one, which lists these.
     Part(usize, Names),
@@ -182,7 +182,7 @@ fn now() -> Timestamp {
     Timestamp::from_millis(clock.max(last + 1))
 }
 
-/// What a user lists.
+/// The names that a user lists.
 pub fn listed(user: &User) -> Names {
     user.identities.iter().map(|identity| name(identity.identifier.canonical())).collect()
 }
@@ -300,7 +300,7 @@ fn meant(call: &Call, field: &str) -> usize {
 pub struct Remote {
     pub client: Client,
     pub consistency: v1::Consistency,
-    /// How long a caller waits, where it does not wait for good.
+    /// The time limit of a caller, if it has one.
     pub deadline: Option<Duration>,
 }
 
@@ -412,7 +412,8 @@ fn shown(user: &v1::User) -> Names {
     user.identities.iter().map(handle).collect()
 }
 
-/// What a caller may conclude from a status: what the server does not say is not known.
+/// The outcome that a caller may conclude from a status: anything that the server does not state is
+/// unknown.
 fn status_told(call: &Call, status: &Status) -> Told {
     let details = status.get_error_details();
     let Some(info) = details.error_info() else {

@@ -13,9 +13,9 @@ use super::ledger::Ledger;
 use super::load::{Length, Load, Plan};
 use super::place::{OwnSet, fresh, long, open, prepare, tell};
 
-/// How many do the same at once.
+/// The number of concurrent callers.
 const MANY: usize = 200;
-/// How long each may take: 200 transactions on one user come one after the other.
+/// The time limit of each: 200 transactions on one user come one after the other.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// All calls at once; what each was told, and how long all took.

@@ -21,7 +21,7 @@ use crate::calls::Client;
 use crate::server::Server;
 use crate::servers::{Layout, ReplicaSet, Signal};
 
-/// What is done to the primary.
+/// The fault of the primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blow {
     Kill,
@@ -37,7 +37,7 @@ const FROZEN: u64 = 5;
 /// For how long at most look-ups that may lag are stale, where nobody took the place of a primary
 /// that hangs.
 const STALE: Duration = Duration::from_secs(30);
-/// How many look-ups, and how many mutations, are answered before and after a blow.
+/// The look-ups, and the mutations, that are answered before and after a fault.
 const SOME: usize = 50;
 
 impl Blow {
@@ -67,7 +67,7 @@ impl Blow {
             }
             Self::Hang => {
                 primary.signal(Signal::Stop).await;
-                // What was under way may still end.
+                // Calls under way may still end.
                 sleep(Duration::from_secs(1)).await;
                 load.until_answered(SOME, Instant::now()).await;
                 primary.signal(Signal::Continue).await;
@@ -78,7 +78,7 @@ impl Blow {
     }
 }
 
-/// What callers do to users one by one, and what they do to groups of them.
+/// The calls on single users, and those on groups of them.
 const PLAIN: Plan = Plan { creates: false, ..Plan::DEFAULT };
 const MERGES: Plan =
     Plan { names: 5 * Group::NAMES, users: 5 * Group::USERS, gets: true, merges: true, ..PLAIN };
@@ -122,7 +122,7 @@ impl Stage {
         Self { set, name, plan, server, callers }
     }
 
-    /// How the database is before a blow. Groups have a history from their beginning.
+    /// The state of the database before a fault. Groups have a history from their beginning.
     async fn begin(&self) -> Load {
         let primary = self.set.primary().await;
         if self.plan.merges {

@@ -18,11 +18,11 @@ use crate::calls::{Client, handle, identity};
 use crate::server::Server;
 use crate::servers::{Layout, Proxy, ReplicaSet, Sharded, Side, Trap};
 
-/// How long what a dead server has left may be in the way at most. MongoDB itself ends it after 60
-/// to 90 s.
+/// The longest time for which the remains of a dead server may block others. MongoDB itself ends
+/// them after 60 to 90 s.
 const LONGEST: Duration = Duration::from_secs(45);
 
-/// Where a server is killed: at which statement of its transaction, and whether a message that was
+/// The moments at which a server is killed: the statement of its transaction, and whether a message
 /// under way arrives.
 const MOMENTS: [(Side, usize, bool); 6] = [
     (Side::Request, 2, false),

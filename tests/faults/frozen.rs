@@ -20,7 +20,7 @@ const USERS: usize = 8;
 const NAMES: usize = 64;
 /// The shard that hangs. The front end sends through the first one what is in no transaction.
 const FROZEN: usize = 2;
-/// How many look-ups are measured in a turn.
+/// The look-ups of one turn.
 const LOOK_UPS: usize = 6_000;
 /// A machine with other work may spoil some rounds.
 const ROUNDS: usize = 6;
@@ -33,7 +33,7 @@ struct Stage {
     beside: Vec<usize>,
 }
 
-/// What a turn came to.
+/// The measurements of one turn.
 struct Turn {
     /// Look-ups a second that did not need the shard.
     rate: f64,

@@ -13,7 +13,7 @@ use crate::linear::{Event, Model, check};
 /// The users with the numbers `n * USERS ..` and the names with the numbers `n * NAMES ..`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Group {
-    /// Who owns each name, and which call linked it.
+    /// The owner of each name, and the call that linked it.
     owners: BTreeMap<usize, (usize, u64)>,
     /// Into whom users were merged, and what they owned then.
     merged: BTreeMap<usize, (usize, BTreeMap<usize, u64>)>,
@@ -30,7 +30,7 @@ impl Group {
     pub const USERS: usize = 3;
     pub const NAMES: usize = 4;
 
-    /// What a group is after a call, and what its caller is told. `link` stands for this call
+    /// The state of a group after a call, and the caller's outcome. `link` stands for this call
     /// alone.
     fn apply(&self, call: &Call, link: u64) -> (Self, Told) {
         let mut after = self.clone();
@@ -75,7 +75,7 @@ impl Group {
         self.merged.get(&user).map(|(into, _)| Told::Merged(user, *into))
     }
 
-    /// What a change of the names of one user leads to.
+    /// The effect of a change to the names of one user.
     fn change(&mut self, user: usize, call: &Call, link: u64) -> Told {
         let (old, new) = match *call {
             Call::Link(_, name) => (None, Some(name)),
@@ -108,7 +108,7 @@ impl Group {
         Told::Done(Some(self.listed(primary)))
     }
 
-    /// What the primary has given up since stays given up, also where it has linked it again.
+    /// Names that the primary has released since stay released, even if it linked them again.
     fn unmerge(&mut self, primary: usize, secondary: usize) -> Told {
         let Some((_, had)) =
             self.merged.get(&secondary).filter(|(into, _)| *into == primary).cloned()
@@ -202,8 +202,7 @@ pub fn check_all(entries: &[Entry], lag: Duration, now: u64, before: &State, aft
     }
 }
 
-/// What the model says of calls that come one after the other, and that it does not let everything
-/// pass.
+/// The model's answers to sequential calls; and it rejects some.
 #[test]
 fn groups_are_told_apart() {
     let [joe, ann, bob] = [0, 1, 2];

@@ -18,7 +18,7 @@ use crate::calls::{Client, handle, identity, merging};
 use crate::server::Server;
 use crate::servers::{Proxy, Side};
 
-/// Where a message is when the server is killed.
+/// The position of a message when the server is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
     /// On its way to MongoDB, where it never arrives.
@@ -42,14 +42,13 @@ enum Kind {
 const KINDS: [Kind; 6] =
     [Kind::Create, Kind::Link, Kind::Unlink, Kind::Replace, Kind::Merge, Kind::Unmerge];
 
-/// How many kills there were, and what was found after them.
+/// The number of kills, and the states found after them.
 #[derive(Default)]
 struct Count {
     kills: AtomicUsize,
     happened: AtomicUsize,
     repeated: AtomicUsize,
-    /// How long the longest mutation had to wait for the transaction that was left behind, in
-    /// milliseconds.
+    /// The longest wait of a mutation for the abandoned transaction, in milliseconds.
     waited: AtomicUsize,
 }
 
@@ -141,7 +140,7 @@ impl Mutation {
         [&self.old, &self.new].map(|name| identity(handle(name))).into()
     }
 
-    /// Who owns each of the two names, where the mutation has not happened, or has.
+    /// The owner of each of the two names, without the mutation or with it.
     fn owned(&self, happened: bool) -> (bool, bool) {
         match (self.kind, happened) {
             (Kind::Create, happened) => (happened, happened),

@@ -19,7 +19,7 @@ use super::place::{OwnSet, fresh, long, open, prepare, tell};
 use crate::calls::Client;
 use crate::server::Server;
 
-/// How many callers leave at least before the answer to a mutation.
+/// The least number of callers that leave before the answer to a mutation.
 const LEFT: usize = 100;
 
 /// A caller who leaves after a random time, now by a deadline, now by hanging up.

@@ -1,7 +1,7 @@
-//! What all callers did and were told, in order, and whether one store could have told them so: the
-//! history of each name and of each user must be that of calls that happened one after the other;
-//! where users are merged, of each [`group`]. What was acknowledged must show from then on, what
-//! failed must never show, and what nobody knows may show as a whole, at any time, or never.
+//! The calls of all callers with their outcomes, in order, and a check whether one store could have
+//! given them: the history of each name and of each user must be that of sequential calls; if users
+//! are merged, that of each [`group`]. Acknowledged calls must show from then on, failed ones
+//! never, and unknown ones as a whole, at any time, or never.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -58,11 +58,11 @@ impl Start {
 pub struct Ledger {
     clock: AtomicU64,
     entries: Mutex<Vec<Entry>>,
-    /// How long after an acknowledgement a look-up that may lag can still answer what was before.
+    /// The time after an acknowledgement for which a lagging look-up may show the earlier state.
     lag: Mutex<Duration>,
 }
 
-/// How many calls there were, and how they ended.
+/// The number of calls, by outcome.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Count {
     pub look_ups: usize,
@@ -119,7 +119,7 @@ impl Ledger {
         *self.lag.lock().unwrap() = lag;
     }
 
-    /// How many calls since `since` fit.
+    /// The number of calls since `since` that fit.
     pub fn count_since(&self, since: Instant, fits: impl Fn(&Entry) -> bool) -> usize {
         self.entries.lock().unwrap().iter().filter(|entry| entry.at >= since && fits(entry)).count()
     }
@@ -224,7 +224,7 @@ impl<'e> History<'e> {
         Self { entries: entries.iter().filter(|entry| is_part(entry)).collect(), lag }
     }
 
-    /// What the calls say, each with the moment from which on it may have happened.
+    /// The effects of the calls, each with the earliest moment at which it may have happened.
     pub fn flat_map<T, I: IntoIterator<Item = T>>(
         &self,
         say: impl Fn(&'e Entry, u64) -> I,
@@ -247,7 +247,7 @@ impl<'e> History<'e> {
     }
 }
 
-/// Who owns one name.
+/// The owner of one name.
 struct Name;
 
 #[derive(Clone, Debug)]
@@ -281,7 +281,7 @@ impl Model for Name {
     }
 }
 
-/// What a call says of a name.
+/// The effect of a call on a name.
 fn name_events(entry: &Entry, start: u64, name: usize) -> Vec<Event<NameCall>> {
     use NameCall::{Is, Lacks, Release, Take};
     let end = if matches!(entry.told, Told::Unknown(_)) { None } else { Some(entry.end) };
@@ -313,7 +313,7 @@ fn name_events(entry: &Entry, start: u64, name: usize) -> Vec<Event<NameCall>> {
     here.map(|(_, call)| Event { call, start, end }).collect()
 }
 
-/// What one user lists, if there is such a user.
+/// The names that one user lists, if it exists.
 struct User;
 
 #[derive(Clone, Debug)]
@@ -349,7 +349,7 @@ impl Model for User {
     }
 }
 
-/// What a user lists after a call, which must be able to happen.
+/// The names of a user after a call, which must be possible.
 fn changed(listed: Option<Names>, call: &Call) -> Option<Names> {
     match (call, listed) {
         (Call::Create(_, names), None) => Some(names.iter().copied().collect()),
@@ -373,7 +373,7 @@ fn user_of(call: &Call) -> Option<usize> {
     }
 }
 
-/// What a call says of a user.
+/// The effect of a call on a user.
 fn user_event(entry: &Entry, start: u64, user: usize) -> Option<Event<UserCall>> {
     use UserCall::{Did, Has, Is};
     let end = if matches!(entry.told, Told::Unknown(_)) { None } else { Some(entry.end) };

@@ -16,7 +16,7 @@ use super::group::Group;
 use super::ledger::{Entry, Ledger};
 use super::place::PATIENCE;
 
-/// What callers do.
+/// The calls that callers make.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub callers: usize,
@@ -29,7 +29,7 @@ pub struct Plan {
     pub creates: bool,
     /// Whether users are merged, and merges undone. Then each call stays within a [`Group`].
     pub merges: bool,
-    /// How long a caller waits between two calls.
+    /// The pause of a caller between two calls.
     pub pause: Duration,
 }
 
@@ -66,11 +66,11 @@ pub struct Load {
     callers: JoinSet<()>,
 }
 
-/// What callers know of each other.
+/// The state that callers share.
 struct Shared {
     plan: Plan,
     ledger: Arc<Ledger>,
-    /// Who was last seen to own each name: 0 for nobody, else the user's number and 1.
+    /// The last seen owner of each name: 0 for none, else the user's number plus 1.
     owners: Vec<AtomicUsize>,
     created: AtomicUsize,
     stop: Arc<AtomicBool>,

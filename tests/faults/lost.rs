@@ -27,7 +27,7 @@ const CODES: [i32; 13] = [91, 112, 11_601, 11_600, 11_602, 10_107, 189, 6, 50, 2
 /// Interrupted, UnknownReplWriteConcern, UnsatisfiableWriteConcern.
 const CONCERNS: [i32; 5] = [64, 91, 11_601, 79, 100];
 
-/// What becomes of a statement.
+/// The fault of a statement.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
     Close,

@@ -22,7 +22,7 @@ use crate::users;
 /// sent alone.
 const SPLITS: usize = 3;
 const MOVES: usize = 15;
-/// How long these may take, on a machine that has much else to do.
+/// The time limit, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Splits and moves chunks, and counts what was done and what was refused.

@@ -18,14 +18,14 @@ use super::load::{Load, Plan};
 use super::place::{fresh, limit_transactions, long, open, prepare, tell};
 use crate::servers::{Layout, Origin, Process, ReplicaSet};
 
-/// How long a primary without a majority believes that it is one.
+/// The time for which a primary without a majority stays primary.
 const ELECTION: Duration = Duration::from_secs(4);
 /// The longest that its look-ups may be stale. A machine with too much to do is slow to step down.
 const STALE: Duration = Duration::from_secs(60);
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// The application of the server that stays with the old primary.
 const CUT_OFF: &str = "cut-off";
-/// How many look-ups and mutations there are at each stage.
+/// The look-ups and mutations at each stage.
 const ANSWERED: usize = 40;
 const PLAN: Plan = Plan { creates: false, gets: true, ..Plan::DEFAULT };
 
@@ -36,7 +36,7 @@ struct Stage {
     callers: Vec<Arc<dyn Caller>>,
 }
 
-/// What a partition came to.
+/// The outcome of a partition.
 #[derive(Debug, Default)]
 struct Found {
     count: Count,
@@ -125,7 +125,7 @@ impl Stage {
         .await
     }
 
-    /// How long after `cut` a member is no primary any more.
+    /// The time after `cut` at which a member steps down.
     fn wait_for_step_down(&self, old: usize, cut: Instant) -> JoinHandle<Duration> {
         let set = self.set.clone();
         tokio::spawn(async move {

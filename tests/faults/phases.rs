@@ -19,7 +19,7 @@ use super::place::{PATIENCE, fresh, limit_transactions, long, open, shards_of_na
 use crate::servers::{Layout, Process, Sharded, Signal, make};
 use crate::users;
 
-/// Where the coordinator of a commit can be stopped, in order.
+/// The points at which the coordinator of a commit can be stopped, in order.
 const COORDINATOR: [&str; 7] = [
     "hangBeforeWritingParticipantList",
     "hangBeforeWaitingForParticipantListWriteConcern",
@@ -29,7 +29,7 @@ const COORDINATOR: [&str; 7] = [
     "hangBeforeSendingCommit",
     "hangBeforeDeletingCoordinatorDoc",
 ];
-/// Where another shard can be: at a command of the coordinator, or within.
+/// The points for another shard: at a command of the coordinator, or within.
 const PARTICIPANT: [&str; 4] = [
     "prepareTransaction",
     "hangAfterReservingPrepareTimestamp",
@@ -80,7 +80,7 @@ enum Victim {
     Both(&'static str),
 }
 
-/// What came of all runs.
+/// The outcomes of all runs.
 #[derive(Debug, Default)]
 struct Tally {
     runs: usize,

@@ -124,7 +124,7 @@ pub async fn prepare_sharded(cluster: &Sharded, name: &str) {
     }
 }
 
-/// Where a collection is cut.
+/// The boundaries of a collection.
 pub fn points(collection: &str) -> [Bson; 2] {
     let uuid = |bytes: [u8; 16]| {
         Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes: bytes.to_vec() })
@@ -161,7 +161,7 @@ pub async fn open(uri: &str, options: Options, coalesce: bool) -> Arc<dyn Store>
     Arc::new(coalesced.with_hasty(store.hasty()))
 }
 
-/// Tells what was run, also where a test passes.
+/// Prints a line, even if the test passes.
 pub fn tell(text: &str) {
     std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
 }

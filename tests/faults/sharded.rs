@@ -28,8 +28,8 @@ const MERGES: Plan = Plan {
     pause: Duration::from_millis(2),
 };
 
-/// How long a shard is kept from carrying out a commit: for less than a transaction may wait for
-/// that.
+/// The time for which a shard is kept from carrying out a commit: less than a transaction may wait
+/// for it.
 const HELD: Duration = Duration::from_millis(LIFETIME.as_millis() as u64 / 2);
 
 /// Merges and their undoing over three shards, until so many calls were made. Linearizable look-ups

@@ -17,7 +17,7 @@ use crate::server::polynym;
 
 const PLAN: Plan = Plan { names: NAMES, users: 16, creates: false, ..Plan::DEFAULT };
 const NAMES: usize = 64;
-/// How many calls there are before the first moment, and as many between the two.
+/// The calls before the first moment, and between the two.
 const CALLS: usize = 600;
 /// A user who is in neither part of the backup.
 const STRANGER: usize = 99;
@@ -65,8 +65,7 @@ impl Backup {
         State::read_torn(&self.database).await
     }
 
-    /// Who is found by each name: of those that claim and user agree on, the user, and of the
-    /// others nobody.
+    /// The user found by each name: the user if claim and user agree, else none.
     async fn look_up(&self, torn: &State) -> usize {
         let mut damaged = 0;
         for name in 0..NAMES {

@@ -74,7 +74,7 @@ async fn is_there(server: &Directory) -> bool {
     server.tenant(&acme()).await.is_ok()
 }
 
-/// What a database has of the tenant: users, keys, tenants.
+/// The tenant's remaining documents in a database: users, keys, tenants.
 async fn left(database: &Database) -> [u64; 3] {
     let count = async |name: &str, filter: Document| {
         database.collection::<Document>(name).count_documents(filter).await.unwrap()

@@ -1,4 +1,4 @@
-//! What the server forgets by its indexes, and how it finds what is due.
+//! The server's TTL indexes, and the index for expiry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ async fn the_users_of_a_tenant_are_found_by_an_index() {
     assert_eq!(examined(&place, find).await, [2, 2]);
 }
 
-/// How many keys and documents MongoDB looks at for a find.
+/// The keys and documents that MongoDB examines for a find.
 async fn examined(place: &InDatabase, find: Document) -> [i32; 2] {
     let database = servers::one_member().await.members[0].database(place.name().await).await;
     let command = doc! { "explain": find, "verbosity": "executionStats" };

@@ -57,7 +57,7 @@ fn document(line: &str) -> Document {
     Document::try_from(RawDocumentBuf::from_bytes(bytes).unwrap()).unwrap()
 }
 
-/// What a command answers with its first batch.
+/// The first batch of a command's answer.
 async fn batch(database: &Database, command: Document) -> Vec<Document> {
     let reply = database.run_command(command).await.unwrap();
     let batch = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap();

@@ -1,4 +1,4 @@
-//! What a store on MongoDB refuses to be opened on, and what it says.
+//! Databases that are not opened as a store, and the errors.
 
 use mongodb::bson::{Document, doc};
 use polynym::store::mongo::{Mongo, OpenError, Options};

@@ -15,7 +15,7 @@ use crate::servers::{self, Databases, Layout, Process, ReplicaSet};
 use crate::support::damaged::{CLAIM, TORN, USER, USERS, fails_alone};
 use crate::users;
 
-/// How many large users there are: 26 MB.
+/// The number of large users: 26 MB.
 const LARGE: usize = 64;
 /// The most that is read for one answer: a reply of MongoDB, and what fits into an answer beside
 /// it.

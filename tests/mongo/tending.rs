@@ -1,4 +1,4 @@
-//! What is due, where what is stored of users is damaged.
+//! Expiry if stored users are damaged.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! What a call costs, as the profilers of all shards count it: which statements, on which
-//! collection of which shard, and which shards had to prepare before the commit. The table in
-//! docs/mongodb.md is what is counted here, word for word.
+//! The cost of a call, as the profilers of all shards count it: its statements by collection and
+//! shard, and the shards that prepared before the commit. The table in docs/mongodb.md must be the
+//! same.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -26,7 +26,7 @@ fn id(shard: usize, n: usize) -> LocalityId {
     format!("{first}{n:06x}-0001-b000-0001-000000000000").parse().unwrap()
 }
 
-/// Where the hashes of the identity keys are that these tests make.
+/// The hashes of the identity keys that these tests make.
 static HASHES: OnceLock<Hashed> = OnceLock::new();
 
 /// Whether a claim is on the shard with this number.
@@ -99,10 +99,10 @@ fn creation(shard: usize, n: usize, claims: &[usize]) -> Mutation {
     )
 }
 
-/// What a call did.
+/// The statements of a call.
 struct Cost {
     statements: Vec<Statement>,
-    /// How many shards prepared before the commit.
+    /// The number of shards that prepared before the commit.
     prepared: usize,
 }
 
@@ -133,7 +133,7 @@ impl Counted {
         Self { cluster, place, store, rows: Vec::new() }
     }
 
-    /// What must be so before something is counted.
+    /// Runs a mutation that is not counted.
     async fn prepare(&self, mutation: Mutation) {
         self.store.mutate(mutation).await.unwrap();
     }
@@ -182,7 +182,7 @@ impl Counted {
         self.rows.push(row.replace("|  |", "| |").replace("|  |", "| |"));
     }
 
-    /// What the shards do for a call.
+    /// The statements of all shards for a call.
     async fn cost(&self, work: impl Future<Output = ()>) -> Cost {
         self.profile(2).await;
         let before = self.prepared().await;
@@ -219,7 +219,7 @@ impl Counted {
         done.iter().filter_map(|done| statement(n, done)).collect()
     }
 
-    /// How many transactions each shard has prepared so far.
+    /// The transactions that each shard has prepared so far.
     async fn prepared(&self) -> Vec<i64> {
         let mut prepared = Vec::new();
         for shard in &self.cluster.shards {

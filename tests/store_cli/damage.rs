@@ -13,7 +13,7 @@ use crate::users::{self, id};
 /// A store that can be damaged behind its back.
 #[async_trait::async_trait]
 pub trait Breakable {
-    /// What `--store` is given.
+    /// The value for `--store`.
     fn name(&self) -> String;
     async fn create(&self, users: std::ops::Range<usize>);
     async fn delete_claim(&self, key: &str);

@@ -209,7 +209,7 @@ fn faults_of_the_settings_are_told_as_everywhere() {
     );
 }
 
-/// What scripts of earlier days give is taken, and said to do nothing.
+/// A flag of older versions is accepted, and reported to do nothing.
 #[test]
 fn a_tenant_to_spread_is_taken_and_has_no_effect() {
     let folder = tempfile::tempdir().unwrap();

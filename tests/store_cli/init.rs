@@ -67,7 +67,7 @@ async fn chunks(client: &mongodb::Client, space: &str) -> BTreeMap<String, Strin
     chunks.iter().map(chunk).collect()
 }
 
-/// How many of the chunks each shard has.
+/// The number of chunks on each shard.
 fn by_shard<'c>(chunks: impl Iterator<Item = &'c String>) -> BTreeMap<&'c str, usize> {
     let mut count = BTreeMap::new();
     chunks.for_each(|shard| *count.entry(shard.as_str()).or_default() += 1);
@@ -269,7 +269,7 @@ async fn a_replica_set_gets_validators_and_an_index() {
             );
         }
     }
-    // What somebody else has changed is mended.
+    // A foreign change is repaired.
     database.run_command(doc! { "collMod": "users", "validator": {} }).await.unwrap();
     database.run_command(doc! { "dropIndexes": "requests", "index": "t_1" }).await.unwrap();
     let other = doc! { "key": { "t": 1 }, "name": "t_1", "expireAfterSeconds": 5 };

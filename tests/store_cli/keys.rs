@@ -1,6 +1,5 @@
-//! What identities are sharded on: hashes, so that those of a new tenant are on all shards at once;
-//! ranges, where an older program made the store; and nothing yet, where it was made on a replica
-//! set.
+//! Shard keys of identities: hashes, so that those of a new tenant are on all shards at once;
+//! ranges, in stores of older programs; none, if the store was made on a replica set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -20,12 +19,12 @@ use super::{database, err, json, out, store};
 use crate::servers::{self, Hashed, Layout, Sharded};
 use crate::users;
 
-/// How long something may take that a machine with much else to do does.
+/// The time limit, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Identities of each kind of the new tenant.
 const OF_A_KIND: usize = 900;
-/// How many of them one of three shards may have.
+/// The most identities that one of three shards may have.
 const AT_MOST: usize = OF_A_KIND * 40 / 100;
 
 /// The identity number `n` of a kind. Their canonical forms begin alike, as those of one
@@ -76,7 +75,7 @@ async fn create_all(store: &Arc<Mongo>, each: usize) {
     creations.join_all().await;
 }
 
-/// How many documents of a collection each shard has whose ids begin so.
+/// The documents of a collection on each shard whose ids have this prefix.
 async fn by_shard(cluster: &Sharded, database: &str, collection: &str, start: &str) -> Vec<u64> {
     let filter = if start.is_empty() {
         doc! {}
@@ -179,8 +178,7 @@ async fn identities_in_ranges_stay_until_they_are_resharded() {
 
     let (done, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(70)));
     let load = tokio::spawn(go_on(opened.clone(), done.clone(), count.clone()));
-    // What `mongosh` makes of the command. Unless told otherwise, MongoDB takes five minutes at
-    // least.
+    // The command as `mongosh` sends it. By default MongoDB takes at least five minutes.
     let least = doc! { "setParameter": 1, "reshardingMinimumOperationDurationMillis": 0_i64 };
     cluster.config.members[0].admin(least).await.unwrap();
     let reshard = doc! {
@@ -248,7 +246,7 @@ async fn a_replica_set_that_became_a_cluster_is_sharded_where_it_is() {
     for n in 0..40 {
         assert!(users::look_up(&opened, n).await.unwrap());
     }
-    // What was there stays on one shard until the balancer moves it.
+    // Existing documents stay on one shard until the balancer moves them.
     let space = "keys_grown.identities";
     assert_eq!(Hashed::read(&cluster, space).await.by_shard(&cluster), [1, 0]);
     cluster.admin(doc! { "split": space, "middle": { "_id": 0_i64 } }).await.unwrap();

@@ -18,9 +18,9 @@ const USERS: usize = 24;
 /// Names that the users link and unlink all the time.
 const NAMES: usize = 12;
 const ROUNDS: usize = 6;
-/// How often names move before each round.
+/// The moves of names before each round.
 const MOVES: usize = 9;
-/// How long that may take.
+/// The time limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
