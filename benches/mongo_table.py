@@ -62,7 +62,8 @@ def measure_server(options, polynym):
     with tempfile.TemporaryDirectory(prefix="polynym-benchmarks-") as folder, mongod as store:
         run = Run(options, folder, polynym, store)
         subprocess.run([polynym, "store", "init", "--store", run.store], check=True, stdout=sys.stderr)
-        with Server(run, "--coalesce", "on") as on, Server(run, "--coalesce", "off") as off:
+        flags = ("--hints", "0")  # the comparison is of two reads
+        with Server(run, *flags, "--coalesce", "on") as on, Server(run, *flags, "--coalesce", "off") as off:
             load(run, on)
             # What a write leaves to be done later must not be paid for by the look-ups of the next round.
             for round_number in range(options.rounds):
