@@ -6,13 +6,13 @@ mod calls;
 mod clocks;
 mod crash;
 mod damage;
+mod expiry;
 mod following;
 mod foreign;
 mod golden;
 mod groups;
 mod moved;
 mod records;
-mod tending;
 mod versions;
 
 use std::path::Path;

@@ -17,7 +17,7 @@ use tonic::{Code, Request};
 use crate::support;
 use crate::support::calls::{Client, email, handle, identity, phone, social, url};
 use crate::support::server::Server;
-use crate::support::status::{Told, told};
+use crate::support::status::{StatusDetails, status_details};
 
 const JOE: &str = "joe.smith@example.com";
 
@@ -185,7 +185,7 @@ async fn a_user_stays_within_its_size_limit() {
     let (_server, mut client) = fresh_with(&["--max-user-size", "64KiB"]).await;
     let empty = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let full = grow(&mut client, empty, "a").await.unwrap();
-    let refused = told(grow(&mut client, full.clone(), "b").await.unwrap_err());
+    let refused = status_details(grow(&mut client, full.clone(), "b").await.unwrap_err());
     assert_eq!(
         (refused.code, refused.reason.as_str()),
         (Code::ResourceExhausted, "LIMIT_EXCEEDED")
@@ -281,10 +281,10 @@ async fn identities_are_linked_unlinked_replaced_and_verified() {
     assert_ne!(linked.etag, joe.etag);
     assert_eq!(client.link(&joe.user_id, email("JOE.smith@example.com")).await.unwrap(), linked);
 
-    let taken = told(client.link(&ann.user_id, email(JOE)).await.unwrap_err());
+    let taken = status_details(client.link(&ann.user_id, email(JOE)).await.unwrap_err());
     assert_eq!(
         taken,
-        Told::new(Code::AlreadyExists, "IDENTITY_TAKEN")
+        StatusDetails::new(Code::AlreadyExists, "IDENTITY_TAKEN")
             .field("identifier")
             .with("owner", &joe.user_id)
     );
@@ -293,15 +293,16 @@ async fn identities_are_linked_unlinked_replaced_and_verified() {
     assert_eq!(renamed.identities[0].identifier, Some(handle("joseph")));
     assert!(renamed.identities[0].primary);
     assert_eq!(
-        told(client.resolve(handle("joe")).await.unwrap_err()),
-        Told::new(Code::NotFound, "IDENTITY_NOT_FOUND")
+        status_details(client.resolve(handle("joe")).await.unwrap_err()),
+        StatusDetails::new(Code::NotFound, "IDENTITY_NOT_FOUND")
     );
 
-    let taken =
-        told(client.replace(&joe.user_id, handle("joseph"), handle("ann")).await.unwrap_err());
+    let taken = status_details(
+        client.replace(&joe.user_id, handle("joseph"), handle("ann")).await.unwrap_err(),
+    );
     assert_eq!(
         taken,
-        Told::new(Code::AlreadyExists, "IDENTITY_TAKEN")
+        StatusDetails::new(Code::AlreadyExists, "IDENTITY_TAKEN")
             .field("new_identifier")
             .with("owner", &ann.user_id)
     );
@@ -315,8 +316,8 @@ async fn identities_are_linked_unlinked_replaced_and_verified() {
 
     let left = client.unlink(&joe.user_id, email(JOE)).await.unwrap();
     assert_eq!(left.identities.len(), 1);
-    let missing = told(client.unlink(&joe.user_id, email(JOE)).await.unwrap_err());
-    assert_eq!(missing, Told::new(Code::NotFound, "IDENTITY_NOT_FOUND"));
+    let missing = status_details(client.unlink(&joe.user_id, email(JOE)).await.unwrap_err());
+    assert_eq!(missing, StatusDetails::new(Code::NotFound, "IDENTITY_NOT_FOUND"));
 
     client.link(&ann.user_id, email(JOE)).await.unwrap();
 }
@@ -335,8 +336,8 @@ async fn updates_respect_mask_and_etag() {
     let named = client.update(wanted.clone(), &["display_name"]).await.unwrap();
     assert_eq!((named.display_name.as_str(), named.attributes.len()), ("Joseph", 0));
 
-    let stale = told(client.update(wanted.clone(), &["attributes"]).await.unwrap_err());
-    assert_eq!(stale, Told::new(Code::Aborted, "ETAG_MISMATCH"));
+    let stale = status_details(client.update(wanted.clone(), &["attributes"]).await.unwrap_err());
+    assert_eq!(stale, StatusDetails::new(Code::Aborted, "ETAG_MISMATCH"));
     wanted.etag = named.etag;
     let planned = client.update(wanted.clone(), &["attributes.plan"]).await.unwrap();
     assert_eq!(planned.attributes, BTreeMap::from([("plan".to_owned(), text("gold"))]));
@@ -347,8 +348,11 @@ async fn updates_respect_mask_and_etag() {
         client.update(wanted.clone(), &["attributes.plan"]).await.unwrap().attributes.is_empty()
     );
 
-    let mask = told(client.update(wanted, &["identities"]).await.unwrap_err());
-    assert_eq!(mask, Told::new(Code::InvalidArgument, "UPDATE_MASK_INVALID").field("update_mask"));
+    let mask = status_details(client.update(wanted, &["identities"]).await.unwrap_err());
+    assert_eq!(
+        mask,
+        StatusDetails::new(Code::InvalidArgument, "UPDATE_MASK_INVALID").field("update_mask")
+    );
 }
 
 #[tokio::test]
@@ -386,11 +390,18 @@ async fn a_request_id_makes_a_retry_safe_across_restarts() {
         .unwrap();
     assert_eq!(again, changed, "the same user, in its present state");
 
-    let other = told(client.registry.create_user(create("Ann", request_id)).await.unwrap_err());
-    assert_eq!(other, Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id"));
+    let other =
+        status_details(client.registry.create_user(create("Ann", request_id)).await.unwrap_err());
+    assert_eq!(
+        other,
+        StatusDetails::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id")
+    );
     for id in ["7", "00000000-0000-0000-0000-000000000000"] {
-        let bad = told(client.registry.create_user(create("Joe", id)).await.unwrap_err());
-        assert_eq!(bad, Told::new(Code::InvalidArgument, "REQUEST_ID_INVALID").field("request_id"));
+        let bad = status_details(client.registry.create_user(create("Joe", id)).await.unwrap_err());
+        assert_eq!(
+            bad,
+            StatusDetails::new(Code::InvalidArgument, "REQUEST_ID_INVALID").field("request_id")
+        );
     }
 }
 
@@ -427,10 +438,10 @@ async fn a_retry_may_differ_in_spelling_only() {
         link("", &joe.user_id, email(JOE), false),
     ];
     for other in others {
-        let status = told(client.registry.link_identity(other).await.unwrap_err());
+        let status = status_details(client.registry.link_identity(other).await.unwrap_err());
         assert_eq!(
             status,
-            Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id")
+            StatusDetails::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id")
         );
     }
 }
@@ -445,10 +456,10 @@ async fn displayed_text_has_no_control_characters() {
     for name in
         [" ", "\u{3000}\u{200b}", "a\u{202e}b", "a\u{1b}b", "\u{301}a", "\u{e000}", "a\u{2028}b"]
     {
-        let status = told(client.create(user(name, vec![])).await.unwrap_err());
+        let status = status_details(client.create(user(name, vec![])).await.unwrap_err());
         assert_eq!(
             status,
-            Told::new(Code::InvalidArgument, "FIELD_INVALID").field("user.display_name"),
+            StatusDetails::new(Code::InvalidArgument, "FIELD_INVALID").field("user.display_name"),
             "{name:?}"
         );
     }
@@ -485,22 +496,26 @@ async fn malformed_requests_name_the_field() {
     cases.push((unnamed, "ATTRIBUTE_INVALID", "user.attributes (name 0 in order)"));
 
     for (new_user, reason, field) in cases {
-        let status = told(client.create(new_user).await.unwrap_err());
-        assert_eq!(status, Told::new(Code::InvalidArgument, reason).field(field));
+        let status = status_details(client.create(new_user).await.unwrap_err());
+        assert_eq!(status, StatusDetails::new(Code::InvalidArgument, reason).field(field));
     }
 
     let tenant = v1::GetUserRequest { tenant: "No Tenant".into(), user_id: String::new() };
-    let tenant_status = told(client.directory.get_user(tenant).await.unwrap_err());
-    assert_eq!(tenant_status, Told::new(Code::InvalidArgument, "TENANT_INVALID").field("tenant"));
+    let tenant_status = status_details(client.directory.get_user(tenant).await.unwrap_err());
+    assert_eq!(
+        tenant_status,
+        StatusDetails::new(Code::InvalidArgument, "TENANT_INVALID").field("tenant")
+    );
     let strange = v1::ResolveIdentityRequest {
         identifier: Some(handle("a")),
         consistency: 9,
         ..Default::default()
     };
-    let consistency_status = told(client.directory.resolve_identity(strange).await.unwrap_err());
+    let consistency_status =
+        status_details(client.directory.resolve_identity(strange).await.unwrap_err());
     assert_eq!(
         consistency_status,
-        Told::new(Code::InvalidArgument, "FIELD_INVALID").field("consistency")
+        StatusDetails::new(Code::InvalidArgument, "FIELD_INVALID").field("consistency")
     );
 }
 
@@ -512,16 +527,20 @@ async fn limit_errors_carry_limit_and_value() {
         identifiers: vec![handle("a"); 4],
         ..Default::default()
     };
-    let batch = told(client.directory.batch_resolve_identities(request).await.unwrap_err());
+    let batch =
+        status_details(client.directory.batch_resolve_identities(request).await.unwrap_err());
     assert_eq!(
         batch,
-        Told::new(Code::InvalidArgument, "BATCH_TOO_LARGE").with("limit", "3").with("value", "4")
+        StatusDetails::new(Code::InvalidArgument, "BATCH_TOO_LARGE")
+            .with("limit", "3")
+            .with("value", "4")
     );
 
     let joe = client.create(user("Joe", vec![handle("a"), handle("b")])).await.unwrap();
-    let third = told(client.link(&joe.user_id, handle("c")).await.unwrap_err());
-    let too_many =
-        Told::new(Code::ResourceExhausted, "LIMIT_EXCEEDED").with("limit", "2").with("value", "3");
+    let third = status_details(client.link(&joe.user_id, handle("c")).await.unwrap_err());
+    let too_many = StatusDetails::new(Code::ResourceExhausted, "LIMIT_EXCEEDED")
+        .with("limit", "2")
+        .with("value", "3");
     assert_eq!(third, too_many);
     assert_eq!(client.get(&joe.user_id).await.unwrap(), joe);
 }
@@ -529,10 +548,11 @@ async fn limit_errors_carry_limit_and_value() {
 #[tokio::test]
 async fn messages_over_the_limit_are_refused() {
     let (_server, mut client) = fresh().await;
-    let large = told(client.create(user(&"x".repeat(70 << 10), vec![])).await.unwrap_err());
+    let large =
+        status_details(client.create(user(&"x".repeat(70 << 10), vec![])).await.unwrap_err());
     assert_eq!((large.code, large.reason.as_str()), (Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
     assert_eq!(large.metadata["limit"], "65536");
-    let huge = told(client.resolve(handle(&"x".repeat(2 << 20))).await.unwrap_err());
+    let huge = status_details(client.resolve(handle(&"x".repeat(2 << 20))).await.unwrap_err());
     assert_eq!((huge.code, huge.reason.as_str()), (Code::ResourceExhausted, "MESSAGE_TOO_LARGE"));
 }
 
@@ -548,8 +568,8 @@ async fn tenants_are_isolated() {
     client.registry.create_user(Request::new(elsewhere)).await.unwrap();
     let get = v1::GetUserRequest { tenant: "acme".into(), user_id: joe.user_id };
     assert_eq!(
-        told(client.directory.get_user(get).await.unwrap_err()),
-        Told::new(Code::NotFound, "USER_NOT_FOUND")
+        status_details(client.directory.get_user(get).await.unwrap_err()),
+        StatusDetails::new(Code::NotFound, "USER_NOT_FOUND")
     );
     assert_eq!(client.resolve(handle("joe")).await.unwrap().user.unwrap().display_name, "Joe");
 }

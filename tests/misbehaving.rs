@@ -23,7 +23,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 use crate::support::calls::{Client, handle};
-use crate::support::status::{Told, told};
+use crate::support::status::{StatusDetails, status_details};
 
 /// A store that panics at look-ups, never answers a get, and does not know the outcome of any
 /// mutation. Its health check may succeed after a delay.
@@ -172,7 +172,7 @@ async fn a_panic_is_answered_without_detail(task_per_call: bool) {
     for _ in 0..3 {
         let status = client.resolve(handle("joe")).await.unwrap_err();
         assert_eq!(status.message(), "internal error");
-        assert_eq!(told(status), Told::new(Code::Internal, "INTERNAL"));
+        assert_eq!(status_details(status), StatusDetails::new(Code::Internal, "INTERNAL"));
     }
 }
 
@@ -181,7 +181,7 @@ async fn a_lost_outcome_is_reported_as_unknown(task_per_call: bool) {
         Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
     let status = client.create(v1::User::default()).await.unwrap_err();
     assert!(!status.message().contains("secret"), "{status:?}");
-    assert_eq!(told(status), Told::new(Code::Unknown, "OUTCOME_UNKNOWN"));
+    assert_eq!(status_details(status), StatusDetails::new(Code::Unknown, "OUTCOME_UNKNOWN"));
 }
 
 async fn an_unavailable_store_is_reported_with_a_retry_delay(task_per_call: bool) {
@@ -197,8 +197,8 @@ async fn an_unavailable_store_is_reported_with_a_retry_delay(task_per_call: bool
     let status = client.directory.resolve_identity(request).await.unwrap_err();
     assert!(!status.message().contains("secret"), "{status:?}");
     assert_eq!(
-        told(status),
-        Told { retry: true, ..Told::new(Code::Unavailable, "STORE_UNAVAILABLE") }
+        status_details(status),
+        StatusDetails { retry: true, ..StatusDetails::new(Code::Unavailable, "STORE_UNAVAILABLE") }
     );
 }
 
@@ -208,7 +208,7 @@ async fn a_slow_call_ends_at_its_deadline(task_per_call: bool) {
     let mut client = Client::connect(&serve(options).await).await;
     let status = client.directory.get_user(get()).await.unwrap_err();
     assert!(!status.message().contains("mutation"), "{status:?}");
-    assert_eq!(told(status), Told::new(Code::DeadlineExceeded, "DEADLINE"));
+    assert_eq!(status_details(status), StatusDetails::new(Code::DeadlineExceeded, "DEADLINE"));
 }
 
 async fn excess_calls_are_refused_at_once(task_per_call: bool) {
@@ -228,8 +228,8 @@ async fn excess_calls_are_refused_at_once(task_per_call: bool) {
 
     let status = second.get_user(get()).await.unwrap_err();
     assert_eq!(
-        told(status),
-        Told { retry: true, ..Told::new(Code::ResourceExhausted, "OVERLOADED") }
+        status_details(status),
+        StatusDetails { retry: true, ..StatusDetails::new(Code::ResourceExhausted, "OVERLOADED") }
     );
     assert!(!waiting.is_finished(), "the first call is still pending");
 }

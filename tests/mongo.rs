@@ -3,6 +3,7 @@
 
 mod clocks;
 mod deleting;
+mod expiry;
 mod forgetting;
 mod golden;
 mod heartbeat;
@@ -11,7 +12,6 @@ mod opening;
 mod preference;
 mod records;
 mod rules;
-mod tending;
 mod versions;
 mod waiting;
 

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tonic::transport::Endpoint;
 
+use crate::doc_examples::{self, Shown, shown};
 use crate::reflection::{self, Api, Version};
 use crate::server::{self, Server};
 use crate::servers::packages::Package;
-use crate::shown::{self, Shown, shown};
 
 /// The address of the server in the documents.
 const ADDRESS: &str = "127.0.0.1:7171";
@@ -304,7 +304,7 @@ fn shell_words(command: &str) -> Vec<String> {
 
 /// Runs a command of the program in a shell, against the server at `url`, and returns its output.
 fn run(command: &str, url: &str) -> String {
-    let Output { status, stdout, stderr } = shown::run(command, url);
+    let Output { status, stdout, stderr } = doc_examples::run(command, url);
     let stderr = String::from_utf8(stderr).unwrap();
     assert!(status.success() && stderr.is_empty(), "{command}: {status}: {stderr}");
     String::from_utf8(stdout).unwrap()

@@ -27,4 +27,4 @@ mod store_cli;
 mod support;
 mod walkthrough;
 
-use support::{calls, linear, mongo as servers, reflection, server, shown, status, users};
+use support::{calls, doc_examples, linear, mongo as servers, reflection, server, status, users};

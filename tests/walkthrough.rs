@@ -7,9 +7,9 @@ use std::collections::{HashMap, HashSet};
 use locality_uuid::LocalityId;
 use prost_types::Timestamp;
 
+use crate::doc_examples::{self, Shown};
 use crate::server::{Server, polynym};
 use crate::servers;
-use crate::shown::{self, Shown};
 
 const PAGE: &str = "docs/walkthrough.md";
 const DAY: i64 = 24 * 60 * 60;
@@ -80,7 +80,7 @@ fn is_name(word: &str) -> bool {
 
 fn page() -> Vec<Shown> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/walkthrough.md");
-    let page = shown::shown(PAGE, &std::fs::read_to_string(path).unwrap());
+    let page = doc_examples::shown(PAGE, &std::fs::read_to_string(path).unwrap());
     assert!(page.len() > 50, "{} commands", page.len());
     page
 }
@@ -91,7 +91,7 @@ fn pasted(page: &[Shown], url: &str) -> Vec<String> {
     let lines = page
         .iter()
         .map(|shown| format!("{{ {}\n}} 2>&1; echo '{}'\n", shown.command, END.trim_end()));
-    let output = shown::shell(&lines.collect::<String>(), url);
+    let output = doc_examples::shell(&lines.collect::<String>(), url);
     let answers: Vec<_> =
         String::from_utf8(output.stdout).unwrap().split(END).map(str::to_owned).collect();
     assert_eq!(answers.len(), page.len() + 1, "{answers:?}");

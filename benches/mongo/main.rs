@@ -102,7 +102,7 @@ async fn main() -> Result<()> {
             run(*comparison, &mut bench, &mut servers).await?;
         }
     }
-    (bench.report.server, bench.report.mongos) = servers.told();
+    (bench.report.server, bench.report.mongos) = servers.status_details();
     bench.report.print();
     if let Some(path) = &arguments.json {
         std::fs::write(path, serde_json::to_string(&bench.report)?)?;

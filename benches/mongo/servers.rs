@@ -48,7 +48,7 @@ impl Servers {
 
     /// The version of the servers that were started, and whether a cluster was behind MongoDB's own
     /// router.
-    pub fn told(&self) -> (Option<String>, Option<bool>) {
+    pub fn status_details(&self) -> (Option<String>, Option<bool>) {
         let places =
             [self.replica_set.as_ref().map(|(_, p)| p), self.cluster.as_ref().map(|(_, p)| p)];
         let version = places.into_iter().flatten().map(|place| place.version().to_owned()).next();

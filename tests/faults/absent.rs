@@ -1,5 +1,5 @@
 //! One shard or the config server is away under load: killed, or frozen. What does not need it goes
-//! on; when it is back, everything does, and all is as it was told.
+//! on; when it is back, everything does, and every reply was right.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,11 +8,12 @@ use polynym::directory::Consistency;
 use polynym::store::mongo::Options;
 
 use super::audit::{State, no_transaction};
-use super::caller::{Call, Caller, Direct, Told};
+use super::caller::{Call, Caller, Direct, Reply};
 use super::ledger::{Count, Entry};
 use super::load::{Load, Plan};
 use super::place::{
-    fresh, limit_transactions, long, open, prepare_sharded, shard_of_user, shards_of_names, tell,
+    fresh, limit_transactions, long, open, prepare_sharded, print_line, shard_of_user,
+    shards_of_names,
 };
 use crate::servers::{Layout, ReplicaSet, Sharded, Signal};
 
@@ -69,13 +70,13 @@ impl Stage {
     /// well.
     fn goes_on(&self, entry: &Entry, away: Away) -> bool {
         let shard = (away == Away::Shard).then_some(self.cluster.shards.len() - 1);
-        entry.told.is_answer() && shard.is_none_or(|shard| !self.needs(entry, shard))
+        entry.reply.is_answer() && shard.is_none_or(|shard| !self.needs(entry, shard))
     }
 
     /// Whether a call was about something that a shard has.
     fn needs(&self, entry: &Entry, shard: usize) -> bool {
-        let (users, names) = match (&entry.call, &entry.told) {
-            (Call::Resolve(name), Told::Found(user, _)) => (vec![*user], vec![*name]),
+        let (users, names) = match (&entry.call, &entry.reply) {
+            (Call::Resolve(name), Reply::Found(user, _)) => (vec![*user], vec![*name]),
             (Call::Resolve(name), _) => (Vec::new(), vec![*name]),
             (Call::Get(user), _) => (vec![*user], Vec::new()),
             (Call::Link(user, name) | Call::Unlink(user, name), _) => (vec![*user], vec![*name]),
@@ -94,7 +95,7 @@ impl Stage {
             false => Load::resume(PLAN, &self.callers, before),
         };
         let since = Instant::now();
-        load.until_some(2 * ANSWERED, since, |entry| entry.told.is_answer()).await;
+        load.until_some(2 * ANSWERED, since, |entry| entry.reply.is_answer()).await;
         let set = match away {
             Away::Shard => &self.cluster.shards[2],
             Away::Config => &self.cluster.config,
@@ -112,7 +113,7 @@ impl Stage {
         let back = Instant::now();
         for reads in [true, false] {
             load.until_some(ANSWERED, back, |entry| {
-                entry.call.is_read() == reads && entry.told.is_answer() && self.needs(entry, 2)
+                entry.call.is_read() == reads && entry.reply.is_answer() && self.needs(entry, 2)
             })
             .await;
         }
@@ -124,7 +125,7 @@ impl Stage {
         for caller in &self.callers {
             after.is_found(&**caller).await;
         }
-        tell(&format!(
+        print_line(&format!(
             "{away:?} {how:?}: {ANSWERED} look-ups and mutations that did not need it were \
              answered in {went_on:.1?}; when it was back, as many that did in {all_went_on:.1?}; \
              {}; {:?}",
@@ -168,8 +169,8 @@ async fn long_absent() {
             }
         }
     }
-    tell(&format!(
+    print_line(&format!(
         "a shard or the config server away: {times} times, under {count}; everything was as it was \
-         told"
+         reply"
     ));
 }

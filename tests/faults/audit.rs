@@ -13,7 +13,7 @@ use mongodb::options::ReadConcern;
 use polynym::directory::{EncodedUser, State as Life};
 use tokio::time::sleep;
 
-use super::caller::{Call, Caller, Names, Told, listed, name, number};
+use super::caller::{Call, Caller, Names, Reply, listed, name, number};
 use crate::servers::Process;
 
 /// The owner of each name.
@@ -60,8 +60,8 @@ impl State {
         let mut state = Self::default();
         for user in users {
             match caller.call(&Call::Get(user), None).await {
-                Told::User(names) => state.users.extend(names.map(|names| (user, names))),
-                Told::Part(into, _) => {
+                Reply::User(names) => state.users.extend(names.map(|names| (user, names))),
+                Reply::Part(into, _) => {
                     state.users.insert(user, Names::default());
                     state.merged.insert(user, into);
                 }
@@ -70,8 +70,8 @@ impl State {
         }
         for name in 0..64 {
             match caller.call(&Call::Resolve(name), None).await {
-                Told::Found(owner, _) => drop(state.owners.insert(name, owner)),
-                Told::Nobody => {}
+                Reply::Found(owner, _) => drop(state.owners.insert(name, owner)),
+                Reply::Nobody => {}
                 other => panic!("name {name}: {other:?}"),
             }
         }
@@ -129,15 +129,15 @@ impl State {
     pub async fn is_found(&self, caller: &dyn Caller) {
         for name in 0..64 {
             let wanted = match self.owners.get(&name) {
-                Some(owner) => Told::Found(*owner, self.users[owner]),
-                None => Told::Nobody,
+                Some(owner) => Reply::Found(*owner, self.users[owner]),
+                None => Reply::Nobody,
             };
             assert_eq!(caller.call(&Call::Resolve(name), None).await, wanted, "name {name}");
         }
         for (user, names) in &self.users {
             let wanted = match self.merged.get(user) {
-                Some(into) => Told::Part(*into, self.users[into]),
-                None => Told::User(Some(*names)),
+                Some(into) => Reply::Part(*into, self.users[into]),
+                None => Reply::User(Some(*names)),
             };
             assert_eq!(caller.call(&Call::Get(*user), None).await, wanted, "user {user}");
         }

@@ -49,11 +49,11 @@ impl Stage {
         let since = Instant::now();
         loop {
             let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
-            let told = (answer.status() == ServingStatus::Serving, self.is_partly_away());
-            if told.0 == is_serving && (told.1 == is_partly_away || !is_serving) {
+            let reply = (answer.status() == ServingStatus::Serving, self.is_partly_away());
+            if reply.0 == is_serving && (reply.1 == is_partly_away || !is_serving) {
                 return;
             }
-            assert!(since.elapsed() < PATIENCE, "serves, and is partly away: {told:?}");
+            assert!(since.elapsed() < PATIENCE, "serves, and is partly away: {reply:?}");
             sleep(Duration::from_millis(50)).await;
         }
     }

@@ -38,7 +38,7 @@ pub enum Call {
 
 /// The outcome that the caller gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Reply {
     /// It was done; where the answer shows the user as it was just then, what that lists: of an
     /// undone merge, the one who was part of the other.
     Done(Option<Names>),
@@ -103,7 +103,7 @@ impl Call {
     }
 }
 
-impl Told {
+impl Reply {
     /// Whether the store answered, be it with a refusal.
     pub const fn is_answer(&self) -> bool {
         !matches!(self, Self::Failed(_) | Self::Unknown(_))
@@ -114,7 +114,7 @@ impl Told {
 #[async_trait]
 pub trait Caller: Send + Sync {
     /// Makes a call; a mutation under the name `request`, where it has one.
-    async fn call(&self, call: &Call, request: Option<&str>) -> Told;
+    async fn call(&self, call: &Call, request: Option<&str>) -> Reply;
 
     /// Whether the answer to a look-up may be older than the call: it shows what was acknowledged
     /// before the call, or so long before it as look-ups [may be
@@ -130,7 +130,7 @@ pub struct Lagging(pub Direct);
 
 #[async_trait]
 impl Caller for Lagging {
-    async fn call(&self, call: &Call, request: Option<&str>) -> Told {
+    async fn call(&self, call: &Call, request: Option<&str>) -> Reply {
         self.0.call(call, request).await
     }
 
@@ -218,26 +218,26 @@ impl Direct {
         Mutation { request, time: now(), ..users::mutation(users::id(*user), change) }
     }
 
-    async fn resolve(&self, name: usize) -> Result<Told, Error> {
+    async fn resolve(&self, name: usize) -> Result<Reply, Error> {
         let resolved = self.store.resolve(&[key(name)], self.consistency).await?;
         let [found] = <[_; 1]>::try_from(resolved.found)
             .unwrap_or_else(|all| panic!("{} answers", all.len()));
-        Ok(found?.map_or(Told::Nobody, |found| {
+        Ok(found?.map_or(Reply::Nobody, |found| {
             let user = found.user.decode().unwrap();
-            Told::Found(number(user.id), listed(&user))
+            Reply::Found(number(user.id), listed(&user))
         }))
     }
 
-    async fn get(&self, user: usize) -> Result<Told, Error> {
+    async fn get(&self, user: usize) -> Result<Reply, Error> {
         let users = self.store.get(&Tenant::DEFAULT, &[users::id(user)]).await?;
         match users.into_iter().next().unwrap()? {
             Some(found) if matches!(found.state(), State::Merged { .. }) => self.follow(user).await,
-            found => Ok(Told::User(found.as_ref().map(|user| listed(&user.decode().unwrap())))),
+            found => Ok(Reply::User(found.as_ref().map(|user| listed(&user.decode().unwrap())))),
         }
     }
 
     /// A user as the API shows it: one that was merged is followed to the other.
-    async fn follow(&self, user: usize) -> Result<Told, Error> {
+    async fn follow(&self, user: usize) -> Result<Reply, Error> {
         let ids = Generator::builder(Mode::Variable).random_origin().build();
         let directory = Directory::new(self.store.clone(), ids, Limits::default());
         let got = directory
@@ -246,36 +246,36 @@ impl Direct {
         let found = EncodedUser::decode(&got.user).unwrap();
         let names = listed(&found);
         Ok(if found.id == users::id(user) {
-            Told::User(Some(names))
+            Reply::User(Some(names))
         } else {
-            Told::Part(number(found.id), names)
+            Reply::Part(number(found.id), names)
         })
     }
 }
 
 #[async_trait]
 impl Caller for Direct {
-    async fn call(&self, call: &Call, request: Option<&str>) -> Told {
-        let told = match call {
+    async fn call(&self, call: &Call, request: Option<&str>) -> Reply {
+        let reply = match call {
             Call::Resolve(name) => self.resolve(*name).await,
             Call::Get(user) => self.get(*user).await,
             mutation => {
                 let outcome = self.store.mutate(Self::mutation(mutation, request)).await;
-                outcome.and_then(|outcome| Ok(Told::Done(Some(listed(&outcome.into_user()?)))))
+                outcome.and_then(|outcome| Ok(Reply::Done(Some(listed(&outcome.into_user()?)))))
             }
         };
-        told.unwrap_or_else(|error| refused(call, error))
+        reply.unwrap_or_else(|error| refused(call, error))
     }
 }
 
-fn refused(call: &Call, error: Error) -> Told {
+fn refused(call: &Call, error: Error) -> Reply {
     match error {
-        Error::IdentityTaken { owner, field } => Told::Taken(meant(call, &field), number(owner)),
-        Error::NotOwned => Told::NotOwned,
-        Error::UserMerged { user, into } => Told::Merged(number(user), number(into)),
-        Error::NotMerged => Told::NotMerged,
-        Error::Unavailable(cause) => Told::Failed(cause.to_string()),
-        Error::OutcomeUnknown(cause) => Told::Unknown(cause.to_string()),
+        Error::IdentityTaken { owner, field } => Reply::Taken(meant(call, &field), number(owner)),
+        Error::NotOwned => Reply::NotOwned,
+        Error::UserMerged { user, into } => Reply::Merged(number(user), number(into)),
+        Error::NotMerged => Reply::NotMerged,
+        Error::Unavailable(cause) => Reply::Failed(cause.to_string()),
+        Error::OutcomeUnknown(cause) => Reply::Unknown(cause.to_string()),
         Error::Internal(cause) => panic!("{call:?}: {cause}"),
         other => panic!("{call:?}: {other}"),
     }
@@ -313,7 +313,7 @@ impl Remote {
         request
     }
 
-    async fn mutate(&self, call: &Call, request_id: String) -> Result<Told, Status> {
+    async fn mutate(&self, call: &Call, request_id: String) -> Result<Reply, Status> {
         let mut registry = self.client.registry.clone();
         let handle = |name: usize| Some(calls::handle(&text(name)));
         let id = |user: usize| users::id(user).to_string();
@@ -352,10 +352,10 @@ impl Remote {
             }
             _ => unreachable!("{call:?} is not for a server"),
         };
-        Ok(Told::Done(Some(shown(&user.unwrap()))))
+        Ok(Reply::Done(Some(shown(&user.unwrap()))))
     }
 
-    async fn look_up(&self, call: &Call) -> Result<Told, Status> {
+    async fn look_up(&self, call: &Call) -> Result<Reply, Status> {
         let mut directory = self.client.directory.clone();
         match *call {
             Call::Resolve(name) => {
@@ -369,7 +369,7 @@ impl Remote {
                     .into_inner()
                     .user
                     .unwrap();
-                Ok(Told::Found(number(user.user_id.parse().unwrap()), shown(&user)))
+                Ok(Reply::Found(number(user.user_id.parse().unwrap()), shown(&user)))
             }
             Call::Get(user) => {
                 let request = v1::GetUserRequest {
@@ -378,7 +378,7 @@ impl Remote {
                 };
                 let user =
                     directory.get_user(self.request(request)).await?.into_inner().user.unwrap();
-                Ok(Told::User(Some(shown(&user))))
+                Ok(Reply::User(Some(shown(&user))))
             }
             _ => unreachable!("{call:?} is no look-up"),
         }
@@ -387,13 +387,13 @@ impl Remote {
 
 #[async_trait]
 impl Caller for Remote {
-    async fn call(&self, call: &Call, request: Option<&str>) -> Told {
-        let told = if call.is_read() {
+    async fn call(&self, call: &Call, request: Option<&str>) -> Reply {
+        let reply = if call.is_read() {
             self.look_up(call).await
         } else {
             self.mutate(call, request.unwrap_or_default().to_owned()).await
         };
-        told.unwrap_or_else(|status| status_told(call, &status))
+        reply.unwrap_or_else(|status| reply_to_status(call, &status))
     }
 }
 
@@ -414,21 +414,21 @@ fn shown(user: &v1::User) -> Names {
 
 /// The outcome that a caller may conclude from a status: anything that the server does not state is
 /// unknown.
-fn status_told(call: &Call, status: &Status) -> Told {
+fn reply_to_status(call: &Call, status: &Status) -> Reply {
     let details = status.get_error_details();
     let Some(info) = details.error_info() else {
-        return Told::Unknown(format!("{:?}", status.code()));
+        return Reply::Unknown(format!("{:?}", status.code()));
     };
     match info.reason.as_str() {
         "IDENTITY_TAKEN" => {
             let field = &details.bad_request().unwrap().field_violations[0].field;
-            Told::Taken(meant(call, field), number(info.metadata["owner"].parse().unwrap()))
+            Reply::Taken(meant(call, field), number(info.metadata["owner"].parse().unwrap()))
         }
-        "IDENTITY_NOT_FOUND" if call.is_read() => Told::Nobody,
-        "IDENTITY_NOT_FOUND" => Told::NotOwned,
-        "USER_NOT_FOUND" if call.is_read() => Told::User(None),
-        "STORE_UNAVAILABLE" | "OVERLOADED" => Told::Failed(info.reason.clone()),
-        "OUTCOME_UNKNOWN" | "DEADLINE" => Told::Unknown(info.reason.clone()),
+        "IDENTITY_NOT_FOUND" if call.is_read() => Reply::Nobody,
+        "IDENTITY_NOT_FOUND" => Reply::NotOwned,
+        "USER_NOT_FOUND" if call.is_read() => Reply::User(None),
+        "STORE_UNAVAILABLE" | "OVERLOADED" => Reply::Failed(info.reason.clone()),
+        "OUTCOME_UNKNOWN" | "DEADLINE" => Reply::Unknown(info.reason.clone()),
         _ => panic!("{call:?}: {status:?}"),
     }
 }

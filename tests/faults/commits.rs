@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
 
-use super::caller::{Call, Caller, Told};
+use super::caller::{Call, Caller, Reply};
 use super::lost::{Fault, Stage};
-use super::place::{OwnSet, tell};
+use super::place::{OwnSet, print_line};
 use crate::servers::{Proxy, ReplicaSet, Side};
 
 const COMMIT: &str = "commitTransaction";
@@ -18,7 +18,7 @@ const UNLABELLED: [i32; 3] = [13, 8, 202];
 /// NoSuchTransaction with a write concern error beside it: the absence may be rolled back, and a
 /// server gives no label.
 fn absent(mode: impl Into<Bson>) -> Document {
-    let concern = doc! { "code": 91, "codeName": "ShutdownInProgress", "errmsg": "as told" };
+    let concern = doc! { "code": 91, "codeName": "ShutdownInProgress", "errmsg": "injected" };
     let labels = Bson::Array(Vec::new());
     let data = doc! {
         "failCommands": [COMMIT],
@@ -55,20 +55,20 @@ impl Hidden {
         request: Option<&str>,
         point: Document,
         meanwhile: impl Future,
-    ) -> Told {
+    ) -> Reply {
         let mut trap = self.proxy.trap(Side::Reply, COMMIT, 1);
         let answer = self.stage.troubled.call(call, request);
         tokio::pin!(answer);
         tokio::select! {
-            told = &mut answer => panic!("{call:?} had an answer before its commit: {told:?}"),
+            reply = &mut answer => panic!("{call:?} had an answer before its commit: {reply:?}"),
             () = trap.caught() => {}
         }
         meanwhile.await;
         self.stage.fail(point).await;
         drop(trap);
-        let told = answer.await;
+        let reply = answer.await;
         self.stage.heal().await;
-        told
+        reply
     }
 }
 
@@ -86,17 +86,17 @@ async fn a_second_answer_does_not_hide_that_the_first_is_unknown() {
             let call = hidden.stage.mutation(kind).await;
             let request = with_request.then(|| format!("hidden {runs}"));
             let start = hidden.stage.ledger.start();
-            let told = hidden.call(&call, request.as_deref(), point.clone(), async {}).await;
+            let reply = hidden.call(&call, request.as_deref(), point.clone(), async {}).await;
             assert!(
-                matches!(told, Told::Done(Some(_))),
-                "{point}: {call:?} has happened, its caller heard {told:?}"
+                matches!(reply, Reply::Done(Some(_))),
+                "{point}: {call:?} has happened, its caller heard {reply:?}"
             );
-            hidden.stage.ledger.add(&call, told, &start);
+            hidden.stage.ledger.add(&call, reply, &start);
             hidden.stage.look(&call).await;
             runs += 1;
         }
     }
-    tell(&format!(
+    print_line(&format!(
         "commits with lost answers, and errors after: {runs} runs; {}",
         hidden.stage.end().await
     ));
@@ -107,14 +107,14 @@ async fn a_second_answer_does_not_hide_that_the_first_is_unknown() {
 async fn what_is_found_to_have_happened_is_answered_with_the_user_as_it_is_now() {
     let hidden = Hidden::new().await;
     let truth = &hidden.stage.truth;
-    assert!(matches!(truth.call(&Call::Create(0, vec![0]), None).await, Told::Done(_)));
+    assert!(matches!(truth.call(&Call::Create(0, vec![0]), None).await, Reply::Done(_)));
     let point = Fault::Code(UNLABELLED[0]).point(COMMIT, "alwaysOn");
     let later = async {
-        let told = truth.call(&Call::Replace(0, 0, 2), None).await;
-        assert!(matches!(told, Told::Done(_)), "{told:?}");
+        let reply = truth.call(&Call::Replace(0, 0, 2), None).await;
+        assert!(matches!(reply, Reply::Done(_)), "{reply:?}");
     };
-    let told = hidden.call(&Call::Link(0, 1), Some("found"), point, later).await;
-    assert_eq!(told, Told::Done(Some([1, 2].into_iter().collect())));
+    let reply = hidden.call(&Call::Link(0, 1), Some("found"), point, later).await;
+    assert_eq!(reply, Reply::Done(Some([1, 2].into_iter().collect())));
     let again = truth.call(&Call::Link(0, 1), Some("found")).await;
-    assert_eq!(again, told, "sent again");
+    assert_eq!(again, reply, "sent again");
 }

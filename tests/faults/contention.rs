@@ -8,31 +8,31 @@ use polynym::store::mongo::Options;
 use tokio::task::JoinSet;
 
 use super::audit::{State, no_transaction};
-use super::caller::{Call, Caller, Direct, Told};
+use super::caller::{Call, Caller, Direct, Reply};
 use super::ledger::Ledger;
 use super::load::{Length, Load, Plan};
-use super::place::{OwnSet, fresh, long, open, prepare, tell};
+use super::place::{OwnSet, fresh, long, open, prepare, print_line};
 
 /// The number of concurrent callers.
 const MANY: usize = 200;
 /// The time limit of each: 200 transactions on one user come one after the other.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// All calls at once; what each was told, and how long all took.
+/// Makes all calls at once; returns their replies and the total time.
 async fn at_once(
     to: &[Arc<dyn Caller>],
     ledger: &Arc<Ledger>,
     calls: Vec<Call>,
-) -> (Vec<Told>, Duration) {
+) -> (Vec<Reply>, Duration) {
     let since = Instant::now();
     let mut tasks = JoinSet::new();
     for (call, caller) in calls.into_iter().zip(to.iter().cycle().cloned()) {
         let ledger = ledger.clone();
         tasks.spawn(async move {
             let start = ledger.start();
-            let told = caller.call(&call, None).await;
-            ledger.add(&call, told.clone(), &start);
-            told
+            let reply = caller.call(&call, None).await;
+            ledger.add(&call, reply.clone(), &start);
+            reply
         });
     }
     (tasks.join_all().await, since.elapsed())
@@ -54,23 +54,23 @@ async fn crowd() {
     let ledger = Arc::new(Ledger::default());
     let create = |user| Call::Create(user, Vec::new());
     let (created, creating) = at_once(&to, &ledger, (0..MANY).map(create).collect()).await;
-    assert!(created.iter().all(|told| matches!(told, Told::Done(_))));
+    assert!(created.iter().all(|reply| matches!(reply, Reply::Done(_))));
 
-    let (told, one_name) =
+    let (reply, one_name) =
         at_once(&to, &ledger, (0..MANY).map(|user| Call::Link(user, 0)).collect()).await;
-    let winners = told.iter().filter(|told| matches!(told, Told::Done(_))).count();
-    let losers = told.iter().filter(|told| matches!(told, Told::Taken(0, _))).count();
+    let winners = reply.iter().filter(|reply| matches!(reply, Reply::Done(_))).count();
+    let losers = reply.iter().filter(|reply| matches!(reply, Reply::Taken(0, _))).count();
     assert_eq!(
         (winners, losers),
         (1, MANY - 1),
-        "callers who were told that they had the name, and that they had not"
+        "callers who were reply that they had the name, and that they had not"
     );
 
-    let (told, one_user) =
+    let (reply, one_user) =
         at_once(&to, &ledger, (0..MANY).map(|n| Call::Link(0, 1 + n % 60)).collect()).await;
-    let done = told.iter().filter(|told| matches!(told, Told::Done(_))).count();
+    let done = reply.iter().filter(|reply| matches!(reply, Reply::Done(_))).count();
     let others: Vec<_> =
-        told.iter().filter(|told| !matches!(told, Told::Done(_))).take(3).collect();
+        reply.iter().filter(|reply| !matches!(reply, Reply::Done(_))).take(3).collect();
     assert_eq!(
         done, MANY,
         "links of one user that were done within {one_user:.1?}; of the others {others:?}"
@@ -80,7 +80,7 @@ async fn crowd() {
     let after = State::read(&database).await;
     after.is_found(&*to[0]).await;
     ledger.check(&State::default(), &after);
-    tell(&format!(
+    print_line(&format!(
         "{MANY} at once: as many users are created in {creating:.1?}, one name is wanted by all of \
          them for {one_name:.1?}, and one user gets {MANY} links in {one_user:.1?}"
     ));
@@ -111,7 +111,7 @@ async fn swap(length: Length) {
     let after = State::read(&database).await;
     after.is_found(&*to[1]).await;
     let (_, longest) = ledger.silence(false, since);
-    tell(&format!(
+    print_line(&format!(
         "swaps of three names: {}; the longest mutation took {longest:.1?}",
         ledger.count()
     ));

@@ -16,7 +16,7 @@ use super::caller::{Caller, Direct, Lagging, Remote};
 use super::group::Group;
 use super::ledger::Count;
 use super::load::{Load, Plan};
-use super::place::{PATIENCE, fresh, limit_transactions, long, open, prepare, tell};
+use super::place::{PATIENCE, fresh, limit_transactions, long, open, prepare, print_line};
 use crate::calls::Client;
 use crate::server::Server;
 use crate::servers::{Layout, ReplicaSet, Signal};
@@ -154,7 +154,7 @@ impl Stage {
             <[_; 2]>::from(ledger.silence(true, since)),
             <[_; 2]>::from(ledger.silence(false, since)),
         );
-        tell(&format!(
+        print_line(&format!(
             "{blow:?}: no look-up was answered for {reads:.1?}, no mutation for {writes:.1?}; the \
              longest look-up took {longest_read:.1?}, the longest mutation {longest_write:.1?}; \
              {}; {:?}",
@@ -183,9 +183,9 @@ async fn survive_all(plan: Plan, blows: &[Blow], time: Option<Duration>) {
         }
     }
     let what = if plan.merges { "failover under merges" } else { "failover" };
-    tell(&format!(
+    print_line(&format!(
         "{what}: {struck} blows to the primary of three under {count}; everything was as it was \
-         told"
+         reply"
     ));
     if let Some(server) = stage.server {
         server.signal("TERM");

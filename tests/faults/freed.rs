@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tonic::{Code, Status};
 
-use super::place::{fresh, prepare, prepare_sharded, tell};
+use super::place::{fresh, prepare, prepare_sharded, print_line};
 use crate::calls::{Client, handle, identity};
 use crate::server::Server;
 use crate::servers::{Layout, Proxy, ReplicaSet, Sharded, Side, Trap};
@@ -168,7 +168,7 @@ async fn kill(site: &Site, rounds: usize, at_once: usize) -> Duration {
         }
     }
     let kills = rounds * at_once;
-    tell(&format!(
+    print_line(&format!(
         "servers killed in a transaction, with MongoDB's own settings: {kills}, of whose mutations \
          {happened} had happened; what the others left was free after {longest:.1?} at most"
     ));
@@ -218,7 +218,7 @@ async fn a_server_that_was_taken_for_dead_does_no_harm() {
 async fn long_freed() {
     let cluster = kill(&Site::Cluster(Sharded::start(3, Layout::default()).await), 20, 10).await;
     let set = kill(&Site::Set(ReplicaSet::start(Layout::default()).await), 5, 10).await;
-    tell(&format!(
+    print_line(&format!(
         "free again after at most {cluster:.1?} on a cluster, {set:.1?} on a replica set"
     ));
 }

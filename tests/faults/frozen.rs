@@ -10,8 +10,10 @@ use polynym::store::mongo::Options;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::caller::{Call, Caller, Direct, Told, key};
-use super::place::{PATIENCE, fresh, open, prepare_sharded, shard_of_user, shards_of_names, tell};
+use super::caller::{Call, Caller, Direct, Reply, key};
+use super::place::{
+    PATIENCE, fresh, open, prepare_sharded, print_line, shard_of_user, shards_of_names,
+};
 use crate::servers::{Layout, Sharded, Signal};
 
 const CALLERS: usize = 64;
@@ -49,10 +51,10 @@ impl Stage {
         let store = open(&cluster.uri(&name), Options::default(), true).await;
         let caller = Direct { store: store.clone(), consistency: Consistency::Latest };
         for user in 0..USERS {
-            let told = caller
+            let reply = caller
                 .call(&Call::Create(user, (user..NAMES).step_by(USERS).collect()), None)
                 .await;
-            assert!(matches!(told, Told::Done(_)), "{told:?}");
+            assert!(matches!(reply, Reply::Done(_)), "{reply:?}");
         }
         let needs = |name: &usize| shard_of_user(name % USERS) == FROZEN || shards[*name] == FROZEN;
         let (through, beside) = (0..NAMES).partition(needs);
@@ -126,7 +128,7 @@ async fn a_shard_that_hangs_holds_up_only_those_who_need_it() {
         stage.freeze(Signal::Continue).await;
         stage.whole().await;
         let share = during.rate / before.rate;
-        tell(&format!(
+        print_line(&format!(
             "one of three shards hangs, 64 callers: {:.0} look-ups a second that do not need it, \
              {:.0} before ({share:.2}), p99 {:.0?}, {:.0?} before",
             during.rate, before.rate, during.p99, before.p99

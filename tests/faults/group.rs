@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::audit::State;
-use super::caller::{Call, Names, Told};
+use super::caller::{Call, Names, Reply};
 use super::ledger::{Entry, History};
 use crate::linear::{Event, Model, check};
 
@@ -22,7 +22,7 @@ pub struct Group {
 /// A call and its answer, or what there is in the end.
 #[derive(Clone, Debug)]
 pub enum GroupCall {
-    Told(Call, Told, u64),
+    Reply(Call, Reply, u64),
     Is { owners: BTreeMap<usize, usize>, merged: BTreeMap<usize, usize> },
 }
 
@@ -32,15 +32,15 @@ impl Group {
 
     /// The state of a group after a call, and the caller's outcome. `link` stands for this call
     /// alone.
-    fn apply(&self, call: &Call, link: u64) -> (Self, Told) {
+    fn apply(&self, call: &Call, link: u64) -> (Self, Reply) {
         let mut after = self.clone();
-        let told = match *call {
+        let reply = match *call {
             Call::Resolve(name) => self
                 .owner(name)
-                .map_or(Told::Nobody, |owner| Told::Found(owner, self.listed(owner))),
+                .map_or(Reply::Nobody, |owner| Reply::Found(owner, self.listed(owner))),
             Call::Get(user) => match self.last(user) {
-                last if last == user => Told::User(Some(self.listed(user))),
-                last => Told::Part(last, self.listed(last)),
+                last if last == user => Reply::User(Some(self.listed(user))),
+                last => Reply::Part(last, self.listed(last)),
             },
             Call::Link(user, _) | Call::Unlink(user, _) | Call::Replace(user, ..) => {
                 self.refusal(user).unwrap_or_else(|| after.change(user, call, link))
@@ -54,7 +54,7 @@ impl Group {
             }
             Call::Create(..) => unreachable!("nobody creates users here"),
         };
-        (after, told)
+        (after, reply)
     }
 
     fn owner(&self, name: usize) -> Option<usize> {
@@ -71,12 +71,12 @@ impl Group {
     }
 
     /// Why a user cannot be changed.
-    fn refusal(&self, user: usize) -> Option<Told> {
-        self.merged.get(&user).map(|(into, _)| Told::Merged(user, *into))
+    fn refusal(&self, user: usize) -> Option<Reply> {
+        self.merged.get(&user).map(|(into, _)| Reply::Merged(user, *into))
     }
 
     /// The effect of a change to the names of one user.
-    fn change(&mut self, user: usize, call: &Call, link: u64) -> Told {
+    fn change(&mut self, user: usize, call: &Call, link: u64) -> Reply {
         let (old, new) = match *call {
             Call::Link(_, name) => (None, Some(name)),
             Call::Unlink(_, name) => (Some(name), None),
@@ -84,19 +84,19 @@ impl Group {
             _ => unreachable!("{call:?}"),
         };
         if old.is_some_and(|name| self.owner(name) != Some(user)) {
-            return Told::NotOwned;
+            return Reply::NotOwned;
         }
         if let Some((name, owner)) =
             new.and_then(|name| Some((name, self.owner(name)?))).filter(|(_, own)| *own != user)
         {
-            return Told::Taken(name, owner);
+            return Reply::Taken(name, owner);
         }
         old.map(|name| self.owners.remove(&name));
         new.map(|name| self.owners.entry(name).or_insert((user, link)));
-        Told::Done(Some(self.listed(user)))
+        Reply::Done(Some(self.listed(user)))
     }
 
-    fn merge(&mut self, primary: usize, secondary: usize) -> Told {
+    fn merge(&mut self, primary: usize, secondary: usize) -> Reply {
         let mut had = BTreeMap::new();
         for (name, (owner, link)) in
             self.owners.iter_mut().filter(|(_, (owner, _))| *owner == secondary)
@@ -105,15 +105,15 @@ impl Group {
             had.insert(*name, *link);
         }
         self.merged.insert(secondary, (primary, had));
-        Told::Done(Some(self.listed(primary)))
+        Reply::Done(Some(self.listed(primary)))
     }
 
     /// Names that the primary has released since stay released, even if it linked them again.
-    fn unmerge(&mut self, primary: usize, secondary: usize) -> Told {
+    fn unmerge(&mut self, primary: usize, secondary: usize) -> Reply {
         let Some((_, had)) =
             self.merged.get(&secondary).filter(|(into, _)| *into == primary).cloned()
         else {
-            return Told::NotMerged;
+            return Reply::NotMerged;
         };
         self.merged.remove(&secondary);
         for (name, link) in had {
@@ -121,7 +121,7 @@ impl Group {
                 self.owners.insert(name, (secondary, link));
             }
         }
-        Told::Done(Some(self.listed(secondary)))
+        Reply::Done(Some(self.listed(secondary)))
     }
 
     fn is(&self, owners: &BTreeMap<usize, usize>, merged: &BTreeMap<usize, usize>) -> bool {
@@ -141,11 +141,11 @@ impl Model for Group {
     fn step(state: &Group, call: &GroupCall) -> Option<Group> {
         match call {
             GroupCall::Is { owners, merged } => state.is(owners, merged).then(|| state.clone()),
-            GroupCall::Told(call, told, link) => {
+            GroupCall::Reply(call, reply, link) => {
                 let (after, expected) = state.apply(call, *link);
-                let fits = match told {
-                    Told::Unknown(_) | Told::Done(None) => matches!(expected, Told::Done(_)),
-                    told => *told == expected,
+                let fits = match reply {
+                    Reply::Unknown(_) | Reply::Done(None) => matches!(expected, Reply::Done(_)),
+                    reply => *reply == expected,
                 };
                 fits.then_some(after)
             }
@@ -153,7 +153,7 @@ impl Model for Group {
     }
 
     fn is_read(call: &GroupCall) -> bool {
-        !matches!(call, GroupCall::Told(_, Told::Done(_) | Told::Unknown(_), _))
+        !matches!(call, GroupCall::Reply(_, Reply::Done(_) | Reply::Unknown(_), _))
     }
 }
 
@@ -175,11 +175,11 @@ pub fn check_all(entries: &[Entry], lag: Duration, now: u64, before: &State, aft
     assert!(before.owners.is_empty() && before.merged.is_empty(), "{before:?}");
     for group in 0..after.users.len().div_ceil(Group::USERS) {
         let of = |entry: &Entry| {
-            group_of(&entry.call) == group && !matches!(entry.told, Told::Failed(_))
+            group_of(&entry.call) == group && !matches!(entry.reply, Reply::Failed(_))
         };
         let event = |entry: &Entry, start: u64| {
-            let end = if matches!(entry.told, Told::Unknown(_)) { None } else { Some(entry.end) };
-            let call = GroupCall::Told(entry.call.clone(), entry.told.clone(), entry.start);
+            let end = if matches!(entry.reply, Reply::Unknown(_)) { None } else { Some(entry.end) };
+            let call = GroupCall::Reply(entry.call.clone(), entry.reply.clone(), entry.start);
             Some(Event { call, start, end })
         };
         let mut events: Vec<_> = History::of(entries, lag, of).flat_map(event);
@@ -208,41 +208,42 @@ fn groups_are_told_apart() {
     let [joe, ann, bob] = [0, 1, 2];
     let names = |names: &[usize]| names.iter().copied().collect::<Names>();
     let said = [
-        (Call::Link(joe, 0), Told::Done(Some(names(&[0])))),
-        (Call::Link(ann, 1), Told::Done(Some(names(&[1])))),
-        (Call::Merge(joe, ann), Told::Done(Some(names(&[0, 1])))),
-        (Call::Get(ann), Told::Part(joe, names(&[0, 1]))),
-        (Call::Link(ann, 2), Told::Merged(ann, joe)),
-        (Call::Merge(bob, joe), Told::Done(Some(names(&[0, 1])))),
-        (Call::Get(ann), Told::Part(bob, names(&[0, 1]))),
-        (Call::Unmerge(bob, ann), Told::NotMerged),
-        (Call::Unlink(bob, 0), Told::Done(Some(names(&[1])))),
-        (Call::Link(bob, 0), Told::Done(Some(names(&[0, 1])))),
-        (Call::Unmerge(bob, joe), Told::Done(Some(names(&[1])))),
-        (Call::Resolve(0), Told::Found(bob, names(&[0]))),
-        (Call::Unmerge(joe, ann), Told::Done(Some(names(&[1])))),
-        (Call::Get(joe), Told::User(Some(names(&[])))),
+        (Call::Link(joe, 0), Reply::Done(Some(names(&[0])))),
+        (Call::Link(ann, 1), Reply::Done(Some(names(&[1])))),
+        (Call::Merge(joe, ann), Reply::Done(Some(names(&[0, 1])))),
+        (Call::Get(ann), Reply::Part(joe, names(&[0, 1]))),
+        (Call::Link(ann, 2), Reply::Merged(ann, joe)),
+        (Call::Merge(bob, joe), Reply::Done(Some(names(&[0, 1])))),
+        (Call::Get(ann), Reply::Part(bob, names(&[0, 1]))),
+        (Call::Unmerge(bob, ann), Reply::NotMerged),
+        (Call::Unlink(bob, 0), Reply::Done(Some(names(&[1])))),
+        (Call::Link(bob, 0), Reply::Done(Some(names(&[0, 1])))),
+        (Call::Unmerge(bob, joe), Reply::Done(Some(names(&[1])))),
+        (Call::Resolve(0), Reply::Found(bob, names(&[0]))),
+        (Call::Unmerge(joe, ann), Reply::Done(Some(names(&[1])))),
+        (Call::Get(joe), Reply::User(Some(names(&[])))),
     ];
-    let events = |wrong: Option<(usize, Told)>| {
-        let event = |(n, (call, told)): (usize, &(Call, Told))| {
-            let told = wrong.iter().find(|(at, _)| *at == n).map_or(told, |(_, told)| told).clone();
+    let events = |wrong: Option<(usize, Reply)>| {
+        let event = |(n, (call, reply)): (usize, &(Call, Reply))| {
+            let reply =
+                wrong.iter().find(|(at, _)| *at == n).map_or(reply, |(_, reply)| reply).clone();
             let (n, call) = (n as u64, call.clone());
-            Event { call: GroupCall::Told(call, told, n), start: 2 * n, end: Some(2 * n + 1) }
+            Event { call: GroupCall::Reply(call, reply, n), start: 2 * n, end: Some(2 * n + 1) }
         };
         said.iter().enumerate().map(event).collect::<Vec<_>>()
     };
     check::<Group>(Group::default(), events(None)).unwrap();
-    for (n, told) in [
-        (3, Told::Part(joe, names(&[0]))),
-        (3, Told::User(Some(names(&[1])))),
-        (6, Told::Part(joe, names(&[0, 1]))),
-        (7, Told::Done(Some(names(&[1])))),
-        (10, Told::Done(Some(names(&[0, 1])))),
-        (12, Told::NotMerged),
+    for (n, reply) in [
+        (3, Reply::Part(joe, names(&[0]))),
+        (3, Reply::User(Some(names(&[1])))),
+        (6, Reply::Part(joe, names(&[0, 1]))),
+        (7, Reply::Done(Some(names(&[1])))),
+        (10, Reply::Done(Some(names(&[0, 1])))),
+        (12, Reply::NotMerged),
     ] {
         assert!(
-            check::<Group>(Group::default(), events(Some((n, told.clone())))).is_err(),
-            "{n}: {told:?}"
+            check::<Group>(Group::default(), events(Some((n, reply.clone())))).is_err(),
+            "{n}: {reply:?}"
         );
     }
 }

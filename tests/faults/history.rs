@@ -13,7 +13,7 @@ use super::audit::{State, no_transaction};
 use super::caller::{Caller, Direct};
 use super::group::Group;
 use super::load::{Length, Load, Plan};
-use super::place::{OwnSet, PATIENCE, fresh, long, open, prepare, tell};
+use super::place::{OwnSet, PATIENCE, fresh, long, open, prepare, print_line};
 
 const PLAN: Plan = Plan {
     callers: 16,
@@ -52,7 +52,10 @@ async fn on_a_set(plan: Plan, length: Length, coalesce: bool) {
     after.is_found(&*to[0]).await;
     ledger.check(&before, &after);
     let what = if plan.merges { "history of merges" } else { "history" };
-    tell(&format!("{what} on a replica set, look-ups together: {coalesce}: {}", ledger.count()));
+    print_line(&format!(
+        "{what} on a replica set, look-ups together: {coalesce}: {}",
+        ledger.count()
+    ));
     let count = ledger.count();
     assert_eq!((count.failed, count.unknown), (0, 0), "{:?}", ledger.reasons());
     database.drop().await.unwrap();
@@ -71,7 +74,7 @@ async fn on_the_embedded_store(plan: Plan, length: Length) {
     after.is_found(&*caller).await;
     ledger.check(&before, &after);
     let what = if plan.merges { "history of merges" } else { "history" };
-    tell(&format!("{what} on the embedded store: {}", ledger.count()));
+    print_line(&format!("{what} on the embedded store: {}", ledger.count()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

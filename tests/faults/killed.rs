@@ -13,7 +13,7 @@ use tonic::{Code, Status};
 
 use super::audit::{State, no_transaction};
 use super::caller::text;
-use super::place::{LIFETIME, OwnSet, fresh, prepare, tell};
+use super::place::{LIFETIME, OwnSet, fresh, prepare, print_line};
 use crate::calls::{Client, handle, identity, merging};
 use crate::server::Server;
 use crate::servers::{Proxy, Side};
@@ -357,7 +357,7 @@ async fn kill_at(moments: impl Fn(Kind, bool) -> &'static [Moment]) {
     let [kills, happened, repeated, waited] =
         [&count.kills, &count.happened, &count.repeated, &count.waited]
             .map(|count| count.load(Relaxed));
-    tell(&format!(
+    print_line(&format!(
         "server killed: {kills} times at a message of a transaction, whose mutation had then \
          happened {happened} times and else not at all; {repeated} were sent again under their \
          request id and happened once; the longest had to wait {waited} ms for the transaction \

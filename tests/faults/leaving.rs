@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::audit::{State, no_transaction};
-use super::caller::{Call, Caller, Direct, Remote, Told};
+use super::caller::{Call, Caller, Direct, Remote, Reply};
 use super::load::{Load, Plan, Random};
-use super::place::{OwnSet, fresh, long, open, prepare, tell};
+use super::place::{OwnSet, fresh, long, open, prepare, print_line};
 use crate::calls::Client;
 use crate::server::Server;
 
@@ -29,7 +29,7 @@ struct Leaving {
 
 #[async_trait]
 impl Caller for Leaving {
-    async fn call(&self, call: &Call, request: Option<&str>) -> Told {
+    async fn call(&self, call: &Call, request: Option<&str>) -> Reply {
         let mut random = Random::default();
         let patience = Duration::from_micros(random.next() % 20_000);
         let deadline = (random.below(2) == 0).then_some(patience);
@@ -39,7 +39,7 @@ impl Caller for Leaving {
             Some(_) => remote.call(call, request).await,
             None => {
                 let answer = timeout(patience, remote.call(call, request)).await;
-                answer.unwrap_or_else(|_| Told::Unknown("hung up".to_owned()))
+                answer.unwrap_or_else(|_| Reply::Unknown("hung up".to_owned()))
             }
         }
     }
@@ -74,13 +74,13 @@ async fn leave(calls: usize) {
     let leaving: Arc<dyn Caller> = Arc::new(Leaving { client: client.clone() });
     let (load, since) = (Load::resume(plan, &[leaving], before), Instant::now());
     load.until_some(calls, since, |_| true).await;
-    load.until_some(LEFT, since, |entry| matches!(entry.told, Told::Unknown(_))).await;
+    load.until_some(LEFT, since, |entry| matches!(entry.reply, Reply::Unknown(_))).await;
     let (ledger, before) = load.stop().await;
     let waited = no_transaction(&[&set.members[0]]).await;
     let after = State::read(&database).await;
     let answered = all_at_once(&server).await;
     after.is_found(&Remote { client, consistency: v1::Consistency::Latest, deadline: None }).await;
-    tell(&format!(
+    print_line(&format!(
         "callers that leave: {}; no transaction was open {waited:.1?} after the last, and 200 \
          calls at once were answered in {answered:.1?}",
         ledger.count()
@@ -101,7 +101,7 @@ async fn all_at_once(server: &Server) -> Duration {
         let remote = Remote { client, consistency: v1::Consistency::Linearizable, deadline: None };
         calls.spawn(async move { remote.call(&Call::Resolve(n % 64), None).await });
     }
-    assert!(calls.join_all().await.iter().all(Told::is_answer));
+    assert!(calls.join_all().await.iter().all(Reply::is_answer));
     since.elapsed()
 }
 

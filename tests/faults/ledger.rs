@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use super::audit::State;
-use super::caller::{Call, Names, Told};
+use super::caller::{Call, Names, Reply};
 use super::group;
 use crate::linear::{Event, Model, check};
 
@@ -17,7 +17,7 @@ use crate::linear::{Event, Model, check};
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub call: Call,
-    pub told: Told,
+    pub reply: Reply,
     /// Numbers that grow with time, for the order of calls.
     pub start: u64,
     pub end: u64,
@@ -99,13 +99,13 @@ impl Ledger {
         Start { clock, sent: Instant::now(), longest: Duration::ZERO, may_lag: false }
     }
 
-    pub fn add(&self, call: &Call, told: Told, start: &Start) {
+    pub fn add(&self, call: &Call, reply: Reply, start: &Start) {
         let end = self.clock.fetch_add(1, SeqCst);
         let (start, at, took, may_lag) =
             (start.clock, Instant::now(), start.longest(), start.may_lag);
         self.entries.lock().unwrap().push(Entry {
             call: call.clone(),
-            told,
+            reply,
             start,
             end,
             at,
@@ -126,16 +126,19 @@ impl Ledger {
 
     pub fn count(&self) -> Count {
         let mut count = Count::default();
-        for Entry { call, told, .. } in self.entries.lock().unwrap().iter() {
+        for Entry { call, reply, .. } in self.entries.lock().unwrap().iter() {
             *(if call.is_read() { &mut count.look_ups } else { &mut count.mutations }) += 1;
-            match told {
-                Told::Taken(..) | Told::NotOwned | Told::Merged(..) | Told::NotMerged => {
+            match reply {
+                Reply::Taken(..) | Reply::NotOwned | Reply::Merged(..) | Reply::NotMerged => {
                     count.refused += 1
                 }
-                Told::Failed(_) => count.failed += 1,
-                Told::Unknown(_) => count.unknown += 1,
-                Told::Done(_) | Told::Found(..) | Told::Nobody | Told::User(_) | Told::Part(..) => {
-                }
+                Reply::Failed(_) => count.failed += 1,
+                Reply::Unknown(_) => count.unknown += 1,
+                Reply::Done(_)
+                | Reply::Found(..)
+                | Reply::Nobody
+                | Reply::User(_)
+                | Reply::Part(..) => {}
             }
         }
         count
@@ -148,7 +151,7 @@ impl Ledger {
         let of_kind =
             || entries.iter().filter(|entry| entry.call.is_read() == reads && entry.at >= since);
         let mut answered: Vec<Instant> =
-            of_kind().filter(|entry| entry.told.is_answer()).map(|entry| entry.at).collect();
+            of_kind().filter(|entry| entry.reply.is_answer()).map(|entry| entry.at).collect();
         answered.push(since);
         answered.extend(of_kind().map(|entry| entry.at).max());
         answered.sort_unstable();
@@ -159,9 +162,9 @@ impl Ledger {
     /// Why calls failed, each reason once.
     pub fn reasons(&self) -> BTreeSet<String> {
         let entries = self.entries.lock().unwrap();
-        let reason = |entry: &Entry| match &entry.told {
-            Told::Failed(reason) => Some(format!("failed: {reason}")),
-            Told::Unknown(reason) => Some(format!("unknown: {reason}")),
+        let reason = |entry: &Entry| match &entry.reply {
+            Reply::Failed(reason) => Some(format!("failed: {reason}")),
+            Reply::Unknown(reason) => Some(format!("unknown: {reason}")),
             _ => None,
         };
         entries.iter().filter_map(reason).collect()
@@ -172,8 +175,8 @@ impl Ledger {
         self.entries.lock().unwrap().iter().filter_map(|entry| user_of(&entry.call)).collect()
     }
 
-    /// Fails unless everything that was told could have been told by one store that was `before` at
-    /// first and is `after` now.
+    /// Fails unless one store, which was `before` at first and is `after` now, could have given all
+    /// replies.
     pub fn check(&self, before: &State, after: &State) {
         let (users, entries) = (self.users(), self.entries.lock().unwrap());
         let (now, lag) = (self.clock.load(SeqCst), *self.lag.lock().unwrap());
@@ -239,7 +242,7 @@ impl<'e> History<'e> {
         }
         let sent = entry.at - entry.took;
         let was_done = |other: &&&Entry| {
-            matches!(other.told, Told::Done(_))
+            matches!(other.reply, Reply::Done(_))
                 && other.end < entry.start
                 && other.at + self.lag <= sent
         };
@@ -284,28 +287,28 @@ impl Model for Name {
 /// The effect of a call on a name.
 fn name_events(entry: &Entry, start: u64, name: usize) -> Vec<Event<NameCall>> {
     use NameCall::{Is, Lacks, Release, Take};
-    let end = if matches!(entry.told, Told::Unknown(_)) { None } else { Some(entry.end) };
-    let said: Vec<(usize, NameCall)> = match (&entry.call, &entry.told) {
-        (_, Told::Failed(_)) => Vec::new(),
-        (Call::Create(user, names), Told::Done(_) | Told::Unknown(_)) => {
+    let end = if matches!(entry.reply, Reply::Unknown(_)) { None } else { Some(entry.end) };
+    let said: Vec<(usize, NameCall)> = match (&entry.call, &entry.reply) {
+        (_, Reply::Failed(_)) => Vec::new(),
+        (Call::Create(user, names), Reply::Done(_) | Reply::Unknown(_)) => {
             names.iter().map(|name| (*name, Take(*user))).collect()
         }
-        (Call::Link(user, name), Told::Done(_) | Told::Unknown(_)) => vec![(*name, Take(*user))],
-        (Call::Unlink(user, name), Told::Done(_) | Told::Unknown(_)) => {
+        (Call::Link(user, name), Reply::Done(_) | Reply::Unknown(_)) => vec![(*name, Take(*user))],
+        (Call::Unlink(user, name), Reply::Done(_) | Reply::Unknown(_)) => {
             vec![(*name, Release(*user))]
         }
-        (Call::Unlink(user, name) | Call::Replace(user, name, _), Told::NotOwned) => {
+        (Call::Unlink(user, name) | Call::Replace(user, name, _), Reply::NotOwned) => {
             vec![(*name, Lacks(*user))]
         }
-        (Call::Replace(user, old, new), Told::Done(_) | Told::Unknown(_)) => {
+        (Call::Replace(user, old, new), Reply::Done(_) | Reply::Unknown(_)) => {
             vec![(*old, Release(*user)), (*new, Take(*user))]
         }
-        (Call::Replace(user, old, _), Told::Taken(new, owner)) => {
+        (Call::Replace(user, old, _), Reply::Taken(new, owner)) => {
             vec![(*old, Is(Some(*user))), (*new, Is(Some(*owner)))]
         }
-        (_, Told::Taken(name, owner)) => vec![(*name, Is(Some(*owner)))],
-        (Call::Resolve(name), Told::Found(owner, _)) => vec![(*name, Is(Some(*owner)))],
-        (Call::Resolve(name), Told::Nobody) => vec![(*name, Is(None))],
+        (_, Reply::Taken(name, owner)) => vec![(*name, Is(Some(*owner)))],
+        (Call::Resolve(name), Reply::Found(owner, _)) => vec![(*name, Is(Some(*owner)))],
+        (Call::Resolve(name), Reply::Nobody) => vec![(*name, Is(None))],
         (Call::Resolve(_) | Call::Get(_), _) => Vec::new(),
         other => panic!("no answer to this call: {other:?}"),
     };
@@ -331,9 +334,9 @@ impl Model for User {
 
     fn step(listed: &Option<Names>, call: &UserCall) -> Option<Option<Names>> {
         match call {
-            UserCall::Did(call, told) => {
+            UserCall::Did(call, reply) => {
                 let after = changed(*listed, call)?;
-                told.is_none_or(|told| told == after).then_some(Some(after))
+                reply.is_none_or(|reply| reply == after).then_some(Some(after))
             }
             UserCall::Has(first, second) => {
                 let names = (*listed)?;
@@ -376,24 +379,24 @@ fn user_of(call: &Call) -> Option<usize> {
 /// The effect of a call on a user.
 fn user_event(entry: &Entry, start: u64, user: usize) -> Option<Event<UserCall>> {
     use UserCall::{Did, Has, Is};
-    let end = if matches!(entry.told, Told::Unknown(_)) { None } else { Some(entry.end) };
-    let of = match entry.told {
-        Told::Found(owner, _) => Some(owner),
+    let end = if matches!(entry.reply, Reply::Unknown(_)) { None } else { Some(entry.end) };
+    let of = match entry.reply {
+        Reply::Found(owner, _) => Some(owner),
         _ => user_of(&entry.call),
     };
     if of != Some(user) {
         return None;
     }
-    let call = match (&entry.call, &entry.told) {
-        (Call::Resolve(_), Told::Found(_, names)) => Is(Some(*names)),
-        (Call::Get(_), Told::User(names)) => Is(*names),
-        (Call::Resolve(_) | Call::Get(_), _) | (_, Told::Failed(_)) => return None,
-        (call, Told::Done(names)) => Did(call.clone(), *names),
-        (call, Told::Unknown(_)) => Did(call.clone(), None),
-        (Call::Unlink(_, name) | Call::Replace(_, name, _), Told::NotOwned) => Has(None, *name),
-        (Call::Link(_, name), Told::Taken(..)) => Has(None, *name),
-        (Call::Replace(_, old, new), Told::Taken(..)) => Has(Some(*old), *new),
-        (Call::Create(..), Told::Taken(..)) => Is(None),
+    let call = match (&entry.call, &entry.reply) {
+        (Call::Resolve(_), Reply::Found(_, names)) => Is(Some(*names)),
+        (Call::Get(_), Reply::User(names)) => Is(*names),
+        (Call::Resolve(_) | Call::Get(_), _) | (_, Reply::Failed(_)) => return None,
+        (call, Reply::Done(names)) => Did(call.clone(), *names),
+        (call, Reply::Unknown(_)) => Did(call.clone(), None),
+        (Call::Unlink(_, name) | Call::Replace(_, name, _), Reply::NotOwned) => Has(None, *name),
+        (Call::Link(_, name), Reply::Taken(..)) => Has(None, *name),
+        (Call::Replace(_, old, new), Reply::Taken(..)) => Has(Some(*old), *new),
+        (Call::Create(..), Reply::Taken(..)) => Is(None),
         other => panic!("no answer to this call: {other:?}"),
     };
     Some(Event { call, start, end })

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::audit::State;
-use super::caller::{Call, Caller, Told};
+use super::caller::{Call, Caller, Reply};
 use super::group::Group;
 use super::ledger::{Entry, Ledger};
 use super::place::PATIENCE;
@@ -81,8 +81,8 @@ impl Load {
     pub async fn start(plan: Plan, to: &[Arc<dyn Caller>]) -> Self {
         let mut before = State::default();
         for user in 0..plan.users {
-            let told = to[0].call(&Call::Create(user, Vec::new()), None).await;
-            assert_eq!(told, Told::Done(Some(Default::default())), "user {user}");
+            let reply = to[0].call(&Call::Create(user, Vec::new()), None).await;
+            assert_eq!(reply, Reply::Done(Some(Default::default())), "user {user}");
             before.users.insert(user, Default::default());
         }
         Self::resume(plan, to, before)
@@ -118,7 +118,7 @@ impl Load {
     pub async fn until_answered(&self, calls: usize, since: Instant) {
         for reads in [true, false] {
             let is_answered =
-                |entry: &Entry| entry.call.is_read() == reads && entry.told.is_answer();
+                |entry: &Entry| entry.call.is_read() == reads && entry.reply.is_answer();
             self.until_some(calls, since, is_answered).await;
         }
     }
@@ -154,9 +154,9 @@ async fn call_on(shared: Arc<Shared>, caller: Arc<dyn Caller>) {
         let call = shared.choose(&mut random);
         if call.is_read() || random.below(2) == 0 {
             let start = shared.ledger.start().that_may_lag(caller.may_lag(&call));
-            let told = caller.call(&call, None).await;
-            shared.learn(&call, &told);
-            shared.ledger.add(&call, told, &start);
+            let reply = caller.call(&call, None).await;
+            shared.learn(&call, &reply);
+            shared.ledger.add(&call, reply, &start);
         } else {
             shared
                 .insist(&call, &Uuid::from_u128(random.next().into()).to_string(), &*caller)
@@ -215,17 +215,17 @@ impl Shared {
     /// Makes a call under a name of its own, again and again while its outcome is not known.
     async fn insist(&self, call: &Call, request: &str, caller: &dyn Caller) {
         let mut first = self.ledger.start();
-        let mut told = caller.call(call, Some(request)).await;
+        let mut reply = caller.call(call, Some(request)).await;
         let mut tries = 0;
-        while matches!(told, Told::Unknown(_)) && tries < 20 {
+        while matches!(reply, Reply::Unknown(_)) && tries < 20 {
             tries += 1;
             sleep(Duration::from_millis(100)).await;
             first.repeat();
             let again = self.ledger.start();
             match caller.call(call, Some(request)).await {
                 // The answer shows the user as it is now, which may be long after it was done.
-                Told::Done(_) => told = Told::Done(None),
-                Told::Unknown(_) | Told::Failed(_) => {}
+                Reply::Done(_) => reply = Reply::Done(None),
+                Reply::Unknown(_) | Reply::Failed(_) => {}
                 // This time it was not done. The first time may still have its effect, for all that
                 // is known.
                 refused => {
@@ -234,21 +234,21 @@ impl Shared {
                 }
             }
         }
-        self.learn(call, &told);
-        self.ledger.add(call, told, &first);
+        self.learn(call, &reply);
+        self.ledger.add(call, reply, &first);
     }
 
-    fn learn(&self, call: &Call, told: &Told) {
+    fn learn(&self, call: &Call, reply: &Reply) {
         let owns = |name: usize, owner: usize| self.owners[name].store(owner + 1, Relaxed);
-        match (call, told) {
-            (Call::Link(user, name) | Call::Replace(user, _, name), Told::Done(_)) => {
+        match (call, reply) {
+            (Call::Link(user, name) | Call::Replace(user, _, name), Reply::Done(_)) => {
                 owns(*name, *user)
             }
-            (Call::Create(user, names), Told::Done(_)) => {
+            (Call::Create(user, names), Reply::Done(_)) => {
                 names.iter().for_each(|name| owns(*name, *user))
             }
-            (Call::Resolve(name), Told::Found(owner, _)) => owns(*name, *owner),
-            (_, Told::Taken(name, owner)) => owns(*name, *owner),
+            (Call::Resolve(name), Reply::Found(owner, _)) => owns(*name, *owner),
+            (_, Reply::Taken(name, owner)) => owns(*name, *owner),
             _ => {}
         }
     }

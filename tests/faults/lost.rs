@@ -11,9 +11,9 @@ use polynym::store::mongo::Options;
 use tokio::time::sleep;
 
 use super::audit::{State, no_transaction};
-use super::caller::{Call, Caller, Direct, Told};
+use super::caller::{Call, Caller, Direct, Reply};
 use super::ledger::Ledger;
-use super::place::{OwnSet, PATIENCE, fresh, open, prepare, tell};
+use super::place::{OwnSet, PATIENCE, fresh, open, prepare, print_line};
 use crate::servers::{Process, Proxy, ReplicaSet, Side};
 
 /// The statements of mutations.
@@ -46,7 +46,7 @@ impl Fault {
             Self::Block => doc! { "blockConnection": true, "blockTimeMS": 300 },
             Self::Code(code) => doc! { "errorCode": code },
             Self::Concern(code) => {
-                let error = doc! { "code": code, "codeName": "Told", "errmsg": "as told" };
+                let error = doc! { "code": code, "codeName": "Injected", "errmsg": "injected" };
                 doc! { "writeConcernError": error }
             }
         });
@@ -92,12 +92,12 @@ impl Stage {
         }
     }
 
-    /// Calls, and writes down what was told.
-    async fn call(&self, caller: &dyn Caller, call: &Call, request: Option<&str>) -> Told {
+    /// Calls, and records the reply.
+    async fn call(&self, caller: &dyn Caller, call: &Call, request: Option<&str>) -> Reply {
         let start = self.ledger.start();
-        let told = caller.call(call, request).await;
-        self.ledger.add(call, told.clone(), &start);
-        told
+        let reply = caller.call(call, request).await;
+        self.ledger.add(call, reply.clone(), &start);
+        reply
     }
 
     /// A mutation that can be carried out, and all that it needs.
@@ -108,8 +108,8 @@ impl Stage {
         if kind > 0 {
             self.free(old, new).await;
             let names = if kind > 1 { vec![old] } else { Vec::new() };
-            let told = self.call(&self.truth, &Call::Create(user, names), None).await;
-            assert!(matches!(told, Told::Done(_)), "{told:?}");
+            let reply = self.call(&self.truth, &Call::Create(user, names), None).await;
+            assert!(matches!(reply, Reply::Done(_)), "{reply:?}");
         } else {
             self.free(old, new).await;
         }
@@ -124,10 +124,10 @@ impl Stage {
     /// Takes names from whoever has them.
     async fn free(&self, old: usize, new: usize) {
         for name in [old, new] {
-            if let Told::Found(owner, _) = self.call(&self.truth, &Call::Resolve(name), None).await
+            if let Reply::Found(owner, _) = self.call(&self.truth, &Call::Resolve(name), None).await
             {
-                let told = self.call(&self.truth, &Call::Unlink(owner, name), None).await;
-                assert!(matches!(told, Told::Done(_)), "{told:?}");
+                let reply = self.call(&self.truth, &Call::Unlink(owner, name), None).await;
+                assert!(matches!(reply, Reply::Done(_)), "{reply:?}");
             }
         }
     }
@@ -152,9 +152,9 @@ impl Stage {
         let since = Instant::now();
         loop {
             match self.troubled.call(call, Some(request)).await {
-                Told::Done(_) => return,
-                told if told.is_answer() || since.elapsed() > PATIENCE => {
-                    panic!("{call:?}: {told:?}")
+                Reply::Done(_) => return,
+                reply if reply.is_answer() || since.elapsed() > PATIENCE => {
+                    panic!("{call:?}: {reply:?}")
                 }
                 _ => sleep(Duration::from_millis(100)).await,
             }
@@ -200,19 +200,19 @@ async fn fail_once(faults: &[Fault]) {
                 let call = stage.mutation(kind).await;
                 let request = request.then(|| format!("once {runs}"));
                 stage.fail(fault.point(statement, doc! { "times": 1 })).await;
-                let told = stage.call(&*stage.troubled, &call, request.as_deref()).await;
+                let reply = stage.call(&*stage.troubled, &call, request.as_deref()).await;
                 stage.heal().await;
                 stage.look(&call).await;
                 runs += 1;
-                if !matches!(told, Told::Done(_)) {
+                if !matches!(reply, Reply::Done(_)) {
                     noticed += 1;
-                    assert!(fault.is_final(), "{fault:?} of {statement} in {call:?}: {told:?}");
+                    assert!(fault.is_final(), "{fault:?} of {statement} in {call:?}: {reply:?}");
                 }
             }
         }
     }
     let ended = stage.end().await;
-    tell(&format!(
+    print_line(&format!(
         "a statement fails once: {runs} runs, of which callers noticed {noticed}; {ended}"
     ));
 }
@@ -231,25 +231,25 @@ async fn fail_on(faults: &[Fault], statements: &[&str]) {
             let (call, request) = (stage.mutation(kind).await, format!("on {runs}"));
             stage.fail(fault.point(statement, "alwaysOn")).await;
             let (since, start) = (Instant::now(), stage.ledger.start());
-            let told = stage.troubled.call(&call, Some(&request)).await;
+            let reply = stage.troubled.call(&call, Some(&request)).await;
             longest = longest.max(since.elapsed());
-            let is_unknown = matches!(told, Told::Unknown(_));
+            let is_unknown = matches!(reply, Reply::Unknown(_));
             if !is_unknown {
-                stage.ledger.add(&call, told.clone(), &start);
+                stage.ledger.add(&call, reply.clone(), &start);
             }
             stage.heal().await;
             stage.look(&call).await;
             let again = if is_unknown { start } else { stage.ledger.start() };
             stage.until_done(&call, &request).await;
-            if !matches!(told, Told::Done(_)) {
-                stage.ledger.add(&call, Told::Done(None), &again);
+            if !matches!(reply, Reply::Done(_)) {
+                stage.ledger.add(&call, Reply::Done(None), &again);
             }
             runs += 1;
         }
     }
     let ended = stage.end().await;
     assert!(longest < PATIENCE / 2, "a call of at most {timeout:?} took {longest:?}");
-    tell(&format!(
+    print_line(&format!(
         "a statement fails again and again: {runs} runs, the longest of {longest:.1?}; {ended}"
     ));
 }
@@ -270,33 +270,33 @@ async fn lose_replies(kinds: &[usize], hold: bool) {
             let request = with_request.then(|| format!("lost {runs}"));
             let mut trap = proxy.trap_statement(Side::Reply, nth);
             let since = Instant::now();
-            let (told, was_caught) = {
+            let (reply, was_caught) = {
                 let answer = stage.call(&*stage.troubled, &call, request.as_deref());
                 tokio::pin!(answer);
                 tokio::select! {
-                    told = &mut answer => (told, false),
+                    reply = &mut answer => (reply, false),
                     () = trap.caught() => {
                         let kept = hold.then_some(trap);
-                        let told = answer.await;
+                        let reply = answer.await;
                         drop(kept);
-                        (told, true)
+                        (reply, true)
                     }
                 }
             };
             longest = longest.max(since.elapsed());
             stage.look(&call).await;
             if !was_caught {
-                assert!(nth > 3 && matches!(told, Told::Done(_)), "{told:?}");
+                assert!(nth > 3 && matches!(reply, Reply::Done(_)), "{reply:?}");
                 break;
             }
             runs += 1;
-            assert!(hold || matches!(told, Told::Done(_)), "reply {nth} of {call:?}: {told:?}");
+            assert!(hold || matches!(reply, Reply::Done(_)), "reply {nth} of {call:?}: {reply:?}");
         }
     }
     let ended = stage.end().await;
     assert!(longest < PATIENCE / 2, "a call of at most {timeout:?} took {longest:?}");
     let how = if hold { "never come" } else { "are lost with their connection" };
-    tell(&format!("replies that {how}: {runs} runs, the longest of {longest:.1?}; {ended}"));
+    print_line(&format!("replies that {how}: {runs} runs, the longest of {longest:.1?}; {ended}"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

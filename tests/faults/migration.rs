@@ -14,7 +14,7 @@ use super::audit::{State, no_transaction};
 use super::caller::{Caller, Direct, key};
 use super::ledger::Count;
 use super::load::{Load, Plan, Random};
-use super::place::{cluster, fresh, long, open, prepare_sharded, tell};
+use super::place::{cluster, fresh, long, open, prepare_sharded, print_line};
 use crate::servers::{Sharded, hash_of};
 use crate::users;
 
@@ -102,7 +102,7 @@ async fn migrate(splits: usize, moves: usize, coalesce: bool) -> (Count, usize, 
     let (count, reasons) = (ledger.count(), ledger.reasons());
     let Mover { splits, moves, .. } = mover;
     let how = if coalesce { "together" } else { "alone" };
-    tell(&format!(
+    print_line(&format!(
         "{splits} splits and {moves} moves of chunks, look-ups {how}: {count}; {reasons:?}"
     ));
     ledger.check(&before, &after);
@@ -131,7 +131,7 @@ async fn long_migration() {
         }
     }
     let (count, splits, moves) = all;
-    tell(&format!(
+    print_line(&format!(
         "migration: {splits} splits and {moves} moves of chunks under {count}; every answer was \
          right"
     ));

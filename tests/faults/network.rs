@@ -12,8 +12,8 @@ use super::audit::{State, no_transaction};
 use super::caller::{Caller, Direct};
 use super::ledger::Count;
 use super::load::{Load, Plan};
-use super::place::{OwnSet, PATIENCE, fresh, long, open, prepare, tell};
-use crate::servers::{Line, Proxy, Weather};
+use super::place::{OwnSet, PATIENCE, fresh, long, open, prepare, print_line};
+use crate::servers::{Line, NetworkFaults, Proxy};
 
 /// A load for some time in bad weather; what there was to do.
 async fn suffer(time: Duration, coalesce: bool) -> Count {
@@ -27,9 +27,9 @@ async fn suffer(time: Duration, coalesce: bool) -> Count {
     let plan = Plan { gets: true, ..Plan::default() };
     let load = Load::start(plan, std::slice::from_ref(&caller)).await;
     let since = Instant::now();
-    proxy.set_weather(Weather::BAD);
+    proxy.set_weather(NetworkFaults::BAD);
     sleep(time).await;
-    proxy.set_weather(Weather::default());
+    proxy.set_weather(NetworkFaults::default());
     let good = Instant::now();
     load.until_answered(100, good).await;
     let (ledger, before) = load.stop().await;
@@ -39,7 +39,7 @@ async fn suffer(time: Duration, coalesce: bool) -> Count {
     let ((reads, _), (writes, longest)) =
         (ledger.silence(true, since), ledger.silence(false, since));
     let ((again, _), (writes_again, _)) = (ledger.silence(true, good), ledger.silence(false, good));
-    tell(&format!(
+    print_line(&format!(
         "bad network for {time:?}: no look-up was answered for {reads:.1?}, no mutation for \
          {writes:.1?}, the longest of which took {longest:.1?}; in good weather again after \
          {again:.1?} and {writes_again:.1?}, and no transaction open {waited:.1?} after the end; \
@@ -66,7 +66,7 @@ async fn long_network() {
             count += suffer(Duration::from_secs(20), coalesce).await;
         }
     }
-    tell(&format!("bad network: {count}; everything was as it was told"));
+    print_line(&format!("bad network: {count}; every reply was right"));
 }
 
 /// Nothing gets through, and nothing is refused: no call may wait for ever, nor keep others from
@@ -98,7 +98,7 @@ async fn a_stalled_network_holds_nobody_for_good() {
     after.is_found(&Direct { store, consistency: Consistency::Latest }).await;
     let ((reads, longest_read), (writes, longest)) =
         (ledger.silence(true, good), ledger.silence(false, good));
-    tell(&format!(
+    print_line(&format!(
         "stalled network for {stall:?}: look-ups came back after {reads:.1?}, mutations after \
          {writes:.1?}; the longest took {longest_read:.1?} and {longest:.1?}; {}; {:?}",
         ledger.count(),

@@ -15,7 +15,7 @@ use super::audit::{State, no_transaction};
 use super::caller::{Caller, Direct, Lagging};
 use super::ledger::{Count, Entry};
 use super::load::{Load, Plan};
-use super::place::{fresh, limit_transactions, long, open, prepare, tell};
+use super::place::{fresh, limit_transactions, long, open, prepare, print_line};
 use crate::servers::{Layout, Origin, Process, ReplicaSet};
 
 /// The time for which a primary without a majority stays primary.
@@ -100,7 +100,7 @@ impl Stage {
             true => Load::start(PLAN, &self.callers).await,
             false => Load::resume(PLAN, &self.callers, before),
         };
-        let answered = |entry: &Entry| entry.told.is_answer();
+        let answered = |entry: &Entry| entry.reply.is_answer();
         load.until_some(2 * ANSWERED, Instant::now(), answered).await;
         let cut = Instant::now();
         self.cut_off(old);
@@ -160,7 +160,7 @@ impl Stage {
         for caller in &self.callers {
             after.is_found(&**caller).await;
         }
-        tell(&format!(
+        print_line(&format!(
             "a primary without a majority: beside another for {:.1?}, it had stepped down after \
              {:.1?}; {}; {:?}",
             found.beside,
@@ -210,9 +210,9 @@ async fn long_partition() {
         times += usize::from(found.beside > Duration::ZERO);
         longest = longest.max(found.longest);
     }
-    tell(&format!(
+    print_line(&format!(
         "a primary without a majority: {times} times beside another primary, for {longest:.1?} at \
-         most, under {count}; everything was as it was told"
+         most, under {count}; every reply was right"
     ));
     assert!(times > 0, "there never were two primaries");
 }

@@ -12,10 +12,10 @@ use polynym::store::mongo::Options;
 use tokio::time::sleep;
 
 use super::audit::{State, no_transaction};
-use super::caller::{Call, Caller, Direct, Told};
+use super::caller::{Call, Caller, Direct, Reply};
 use super::group::Group;
 use super::ledger::{Ledger, Start};
-use super::place::{PATIENCE, fresh, limit_transactions, long, open, shards_of_names, tell};
+use super::place::{PATIENCE, fresh, limit_transactions, long, open, print_line, shards_of_names};
 use crate::servers::{Layout, Process, Sharded, Signal, make};
 use crate::users;
 
@@ -116,7 +116,7 @@ impl Stage {
         for user in 0..=cast.second {
             assert!(matches!(
                 caller.call(&Call::Create(user, Vec::new()), None).await,
-                Told::Done(_)
+                Reply::Done(_)
             ));
         }
         let stage = Self {
@@ -162,7 +162,7 @@ impl Stage {
         });
         tokio::select! {
             () = wait_for(&stopped.members[0], point, entered) => {}
-            told = &mut answer => panic!("{call:?} is answered before {victim:?}: {told:?}"),
+            reply = &mut answer => panic!("{call:?} is answered before {victim:?}: {reply:?}"),
         }
         for shard in &killed {
             shard.members[0].signal(Signal::Kill).await;
@@ -170,23 +170,23 @@ impl Stage {
         join_all(killed.iter().map(|shard| shard.members[0].restart())).await;
         join_all(killed.iter().map(|shard| shard.whole())).await;
         limit_transactions(killed.iter().map(|shard| &shard.members[0])).await;
-        let told = answer.await.unwrap();
+        let reply = answer.await.unwrap();
         self.tally.runs += 1;
         self.tally.kills += killed.len();
-        match &told {
-            Told::Done(_) => self.tally.acknowledged += 1,
-            Told::Unknown(_) => self.tally.unknown += 1,
-            Told::Failed(_) => self.tally.failed += 1,
+        match &reply {
+            Reply::Done(_) => self.tally.acknowledged += 1,
+            Reply::Unknown(_) => self.tally.unknown += 1,
+            Reply::Failed(_) => self.tally.failed += 1,
             other => panic!("{victim:?}, {call:?}: {other:?}"),
         }
-        if matches!(told, Told::Unknown(_)) {
+        if matches!(reply, Reply::Unknown(_)) {
             first.repeat();
             self.look(&call).await;
             self.again(&call, &request, first).await;
         } else {
-            self.ledger.add(&call, told.clone(), &first);
+            self.ledger.add(&call, reply.clone(), &first);
             self.look(&call).await;
-            if matches!(told, Told::Failed(_)) {
+            if matches!(reply, Reply::Failed(_)) {
                 self.until_done(&call, &request).await;
             }
         }
@@ -199,15 +199,15 @@ impl Stage {
         let since = Instant::now();
         loop {
             let start = self.ledger.start();
-            let told = self.caller.call(call, Some(request)).await;
-            if matches!(told, Told::Unknown(_)) {
+            let reply = self.caller.call(call, Some(request)).await;
+            if matches!(reply, Reply::Unknown(_)) {
                 return self.again(call, request, start).await;
             }
-            self.ledger.add(call, told.clone(), &start);
-            if matches!(told, Told::Done(_)) {
+            self.ledger.add(call, reply.clone(), &start);
+            if matches!(reply, Reply::Done(_)) {
                 return;
             }
-            assert!(!told.is_answer() && since.elapsed() < PATIENCE, "{call:?}: {told:?}");
+            assert!(!reply.is_answer() && since.elapsed() < PATIENCE, "{call:?}: {reply:?}");
             sleep(Duration::from_millis(100)).await;
         }
     }
@@ -217,9 +217,9 @@ impl Stage {
         let since = Instant::now();
         loop {
             match self.caller.call(call, Some(request)).await {
-                Told::Done(_) => return self.ledger.add(call, Told::Done(None), &first),
-                told if told.is_answer() || since.elapsed() > PATIENCE => {
-                    panic!("{call:?}: {told:?}")
+                Reply::Done(_) => return self.ledger.add(call, Reply::Done(None), &first),
+                reply if reply.is_answer() || since.elapsed() > PATIENCE => {
+                    panic!("{call:?}: {reply:?}")
                 }
                 _ => sleep(Duration::from_millis(100)).await,
             }
@@ -234,12 +234,12 @@ impl Stage {
             let since = Instant::now();
             loop {
                 let start = self.ledger.start();
-                let told = self.caller.call(&look_up, None).await;
-                self.ledger.add(&look_up, told.clone(), &start);
-                if told.is_answer() {
+                let reply = self.caller.call(&look_up, None).await;
+                self.ledger.add(&look_up, reply.clone(), &start);
+                if reply.is_answer() {
                     break;
                 }
-                assert!(since.elapsed() < PATIENCE, "{look_up:?} after {call:?}: {told:?}");
+                assert!(since.elapsed() < PATIENCE, "{look_up:?} after {call:?}: {reply:?}");
             }
         }
     }
@@ -250,7 +250,7 @@ impl Stage {
         let after = State::read(&self.cluster.client().await.database(&self.name)).await;
         after.is_found(&*self.caller).await;
         self.ledger.check(&State::default(), &after);
-        tell(&format!(
+        print_line(&format!(
             "shards killed in a two-phase commit: {:?}; {}; no transaction was open {waited:.1?} \
              after the last",
             self.tally,

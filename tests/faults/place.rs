@@ -162,6 +162,6 @@ pub async fn open(uri: &str, options: Options, coalesce: bool) -> Arc<dyn Store>
 }
 
 /// Prints a line, even if the test passes.
-pub fn tell(text: &str) {
+pub fn print_line(text: &str) {
     std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
 }

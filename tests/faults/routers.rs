@@ -18,10 +18,10 @@ use polynym::store::mongo::Options;
 use tokio::time::sleep;
 
 use super::audit::{State, no_transaction};
-use super::caller::{Call, Caller, Direct, Told, identifier, key};
+use super::caller::{Call, Caller, Direct, Reply, identifier, key};
 use super::group::Group;
 use super::load::{Load, Plan};
-use super::place::{cluster, fresh, open, prepare_sharded, tell};
+use super::place::{cluster, fresh, open, prepare_sharded, print_line};
 use crate::servers::Sharded;
 use crate::users;
 
@@ -63,7 +63,7 @@ impl Turns {
 
 #[async_trait]
 impl Caller for Turns {
-    async fn call(&self, call: &Call, request: Option<&str>) -> Told {
+    async fn call(&self, call: &Call, request: Option<&str>) -> Reply {
         Direct { store: self.turn(), consistency: Consistency::Latest }.call(call, request).await
     }
 }
@@ -170,7 +170,11 @@ async fn history(plan: Plan, mutations: usize) {
     let after = State::read(&database).await;
     after.is_found(&*caller).await;
     let what = if plan.merges { "history of merges" } else { "history" };
-    tell(&format!("{what} by two routers in turn: {}; {:?}", ledger.count(), ledger.reasons()));
+    print_line(&format!(
+        "{what} by two routers in turn: {}; {:?}",
+        ledger.count(),
+        ledger.reasons()
+    ));
     ledger.check(&before, &after);
     database.drop().await.unwrap();
 }

@@ -10,11 +10,11 @@ use polynym::store::mongo::Options;
 use tokio::time::sleep;
 
 use super::audit::{State, no_transaction};
-use super::caller::{Call, Caller, Direct, Lagging, Told};
+use super::caller::{Call, Caller, Direct, Lagging, Reply};
 use super::group::Group;
 use super::ledger::Count;
 use super::load::{Load, Plan};
-use super::place::{LIFETIME, cluster, fresh, long, open, points, prepare_sharded, tell};
+use super::place::{LIFETIME, cluster, fresh, long, open, points, prepare_sharded, print_line};
 use crate::servers::Process;
 
 /// Five groups, each with the callers of three. The first two have users on two shards.
@@ -53,7 +53,7 @@ async fn merge_on_a_cluster(calls: usize, coalesce: bool) -> Count {
     let after = State::read(&database).await;
     after.is_found(&*to[0]).await;
     let count = ledger.count();
-    tell(&format!(
+    print_line(&format!(
         "merges on a cluster, look-ups together: {coalesce}: {count}; {:?}",
         ledger.reasons()
     ));
@@ -76,7 +76,7 @@ async fn long_merges_on_a_cluster() {
             count += merge_on_a_cluster(6_000, coalesce).await;
         }
     }
-    tell(&format!("merges on a cluster: {count}; every answer was right"));
+    print_line(&format!("merges on a cluster: {count}; every answer was right"));
 }
 
 /// Has a shard wait for [`HELD`] before it carries out the next commit.
@@ -105,7 +105,7 @@ async fn a_merge_that_one_shard_has_carried_out_shows_as_a_whole() {
     let caller = Arc::new(Direct { store, consistency: Consistency::Latest });
     let (secondary, primary) = (0, 3);
     for call in [Call::Create(secondary, vec![0]), Call::Create(primary, vec![16])] {
-        assert!(matches!(caller.call(&call, None).await, Told::Done(_)));
+        assert!(matches!(caller.call(&call, None).await, Reply::Done(_)));
     }
     hold_next_commit(&cluster.shards[1].members[0]).await;
     let merge = tokio::spawn({
@@ -115,8 +115,8 @@ async fn a_merge_that_one_shard_has_carried_out_shows_as_a_whole() {
     let (mut before, since) = (0, Instant::now());
     loop {
         match caller.call(&Call::Get(secondary), None).await {
-            Told::User(Some(names)) => assert!(names.has(0), "the secondary has lost its name"),
-            Told::Part(into, names) => {
+            Reply::User(Some(names)) => assert!(names.has(0), "the secondary has lost its name"),
+            Reply::Part(into, names) => {
                 assert_eq!(into, primary);
                 assert!(
                     names.has(0) && names.has(16),
@@ -131,9 +131,9 @@ async fn a_merge_that_one_shard_has_carried_out_shows_as_a_whole() {
         sleep(Duration::from_millis(5)).await;
     }
     let shown = since.elapsed();
-    assert!(matches!(merge.await.unwrap(), Told::Done(_)));
+    assert!(matches!(merge.await.unwrap(), Reply::Done(_)));
     assert!(since.elapsed() >= HELD, "the commit was not held up");
-    tell(&format!("a merge showed after {shown:.1?} and {before} look-ups, as a whole"));
+    print_line(&format!("a merge showed after {shown:.1?} and {before} look-ups, as a whole"));
     let database = cluster.client().await.database(&name);
     State::read(&database).await;
     database.drop().await.unwrap();

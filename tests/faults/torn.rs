@@ -12,7 +12,7 @@ use polynym::store::mongo::Options;
 use super::audit::{State, all};
 use super::caller::{Call, Caller, Direct, Names, key, listed, number};
 use super::load::{Load, Plan};
-use super::place::{OwnSet, fresh, open, prepare, tell};
+use super::place::{OwnSet, fresh, open, prepare, print_line};
 use crate::server::polynym;
 
 const PLAN: Plan = Plan { names: NAMES, users: 16, creates: false, ..Plan::DEFAULT };
@@ -142,7 +142,7 @@ impl Backup {
         for (user, names) in &torn.users {
             assert_eq!(whole.users.get(user), Some(names), "user {user} has changed");
         }
-        tell(&format!(
+        print_line(&format!(
             "a torn backup: {damaged} of {NAMES} names led to nobody until they were mended"
         ));
     }

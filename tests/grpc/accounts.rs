@@ -5,7 +5,7 @@ use tonic::{Code, Status};
 
 use super::{fresh, user};
 use crate::support::calls::{Client, handle, social};
-use crate::support::status::{Told, told};
+use crate::support::status::{StatusDetails, status_details};
 
 const ISSUER: &str = "https://accounts.google.com";
 
@@ -42,8 +42,8 @@ async fn an_account_is_identified_by_its_issuer() {
     for other in
         ["https://accounts.google.com/", "https://Accounts.google.com", "accounts.google.com"]
     {
-        let missing = told(client.resolve(social(other, "42")).await.unwrap_err());
-        assert_eq!(missing, Told::new(Code::NotFound, "IDENTITY_NOT_FOUND"), "{other}");
+        let missing = status_details(client.resolve(social(other, "42")).await.unwrap_err());
+        assert_eq!(missing, StatusDetails::new(Code::NotFound, "IDENTITY_NOT_FOUND"), "{other}");
     }
     let unlinked = client.unlink(&joe.user_id, social(ISSUER, "42")).await.unwrap();
     assert!(unlinked.identities.is_empty());
@@ -81,7 +81,8 @@ async fn an_invalid_display_name_is_refused() {
     for (identifier, display) in
         [(social("github", "1"), "a\nb"), (social("github", "1"), &long), (handle("joe"), "Joe")]
     {
-        let refused = told(link(&mut client, &joe.user_id, identifier, display).await.unwrap_err());
+        let refused =
+            status_details(link(&mut client, &joe.user_id, identifier, display).await.unwrap_err());
         assert_eq!(
             (refused.code, refused.fields),
             (Code::InvalidArgument, vec!["display".to_owned()]),

@@ -9,7 +9,7 @@ use tonic::{Code, Status};
 use super::{JOE, fresh, store_in, user};
 use crate::server::Server;
 use crate::support::calls::{Client, email, handle, identity};
-use crate::support::status::{Told, told};
+use crate::support::status::{StatusDetails, status_details};
 
 const ACME: &str = "acme";
 /// The number of users of the tenant whose server is killed.
@@ -55,23 +55,23 @@ async fn until_gone(client: &mut Client) {
 #[tokio::test]
 async fn a_tenant_with_users_is_deleted_only_by_force() {
     let (_server, mut client) = fresh().await;
-    let missing = Told::new(Code::NotFound, "TENANT_NOT_FOUND");
-    assert_eq!(told(delete(&mut client, false).await.unwrap_err()), missing);
+    let missing = StatusDetails::new(Code::NotFound, "TENANT_NOT_FOUND");
+    assert_eq!(status_details(delete(&mut client, false).await.unwrap_err()), missing);
     client.create(user("Joe", vec![email(JOE)])).await.unwrap();
     make(&mut client).await;
     let joe = register(&mut client, "joe").await.unwrap();
-    let refused = told(delete(&mut client, false).await.unwrap_err());
-    assert_eq!(refused, Told::new(Code::FailedPrecondition, "TENANT_NOT_EMPTY"));
+    let refused = status_details(delete(&mut client, false).await.unwrap_err());
+    assert_eq!(refused, StatusDetails::new(Code::FailedPrecondition, "TENANT_NOT_EMPTY"));
     assert!(tenant(&mut client).await.unwrap().delete_time.is_none());
 
     let marked = delete(&mut client, true).await.unwrap();
     assert!(marked.delete_time.is_some() && marked.delete_users);
     assert_eq!(tenant(&mut client).await.unwrap(), marked);
-    assert_eq!(told(register(&mut client, "eve").await.unwrap_err()), missing);
+    assert_eq!(status_details(register(&mut client, "eve").await.unwrap_err()), missing);
 
     let user_id = joe.user_id.clone();
     let disable = v1::DisableUserRequest { tenant: ACME.to_owned(), user_id, ..Default::default() };
-    assert_eq!(told(client.registry.disable_user(disable).await.unwrap_err()), missing);
+    assert_eq!(status_details(client.registry.disable_user(disable).await.unwrap_err()), missing);
     assert!(is_found(&mut client, "joe").await, "users resolve until they are purged");
 
     until_gone(&mut client).await;

@@ -7,10 +7,10 @@ use tonic::{Code, Status};
 
 use super::{fresh, user};
 use crate::support::calls::{Client, email, handle};
-use crate::support::status::{Told, outcome, told};
+use crate::support::status::{StatusDetails, outcome, status_details};
 
-fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>) -> Told {
-    told(outcome.unwrap_err())
+fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>) -> StatusDetails {
+    status_details(outcome.unwrap_err())
 }
 
 async fn shown(client: &mut Client, identifier: v1::Identifier) -> Result<v1::User, Status> {
@@ -31,7 +31,7 @@ async fn a_disabled_user_resolves_only_on_request() {
     assert_eq!((disabled.state(), &disabled.identities), (v1::State::Disabled, &joe.identities));
 
     let status = refused(client.resolve(handle("joe")).await);
-    assert_eq!(status, Told::new(Code::FailedPrecondition, "USER_DISABLED"));
+    assert_eq!(status, StatusDetails::new(Code::FailedPrecondition, "USER_DISABLED"));
     assert_eq!(shown(&mut client, handle("joe")).await.unwrap(), disabled);
     assert_eq!(client.get(&joe.user_id).await.unwrap(), disabled);
 
@@ -61,22 +61,22 @@ async fn a_deleted_user_can_be_restored() {
     );
     assert_eq!(client.get(&joe.user_id).await.unwrap(), deleted);
 
-    let not_found = Told::new(Code::NotFound, "IDENTITY_NOT_FOUND");
+    let not_found = StatusDetails::new(Code::NotFound, "IDENTITY_NOT_FOUND");
     assert_eq!(refused(client.resolve(handle("joe")).await), not_found);
     assert_eq!(refused(shown(&mut client, handle("joe")).await), not_found);
     assert_eq!(
         refused(client.delete(&joe.user_id).await),
-        Told::new(Code::NotFound, "USER_NOT_FOUND")
+        StatusDetails::new(Code::NotFound, "USER_NOT_FOUND")
     );
 
     let changed = client.link(&joe.user_id, email("joe@example.com")).await;
     let user_deleted =
-        Told::new(Code::FailedPrecondition, "USER_DELETED").with("user_id", &joe.user_id);
+        StatusDetails::new(Code::FailedPrecondition, "USER_DELETED").with("user_id", &joe.user_id);
     assert_eq!(refused(changed), user_deleted);
 
     let other = client.create(user("Joe II", vec![handle("joe")])).await;
-    let taken =
-        Told::new(Code::AlreadyExists, "IDENTITY_TAKEN").field("user.identities[0].identifier");
+    let taken = StatusDetails::new(Code::AlreadyExists, "IDENTITY_TAKEN")
+        .field("user.identities[0].identifier");
     assert_eq!(refused(other), taken.with("owner", &joe.user_id));
 
     let restored = client.undelete(&joe.user_id).await.unwrap();
@@ -86,7 +86,7 @@ async fn a_deleted_user_can_be_restored() {
     );
     assert_eq!(
         refused(client.undelete(&joe.user_id).await),
-        Told::new(Code::AlreadyExists, "USER_NOT_DELETED")
+        StatusDetails::new(Code::AlreadyExists, "USER_NOT_DELETED")
     );
 
     client.resolve(handle("joe")).await.unwrap();
@@ -109,7 +109,7 @@ async fn a_purged_user_is_gone_and_its_handle_is_held() {
     assert_eq!(client.get(&joe.user_id).await.unwrap(), joe);
     assert_eq!(client.purge(&joe.user_id).await.unwrap().concat(), joe.user_id);
 
-    let gone = Told::new(Code::NotFound, "USER_NOT_FOUND");
+    let gone = StatusDetails::new(Code::NotFound, "USER_NOT_FOUND");
     assert_eq!(refused(client.get(&joe.user_id).await), gone);
     assert_eq!(refused(client.purge(&joe.user_id).await), gone);
     let eve = client.create(user("Eve", vec![email("joe@example.com")])).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_purged_user_is_gone_and_its_handle_is_held() {
     assert_eq!(client.release(handle("@Joe")).await.unwrap().identifier, Some(handle("joe")));
     assert_eq!(
         refused(client.release(handle("joe")).await),
-        Told::new(Code::NotFound, "HOLD_NOT_FOUND")
+        StatusDetails::new(Code::NotFound, "HOLD_NOT_FOUND")
     );
 
     client.link(&eve.user_id, handle("joe")).await.unwrap();
@@ -161,7 +161,7 @@ async fn a_look_alike_handle_is_refused() {
     let (_server, mut client) = fresh().await;
     client.create(user("ASCII", vec![handle("scope")])).await.unwrap();
     let status = refused(client.create(user("Cyrillic", vec![handle("ѕсоре")])).await);
-    let confusable = Told::new(Code::FailedPrecondition, "IDENTITY_CONFUSABLE");
+    let confusable = StatusDetails::new(Code::FailedPrecondition, "IDENTITY_CONFUSABLE");
     assert_eq!(status, confusable.field("user.identities[0].identifier"));
     let check =
         v1::CheckIdentityRequest { identifier: Some(handle("ѕсоре")), ..Default::default() };
@@ -197,7 +197,7 @@ async fn the_server_purges_deleted_users() {
     assert!(started.elapsed() >= Duration::from_secs(2), "too early");
     assert_eq!(
         refused(client.undelete(&joe.user_id).await),
-        Told::new(Code::NotFound, "USER_NOT_FOUND")
+        StatusDetails::new(Code::NotFound, "USER_NOT_FOUND")
     );
     client.create(user("Joe II", vec![email("joe@example.com")])).await.unwrap();
 }
@@ -219,7 +219,7 @@ async fn a_mutation_with_a_request_id_takes_effect_once() {
         .await;
     assert_eq!(
         refused(reused),
-        Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id")
+        StatusDetails::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id")
     );
 
     // The method is part of the idempotency key.
@@ -228,6 +228,6 @@ async fn a_mutation_with_a_request_id_takes_effect_once() {
         v1::UndeleteUserRequest { user_id, request_id, etag: joe.etag, ..Default::default() };
     assert_eq!(
         refused(client.registry.undelete_user(undelete).await),
-        Told::new(Code::Aborted, "ETAG_MISMATCH")
+        StatusDetails::new(Code::Aborted, "ETAG_MISMATCH")
     );
 }

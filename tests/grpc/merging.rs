@@ -7,10 +7,10 @@ use tonic::{Code, Status};
 
 use super::{Fresh, fresh, user};
 use crate::support::calls::{Client, email, handle, merging};
-use crate::support::status::{Told, told};
+use crate::support::status::{StatusDetails, status_details};
 
-fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>) -> Told {
-    told(outcome.unwrap_err())
+fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>) -> StatusDetails {
+    status_details(outcome.unwrap_err())
 }
 
 /// Returns two users with an email each; the second also has a handle.
@@ -48,8 +48,8 @@ async fn identifiers_and_id_of_a_merged_user_resolve_to_the_primary() {
     let got = client.directory.get_user(request).await.unwrap().into_inner();
     assert_eq!((got.user, got.merged_from), (Some(merged), joseph.user_id.clone()));
     let changed = refused(client.disable(&joseph.user_id).await);
-    let expected =
-        Told::new(Code::FailedPrecondition, "USER_MERGED").with("user_id", &joseph.user_id);
+    let expected = StatusDetails::new(Code::FailedPrecondition, "USER_MERGED")
+        .with("user_id", &joseph.user_id);
     assert_eq!(changed, expected.with("merged_into", &joe.user_id));
 }
 
@@ -59,13 +59,13 @@ async fn invalid_merges_are_refused_and_change_nothing() {
     let itself = refused(client.merge(&joe.user_id, &joe.user_id).await);
     assert_eq!(
         itself,
-        Told::new(Code::InvalidArgument, "USER_ID_INVALID").field("secondary_user_id")
+        StatusDetails::new(Code::InvalidArgument, "USER_ID_INVALID").field("secondary_user_id")
     );
 
     let policy = v1::ConflictPolicy::Fail.into();
     let request =
         v1::MergeUsersRequest { conflict_policy: policy, ..merging(&joe.user_id, &joseph.user_id) };
-    let conflict = Told::new(Code::FailedPrecondition, "MERGE_CONFLICT");
+    let conflict = StatusDetails::new(Code::FailedPrecondition, "MERGE_CONFLICT");
     let status = refused(client.registry.merge_users(request).await);
     assert_eq!(status, conflict.with("fields", "display_name,primary.email"));
 
@@ -76,7 +76,7 @@ async fn invalid_merges_are_refused_and_change_nothing() {
         tenant: "other".to_owned(),
         ..merging(&joe.user_id, &joseph.user_id)
     };
-    let missing = Told::new(Code::NotFound, "TENANT_NOT_FOUND");
+    let missing = StatusDetails::new(Code::NotFound, "TENANT_NOT_FOUND");
     assert_eq!(refused(client.registry.merge_users(request).await), missing);
 
     let request = v1::MergeUsersRequest {
@@ -85,10 +85,10 @@ async fn invalid_merges_are_refused_and_change_nothing() {
     };
     assert_eq!(
         refused(client.registry.merge_users(request).await),
-        Told::new(Code::Aborted, "ETAG_MISMATCH")
+        StatusDetails::new(Code::Aborted, "ETAG_MISMATCH")
     );
 
-    let not_merged = Told::new(Code::FailedPrecondition, "NOT_MERGED");
+    let not_merged = StatusDetails::new(Code::FailedPrecondition, "NOT_MERGED");
     assert_eq!(refused(client.unmerge(&joe.user_id, &joseph.user_id).await), not_merged);
     assert_eq!(client.get(&joe.user_id).await.unwrap(), joe);
     assert_eq!(client.get(&joseph.user_id).await.unwrap(), joseph);
@@ -97,7 +97,8 @@ async fn invalid_merges_are_refused_and_change_nothing() {
     let status = refused(client.merge(&joe.user_id, &joseph.user_id).await);
     assert_eq!(
         status,
-        Told::new(Code::FailedPrecondition, "USER_DELETED").with("user_id", &joseph.user_id)
+        StatusDetails::new(Code::FailedPrecondition, "USER_DELETED")
+            .with("user_id", &joseph.user_id)
     );
     assert_eq!(client.get(&joseph.user_id).await.unwrap(), deleted);
 }
@@ -126,7 +127,7 @@ async fn a_conflict_in_many_fields_fits_into_a_status() {
         headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32).sum();
     assert!(bytes < 8 << 10, "{bytes} bytes");
 
-    let status = told(status);
+    let status = status_details(status);
     let listed = status.metadata["fields"].split(',').count();
     assert_eq!(status.metadata["more"].parse::<usize>().unwrap() + listed, 202, "{status:?}");
 }
@@ -153,7 +154,7 @@ async fn an_unmerge_reports_what_it_could_not_restore() {
     assert_eq!(client.get(&joe.user_id).await.unwrap().identities, joe.identities);
 
     let twice = refused(client.unmerge(&joe.user_id, &joseph.user_id).await);
-    assert_eq!(twice, Told::new(Code::FailedPrecondition, "NOT_MERGED"));
+    assert_eq!(twice, StatusDetails::new(Code::FailedPrecondition, "NOT_MERGED"));
 }
 
 #[tokio::test]
@@ -164,12 +165,12 @@ async fn a_merge_can_be_undone_within_its_window() {
     client.merge(&joe.user_id, &joseph.user_id).await.unwrap();
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let late = refused(client.unmerge(&joe.user_id, &joseph.user_id).await);
-    assert_eq!(late, Told::new(Code::FailedPrecondition, "UNDO_EXPIRED"));
+    assert_eq!(late, StatusDetails::new(Code::FailedPrecondition, "UNDO_EXPIRED"));
 
     let purged = client.purge(&joe.user_id).await.unwrap();
     assert_eq!(purged.len(), 2, "a merged user is purged with its primary");
     assert_eq!(
         refused(client.get(&joseph.user_id).await),
-        Told::new(Code::NotFound, "USER_NOT_FOUND")
+        StatusDetails::new(Code::NotFound, "USER_NOT_FOUND")
     );
 }

@@ -7,7 +7,7 @@ use tonic::{Code, Status};
 
 use super::{fresh_with, user};
 use crate::support::calls::{Client, handle};
-use crate::support::status::{Told, told};
+use crate::support::status::{StatusDetails, status_details};
 
 /// The request of one mutation.
 #[derive(Clone, Debug)]
@@ -365,7 +365,7 @@ impl Scene {
 }
 
 fn reason<T: std::fmt::Debug>(outcome: Result<T, Status>) -> String {
-    told(outcome.unwrap_err()).reason
+    status_details(outcome.unwrap_err()).reason
 }
 
 #[tokio::test]
@@ -398,9 +398,9 @@ async fn a_repeated_mutation_takes_effect_once() {
             if name != "create" && name != "release" {
                 let other =
                     scene.call(name, Parameters { etag: "another".to_owned(), ..parameters });
-                let reused =
-                    Told::new(Code::InvalidArgument, "REQUEST_ID_REUSED").field("request_id");
-                assert_eq!(told(scene.send(&other).await.unwrap_err()), reused, "{name}");
+                let reused = StatusDetails::new(Code::InvalidArgument, "REQUEST_ID_REUSED")
+                    .field("request_id");
+                assert_eq!(status_details(scene.send(&other).await.unwrap_err()), reused, "{name}");
             }
             if let Some(subject) = first.1 {
                 scene.purge(subject).await;

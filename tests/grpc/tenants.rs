@@ -6,10 +6,10 @@ use tonic::{Code, Status};
 
 use super::{fresh, user};
 use crate::support::calls::{Client, email, handle, identity};
-use crate::support::status::{Told, told};
+use crate::support::status::{StatusDetails, status_details};
 
-fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>) -> Told {
-    told(outcome.unwrap_err())
+fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>) -> StatusDetails {
+    status_details(outcome.unwrap_err())
 }
 
 async fn get(client: &mut Client, tenant: &str) -> Result<v1::Tenant, Status> {
@@ -33,12 +33,12 @@ async fn page(
 #[tokio::test]
 async fn the_first_mutation_creates_the_default_tenant() {
     let (_server, mut client) = fresh().await;
-    let missing = Told::new(Code::NotFound, "TENANT_NOT_FOUND");
+    let missing = StatusDetails::new(Code::NotFound, "TENANT_NOT_FOUND");
     assert_eq!(refused(get(&mut client, "acme").await), missing);
     // A look-up creates no tenant.
     assert_eq!(
         refused(client.resolve(handle("joe")).await),
-        Told::new(Code::NotFound, "IDENTITY_NOT_FOUND")
+        StatusDetails::new(Code::NotFound, "IDENTITY_NOT_FOUND")
     );
     assert_eq!(refused(get(&mut client, "").await), missing);
 
@@ -53,7 +53,7 @@ async fn the_first_mutation_creates_the_default_tenant() {
 #[tokio::test]
 async fn calls_in_unknown_tenants_fail() {
     let (_server, mut client) = fresh().await;
-    let missing = Told::new(Code::NotFound, "TENANT_NOT_FOUND");
+    let missing = StatusDetails::new(Code::NotFound, "TENANT_NOT_FOUND");
     let tenant = || "acme".to_owned();
     let create = v1::CreateUserRequest {
         tenant: tenant(),
@@ -107,7 +107,7 @@ async fn policies_are_changed_by_mask_and_etag() {
     let stale = v1::UpdateTenantRequest { etag: first.etag, ..update("holds") };
     assert_eq!(
         refused(client.admin.update_tenant(stale).await),
-        Told::new(Code::Aborted, "ETAG_MISMATCH")
+        StatusDetails::new(Code::Aborted, "ETAG_MISMATCH")
     );
 
     let dry =
@@ -141,7 +141,10 @@ async fn out_of_range_policies_are_refused_by_field() {
 
     for (policies, field) in cases {
         let status = refused(client.govern(policies).await);
-        assert_eq!(status, Told::new(Code::InvalidArgument, "POLICY_INVALID").field(field));
+        assert_eq!(
+            status,
+            StatusDetails::new(Code::InvalidArgument, "POLICY_INVALID").field(field)
+        );
     }
 
     let update_mask = Some(FieldMask { paths: vec!["holds.fax".to_owned()] });
@@ -153,7 +156,7 @@ async fn out_of_range_policies_are_refused_by_field() {
     );
     assert_eq!(
         status,
-        Told::new(Code::InvalidArgument, "UPDATE_MASK_INVALID").field("update_mask")
+        StatusDetails::new(Code::InvalidArgument, "UPDATE_MASK_INVALID").field("update_mask")
     );
     assert_eq!(get(&mut client, "").await.unwrap(), before);
 }
@@ -176,11 +179,17 @@ async fn tenants_are_listed_in_pages() {
     assert_eq!(page(&mut client, prefix).await.unwrap().0, ["acme", "acme-2"]);
     let negative = v1::ListTenantsRequest { page_size: -1, ..Default::default() };
     let status = refused(page(&mut client, negative).await);
-    assert_eq!(status, Told::new(Code::InvalidArgument, "FIELD_INVALID").field("page_size"));
+    assert_eq!(
+        status,
+        StatusDetails::new(Code::InvalidArgument, "FIELD_INVALID").field("page_size")
+    );
 
     let token = v1::ListTenantsRequest { page_token: "No token".to_owned(), ..Default::default() };
     let status = refused(page(&mut client, token).await);
-    assert_eq!(status, Told::new(Code::InvalidArgument, "PAGE_TOKEN_INVALID").field("page_token"));
+    assert_eq!(
+        status,
+        StatusDetails::new(Code::InvalidArgument, "PAGE_TOKEN_INVALID").field("page_token")
+    );
 }
 
 #[tokio::test]
@@ -194,7 +203,7 @@ async fn unverified_identities_can_be_hidden_and_taken_over() {
         .await
         .unwrap();
     let hidden = refused(client.resolve(email("joe@example.com")).await);
-    assert_eq!(hidden, Told::new(Code::NotFound, "IDENTITY_NOT_FOUND"));
+    assert_eq!(hidden, StatusDetails::new(Code::NotFound, "IDENTITY_NOT_FOUND"));
 
     let mut verified = identity(email("joe@example.com"));
     verified.verify_time = Some(prost_types::Timestamp { seconds: 1, nanos: 0 });
@@ -220,17 +229,18 @@ async fn a_policy_can_protect_last_and_primary_identities() {
     let joe = user("Joe", vec![email("joe@example.com"), email("joe@example.org")]);
     let joe = client.create(joe).await.unwrap();
     let primary = refused(client.unlink(&joe.user_id, email("joe@example.com")).await);
-    assert_eq!(primary, Told::new(Code::FailedPrecondition, "PRIMARY_IDENTITY"));
+    assert_eq!(primary, StatusDetails::new(Code::FailedPrecondition, "PRIMARY_IDENTITY"));
 
     client.unlink(&joe.user_id, email("joe@example.org")).await.unwrap();
     let last = refused(client.unlink(&joe.user_id, email("joe@example.com")).await);
-    assert_eq!(last, Told::new(Code::FailedPrecondition, "LAST_IDENTITY"));
+    assert_eq!(last, StatusDetails::new(Code::FailedPrecondition, "LAST_IDENTITY"));
 }
 
 #[tokio::test]
 async fn reserved_handles_are_refused_and_owners_keep_theirs() {
     let (_server, mut client) = fresh().await;
-    let reserved = |field| Told::new(Code::FailedPrecondition, "IDENTITY_RESERVED").field(field);
+    let reserved =
+        |field| StatusDetails::new(Code::FailedPrecondition, "IDENTITY_RESERVED").field(field);
     let status =
         refused(client.create(user("Eve", vec![email("eve@example.com"), handle("@Admin")])).await);
     assert_eq!(status, reserved("user.identities[1].identifier"));

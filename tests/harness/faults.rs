@@ -10,7 +10,7 @@ use mongodb::options::ClientOptions;
 use mongodb::{Client, Collection};
 use tokio::time::timeout;
 
-use crate::servers::{self, Layout, Line, ReplicaSet, Side, Signal, Weather};
+use crate::servers::{self, Layout, Line, NetworkFaults, ReplicaSet, Side, Signal};
 
 /// The environment variable that makes a child process start a server and wait.
 const WAIT: &str = "POLYNYM_TEST_WAIT";
@@ -97,8 +97,10 @@ async fn a_proxy_holds_and_drops_messages_on_request() {
     set.proxies[0].set_line(Line::Up);
     late.await.unwrap().unwrap();
 
-    set.proxies[0]
-        .set_weather(Weather { latency: Duration::from_millis(50), ..Weather::default() });
+    set.proxies[0].set_weather(NetworkFaults {
+        latency: Duration::from_millis(50),
+        ..NetworkFaults::default()
+    });
     let start = Instant::now();
     for n in 0..20 {
         insert(6 + n).await.unwrap().unwrap();
@@ -106,15 +108,15 @@ async fn a_proxy_holds_and_drops_messages_on_request() {
 
     let mean = start.elapsed() / 20;
     assert!((Duration::from_millis(30)..Duration::from_secs(5)).contains(&mean), "{mean:?}");
-    set.proxies[0].set_weather(Weather::BAD);
+    set.proxies[0].set_weather(NetworkFaults::BAD);
     let mut lost = 0;
     for n in 0..200 {
         lost += i32::from(insert(100 + n).await.unwrap().is_err());
     }
 
     println!("{lost} of 200 inserts got no answer");
-    assert!(lost > 5, "Weather::BAD loses nothing");
-    set.proxies[0].set_weather(Weather::default());
+    assert!(lost > 5, "NetworkFaults::BAD loses nothing");
+    set.proxies[0].set_weather(NetworkFaults::default());
     insert(1_000).await.unwrap().unwrap();
 }
 

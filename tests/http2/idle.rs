@@ -11,7 +11,7 @@ use super::place::Place;
 use super::raw::{GOAWAY, HEADERS, Raw};
 use super::{PATIENCE, block_on, serves_others};
 use crate::calls::{Client, handle, identity};
-use crate::status::{Told, told};
+use crate::status::{StatusDetails, status_details};
 
 const PING: u8 = 6;
 const ACK: u8 = 1;
@@ -74,13 +74,14 @@ fn an_unread_renormalize_call_releases_its_tenant() {
     unread.ask(1, RENORMALIZE, &v1::RenormalizeRequest::default());
     unread.until(HEADERS).expect("the stream begins");
 
-    let running = Told { retry: false, ..Told::new(Code::Aborted, "RENORMALIZE_RUNNING") };
+    let running =
+        StatusDetails { retry: false, ..StatusDetails::new(Code::Aborted, "RENORMALIZE_RUNNING") };
     let mut refused = 0;
     block_on(async {
         let mut client = Client::connect(&server.url).await;
         let start = std::time::Instant::now();
         while let Err(status) = client.admin.renormalize(v1::RenormalizeRequest::default()).await {
-            assert_eq!(told(status), running);
+            assert_eq!(status_details(status), running);
             refused += 1;
             assert!(start.elapsed() < PATIENCE, "the stream is not closed");
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;

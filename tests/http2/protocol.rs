@@ -16,7 +16,7 @@ use tonic_health::pb::health_client::HealthClient;
 use super::block_on;
 use super::place::{Place, in_each_place};
 use crate::calls::{Client, email, handle, identity};
-use crate::status::{Told, told};
+use crate::status::{StatusDetails, status_details};
 
 const RESOLVE: &str = "/polynym.v1.DirectoryService/ResolveIdentity";
 const CREATE: &str = "/polynym.v1.RegistryService/CreateUser";
@@ -75,12 +75,17 @@ impl Http {
     }
 
     /// Makes a call that is refused at once and returns its status.
-    async fn refused(&mut self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Told {
+    async fn refused(
+        &mut self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> StatusDetails {
         let headers =
             [&[("content-type", "application/grpc"), ("te", "trailers")], headers].concat();
         let (status, headers) = self.send("POST", path, &headers, body).await;
         assert_eq!(status, StatusCode::OK);
-        told(Status::from_header_map(&headers).expect("a status at once"))
+        status_details(Status::from_header_map(&headers).expect("a status at once"))
     }
 }
 
@@ -103,7 +108,7 @@ in_each_place! {
 
 fn malformed_messages_are_invalid_arguments(place: &Place) {
     with_http(place, async |mut http: Http, _| {
-        let invalid = || Told::new(Code::InvalidArgument, "MESSAGE_INVALID");
+        let invalid = || StatusDetails::new(Code::InvalidArgument, "MESSAGE_INVALID");
         let whole = joe();
         let two = [&whole[..], &whole].concat();
         let flagged = |flag: u8| [&[flag], &whole[1..]].concat();
@@ -134,7 +139,7 @@ fn malformed_messages_are_invalid_arguments(place: &Place) {
 
 fn unsupported_requests_are_refused_with_a_reason(place: &Place) {
     with_http(place, async |mut http: Http, _| {
-        let unknown = |reason| Told::new(Code::Unimplemented, reason);
+        let unknown = |reason| StatusDetails::new(Code::Unimplemented, reason);
         for path in [
             "/polynym.v1.DirectoryService/Nope",
             "/polynym.v1.RegistryService/",
@@ -164,8 +169,8 @@ fn unsupported_requests_are_refused_with_a_reason(place: &Place) {
         }
         let mut health = HealthClient::new(http.0);
         let nope = HealthCheckRequest { service: "nope".to_owned() };
-        let status = told(health.check(nope.clone()).await.unwrap_err());
-        assert_eq!(status, Told::new(Code::NotFound, "SERVICE_UNKNOWN"));
+        let status = status_details(health.check(nope.clone()).await.unwrap_err());
+        assert_eq!(status, StatusDetails::new(Code::NotFound, "SERVICE_UNKNOWN"));
         let mut watching = health.watch(nope).await.unwrap().into_inner();
         assert_eq!(
             watching.message().await.unwrap().unwrap().status(),
@@ -178,7 +183,11 @@ fn malformed_deadlines_and_large_headers_are_refused(place: &Place) {
     with_http(place, async |mut http: Http, _| {
         for timeout in ["", "abc", "-1S", "1.5S", "1", "999999999H"] {
             let status = http.refused(RESOLVE, &[("grpc-timeout", timeout)], &joe()).await;
-            assert_eq!(status, Told::new(Code::InvalidArgument, "TIMEOUT_INVALID"), "{timeout:?}");
+            assert_eq!(
+                status,
+                StatusDetails::new(Code::InvalidArgument, "TIMEOUT_INVALID"),
+                "{timeout:?}"
+            );
         }
         let large = "y".repeat(9_000);
         let status = http.refused(RESOLVE, &[("x", &large)], &joe()).await;
@@ -189,7 +198,7 @@ fn malformed_deadlines_and_large_headers_are_refused(place: &Place) {
         let fair = "y".repeat(7_000);
         assert_eq!(
             http.refused(RESOLVE, &[("x", &fair)], &joe()).await,
-            Told::new(Code::NotFound, "IDENTITY_NOT_FOUND")
+            StatusDetails::new(Code::NotFound, "IDENTITY_NOT_FOUND")
         );
     });
 }
@@ -216,7 +225,10 @@ fn only_grpc_requests_are_calls(place: &Place) {
             let (status, _) = http.send("POST", CREATE, content_type, &create).await;
             assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{content_type:?}");
         }
-        assert_eq!(told(client.resolve(handle("mallory")).await.unwrap_err()).code, Code::NotFound);
+        assert_eq!(
+            status_details(client.resolve(handle("mallory")).await.unwrap_err()).code,
+            Code::NotFound
+        );
         let (status, _) =
             http.send("POST", CREATE, &[("content-type", "application/grpc+proto")], &create).await;
         assert_eq!(status, StatusCode::OK);
@@ -233,10 +245,11 @@ fn fields_out_of_range_are_named(place: &Place) {
             let identifier = Some(email("joe@example.com"));
             let request =
                 v1::ResolveIdentityRequest { identifier, max_staleness, ..Default::default() };
-            let status = told(client.directory.resolve_identity(request).await.unwrap_err());
+            let status =
+                status_details(client.directory.resolve_identity(request).await.unwrap_err());
             assert_eq!(
                 status,
-                Told::new(Code::InvalidArgument, "FIELD_INVALID").field("max_staleness"),
+                StatusDetails::new(Code::InvalidArgument, "FIELD_INVALID").field("max_staleness"),
                 "{seconds} {nanos}"
             );
         }

@@ -7,7 +7,7 @@ use tonic_health::pb::health_client::HealthClient;
 use super::place::{Place, in_each_place};
 use super::raw::{DATA, Raw};
 use super::{block_on, serves_others};
-use crate::status::{Told, told};
+use crate::status::{StatusDetails, status_details};
 
 async fn health(url: &str) -> HealthClient<Channel> {
     HealthClient::new(Channel::from_shared(url.to_owned()).unwrap().connect().await.unwrap())
@@ -59,10 +59,14 @@ fn health_watches_take_no_permit(place: &Place) {
                 assert!(stream.message().await.unwrap().is_some());
                 watching.push(stream);
             }
-            let more = told(health.watch(HealthCheckRequest::default()).await.unwrap_err());
+            let more =
+                status_details(health.watch(HealthCheckRequest::default()).await.unwrap_err());
             assert_eq!(
                 more,
-                Told { retry: true, ..Told::new(tonic::Code::ResourceExhausted, "OVERLOADED") }
+                StatusDetails {
+                    retry: true,
+                    ..StatusDetails::new(tonic::Code::ResourceExhausted, "OVERLOADED")
+                }
             );
             health.check(HealthCheckRequest::default()).await.unwrap();
         }

@@ -16,7 +16,7 @@ use super::{err, out};
 use crate::server::{Server, polynym};
 use crate::support::calls::{Client, handle};
 use crate::support::clocks::{DAY, Scene};
-use crate::support::status::told;
+use crate::support::status::status_details;
 
 /// A folder, and what a server there has seen at a time so far from the present one.
 struct Folder {
@@ -107,7 +107,7 @@ async fn a_clock_far_ahead_of_the_last_time_seen_ends_nothing_until_it_is_confir
     let (server, mut client, metrics) = folder.serve().await;
     until_metric(&metrics, |ahead| ahead > 3_400_000.0).await;
     let bob = client.create(Default::default()).await.unwrap().user_id;
-    let refused = told(client.link(&bob, handle("anna")).await.unwrap_err());
+    let refused = status_details(client.link(&bob, handle("anna")).await.unwrap_err());
     assert_eq!((refused.code, refused.reason.as_str()), (Code::Unavailable, "CLOCK_IN_DOUBT"));
     sleep(Duration::from_millis(2_500)).await;
     client.undelete(&folder.joe).await.unwrap();

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use tonic::{Code, Status};
 
 use super::calls::{Client, email, handle, identity};
-use super::status::{Told, told};
+use super::status::{StatusDetails, status_details};
 
 /// One day in milliseconds.
 pub const DAY: i64 = 24 * 60 * 60 * 1_000;
@@ -61,7 +61,7 @@ impl Scene {
 
     /// Asserts that the handle `name` is held: user `other` cannot link it.
     async fn assert_held(&mut self, name: &str, other: &str) {
-        let held = told(self.client.link(other, handle(name)).await.unwrap_err());
+        let held = status_details(self.client.link(other, handle(name)).await.unwrap_err());
         assert_eq!(
             (held.code, held.reason.as_str()),
             (Code::FailedPrecondition, "IDENTITY_HELD"),
@@ -115,8 +115,11 @@ pub async fn ahead(store: Arc<dyn Store>) {
 
     let first = requested(&mut s.client, 1).await.unwrap();
     s.clock.set_ahead(LONG);
-    let rejected = told(s.client.link(&bob, handle("anna")).await.unwrap_err());
-    assert_eq!(rejected, Told { retry: true, ..Told::new(Code::Unavailable, "CLOCK_IN_DOUBT") });
+    let rejected = status_details(s.client.link(&bob, handle("anna")).await.unwrap_err());
+    assert_eq!(
+        rejected,
+        StatusDetails { retry: true, ..StatusDetails::new(Code::Unavailable, "CLOCK_IN_DOUBT") }
+    );
     assert_eq!(requested(&mut s.client, 1).await.unwrap(), first);
 
     let second = requested(&mut s.client, 2).await.unwrap();

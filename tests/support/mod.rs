@@ -4,15 +4,15 @@ pub mod added;
 pub mod calls;
 pub mod clocks;
 pub mod damaged;
+pub mod doc_examples;
+pub mod expiry;
 pub mod golden;
 pub mod linear;
 pub mod mongo;
 pub mod reflection;
 pub mod server;
-pub mod shown;
 pub mod status;
 pub mod steps;
-pub mod tending;
 pub mod users;
 
 use std::path::Path;

@@ -8,7 +8,7 @@ use tonic_types::StatusExt;
 
 /// The code, the reason, the invalid fields and the metadata of a failed call.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct StatusDetails {
     pub code: Code,
     pub reason: String,
     pub fields: Vec<String>,
@@ -16,7 +16,7 @@ pub struct Told {
     pub retry: bool,
 }
 
-impl Told {
+impl StatusDetails {
     pub fn new(code: Code, reason: &str) -> Self {
         let (fields, metadata) = (Vec::new(), BTreeMap::new());
         Self { code, reason: reason.to_owned(), fields, metadata, retry: false }
@@ -34,14 +34,14 @@ impl Told {
 }
 
 /// Reads a status sent by this server.
-pub fn told(status: Status) -> Told {
+pub fn status_details(status: Status) -> StatusDetails {
     let details = status.get_error_details();
     let info = details.error_info().unwrap_or_else(|| panic!("no ErrorInfo in {status:?}"));
     assert_eq!(info.domain, "polynym");
 
     let violations =
         details.bad_request().map(|bad| bad.field_violations.as_slice()).unwrap_or_default();
-    Told {
+    StatusDetails {
         code: status.code(),
         reason: info.reason.clone(),
         fields: violations.iter().map(|violation| violation.field.clone()).collect(),
@@ -71,6 +71,7 @@ pub fn got(result: batch_get_users_response::Result) -> Item {
 
 fn item(status: tonic_types::Status) -> (Code, String, Vec<String>) {
     let bytes = prost::Message::encode_to_vec(&status).into();
-    let details = told(Status::with_details(Code::from(status.code), status.message, bytes));
+    let details =
+        status_details(Status::with_details(Code::from(status.code), status.message, bytes));
     (details.code, details.reason, details.fields)
 }

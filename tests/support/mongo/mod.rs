@@ -30,7 +30,7 @@ use tokio::sync::OnceCell;
 pub use hashed::{Hashed, hash_of};
 pub use place::{Databases, InDatabase, make};
 pub use process::{Process, Signal};
-pub use proxy::{Line, Origin, Proxy, Side, Trap, Weather};
+pub use proxy::{Line, NetworkFaults, Origin, Proxy, Side, Trap};
 pub use replica_set::{Layout, ReplicaSet};
 pub use sharded::Sharded;
 

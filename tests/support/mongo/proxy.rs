@@ -22,7 +22,7 @@ use super::wire::{MSG, Message};
 
 /// The faults that apply to every message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Weather {
+pub struct NetworkFaults {
     /// The mean delay of a message and its reply together: each is delayed by zero to this value,
     /// uniformly.
     pub latency: Duration,
@@ -32,7 +32,7 @@ pub struct Weather {
     pub cuts: bool,
 }
 
-impl Weather {
+impl NetworkFaults {
     /// A bad network: 20 ms, 5 % loss, and cuts.
     pub const BAD: Self = Self { latency: Duration::from_millis(20), loss: 0.05, cuts: true };
 }
@@ -78,7 +78,7 @@ pub struct Proxy {
 
 struct Shared {
     server: SocketAddr,
-    weather: Mutex<Weather>,
+    weather: Mutex<NetworkFaults>,
     line: watch::Sender<Line>,
     filter: watch::Sender<Filter>,
     traps: Mutex<Vec<PendingTrap>>,
@@ -138,7 +138,7 @@ impl Proxy {
     }
 
     /// Sets the faults of later messages.
-    pub fn set_weather(&self, weather: Weather) {
+    pub fn set_weather(&self, weather: NetworkFaults) {
         *self.shared.weather.lock().unwrap() = weather;
         if !weather.cuts {
             self.set_line(Line::Up);

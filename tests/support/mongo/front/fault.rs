@@ -21,7 +21,7 @@ impl Fault {
     }
 
     /// Returns the error reply of a server.
-    pub fn told(reply: Document) -> Self {
+    pub fn status_details(reply: Document) -> Self {
         Self(reply)
     }
 

@@ -108,7 +108,7 @@ impl Links {
         if reply.get_f64("ok").is_ok_and(|ok| ok == 1.0) {
             Ok(reply)
         } else {
-            Err(Fault::told(reply))
+            Err(Fault::status_details(reply))
         }
     }
 }

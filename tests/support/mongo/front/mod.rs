@@ -209,7 +209,7 @@ async fn pass(
     for _ in 0..10 {
         let reply = links.send(ROUTER, message).await?;
         let body = reply.body()?;
-        if is_ok(body) || !Fault::told(Document::try_from(body)?).is_stale() {
+        if is_ok(body) || !Fault::status_details(Document::try_from(body)?).is_stale() {
             return Ok(reply);
         }
         let space = format!("{}.{}", command.database, command.body.get_str(command.name)?);

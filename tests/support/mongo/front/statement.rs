@@ -169,7 +169,7 @@ pub fn accepted(part: &Part, reply: RawDocumentBuf) -> Result<RawDocumentBuf, Fa
     if let Ok(errors) = reply.get_array_mut("writeErrors") {
         renumber(errors, part);
     }
-    Err(Fault::told(reply))
+    Err(Fault::status_details(reply))
 }
 
 /// Merges the replies of all parts, limited to `limit` documents.

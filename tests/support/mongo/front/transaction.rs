@@ -295,5 +295,5 @@ impl Transaction {
 
 /// Returns the reply to a commit, or its error.
 fn committed(reply: RawDocumentBuf) -> Result<RawDocumentBuf, Fault> {
-    if is_ok(&reply) { Ok(reply) } else { Err(Fault::told((&*reply).try_into()?)) }
+    if is_ok(&reply) { Ok(reply) } else { Err(Fault::status_details((&*reply).try_into()?)) }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use redb::TableDefinition;
 
 use super::{database, open};
-use crate::support::tending::{FAILING, LONG_AGO, failing, prepare, user_1_is_purged};
+use crate::support::expiry::{FAILING, LONG_AGO, failing, prepare, user_1_is_purged};
 
 const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
 const EXPIRES_AT: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinition::new("due");

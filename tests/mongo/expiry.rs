@@ -7,7 +7,7 @@ use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, DateTime, Document, doc};
 
 use crate::servers::{self, Databases};
-use crate::support::tending::{FAILING, LONG_AGO, failing, prepare, user_1_is_purged};
+use crate::support::expiry::{FAILING, LONG_AGO, failing, prepare, user_1_is_purged};
 
 /// A user who is due and cannot be read; of every third, nor can its tenant.
 fn damaged(n: usize, id: LocalityId) -> Document {
