@@ -40,7 +40,9 @@ impl Backup {
         let name = fresh();
         let database = set.members[0].database(&name).await;
         prepare(&set, &name).await;
-        let store = open(&set.uri(&name, ""), Options::default(), true).await;
+        // Without hints, so that each answer rests on the claim.
+        let options = Options { hint_bytes: 0, ..Options::default() };
+        let store = open(&set.uri(&name, ""), options, true).await;
         let caller: Arc<dyn Caller> =
             Arc::new(Direct { store: store.clone(), consistency: Consistency::Latest });
         let load = Load::start(PLAN, std::slice::from_ref(&caller)).await;
