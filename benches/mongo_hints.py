@@ -89,14 +89,14 @@ def page(options, run):
     table = "\n".join([head, *(f"| {title} | " + " | ".join(figures) + " |" for title, figures in rows)])
     return f"""# Look-ups with owner hints
 
-{options.users:,} users of three identities on a replica set of one member; keys at random, all equally likely; client,
-server and database on the same processors. Calls a second, medians of {options.rounds} rounds of {options.duration:g} s in turns, from
-`benches/mongo_hints.py`:
+{options.users:,} users of three identities on a replica set of one member; keys at random, all equally
+likely; client, server and database on the same processors. Calls a second, medians of {options.rounds} rounds
+of {options.duration:g} s in turns, from `benches/mongo_hints.py`:
 
 {table}
 
-PostgreSQL is asked without a server before it: no normalisation, no gRPC, no check that the user lists the name. The client
-is `pgbench`, which waits for each answer of a connection, and its table has no claims, holds or tenants' policies.
+PostgreSQL is asked without a server before it: no normalisation, no gRPC, no check that the user
+lists the name. The client is `pgbench`, with a connection for each caller.
 """
 
 

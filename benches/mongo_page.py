@@ -129,7 +129,8 @@ def spreads(data):
 
 PAGE = """# Benchmarks of the store on MongoDB
 
-Written by `python3 benches/mongo_table.py`; nothing here is typed by hand.
+Written by `python3 benches/mongo_table.py`; nothing here is typed by hand. Owner hints are off, so
+that two finds are two finds: [benchmarks-hints.md](benchmarks-hints.md) has look-ups with them.
 
 {machine}
 
