@@ -116,8 +116,8 @@ impl Table {
             self.used.fetch_add(1, Relaxed);
             Some(empty)
         });
-        // The owner's random bits pick the key that is forgotten.
-        bucket.set(slot.unwrap_or(owner.as_bytes()[3] as usize % WAYS), hash, owner);
+        // The low bits of the hash pick the key that is forgotten; the high ones picked the bucket.
+        bucket.set(slot.unwrap_or(hash as usize % WAYS), hash, owner);
     }
 
     /// The bucket of a hash. Hashes in order have buckets in order, so that growing is one pass.
