@@ -20,8 +20,8 @@ use super::unvectored_io::UnvectoredIo;
 
 /// Streams that one connection may have open.
 const STREAMS: u32 = 200;
-/// The largest list of headers that is read at all. What is over the bound in `entry` and below
-/// this one gets an answer that says so.
+/// The largest list of headers that is read at all. A list above the bound in `request_check` and
+/// below this one gets an answer that says so.
 const HEADER_BYTES: u32 = 32 << 10;
 /// The bytes of an answer that wait in the connection's own buffer.
 const SEND_BYTES: usize = 256 << 10;
