@@ -5,6 +5,7 @@
 //! `POLYNYM_MAX_CALLS`, its key `max_calls` in the TOML file, and its help. A flag wins over the
 //! environment, the environment over the file.
 
+mod access;
 mod client;
 mod error;
 mod file;
@@ -15,6 +16,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub use access::ServerAccess;
 pub use client::{Bench, Client, Output};
 pub use error::{SettingError, SettingErrors};
 pub use flags::Flags;

@@ -1,5 +1,6 @@
 //! Polynym: a user directory where one user has many names.
 #![forbid(unsafe_code)]
+pub mod access;
 pub mod cli;
 pub mod config;
 pub mod directory;

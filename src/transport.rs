@@ -14,8 +14,11 @@ mod response_body;
 pub(crate) mod rich_status;
 pub(crate) mod routes;
 mod server;
+mod tls;
 mod unvectored_io;
 
 pub use call_handler::PANICS;
 pub use options::Options;
+pub use server::Listener;
 pub(crate) use server::serve;
+pub use tls::Tls;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locality_uuid::{Generator, LocalityId, Mode};
+use polynym::access::Access;
 use polynym::directory::{
     Claim, Consistency, Directory, EncodedUser, Error, ExpiredUser, ItemResult, Limits, Mutation,
     Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
@@ -132,7 +133,13 @@ async fn serve_store(store: Faulty, options: Options) -> String {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let directory =
         Directory::new(Arc::new(store), Generator::new(Mode::Variable), Limits::default());
-    tokio::spawn(grpc::serve(listener, Arc::new(directory), options, std::future::pending()));
+    tokio::spawn(grpc::serve(
+        listener,
+        Arc::new(directory),
+        Arc::new(Access::open()),
+        options,
+        std::future::pending(),
+    ));
     url
 }
 

@@ -9,6 +9,7 @@
     reason = "a test follows one scenario from beginning to end"
 )]
 
+mod access;
 mod cli;
 mod coalesce;
 mod crash;

@@ -16,7 +16,8 @@ const MEDIAN_FILE_LINES: usize = 120;
 const LINE_CHARS: usize = 100;
 
 /// The modules that each module may import. `commands` and the root assemble the program.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 13] = [
+    ("access", &[]),
     ("identifier", &[]),
     ("config", &[]),
     ("telemetry", &[]),
@@ -26,8 +27,8 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("store", &["directory", "identifier", "wire"]),
     ("sample", &["directory", "identifier"]),
     ("transport", &[]),
-    ("grpc", &["directory", "identifier", "proto", "transport", "wire"]),
-    ("cli", &["config", "identifier", "proto"]),
+    ("grpc", &["access", "directory", "identifier", "proto", "transport", "wire"]),
+    ("cli", &["access", "config", "identifier", "proto"]),
     ("commands", &[]),
 ];
 

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use super::{bench, completions, id, identity, renormalize, resolve, store, tenant, user};
+use super::{bench, completions, id, identity, renormalize, resolve, store, tenant, token, user};
 use crate::config::{Flags, Serve};
 
 /// A user directory where one user has many names.
@@ -54,6 +54,9 @@ pub enum Command {
     /// Move a tenant's identities to the present rules of normalisation.
     #[command(after_help = renormalize::EXAMPLES)]
     Renormalize(renormalize::Renormalize),
+    /// Make, show and revoke the tokens of a server's callers. Needs no server.
+    #[command(subcommand, after_help = token::EXAMPLES)]
+    Token(token::Token),
     /// Generate ids, or show the fields of one. Needs no server.
     #[command(subcommand, after_help = id::EXAMPLES)]
     Id(id::Id),

@@ -2,13 +2,18 @@
 
 use std::error::Error;
 use std::iter::successors;
+use std::path::Path;
 use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
-use tonic::transport::{self, Channel, Endpoint};
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::{self, Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Request, Response, Status};
 
 use super::failure::{FailedCall, Failure};
+use crate::access::Token;
 use crate::config::{Client, Flags};
 use crate::proto::v1::admin_service_client::AdminServiceClient;
 use crate::proto::v1::directory_service_client::DirectoryServiceClient;
@@ -26,7 +31,7 @@ pub fn block_on(command: impl Future<Output = Result<(), Failure>>) -> Result<()
 
 /// A connection to the server that the settings name.
 pub struct Session {
-    channel: Channel,
+    connection: Connection,
     settings: Client,
 }
 
@@ -34,13 +39,13 @@ impl Session {
     /// Reads the settings and connects.
     pub async fn open(flags: &Flags<Client>) -> Result<Self, Failure> {
         let settings = flags.load()?;
-        let channel = connect(&settings).await?;
-        Ok(Self::new(channel, settings))
+        let connection = connect(&settings).await?;
+        Ok(Self::new(connection, settings))
     }
 
     /// Calls over a connection that is there.
-    pub fn new(channel: Channel, settings: Client) -> Self {
-        Self { channel, settings }
+    pub fn new(connection: Connection, settings: Client) -> Self {
+        Self { connection, settings }
     }
 
     pub fn json(&self) -> bool {
@@ -51,17 +56,17 @@ impl Session {
         self.settings.tenant.clone()
     }
 
-    pub fn directory(&self) -> DirectoryServiceClient<Channel> {
+    pub fn directory(&self) -> DirectoryServiceClient<Connection> {
         // The server bounds the size of its answers.
-        DirectoryServiceClient::new(self.channel.clone()).max_decoding_message_size(usize::MAX)
+        DirectoryServiceClient::new(self.connection.clone()).max_decoding_message_size(usize::MAX)
     }
 
-    pub fn registry(&self) -> RegistryServiceClient<Channel> {
-        RegistryServiceClient::new(self.channel.clone())
+    pub fn registry(&self) -> RegistryServiceClient<Connection> {
+        RegistryServiceClient::new(self.connection.clone())
     }
 
-    pub fn admin(&self) -> AdminServiceClient<Channel> {
-        AdminServiceClient::new(self.channel.clone())
+    pub fn admin(&self) -> AdminServiceClient<Connection> {
+        AdminServiceClient::new(self.connection.clone())
     }
 
     /// A request that both sides give up after the timeout.
@@ -124,10 +129,54 @@ fn was_hung_up(status: &Status) -> bool {
 }
 
 /// Connects to the server. The connection sets no limit to the time that a call takes.
-pub async fn connect(settings: &Client) -> Result<Channel, Failure> {
+pub async fn connect(settings: &Client) -> Result<Connection, Failure> {
     let fault = |error| unreachable(&settings.server, &error);
-    let endpoint = Endpoint::from_shared(settings.server.clone()).map_err(fault)?;
-    endpoint.connect_timeout(settings.timeout).connect().await.map_err(fault)
+    let mut endpoint = Endpoint::from_shared(settings.server.clone()).map_err(fault)?;
+    if endpoint.uri().scheme_str() == Some("https") {
+        endpoint = endpoint.tls_config(tls(settings.ca.as_deref())?).map_err(fault)?;
+    }
+    let credential = Credential::read(settings.token_file.as_deref())?;
+    let channel = endpoint.connect_timeout(settings.timeout).connect().await.map_err(fault)?;
+    Ok(InterceptedService::new(channel, credential))
+}
+
+/// Trusts the authorities of a file, or those of the system.
+fn tls(ca: Option<&Path>) -> Result<ClientTlsConfig, Failure> {
+    let Some(path) = ca else { return Ok(ClientTlsConfig::new().with_native_roots()) };
+    let pem = std::fs::read(path)
+        .map_err(|error| Failure::Other(format!("--ca {}: {error}", path.display())))?;
+    Ok(ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)))
+}
+
+/// A connection whose calls carry the caller's credential.
+pub type Connection = InterceptedService<Channel, Credential>;
+
+/// The `authorization` header of every call, if there is a token.
+#[derive(Clone)]
+pub struct Credential(Option<MetadataValue<Ascii>>);
+
+impl Credential {
+    fn read(file: Option<&Path>) -> Result<Self, Failure> {
+        let Some(path) = file else { return Ok(Self(None)) };
+        let fault = |why: &str| Failure::Other(format!("--token-file {}: {why}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| fault(&error.to_string()))?;
+        let token = Token::parse(text.trim())
+            .ok_or_else(|| fault("there is no token in it, as `polynym token create` prints it"))?;
+        let header = format!("Bearer {}", token.expose());
+        let mut header: MetadataValue<Ascii> =
+            header.parse().map_err(|_| fault("the token cannot be sent"))?;
+        header.set_sensitive(true);
+        Ok(Self(Some(header)))
+    }
+}
+
+impl Interceptor for Credential {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(header) = &self.0 {
+            request.metadata_mut().insert("authorization", header.clone());
+        }
+        Ok(request)
+    }
 }
 
 fn unreachable(server: &str, error: &transport::Error) -> Failure {

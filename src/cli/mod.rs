@@ -1,5 +1,5 @@
 //! The command line: its arguments, one file for each subcommand, and how answers and failures are
-//! shown. Everything here but `id` and `completions` is a client of a server's API; `serve` and
+//! shown. Everything here but `id`, `token` and `completions` is a client of a server's API; `serve` and
 //! `store` are run by the program's main.
 
 mod arguments;
@@ -18,6 +18,7 @@ mod report;
 mod resolve;
 pub mod store;
 mod tenant;
+mod token;
 mod user;
 mod view;
 mod who;
@@ -47,6 +48,7 @@ pub fn run(
         Command::Identity(command) => client::block_on(identity::run(command)),
         Command::Tenant(command) => client::block_on(tenant::run(command)),
         Command::Renormalize(command) => client::block_on(renormalize::run(command)),
+        Command::Token(command) => token::run(command),
         Command::Id(command) => id::run(command),
         Command::Bench(command) => client::block_on(bench::run(command)),
         Command::Completions(command) => completions::run(&command, Arguments::command()),

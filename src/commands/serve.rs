@@ -9,12 +9,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
+use polynym::access::{Access, CREDENTIALS_BROKEN};
 use polynym::cli::Failure;
-use polynym::config::{Flags, LogFormat, MongoUri, Serve, StoreChoice};
+use polynym::config::{Flags, LogFormat, MongoUri, Serve, ServerAccess, StoreChoice};
 use polynym::directory::{CLOCK_AHEAD, DISPLACED, Directory, Limits, Store};
 use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::mongo::{self, Mongo};
+use polynym::transport::{Listener, Tls};
 use polynym::{grpc, identifier, sample, telemetry, transport};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -39,11 +41,16 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let json = settings.log_format == LogFormat::Json;
     telemetry::init(json, &settings.log).map_err(|error| Failure::Other(error.to_string()))?;
     let runtime = runtime(settings.threads)?;
-    let listener = runtime.block_on(bind(&settings.listen))?;
+    let access = Arc::new(access(&settings.access)?);
+    let listener = runtime.block_on(listen(&settings.access))?;
     if let Some(address) = settings.metrics_listen {
         let _runtime = runtime.enter();
-        telemetry::serve_metrics(address, &[DISPLACED, transport::PANICS], &[CLOCK_AHEAD])
-            .map_err(Failure::Other)?;
+        telemetry::serve_metrics(
+            address,
+            &[DISPLACED, transport::PANICS],
+            &[CLOCK_AHEAD, CREDENTIALS_BROKEN],
+        )
+        .map_err(Failure::Other)?;
     }
 
     // Signals count from here on: from here on there is something to tidy up.
@@ -66,7 +73,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
 
     let outcome = runtime.block_on(async {
         tokio::select! {
-            outcome = serve(&settings, stop, listener, kept.store(settings.coalesce)) => outcome,
+            outcome = serve(&settings, stop, listener, access, kept.store(settings.coalesce)) => outcome,
             () = kept.writer_ended() => Err(Failure::Other(WRITER_ENDED.to_owned())),
         }
     });
@@ -193,10 +200,11 @@ fn runtime(threads: usize) -> Result<Runtime, Failure> {
 async fn serve(
     settings: &Serve,
     stop: Stop,
-    listener: TcpListener,
+    listener: Listener,
+    access: Arc<Access>,
     store: Arc<dyn Store>,
 ) -> Result<(), Failure> {
-    let address = listener.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
+    let address = listener.tcp.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
     // The first call must not wait for tables that are built on first use. A build without
     // optimization takes a second for them: tests start such servers by the hundred, and few of
     // these ever see a phone number.
@@ -207,12 +215,12 @@ async fn serve(
         load_sample(&*store).await?;
     }
 
-    warn_if_exposed(address);
-    announce(address, settings.sample);
+    warn_if_exposed(address, &settings.access);
+    announce(address, listener.tls.is_some(), settings.sample);
     let directory = Directory::new(store, Generator::new(Mode::Variable), limits(settings));
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
     let stopped = async move { stop.signalled().await };
-    let serving = grpc::serve(listener, directory.clone(), options(settings), stopped);
+    let serving = grpc::serve(listener, directory.clone(), access, options(settings), stopped);
     let served = tokio::select! {
         served = serving => served,
         never = directory.run_expiry() => match never {},
@@ -220,6 +228,25 @@ async fn serve(
     };
 
     served.map_err(|error| Failure::Other(format!("the server failed: {error}")))
+}
+
+/// The callers that are let in.
+fn access(settings: &ServerAccess) -> Result<Access, Failure> {
+    match &settings.credentials {
+        Some(file) => Access::from_file(file.clone()).map_err(Failure::Other),
+        None => Ok(Access::open()),
+    }
+}
+
+async fn listen(settings: &ServerAccess) -> Result<Listener, Failure> {
+    let tls = match &settings.tls {
+        Some((certificate, key)) => {
+            let tls = Tls::from_files(certificate, key);
+            Some(tls.map_err(|fault| Failure::Other(format!("TLS cannot be used: {fault}")))?)
+        }
+        None => None,
+    };
+    Ok(Listener { tcp: bind(&settings.listen).await?, tls })
 }
 
 async fn bind(addresses: &[SocketAddr]) -> Result<TcpListener, Failure> {
@@ -265,25 +292,33 @@ fn options(settings: &Serve) -> transport::Options {
     }
 }
 
-fn warn_if_exposed(address: SocketAddr) {
-    if address.ip().to_canonical().is_loopback() {
-        tracing::warn!(
+fn warn_if_exposed(address: SocketAddr, access: &ServerAccess) {
+    let is_loopback = address.ip().to_canonical().is_loopback();
+    match (access.tls.is_some(), access.credentials.is_some()) {
+        (_, false) if is_loopback => tracing::warn!(
             "no credentials are asked for: every user of this machine may read and change \
              everything"
-        );
-    } else {
-        tracing::warn!(
+        ),
+        (false, false) => tracing::warn!(
             "no encryption and no credentials: whoever reaches {address} may read and change \
              everything"
-        );
+        ),
+        (true, false) => tracing::warn!(
+            "no credentials are asked for: whoever reaches {address} may read and change everything"
+        ),
+        (false, true) if !is_loopback => tracing::warn!(
+            "no encryption: whoever sees the traffic to {address} can read tokens and users"
+        ),
+        _ => {}
     }
 }
 
 /// Prints the address and a first call to try. A closed standard output is not an error.
-fn announce(address: SocketAddr, sample: bool) {
+fn announce(address: SocketAddr, tls: bool, sample: bool) {
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "listening on http://{address}");
-    if sample {
+    let scheme = if tls { "https" } else { "http" };
+    let _ = writeln!(out, "listening on {scheme}://{address}");
+    if sample && !tls {
         let _ = writeln!(out, "{}", suggestions(address));
     }
     let _ = out.flush();

@@ -1,5 +1,6 @@
 //! The settings of the commands that talk to a server.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Resolve, Setting, Values, parse};
@@ -13,6 +14,11 @@ pub struct Client {
     pub tenant: String,
     /// The longest that a call may take.
     pub timeout: Duration,
+    /// The file of the caller's token, if it has one.
+    pub token_file: Option<PathBuf>,
+    /// The file of the authorities that the server's certificate may be of, in place of the
+    /// system's.
+    pub ca: Option<PathBuf>,
     /// The output settings.
     pub output: Output,
 }
@@ -69,6 +75,18 @@ const TIMEOUT: Setting = Setting {
     default: "10s",
     help: "The longest to wait for an answer",
 };
+const TOKEN_FILE: Setting = Setting {
+    name: "token-file",
+    value: "FILE",
+    default: "",
+    help: "The file of the token to call the server with",
+};
+const CA: Setting = Setting {
+    name: "ca",
+    value: "FILE",
+    default: "",
+    help: "The authorities of the server's certificate, as PEM, in place of the system's",
+};
 const JSON: Setting = Setting {
     name: "json",
     value: "",
@@ -113,7 +131,7 @@ const BATCH: Setting =
 
 impl Resolve for Client {
     fn settings() -> Vec<&'static Setting> {
-        vec![&SERVER, &TENANT, &TIMEOUT, &JSON]
+        vec![&SERVER, &TENANT, &TIMEOUT, &TOKEN_FILE, &CA, &JSON]
     }
 
     fn resolve(values: &mut Values<'_>) -> Option<Self> {
@@ -126,8 +144,18 @@ impl Client {
         let server = values.get(&SERVER, server);
         let tenant = values.get(tenant, parse::text);
         let timeout = values.get(&TIMEOUT, parse::positive);
+        let token_file = values.get(&TOKEN_FILE, parse::path);
+        let ca = values.get(&CA, parse::path);
         let output = Output::resolve(values);
-        Some(Self { server: server?, tenant: tenant?, timeout: timeout?, output: output? })
+
+        Some(Self {
+            server: server?,
+            tenant: tenant?,
+            timeout: timeout?,
+            token_file: token_file?,
+            ca: ca?,
+            output: output?,
+        })
     }
 }
 
@@ -143,7 +171,7 @@ impl Resolve for Output {
 
 impl Resolve for Bench {
     fn settings() -> Vec<&'static Setting> {
-        let client = [&SERVER, &BENCH_TENANT, &TIMEOUT, &JSON];
+        let client = [&SERVER, &BENCH_TENANT, &TIMEOUT, &TOKEN_FILE, &CA, &JSON];
         let own = [&CONNECTIONS, &CONCURRENCY, &DURATION, &WARMUP, &USERS, &LOADED, &BATCH];
         client.into_iter().chain(own).collect()
     }
@@ -180,13 +208,10 @@ fn server(text: &str) -> Result<String, String> {
             Err("a server has no user and no password: leave out what stands before the @"
                 .to_owned())
         }
-        (Some("https"), Some(_)) => {
-            Err("this build does not support TLS: give an http:// URL".to_owned())
-        }
-        (Some("http"), Some(authority)) if !authority.host().is_empty() => {
+        (Some(scheme @ ("http" | "https")), Some(authority)) if !authority.host().is_empty() => {
             match uri.path_and_query() {
                 Some(rest) if rest.as_str() != "/" => {
-                    Err(format!("a server has no path: write http://{authority}"))
+                    Err(format!("a server has no path: write {scheme}://{authority}"))
                 }
                 _ => Ok(text.to_owned()),
             }

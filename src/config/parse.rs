@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytesize::ByteSize;
@@ -88,4 +89,9 @@ pub fn choice<T: Copy>(choices: &[(&str, T)]) -> impl Fn(&str) -> Result<T, Stri
 /// The text as it is.
 pub fn text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
+}
+
+/// A file's path; none where the text is empty.
+pub fn path(text: &str) -> Result<Option<PathBuf>, String> {
+    Ok(Some(text).filter(|text| !text.is_empty()).map(PathBuf::from))
 }

@@ -6,14 +6,15 @@ use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
+use super::access::ServerAccess;
 use super::store::{STORE, StoreChoice};
 use super::{Resolve, Setting, Values, parse, store};
 
 /// The settings of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Serve {
-    /// The addresses to listen on: those of the host name, tried in order.
-    pub listen: Vec<SocketAddr>,
+    /// The address, and its protection.
+    pub access: ServerAccess,
     /// The location of the store.
     pub store: StoreChoice,
     /// Whether a store is made where there is none.
@@ -82,8 +83,6 @@ const fn setting(
     Setting { name, value, default, help }
 }
 
-const LISTEN: Setting =
-    setting("listen", "HOST:PORT", "127.0.0.1:7171", "Where to listen; port 0 takes a free one");
 const CREATE: Setting = setting(
     "create",
     "",
@@ -95,12 +94,6 @@ const SAMPLE: Setting = setting(
     "",
     "false",
     "Load a few dozen made-up users; without --store, into a folder that goes at exit",
-);
-const INSECURE: Setting = setting(
-    "insecure",
-    "",
-    "false",
-    "Let other machines in without encryption and without credentials",
 );
 const CACHE: Setting =
     setting("cache", "SIZE", "1GiB", "Most memory for caching what the embedded store reads");
@@ -173,12 +166,10 @@ const MANY: usize = 1_000_000;
 
 impl Resolve for Serve {
     fn settings() -> Vec<&'static Setting> {
-        vec![
-            &LISTEN,
+        let own = [
             &STORE,
             &CREATE,
             &SAMPLE,
-            &INSECURE,
             &CACHE,
             &HINTS,
             &GROUP_COMMIT,
@@ -200,12 +191,13 @@ impl Resolve for Serve {
             &METRICS_LISTEN,
             &LOG_FORMAT,
             &LOG,
-        ]
+        ];
+        ServerAccess::SETTINGS.into_iter().chain(own).collect()
     }
 
     /// Each value is read before the first missing one ends it, so that no fault hides another.
     fn resolve(values: &mut Values<'_>) -> Option<Self> {
-        let listen = listen(values);
+        let access = ServerAccess::resolve(values);
         let (create, sample) = (values.switch(&CREATE), values.switch(&SAMPLE));
         let store = store(values, sample.unwrap_or_default());
         let cache_bytes = values.get(&CACHE, parse::cache_size);
@@ -230,7 +222,7 @@ impl Resolve for Serve {
         let log = values.get(&LOG, filter);
 
         Some(Self {
-            listen: listen?,
+            access: access?,
             store: store?,
             create: create?,
             sample: sample?,
@@ -274,24 +266,6 @@ fn metrics_listen(text: &str) -> Result<Option<SocketAddr>, String> {
     } else {
         parse::addresses(text).map(|found| found.first().copied())
     }
-}
-
-/// Refuses an address that other machines can reach, unless it is allowed with `--insecure`.
-fn listen(values: &mut Values<'_>) -> Option<Vec<SocketAddr>> {
-    let insecure = values.switch(&INSECURE)?;
-    let addresses = values.get(&LISTEN, parse::addresses)?;
-    let outside = addresses.iter().find(|address| !address.ip().to_canonical().is_loopback());
-    if let Some(address) = outside.filter(|_| !insecure) {
-        values.refuse(
-            &LISTEN,
-            format!(
-                "other machines can reach {address}, and TLS and credentials are missing, without \
-                 which anybody there could read and change every user: listen on 127.0.0.1, or \
-                 take the risk with --insecure"
-            ),
-        );
-    }
-    Some(addresses)
 }
 
 fn store(values: &mut Values<'_>, sample: bool) -> Option<StoreChoice> {

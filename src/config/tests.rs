@@ -37,7 +37,7 @@ fn faults<C: Resolve + fmt::Debug>(
 #[test]
 fn nothing_given_means_the_defaults() {
     let serve: Serve = load(&[], &[]).unwrap();
-    assert_eq!(serve.listen, ["127.0.0.1:7171".parse().unwrap()]);
+    assert_eq!(serve.access.listen, ["127.0.0.1:7171".parse().unwrap()]);
     assert_eq!(serve.store, StoreChoice::Embedded("./polynym-data".into()));
     assert_eq!(
         (serve.cache_bytes, serve.group_commit, serve.coalesce, serve.sample),
@@ -117,13 +117,35 @@ fn other_machines_are_let_in_only_on_request() {
         let found = faults::<Serve>(&["--listen", address], &[]);
         assert_eq!(found[0].0, "flag --listen");
         assert!(
-            found[0].1.contains("TLS and credentials") && found[0].1.contains("--insecure"),
+            found[0].1.contains("TLS and credentials are missing")
+                && found[0].1.contains("--insecure"),
             "{found:?}"
         );
         assert!(load::<Serve>(&["--listen", address, "--insecure"], &[]).is_ok());
     }
     for address in ["127.0.0.9:0", "[::1]:7171", "[::ffff:127.0.0.1]:7171", "localhost:0"] {
         assert!(load::<Serve>(&["--listen", address], &[]).is_ok(), "{address}");
+    }
+}
+
+#[test]
+fn other_machines_are_let_in_with_encryption_and_credentials() {
+    let (tls, credentials) =
+        (&["--tls-cert", "c", "--tls-key", "k"][..], &["--credentials", "f"][..]);
+    let outside = &["--listen", "0.0.0.0:7171"][..];
+    let proxy = &["--behind-proxy"][..];
+    for sound in [&[outside, tls, credentials][..], &[outside, credentials, proxy]] {
+        assert!(load::<Serve>(&sound.concat(), &[]).is_ok(), "{sound:?}");
+    }
+    for (wrong, part) in [
+        (&[outside, tls][..], "credentials are missing"),
+        (&[outside, credentials], "TLS is missing"),
+        (&[outside, proxy], "add --credentials"),
+        (&[&["--tls-cert", "c"]], "add --tls-key"),
+        (&[&["--tls-key", "k"]], "add --tls-cert"),
+    ] {
+        let found = faults::<Serve>(&wrong.concat(), &[]);
+        assert!(found.len() == 1 && found[0].1.contains(part), "{wrong:?}: {found:?}");
     }
 }
 
@@ -135,9 +157,9 @@ fn a_sample_without_a_store_is_temporary() {
 }
 
 #[test]
-fn servers_are_urls_without_tls() {
+fn servers_are_urls() {
     let refused = [
-        ("https://example.com", "TLS"),
+        ("https://example.com/x", "write https://example.com"),
         ("localhost:7171", "http://"),
         ("http://", "http://"),
         ("http://joe:secret@example.com", "no user and no password"),
@@ -148,7 +170,12 @@ fn servers_are_urls_without_tls() {
         let found = faults::<Client>(&["--server", server], &[]);
         assert!(found[0].1.contains(part) && !found[0].1.contains("secret"), "{found:?}");
     }
-    for server in ["http://example.com", "http://[::1]:7171", "http://127.0.0.1:7171/"] {
+    for server in [
+        "http://example.com",
+        "https://example.com:7171",
+        "http://[::1]:7171",
+        "http://127.0.0.1:7171/",
+    ] {
         assert_eq!(load::<Client>(&["--server", server], &[]).unwrap().server, server);
     }
 }

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use futures_util::{Stream, stream};
 use tonic::{Request, Response, Status};
 
+use super::authorization::{permitted_tenant, with_caller};
 use super::registry_service::{call, with_dry_run};
 use super::status::{reason, status};
 use super::{convert, policies};
+use crate::access::Caller;
 use crate::directory::error::{Error, Invalid};
-use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::service::Directory;
 use crate::directory::service::admin::{Problem, Progress, Renormalization};
 use crate::proto::services::admin_service_server::AdminService;
@@ -31,8 +33,15 @@ impl AdminService for AdminApi {
         &self,
         request: Request<v1::PurgeUserRequest>,
     ) -> Result<Response<v1::PurgeUserResponse>, Status> {
-        let request = request.into_inner();
-        let call = call(&self.0, "PurgeUser", &request.tenant, &request.etag, &request.request_id)?;
+        let (caller, request) = with_caller(request)?;
+        let call = call(
+            &self.0,
+            &caller,
+            "PurgeUser",
+            &request.tenant,
+            &request.etag,
+            &request.request_id,
+        )?;
         let purged = self
             .0
             .purge(with_dry_run(call, request.validate_only), &request.user_id)
@@ -47,8 +56,8 @@ impl AdminService for AdminApi {
         &self,
         request: Request<v1::ReleaseHoldRequest>,
     ) -> Result<Response<v1::ReleaseHoldResponse>, Status> {
-        let request = request.into_inner();
-        let call = call(&self.0, "ReleaseHold", &request.tenant, "", &request.request_id)?;
+        let (caller, request) = with_caller(request)?;
+        let call = call(&self.0, &caller, "ReleaseHold", &request.tenant, "", &request.request_id)?;
         let raw = convert::raw(request.identifier.as_ref());
         let identifier = self.0.release_hold(call, raw).await.map_err(status)?;
         Ok(Response::new(v1::ReleaseHoldResponse {
@@ -63,8 +72,8 @@ impl AdminService for AdminApi {
         &self,
         request: Request<v1::RenormalizeRequest>,
     ) -> Result<Response<Self::RenormalizeStream>, Status> {
-        let request = request.into_inner();
-        let tenant = Tenant::parse(&request.tenant).map_err(status)?;
+        let (caller, request) = with_caller(request)?;
+        let tenant = permitted_tenant(&caller, &request.tenant)?;
         let run = self
             .0
             .renormalize(tenant, &request.page_token, request.validate_only)
@@ -82,7 +91,8 @@ impl AdminService for AdminApi {
         &self,
         request: Request<v1::GetTenantRequest>,
     ) -> Result<Response<v1::GetTenantResponse>, Status> {
-        let name = Tenant::parse(&request.into_inner().tenant).map_err(status)?;
+        let (caller, request) = with_caller(request)?;
+        let name = permitted_tenant(&caller, &request.tenant)?;
         let tenant = self.0.tenant(&name).await.map_err(status)?;
         Ok(Response::new(v1::GetTenantResponse { tenant: Some(tenant_message(&tenant)) }))
     }
@@ -91,9 +101,15 @@ impl AdminService for AdminApi {
         &self,
         request: Request<v1::UpdateTenantRequest>,
     ) -> Result<Response<v1::UpdateTenantResponse>, Status> {
-        let request = request.into_inner();
-        let call =
-            call(&self.0, "UpdateTenant", &request.tenant, &request.etag, &request.request_id)?;
+        let (caller, request) = with_caller(request)?;
+        let call = call(
+            &self.0,
+            &caller,
+            "UpdateTenant",
+            &request.tenant,
+            &request.etag,
+            &request.request_id,
+        )?;
         let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
         let update = policies::update(request.policies.as_ref(), mask).map_err(status)?;
         let tenant = self
@@ -108,9 +124,15 @@ impl AdminService for AdminApi {
         &self,
         request: Request<v1::DeleteTenantRequest>,
     ) -> Result<Response<v1::DeleteTenantResponse>, Status> {
-        let request = request.into_inner();
-        let call =
-            call(&self.0, "DeleteTenant", &request.tenant, &request.etag, &request.request_id)?;
+        let (caller, request) = with_caller(request)?;
+        let call = call(
+            &self.0,
+            &caller,
+            "DeleteTenant",
+            &request.tenant,
+            &request.etag,
+            &request.request_id,
+        )?;
         let deleted =
             self.0.delete_tenant(with_dry_run(call, request.validate_only), request.force).await;
         let tenant = deleted.map_err(status)?.as_ref().map(tenant_message);
@@ -121,11 +143,11 @@ impl AdminService for AdminApi {
         &self,
         request: Request<v1::ListTenantsRequest>,
     ) -> Result<Response<v1::ListTenantsResponse>, Status> {
-        let request = request.into_inner();
+        let (caller, request) = with_caller(request)?;
         let size = page_size(request.page_size).map_err(status)?;
         // One more than asked for shows whether there is another page.
-        let mut tenants =
-            self.0.tenants(&request.tenant, &request.page_token, size + 1).await.map_err(status)?;
+        let listed = self.own_tenants(&caller, &request.tenant, &request.page_token, size + 1);
+        let mut tenants = listed.await.map_err(status)?;
         let more = tenants.len() > size;
         tenants.truncate(size);
         let next_page_token = tenants
@@ -136,6 +158,31 @@ impl AdminService for AdminApi {
         let tenants = tenants.iter().map(tenant_message).collect();
 
         Ok(Response::new(v1::ListTenantsResponse { tenants, next_page_token }))
+    }
+}
+
+impl AdminApi {
+    /// So many tenants that the caller may work in, after `token`. No token names another one.
+    async fn own_tenants(
+        &self,
+        caller: &Caller,
+        prefix: &str,
+        token: &str,
+        count: usize,
+    ) -> Result<Vec<TenantRecord>, Error> {
+        let (mut own, mut after) = (Vec::new(), token.to_owned());
+        loop {
+            let page = self.0.tenants(prefix, &after, count).await?;
+            let is_last = page.len() < count;
+            after = page.last().map(|tenant| tenant.name.to_string()).unwrap_or_default();
+            own.extend(
+                page.into_iter().filter(|tenant| caller.tenants.contains(tenant.name.as_str())),
+            );
+            if is_last || own.len() >= count {
+                own.truncate(count);
+                return Ok(own);
+            }
+        }
     }
 }
 

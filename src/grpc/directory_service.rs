@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::{Request, Response, Status};
 
+use super::authorization::{permitted_tenant, with_caller};
 use super::batch::fill;
-use super::registry_service::CALLER;
 use super::status::{reason, status};
 use super::{convert, raw_response};
+use crate::access::{Caller, Role};
 use crate::directory::error::Error;
-use crate::directory::model::tenant::Tenant;
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
 use crate::proto::services::directory_service_server::DirectoryService;
@@ -53,13 +53,14 @@ pub fn check_batch(path: &str, message: &[u8], limit: usize) -> Result<(), Statu
 }
 
 impl DirectoryApi {
-    fn context(
+    fn context<'a>(
         &self,
+        caller: &'a Caller,
         method: &'static str,
         tenant: &str,
-    ) -> Result<RequestContext<'static>, Status> {
-        let tenant = Tenant::parse(tenant).map_err(status)?;
-        Ok(self.directory.context(tenant, CALLER, method, ""))
+    ) -> Result<RequestContext<'a>, Status> {
+        let tenant = permitted_tenant(caller, tenant)?;
+        Ok(self.directory.context(tenant, &caller.name, method, ""))
     }
 }
 
@@ -69,8 +70,8 @@ impl DirectoryService for DirectoryApi {
         &self,
         request: Request<v1::ResolveIdentityRequest>,
     ) -> Result<Response<raw_response::Resolved>, Status> {
-        let request = request.into_inner();
-        let context = self.context("ResolveIdentity", &request.tenant)?;
+        let (caller, request) = with_caller(request)?;
+        let context = self.context(&caller, "ResolveIdentity", &request.tenant)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref())
             .map_err(status)?;
         let raw = convert::raw(request.identifier.as_ref());
@@ -86,8 +87,8 @@ impl DirectoryService for DirectoryApi {
         &self,
         request: Request<v1::BatchResolveIdentitiesRequest>,
     ) -> Result<Response<raw_response::BatchResolved>, Status> {
-        let request = request.into_inner();
-        let context = self.context("BatchResolveIdentities", &request.tenant)?;
+        let (caller, request) = with_caller(request)?;
+        let context = self.context(&caller, "BatchResolveIdentities", &request.tenant)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref())
             .map_err(status)?;
         let raw: Vec<_> =
@@ -103,8 +104,8 @@ impl DirectoryService for DirectoryApi {
         &self,
         request: Request<v1::GetUserRequest>,
     ) -> Result<Response<raw_response::Got>, Status> {
-        let request = request.into_inner();
-        let context = self.context("GetUser", &request.tenant)?;
+        let (caller, request) = with_caller(request)?;
+        let context = self.context(&caller, "GetUser", &request.tenant)?;
         let got = self.directory.get(&context, &request.user_id).await.map_err(status)?;
         Ok(Response::new(got.into()))
     }
@@ -113,8 +114,8 @@ impl DirectoryService for DirectoryApi {
         &self,
         request: Request<v1::BatchGetUsersRequest>,
     ) -> Result<Response<raw_response::BatchGot>, Status> {
-        let request = request.into_inner();
-        let context = self.context("BatchGetUsers", &request.tenant)?;
+        let (caller, request) = with_caller(request)?;
+        let context = self.context(&caller, "BatchGetUsers", &request.tenant)?;
         let _turn = self.turn().await?;
         let outcomes =
             self.directory.batch_get(&context, &request.user_ids).await.map_err(status)?;
@@ -125,8 +126,8 @@ impl DirectoryService for DirectoryApi {
         &self,
         request: Request<v1::NormalizeIdentityRequest>,
     ) -> Result<Response<v1::NormalizeIdentityResponse>, Status> {
-        let request = request.into_inner();
-        let context = self.context("NormalizeIdentity", &request.tenant)?;
+        let (caller, request) = with_caller(request)?;
+        let context = self.context(&caller, "NormalizeIdentity", &request.tenant)?;
         let raw = convert::raw(request.identifier.as_ref());
         let normalized = self.directory.normalize(&context, raw).await.map_err(status)?;
         let (normalization, rules_version, key) = normalized;
@@ -137,13 +138,16 @@ impl DirectoryService for DirectoryApi {
         &self,
         request: Request<v1::CheckIdentityRequest>,
     ) -> Result<Response<v1::CheckIdentityResponse>, Status> {
-        let request = request.into_inner();
-        let context = self.context("CheckIdentity", &request.tenant)?;
+        let (caller, request) = with_caller(request)?;
+        let context = self.context(&caller, "CheckIdentity", &request.tenant)?;
         let raw = convert::raw(request.identifier.as_ref());
         let (identifier, refusal) =
             self.directory.check_identity(&context, &request.user_id, raw).await.map_err(status)?;
         let held_until = match &refusal {
-            Some(Error::IdentityHeld { until, .. }) => Some(convert::time_message(*until)),
+            // Its time says when somebody gave the identifier up.
+            Some(Error::IdentityHeld { until, .. }) if caller.role > Role::Resolver => {
+                Some(convert::time_message(*until))
+            }
             _ => None,
         };
 

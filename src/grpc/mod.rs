@@ -1,6 +1,7 @@
 //! The API over gRPC: decode, ask the directory, encode. No rule of the directory is decided here.
 
 mod admin_service;
+mod authorization;
 mod batch;
 mod convert;
 mod directory_service;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tonic::{Request, Response, Status};
 
+use super::authorization::{permitted_tenant, with_caller};
 use super::convert;
 use super::status::status;
+use crate::access::Caller;
 use crate::directory::error::{Error, Invalid};
-use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::User;
 use crate::directory::mutation::UserChange;
 use crate::directory::service::Directory;
@@ -18,19 +19,17 @@ use crate::wire::encode::user_message;
 
 pub struct RegistryApi(pub Arc<Directory>);
 
-/// The caller of every call: callers have no credentials yet.
-pub const CALLER: &str = "anonymous";
-
 /// A call of this method.
 pub fn call<'a>(
     directory: &Directory,
+    caller: &'a Caller,
     method: &'static str,
     tenant: &str,
     etag: &'a str,
     request_id: &'a str,
 ) -> Result<MutationCall<'a>, Status> {
-    let tenant = Tenant::parse(tenant).map_err(status)?;
-    let context = directory.context(tenant, CALLER, method, request_id);
+    let tenant = permitted_tenant(caller, tenant)?;
+    let context = directory.context(tenant, &caller.name, method, request_id);
     Ok(MutationCall { etag, ..context.into() })
 }
 
@@ -53,8 +52,8 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::CreateUserRequest>,
     ) -> Result<Response<v1::CreateUserResponse>, Status> {
-        let request = request.into_inner();
-        let call = call(&self.0, "CreateUser", &request.tenant, "", &request.request_id)?;
+        let (caller, request) = with_caller(request)?;
+        let call = call(&self.0, &caller, "CreateUser", &request.tenant, "", &request.request_id)?;
         let user = required_user(&request.user)?;
         let identities = convert::raw_identities(&user.identities).map_err(status)?;
         let attributes = convert::attributes(&user.attributes).map_err(status)?;
@@ -66,9 +65,10 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::UpdateUserRequest>,
     ) -> Result<Response<v1::UpdateUserResponse>, Status> {
-        let request = request.into_inner();
+        let (caller, request) = with_caller(request)?;
         let user = required_user(&request.user)?;
-        let call = call(&self.0, "UpdateUser", &request.tenant, &user.etag, &request.request_id)?;
+        let call =
+            call(&self.0, &caller, "UpdateUser", &request.tenant, &user.etag, &request.request_id)?;
         let attributes = convert::attributes(&user.attributes).map_err(status)?;
         let mask = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
         let updated =
@@ -80,9 +80,15 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::LinkIdentityRequest>,
     ) -> Result<Response<v1::LinkIdentityResponse>, Status> {
-        let request = request.into_inner();
-        let call =
-            call(&self.0, "LinkIdentity", &request.tenant, &request.etag, &request.request_id)?;
+        let (caller, request) = with_caller(request)?;
+        let call = call(
+            &self.0,
+            &caller,
+            "LinkIdentity",
+            &request.tenant,
+            &request.etag,
+            &request.request_id,
+        )?;
         let raw = convert::raw(request.identifier.as_ref());
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
         let linked =
@@ -95,9 +101,15 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::UnlinkIdentityRequest>,
     ) -> Result<Response<v1::UnlinkIdentityResponse>, Status> {
-        let request = request.into_inner();
-        let call =
-            call(&self.0, "UnlinkIdentity", &request.tenant, &request.etag, &request.request_id)?;
+        let (caller, request) = with_caller(request)?;
+        let call = call(
+            &self.0,
+            &caller,
+            "UnlinkIdentity",
+            &request.tenant,
+            &request.etag,
+            &request.request_id,
+        )?;
         let raw = convert::raw(request.identifier.as_ref());
         let unlinked = self.0.unlink(call, &request.user_id, raw).await;
         Ok(Response::new(v1::UnlinkIdentityResponse { user: user_response(unlinked)? }))
@@ -107,9 +119,15 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::ReplaceIdentityRequest>,
     ) -> Result<Response<v1::ReplaceIdentityResponse>, Status> {
-        let request = request.into_inner();
-        let call =
-            call(&self.0, "ReplaceIdentity", &request.tenant, &request.etag, &request.request_id)?;
+        let (caller, request) = with_caller(request)?;
+        let call = call(
+            &self.0,
+            &caller,
+            "ReplaceIdentity",
+            &request.tenant,
+            &request.etag,
+            &request.request_id,
+        )?;
         let old = convert::raw(request.old_identifier.as_ref());
         let new = convert::raw(request.new_identifier.as_ref());
         let replaced = self.0.replace(call, &request.user_id, old, new).await;
@@ -120,9 +138,15 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::MoveIdentityRequest>,
     ) -> Result<Response<v1::MoveIdentityResponse>, Status> {
-        let request = request.into_inner();
-        let call =
-            call(&self.0, "MoveIdentity", &request.tenant, &request.etag, &request.request_id)?;
+        let (caller, request) = with_caller(request)?;
+        let call = call(
+            &self.0,
+            &caller,
+            "MoveIdentity",
+            &request.tenant,
+            &request.etag,
+            &request.request_id,
+        )?;
         let call = with_dry_run(call, request.validate_only);
         let raw = convert::raw(request.identifier.as_ref());
         let moved =
@@ -134,9 +158,15 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::VerifyIdentityRequest>,
     ) -> Result<Response<v1::VerifyIdentityResponse>, Status> {
-        let request = request.into_inner();
-        let call =
-            call(&self.0, "VerifyIdentity", &request.tenant, &request.etag, &request.request_id)?;
+        let (caller, request) = with_caller(request)?;
+        let call = call(
+            &self.0,
+            &caller,
+            "VerifyIdentity",
+            &request.tenant,
+            &request.etag,
+            &request.request_id,
+        )?;
         let raw = convert::raw(request.identifier.as_ref());
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
         let verified = self.0.verify(call, &request.user_id, raw, by).await;
@@ -147,9 +177,15 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::DisableUserRequest>,
     ) -> Result<Response<v1::DisableUserResponse>, Status> {
-        let request = request.into_inner();
-        let call =
-            call(&self.0, "DisableUser", &request.tenant, &request.etag, &request.request_id)?;
+        let (caller, request) = with_caller(request)?;
+        let call = call(
+            &self.0,
+            &caller,
+            "DisableUser",
+            &request.tenant,
+            &request.etag,
+            &request.request_id,
+        )?;
         let changed = self.0.change_state(call, &request.user_id, UserChange::Disable).await;
         Ok(Response::new(v1::DisableUserResponse { user: user_response(changed)? }))
     }
@@ -158,9 +194,15 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::EnableUserRequest>,
     ) -> Result<Response<v1::EnableUserResponse>, Status> {
-        let request = request.into_inner();
-        let call =
-            call(&self.0, "EnableUser", &request.tenant, &request.etag, &request.request_id)?;
+        let (caller, request) = with_caller(request)?;
+        let call = call(
+            &self.0,
+            &caller,
+            "EnableUser",
+            &request.tenant,
+            &request.etag,
+            &request.request_id,
+        )?;
         let changed = self.0.change_state(call, &request.user_id, UserChange::Enable).await;
         Ok(Response::new(v1::EnableUserResponse { user: user_response(changed)? }))
     }
@@ -169,9 +211,15 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::DeleteUserRequest>,
     ) -> Result<Response<v1::DeleteUserResponse>, Status> {
-        let request = request.into_inner();
-        let call =
-            call(&self.0, "DeleteUser", &request.tenant, &request.etag, &request.request_id)?;
+        let (caller, request) = with_caller(request)?;
+        let call = call(
+            &self.0,
+            &caller,
+            "DeleteUser",
+            &request.tenant,
+            &request.etag,
+            &request.request_id,
+        )?;
         let changed = self.0.change_state(call, &request.user_id, UserChange::Delete).await;
         Ok(Response::new(v1::DeleteUserResponse { user: user_response(changed)? }))
     }
@@ -180,9 +228,15 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::UndeleteUserRequest>,
     ) -> Result<Response<v1::UndeleteUserResponse>, Status> {
-        let request = request.into_inner();
-        let call =
-            call(&self.0, "UndeleteUser", &request.tenant, &request.etag, &request.request_id)?;
+        let (caller, request) = with_caller(request)?;
+        let call = call(
+            &self.0,
+            &caller,
+            "UndeleteUser",
+            &request.tenant,
+            &request.etag,
+            &request.request_id,
+        )?;
         let changed = self.0.change_state(call, &request.user_id, UserChange::Undelete).await;
         Ok(Response::new(v1::UndeleteUserResponse { user: user_response(changed)? }))
     }
@@ -191,9 +245,15 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::MergeUsersRequest>,
     ) -> Result<Response<v1::MergeUsersResponse>, Status> {
-        let request = request.into_inner();
-        let call =
-            call(&self.0, "MergeUsers", &request.tenant, &request.etag, &request.request_id)?;
+        let (caller, request) = with_caller(request)?;
+        let call = call(
+            &self.0,
+            &caller,
+            "MergeUsers",
+            &request.tenant,
+            &request.etag,
+            &request.request_id,
+        )?;
         let policy = convert::conflict_policy(request.conflict_policy).map_err(status)?;
         let call = with_dry_run(call, request.validate_only);
         let merged =
@@ -207,9 +267,15 @@ impl RegistryService for RegistryApi {
         &self,
         request: Request<v1::UnmergeUsersRequest>,
     ) -> Result<Response<v1::UnmergeUsersResponse>, Status> {
-        let request = request.into_inner();
-        let call =
-            call(&self.0, "UnmergeUsers", &request.tenant, &request.etag, &request.request_id)?;
+        let (caller, request) = with_caller(request)?;
+        let call = call(
+            &self.0,
+            &caller,
+            "UnmergeUsers",
+            &request.tenant,
+            &request.etag,
+            &request.request_id,
+        )?;
         let call = with_dry_run(call, request.validate_only);
         let unmerged =
             self.0.unmerge(call, &request.primary_user_id, &request.secondary_user_id).await;

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use http::{Request, Response};
+use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::server::NamedService;
@@ -13,9 +14,11 @@ use tonic_reflection::server::Builder as Reflection;
 use tower::util::BoxCloneSyncService;
 
 use super::admin_service::AdminApi;
+use super::authorization;
 use super::directory_service::{DirectoryApi, check_batch};
 use super::health::HealthApi;
 use super::registry_service::RegistryApi;
+use crate::access::Access;
 use crate::directory::service::Directory;
 use crate::proto::DESCRIPTORS;
 use crate::proto::services::admin_service_server::AdminServiceServer;
@@ -94,6 +97,7 @@ impl routes::Target for Target {
 pub struct Router {
     /// The items that a batch may have.
     batch: usize,
+    access: Arc<Access>,
     directory: Directories,
     registry: Registries,
     admin: Admins,
@@ -105,11 +109,13 @@ pub struct Router {
 impl Router {
     pub fn new(
         directory: &Arc<Directory>,
+        access: Arc<Access>,
         health: &HealthReporter,
     ) -> Result<Self, tonic_reflection::server::Error> {
         let alpha = reflection().build_v1alpha()?.max_decoding_message_size(SMALL_BYTES);
         Ok(Self {
             batch: directory.limits().batch,
+            access,
             directory: Directories::new(DirectoryApi::new(directory.clone())),
             registry: Registries::new(RegistryApi(directory.clone())),
             admin: Admins::new(AdminApi(directory.clone()))
@@ -123,6 +129,10 @@ impl Router {
 
 impl Routes for Router {
     type Target = Target;
+
+    fn authorize<B>(&self, request: &mut Request<B>) -> Result<(), Status> {
+        authorization::authorize(&self.access, request)
+    }
 
     async fn call(&self, target: Target, request: Request<RequestBody>) -> Response<Body> {
         if let (Target::Directory, RequestBody::Whole(bytes)) = (target, request.body())

@@ -3,34 +3,35 @@
 use std::io;
 use std::sync::Arc;
 
-use tokio::net::TcpListener;
-
 use super::health;
 use super::router::Router;
+use crate::access::Access;
 use crate::directory::service::Directory;
 use crate::transport;
-use crate::transport::Options;
+use crate::transport::{Listener, Options};
 
-/// Serves the API on `listener` until `shutdown` completes. Then health reports NOT_SERVING, new
+/// Serves the API on `listener` to the callers of `access` until `shutdown` completes. Then health reports NOT_SERVING, new
 /// calls are refused, and calls under way may finish within [`Options::drain`].
 ///
 /// # Errors
 /// The service descriptors cannot be read.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     directory: Arc<Directory>,
+    access: Arc<Access>,
     options: Options,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let reporter = health::reporter(&directory).await;
-    let router = Router::new(&directory, &reporter).map_err(io::Error::other)?;
+    let router = Router::new(&directory, access.clone(), &reporter).map_err(io::Error::other)?;
     let stop = async {
         tokio::select! {
             () = health::watch(&reporter, &directory) => {}
+            never = access.reload() => match never {},
             () = shutdown => {}
         }
         health::drain(reporter.clone()).await;
     };
-    transport::serve(listener, router, options, stop).await;
+    transport::serve(listener.into(), router, options, stop).await;
     Ok(())
 }

@@ -50,13 +50,16 @@ impl<R: Routes> CallHandler<R> {
     pub async fn call(
         &self,
         budget: &Arc<ConnectionBudget>,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
     ) -> Response<ResponseBody> {
         let target = R::Target::of(request.uri().path());
         let timeout = match request_check::validate(&request) {
             Ok(timeout) => timeout.map_or(self.timeout, |timeout| timeout.min(self.timeout)),
             Err(refusal) => return ResponseBody::call(refusal.into(), Reservation::call(budget)),
         };
+        if let Err(refusal) = self.routes.authorize(&mut request) {
+            return ResponseBody::call(refusal.into_http(), Reservation::call(budget));
+        }
         if target.is_stream() {
             return self.open(budget, target, timeout, request).await;
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioTimer;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -16,6 +17,7 @@ use super::connection_task::{CallExecutor, ConnectionTask};
 use super::memory_budget::ConnectionBudget;
 use super::options::Options;
 use super::routes::Routes;
+use super::tls::Tls;
 use super::unvectored_io::UnvectoredIo;
 
 /// Streams that one connection may have open.
@@ -27,28 +29,52 @@ const HEADER_BYTES: u32 = 32 << 10;
 const SEND_BYTES: usize = 256 << 10;
 /// Streams that the other side may open and reset before they are looked at (CVE-2023-44487).
 const RESETS: usize = 64;
-/// The time in which a client must send the HTTP/2 preface.
+/// The time for the TLS handshake, or for the HTTP/2 preface where there is none.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The interval of keep-alive pings on a silent connection, and the time to answer one.
 const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
 
-/// Serves a connection until it ends, grows old, or the server drains. Tells whether calls were cut
-/// off.
-pub async fn serve<R: Routes>(
+/// Serves a connection until it ends, grows old, or the server drains. Returns whether calls were
+/// cut off.
+pub async fn accept<R: Routes>(
     stream: TcpStream,
+    tls: Option<Tls>,
     handler: Arc<CallHandler<R>>,
     options: Options,
     mut draining: watch::Receiver<bool>,
 ) -> bool {
-    let greeted = tokio::time::timeout(HANDSHAKE, handler.preface_check.is_http2(&stream));
-    let greeted = tokio::select! {
-        greeted = greeted => greeted.unwrap_or(false),
-        () = drain_started(&mut draining) => false,
+    let Some(tls) = tls else {
+        let check = handler.preface_check.is_http2(&stream);
+        let is_http2 = within_handshake(check, &mut draining).await.unwrap_or(false);
+        return is_http2 && serve(stream, handler, options, draining).await;
     };
-    if !greeted {
-        return false;
+    match within_handshake(tls.accept(stream), &mut draining).await {
+        Some(Ok(stream)) => serve(stream, handler, options, draining).await,
+        Some(Err(error)) => {
+            tracing::debug!(%error, "a TLS handshake failed");
+            false
+        }
+        None => false,
     }
+}
 
+/// The outcome of the first exchange; none where it takes too long or the server drains.
+async fn within_handshake<T>(
+    exchange: impl Future<Output = T>,
+    draining: &mut watch::Receiver<bool>,
+) -> Option<T> {
+    tokio::select! {
+        outcome = tokio::time::timeout(HANDSHAKE, exchange) => outcome.ok(),
+        () = drain_started(draining) => None,
+    }
+}
+
+async fn serve<R: Routes>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    handler: Arc<CallHandler<R>>,
+    options: Options,
+    mut draining: watch::Receiver<bool>,
+) -> bool {
     let budget = Arc::new(ConnectionBudget::new(handler.total.clone()));
     let service = service_fn(|request| {
         let (handler, budget) = (handler.clone(), budget.clone());

@@ -87,7 +87,8 @@ pub fn unknown_service() -> Status {
     plain(Code::Unimplemented, "SERVICE_UNKNOWN", message)
 }
 
-fn unknown_method() -> Status {
+/// The status for a method that the service does not have.
+pub fn unknown_method() -> Status {
     let message = "the service has no such method: reflection lists those that it has";
     plain(Code::Unimplemented, "METHOD_UNKNOWN", message)
 }

@@ -1,6 +1,7 @@
 //! The seam between the transport and the services that it carries.
 
 use http::{Request, Response};
+use tonic::Status;
 use tonic::body::Body;
 
 use super::request_body::RequestBody;
@@ -9,6 +10,12 @@ use super::request_body::RequestBody;
 pub trait Routes: Send + Sync + 'static {
     /// The target of a call: a method, or a group of methods that are treated alike.
     type Target: Target;
+
+    /// Checks by its headers whether a call may be made.
+    ///
+    /// # Errors
+    /// The status of the refusal.
+    fn authorize<B>(&self, request: &mut Request<B>) -> Result<(), Status>;
 
     /// Carries out a call.
     fn call(

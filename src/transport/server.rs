@@ -11,11 +11,27 @@ use super::call_handler::CallHandler;
 use super::connection;
 use super::options::Options;
 use super::routes::Routes;
+use super::tls::Tls;
+
+/// A place where connections are accepted.
+pub struct Listener {
+    /// The socket.
+    pub tcp: TcpListener,
+    /// The encryption, if there is any.
+    pub tls: Option<Tls>,
+}
+
+impl From<TcpListener> for Listener {
+    /// Without encryption.
+    fn from(tcp: TcpListener) -> Self {
+        Self { tcp, tls: None }
+    }
+}
 
 /// Serves `routes` on `listener` until `shutdown` completes. Then further calls are refused, and
 /// calls under way may finish within [`Options::drain`].
 pub async fn serve<R: Routes>(
-    listener: TcpListener,
+    listener: Listener,
     routes: R,
     options: Options,
     shutdown: impl Future<Output = ()>,
@@ -41,7 +57,7 @@ pub async fn serve<R: Routes>(
 }
 
 async fn accept<R: Routes>(
-    listener: &TcpListener,
+    listener: &Listener,
     connections: &mut JoinSet<bool>,
     handler: &Arc<CallHandler<R>>,
     options: Options,
@@ -49,10 +65,11 @@ async fn accept<R: Routes>(
 ) {
     let places = Arc::new(Semaphore::new(options.max_connections));
     while let Ok(place) = places.clone().acquire_owned().await {
-        let stream = next(listener).await;
+        let stream = next(&listener.tcp).await;
         let (handler, draining) = (handler.clone(), draining.clone());
+        let tls = listener.tls.clone();
         connections.spawn(async move {
-            let cut_off = connection::serve(stream, handler, options, draining).await;
+            let cut_off = connection::accept(stream, tls, handler, options, draining).await;
             drop(place);
             cut_off
         });

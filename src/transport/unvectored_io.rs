@@ -11,17 +11,17 @@ use std::task::{Context, Poll};
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 
-pub struct UnvectoredIo(TokioIo<TcpStream>);
+pub struct UnvectoredIo<S>(TokioIo<S>);
 
-impl UnvectoredIo {
-    pub fn new(stream: TcpStream) -> Self {
+impl<S> UnvectoredIo<S> {
+    pub fn new(stream: S) -> Self {
         Self(TokioIo::new(stream))
     }
 }
 
-impl Read for UnvectoredIo {
+impl<S: AsyncRead + Unpin> Read for UnvectoredIo<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -31,7 +31,7 @@ impl Read for UnvectoredIo {
     }
 }
 
-impl Write for UnvectoredIo {
+impl<S: AsyncWrite + Unpin> Write for UnvectoredIo<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
+use polynym::access::Access;
 use polynym::directory::{Clock, Directory, Limits, Store};
 use polynym::grpc;
 use polynym::proto::v1;
@@ -49,7 +50,13 @@ impl Scene {
         let directory = Arc::new(directory.with_clock(clock.clone()));
         let expiry = directory.clone();
         tokio::spawn(async move { expiry.run_expiry().await });
-        tokio::spawn(grpc::serve(listener, directory, Options::default(), std::future::pending()));
+        tokio::spawn(grpc::serve(
+            listener,
+            directory,
+            Arc::new(Access::open()),
+            Options::default(),
+            std::future::pending(),
+        ));
         Self { clock, client: Client::connect(&url).await }
     }
 

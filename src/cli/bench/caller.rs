@@ -6,12 +6,12 @@ use std::sync::Arc;
 use http::uri::PathAndQuery;
 use prost::Message;
 use tonic::client::Grpc;
-use tonic::transport::Channel;
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
 use super::message::{Changed, Found, Listed};
 use super::people::{KINDS, Person};
+use crate::cli::client::Connection;
 use crate::proto::v1::{BatchResolveIdentitiesRequest, CreateUserRequest, Identifier};
 
 const BATCH: &str = "/polynym.v1.DirectoryService/BatchResolveIdentities";
@@ -19,15 +19,15 @@ const CREATE: &str = "/polynym.v1.RegistryService/CreateUser";
 
 /// The state of a caller: its share of a connection, and its own random numbers.
 pub struct Caller {
-    grpc: Grpc<Channel>,
+    grpc: Grpc<Connection>,
     tenant: Arc<str>,
     random: u64,
     scratch: String,
 }
 
 impl Caller {
-    pub fn new(channel: Channel, tenant: Arc<str>, number: u64) -> Self {
-        let grpc = Grpc::new(channel).max_decoding_message_size(usize::MAX);
+    pub fn new(connection: Connection, tenant: Arc<str>, number: u64) -> Self {
+        let grpc = Grpc::new(connection).max_decoding_message_size(usize::MAX);
         let random = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self { grpc, tenant, random, scratch: String::new() }
     }

@@ -25,9 +25,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tonic::Status;
-use tonic::transport::Channel;
 
-use super::client::Session;
+use super::client::{Connection, Session};
 use super::failure::Failure;
 use super::{client, output};
 use crate::config::{Bench, Flags};
@@ -130,7 +129,7 @@ async fn remove(session: &Session) -> Result<(), Failure> {
     }
 }
 
-async fn connect(settings: &Bench) -> Result<Vec<Channel>, Failure> {
+async fn connect(settings: &Bench) -> Result<Vec<Connection>, Failure> {
     let mut channels = Vec::new();
     for _ in 0..settings.connections {
         channels.push(client::connect(&settings.client).await?);

@@ -1,0 +1,16 @@
+//! Access: who calls, and what they may do.
+//!
+//! Every call has a [`Caller`] with a [`Role`] and the tenants that it may work in. Callers prove
+//! who they are with bearer tokens, whose hashes are in a credentials file.
+
+mod caller;
+mod credentials;
+mod file;
+mod role;
+mod token;
+
+pub use caller::{Caller, Tenants};
+pub use credentials::{Credential, Credentials, CredentialsError};
+pub use file::{Access, CREDENTIALS_BROKEN};
+pub use role::Role;
+pub use token::{Token, TokenHash};

@@ -1,0 +1,46 @@
+//! The roles of callers.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The rights of a caller: each role may do all that the roles before it may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Looks users up.
+    Resolver,
+    /// Registers and changes users, too.
+    Registrar,
+    /// Purges users and manages tenants, too.
+    Admin,
+}
+
+impl Role {
+    /// All roles, from the least.
+    pub const ALL: [Self; 3] = [Self::Resolver, Self::Registrar, Self::Admin];
+
+    /// The name of the role in the credentials file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Resolver => "resolver",
+            Self::Registrar => "registrar",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|role| role.name() == text)
+            .ok_or_else(|| "a role is resolver, registrar or admin".to_owned())
+    }
+}

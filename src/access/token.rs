@@ -1,0 +1,149 @@
+//! Bearer tokens: `pn_<id>_<secret>`, and the hashes by which a server knows them.
+//!
+//! The secret is 256 random bits, so that a fast hash keeps it: nobody can try that many.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// The start of every token, by which scanners find those that were published by mistake.
+const PREFIX: &str = "pn_";
+/// The start of every hash of a token.
+const HASH_PREFIX: &str = "sha256:";
+/// The characters of a secret: 256 bits in base64url (RFC 4648, section 5) without padding.
+const SECRET_CHARS: usize = 43;
+/// The characters of the id of a new token, and the most that an id may have.
+const ID_CHARS: usize = 10;
+const MAX_ID_CHARS: usize = 32;
+const ID_ALPHABET: &[u8; 32] = b"abcdefghijkmnopqrstuvwxyz0123456";
+
+/// A bearer token. It does not print.
+#[derive(Debug)]
+pub struct Token {
+    id: String,
+    secret: SecretString,
+}
+
+impl Token {
+    /// A new token.
+    ///
+    /// # Errors
+    /// The machine has no random numbers.
+    pub fn generate() -> Result<Self, String> {
+        let mut random = [0; 32 + ID_CHARS];
+        getrandom::fill(&mut random).map_err(|error| format!("no random numbers: {error}"))?;
+        let (secret, id) = random.split_at(32);
+        let id = id.iter().map(|byte| char::from(ID_ALPHABET[usize::from(byte % 32)])).collect();
+        Ok(Self { id, secret: URL_SAFE_NO_PAD.encode(secret).into() })
+    }
+
+    /// Reads a token; none where the text is not one.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
+        let is_base64 = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+        let sound = is_id(id) && secret.len() == SECRET_CHARS && secret.bytes().all(is_base64);
+        sound.then(|| Self { id: id.to_owned(), secret: secret.into() })
+    }
+
+    /// The part that names the token, and is no secret.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The whole token, for its holder.
+    pub fn expose(&self) -> String {
+        format!("{PREFIX}{}_{}", self.id, self.secret.expose_secret())
+    }
+
+    /// The hash for the credentials file.
+    pub fn hash(&self) -> TokenHash {
+        let digest = Sha256::digest(self.secret.expose_secret().as_bytes());
+        TokenHash { id: self.id.clone(), digest: digest.into() }
+    }
+}
+
+fn is_id(text: &str) -> bool {
+    (1..=MAX_ID_CHARS).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+}
+
+/// The hash of a token: `sha256:<id>:<64 hexadecimal digits>`.
+#[derive(Clone, Debug)]
+pub struct TokenHash {
+    id: String,
+    digest: [u8; 32],
+}
+
+impl TokenHash {
+    /// Reads a hash; none where the text is not one.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (id, hex) = text.strip_prefix(HASH_PREFIX)?.split_once(':')?;
+        let mut digest = [0; 32];
+        if !is_id(id) || hex.len() != 64 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return None;
+        }
+        for (n, byte) in digest.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&hex[2 * n..2 * n + 2], 16).ok()?;
+        }
+        Some(Self { id: id.to_owned(), digest })
+    }
+
+    /// The id of the token.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Whether this is the hash of the token, in a time that does not depend on the secret.
+    pub fn matches(&self, token: &Token) -> bool {
+        self.id == token.id && bool::from(self.digest.ct_eq(&token.hash().digest))
+    }
+}
+
+impl std::fmt::Display for TokenHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{HASH_PREFIX}{}:", self.id)?;
+        self.digest.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_matches_its_hash_alone() {
+        let (token, other) = (Token::generate().unwrap(), Token::generate().unwrap());
+        let text = token.expose();
+        let hash = TokenHash::parse(&token.hash().to_string()).unwrap();
+        assert!(hash.matches(&Token::parse(&text).unwrap()));
+        assert!(!hash.matches(&other));
+        let end = if text.ends_with('A') { "B" } else { "A" };
+        let changed = format!("{}{end}", &text[..text.len() - 1]);
+        assert!(!hash.matches(&Token::parse(&changed).unwrap()), "another last character");
+        assert_eq!(text.len(), PREFIX.len() + ID_CHARS + 1 + SECRET_CHARS);
+        assert!(!format!("{token:?}").contains(token.secret.expose_secret()));
+    }
+
+    #[test]
+    fn other_texts_are_no_tokens() {
+        let good = Token::generate().unwrap().expose();
+        for wrong in [
+            String::new(),
+            good[1..].to_owned(),
+            good[..good.len() - 1].to_owned(),
+            format!("{good}x"),
+            format!(" {good}"),
+            good.replacen("pn_", "pn__", 1),
+            good.replacen("pn_", "pn_A", 1),
+            format!("pn_{}_{}", "a".repeat(33), "a".repeat(43)),
+            format!("pn_a_{}é", "a".repeat(41)),
+        ] {
+            assert!(Token::parse(&wrong).is_none(), "{wrong}");
+        }
+        for wrong in ["", "sha256:a:", "md5:a:00", &format!("sha256:a:{}", "é".repeat(32))] {
+            assert!(TokenHash::parse(wrong).is_none(), "{wrong}");
+        }
+    }
+}

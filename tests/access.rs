@@ -1,0 +1,250 @@
+//! Access to a server: tokens, roles, tenants, the reload of the credentials file, and TLS.
+
+mod commands;
+mod reload;
+mod tls;
+
+use std::path::{Path, PathBuf};
+
+use polynym::proto::DESCRIPTORS;
+use polynym::proto::v1::{self, ListTenantsRequest};
+use prost_reflect::DescriptorPool;
+use tempfile::TempDir;
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status};
+use tonic_prost::ProstCodec;
+
+use crate::server::{Server, polynym};
+use crate::status::{StatusDetails, status_details};
+
+const RESOLVE: &str = "/polynym.v1.DirectoryService/ResolveIdentity";
+const ROLES: [&str; 3] = ["resolver", "registrar", "admin"];
+
+/// A folder with a credentials file.
+struct Callers {
+    folder: TempDir,
+}
+
+impl Callers {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("callers.toml")
+    }
+
+    /// Runs `polynym token` on the file. Returns the standard output.
+    fn run(&self, arguments: &[&str]) -> String {
+        let path = self.path();
+        let output = polynym(&[&["token"], arguments].concat())
+            .args([Path::new("--credentials"), &path])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Creates a token.
+    fn create(&self, name: &str, role: &str, tenants: &str) -> String {
+        let token = self.run(&["create", name, "--role", role, "--tenants", tenants]);
+        token.trim_end().to_owned()
+    }
+
+    /// Starts a server that asks for these credentials.
+    fn serve(&self, arguments: &[&str]) -> Server {
+        let path = self.path();
+        let own = ["--credentials", path.to_str().unwrap(), "--sample"];
+        Server::start(&[&own, arguments].concat())
+    }
+}
+
+async fn connect(server: &Server) -> Channel {
+    Channel::from_shared(server.url.clone()).unwrap().connect().await.unwrap()
+}
+
+/// Calls a method with the text of an `authorization` header, if there is one.
+async fn call<M: prost::Message + 'static, A: prost::Message + Default + 'static>(
+    channel: &Channel,
+    path: &str,
+    authorization: Option<&str>,
+    message: M,
+) -> Result<A, Status> {
+    let mut grpc = Grpc::new(channel.clone());
+    grpc.ready().await.unwrap();
+    let mut request = Request::new(message);
+    if let Some(text) = authorization {
+        request.metadata_mut().insert("authorization", text.parse().unwrap());
+    }
+    let path = PathAndQuery::try_from(path).unwrap();
+    let codec: ProstCodec<M, A> = ProstCodec::default();
+    Ok(grpc.unary(request, path, codec).await?.into_inner())
+}
+
+/// The refusal of a call with an empty message, if it is refused.
+async fn refusal(channel: &Channel, path: &str, token: &str) -> Option<StatusDetails> {
+    let header = format!("Bearer {token}");
+    let answer: Result<(), _> = call(channel, path, Some(&header), ()).await;
+    answer.err().map(status_details)
+}
+
+/// The paths of all methods of the API, with the least role of each.
+fn methods() -> Vec<(String, usize)> {
+    let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
+    let least = |service: &str| match service {
+        "DirectoryService" => 0,
+        "RegistryService" => 1,
+        "AdminService" => 2,
+        other => panic!("{other}"),
+    };
+    let services = pool.services().flat_map(|service| {
+        let path = format!("/{}/", service.full_name());
+        let least = least(service.name());
+        service
+            .methods()
+            .map(|method| (format!("{path}{}", method.name()), least))
+            .collect::<Vec<_>>()
+    });
+    services.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_role_may_call_its_methods_and_no_others() {
+    let callers = Callers::new();
+    let tokens = ROLES.map(|role| callers.create(role, role, "*"));
+    let server = callers.serve(&[]);
+    let channel = connect(&server).await;
+    let denied = StatusDetails::new(Code::PermissionDenied, "ROLE_DENIED");
+    let mut denials = 0;
+    for (path, least) in methods() {
+        for (role, token) in tokens.iter().enumerate() {
+            let refusal = refusal(&channel, &path, token).await;
+            let is_denied = refusal.as_ref().is_some_and(|refusal| {
+                (refusal.code, refusal.reason.as_str()) == (denied.code, denied.reason.as_str())
+            });
+            assert_eq!(is_denied, role < least, "{path} by {}: {refusal:?}", ROLES[role]);
+            denials += usize::from(is_denied);
+        }
+    }
+    assert!(denials > 20, "{denials}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_need_a_valid_token() {
+    let callers = Callers::new();
+    let good = callers.create("a", "resolver", "*");
+    let other = Callers::new().create("a", "resolver", "*");
+    let soon = callers.run(&["create", "b", "--role", "admin", "--expires", "1s"]);
+    let revoked = callers.create("c", "admin", "*");
+    callers.run(&["revoke", "c"]);
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+
+    let server = callers.serve(&[]);
+    let channel = connect(&server).await;
+    let bearer = |token: &str| format!("Bearer {token}");
+    let (id, secret) = good.rsplit_once('_').unwrap_or_default();
+    let wrong = [
+        String::new(),
+        good.clone(),
+        format!("Basic {good}"),
+        bearer(&good[..good.len() - 1]),
+        bearer(&format!("{good}A")),
+        bearer(&format!("{id}_{}", secret.chars().rev().collect::<String>())),
+        bearer(&other),
+        bearer(soon.trim_end()),
+        bearer(&revoked),
+        bearer(&"x".repeat(4_000)),
+    ];
+    let refused = |status: Status| {
+        let details = status_details(status);
+        assert_eq!(
+            (details.code, details.reason.as_str()),
+            (Code::Unauthenticated, "CREDENTIAL_INVALID")
+        );
+    };
+    for path in methods().iter().map(|(path, _)| path.as_str()).chain(["/grpc.x/Y", "/"]) {
+        refused(call::<_, ()>(&channel, path, None, ()).await.unwrap_err());
+    }
+    for header in wrong {
+        refused(call::<_, ()>(&channel, RESOLVE, Some(&header), ()).await.unwrap_err());
+    }
+    let missing = refusal(&channel, RESOLVE, &good).await.unwrap();
+    assert_eq!(missing.reason, "IDENTIFIER_INVALID", "the credential is good");
+
+    let health: Result<(), _> = call(&channel, "/grpc.health.v1.Health/Check", None, ()).await;
+    health.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_of_others_looks_like_one_that_does_not_exist() {
+    let callers = Callers::new();
+    let header = format!("Bearer {}", callers.create("a", "admin", "eu-*,us"));
+    let all = format!("Bearer {}", callers.create("b", "admin", "*"));
+    let server = callers.serve(&[]);
+    let channel = connect(&server).await;
+
+    let ask = |tenant: &str| v1::GetUserRequest {
+        tenant: tenant.to_owned(),
+        user_id: "20be0ffc-314a-bd53-7a50-013a65ca76d2".to_owned(),
+    };
+    let path = "/polynym.v1.DirectoryService/GetUser";
+    let get = async |tenant: &str| {
+        let status = call::<_, ()>(&channel, path, Some(&header), ask(tenant)).await.unwrap_err();
+        (status.code(), status.message().to_owned(), status.details().to_vec())
+    };
+    let (theirs, absent) = (get("default").await, get("nothing").await);
+    assert_eq!(theirs.0, Code::PermissionDenied);
+    assert_eq!((&theirs, &get("").await), (&absent, &absent));
+    assert_eq!(get("eu-1").await.0, Code::NotFound, "a tenant of its own that does not exist");
+
+    let update = |tenant: &str| v1::UpdateTenantRequest {
+        tenant: tenant.to_owned(),
+        policies: Some(v1::Policies::default()),
+        ..Default::default()
+    };
+    for tenant in ["ap", "eu-1", "eu-2", "us", "us2"] {
+        let path = "/polynym.v1.AdminService/UpdateTenant";
+        call::<_, ()>(&channel, path, Some(&all), update(tenant)).await.unwrap();
+    }
+    let list = async |header: &str, page_size, token: &str| {
+        let path = "/polynym.v1.AdminService/ListTenants";
+        let page_token = token.to_owned();
+        let request = ListTenantsRequest { page_size, page_token, ..Default::default() };
+        let page: v1::ListTenantsResponse =
+            call(&channel, path, Some(header), request).await.unwrap();
+        let names: Vec<_> = page.tenants.into_iter().map(|tenant| tenant.tenant).collect();
+        (names, page.next_page_token)
+    };
+    assert_eq!(list(&header, 2, "").await, (names(&["eu-1", "eu-2"]), "eu-2".to_owned()));
+    assert_eq!(list(&header, 2, "eu-2").await, (names(&["us"]), String::new()));
+    assert_eq!(list(&all, 10, "").await.0, names(&["ap", "default", "eu-1", "eu-2", "us", "us2"]));
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+/// Two callers that chose the same id made two requests.
+#[tokio::test(flavor = "multi_thread")]
+async fn request_ids_belong_to_their_caller() {
+    let callers = Callers::new();
+    let headers = ["a", "b"].map(|name| format!("Bearer {}", callers.create(name, "admin", "*")));
+    let server = callers.serve(&[]);
+    let channel = connect(&server).await;
+    let create = async |header: &str| {
+        let request = v1::CreateUserRequest {
+            user: Some(v1::User { display_name: "X".to_owned(), ..Default::default() }),
+            request_id: "0197c8a2-0b7e-7cc0-9d5a-111111111111".to_owned(),
+            ..Default::default()
+        };
+        let path = "/polynym.v1.RegistryService/CreateUser";
+        let created: v1::CreateUserResponse =
+            call(&channel, path, Some(header), request).await.unwrap();
+        created.user.unwrap().user_id
+    };
+    let first = create(&headers[0]).await;
+    assert_eq!(create(&headers[0]).await, first);
+    assert_ne!(create(&headers[1]).await, first);
+}

@@ -1,0 +1,56 @@
+//! The credentials file under a running server.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use tonic::transport::Channel;
+
+use super::{Callers, RESOLVE, connect, refusal};
+
+/// The longest wait for a change: far beyond the 5 seconds that are promised, for busy machines.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn is_valid(channel: &Channel, token: &str) -> bool {
+    refusal(channel, RESOLVE, token).await.is_some_and(|r| r.reason == "IDENTIFIER_INVALID")
+}
+
+/// Waits until the token is valid, or is not.
+async fn wait(channel: &Channel, token: &str, valid: bool) -> Duration {
+    let start = Instant::now();
+    while is_valid(channel, token).await != valid {
+        assert!(start.elapsed() < PATIENCE, "still {}", !valid);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    start.elapsed()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_apply_to_open_connections_and_broken_files_do_not() {
+    let callers = Callers::new();
+    let first = callers.create("a", "resolver", "*");
+    let server = callers.serve(&[]);
+    let channel = connect(&server).await;
+    assert!(is_valid(&channel, &first).await);
+
+    let second = callers.create("a", "resolver", "*");
+    let marker = callers.create("marker", "resolver", "*");
+    println!("a new token after {:?}", wait(&channel, &second, true).await);
+    callers.run(&["revoke", first.split('_').nth(1).unwrap()]);
+    println!("a revoked one after {:?}", wait(&channel, &first, false).await);
+    assert!(is_valid(&channel, &second).await && is_valid(&channel, &marker).await);
+
+    let good = fs::read(callers.path()).unwrap();
+    for broken in [&b""[..], b"[[caller]", &good[..good.len() - 9]] {
+        fs::write(callers.path(), broken).unwrap();
+        // Longer than it takes a good file to be used.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(is_valid(&channel, &second).await, "the credentials of before");
+    }
+    fs::remove_file(callers.path()).unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(is_valid(&channel, &second).await);
+    fs::write(callers.path(), good).unwrap();
+    callers.run(&["revoke", "marker"]);
+    wait(&channel, &marker, false).await;
+    assert!(is_valid(&channel, &second).await);
+}

@@ -1,0 +1,123 @@
+//! TLS: commands and other clients against an encrypted server.
+
+use std::fs;
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tempfile::TempDir;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::version::{TLS12, TLS13};
+use tokio_rustls::rustls::{
+    ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion,
+};
+
+use crate::server::{Server, polynym};
+
+/// An authority, and a server's certificate of it, in files.
+struct Authority(TempDir);
+
+impl Authority {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let names = ["127.0.0.1", "localhost"].map(str::to_owned).to_vec();
+        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
+        fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();
+        fs::write(folder.path().join("server.pem"), certificate.pem()).unwrap();
+        fs::write(folder.path().join("server.key"), key.serialize_pem()).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn serve(&self) -> Server {
+        let (certificate, key) = (self.path("server.pem"), self.path("server.key"));
+        Server::start(&["--sample", "--tls-cert", &certificate, "--tls-key", &key])
+    }
+
+    /// Shakes hands as a client with these versions and protocols, and returns the protocol.
+    fn greet(
+        &self,
+        server: &Server,
+        versions: &[&'static SupportedProtocolVersion],
+        protocols: &[&str],
+    ) -> Result<Option<Vec<u8>>, std::io::Error> {
+        let mut roots = RootCertStore::empty();
+        let ca = CertificateDer::from_pem_file(PathBuf::from(self.path("ca.pem"))).unwrap();
+        roots.add(ca).unwrap();
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(versions)
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let name = "localhost".try_into().unwrap();
+        let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
+        let mut stream = TcpStream::connect(server.url.trim_start_matches("https://")).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        while client.is_handshaking() {
+            client.complete_io(&mut stream)?;
+        }
+        Ok(client.alpn_protocol().map(<[u8]>::to_vec))
+    }
+}
+
+#[test]
+fn commands_call_a_server_whose_authority_they_trust() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let server = authority.serve();
+    assert!(server.url.starts_with("https://"));
+    let found = server.run(&["resolve", "handle:joe", "--ca", &authority.path("ca.pem")]);
+    assert!(found.status.success(), "{found:?}");
+
+    let refused = |arguments: &[&str]| {
+        let output = server.run(&[&["resolve", "handle:joe"], arguments].concat());
+        assert!(!output.status.success(), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let error = refused(&["--ca", &other.path("ca.pem")]);
+    assert!(error.contains("certificate"), "{error}");
+    refused(&[]);
+    let plain = server.url.replace("https://", "http://");
+    refused(&["--server", &plain]);
+}
+
+#[test]
+fn clients_speak_http2_over_tls() {
+    let authority = Authority::new();
+    let server = authority.serve();
+    for version in [&TLS12, &TLS13] {
+        let protocol = authority.greet(&server, &[version], &["h2"]).unwrap();
+        assert_eq!(protocol.as_deref(), Some(&b"h2"[..]));
+    }
+    assert!(authority.greet(&server, &[&TLS13, &TLS12], &["http/1.1"]).is_err());
+    let both = authority.greet(&server, &[&TLS13], &["http/1.1", "h2"]).unwrap();
+    assert_eq!(both.as_deref(), Some(&b"h2"[..]));
+}
+
+#[test]
+fn certificates_that_cannot_be_used_are_reported() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let start = |certificate: &str, key: &str| {
+        let arguments = ["serve", "--sample", "--listen", "127.0.0.1:0"];
+        let files = ["--tls-cert", certificate, "--tls-key", key];
+        let output = polynym(&[&arguments[..], &files].concat()).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let (certificate, key) = (authority.path("server.pem"), authority.path("server.key"));
+    assert!(start(&authority.path("none.pem"), &key).contains("none.pem"));
+    assert!(start(&certificate, &certificate).contains("server.pem"));
+    assert!(start(&key, &key).contains("server.key"));
+    let mismatch = start(&certificate, &other.path("server.key"));
+    assert!(mismatch.contains("server.pem"), "{mismatch}");
+}
