@@ -1,6 +1,7 @@
 //! Access to a server: tokens, roles, tenants, the reload of the credentials file, and TLS.
 
 mod commands;
+mod log;
 mod reload;
 mod tls;
 

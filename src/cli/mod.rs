@@ -1,6 +1,6 @@
 //! The command line: its arguments, one file for each subcommand, and how answers and failures are
-//! shown. Everything here but `id`, `token` and `completions` is a client of a server's API; `serve` and
-//! `store` are run by the program's main.
+//! shown. Everything here but `id`, `token` and `completions` is a client of a server's API;
+//! `serve` and `store` are run by the program's main.
 
 mod arguments;
 mod attribute;

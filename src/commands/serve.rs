@@ -1,11 +1,13 @@
 //! `polynym serve`: picks the store, runs the server until it is stopped, and shuts down cleanly.
 
+mod signals;
+
 use std::future::pending;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
@@ -18,11 +20,10 @@ use polynym::store::embedded::{self, Embedded};
 use polynym::store::mongo::{self, Mongo};
 use polynym::transport::{Listener, Tls};
 use polynym::{grpc, identifier, sample, telemetry, transport};
+use signals::Stop;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
 
 /// The time that the disk has to finish writes once the server has stopped.
 const CLOSING: Duration = Duration::from_secs(10);
@@ -71,9 +72,10 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         return Ok(());
     };
 
+    let store = kept.store(settings.coalesce);
     let outcome = runtime.block_on(async {
         tokio::select! {
-            outcome = serve(&settings, stop, listener, access, kept.store(settings.coalesce)) => outcome,
+            outcome = serve(&settings, stop, listener, access, store) => outcome,
             () = kept.writer_ended() => Err(Failure::Other(WRITER_ENDED.to_owned())),
         }
     });
@@ -336,71 +338,4 @@ fn suggestions(address: SocketAddr) -> String {
   grpcurl -plaintext -d '{{\"identifier\":{{\"handle\":\"joe\"}}}}' \\
     {address} polynym.v1.DirectoryService/ResolveIdentity"
     )
-}
-
-/// The signals that ask the server to stop. A thread of their own waits for them, so that the
-/// second one ends the program whatever else hangs.
-struct Stop {
-    asked: watch::Receiver<bool>,
-    /// A folder that must not outlive the program.
-    temporary: Arc<OnceLock<PathBuf>>,
-}
-
-impl Stop {
-    fn new() -> Result<Self, Failure> {
-        let fault = |error| Failure::Other(format!("cannot wait for signals: {error}"));
-        let (ask, asked) = watch::channel(false);
-        let temporary = Arc::new(OnceLock::new());
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(fault)?;
-        let mut signals = Signals::new(&runtime).map_err(fault)?;
-        let folder = temporary.clone();
-        let wait = async move {
-            signals.next().await;
-            tracing::info!("stopping: calls under way may finish; a second signal stops at once");
-            ask.send_replace(true);
-            signals.next().await;
-            if let Some(folder) = folder.get() {
-                let _ = std::fs::remove_dir_all(folder);
-            }
-            std::process::exit(130);
-        };
-        let thread = std::thread::Builder::new().name("polynym-signals".to_owned());
-        thread.spawn(move || runtime.block_on(wait)).map_err(fault)?;
-
-        Ok(Self { asked, temporary })
-    }
-
-    fn remove_at_once(&self, folder: Option<&Path>) {
-        if let Some(folder) = folder {
-            let _ = self.temporary.set(folder.to_owned());
-        }
-    }
-
-    /// Returns at the first signal.
-    async fn signalled(&self) {
-        // The thread that asks never ends.
-        let _ = self.asked.clone().wait_for(|asked| *asked).await;
-    }
-}
-
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new(runtime: &Runtime) -> std::io::Result<Self> {
-        let _runtime = runtime.enter();
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }

@@ -8,6 +8,7 @@ pub mod expiry;
 pub mod life;
 pub mod merge_redirects;
 pub mod moving;
+mod mutation_line;
 pub mod read;
 pub mod runs;
 pub mod tenant_cache;

@@ -10,8 +10,9 @@ use crate::directory::service::Directory;
 use crate::transport;
 use crate::transport::{Listener, Options};
 
-/// Serves the API on `listener` to the callers of `access` until `shutdown` completes. Then health reports NOT_SERVING, new
-/// calls are refused, and calls under way may finish within [`Options::drain`].
+/// Serves the API on `listener` to the callers of `access` until `shutdown` completes. Then health
+/// reports NOT_SERVING, new calls are refused, and calls under way may finish within
+/// [`Options::drain`].
 ///
 /// # Errors
 /// The service descriptors cannot be read.

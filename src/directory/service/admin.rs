@@ -8,6 +8,7 @@ use locality_uuid::LocalityId;
 
 use super::Directory;
 use super::context::MutationCall;
+use super::mutation_line::MutationLine;
 use super::read::parse;
 use super::runs::Run;
 use super::tenant_cache::KnownTenant;
@@ -81,10 +82,13 @@ impl Directory {
         update.check()?;
         let (name, dry_run) = (call.context.tenant.clone(), call.dry_run);
         let kind = MutationKind::Tenant(TenantChange::Set(update));
-        let mutation = self.mutation(call, kind, Arc::default())?;
+        let mutation = self.mutation(call.clone(), kind, Arc::default())?;
         let began = Instant::now();
+        let line = MutationLine::new(&call, None);
+        let outcome = self.store.mutate(mutation).await;
+        line.log(&outcome);
 
-        match self.store.mutate(mutation).await?.report {
+        match outcome?.report {
             MutationReport::Tenant(tenant) => {
                 if !dry_run {
                     self.tenants.learn_change(&name, Some(KnownTenant::from(&*tenant)), began);

@@ -10,6 +10,7 @@ use tokio::time::sleep;
 use super::Directory;
 use super::context::MutationCall;
 use super::deletion_queue::PAUSE;
+use super::mutation_line::MutationLine;
 use super::tenant_cache::KnownTenant;
 use super::tenants::each_tenant;
 use crate::directory::error::Error;
@@ -53,9 +54,12 @@ impl Directory {
     ) -> Result<Option<TenantRecord>, Error> {
         let (name, dry_run) = (call.context.tenant.clone(), call.dry_run);
         let kind = MutationKind::Tenant(TenantChange::Delete(DeletionStep::Begin { with_users }));
-        let mutation = self.mutation(call, kind, Arc::default())?;
+        let mutation = self.mutation(call.clone(), kind, Arc::default())?;
         let began = Instant::now();
-        let MutationReport::Tenant(tenant) = self.store.mutate(mutation).await?.report else {
+        let line = MutationLine::new(&call, None);
+        let outcome = self.store.mutate(mutation).await;
+        line.log(&outcome);
+        let MutationReport::Tenant(tenant) = outcome?.report else {
             return Ok(None);
         };
 

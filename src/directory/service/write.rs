@@ -8,6 +8,7 @@ use locality_uuid::LocalityId;
 
 use super::Directory;
 use super::context::MutationCall;
+use super::mutation_line::MutationLine;
 use super::read::{parse, parse_user_id};
 use crate::directory::clock::Now;
 use crate::directory::error::{Error, Invalid};
@@ -243,6 +244,22 @@ impl Directory {
 
     /// Executes a mutation whose identifiers were normalised by these rules.
     pub(crate) async fn execute_under(
+        &self,
+        rules: Rules,
+        call: MutationCall<'_>,
+        kind: MutationKind,
+    ) -> Result<Outcome, Error> {
+        let user = match &kind {
+            MutationKind::User(id, _) => Some(*id),
+            MutationKind::Tenant(_) | MutationKind::ReleaseHold(_) => None,
+        };
+        let line = MutationLine::new(&call, user);
+        let outcome = self.mutate_store(rules, call, kind).await;
+        line.log(&outcome);
+        outcome
+    }
+
+    async fn mutate_store(
         &self,
         rules: Rules,
         call: MutationCall<'_>,

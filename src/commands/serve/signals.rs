@@ -1,0 +1,76 @@
+//! The signals that stop a server.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use polynym::cli::Failure;
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// The signals that ask the server to stop. A thread of their own waits for them, so that the
+/// second one ends the program whatever else hangs.
+pub struct Stop {
+    asked: watch::Receiver<bool>,
+    /// A folder that must not outlive the program.
+    temporary: Arc<OnceLock<PathBuf>>,
+}
+
+impl Stop {
+    pub fn new() -> Result<Self, Failure> {
+        let fault = |error| Failure::Other(format!("cannot wait for signals: {error}"));
+        let (ask, asked) = watch::channel(false);
+        let temporary = Arc::new(OnceLock::new());
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(fault)?;
+        let mut signals = Signals::new(&runtime).map_err(fault)?;
+        let folder = temporary.clone();
+        let wait = async move {
+            signals.next().await;
+            tracing::info!("stopping: calls under way may finish; a second signal stops at once");
+            ask.send_replace(true);
+            signals.next().await;
+            if let Some(folder) = folder.get() {
+                let _ = std::fs::remove_dir_all(folder);
+            }
+            std::process::exit(130);
+        };
+        let thread = std::thread::Builder::new().name("polynym-signals".to_owned());
+        thread.spawn(move || runtime.block_on(wait)).map_err(fault)?;
+
+        Ok(Self { asked, temporary })
+    }
+
+    pub fn remove_at_once(&self, folder: Option<&Path>) {
+        if let Some(folder) = folder {
+            let _ = self.temporary.set(folder.to_owned());
+        }
+    }
+
+    /// Returns at the first signal.
+    pub async fn signalled(&self) {
+        // The thread that asks never ends.
+        let _ = self.asked.clone().wait_for(|asked| *asked).await;
+    }
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new(runtime: &Runtime) -> std::io::Result<Self> {
+        let _runtime = runtime.enter();
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

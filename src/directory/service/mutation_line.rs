@@ -1,0 +1,70 @@
+//! The log line of a mutation: the caller, the user and the outcome, and never an identifier.
+
+use std::time::Instant;
+
+use locality_uuid::LocalityId;
+
+use super::context::MutationCall;
+use crate::directory::error::Error;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::read_set::Outcome;
+
+/// The log line of a mutation under way.
+pub struct MutationLine<'a> {
+    caller: &'a str,
+    tenant: Tenant,
+    method: &'static str,
+    user: Option<LocalityId>,
+    begun: Instant,
+    /// Whether the line is still to be logged. A dry run has none.
+    is_due: bool,
+}
+
+impl<'a> MutationLine<'a> {
+    /// The line of a call that is about this user, or about none.
+    pub fn new(call: &MutationCall<'a>, user: Option<LocalityId>) -> Self {
+        Self {
+            caller: call.context.caller,
+            tenant: call.context.tenant.clone(),
+            method: call.context.method,
+            user,
+            begun: Instant::now(),
+            is_due: !call.dry_run,
+        }
+    }
+
+    /// Logs the line with the outcome.
+    pub fn log(mut self, outcome: &Result<Outcome, Error>) {
+        // A request that is sent again is answered with the user that it made before.
+        let user = outcome.as_ref().ok().and_then(|outcome| outcome.user.as_ref());
+        self.user = user.map(|user| user.id).or(self.user);
+        self.write(match outcome {
+            Ok(_) => "done",
+            Err(Error::OutcomeUnknown(_)) => "unknown",
+            Err(Error::Unavailable(_) | Error::Internal(_) | Error::Overloaded) => "failed",
+            Err(_) => "refused",
+        });
+    }
+
+    fn write(&mut self, outcome: &'static str) {
+        if !std::mem::take(&mut self.is_due) {
+            return;
+        }
+        tracing::info!(
+            caller = self.caller,
+            tenant = self.tenant.as_str(),
+            method = self.method,
+            user = self.user.map(tracing::field::display),
+            outcome,
+            ms = self.begun.elapsed().as_secs_f64() * 1e3,
+            "mutation"
+        );
+    }
+}
+
+/// A caller that leaves gets no outcome; the mutation may go on.
+impl Drop for MutationLine<'_> {
+    fn drop(&mut self) {
+        self.write("caller left");
+    }
+}
