@@ -7,6 +7,7 @@ pub mod directory;
 pub mod grpc;
 pub mod identifier;
 pub mod proto;
+mod reload;
 pub mod sample;
 pub mod store;
 pub mod telemetry;

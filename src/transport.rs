@@ -21,4 +21,4 @@ pub use call_handler::PANICS;
 pub use options::Options;
 pub use server::Listener;
 pub(crate) use server::serve;
-pub use tls::Tls;
+pub use tls::{CERTIFICATE_BROKEN, Tls};

@@ -62,8 +62,10 @@ impl Limited {
         );
     }
 
+    /// The lines of the log but those of mutations that were made.
     fn log(&self) -> Vec<String> {
-        fs::read_to_string(self.log.path()).unwrap().lines().map(str::to_owned).collect()
+        let text = fs::read_to_string(self.log.path()).unwrap();
+        text.lines().filter(|line| !line.contains("\"done\"")).map(str::to_owned).collect()
     }
 
     async fn health(&self) -> HealthClient<Channel> {

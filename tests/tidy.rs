@@ -16,8 +16,9 @@ const MEDIAN_FILE_LINES: usize = 120;
 const LINE_CHARS: usize = 100;
 
 /// The modules that each module may import. `commands` and the root assemble the program.
-const LAYERS: [(&str, &[&str]); 13] = [
-    ("access", &[]),
+const LAYERS: [(&str, &[&str]); 14] = [
+    ("reload", &[]),
+    ("access", &["reload"]),
     ("identifier", &[]),
     ("config", &[]),
     ("telemetry", &[]),
@@ -26,7 +27,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
     ("wire", &["directory", "identifier", "proto"]),
     ("store", &["directory", "identifier", "wire"]),
     ("sample", &["directory", "identifier"]),
-    ("transport", &[]),
+    ("transport", &["reload"]),
     ("grpc", &["access", "directory", "identifier", "proto", "transport", "wire"]),
     ("cli", &["access", "config", "identifier", "proto"]),
     ("commands", &[]),

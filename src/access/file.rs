@@ -3,16 +3,14 @@
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 
 use super::caller::Caller;
 use super::credentials::Credentials;
 use super::token::Token;
-
-/// The pause between two reads of the file. A change counts once two reads agree on it.
-const PERIOD: Duration = Duration::from_secs(2);
+use crate::reload::{self, Content};
 
 /// The gauge of a broken credentials file: its name, and what it shows.
 pub const CREDENTIALS_BROKEN: (&str, &str) = (
@@ -33,6 +31,8 @@ pub enum Access {
 #[derive(Debug)]
 pub struct TokenFile {
     path: PathBuf,
+    /// The content at the start.
+    first: Content,
     current: ArcSwap<Credentials>,
 }
 
@@ -47,12 +47,12 @@ impl Access {
     /// # Errors
     /// The file cannot be read, is malformed, or has no callers.
     pub fn from_file(path: PathBuf) -> Result<Self, String> {
-        let credentials = std::fs::read(&path).map_err(|error| error.to_string());
-        let credentials = credentials.and_then(|content| read(&content));
+        let first = reload::content(&path);
+        let credentials = first.clone().and_then(|content| read(&content));
         let credentials =
             credentials.map_err(|fault| format!("credentials {}: {fault}", path.display()))?;
         let current = ArcSwap::from_pointee(credentials);
-        Ok(Self::Tokens(TokenFile { path, current }))
+        Ok(Self::Tokens(TokenFile { path, first, current }))
     }
 
     /// The caller of a call with this `authorization` header; none without a valid credential.
@@ -69,28 +69,14 @@ impl Access {
     /// Reads the file again in a loop, and uses what it finds. A broken file changes nothing.
     pub async fn reload(&self) -> Infallible {
         let Self::Tokens(file) = self else { return std::future::pending().await };
-        let mut used = file.content().await;
-        let mut before = used.clone();
-        loop {
-            tokio::time::sleep(PERIOD).await;
-            let now = file.content().await;
-            if now == before && now != used {
-                file.take(&now);
-                used = now.clone();
-            }
-            before = now;
-        }
+        let path = file.path.clone();
+        reload::watch(file.first.clone(), move || reload::content(&path), |now| file.take(now))
+            .await
     }
 }
 
 impl TokenFile {
-    async fn content(&self) -> Result<Vec<u8>, String> {
-        let path = self.path.clone();
-        let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
-        read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
-    }
-
-    fn take(&self, content: &Result<Vec<u8>, String>) {
+    fn take(&self, content: &Content) {
         let credentials = content.as_ref().map_err(Clone::clone).and_then(|content| read(content));
         metrics::gauge!(CREDENTIALS_BROKEN.0).set(u8::from(credentials.is_err()));
         match credentials {

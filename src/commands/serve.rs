@@ -18,7 +18,7 @@ use polynym::directory::{CLOCK_AHEAD, DISPLACED, Directory, Limits, Store};
 use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::mongo::{self, Mongo};
-use polynym::transport::{Listener, Tls};
+use polynym::transport::{CERTIFICATE_BROKEN, Listener, Tls};
 use polynym::{grpc, identifier, sample, telemetry, transport};
 use signals::Stop;
 use tempfile::TempDir;
@@ -49,7 +49,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         telemetry::serve_metrics(
             address,
             &[DISPLACED, transport::PANICS],
-            &[CLOCK_AHEAD, CREDENTIALS_BROKEN],
+            &[CLOCK_AHEAD, CREDENTIALS_BROKEN, CERTIFICATE_BROKEN],
         )
         .map_err(Failure::Other)?;
     }
@@ -243,7 +243,7 @@ fn access(settings: &ServerAccess) -> Result<Access, Failure> {
 async fn listen(settings: &ServerAccess) -> Result<Listener, Failure> {
     let tls = match &settings.tls {
         Some((certificate, key)) => {
-            let tls = Tls::from_files(certificate, key);
+            let tls = Tls::from_files(certificate.clone(), key.clone());
             Some(tls.map_err(|fault| Failure::Other(format!("TLS cannot be used: {fault}")))?)
         }
         None => None,

@@ -29,7 +29,7 @@ const HEADER_BYTES: u32 = 32 << 10;
 const SEND_BYTES: usize = 256 << 10;
 /// Streams that the other side may open and reset before they are looked at (CVE-2023-44487).
 const RESETS: usize = 64;
-/// The time for the TLS handshake, or for the HTTP/2 preface where there is none.
+/// The time for the TLS handshake, and then for the HTTP/2 preface.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The interval of keep-alive pings on a silent connection, and the time to answer one.
 const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
@@ -43,19 +43,27 @@ pub async fn accept<R: Routes>(
     options: Options,
     mut draining: watch::Receiver<bool>,
 ) -> bool {
-    let Some(tls) = tls else {
-        let check = handler.preface_check.is_http2(&stream);
-        let is_http2 = within_handshake(check, &mut draining).await.unwrap_or(false);
-        return is_http2 && serve(stream, handler, options, draining).await;
-    };
+    let Some(tls) = tls else { return greet(stream, handler, options, draining).await };
     match within_handshake(tls.accept(stream), &mut draining).await {
-        Some(Ok(stream)) => serve(stream, handler, options, draining).await,
+        Some(Ok(stream)) => greet(stream, handler, options, draining).await,
         Some(Err(error)) => {
             tracing::debug!(%error, "a TLS handshake failed");
             false
         }
         None => false,
     }
+}
+
+/// Waits for the preface, and serves a connection that has one.
+async fn greet<R: Routes>(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    handler: Arc<CallHandler<R>>,
+    options: Options,
+    mut draining: watch::Receiver<bool>,
+) -> bool {
+    let check = handler.preface_check.is_http2(&mut stream);
+    let is_http2 = within_handshake(check, &mut draining).await.unwrap_or(false);
+    is_http2 && serve(stream, handler, options, draining).await
 }
 
 /// The outcome of the first exchange; none where it takes too long or the server drains.
@@ -81,7 +89,8 @@ async fn serve<R: Routes>(
         async move { Ok::<_, Infallible>(handler.call(&budget, request).await) }
     });
     let begin = CallExecutor::new(options.task_per_call);
-    let connection = builder(begin.clone()).serve_connection(UnvectoredIo::new(stream), service);
+    let connection =
+        builder(begin.clone()).serve_connection(UnvectoredIo::after_preface(stream), service);
     let mut calls = ConnectionTask::new(connection, begin);
     tokio::select! {
         _ = &mut calls => return false,

@@ -1,42 +1,32 @@
 //! The check of a connection's first bytes: only connections that speak HTTP/2 go on.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The first bytes of every HTTP/2 connection (RFC 9113, section 3.4).
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// The longest pause between two looks at a connection whose preface comes in parts.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The number of connections of another protocol.
 #[derive(Default)]
 pub struct PrefaceCheck(AtomicU64);
 
 impl PrefaceCheck {
-    /// Waits for the preface, without taking it.
-    pub async fn is_http2(&self, stream: &TcpStream) -> bool {
+    /// Reads the preface. Returns whether it was one.
+    pub async fn is_http2(&self, stream: &mut (impl AsyncRead + Unpin)) -> bool {
         let mut start = [0; PREFACE.len()];
-        let mut pause = Duration::from_millis(20);
-        loop {
-            match stream.peek(&mut start).await {
-                Ok(length) if length > 0 && start[..length] == PREFACE[..length] => {
-                    if length == PREFACE.len() {
-                        return true;
-                    }
-                    // The bytes stay readable: without a pause this would spin.
-                    tokio::time::sleep(pause).await;
-                    pause = (2 * pause).min(LONGEST_PAUSE);
-                }
-                Ok(length) if length > 0 => {
-                    self.log(&start[..length]);
-                    return false;
-                }
+        let mut length = 0;
+        while length < PREFACE.len() {
+            match stream.read(&mut start[length..]).await {
+                Ok(count) if count > 0 => length += count,
                 _ => return false,
             }
+            if start[..length] != PREFACE[..length] {
+                self.log(&start[..length]);
+                return false;
+            }
         }
+        true
     }
 
     /// A client that is set up wrongly reconnects again and again: each line counts twice as many
@@ -47,7 +37,7 @@ impl PrefaceCheck {
             tracing::info!(
                 count,
                 spoken = spoken(start),
-                "a connection is closed: gRPC over plain HTTP/2 is expected"
+                "a connection is closed: gRPC over HTTP/2 is expected"
             );
         }
     }

@@ -1,5 +1,6 @@
 //! Accepts connections until it is stopped, then lets calls under way finish.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,16 @@ pub struct Listener {
     pub tcp: TcpListener,
     /// The encryption, if there is any.
     pub tls: Option<Tls>,
+}
+
+impl Listener {
+    /// Keeps the certificate up to date.
+    async fn reload(&self) -> Infallible {
+        match &self.tls {
+            Some(tls) => tls.reload().await,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 impl From<TcpListener> for Listener {
@@ -41,6 +52,7 @@ pub async fn serve<R: Routes>(
     let mut connections = JoinSet::new();
     tokio::select! {
         () = accept(&listener, &mut connections, &handler, options, &draining) => {}
+        never = listener.reload() => match never {},
         () = shutdown => {}
     }
 

@@ -13,11 +13,18 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub struct UnvectoredIo<S>(TokioIo<S>);
+use super::preface::PREFACE;
+
+pub struct UnvectoredIo<S> {
+    stream: TokioIo<S>,
+    /// The part of the preface that the HTTP/2 library has not read.
+    preface: &'static [u8],
+}
 
 impl<S> UnvectoredIo<S> {
-    pub fn new(stream: S) -> Self {
-        Self(TokioIo::new(stream))
+    /// A connection whose preface was read: the HTTP/2 library reads it again.
+    pub fn after_preface(stream: S) -> Self {
+        Self { stream: TokioIo::new(stream), preface: PREFACE }
     }
 }
 
@@ -25,9 +32,15 @@ impl<S: AsyncRead + Unpin> Read for UnvectoredIo<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
+        mut buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buffer)
+        if self.preface.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(cx, buffer);
+        }
+        let (now, later) = self.preface.split_at(self.preface.len().min(buffer.remaining()));
+        buffer.put_slice(now);
+        self.preface = later;
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -37,15 +50,15 @@ impl<S: AsyncWrite + Unpin> Write for UnvectoredIo<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, bytes)
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,28 +1,40 @@
 //! TLS: commands and other clients against an encrypted server.
 
 use std::fs;
+use std::io::Read;
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
-use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
+use tokio_rustls::rustls::{self, crypto::ring};
 use tokio_rustls::rustls::{
     ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion,
 };
 
 use crate::server::{Server, polynym};
 
+/// The longest wait for the server.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// An authority, and a server's certificate of it, in files.
 struct Authority(TempDir);
 
 impl Authority {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let authority = Self(tempfile::tempdir().unwrap());
+        authority.renew();
+        authority
+    }
+
+    /// Makes a new authority and a new certificate, in the same files.
+    fn renew(&self) {
+        let folder = &self.0;
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -32,7 +44,6 @@ impl Authority {
         fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();
         fs::write(folder.path().join("server.pem"), certificate.pem()).unwrap();
         fs::write(folder.path().join("server.key"), key.serialize_pem()).unwrap();
-        Self(folder)
     }
 
     fn path(&self, name: &str) -> String {
@@ -51,6 +62,16 @@ impl Authority {
         versions: &[&'static SupportedProtocolVersion],
         protocols: &[&str],
     ) -> Result<Option<Vec<u8>>, std::io::Error> {
+        let (client, _) = self.handshake(server, versions, protocols)?;
+        Ok(client.alpn_protocol().map(<[u8]>::to_vec))
+    }
+
+    fn handshake(
+        &self,
+        server: &Server,
+        versions: &[&'static SupportedProtocolVersion],
+        protocols: &[&str],
+    ) -> Result<(ClientConnection, TcpStream), std::io::Error> {
         let mut roots = RootCertStore::empty();
         let ca = CertificateDer::from_pem_file(PathBuf::from(self.path("ca.pem"))).unwrap();
         roots.add(ca).unwrap();
@@ -63,11 +84,11 @@ impl Authority {
         let name = "localhost".try_into().unwrap();
         let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
         let mut stream = TcpStream::connect(server.url.trim_start_matches("https://")).unwrap();
-        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         while client.is_handshaking() {
             client.complete_io(&mut stream)?;
         }
-        Ok(client.alpn_protocol().map(<[u8]>::to_vec))
+        Ok((client, stream))
     }
 }
 
@@ -102,6 +123,42 @@ fn clients_speak_http2_over_tls() {
     assert!(authority.greet(&server, &[&TLS13, &TLS12], &["http/1.1"]).is_err());
     let both = authority.greet(&server, &[&TLS13], &["http/1.1", "h2"]).unwrap();
     assert_eq!(both.as_deref(), Some(&b"h2"[..]));
+}
+
+#[test]
+fn clients_that_say_nothing_are_closed() {
+    let authority = Authority::new();
+    let server = authority.serve();
+    let address = server.url.trim_start_matches("https://");
+    let begun = Instant::now();
+    let silent = TcpStream::connect(address).unwrap();
+    let (mut client, mut greeted) = authority.handshake(&server, &[&TLS13], &["h2"]).unwrap();
+    for stream in [&silent, &greeted] {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    }
+    assert_eq!((&silent).read(&mut [0; 100]).unwrap_or(0), 0, "no handshake");
+    let ended = rustls::Stream::new(&mut client, &mut greeted).read(&mut [0; 100]).unwrap_or(0);
+    assert_eq!(ended, 0, "a handshake, and no preface");
+    assert!(begun.elapsed() < PATIENCE);
+}
+
+#[test]
+fn a_new_certificate_is_used_without_a_restart() {
+    let authority = Authority::new();
+    let server = authority.serve();
+    let connects = || authority.handshake(&server, &[&TLS13], &["h2"]).is_ok();
+    assert!(connects());
+    let good = fs::read(authority.path("server.key")).unwrap();
+    fs::write(authority.path("server.key"), &good[..good.len() / 2]).unwrap();
+    std::thread::sleep(Duration::from_secs(5));
+    assert!(connects(), "half of a key changes nothing");
+
+    authority.renew();
+    let begun = Instant::now();
+    while !connects() {
+        assert!(begun.elapsed() < PATIENCE, "the new certificate is not used");
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 #[test]

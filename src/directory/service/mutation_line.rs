@@ -38,12 +38,15 @@ impl<'a> MutationLine<'a> {
         // A request that is sent again is answered with the user that it made before.
         let user = outcome.as_ref().ok().and_then(|outcome| outcome.user.as_ref());
         self.user = user.map(|user| user.id).or(self.user);
-        self.write(match outcome {
-            Ok(_) => "done",
-            Err(Error::OutcomeUnknown(_)) => "unknown",
-            Err(Error::Unavailable(_) | Error::Internal(_) | Error::Overloaded) => "failed",
-            Err(_) => "refused",
-        });
+        match outcome {
+            Ok(_) => self.write("done"),
+            Err(Error::OutcomeUnknown(_)) => self.write("unknown"),
+            // Nothing was written, and the failure itself is logged once for many calls.
+            Err(Error::Unavailable(_) | Error::Internal(_) | Error::Overloaded) => {
+                self.is_due = false;
+            }
+            Err(_) => self.write("refused"),
+        }
     }
 
     fn write(&mut self, outcome: &'static str) {
