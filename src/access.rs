@@ -1,16 +1,18 @@
 //! Access: who calls, and what they may do.
 //!
 //! Every call has a [`Caller`] with a [`Role`] and the tenants that it may work in. Callers prove
-//! who they are with bearer tokens, whose hashes are in a credentials file.
+//! who they are with bearer tokens or client certificates, which a credentials file lists.
 
 mod caller;
 mod credentials;
 mod file;
 mod role;
 mod token;
+mod usage;
 
 pub use caller::{Caller, Tenants};
 pub use credentials::{Credential, Credentials, CredentialsError};
 pub use file::{Access, CREDENTIALS_BROKEN};
 pub use role::Role;
 pub use token::{Token, TokenHash};
+pub use usage::{Counted, Rate, Usage, Usages};

@@ -16,7 +16,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use access::ServerAccess;
+pub use access::{ServerAccess, ServerTls};
 pub use client::{Bench, Client, Output};
 pub use error::{SettingError, SettingErrors};
 pub use flags::Flags;

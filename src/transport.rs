@@ -1,11 +1,14 @@
 //! HTTP/2 connections of gRPC: accepting them, and bounds on all that the other side controls.
 
+mod call_count;
 mod call_handler;
+mod call_permits;
 mod connection;
 mod connection_task;
 pub(crate) mod log_throttle;
 mod memory_budget;
 mod options;
+mod peer;
 mod preface;
 pub(crate) mod protocol;
 pub(crate) mod request_body;
@@ -14,6 +17,7 @@ mod response_body;
 pub(crate) mod rich_status;
 pub(crate) mod routes;
 mod server;
+mod strangers;
 mod tls;
 mod unvectored_io;
 
@@ -21,4 +25,4 @@ pub use call_handler::PANICS;
 pub use options::Options;
 pub use server::Listener;
 pub(crate) use server::serve;
-pub use tls::{CERTIFICATE_BROKEN, Tls};
+pub use tls::{CERTIFICATE_BROKEN, Tls, TlsFiles};

@@ -1,6 +1,8 @@
 //! Access to a server: tokens, roles, tenants, the reload of the credentials file, and TLS.
 
+mod certificates;
 mod commands;
+mod limits;
 mod log;
 mod reload;
 mod tls;

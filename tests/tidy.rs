@@ -27,7 +27,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("wire", &["directory", "identifier", "proto"]),
     ("store", &["directory", "identifier", "wire"]),
     ("sample", &["directory", "identifier"]),
-    ("transport", &["reload"]),
+    ("transport", &["access", "reload"]),
     ("grpc", &["access", "directory", "identifier", "proto", "transport", "wire"]),
     ("cli", &["access", "config", "identifier", "proto"]),
     ("commands", &[]),

@@ -1,11 +1,14 @@
 //! Callers and the tenants that they may work in.
 
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::role::Role;
+use super::usage::{Rate, Usage};
 
 /// A program that calls the API.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Caller {
     /// The name in logs and idempotency keys.
     pub name: String,
@@ -13,6 +16,10 @@ pub struct Caller {
     pub role: Role,
     /// The tenants in which it has them.
     pub tenants: Tenants,
+    /// The rates that it may spend.
+    pub rate: Rate,
+    /// The use that it makes of the server.
+    pub usage: Arc<Usage>,
 }
 
 impl Caller {
@@ -21,7 +28,48 @@ impl Caller {
 
     /// The caller of every call to a server that has no credentials: an admin of all tenants.
     pub fn anonymous() -> Self {
-        Self { name: Self::ANONYMOUS.to_owned(), role: Role::Admin, tenants: Tenants::all() }
+        Self {
+            name: Self::ANONYMOUS.to_owned(),
+            role: Role::Admin,
+            tenants: Tenants::all(),
+            rate: Rate::default(),
+            usage: Arc::default(),
+        }
+    }
+
+    /// Whether two entries give the same rights and rates.
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        let rights = |caller: &Self| (caller.role, caller.tenants.clone(), caller.rate);
+        rights(self) == rights(other)
+    }
+
+    /// The most of a server's places, of which there are `all`, that this caller may take: half,
+    /// so that others find some.
+    pub fn share(&self, all: usize) -> usize {
+        if self.name == Self::ANONYMOUS { usize::MAX } else { all.div_ceil(2) }
+    }
+
+    /// Spends one of the caller's calls.
+    ///
+    /// # Errors
+    /// None is left; the time until there is.
+    pub fn take_call(&self) -> Result<(), Duration> {
+        self.rate.calls.map_or(Ok(()), |rate| self.usage.calls.take(rate))
+    }
+
+    /// Whether the caller may look anybody up: a look-up may find nobody.
+    ///
+    /// # Errors
+    /// No miss is left; the time until there is.
+    pub fn check_misses(&self) -> Result<(), Duration> {
+        self.rate.misses.map_or(Ok(()), |rate| self.usage.misses.check(rate))
+    }
+
+    /// Counts look-ups that found nobody.
+    pub fn missed(&self, count: usize) {
+        if let Some(rate) = self.rate.misses {
+            self.usage.misses.spend(count, rate);
+        }
     }
 }
 

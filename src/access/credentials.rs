@@ -1,6 +1,7 @@
-//! The credentials file: which tokens belong to which callers.
+//! The credentials file: which tokens and certificates belong to which callers.
 
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -9,6 +10,7 @@ use toml::value::Datetime;
 
 use super::caller::{Caller, Tenants};
 use super::token::{Token, TokenHash};
+use super::usage::{Rate, Usages};
 
 /// The rule of callers' names.
 const NAME_RULE: &str = "a caller's name has 1 to 63 characters: a-z, 0-9, '.', '_' and '-', \
@@ -17,18 +19,23 @@ const NAME_RULE: &str = "a caller's name has 1 to 63 characters: a-z, 0-9, '.', 
 /// The credentials of all callers.
 #[derive(Debug, Default)]
 pub struct Credentials {
-    /// By the token's id.
-    tokens: HashMap<String, Credential>,
+    all: Vec<Arc<Credential>>,
+    /// Those with a token, by its id.
+    tokens: HashMap<String, Arc<Credential>>,
+    /// Those with a certificate, by the name in it.
+    certificates: HashMap<String, Vec<Arc<Credential>>>,
 }
 
 /// One `[[caller]]` of the file.
 #[derive(Debug)]
 pub struct Credential {
-    /// The hash of the caller's token.
-    pub hash: TokenHash,
+    /// The hash of the caller's token, if it needs one.
+    pub token: Option<TokenHash>,
+    /// The name in the caller's certificate, if it needs one: `uri:…` or `dns:…`.
+    pub certificate: Option<String>,
     /// The caller.
     pub caller: Arc<Caller>,
-    /// The time at which the token expires, if it does.
+    /// The time at which the credential expires, if it does.
     pub expires: Option<SystemTime>,
 }
 
@@ -50,74 +57,151 @@ struct Entry {
     name: String,
     role: String,
     tenants: Vec<String>,
-    token: String,
+    token: Option<String>,
+    certificate: Option<String>,
+    #[serde(default)]
+    rate: RateEntry,
     expires: Option<Datetime>,
 }
 
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RateEntry {
+    calls: Option<NonZeroU32>,
+    misses: Option<NonZeroU32>,
+}
+
 impl Credentials {
-    /// Reads a credentials file.
+    /// Reads a credentials file. Callers without rates of their own have the `default`.
     ///
     /// # Errors
     /// The text is not TOML of this form, or an entry is wrong or contradicts another one. The
     /// error repeats no hash.
-    pub fn parse(text: &str) -> Result<Self, CredentialsError> {
+    pub fn parse(text: &str, default: Rate, usages: &Usages) -> Result<Self, CredentialsError> {
         let file: File = toml::from_str(text).map_err(|error| syntax(text, &error))?;
         let mut callers: BTreeMap<String, Arc<Caller>> = BTreeMap::new();
-        let mut tokens = HashMap::new();
+        let mut credentials = Self::default();
         for (n, entry) in file.caller.into_iter().enumerate() {
             let place = format!("caller {} ({})", n + 1, shortened(&entry.name));
             let fault = |message: String| CredentialsError(format!("{place}: {message}"));
-            let credential = entry.read().map_err(fault)?;
+            let credential = entry.read(default, usages).map_err(fault)?;
             let name = credential.caller.name.clone();
             let known = callers.entry(name).or_insert_with(|| credential.caller.clone());
-            if **known != *credential.caller {
-                let message = "another entry of this name has another role or other tenants";
+            if !known.agrees_with(&credential.caller) {
+                let message = "another entry of this name has another role, tenants or rate";
                 return Err(fault(message.to_owned()));
             }
-            let credential = Credential { caller: known.clone(), ..credential };
-            let id = credential.hash.id().to_owned();
-            if tokens.insert(id, credential).is_some() {
-                return Err(fault("another entry has a token of this id".to_owned()));
-            }
+            let caller = known.clone();
+            credentials.add(Credential { caller, ..credential }).map_err(fault)?;
         }
 
-        Ok(Self { tokens })
+        Ok(credentials)
+    }
+
+    fn add(&mut self, credential: Credential) -> Result<(), String> {
+        let credential = Arc::new(credential);
+        self.all.push(credential.clone());
+        if let Some(name) = &credential.certificate {
+            let same = self.certificates.entry(name.clone()).or_default();
+            if same.iter().any(|other| other.caller.name != credential.caller.name) {
+                return Err("another caller has this certificate".to_owned());
+            }
+            same.push(credential.clone());
+        }
+        if let Some(token) = &credential.token
+            && self.tokens.insert(token.id().to_owned(), credential.clone()).is_some()
+        {
+            return Err("another entry has a token of this id".to_owned());
+        }
+        Ok(())
     }
 
     /// All credentials, by their callers' names.
     pub fn list(&self) -> Vec<&Credential> {
-        let mut all: Vec<_> = self.tokens.values().collect();
-        all.sort_by_key(|credential| (credential.caller.name.clone(), credential.hash.id()));
+        let mut all: Vec<_> = self.all.iter().map(AsRef::as_ref).collect();
+        all.sort_by(|one, other| one.order().cmp(&other.order()));
         all
     }
 
-    /// The caller that a token belongs to; none where nobody has it, or it has expired.
-    pub fn caller(&self, token: &Token, now: SystemTime) -> Option<&Arc<Caller>> {
+    /// The caller that a token belongs to, a client's certificate with these names, or both. None
+    /// where nobody has the token, a credential has expired or lacks its other half, or there is
+    /// more than one caller.
+    pub fn caller(
+        &self,
+        token: Option<&Token>,
+        names: &[String],
+        now: SystemTime,
+    ) -> Option<&Arc<Caller>> {
+        let by_token = match token {
+            Some(token) => Some(self.by_token(token, names, now)?),
+            None => None,
+        };
+        let certified = names.iter().filter_map(|name| self.certificates.get(name)).flatten();
+        let certified: Vec<_> = certified.filter(|one| !one.has_expired(now)).collect();
+        let alone = certified.iter().find(|one| one.token.is_none());
+        let caller = by_token.or(alone.map(|one| &one.caller))?;
+        certified.iter().all(|one| one.caller.name == caller.name).then_some(caller)
+    }
+
+    fn by_token(&self, token: &Token, names: &[String], now: SystemTime) -> Option<&Arc<Caller>> {
         let credential = self.tokens.get(token.id())?;
-        let is_valid = credential.hash.matches(token) && !credential.has_expired(now);
+        let is_valid = credential.token.as_ref().is_some_and(|hash| hash.matches(token))
+            && credential.certificate.as_ref().is_none_or(|name| names.contains(name))
+            && !credential.has_expired(now);
         is_valid.then_some(&credential.caller)
     }
 }
 
 impl Credential {
-    /// Whether the token has expired.
+    /// Whether the credential has expired.
     pub fn has_expired(&self, now: SystemTime) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
+    }
+
+    fn order(&self) -> (&str, Option<&str>, Option<&str>) {
+        let id = self.token.as_ref().map(TokenHash::id);
+        (&self.caller.name, id, self.certificate.as_deref())
     }
 }
 
 impl Entry {
-    fn read(self) -> Result<Credential, String> {
+    fn read(self, default: Rate, usages: &Usages) -> Result<Credential, String> {
         if !is_name(&self.name) {
             return Err(NAME_RULE.to_owned());
         }
         let form = "token: write sha256:<id>:<64 hexadecimal digits>, as `polynym token create` \
             does";
-        let hash = TokenHash::parse(&self.token).ok_or(form)?;
+        let hash = |text: String| TokenHash::parse(&text).ok_or(form);
+        let token = self.token.map(hash).transpose()?;
+        let certificate = self.certificate.map(certificate_name).transpose()?;
+        if token.is_none() && certificate.is_none() {
+            return Err("write a token, a certificate, or both".to_owned());
+        }
         let tenants = Tenants::parse(self.tenants).map_err(|rule| format!("tenants: {rule}"))?;
-        let caller = Caller { name: self.name, role: self.role.parse()?, tenants };
+        let caller = Caller {
+            role: self.role.parse()?,
+            tenants,
+            rate: Rate {
+                calls: self.rate.calls.or(default.calls),
+                misses: self.rate.misses.or(default.misses),
+            },
+            usage: usages.of(&self.name),
+            name: self.name,
+        };
         let expires = self.expires.map(|time| instant(&time)).transpose()?;
-        Ok(Credential { hash, caller: Arc::new(caller), expires })
+        Ok(Credential { token, certificate, caller: Arc::new(caller), expires })
+    }
+}
+
+/// The name in a certificate that a caller must have. It is compared as it is: patterns would match
+/// nothing.
+fn certificate_name(text: String) -> Result<String, String> {
+    let name = text.strip_prefix("uri:").or_else(|| text.strip_prefix("dns:"));
+    match name {
+        Some(name) if !name.is_empty() && !name.contains('*') => Ok(text),
+        _ => Err("certificate: write uri:<URI> or dns:<name>, as a subject alternative name of \
+            the certificate has it, without wildcards"
+            .to_owned()),
     }
 }
 
@@ -160,8 +244,12 @@ mod tests {
         )
     }
 
+    fn parse(text: &str) -> Result<Credentials, CredentialsError> {
+        Credentials::parse(text, Rate::default(), &Usages::default())
+    }
+
     fn fault(text: &str) -> String {
-        Credentials::parse(text).unwrap_err().to_string()
+        parse(text).unwrap_err().to_string()
     }
 
     #[test]
@@ -177,14 +265,14 @@ mod tests {
                 "expires = 2030-01-01T00:00:00Z",
             ),
         ];
-        let credentials = Credentials::parse(&text.concat()).unwrap();
+        let credentials = parse(&text.concat()).unwrap();
         let early = SystemTime::UNIX_EPOCH;
         let late = humantime::parse_rfc3339("2030-01-01T00:00:00Z").unwrap();
-        let caller = credentials.caller(&tokens[0], late).unwrap();
+        let caller = credentials.caller(Some(&tokens[0]), &[], late).unwrap();
         assert_eq!((caller.name.as_str(), caller.role), ("billing", Role::Resolver));
-        assert!(Arc::ptr_eq(caller, credentials.caller(&tokens[1], early).unwrap()));
-        assert!(credentials.caller(&tokens[1], late).is_none(), "expired");
-        assert!(credentials.caller(&tokens[2], early).is_none(), "unknown");
+        assert!(Arc::ptr_eq(caller, credentials.caller(Some(&tokens[1]), &[], early).unwrap()));
+        assert!(credentials.caller(Some(&tokens[1]), &[], late).is_none(), "expired");
+        assert!(credentials.caller(Some(&tokens[2]), &[], early).is_none(), "unknown");
     }
 
     #[test]
@@ -192,7 +280,14 @@ mod tests {
         let token = Token::generate().unwrap();
         let good = entry("a", "admin", "[\"*\"]", &token, "");
         let other = entry("a", "resolver", "[\"*\"]", &Token::generate().unwrap(), "");
+        let certified =
+            |more: &str| good.replace("token = ", "").replace(&token.hash().to_string(), more);
+        let certified = |more: &str| certified("").replace("\"\"", more);
         let wrong = [
+            (certified(""), "write a token"),
+            (certified("certificate = \"dns:*.corp\""), "wildcards"),
+            (certified("certificate = \"cn:corp\""), "uri:<URI>"),
+            (entry("a", "admin", "[\"*\"]", &token, "rate = { calls = 0 }"), "nonzero"),
             (entry("anonymous", "admin", "[\"*\"]", &token, ""), "name"),
             (entry("A", "admin", "[\"*\"]", &token, ""), "name"),
             (entry("a", "root", "[\"*\"]", &token, ""), "resolver, registrar or admin"),
@@ -210,6 +305,6 @@ mod tests {
             assert!(message.contains(part), "{message}");
             assert!(!message.contains(&token.hash().to_string()[20..]), "{message}");
         }
-        assert!(Credentials::parse("").unwrap().list().is_empty());
+        assert!(parse("").unwrap().list().is_empty());
     }
 }

@@ -10,6 +10,7 @@ use arc_swap::ArcSwap;
 use super::caller::Caller;
 use super::credentials::Credentials;
 use super::token::Token;
+use super::usage::{Rate, Usages};
 use crate::reload::{self, Content};
 
 /// The gauge of a broken credentials file: its name, and what it shows.
@@ -23,17 +24,20 @@ pub const CREDENTIALS_BROKEN: (&str, &str) = (
 pub enum Access {
     /// Every caller is an anonymous admin.
     Open(Arc<Caller>),
-    /// Callers need a token of a file.
-    Tokens(TokenFile),
+    /// Callers need a credential of a file.
+    File(CredentialsFile),
 }
 
 /// A credentials file and its content.
 #[derive(Debug)]
-pub struct TokenFile {
+pub struct CredentialsFile {
     path: PathBuf,
     /// The content at the start.
     first: Content,
     current: ArcSwap<Credentials>,
+    /// The rates of callers that have none of their own.
+    default: Rate,
+    usages: Usages,
 }
 
 impl Access {
@@ -42,47 +46,61 @@ impl Access {
         Self::Open(Arc::new(Caller::anonymous()))
     }
 
-    /// Asks callers for a token of this file.
+    /// Asks callers for a credential of this file. Callers without rates of their own have the
+    /// `default`.
     ///
     /// # Errors
     /// The file cannot be read, is malformed, or has no callers.
-    pub fn from_file(path: PathBuf) -> Result<Self, String> {
-        let first = reload::content(&path);
-        let credentials = first.clone().and_then(|content| read(&content));
+    pub fn from_file(path: PathBuf, default: Rate) -> Result<Self, String> {
+        let (first, usages) = (reload::content(&path), Usages::default());
+        let credentials = first.clone().and_then(|content| read(&content, default, &usages));
         let credentials =
             credentials.map_err(|fault| format!("credentials {}: {fault}", path.display()))?;
         let current = ArcSwap::from_pointee(credentials);
-        Ok(Self::Tokens(TokenFile { path, first, current }))
+        Ok(Self::File(CredentialsFile { path, first, current, default, usages }))
     }
 
-    /// The caller of a call with this `authorization` header; none without a valid credential.
-    pub fn caller(&self, authorization: Option<&[u8]>) -> Option<Arc<Caller>> {
-        match self {
-            Self::Open(anonymous) => Some(anonymous.clone()),
-            Self::Tokens(file) => {
-                let token = bearer(authorization?)?;
-                file.current.load().caller(&token, SystemTime::now()).cloned()
-            }
-        }
+    /// Whether callers need credentials.
+    pub const fn is_closed(&self) -> bool {
+        matches!(self, Self::File(_))
+    }
+
+    /// The caller of a call with this `authorization` header, on a connection whose client's
+    /// certificate has these names; none without a valid credential.
+    pub fn caller(&self, authorization: Option<&[u8]>, names: &[String]) -> Option<Arc<Caller>> {
+        let Self::File(file) = self else { return self.anonymous() };
+        let token = match authorization {
+            Some(header) => Some(bearer(header)?),
+            None => None,
+        };
+        file.current.load().caller(token.as_ref(), names, SystemTime::now()).cloned()
+    }
+
+    fn anonymous(&self) -> Option<Arc<Caller>> {
+        if let Self::Open(anonymous) = self { Some(anonymous.clone()) } else { None }
     }
 
     /// Reads the file again in a loop, and uses what it finds. A broken file changes nothing.
     pub async fn reload(&self) -> Infallible {
-        let Self::Tokens(file) = self else { return std::future::pending().await };
+        let Self::File(file) = self else { return std::future::pending().await };
         let path = file.path.clone();
         reload::watch(file.first.clone(), move || reload::content(&path), |now| file.take(now))
             .await
     }
 }
 
-impl TokenFile {
+impl CredentialsFile {
     fn take(&self, content: &Content) {
-        let credentials = content.as_ref().map_err(Clone::clone).and_then(|content| read(content));
+        let credentials = content
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|content| read(content, self.default, &self.usages));
         metrics::gauge!(CREDENTIALS_BROKEN.0).set(u8::from(credentials.is_err()));
         match credentials {
             Ok(credentials) => {
                 tracing::info!(credentials = credentials.list().len(), "new credentials are used");
                 self.current.store(Arc::new(credentials));
+                self.usages.forget_unused();
             }
             Err(fault) => tracing::error!(
                 fault,
@@ -93,9 +111,10 @@ impl TokenFile {
 }
 
 /// A server without callers would refuse every call: an empty file is a fault.
-fn read(content: &[u8]) -> Result<Credentials, String> {
+fn read(content: &[u8], default: Rate, usages: &Usages) -> Result<Credentials, String> {
     let text = std::str::from_utf8(content).map_err(|_| "it is not UTF-8".to_owned())?;
-    let credentials = Credentials::parse(text).map_err(|fault| fault.to_string())?;
+    let credentials =
+        Credentials::parse(text, default, usages).map_err(|fault| fault.to_string())?;
     if credentials.list().is_empty() {
         return Err("it has no callers: add one with `polynym token create`".to_owned());
     }
@@ -127,7 +146,8 @@ mod tests {
 
     #[test]
     fn a_file_needs_callers() {
-        assert!(read(b"").unwrap_err().contains("no callers"));
-        assert!(read(&[0xff]).unwrap_err().contains("UTF-8"));
+        let fault = |content| read(content, Rate::default(), &Usages::default()).unwrap_err();
+        assert!(fault(b"").contains("no callers"));
+        assert!(fault(&[0xff]).contains("UTF-8"));
     }
 }

@@ -9,7 +9,7 @@ use locality_uuid::{Generator, Mode};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{self, Certificate, Channel, ClientTlsConfig, Endpoint};
+use tonic::transport::{self, Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Request, Response, Status};
 
 use super::failure::{FailedCall, Failure};
@@ -133,19 +133,28 @@ pub async fn connect(settings: &Client) -> Result<Connection, Failure> {
     let fault = |error| unreachable(&settings.server, &error);
     let mut endpoint = Endpoint::from_shared(settings.server.clone()).map_err(fault)?;
     if endpoint.uri().scheme_str() == Some("https") {
-        endpoint = endpoint.tls_config(tls(settings.ca.as_deref())?).map_err(fault)?;
+        endpoint = endpoint.tls_config(tls(settings)?).map_err(fault)?;
     }
     let credential = Credential::read(settings.token_file.as_deref())?;
     let channel = endpoint.connect_timeout(settings.timeout).connect().await.map_err(fault)?;
     Ok(InterceptedService::new(channel, credential))
 }
 
-/// Trusts the authorities of a file, or those of the system.
-fn tls(ca: Option<&Path>) -> Result<ClientTlsConfig, Failure> {
-    let Some(path) = ca else { return Ok(ClientTlsConfig::new().with_native_roots()) };
-    let pem = std::fs::read(path)
-        .map_err(|error| Failure::Other(format!("--ca {}: {error}", path.display())))?;
-    Ok(ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)))
+/// Trusts the authorities of a file, or those of the system, and shows the caller's certificate.
+fn tls(settings: &Client) -> Result<ClientTlsConfig, Failure> {
+    let read = |setting: &str, path: &Path| {
+        std::fs::read(path)
+            .map_err(|error| Failure::Other(format!("{setting} {}: {error}", path.display())))
+    };
+    let config = match &settings.ca {
+        Some(path) => {
+            ClientTlsConfig::new().ca_certificate(Certificate::from_pem(read("--ca", path)?))
+        }
+        None => ClientTlsConfig::new().with_native_roots(),
+    };
+    let Some((certificate, key)) = &settings.certificate else { return Ok(config) };
+    let identity = Identity::from_pem(read("--cert", certificate)?, read("--key", key)?);
+    Ok(config.identity(identity))
 }
 
 /// A connection whose calls carry the caller's credential.

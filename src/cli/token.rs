@@ -141,7 +141,10 @@ struct Row {
     name: String,
     role: &'static str,
     tenants: Vec<String>,
-    token: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<String>,
     expired: bool,
@@ -153,7 +156,8 @@ fn rows(credentials: &Credentials) -> Vec<Row> {
         name: credential.caller.name.clone(),
         role: credential.caller.role.name(),
         tenants: credential.caller.tenants.patterns().to_vec(),
-        token: credential.hash.id().to_owned(),
+        token: credential.token.as_ref().map(|hash| hash.id().to_owned()),
+        certificate: credential.certificate.clone(),
         expires: credential.expires.map(|time| humantime::format_rfc3339_seconds(time).to_string()),
         expired: credential.has_expired(now),
     };
@@ -167,11 +171,13 @@ fn list(command: &List) -> Result<(), Failure> {
         return rows.iter().try_for_each(output::print_json);
     }
 
-    let mut table = output::table(["caller", "role", "tenants", "token", "expires"]);
+    let mut table = output::table(["caller", "role", "tenants", "credential", "expires"]);
     for row in rows {
         let expires = row.expires.unwrap_or_else(|| "never".to_owned());
         let expires = if row.expired { format!("{expires} (expired)") } else { expires };
-        table.add_row([row.name, row.role.to_owned(), row.tenants.join(" "), row.token, expires]);
+        let credential: Vec<_> = [row.token, row.certificate].into_iter().flatten().collect();
+        let (role, tenants) = (row.role.to_owned(), row.tenants.join(" "));
+        table.add_row([row.name, role, tenants, credential.join(" "), expires]);
     }
     output::print_table(&table)
 }
@@ -186,7 +192,11 @@ fn check(command: &Check) -> Result<(), Failure> {
         .map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
     let token = access::Token::parse(text.trim())
         .ok_or_else(|| Failure::Other(format!("{}: there is no token in it", path.display())))?;
-    let caller = credentials.caller(&token, SystemTime::now()).ok_or_else(|| {
+    // The certificate that may belong to the token is not here to be checked.
+    let is_same = |hash: &access::TokenHash| hash.matches(&token);
+    let entry = credentials.list().into_iter().find(|one| one.token.as_ref().is_some_and(is_same));
+    let names: Vec<_> = entry.and_then(|entry| entry.certificate.clone()).into_iter().collect();
+    let caller = credentials.caller(Some(&token), &names, SystemTime::now()).ok_or_else(|| {
         Failure::Other("the token is unknown, was revoked, or has expired".to_owned())
     })?;
 

@@ -11,14 +11,14 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
-use polynym::access::{Access, CREDENTIALS_BROKEN};
+use polynym::access::{Access, CREDENTIALS_BROKEN, Rate};
 use polynym::cli::Failure;
-use polynym::config::{Flags, LogFormat, MongoUri, Serve, ServerAccess, StoreChoice};
+use polynym::config::{Flags, LogFormat, MongoUri, Serve, ServerAccess, ServerTls, StoreChoice};
 use polynym::directory::{CLOCK_AHEAD, DISPLACED, Directory, Limits, Store};
 use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::mongo::{self, Mongo};
-use polynym::transport::{CERTIFICATE_BROKEN, Listener, Tls};
+use polynym::transport::{CERTIFICATE_BROKEN, Listener, Tls, TlsFiles};
 use polynym::{grpc, identifier, sample, telemetry, transport};
 use signals::Stop;
 use tempfile::TempDir;
@@ -235,20 +235,28 @@ async fn serve(
 /// The callers that are let in.
 fn access(settings: &ServerAccess) -> Result<Access, Failure> {
     match &settings.credentials {
-        Some(file) => Access::from_file(file.clone()).map_err(Failure::Other),
+        Some(file) => {
+            let rate = Rate { calls: settings.caller_calls, misses: settings.caller_misses };
+            Access::from_file(file.clone(), rate).map_err(Failure::Other)
+        }
         None => Ok(Access::open()),
     }
 }
 
 async fn listen(settings: &ServerAccess) -> Result<Listener, Failure> {
     let tls = match &settings.tls {
-        Some((certificate, key)) => {
-            let tls = Tls::from_files(certificate.clone(), key.clone());
+        Some(files) => {
+            let tls = Tls::from_files(tls_files(files));
             Some(tls.map_err(|fault| Failure::Other(format!("TLS cannot be used: {fault}")))?)
         }
         None => None,
     };
     Ok(Listener { tcp: bind(&settings.listen).await?, tls })
+}
+
+fn tls_files(settings: &ServerTls) -> TlsFiles {
+    let ServerTls { certificate, key, client_ca, client_required } = settings.clone();
+    TlsFiles { certificate, key, client_authorities: client_ca, client_required }
 }
 
 async fn bind(addresses: &[SocketAddr]) -> Result<TcpListener, Failure> {

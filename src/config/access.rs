@@ -1,6 +1,7 @@
 //! The address of a server, and the credentials and encryption that it asks for.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use super::{Setting, Values, parse};
@@ -12,8 +13,25 @@ pub struct ServerAccess {
     pub listen: Vec<SocketAddr>,
     /// The credentials file, if callers need credentials.
     pub credentials: Option<PathBuf>,
-    /// The files of the certificate and its key, if connections are encrypted.
-    pub tls: Option<(PathBuf, PathBuf)>,
+    /// The files of the encryption, if connections are encrypted.
+    pub tls: Option<ServerTls>,
+    /// The calls a second of a caller whose credentials name no rate; none is no bound.
+    pub caller_calls: Option<NonZeroU32>,
+    /// The look-ups a second that find nobody, likewise.
+    pub caller_misses: Option<NonZeroU32>,
+}
+
+/// The files of a server's encryption.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerTls {
+    /// The certificate.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// The authorities of clients' certificates, if these are asked for.
+    pub client_ca: Option<PathBuf>,
+    /// Whether clients need a certificate.
+    pub client_required: bool,
 }
 
 const LISTEN: Setting = Setting {
@@ -40,6 +58,30 @@ const TLS_KEY: Setting = Setting {
     default: "",
     help: "The key of the server's certificate, as PEM",
 };
+const TLS_CLIENT_CA: Setting = Setting {
+    name: "tls-client-ca",
+    value: "FILE",
+    default: "",
+    help: "The authorities of clients' certificates, as PEM; clients are asked for one",
+};
+const TLS_CLIENT_AUTH: Setting = Setting {
+    name: "tls-client-auth",
+    value: "optional|required",
+    default: "required",
+    help: "Whether a client without a certificate may connect, once --tls-client-ca is given",
+};
+const CALLER_CALLS: Setting = Setting {
+    name: "caller-calls",
+    value: "N",
+    default: "0",
+    help: "Calls a second of one caller, unless its credentials say otherwise; 0 for any number",
+};
+const CALLER_MISSES: Setting = Setting {
+    name: "caller-misses",
+    value: "N",
+    default: "1000",
+    help: "Look-ups a second of one caller that find nobody; 0 for any number",
+};
 const BEHIND_PROXY: Setting = Setting {
     name: "behind-proxy",
     value: "",
@@ -55,18 +97,36 @@ const INSECURE: Setting = Setting {
 
 impl ServerAccess {
     /// The settings.
-    pub const SETTINGS: [&Setting; 6] =
-        [&LISTEN, &CREDENTIALS, &TLS_CERT, &TLS_KEY, &BEHIND_PROXY, &INSECURE];
+    pub const SETTINGS: [&Setting; 10] = [
+        &LISTEN,
+        &CREDENTIALS,
+        &CALLER_CALLS,
+        &CALLER_MISSES,
+        &TLS_CERT,
+        &TLS_KEY,
+        &TLS_CLIENT_CA,
+        &TLS_CLIENT_AUTH,
+        &BEHIND_PROXY,
+        &INSECURE,
+    ];
 
     /// Reads and checks them. An address that other machines can reach needs encryption and
     /// credentials, unless the settings say otherwise.
     pub fn resolve(values: &mut Values<'_>) -> Option<Self> {
         let listen = values.get(&LISTEN, parse::addresses);
         let credentials = values.get(&CREDENTIALS, parse::path);
+        let [caller_calls, caller_misses] =
+            [&CALLER_CALLS, &CALLER_MISSES].map(|setting| values.get(setting, parse::rate));
         let tls = tls(values);
         let behind_proxy = values.switch(&BEHIND_PROXY);
         let insecure = values.switch(&INSECURE);
-        let access = Self { listen: listen?, credentials: credentials?, tls: tls? };
+        let access = Self {
+            listen: listen?,
+            credentials: credentials?,
+            tls: tls?,
+            caller_calls: caller_calls?,
+            caller_misses: caller_misses?,
+        };
         let (behind_proxy, insecure) = (behind_proxy?, insecure?);
 
         if behind_proxy && access.credentials.is_none() {
@@ -103,12 +163,23 @@ impl ServerAccess {
 
 const ADVICE: &str = "--tls-cert, --tls-key and --credentials";
 
-/// The certificate and its key, of which neither is of use alone.
-fn tls(values: &mut Values<'_>) -> Option<Option<(PathBuf, PathBuf)>> {
-    let certificate = values.get(&TLS_CERT, parse::path);
-    let key = values.get(&TLS_KEY, parse::path);
+/// The certificate and its key, of which neither is of use alone, and what clients must show.
+fn tls(values: &mut Values<'_>) -> Option<Option<ServerTls>> {
+    let [certificate, key, client_ca] =
+        [&TLS_CERT, &TLS_KEY, &TLS_CLIENT_CA].map(|setting| values.get(setting, parse::path));
+    let client_required =
+        values.get(&TLS_CLIENT_AUTH, parse::choice(&[("optional", false), ("required", true)]));
+    let (client_ca, client_required) = (client_ca?, client_required?);
     match (certificate?, key?) {
-        (Some(certificate), Some(key)) => Some(Some((certificate, key))),
+        (Some(certificate), Some(key)) => {
+            Some(Some(ServerTls { certificate, key, client_ca, client_required }))
+        }
+        (None, None) if client_ca.is_some() => {
+            let message = "clients show certificates to a server that has one: add --tls-cert and \
+                --tls-key";
+            values.refuse(&TLS_CLIENT_CA, message.to_owned());
+            None
+        }
         (None, None) => Some(None),
         (Some(_), None) => {
             values.refuse(&TLS_CERT, "the certificate's key is missing: add --tls-key".to_owned());

@@ -19,6 +19,8 @@ pub struct Client {
     /// The file of the authorities that the server's certificate may be of, in place of the
     /// system's.
     pub ca: Option<PathBuf>,
+    /// The files of the caller's certificate and its key, if it has one.
+    pub certificate: Option<(PathBuf, PathBuf)>,
     /// The output settings.
     pub output: Output,
 }
@@ -87,6 +89,18 @@ const CA: Setting = Setting {
     default: "",
     help: "The authorities of the server's certificate, as PEM, in place of the system's",
 };
+const CERT: Setting = Setting {
+    name: "cert",
+    value: "FILE",
+    default: "",
+    help: "The caller's certificate to call the server with, as PEM",
+};
+const KEY: Setting = Setting {
+    name: "key",
+    value: "FILE",
+    default: "",
+    help: "The key of the caller's certificate, as PEM",
+};
 const JSON: Setting = Setting {
     name: "json",
     value: "",
@@ -131,7 +145,7 @@ const BATCH: Setting =
 
 impl Resolve for Client {
     fn settings() -> Vec<&'static Setting> {
-        vec![&SERVER, &TENANT, &TIMEOUT, &TOKEN_FILE, &CA, &JSON]
+        vec![&SERVER, &TENANT, &TIMEOUT, &TOKEN_FILE, &CA, &CERT, &KEY, &JSON]
     }
 
     fn resolve(values: &mut Values<'_>) -> Option<Self> {
@@ -146,6 +160,7 @@ impl Client {
         let timeout = values.get(&TIMEOUT, parse::positive);
         let token_file = values.get(&TOKEN_FILE, parse::path);
         let ca = values.get(&CA, parse::path);
+        let certificate = certificate(values);
         let output = Output::resolve(values);
 
         Some(Self {
@@ -154,8 +169,26 @@ impl Client {
             timeout: timeout?,
             token_file: token_file?,
             ca: ca?,
+            certificate: certificate?,
             output: output?,
         })
+    }
+}
+
+/// The caller's certificate and its key, of which neither is of use alone.
+fn certificate(values: &mut Values<'_>) -> Option<Option<(PathBuf, PathBuf)>> {
+    let (certificate, key) = (values.get(&CERT, parse::path), values.get(&KEY, parse::path));
+    match (certificate?, key?) {
+        (Some(certificate), Some(key)) => Some(Some((certificate, key))),
+        (None, None) => Some(None),
+        (Some(_), None) => {
+            values.refuse(&CERT, "the certificate's key is missing: add --key".to_owned());
+            None
+        }
+        (None, Some(_)) => {
+            values.refuse(&KEY, "the key's certificate is missing: add --cert".to_owned());
+            None
+        }
     }
 }
 
@@ -171,7 +204,7 @@ impl Resolve for Output {
 
 impl Resolve for Bench {
     fn settings() -> Vec<&'static Setting> {
-        let client = [&SERVER, &BENCH_TENANT, &TIMEOUT, &TOKEN_FILE, &CA, &JSON];
+        let client = [&SERVER, &BENCH_TENANT, &TIMEOUT, &TOKEN_FILE, &CA, &CERT, &KEY, &JSON];
         let own = [&CONNECTIONS, &CONCURRENCY, &DURATION, &WARMUP, &USERS, &LOADED, &BATCH];
         client.into_iter().chain(own).collect()
     }

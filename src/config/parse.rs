@@ -1,6 +1,7 @@
 //! Parses values from text. Errors say what was wrong and what would be right.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -94,4 +95,9 @@ pub fn text(text: &str) -> Result<String, String> {
 /// A file's path; none where the text is empty.
 pub fn path(text: &str) -> Result<Option<PathBuf>, String> {
     Ok(Some(text).filter(|text| !text.is_empty()).map(PathBuf::from))
+}
+
+/// A number a second; none where it is 0.
+pub fn rate(text: &str) -> Result<Option<NonZeroU32>, String> {
+    text.parse().map(NonZeroU32::new).map_err(|_| "write a whole number, or 0 for no bound".into())
 }

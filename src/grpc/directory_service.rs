@@ -15,6 +15,7 @@ use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
 use crate::proto::services::directory_service_server::DirectoryService;
 use crate::proto::v1;
+use crate::transport::protocol;
 use crate::transport::rich_status::internal;
 use crate::wire::encode::identifier_message;
 use crate::wire::fields;
@@ -62,6 +63,19 @@ impl DirectoryApi {
         let tenant = permitted_tenant(caller, tenant)?;
         Ok(self.directory.context(tenant, &caller.name, method, ""))
     }
+
+    /// The context of a look-up. A caller that has missed too often gets none, whatever it looks
+    /// for.
+    fn look_up<'a>(
+        &self,
+        caller: &'a Caller,
+        method: &'static str,
+        tenant: &str,
+    ) -> Result<RequestContext<'a>, Status> {
+        let context = self.context(caller, method, tenant)?;
+        caller.check_misses().map_err(protocol::misses_spent)?;
+        Ok(context)
+    }
 }
 
 #[tonic::async_trait]
@@ -71,15 +85,14 @@ impl DirectoryService for DirectoryApi {
         request: Request<v1::ResolveIdentityRequest>,
     ) -> Result<Response<raw_response::Resolved>, Status> {
         let (caller, request) = with_caller(request)?;
-        let context = self.context(&caller, "ResolveIdentity", &request.tenant)?;
+        let context = self.look_up(&caller, "ResolveIdentity", &request.tenant)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref())
             .map_err(status)?;
         let raw = convert::raw(request.identifier.as_ref());
-        let (found, reads) = self
-            .directory
-            .resolve(&context, raw, consistency, request.show_disabled)
-            .await
-            .map_err(status)?;
+        let resolved =
+            self.directory.resolve(&context, raw, consistency, request.show_disabled).await;
+        count_misses(&caller, [&resolved]);
+        let (found, reads) = resolved.map_err(status)?;
         Ok(with_reads(found.into(), reads))
     }
 
@@ -88,7 +101,7 @@ impl DirectoryService for DirectoryApi {
         request: Request<v1::BatchResolveIdentitiesRequest>,
     ) -> Result<Response<raw_response::BatchResolved>, Status> {
         let (caller, request) = with_caller(request)?;
-        let context = self.context(&caller, "BatchResolveIdentities", &request.tenant)?;
+        let context = self.look_up(&caller, "BatchResolveIdentities", &request.tenant)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref())
             .map_err(status)?;
         let raw: Vec<_> =
@@ -97,6 +110,7 @@ impl DirectoryService for DirectoryApi {
         let resolved =
             self.directory.batch_resolve(&context, &raw, consistency, request.show_disabled).await;
         let (outcomes, reads) = resolved.map_err(status)?;
+        count_misses(&caller, &outcomes);
         Ok(with_reads(raw_response::BatchResolved { results: fill(outcomes) }, reads))
     }
 
@@ -105,9 +119,10 @@ impl DirectoryService for DirectoryApi {
         request: Request<v1::GetUserRequest>,
     ) -> Result<Response<raw_response::Got>, Status> {
         let (caller, request) = with_caller(request)?;
-        let context = self.context(&caller, "GetUser", &request.tenant)?;
-        let got = self.directory.get(&context, &request.user_id).await.map_err(status)?;
-        Ok(Response::new(got.into()))
+        let context = self.look_up(&caller, "GetUser", &request.tenant)?;
+        let got = self.directory.get(&context, &request.user_id).await;
+        count_misses(&caller, [&got]);
+        Ok(Response::new(got.map_err(status)?.into()))
     }
 
     async fn batch_get_users(
@@ -115,10 +130,11 @@ impl DirectoryService for DirectoryApi {
         request: Request<v1::BatchGetUsersRequest>,
     ) -> Result<Response<raw_response::BatchGot>, Status> {
         let (caller, request) = with_caller(request)?;
-        let context = self.context(&caller, "BatchGetUsers", &request.tenant)?;
+        let context = self.look_up(&caller, "BatchGetUsers", &request.tenant)?;
         let _turn = self.turn().await?;
         let outcomes =
             self.directory.batch_get(&context, &request.user_ids).await.map_err(status)?;
+        count_misses(&caller, &outcomes);
         Ok(Response::new(raw_response::BatchGot { results: fill(outcomes) }))
     }
 
@@ -139,8 +155,10 @@ impl DirectoryService for DirectoryApi {
         request: Request<v1::CheckIdentityRequest>,
     ) -> Result<Response<v1::CheckIdentityResponse>, Status> {
         let (caller, request) = with_caller(request)?;
-        let context = self.context(&caller, "CheckIdentity", &request.tenant)?;
+        let context = self.look_up(&caller, "CheckIdentity", &request.tenant)?;
         let raw = convert::raw(request.identifier.as_ref());
+        // Either answer says whether somebody has the identifier.
+        caller.missed(1);
         let (identifier, refusal) =
             self.directory.check_identity(&context, &request.user_id, raw).await.map_err(status)?;
         let held_until = match &refusal {
@@ -158,6 +176,17 @@ impl DirectoryService for DirectoryApi {
             held_until,
         }))
     }
+}
+
+/// Counts the look-ups that found nobody.
+fn count_misses<'a, T: 'a>(
+    caller: &Caller,
+    outcomes: impl IntoIterator<Item = &'a Result<T, Error>>,
+) {
+    let is_miss = |outcome: &&Result<T, Error>| {
+        matches!(outcome, Err(Error::IdentityNotFound | Error::UserNotFound))
+    };
+    caller.missed(outcomes.into_iter().filter(is_miss).count());
 }
 
 /// Answers with the number of reads that were sent for a call.

@@ -6,6 +6,7 @@ mod batch;
 mod convert;
 mod directory_service;
 mod health;
+mod methods;
 mod policies;
 pub(crate) mod raw_response;
 mod registry_service;

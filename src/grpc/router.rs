@@ -4,10 +4,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use http::{Request, Response};
-use tonic::Status;
 use tonic::body::Body;
-use tonic::codegen::Service;
-use tonic::server::NamedService;
+use tonic::codegen::Service as _;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::HealthReporter;
 use tonic_reflection::server::Builder as Reflection;
@@ -17,82 +15,23 @@ use super::admin_service::AdminApi;
 use super::authorization;
 use super::directory_service::{DirectoryApi, check_batch};
 use super::health::HealthApi;
+use super::methods::{REGISTRY_BYTES, SMALL_BYTES, Service, Target};
 use super::registry_service::RegistryApi;
-use crate::access::Access;
+use crate::access::{Access, Caller};
 use crate::directory::service::Directory;
 use crate::proto::DESCRIPTORS;
 use crate::proto::services::admin_service_server::AdminServiceServer;
 use crate::proto::services::directory_service_server::DirectoryServiceServer;
 use crate::proto::services::registry_service_server::RegistryServiceServer;
+use crate::transport::protocol;
 use crate::transport::request_body::{PREFIX, RequestBody};
-use crate::transport::routes::{Permits, Routes};
-use crate::transport::{protocol, routes};
+use crate::transport::routes::{Refusal, Routes};
 
-/// The largest request of DirectoryService: room for a full batch.
-const DIRECTORY_BYTES: usize = 1 << 20;
-/// The largest request of RegistryService and AdminService: room for a full user.
-const REGISTRY_BYTES: usize = 64 << 10;
-/// The largest request of the services that take next to nothing.
-const SMALL_BYTES: usize = 4 << 10;
-
-type Directories = DirectoryServiceServer<DirectoryApi>;
-type Registries = RegistryServiceServer<RegistryApi>;
-type Admins = AdminServiceServer<AdminApi>;
-type Healths = HealthServer<HealthApi>;
+pub type Directories = DirectoryServiceServer<DirectoryApi>;
+pub type Registries = RegistryServiceServer<RegistryApi>;
+pub type Admins = AdminServiceServer<AdminApi>;
+pub type Healths = HealthServer<HealthApi>;
 type Boxed = BoxCloneSyncService<Request<RequestBody>, Response<Body>, Infallible>;
-
-/// The target of a call.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Target {
-    Directory,
-    Registry,
-    Admin,
-    /// Moves a tenant to new rules and reports progress.
-    Renormalize,
-    Health,
-    /// Health as it changes.
-    Watch,
-    Reflection,
-    ReflectionAlpha,
-    Unknown,
-}
-
-impl routes::Target for Target {
-    fn of(path: &str) -> Self {
-        let mut parts = path.split('/').skip(1);
-        match parts.next().unwrap_or_default() {
-            Directories::NAME => Self::Directory,
-            Registries::NAME => Self::Registry,
-            Admins::NAME if parts.next() == Some("Renormalize") => Self::Renormalize,
-            Admins::NAME => Self::Admin,
-            Healths::NAME if parts.next() == Some("Watch") => Self::Watch,
-            Healths::NAME => Self::Health,
-            "grpc.reflection.v1.ServerReflection" => Self::Reflection,
-            "grpc.reflection.v1alpha.ServerReflection" => Self::ReflectionAlpha,
-            _ => Self::Unknown,
-        }
-    }
-
-    fn is_stream(self) -> bool {
-        matches!(self, Self::Renormalize | Self::Watch | Self::Reflection | Self::ReflectionAlpha)
-    }
-
-    fn message_bytes(self) -> usize {
-        match self {
-            Self::Directory => DIRECTORY_BYTES,
-            Self::Registry | Self::Admin | Self::Renormalize => REGISTRY_BYTES,
-            _ => SMALL_BYTES,
-        }
-    }
-
-    fn permits(self) -> Option<Permits> {
-        match self {
-            Self::Directory => Some(Permits::Reads),
-            Self::Registry | Self::Admin => Some(Permits::Mutations),
-            _ => None,
-        }
-    }
-}
 
 pub struct Router {
     /// The items that a batch may have.
@@ -130,12 +69,21 @@ impl Router {
 impl Routes for Router {
     type Target = Target;
 
-    fn authorize<B>(&self, request: &mut Request<B>) -> Result<(), Status> {
-        authorization::authorize(&self.access, request)
+    fn needs_credentials(&self) -> bool {
+        self.access.is_closed()
+    }
+
+    fn authorize<B>(
+        &self,
+        request: &mut Request<B>,
+        names: &[String],
+    ) -> Result<Option<Arc<Caller>>, Refusal> {
+        authorization::authorize(&self.access, request, names)
     }
 
     async fn call(&self, target: Target, request: Request<RequestBody>) -> Response<Body> {
-        if let (Target::Directory, RequestBody::Whole(bytes)) = (target, request.body())
+        let service = target.method().service;
+        if let (Service::Directory, RequestBody::Whole(bytes)) = (service, request.body())
             && let Err(refusal) = check_batch(
                 request.uri().path(),
                 bytes.get(PREFIX..).unwrap_or_default(),
@@ -144,14 +92,17 @@ impl Routes for Router {
         {
             return refusal.into_http();
         }
-        let Ok(response) = match target {
-            Target::Directory => self.directory.clone().call(request).await,
-            Target::Registry => self.registry.clone().call(request).await,
-            Target::Admin | Target::Renormalize => self.admin.clone().call(request).await,
-            Target::Health | Target::Watch => self.health.clone().call(request).await,
-            Target::Reflection => self.reflection.clone().call(request).await,
-            Target::ReflectionAlpha => self.reflection_alpha.clone().call(request).await,
-            Target::Unknown => Ok(protocol::unknown_service().into_http()),
+        let Ok(response) = match service {
+            Service::Directory => self.directory.clone().call(request).await,
+            Service::Registry => self.registry.clone().call(request).await,
+            Service::Admin => self.admin.clone().call(request).await,
+            Service::Health => self.health.clone().call(request).await,
+            Service::Reflection => self.reflection.clone().call(request).await,
+            Service::ReflectionAlpha => self.reflection_alpha.clone().call(request).await,
+            Service::Unknown if Target::is_of_known_service(request.uri().path()) => {
+                Ok(protocol::unknown_method().into_http())
+            }
+            Service::Unknown => Ok(protocol::unknown_service().into_http()),
         };
 
         response

@@ -3,7 +3,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -12,37 +11,52 @@ use hyper::body::Incoming;
 use tonic::Status;
 use tonic::body::Body;
 
+use super::call_count::CallCount;
+use super::call_permits::CallPermits;
 use super::memory_budget::{ConnectionBudget, GlobalBudget, OpenStream, Reservation};
+use super::options::Options;
+use super::peer::Peer;
 use super::preface::PrefaceCheck;
 use super::request_body::RequestBody;
 use super::response_body::ResponseBody;
-use super::routes::{Permits, Routes, Target};
+use super::routes::{Permits, Refusal, Routes, Target};
+use super::strangers::Strangers;
 use super::{protocol, request_body, request_check, rich_status};
+use crate::access::{Caller, Counted};
 
 /// The counter of panics: its name, and what it counts.
 pub const PANICS: (&str, &str) = ("polynym_panics_total", "Handlers that panicked");
+/// The gauge of connections.
+pub const CONNECTIONS: (&str, &str) = ("polynym_connections", "Open connections of the API");
 
 pub struct CallHandler<R> {
     routes: R,
-    reads: CallPermits,
-    mutations: CallPermits,
+    permits: CallPermits,
+    max_connections: usize,
     timeout: Duration,
     /// The budget of all connections.
     pub total: Arc<GlobalBudget>,
     /// The connections that were closed since they speak something else.
     pub preface_check: PrefaceCheck,
+    /// The open connections.
+    pub connections: Counted,
+    /// The connections that have made no valid call yet.
+    pub strangers: Arc<Strangers>,
 }
 
 impl<R: Routes> CallHandler<R> {
-    pub fn new(routes: R, max_calls: usize, timeout: Duration) -> Self {
-        let permits = || CallPermits { free: AtomicUsize::new(max_calls) };
+    pub fn new(routes: R, options: Options) -> Self {
+        let Options { max_connections, max_calls, .. } = options;
+        let strangers = if routes.needs_credentials() { max_connections / 4 } else { usize::MAX };
         Self {
             routes,
-            reads: permits(),
-            mutations: permits(),
-            timeout,
+            permits: CallPermits::new(max_calls),
+            max_connections,
+            timeout: options.call_timeout,
             total: Arc::default(),
             preface_check: PrefaceCheck::default(),
+            connections: Counted::default(),
+            strangers: Strangers::new(strangers),
         }
     }
 
@@ -50,6 +64,7 @@ impl<R: Routes> CallHandler<R> {
     pub async fn call(
         &self,
         budget: &Arc<ConnectionBudget>,
+        peer: &Peer,
         mut request: Request<Incoming>,
     ) -> Response<ResponseBody> {
         let target = R::Target::of(request.uri().path());
@@ -57,11 +72,16 @@ impl<R: Routes> CallHandler<R> {
             Ok(timeout) => timeout.map_or(self.timeout, |timeout| timeout.min(self.timeout)),
             Err(refusal) => return ResponseBody::call(refusal.into(), Reservation::call(budget)),
         };
-        if let Err(refusal) = self.routes.authorize(&mut request) {
-            return ResponseBody::call(refusal.into_http(), Reservation::call(budget));
-        }
+        let mut count = CallCount::begin(target);
+        let caller = match self.admit(target, peer, &mut request, &mut count) {
+            Ok(caller) => caller,
+            Err(refusal) => {
+                count.end(&refusal);
+                return ResponseBody::call(refusal.into_http(), Reservation::call(budget));
+            }
+        };
         if target.is_stream() {
-            return self.open(budget, target, timeout, request).await;
+            return self.open(budget, target, timeout, request, count).await;
         }
 
         let mut reservation = Reservation::call(budget);
@@ -70,15 +90,40 @@ impl<R: Routes> CallHandler<R> {
                 request_body::read_message(request, target.message_bytes(), &mut reservation)
                     .await?;
             // Takes a permit once the message has arrived: slow senders cannot starve others.
-            let _permit = match self.permits(target) {
-                Some(permits) => Some(permits.take().ok_or_else(protocol::overloaded)?),
+            let _permit = match target.permits() {
+                Some(kind) => Some(self.permits.take(kind, caller.as_ref())?),
                 None => None,
             };
             Ok(self.routes.call(target, request).await)
         };
         let response = self.bounded(target, timeout, answer).await;
+        count.answered(&response);
 
         ResponseBody::call(response, reservation)
+    }
+
+    /// Checks by its headers whether a call may be made: its credential and its role, then what its
+    /// caller uses of the server.
+    fn admit(
+        &self,
+        target: R::Target,
+        peer: &Peer,
+        request: &mut Request<Incoming>,
+        count: &mut CallCount,
+    ) -> Result<Option<Arc<Caller>>, Status> {
+        let caller = self.routes.authorize(request, peer.names());
+        let caller = caller.map_err(|Refusal { caller, status }| {
+            count.caller(caller);
+            status
+        })?;
+        count.caller(caller.clone());
+        let Some(caller) = caller else { return Ok(None) };
+        peer.belongs_to(&caller, self.max_connections)?;
+        if let Some(kind) = target.permits() {
+            self.permits.check(kind, &caller)?;
+        }
+        caller.take_call().map_err(protocol::rate_spent)?;
+        Ok(Some(caller))
     }
 
     /// Opens a stream, which stays open until its caller leaves. It takes no call's permit.
@@ -88,26 +133,21 @@ impl<R: Routes> CallHandler<R> {
         target: R::Target,
         timeout: Duration,
         request: Request<Incoming>,
+        mut count: CallCount,
     ) -> Response<ResponseBody> {
         let Some(stream) = OpenStream::new(budget) else {
-            return ResponseBody::call(
-                protocol::too_many_streams().into_http(),
-                Reservation::call(budget),
-            );
+            let refusal = protocol::too_many_streams();
+            count.end(&refusal);
+            return ResponseBody::call(refusal.into_http(), Reservation::call(budget));
         };
 
         let answer = async {
             let request = request.map(|body| RequestBody::open(body, self.timeout));
             Ok(self.routes.call(target, request).await)
         };
-        ResponseBody::stream(self.bounded(target, timeout, answer).await, stream)
-    }
-
-    fn permits(&self, target: R::Target) -> Option<&CallPermits> {
-        Some(match target.permits()? {
-            Permits::Reads => &self.reads,
-            Permits::Mutations => &self.mutations,
-        })
+        let response = self.bounded(target, timeout, answer).await;
+        count.answered(&response);
+        ResponseBody::stream(response, stream)
     }
 
     /// The answer within its time, whatever happens.
@@ -124,6 +164,12 @@ impl<R: Routes> CallHandler<R> {
             Err(_) => protocol::deadline(target.permits() == Some(Permits::Mutations)).into_http(),
         }
     }
+
+    /// Sets the gauges of what is in use.
+    pub fn set_gauges(&self) {
+        metrics::gauge!(CONNECTIONS.0).set(self.connections.get() as f64);
+        self.permits.set_gauges();
+    }
 }
 
 /// The process's panic hook logs the panic itself; callers get no details.
@@ -131,26 +177,4 @@ fn panicked() -> Response<Body> {
     metrics::counter!(PANICS.0).increment(1);
     tracing::error!("a handler panicked");
     rich_status::internal().into_http()
-}
-
-/// Permits for calls under way. A call that gets none is refused.
-struct CallPermits {
-    free: AtomicUsize,
-}
-
-struct CallPermit<'a>(&'a CallPermits);
-
-impl CallPermits {
-    fn take(&self) -> Option<CallPermit<'_>> {
-        let taken = self
-            .free
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| free.checked_sub(1));
-        taken.ok().map(|_| CallPermit(self))
-    }
-}
-
-impl Drop for CallPermit<'_> {
-    fn drop(&mut self) {
-        self.0.free.fetch_add(1, Ordering::Relaxed);
-    }
 }

@@ -1,6 +1,7 @@
 //! One connection: HTTP/2 with bounds on all that the other side controls.
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,9 +17,15 @@ use super::call_handler::CallHandler;
 use super::connection_task::{CallExecutor, ConnectionTask};
 use super::memory_budget::ConnectionBudget;
 use super::options::Options;
+use super::peer::Peer;
 use super::routes::Routes;
-use super::tls::Tls;
+use super::tls::{Accepted, Tls};
 use super::unvectored_io::UnvectoredIo;
+use crate::access::Counted;
+
+/// The counter of TLS handshakes: its name, and what it counts.
+pub const HANDSHAKES: (&str, &str) =
+    ("polynym_tls_handshakes_total", "TLS handshakes, by outcome: ok, failed or late");
 
 /// Streams that one connection may have open.
 const STREAMS: u32 = 200;
@@ -43,27 +50,88 @@ pub async fn accept<R: Routes>(
     options: Options,
     mut draining: watch::Receiver<bool>,
 ) -> bool {
-    let Some(tls) = tls else { return greet(stream, handler, options, draining).await };
-    match within_handshake(tls.accept(stream), &mut draining).await {
-        Some(Ok(stream)) => greet(stream, handler, options, draining).await,
+    let open = handler.clone();
+    let _open = Open::new(&open.connections);
+    let stranger = handler.strangers.enter();
+    let Some(tls) = tls else {
+        let peer = Peer::new(None, stranger);
+        return greet(stream, peer, pending(), handler, options, draining).await;
+    };
+    let accepted = tokio::select! {
+        accepted = within_handshake(tls.accept(stream), &mut draining) => accepted,
+        () = stranger.evicted() => None,
+    };
+    match accepted {
+        Some(Ok(Accepted { stream, certificate, mut authorities })) => {
+            handshake("ok");
+            let is_certified = certificate.is_some();
+            let distrusted = async move {
+                // Where nobody can change the authorities any more, the server is stopping.
+                if !is_certified || authorities.changed().await.is_err() {
+                    pending::<()>().await;
+                }
+            };
+            let peer = Peer::new(certificate, stranger);
+            greet(stream, peer, distrusted, handler, options, draining).await
+        }
         Some(Err(error)) => {
+            handshake("failed");
             tracing::debug!(%error, "a TLS handshake failed");
             false
         }
-        None => false,
+        None => {
+            handshake("late");
+            false
+        }
     }
 }
 
-/// Waits for the preface, and serves a connection that has one.
+/// A connection that is counted until it ends.
+struct Open<'a>(&'a Counted);
+
+impl<'a> Open<'a> {
+    fn new(count: &'a Counted) -> Self {
+        count.add(usize::MAX);
+        Self(count)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.remove();
+    }
+}
+
+fn handshake(outcome: &'static str) {
+    metrics::counter!(HANDSHAKES.0, "outcome" => outcome).increment(1);
+}
+
+/// Waits for the preface, and serves a connection that has one. `distrusted` returns once the
+/// client's certificate may not be trusted any more.
 async fn greet<R: Routes>(
     mut stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: Peer,
+    distrusted: impl Future<Output = ()>,
     handler: Arc<CallHandler<R>>,
     options: Options,
     mut draining: watch::Receiver<bool>,
 ) -> bool {
-    let check = handler.preface_check.is_http2(&mut stream);
-    let is_http2 = within_handshake(check, &mut draining).await.unwrap_or(false);
-    is_http2 && serve(stream, handler, options, draining).await
+    let peer = Arc::new(peer);
+    let served = {
+        let peer = peer.clone();
+        async move {
+            let check = handler.preface_check.is_http2(&mut stream);
+            let is_http2 = within_handshake(check, &mut draining).await.unwrap_or(false);
+            is_http2 && serve(stream, peer, distrusted, handler, options, draining).await
+        }
+    };
+    tokio::select! {
+        cut_off = served => cut_off,
+        () = peer.evicted() => {
+            tracing::debug!("a connection without a valid call makes room for another");
+            false
+        }
+    }
 }
 
 /// The outcome of the first exchange; none where it takes too long or the server drains.
@@ -79,14 +147,16 @@ async fn within_handshake<T>(
 
 async fn serve<R: Routes>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: Arc<Peer>,
+    distrusted: impl Future<Output = ()>,
     handler: Arc<CallHandler<R>>,
     options: Options,
     mut draining: watch::Receiver<bool>,
 ) -> bool {
     let budget = Arc::new(ConnectionBudget::new(handler.total.clone()));
     let service = service_fn(|request| {
-        let (handler, budget) = (handler.clone(), budget.clone());
-        async move { Ok::<_, Infallible>(handler.call(&budget, request).await) }
+        let (handler, budget, peer) = (handler.clone(), budget.clone(), peer.clone());
+        async move { Ok::<_, Infallible>(handler.call(&budget, &peer, request).await) }
     });
     let begin = CallExecutor::new(options.task_per_call);
     let connection =
@@ -99,7 +169,7 @@ async fn serve<R: Routes>(
             return false;
         }
         () = drain_started(&mut draining) => {}
-        () = ended(&budget, options) => {
+        () = ended(&budget, &peer, distrusted, options) => {
             calls.connection.as_mut().graceful_shutdown();
             tokio::select! {
                 _ = &mut calls => return false,
@@ -117,9 +187,17 @@ async fn serve<R: Routes>(
     }
 }
 
-/// Waits until the connection is too old, or had no calls for too long.
-async fn ended(budget: &ConnectionBudget, options: Options) {
+/// Waits until the connection is too old, had no calls for too long, or its client's certificate
+/// counts no longer.
+async fn ended(
+    budget: &ConnectionBudget,
+    peer: &Peer,
+    distrusted: impl Future<Output = ()>,
+    options: Options,
+) {
     tokio::select! {
+        () = peer.expired() => {}
+        () = distrusted => peer.distrust(),
         () = sleep(options.connection_age) => {}
         () = budget.unused(options.connection_idle) => {}
     }

@@ -1,12 +1,14 @@
 //! The statuses of calls that never reach the directory: what breaks the protocol, what is over a
 //! bound of the server, and what is too late. Reasons and details are as in `status`.
 
+use std::time::Duration;
+
 use http::Response;
 use tonic::body::Body;
 use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
 
-use super::rich_status::{limited, plain, retry};
+use super::rich_status::{limited, plain, retry, retry_after};
 
 /// The header that names the accepted encodings of messages (gRPC, "Compression").
 const ACCEPTED: &str = "grpc-accept-encoding";
@@ -18,6 +20,39 @@ pub fn overloaded() -> Status {
         "OVERLOADED",
         "too many calls are under way: try again a little later",
     )
+}
+
+/// The status for a call on one more connection of a caller that has its share of them.
+pub fn too_many_connections() -> Status {
+    retry(
+        Code::ResourceExhausted,
+        "RATE_LIMITED",
+        "this caller has half of the server's connections: close some, or share them",
+    )
+}
+
+/// The status for a call of a caller that has half of the server's permits.
+pub fn share_taken() -> Status {
+    retry(
+        Code::ResourceExhausted,
+        "RATE_LIMITED",
+        "this caller has half of all calls that may be under way: try again a little later",
+    )
+}
+
+/// The status for a call of a caller that has spent its rate, and gets some back after `wait`.
+pub fn rate_spent(wait: Duration) -> Status {
+    let message = "this caller makes more calls a second than it may: slow down, or ask for a \
+        higher `rate` in the server's credentials file";
+    retry_after(Code::ResourceExhausted, "RATE_LIMITED", message, wait)
+}
+
+/// The status for a look-up of a caller whose look-ups found nobody too often. It does not depend on
+/// what would have been found.
+pub fn misses_spent(wait: Duration) -> Status {
+    let message = "too many look-ups of this caller found nobody: slow down, or ask for more \
+        `misses` in the server's credentials file";
+    retry_after(Code::ResourceExhausted, "RATE_LIMITED", message, wait)
 }
 
 /// The status for a call whose answer the server cannot hold, since others were not read. The call

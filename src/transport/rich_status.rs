@@ -30,8 +30,13 @@ pub fn detailed(code: Code, message: &str, details: ErrorDetails) -> Status {
 
 /// A status with the delay for the next attempt.
 pub fn retry(code: Code, reason: &str, message: &str) -> Status {
+    retry_after(code, reason, message, RETRY)
+}
+
+/// A status with this delay for the next attempt.
+pub fn retry_after(code: Code, reason: &str, message: &str, delay: Duration) -> Status {
     let mut details = info(reason, []);
-    details.set_retry_info(Some(RETRY));
+    details.set_retry_info(Some(delay));
     Status::with_error_details(code, message, details)
 }
 

@@ -1,21 +1,32 @@
 //! The seam between the transport and the services that it carries.
 
+use std::sync::Arc;
+
 use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
 
 use super::request_body::RequestBody;
+use crate::access::Caller;
 
 /// The services of a server, as the transport sees them.
 pub trait Routes: Send + Sync + 'static {
-    /// The target of a call: a method, or a group of methods that are treated alike.
+    /// The target of a call.
     type Target: Target;
 
-    /// Checks by its headers whether a call may be made.
+    /// Whether callers need credentials.
+    fn needs_credentials(&self) -> bool;
+
+    /// Checks by its headers whether a call may be made, on a connection whose client's certificate
+    /// has these `names`, and leaves its caller with the request. A call of health has none.
     ///
     /// # Errors
-    /// The status of the refusal.
-    fn authorize<B>(&self, request: &mut Request<B>) -> Result<(), Status>;
+    /// The status of the refusal, and the caller if it is known.
+    fn authorize<B>(
+        &self,
+        request: &mut Request<B>,
+        names: &[String],
+    ) -> Result<Option<Arc<Caller>>, Refusal>;
 
     /// Carries out a call.
     fn call(
@@ -25,10 +36,24 @@ pub trait Routes: Send + Sync + 'static {
     ) -> impl Future<Output = Response<Body>> + Send;
 }
 
+/// The refusal of a call by its headers.
+pub struct Refusal {
+    /// The caller, if it is known.
+    pub caller: Option<Arc<Caller>>,
+    /// The answer.
+    pub status: Status,
+}
+
 /// The treatment of a call.
 pub trait Target: Copy + Send + Sync {
     /// The target of a path such as `/polynym.v1.DirectoryService/GetUser`.
     fn of(path: &str) -> Self;
+
+    /// The number of the method, less than 64.
+    fn index(self) -> usize;
+
+    /// The name of the method, as metrics have it.
+    fn name(self) -> &'static str;
 
     /// Whether the call is a stream, which stays open until its caller leaves.
     fn is_stream(self) -> bool;

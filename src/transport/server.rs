@@ -12,7 +12,7 @@ use super::call_handler::CallHandler;
 use super::connection;
 use super::options::Options;
 use super::routes::Routes;
-use super::tls::Tls;
+use super::tls::{CERTIFICATE_DAYS_LEFT, Tls};
 
 /// A place where connections are accepted.
 pub struct Listener {
@@ -47,12 +47,13 @@ pub async fn serve<R: Routes>(
     options: Options,
     shutdown: impl Future<Output = ()>,
 ) {
-    let handler = Arc::new(CallHandler::new(routes, options.max_calls, options.call_timeout));
+    let handler = Arc::new(CallHandler::new(routes, options));
     let (drain, draining) = watch::channel(false);
     let mut connections = JoinSet::new();
     tokio::select! {
         () = accept(&listener, &mut connections, &handler, options, &draining) => {}
         never = listener.reload() => match never {},
+        never = measure(&listener, &handler) => match never {},
         () = shutdown => {}
     }
 
@@ -86,6 +87,17 @@ async fn accept<R: Routes>(
             cut_off
         });
         while connections.try_join_next().is_some() {}
+    }
+}
+
+/// Sets the gauges of what is in use, in a loop.
+async fn measure<R: Routes>(listener: &Listener, handler: &CallHandler<R>) -> Infallible {
+    loop {
+        handler.set_gauges();
+        if let Some(tls) = &listener.tls {
+            metrics::gauge!(CERTIFICATE_DAYS_LEFT.0).set(tls.seconds_left() / 86_400.0);
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 

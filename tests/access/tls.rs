@@ -1,5 +1,6 @@
 //! TLS: commands and other clients against an encrypted server.
 
+use std::cell::RefCell;
 use std::fs;
 use std::io::Read;
 use std::net::TcpStream;
@@ -23,31 +24,39 @@ use crate::server::{Server, polynym};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An authority, and a server's certificate of it, in files.
-struct Authority(TempDir);
+pub struct Authority {
+    folder: TempDir,
+    issuer: RefCell<Issuer>,
+}
+
+type Issuer = CertifiedIssuer<'static, KeyPair>;
 
 impl Authority {
-    fn new() -> Self {
-        let authority = Self(tempfile::tempdir().unwrap());
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Self { folder, issuer: RefCell::new(issuer()) };
         authority.renew();
         authority
     }
 
     /// Makes a new authority and a new certificate, in the same files.
     fn renew(&self) {
-        let folder = &self.0;
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let key = KeyPair::generate().unwrap();
+        self.issuer.replace(issuer());
+        fs::write(self.path("ca.pem"), self.issuer.borrow().pem()).unwrap();
         let names = ["127.0.0.1", "localhost"].map(str::to_owned).to_vec();
-        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
-        fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();
-        fs::write(folder.path().join("server.pem"), certificate.pem()).unwrap();
-        fs::write(folder.path().join("server.key"), key.serialize_pem()).unwrap();
+        self.issue("server", CertificateParams::new(names).unwrap());
     }
 
-    fn path(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().unwrap().to_owned()
+    /// Makes a certificate and its key, in `<name>.pem` and `<name>.key`.
+    pub fn issue(&self, name: &str, params: CertificateParams) {
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &*self.issuer.borrow()).unwrap();
+        fs::write(self.path(&format!("{name}.pem")), certificate.pem()).unwrap();
+        fs::write(self.path(&format!("{name}.key")), key.serialize_pem()).unwrap();
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
     fn serve(&self) -> Server {
@@ -90,6 +99,12 @@ impl Authority {
         }
         Ok((client, stream))
     }
+}
+
+fn issuer() -> Issuer {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
 #[test]

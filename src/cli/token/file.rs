@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use tempfile::NamedTempFile;
 use toml_edit::{Array, ArrayOfTables, Datetime, DocumentMut, Item, Table, value};
 
-use crate::access::{Credentials, Role, TokenHash};
+use crate::access::{Credentials, CredentialsError, Rate, Role, TokenHash, Usages};
 use crate::cli::failure::Failure;
 
 /// A new `[[caller]]`.
@@ -23,7 +23,11 @@ pub struct Entry<'a> {
 /// Reads and checks a credentials file.
 pub fn read(path: &Path) -> Result<Credentials, Failure> {
     let text = fs::read_to_string(path).map_err(|error| fault(path, error))?;
-    Credentials::parse(&text).map_err(|error| fault(path, error))
+    parse(&text).map_err(|error| fault(path, error))
+}
+
+fn parse(text: &str) -> Result<Credentials, CredentialsError> {
+    Credentials::parse(text, Rate::default(), &Usages::default())
 }
 
 /// Changes a file. Others see the file of before or the new one, and never a part. Changes at the
@@ -42,12 +46,12 @@ pub fn edit<T>(
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
         text => text.map_err(|error| fault(path, error))?,
     };
-    Credentials::parse(&text).map_err(|error| fault(path, error))?;
+    parse(&text).map_err(|error| fault(path, error))?;
     let mut document: DocumentMut =
         text.parse().map_err(|error: toml_edit::TomlError| fault(path, error.message()))?;
     let outcome = change(&mut document).map_err(|error| fault(path, error))?;
     let text = document.to_string();
-    Credentials::parse(&text).map_err(|error| fault(path, error))?;
+    parse(&text).map_err(|error| fault(path, error))?;
 
     replace(path, &folder, &text).map_err(|error| fault(path, error))?;
     lock.sync_all().map_err(|error| fault(&folder, error))?;
@@ -75,18 +79,24 @@ fn fault(path: &Path, error: impl ToString) -> Failure {
     Failure::Other(format!("{}: {}", path.display(), error.to_string()))
 }
 
-/// Adds a caller's token.
+/// Adds a caller's token. It has the rate of the caller's other entries, which must agree.
 pub fn add(document: &mut DocumentMut, entry: &Entry<'_>) -> Result<(), String> {
+    let callers = callers(document)?;
+    let is_same = |table: &&Table| table.get("name").and_then(Item::as_str) == Some(entry.name);
+    let rate = callers.iter().find(is_same).and_then(|table| table.get("rate")).cloned();
     let mut table = Table::new();
     table["name"] = value(entry.name);
     table["role"] = value(entry.role.name());
     table["tenants"] = value(entry.tenants.iter().collect::<Array>());
     table["token"] = value(&entry.hash);
+    if let Some(rate) = rate {
+        table["rate"] = rate;
+    }
     if let Some(time) = entry.expires {
         let text = humantime::format_rfc3339_seconds(time).to_string();
         table["expires"] = value(text.parse::<Datetime>().map_err(|error| error.to_string())?);
     }
-    callers(document)?.push(table);
+    callers.push(table);
     Ok(())
 }
 

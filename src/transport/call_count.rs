@@ -1,0 +1,134 @@
+//! The count of calls, by method, code and caller, and the time that they take.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use http::Response;
+use metrics::{Histogram, counter, histogram};
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+
+use super::routes::Target;
+use crate::access::Caller;
+
+/// The counter of calls.
+pub const CALLS: (&str, &str) = ("polynym_calls_total", "Calls, by method, code and caller");
+/// The histogram of the time that calls take.
+pub const SECONDS: (&str, &str) = (
+    "polynym_call_seconds",
+    "Time from a call's headers to its answer, by method; streams until they are open",
+);
+/// The counter of calls that were turned away.
+pub const REJECTED: (&str, &str) = (
+    "polynym_rejected_total",
+    "Calls turned away by a bound, a right or an outage; the cause is the error's reason",
+);
+/// The name of callers that are not known. No caller's name can be that.
+const UNKNOWN: &str = "-";
+
+/// One call, which is counted once: as cancelled where its client leaves.
+pub struct CallCount {
+    method: &'static str,
+    index: usize,
+    begun: Instant,
+    caller: Option<Arc<Caller>>,
+    is_due: bool,
+}
+
+impl CallCount {
+    pub fn begin(target: impl Target) -> Self {
+        let (method, index) = (target.name(), target.index());
+        Self { method, index, begun: Instant::now(), caller: None, is_due: true }
+    }
+
+    /// The call is of this caller.
+    pub fn caller(&mut self, caller: Option<Arc<Caller>>) {
+        self.caller = caller;
+    }
+
+    /// The call was answered.
+    pub fn answered<B>(&mut self, response: &Response<B>) {
+        match Status::from_header_map(response.headers()) {
+            Some(status) => self.end(&status),
+            None => self.count(Code::Ok),
+        }
+    }
+
+    /// The call has ended with this status.
+    pub fn end(&mut self, status: &Status) {
+        if is_rejection(status.code())
+            && let Some(info) = status.get_details_error_info()
+        {
+            counter!(REJECTED.0, "cause" => info.reason).increment(1);
+        }
+        self.count(status.code());
+    }
+
+    fn count(&mut self, code: Code) {
+        if !std::mem::take(&mut self.is_due) {
+            return;
+        }
+        seconds(self.index, self.method).record(self.begun.elapsed().as_secs_f64());
+        let (caller, method) = (self.caller.as_deref(), self.method);
+        let register = || {
+            let name = caller.map_or(UNKNOWN, |caller| &caller.name).to_owned();
+            counter!(CALLS.0, "method" => method, "code" => name_of(code), "caller" => name)
+        };
+        match caller {
+            Some(caller) => {
+                caller.usage.counters.get(self.index, code as usize, register).increment(1);
+            }
+            None => register().increment(1),
+        }
+    }
+}
+
+impl Drop for CallCount {
+    fn drop(&mut self) {
+        self.count(Code::Cancelled);
+    }
+}
+
+/// Whether a call with this code was turned away, rather than answered.
+const fn is_rejection(code: Code) -> bool {
+    use Code::{
+        DeadlineExceeded, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable,
+    };
+    matches!(
+        code,
+        DeadlineExceeded | PermissionDenied | ResourceExhausted | Unauthenticated | Unavailable
+    )
+}
+
+/// The histogram of a method.
+fn seconds(index: usize, method: &'static str) -> &'static Histogram {
+    static ALL: [OnceLock<Histogram>; METHODS] = [const { OnceLock::new() }; METHODS];
+    let register = || histogram!(SECONDS.0, "method" => method);
+    ALL[index.min(METHODS - 1)].get_or_init(register)
+}
+
+/// The most methods that are counted apart.
+const METHODS: usize = 64;
+
+/// The name of a code as the specification has it (gRPC, "Status codes").
+const fn name_of(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}
