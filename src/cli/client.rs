@@ -102,11 +102,27 @@ impl Session {
         outcome.map(Response::into_inner).map_err(|status| self.failed(status, None))
     }
 
+    /// The failure of a connection. A server of TLS 1.3 refuses a client's certificate after the
+    /// handshake, by hanging up.
+    fn broken(&self, why: &str) -> Status {
+        let hint = match self.settings.server.starts_with("https://") {
+            true => {
+                ": the server may ask for a client certificate that it trusts and that has not \
+                 expired (--cert and --key)"
+            }
+            false => "",
+        };
+        Status::unknown(format!("{why}{hint}"))
+    }
+
     /// The failure of a call. It names the request id if sending the call again is safe.
     pub fn failed(&self, status: Status, request_id: Option<&str>) -> Failure {
         let status = match status.code() {
             Code::Cancelled if was_hung_up(&status) => {
-                Status::unknown("the connection was closed before the call was sent")
+                self.broken("the connection was closed before the call was sent")
+            }
+            Code::Unknown if status.source().is_some() => {
+                self.broken(&cause(&status).unwrap_or_default())
             }
             // The client's deadline and the server's are the same time, so both report the same
             // error.
@@ -188,9 +204,13 @@ impl Interceptor for Credential {
     }
 }
 
+/// The first cause of an error.
+fn cause(error: &dyn Error) -> Option<String> {
+    successors(error.source(), |&cause| cause.source()).last().map(ToString::to_string)
+}
+
 fn unreachable(server: &str, error: &transport::Error) -> Failure {
-    let cause = successors(error.source(), |&cause| cause.source()).last().map(ToString::to_string);
-    let cause = cause.unwrap_or_else(|| error.to_string());
+    let cause = cause(error).unwrap_or_else(|| error.to_string());
     let hint = "start a server with `polynym serve`, or name another with --server";
     Failure::Other(format!("cannot reach {server} ({cause})\n  what to do: {hint}"))
 }
