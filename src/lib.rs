@@ -6,6 +6,7 @@ pub mod config;
 pub mod directory;
 pub mod grpc;
 pub mod identifier;
+pub mod operators;
 pub mod proto;
 mod reload;
 pub mod sample;

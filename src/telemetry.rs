@@ -1,10 +1,11 @@
 //! Logging and counting: where it goes and how it looks. What is logged or counted stands where it
 //! happens.
 
-use std::net::SocketAddr;
+use std::convert::Infallible;
+use std::time::Duration;
 
-use metrics::{counter, describe_counter, describe_gauge, gauge};
-use metrics_exporter_prometheus::PrometheusBuilder;
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
@@ -36,28 +37,59 @@ pub fn init(json: bool, filter: &str) -> Result<(), ParseError> {
 /// The name of a metric, and its meaning.
 pub type Metric = (&'static str, &'static str);
 
-/// Serves Prometheus metrics on `address`, on every path, until the runtime stops. `counters` are
-/// listed from the start with the value 0; `gauges` are described.
-///
-/// # Errors
-/// Where nobody can listen there, or what is counted goes elsewhere already.
-pub fn serve_metrics(
-    address: SocketAddr,
-    counters: &[Metric],
-    gauges: &[Metric],
-) -> Result<(), String> {
-    let started = PrometheusBuilder::new().with_http_listener(address).install();
-    started.map_err(|error| format!("cannot tell metrics on {address}: {error}"))?;
-    for (name, what) in gauges {
-        describe_gauge!(*name, *what);
+/// The upper bounds of the buckets of times, in seconds.
+const SECONDS: [f64; 17] = [
+    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
+    1.0, 2.5, 5.0, 10.0,
+];
+/// The upper bounds of the buckets of counts.
+const COUNTS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0];
+/// The pause between two rounds of tidying up.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// The metrics of this process.
+#[derive(Clone)]
+pub struct Metrics(PrometheusHandle);
+
+impl Metrics {
+    /// Starts to count. `counters` are listed from the start with the value 0; `others`, which have
+    /// labels or are no counters, are described.
+    ///
+    /// # Errors
+    /// This process counts already.
+    pub fn install(counters: &[Metric], others: &[Metric]) -> Result<Self, String> {
+        let fault = |error: &dyn ToString| format!("cannot count: {}", error.to_string());
+        let builder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+            .and_then(|builder| builder.set_buckets(&COUNTS))
+            .map_err(|error| fault(&error))?;
+        let handle = builder.install_recorder().map_err(|error| fault(&error))?;
+        for (name, what) in others {
+            // The kind in the answer is that of the metric itself; any description gives the help.
+            describe_gauge!(*name, *what);
+            describe_histogram!(*name, *what);
+            describe_counter!(*name, *what);
+        }
+        for (name, what) in counters {
+            describe_counter!(*name, *what);
+            counter!(*name).increment(0);
+        }
+        gauge!("polynym_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1);
+        Ok(Self(handle))
     }
 
-    for (name, what) in counters {
-        describe_counter!(*name, *what);
-        counter!(*name).increment(0);
+    /// All metrics in the text format of Prometheus.
+    pub fn render(&self) -> String {
+        self.0.render()
     }
-    gauge!("polynym_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1);
-    Ok(())
+
+    /// Tidies up in a loop: what histograms have been given is summed up.
+    pub async fn upkeep(&self) -> Infallible {
+        loop {
+            tokio::time::sleep(UPKEEP).await;
+            self.0.run_upkeep();
+        }
+    }
 }
 
 fn but_for_h2(filter: &str) -> Result<EnvFilter, ParseError> {

@@ -21,8 +21,12 @@ mod strangers;
 mod tls;
 mod unvectored_io;
 
-pub use call_handler::PANICS;
+pub use call_count::{CALLS, REJECTED, SECONDS as CALL_SECONDS};
+pub use call_handler::{CONNECTIONS, PANICS};
+pub use call_permits::{PERMITS, UNDER_WAY};
+pub use connection::HANDSHAKES;
 pub use options::Options;
 pub use server::Listener;
 pub(crate) use server::serve;
-pub use tls::{CERTIFICATE_BROKEN, Tls, TlsFiles};
+pub use strangers::Strangers;
+pub use tls::{CERTIFICATE_BROKEN, CERTIFICATE_DAYS_LEFT, Protocol, Tls, TlsFiles};

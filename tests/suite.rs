@@ -22,10 +22,13 @@ mod harness;
 mod http2;
 mod misbehaving;
 mod mongo;
+mod operators;
 mod readme;
 mod sharded;
 mod store_cli;
 mod support;
 mod walkthrough;
 
-use support::{calls, doc_examples, linear, mongo as servers, reflection, server, status, users};
+use support::{
+    calls, doc_examples, linear, mongo as servers, reflection, scrape, server, status, users,
+};

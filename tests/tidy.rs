@@ -16,7 +16,7 @@ const MEDIAN_FILE_LINES: usize = 120;
 const LINE_CHARS: usize = 100;
 
 /// The modules that each module may import. `commands` and the root assemble the program.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 15] = [
     ("reload", &[]),
     ("access", &["reload"]),
     ("identifier", &[]),
@@ -29,6 +29,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("sample", &["directory", "identifier"]),
     ("transport", &["access", "reload"]),
     ("grpc", &["access", "directory", "identifier", "proto", "transport", "wire"]),
+    ("operators", &["access", "directory", "telemetry", "transport"]),
     ("cli", &["access", "config", "identifier", "proto"]),
     ("commands", &[]),
 ];
@@ -37,7 +38,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
 const CRATES: [(&str, &[&str]); 6] = [
     ("redb", &["src/store/embedded"]),
     ("mongodb", &["src/store/mongo", "src/config"]),
-    ("hyper", &["src/cli", "src/transport"]),
+    ("hyper", &["src/cli", "src/operators", "src/transport"]),
     ("tonic", &["src/cli", "src/grpc", "src/proto.rs", "src/transport"]),
     ("prost_types", &["src/cli", "src/grpc", "src/wire"]),
     ("clap", &["src/cli", "src/config", "src/main.rs"]),

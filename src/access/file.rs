@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
@@ -38,6 +39,7 @@ pub struct CredentialsFile {
     /// The rates of callers that have none of their own.
     default: Rate,
     usages: Usages,
+    is_broken: AtomicBool,
 }
 
 impl Access {
@@ -57,12 +59,24 @@ impl Access {
         let credentials =
             credentials.map_err(|fault| format!("credentials {}: {fault}", path.display()))?;
         let current = ArcSwap::from_pointee(credentials);
-        Ok(Self::File(CredentialsFile { path, first, current, default, usages }))
+        Ok(Self::File(CredentialsFile {
+            path,
+            first,
+            current,
+            default,
+            usages,
+            is_broken: AtomicBool::new(false),
+        }))
     }
 
     /// Whether callers need credentials.
     pub const fn is_closed(&self) -> bool {
         matches!(self, Self::File(_))
+    }
+
+    /// Whether the file cannot be used, and the credentials of before count.
+    pub fn is_broken(&self) -> bool {
+        matches!(self, Self::File(file) if file.is_broken.load(Ordering::Relaxed))
     }
 
     /// The caller of a call with this `authorization` header, on a connection whose client's
@@ -96,6 +110,7 @@ impl CredentialsFile {
             .map_err(Clone::clone)
             .and_then(|content| read(content, self.default, &self.usages));
         metrics::gauge!(CREDENTIALS_BROKEN.0).set(u8::from(credentials.is_err()));
+        self.is_broken.store(credentials.is_err(), Ordering::Relaxed);
         match credentials {
             Ok(credentials) => {
                 tracing::info!(credentials = credentials.list().len(), "new credentials are used");

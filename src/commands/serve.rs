@@ -1,29 +1,32 @@
 //! `polynym serve`: picks the store, runs the server until it is stopped, and shuts down cleanly.
 
+mod listen;
+mod metrics;
 mod signals;
 
 use std::future::pending;
-use std::io::Write;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
-use polynym::access::{Access, CREDENTIALS_BROKEN, Rate};
+use polynym::access::Access;
 use polynym::cli::Failure;
-use polynym::config::{Flags, LogFormat, MongoUri, Serve, ServerAccess, ServerTls, StoreChoice};
-use polynym::directory::{CLOCK_AHEAD, DISPLACED, Directory, Limits, Store};
+use polynym::config::{Flags, LogFormat, MongoUri, Serve, StoreChoice};
+use polynym::directory::{Directory, Limits, Store};
+use polynym::operators::Readiness;
 use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::embedded::{self, Embedded};
+use polynym::store::measured::Measured;
 use polynym::store::mongo::{self, Mongo};
-use polynym::transport::{CERTIFICATE_BROKEN, Listener, Tls, TlsFiles};
+use polynym::transport::Listener;
 use polynym::{grpc, identifier, sample, telemetry, transport};
-use signals::Stop;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
+
+use listen::{access, announce, listen, serve_operators, warn_if_exposed};
+use signals::Stop;
 
 /// The time that the disk has to finish writes once the server has stopped.
 const CLOSING: Duration = Duration::from_secs(10);
@@ -44,15 +47,8 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let runtime = runtime(settings.threads)?;
     let access = Arc::new(access(&settings.access)?);
     let listener = runtime.block_on(listen(&settings.access))?;
-    if let Some(address) = settings.metrics_listen {
-        let _runtime = runtime.enter();
-        telemetry::serve_metrics(
-            address,
-            &[DISPLACED, transport::PANICS],
-            &[CLOCK_AHEAD, CREDENTIALS_BROKEN, CERTIFICATE_BROKEN],
-        )
-        .map_err(Failure::Other)?;
-    }
+    let readiness = Arc::default();
+    runtime.block_on(serve_operators(&settings.access, &access, &readiness))?;
 
     // Signals count from here on: from here on there is something to tidy up.
     let stop = Stop::new()?;
@@ -75,7 +71,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let store = kept.store(settings.coalesce);
     let outcome = runtime.block_on(async {
         tokio::select! {
-            outcome = serve(&settings, stop, listener, access, store) => outcome,
+            outcome = serve(&settings, (stop, &readiness), listener, access, store) => outcome,
             () = kept.writer_ended() => Err(Failure::Other(WRITER_ENDED.to_owned())),
         }
     });
@@ -167,13 +163,14 @@ impl OpenStore {
 
     /// The store that the directory uses. Sharing look-ups pays only if they go to another machine.
     fn store(&self, coalesce: bool) -> Arc<dyn Store> {
+        let measured = |store| -> Arc<dyn Store> { Arc::new(Measured::new(store)) };
         match self {
             Self::Mongo(store) if coalesce => {
-                let coalesced = Coalesced::new(store.clone(), coalesce::Options::default());
-                Arc::new(coalesced.with_hasty(store.hasty()))
+                let shared = Coalesced::new(measured(store.clone()), coalesce::Options::default());
+                Arc::new(shared.with_hasty(store.hasty().map(measured)))
             }
-            Self::Mongo(store) => store.clone(),
-            Self::Embedded(store) => store.clone(),
+            Self::Mongo(store) => measured(store.clone()),
+            Self::Embedded(store) => measured(store.clone()),
         }
     }
 
@@ -201,7 +198,7 @@ fn runtime(threads: usize) -> Result<Runtime, Failure> {
 
 async fn serve(
     settings: &Serve,
-    stop: Stop,
+    (stop, readiness): (Stop, &Arc<Readiness>),
     listener: Listener,
     access: Arc<Access>,
     store: Arc<dyn Store>,
@@ -221,7 +218,11 @@ async fn serve(
     announce(address, listener.tls.is_some(), settings.sample);
     let directory = Directory::new(store, Generator::new(Mode::Variable), limits(settings));
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
-    let stopped = async move { stop.signalled().await };
+    readiness.opened(directory.clone());
+    let stopped = async move {
+        stop.signalled().await;
+        readiness.stopping();
+    };
     let serving = grpc::serve(listener, directory.clone(), access, options(settings), stopped);
     let served = tokio::select! {
         served = serving => served,
@@ -230,43 +231,6 @@ async fn serve(
     };
 
     served.map_err(|error| Failure::Other(format!("the server failed: {error}")))
-}
-
-/// The callers that are let in.
-fn access(settings: &ServerAccess) -> Result<Access, Failure> {
-    match &settings.credentials {
-        Some(file) => {
-            let rate = Rate { calls: settings.caller_calls, misses: settings.caller_misses };
-            Access::from_file(file.clone(), rate).map_err(Failure::Other)
-        }
-        None => Ok(Access::open()),
-    }
-}
-
-async fn listen(settings: &ServerAccess) -> Result<Listener, Failure> {
-    let tls = match &settings.tls {
-        Some(files) => {
-            let tls = Tls::from_files(tls_files(files));
-            Some(tls.map_err(|fault| Failure::Other(format!("TLS cannot be used: {fault}")))?)
-        }
-        None => None,
-    };
-    Ok(Listener { tcp: bind(&settings.listen).await?, tls })
-}
-
-fn tls_files(settings: &ServerTls) -> TlsFiles {
-    let ServerTls { certificate, key, client_ca, client_required } = settings.clone();
-    TlsFiles { certificate, key, client_authorities: client_ca, client_required }
-}
-
-async fn bind(addresses: &[SocketAddr]) -> Result<TcpListener, Failure> {
-    let all = || addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    TcpListener::bind(addresses).await.map_err(|error| {
-        Failure::Other(format!(
-            "cannot listen on {} ({error}): choose another with --listen",
-            all()
-        ))
-    })
 }
 
 async fn load_sample(store: &dyn Store) -> Result<(), Failure> {
@@ -300,50 +264,4 @@ fn options(settings: &Serve) -> transport::Options {
         drain: settings.drain,
         task_per_call: !matches!(settings.store, StoreChoice::Mongo(_)),
     }
-}
-
-fn warn_if_exposed(address: SocketAddr, access: &ServerAccess) {
-    let is_loopback = address.ip().to_canonical().is_loopback();
-    match (access.tls.is_some(), access.credentials.is_some()) {
-        (_, false) if is_loopback => tracing::warn!(
-            "no credentials are asked for: every user of this machine may read and change \
-             everything"
-        ),
-        (false, false) => tracing::warn!(
-            "no encryption and no credentials: whoever reaches {address} may read and change \
-             everything"
-        ),
-        (true, false) => tracing::warn!(
-            "no credentials are asked for: whoever reaches {address} may read and change everything"
-        ),
-        (false, true) if !is_loopback => tracing::warn!(
-            "no encryption: whoever sees the traffic to {address} can read tokens and users"
-        ),
-        _ => {}
-    }
-}
-
-/// Prints the address and a first call to try. A closed standard output is not an error.
-fn announce(address: SocketAddr, tls: bool, sample: bool) {
-    let mut out = std::io::stdout().lock();
-    let scheme = if tls { "https" } else { "http" };
-    let _ = writeln!(out, "listening on {scheme}://{address}");
-    if sample && !tls {
-        let _ = writeln!(out, "{}", suggestions(address));
-    }
-    let _ = out.flush();
-}
-
-fn suggestions(address: SocketAddr) -> String {
-    let server = match address.to_string().as_str() {
-        "127.0.0.1:7171" => String::new(),
-        other => format!(" --server http://{other}"),
-    };
-    format!(
-        "Try these in another terminal:
-  polynym resolve{server} email:joe.smith@example.com handle:joe social:github/583231
-  polynym identity normalize{server} 'phone/US:(415) 555-2671'
-  grpcurl -plaintext -d '{{\"identifier\":{{\"handle\":\"joe\"}}}}' \\
-    {address} polynym.v1.DirectoryService/ResolveIdentity"
-    )
 }

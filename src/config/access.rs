@@ -15,6 +15,8 @@ pub struct ServerAccess {
     pub credentials: Option<PathBuf>,
     /// The files of the encryption, if connections are encrypted.
     pub tls: Option<ServerTls>,
+    /// The addresses of the operators' listener, if there is one.
+    pub admin_listen: Option<Vec<SocketAddr>>,
     /// The calls a second of a caller whose credentials name no rate; none is no bound.
     pub caller_calls: Option<NonZeroU32>,
     /// The look-ups a second that find nobody, likewise.
@@ -39,6 +41,18 @@ const LISTEN: Setting = Setting {
     value: "HOST:PORT",
     default: "127.0.0.1:7171",
     help: "Where to listen; port 0 takes a free one",
+};
+const ADMIN_LISTEN: Setting = Setting {
+    name: "admin-listen",
+    value: "HOST:PORT",
+    default: "",
+    help: "Where operators find /metrics, /healthz and /readyz; nowhere unless given",
+};
+const METRICS_LISTEN: Setting = Setting {
+    name: "metrics-listen",
+    value: "HOST:PORT",
+    default: "",
+    help: "Another name of --admin-listen",
 };
 const CREDENTIALS: Setting = Setting {
     name: "credentials",
@@ -97,8 +111,10 @@ const INSECURE: Setting = Setting {
 
 impl ServerAccess {
     /// The settings.
-    pub const SETTINGS: [&Setting; 10] = [
+    pub const SETTINGS: [&Setting; 12] = [
         &LISTEN,
+        &ADMIN_LISTEN,
+        &METRICS_LISTEN,
         &CREDENTIALS,
         &CALLER_CALLS,
         &CALLER_MISSES,
@@ -114,6 +130,7 @@ impl ServerAccess {
     /// credentials, unless the settings say otherwise.
     pub fn resolve(values: &mut Values<'_>) -> Option<Self> {
         let listen = values.get(&LISTEN, parse::addresses);
+        let admin_listen = admin_listen(values);
         let credentials = values.get(&CREDENTIALS, parse::path);
         let [caller_calls, caller_misses] =
             [&CALLER_CALLS, &CALLER_MISSES].map(|setting| values.get(setting, parse::rate));
@@ -122,6 +139,7 @@ impl ServerAccess {
         let insecure = values.switch(&INSECURE);
         let access = Self {
             listen: listen?,
+            admin_listen: admin_listen?,
             credentials: credentials?,
             tls: tls?,
             caller_calls: caller_calls?,
@@ -132,36 +150,49 @@ impl ServerAccess {
         if behind_proxy && access.credentials.is_none() {
             let message = "the proxy's callers need credentials: add --credentials FILE";
             values.refuse(&BEHIND_PROXY, message.to_owned());
-        } else if let Some(missing) = access.missing(behind_proxy).filter(|_| !insecure) {
-            let outside = access.outside().map(ToString::to_string).unwrap_or_default();
-            let message = format!(
-                "other machines can reach {outside}, and {missing} missing: without it anybody \
-                 there could read and change every user. Give {ADVICE}, listen on 127.0.0.1, or \
-                 take the risk with --insecure"
-            );
-            values.refuse(&LISTEN, message);
+        }
+        let places = [(&LISTEN, access.listen.as_slice(), behind_proxy)];
+        let operators = access.admin_listen.as_deref().map(|all| (&ADMIN_LISTEN, all, false));
+        for (setting, addresses, behind_proxy) in places.into_iter().chain(operators) {
+            if let Some(message) = access.exposure(addresses, behind_proxy).filter(|_| !insecure) {
+                values.refuse(setting, message);
+            }
         }
         Some(access)
     }
 
-    /// The first address that other machines can reach.
-    fn outside(&self) -> Option<&SocketAddr> {
-        self.listen.iter().find(|address| !address.ip().to_canonical().is_loopback())
-    }
-
-    /// The protection that an address lacks which other machines can reach.
-    fn missing(&self, behind_proxy: bool) -> Option<&'static str> {
-        self.outside()?;
-        match (self.tls.is_some() || behind_proxy, self.credentials.is_some()) {
-            (true, true) => None,
-            (false, true) => Some("TLS is"),
-            (true, false) => Some("credentials are"),
-            (false, false) => Some("TLS and credentials are"),
-        }
+    /// The risk of addresses that other machines can reach, where they lack a protection.
+    fn exposure(&self, addresses: &[SocketAddr], behind_proxy: bool) -> Option<String> {
+        let outside = addresses.iter().find(|one| !one.ip().to_canonical().is_loopback())?;
+        let missing = match (self.tls.is_some() || behind_proxy, self.credentials.is_some()) {
+            (true, true) => return None,
+            (false, true) => "TLS is",
+            (true, false) => "credentials are",
+            (false, false) => "TLS and credentials are",
+        };
+        Some(format!(
+            "other machines can reach {outside}, and {missing} missing: without it anybody there \
+             could read and change every user. Give {ADVICE}, listen on 127.0.0.1, or take the \
+             risk with --insecure"
+        ))
     }
 }
 
 const ADVICE: &str = "--tls-cert, --tls-key and --credentials";
+
+/// The addresses for operators, by either name of the setting.
+fn admin_listen(values: &mut Values<'_>) -> Option<Option<Vec<SocketAddr>>> {
+    let [by_name, by_alias] =
+        [&ADMIN_LISTEN, &METRICS_LISTEN].map(|setting| values.get(setting, parse::maybe_addresses));
+    match (by_name?, by_alias?) {
+        (Some(_), Some(_)) => {
+            let message = "it is another name of --admin-listen: give one of them".to_owned();
+            values.refuse(&METRICS_LISTEN, message);
+            None
+        }
+        (by_name, by_alias) => Some(by_name.or(by_alias)),
+    }
+}
 
 /// The certificate and its key, of which neither is of use alone, and what clients must show.
 fn tls(values: &mut Values<'_>) -> Option<Option<ServerTls>> {

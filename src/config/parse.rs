@@ -78,6 +78,11 @@ pub fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
     }
 }
 
+/// The same; none where the text is empty.
+pub fn maybe_addresses(text: &str) -> Result<Option<Vec<SocketAddr>>, String> {
+    if text.is_empty() { Ok(None) } else { addresses(text).map(Some) }
+}
+
 /// One of `choices`.
 pub fn choice<T: Copy>(choices: &[(&str, T)]) -> impl Fn(&str) -> Result<T, String> {
     |text| {

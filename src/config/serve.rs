@@ -1,6 +1,5 @@
 //! The settings of `polynym serve`.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
@@ -57,8 +56,6 @@ pub struct Serve {
     pub drain: Duration,
     /// Threads that handle calls.
     pub threads: usize,
-    /// The address of the metrics, if they are served.
-    pub metrics_listen: Option<SocketAddr>,
     /// The form of the log.
     pub log_format: LogFormat,
     /// The filter of log lines.
@@ -151,12 +148,6 @@ const DRAIN: Setting =
     setting("drain", "TIME", "10s", "How long calls may take to finish once asked to stop");
 const THREADS: Setting =
     setting("threads", "N", "", "Threads that handle calls; as many as the machine has cores");
-const METRICS_LISTEN: Setting = setting(
-    "metrics-listen",
-    "HOST:PORT",
-    "",
-    "Where to tell what is counted, for Prometheus; nowhere unless given",
-);
 const LOG_FORMAT: Setting =
     setting("log-format", "text|json", "text", "The form of the log, on standard error");
 const LOG: Setting =
@@ -188,7 +179,6 @@ impl Resolve for Serve {
             &CONNECTION_IDLE,
             &DRAIN,
             &THREADS,
-            &METRICS_LISTEN,
             &LOG_FORMAT,
             &LOG,
         ];
@@ -217,7 +207,6 @@ impl Resolve for Serve {
         let connection_idle = values.get(&CONNECTION_IDLE, parse::positive);
         let drain = values.get(&DRAIN, parse::duration);
         let threads = values.get(&THREADS, threads);
-        let metrics_listen = values.get(&METRICS_LISTEN, metrics_listen);
         let log_format = values.get(&LOG_FORMAT, log_format);
         let log = values.get(&LOG, filter);
 
@@ -244,7 +233,6 @@ impl Resolve for Serve {
             connection_idle: connection_idle?,
             drain: drain?,
             threads: threads?,
-            metrics_listen: metrics_listen?,
             log_format: log_format?,
             log: log?,
         })
@@ -257,15 +245,6 @@ fn closed_tenants(text: &str) -> Result<bool, String> {
 
 fn log_format(text: &str) -> Result<LogFormat, String> {
     parse::choice(&[("text", LogFormat::Text), ("json", LogFormat::Json)])(text)
-}
-
-/// Metrics name no user, since other machines may read them.
-fn metrics_listen(text: &str) -> Result<Option<SocketAddr>, String> {
-    if text.is_empty() {
-        Ok(None)
-    } else {
-        parse::addresses(text).map(|found| found.first().copied())
-    }
 }
 
 fn store(values: &mut Values<'_>, sample: bool) -> Option<StoreChoice> {

@@ -1,7 +1,8 @@
 //! DirectoryService: look-ups.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use metrics::{Histogram, histogram};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::{Request, Response, Status};
 
@@ -93,6 +94,7 @@ impl DirectoryService for DirectoryApi {
             self.directory.resolve(&context, raw, consistency, request.show_disabled).await;
         count_misses(&caller, [&resolved]);
         let (found, reads) = resolved.map_err(status)?;
+        resolve_reads().record(reads);
         Ok(with_reads(found.into(), reads))
     }
 
@@ -176,6 +178,15 @@ impl DirectoryService for DirectoryApi {
             held_until,
         }))
     }
+}
+
+/// The histogram of reads.
+pub const RESOLVE_READS: (&str, &str) =
+    ("polynym_resolve_reads", "Reads, each sent to one shard, for one ResolveIdentity");
+
+fn resolve_reads() -> &'static Histogram {
+    static HISTOGRAM: OnceLock<Histogram> = OnceLock::new();
+    HISTOGRAM.get_or_init(|| histogram!(RESOLVE_READS.0))
 }
 
 /// Counts the look-ups that found nobody.

@@ -14,4 +14,5 @@ mod router;
 mod server;
 mod status;
 
+pub use directory_service::RESOLVE_READS;
 pub use server::serve;

@@ -5,5 +5,6 @@ pub mod coalesce;
 pub mod embedded;
 pub mod integrity;
 pub mod layer;
+pub mod measured;
 pub mod mongo;
 pub mod owner_hints;

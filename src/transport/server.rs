@@ -24,10 +24,26 @@ pub struct Listener {
 
 impl Listener {
     /// Keeps the certificate up to date.
-    async fn reload(&self) -> Infallible {
+    pub async fn reload(&self) -> Infallible {
         match &self.tls {
             Some(tls) => tls.reload().await,
             None => std::future::pending().await,
+        }
+    }
+
+    /// The next connection. Where the machine has no file left for it, some may be free soon.
+    pub async fn next(&self) -> TcpStream {
+        loop {
+            match self.tcp.accept().await {
+                Ok((stream, _)) => {
+                    let _ = stream.set_nodelay(true);
+                    return stream;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
         }
     }
 }
@@ -78,7 +94,7 @@ async fn accept<R: Routes>(
 ) {
     let places = Arc::new(Semaphore::new(options.max_connections));
     while let Ok(place) = places.clone().acquire_owned().await {
-        let stream = next(&listener.tcp).await;
+        let stream = listener.next().await;
         let (handler, draining) = (handler.clone(), draining.clone());
         let tls = listener.tls.clone();
         connections.spawn(async move {
@@ -98,21 +114,5 @@ async fn measure<R: Routes>(listener: &Listener, handler: &CallHandler<R>) -> In
             metrics::gauge!(CERTIFICATE_DAYS_LEFT.0).set(tls.seconds_left() / 86_400.0);
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
-    }
-}
-
-/// The next connection. Where the machine has no file left for it, some may be free soon.
-async fn next(listener: &TcpListener) -> TcpStream {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let _ = stream.set_nodelay(true);
-                return stream;
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! TLS on the server's side: TLS 1.2 and 1.3, and HTTP/2 as the only protocol (ALPN, RFC 7301).
+//! TLS on the server's side: TLS 1.2 and 1.3, and one protocol alone.
 
 use std::convert::Infallible;
 use std::io;
@@ -22,8 +22,23 @@ use tokio_rustls::server::TlsStream;
 use super::peer::ClientCertificate;
 use crate::reload::{self, Content};
 
-/// The protocol that clients must offer and take.
-const PROTOCOL: &[u8] = b"h2";
+/// The protocol over TLS (ALPN, RFC 7301).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// That of gRPC, which clients must offer.
+    Http2,
+    /// That of operators' pages.
+    Http1,
+}
+
+impl Protocol {
+    const fn name(self) -> &'static [u8] {
+        match self {
+            Self::Http2 => b"h2",
+            Self::Http1 => b"http/1.1",
+        }
+    }
+}
 
 /// The gauge of a certificate that cannot be used: its name, and what it shows.
 pub const CERTIFICATE_BROKEN: (&str, &str) = (
@@ -46,6 +61,8 @@ pub struct TlsFiles {
     pub client_authorities: Option<PathBuf>,
     /// Whether clients need a certificate.
     pub client_required: bool,
+    /// The protocol of the connections.
+    pub protocol: Protocol,
 }
 
 impl TlsFiles {
@@ -129,7 +146,8 @@ impl Tls {
         let stream = TlsAcceptor::from(self.config.load_full()).accept(stream).await?;
         let session = stream.get_ref().1;
         // A client that offers no protocol at all is not refused by the handshake.
-        if session.alpn_protocol() != Some(PROTOCOL) {
+        let is_http2 = session.alpn_protocol() == Some(Protocol::Http2.name());
+        if self.files.protocol == Protocol::Http2 && !is_http2 {
             return Err(io::Error::other("the client does not offer h2"));
         }
         let certificate = session.peer_certificates().and_then(|chain| chain.first());
@@ -170,7 +188,7 @@ fn config(files: &TlsFiles, contents: &[Content]) -> Result<ServerConfig, String
         [] => builder.with_no_client_auth(),
     };
     let mut config = builder.with_single_cert(chain, key).map_err(|error| fault(path, &error))?;
-    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    config.alpn_protocols = vec![files.protocol.name().to_vec()];
     if !authorities.is_empty() {
         // A resumed session would keep a certificate that counts no longer.
         config.session_storage = Arc::new(NoServerSessionStorage {});

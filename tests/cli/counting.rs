@@ -53,9 +53,5 @@ fn a_metrics_address_in_use_is_reported() {
             .output()
             .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        err(&output).contains(&format!("cannot tell metrics on {address}")),
-        "{}",
-        err(&output)
-    );
+    assert!(err(&output).contains(&format!("cannot listen on {address}")), "{}", err(&output));
 }

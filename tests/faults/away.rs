@@ -65,7 +65,7 @@ impl Stage {
             .unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
-        text.contains(&format!("{PARTLY_UNREACHABLE} 1\n"))
+        text.contains(&format!("{} 1\n", PARTLY_UNREACHABLE.0))
     }
 }
 

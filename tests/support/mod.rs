@@ -10,6 +10,7 @@ pub mod golden;
 pub mod linear;
 pub mod mongo;
 pub mod reflection;
+pub mod scrape;
 pub mod server;
 pub mod status;
 pub mod steps;

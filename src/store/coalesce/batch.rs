@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt;
+use metrics::{Histogram, histogram};
 use tokio::sync::oneshot::{self, Receiver, Sender};
 
 use crate::directory::error::{Error, ItemError};
@@ -180,9 +181,19 @@ impl<G: Group> Batch<G> {
     }
 }
 
+/// The histogram of calls.
+pub const CALL_ITEMS: (&str, &str) =
+    ("polynym_shared_call_items", "Look-ups that share a call to MongoDB");
+
+fn call_items() -> &'static Histogram {
+    static HISTOGRAM: OnceLock<Histogram> = OnceLock::new();
+    HISTOGRAM.get_or_init(|| histogram!(CALL_ITEMS.0))
+}
+
 /// Looks `keys` up. A panic is an error like others: it must not take those along who wait for the
 /// next call.
 pub async fn ask<G: Group>(group: &G, store: &dyn Store, keys: &[G::Key]) -> Answered<G::Found> {
+    call_items().record(keys.len() as f64);
     let outcome = AssertUnwindSafe(group.ask(store, keys)).catch_unwind().await;
     match outcome.unwrap_or_else(|_| Err(Error::Internal("a look-up panicked".into()))) {
         Ok(answers) if !(1..=keys.len()).contains(&answers.found.len()) => {

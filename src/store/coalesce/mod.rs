@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+pub use batch::CALL_ITEMS;
 use locality_uuid::LocalityId;
 pub use options::Options;
 

@@ -9,6 +9,7 @@ mod header;
 mod integrity;
 mod last_seen;
 mod lock;
+mod measure;
 mod open;
 mod read;
 mod schema;
@@ -33,6 +34,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 pub use error::OpenError;
 pub use integrity::IntegritySession;
+pub use measure::{SYNC_MUTATIONS, SYNC_SECONDS, WRITE_QUEUE};
 pub use status::{Status, confirm_clock, status};
 pub use upgrade::{upgrade, upgrade_to};
 
@@ -49,6 +51,7 @@ use crate::directory::store::{
 };
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{IdentityKey, RULES_VERSION};
+use crate::store::measured::set_versions;
 use crate::store::owner_hints::{HINT_BYTES, OwnerHints};
 use crate::wire::encoded_user::{EncodedUser, Found};
 use error::{DegradedReason, Fault, chain};
@@ -131,6 +134,7 @@ impl Embedded {
         let open = if options.create { opener.open_or_make() } else { opener.open_existing() }?;
         let versions = versions(&open.database).map_err(|error| opener.damaged(error))?;
         let rules = versions.map_or(StoredRules::new(RULES_VERSION), |versions| versions.rules);
+        set_versions(version::VERSION as f64, rules.version);
         let snapshot = Snapshot::new(&open.database, opener.hints());
         let snapshot = snapshot.map_err(|fault| opener.damaged(chain(&fault)))?;
         let last_seen =
@@ -344,7 +348,7 @@ impl Store for Embedded {
             .try_acquire_many_owned(bytes as u32)
             .map_err(|_| Error::Overloaded)?;
         let (answer, outcome) = oneshot::channel();
-        self.send(Job::Mutate(Box::new(Waiting { mutation, answer, room })))?;
+        self.send(Job::Mutate(Box::new(Waiting::new(mutation, answer, room))))?;
         outcome.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
     }
 

@@ -14,6 +14,7 @@ use super::error::{Fault, OpenError};
 use super::file::{Gate, StoreFile};
 use super::header;
 use super::lock::{FileId, Locker};
+use super::measure;
 use super::schema::{
     EXPIRES_AT, HOLD_TIMES, IDENTITIES, META, META_MOVING, META_RULES, META_SCHEMA, REQUEST_TIMES,
     REQUESTS, TENANT_USERS, TENANTS, USERS,
@@ -49,7 +50,7 @@ pub struct Open {
 impl Open {
     /// Commits a transaction; what fails may have happened.
     pub fn commit(&self, transaction: WriteTransaction) -> Result<(), Fault> {
-        transaction.commit()?;
+        measure::sync(|| transaction.commit())?;
         // The error of a failed write is kept by the gate alone.
         Ok(self.gate.check().map_err(StorageError::Io)?)
     }

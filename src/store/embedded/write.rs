@@ -15,6 +15,7 @@ use super::degraded::Degraded;
 use super::error::{DegradedReason, Fault, chain};
 use super::last_seen::LastSeen;
 use super::lock::FileId;
+use super::measure::{Queued, group_size};
 use super::open::{Open, Opener};
 use super::transaction::Tables;
 use super::{DegradedState, Published, last_seen};
@@ -44,6 +45,17 @@ pub struct Waiting {
     pub answer: oneshot::Sender<Answer>,
     /// Its part of the queue, until it is answered.
     pub room: OwnedSemaphorePermit,
+    _counted: Queued,
+}
+
+impl Waiting {
+    pub fn new(
+        mutation: Mutation,
+        answer: oneshot::Sender<Answer>,
+        room: OwnedSemaphorePermit,
+    ) -> Self {
+        Self { mutation, answer, room, _counted: Queued::new() }
+    }
 }
 
 type Answer = Result<Outcome, Error>;
@@ -178,6 +190,7 @@ impl Writer {
         let Some(open) = self.open.as_ref().filter(|_| self.outage.is_none()) else {
             return self.refuse(answers);
         };
+        group_size(mutations.len());
         let gate = open.gate.clone();
         let before = gate.primary_slot().ok();
         let mut outcomes = Vec::with_capacity(mutations.len());

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use super::error::OpenError;
 use super::inspect::{inspect, obstacle};
+use super::pool;
 
 /// Connections at once: look-ups share them, mutations take one each while they last.
 const MAX_POOL: u32 = 100;
@@ -76,6 +77,7 @@ async fn options(uri: &str) -> Result<(ClientOptions, String), OpenError> {
     options.read_concern = None;
     // Everything that is written is written in a transaction, or again until it is there.
     options.retry_writes = Some(false);
+    options.cmap_event_handler = Some(pool::watch());
 
     Ok((options, database))
 }

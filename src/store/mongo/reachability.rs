@@ -4,8 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::error::Fault;
 
-/// The metric that is 1 while some shards of the store do not answer and others do, else 0.
-pub const PARTLY_UNREACHABLE: &str = "polynym_store_partly_away";
+/// The gauge of a store of which a part does not answer: its name, and what it shows.
+pub const PARTLY_UNREACHABLE: (&str, &str) = (
+    "polynym_store_partly_away",
+    "1 while some shards of the store do not answer and others do, else 0",
+);
 
 /// The result of the latest probe.
 #[derive(Default)]
@@ -16,7 +19,7 @@ pub struct Reachability {
 impl Reachability {
     /// Takes note of what answers. Logs when that changes.
     pub fn note(&self, missing: Option<&Fault>) {
-        metrics::gauge!(PARTLY_UNREACHABLE).set(u8::from(missing.is_some()));
+        metrics::gauge!(PARTLY_UNREACHABLE.0).set(u8::from(missing.is_some()));
         let was_part = self.is_part.swap(missing.is_some(), Relaxed);
         match missing {
             Some(fault) if !was_part => {

@@ -16,6 +16,7 @@ use super::supported::{OLDEST, Supported, VERSION};
 use crate::directory::store::Consistency;
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
+use crate::store::measured::set_versions;
 
 /// For how long look-ups rely on the rules that were read last. Three heartbeats read them
 /// meanwhile.
@@ -83,6 +84,10 @@ impl Versions {
     /// The rules of normalisation.
     pub const fn stored_rules(self) -> StoredRules {
         StoredRules { version: self.rules, next: self.moving }
+    }
+
+    fn measure(self) {
+        set_versions(self.schema as f64, self.rules);
     }
 
     /// The versions in the database; none where it has none.
@@ -153,6 +158,7 @@ pub struct Fence {
 impl Fence {
     /// With versions that were just read.
     pub fn new(supported: Supported, versions: Versions) -> Self {
+        versions.measure();
         Self { supported, latest: Mutex::new((versions, Instant::now())) }
     }
 
@@ -178,6 +184,7 @@ impl Fence {
             return Ok(false);
         }
 
+        versions.measure();
         let (before, _) = std::mem::replace(&mut *latest, (versions, asked));
         if before != versions {
             self.log(versions);

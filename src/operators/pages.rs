@@ -1,0 +1,130 @@
+//! The pages for operators: `/metrics`, `/healthz` and `/readyz`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use crate::access::{Access, Role};
+use crate::directory::Directory;
+use crate::telemetry::Metrics;
+
+/// The time that the store has to answer.
+const STORE: Duration = Duration::from_secs(2);
+/// The text format of Prometheus.
+const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Whether the server can do its work.
+#[derive(Default)]
+pub struct Readiness {
+    /// The directory, once its store is open.
+    directory: OnceLock<Arc<Directory>>,
+    is_stopping: AtomicBool,
+}
+
+impl Readiness {
+    /// The store is open.
+    pub fn opened(&self, directory: Arc<Directory>) {
+        let _ = self.directory.set(directory);
+    }
+
+    /// The server is about to stop.
+    pub fn stopping(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the server is ready; if not, why.
+    async fn obstacle(&self) -> Option<&'static str> {
+        if self.is_stopping.load(Ordering::Relaxed) {
+            return Some("stopping: calls under way may finish");
+        }
+        let Some(directory) = self.directory.get() else {
+            return Some("the store is not open yet");
+        };
+        match tokio::time::timeout(STORE, directory.check()).await {
+            Ok(Ok(())) => None,
+            _ => Some("the store does not answer"),
+        }
+    }
+}
+
+/// The pages and where they get their content.
+#[derive(Clone)]
+pub struct Pages {
+    /// The metrics.
+    pub metrics: Metrics,
+    /// Whether the server is ready.
+    pub readiness: Arc<Readiness>,
+    /// The callers; those who see the metrics are admins.
+    pub access: Arc<Access>,
+    /// Whether the metrics need a credential.
+    pub is_protected: bool,
+}
+
+/// A client of the pages.
+#[derive(Clone)]
+struct Client {
+    pages: Pages,
+    /// The names of its certificate.
+    names: Vec<String>,
+}
+
+impl Pages {
+    /// The pages for a client whose certificate has these names.
+    pub fn router(self, names: &[String]) -> Router {
+        let client = Client { pages: self, names: names.to_vec() };
+        let admins_only = middleware::from_fn_with_state(client.clone(), admins_only);
+        Router::new()
+            .route("/metrics", get(metrics))
+            .route_layer(admins_only)
+            .route("/healthz", get("ok\n"))
+            .route("/readyz", get(ready))
+            .with_state(client)
+    }
+}
+
+async fn admins_only(
+    State(client): State<Client>,
+    headers: HeaderMap,
+    request: Request,
+    next: Next,
+) -> Response {
+    if !client.pages.is_protected {
+        return next.run(request).await;
+    }
+    let header = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
+    match client.pages.access.caller(header, &client.names) {
+        None => {
+            let message = "no valid credential: send `authorization: Bearer TOKEN`\n";
+            (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], message).into_response()
+        }
+        Some(caller) if caller.role < Role::Admin => {
+            (StatusCode::FORBIDDEN, "this page is for admins\n").into_response()
+        }
+        Some(_) => next.run(request).await,
+    }
+}
+
+async fn metrics(State(client): State<Client>) -> Response {
+    ([(CONTENT_TYPE, TEXT_FORMAT)], client.pages.metrics.render()).into_response()
+}
+
+/// The store decides. Credentials that cannot be read are said, and those of before count.
+async fn ready(State(client): State<Client>) -> Response {
+    match client.pages.readiness.obstacle().await {
+        Some(obstacle) => {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("{obstacle}\n")).into_response()
+        }
+        None if client.pages.access.is_broken() => {
+            "ready; the credentials file cannot be used, those of before count\n".into_response()
+        }
+        None => "ready\n".into_response(),
+    }
+}

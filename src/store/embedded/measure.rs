@@ -1,0 +1,44 @@
+//! The metrics of the writer.
+
+use std::time::Instant;
+
+use metrics::{gauge, histogram};
+
+/// The gauge of mutations that wait.
+pub const WRITE_QUEUE: (&str, &str) =
+    ("polynym_write_queue", "Mutations that wait for the embedded store's writer");
+/// The histogram of syncs.
+pub const SYNC_SECONDS: (&str, &str) =
+    ("polynym_sync_seconds", "Time in which the embedded store writes and syncs a commit");
+/// The histogram of mutations that share a sync.
+pub const SYNC_MUTATIONS: (&str, &str) =
+    ("polynym_sync_mutations", "Mutations that share a sync of the embedded store");
+
+/// A mutation that waits until this is dropped.
+pub struct Queued;
+
+impl Queued {
+    pub fn new() -> Self {
+        gauge!(WRITE_QUEUE.0).increment(1);
+        Self
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        gauge!(WRITE_QUEUE.0).decrement(1);
+    }
+}
+
+/// Counts the mutations of a group.
+pub fn group_size(mutations: usize) {
+    histogram!(SYNC_MUTATIONS.0).record(mutations as f64);
+}
+
+/// Times a sync.
+pub fn sync<T>(commit: impl FnOnce() -> T) -> T {
+    let begun = Instant::now();
+    let outcome = commit();
+    histogram!(SYNC_SECONDS.0).record(begun.elapsed().as_secs_f64());
+    outcome
+}

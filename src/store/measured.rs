@@ -1,0 +1,183 @@
+//! The count and the time of a store's operations.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use locality_uuid::LocalityId;
+use metrics::{Counter, Histogram, counter, gauge, histogram};
+
+use crate::directory::error::Error;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::Mutation;
+use crate::directory::read_set::Outcome;
+use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store};
+use crate::directory::stored_rules::StoredRules;
+use crate::identifier::IdentityKey;
+use crate::wire::encoded_user::EncodedUser;
+
+/// The counter of operations: its name, and what it counts.
+pub const OPERATIONS: (&str, &str) = (
+    "polynym_store_operations_total",
+    "Operations of the store, by kind and outcome: ok, refused, unavailable or unknown",
+);
+/// The histogram of their time.
+pub const SECONDS: (&str, &str) =
+    ("polynym_store_operation_seconds", "Time of the store's operations, by kind");
+
+/// The gauges of the versions of what is stored.
+pub const SCHEMA_VERSION: (&str, &str) = ("polynym_schema_version", "The store's schema version");
+/// See [`SCHEMA_VERSION`].
+pub const RULES_VERSION: (&str, &str) =
+    ("polynym_rules_version", "The version of the rules of normalisation that the store has");
+
+/// Sets the gauges of the versions of what is stored.
+pub fn set_versions(schema: f64, rules: u32) {
+    gauge!(SCHEMA_VERSION.0).set(schema);
+    gauge!(RULES_VERSION.0).set(f64::from(rules));
+}
+
+/// A store whose operations are counted and timed.
+pub struct Measured(Arc<dyn Store>);
+
+impl Measured {
+    /// Measures the operations of `inner`.
+    pub fn new(inner: Arc<dyn Store>) -> Self {
+        Self(inner)
+    }
+}
+
+/// The metrics of one kind of operation.
+struct Kind {
+    name: &'static str,
+    seconds: OnceLock<Histogram>,
+    outcomes: [OnceLock<Counter>; 4],
+}
+
+const OUTCOMES: [&str; 4] = ["ok", "refused", "unavailable", "unknown"];
+
+impl Kind {
+    const fn new(name: &'static str) -> Self {
+        Self { name, seconds: OnceLock::new(), outcomes: [const { OnceLock::new() }; 4] }
+    }
+
+    async fn measure<T>(
+        &self,
+        operation: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let begun = Instant::now();
+        let outcome = operation.await;
+        let seconds = || histogram!(SECONDS.0, "operation" => self.name);
+        self.seconds.get_or_init(seconds).record(begun.elapsed().as_secs_f64());
+        let n = match &outcome {
+            Ok(_) => 0,
+            Err(Error::OutcomeUnknown(_)) => 3,
+            Err(Error::Unavailable(_) | Error::Internal(_) | Error::Overloaded) => 2,
+            Err(_) => 1,
+        };
+        let count = || counter!(OPERATIONS.0, "operation" => self.name, "outcome" => OUTCOMES[n]);
+        self.outcomes[n].get_or_init(count).increment(1);
+        outcome
+    }
+}
+
+static RESOLVE: Kind = Kind::new("resolve");
+static GET: Kind = Kind::new("get");
+static CLAIMS: Kind = Kind::new("claims");
+static TENANT: Kind = Kind::new("tenant");
+static SCAN: Kind = Kind::new("scan");
+static EXPIRED: Kind = Kind::new("expired_users");
+static MUTATE: Kind = Kind::new("mutate");
+static CHECK: Kind = Kind::new("check");
+
+#[async_trait]
+impl Store for Measured {
+    /// Not measured: answered from memory nearly always.
+    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
+        self.0.rules(consistency).await
+    }
+
+    async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+    ) -> Result<Resolved, Error> {
+        RESOLVE.measure(self.0.resolve(keys, consistency)).await
+    }
+
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        GET.measure(self.0.get(tenant, ids)).await
+    }
+
+    async fn get_snapshot(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        GET.measure(self.0.get_snapshot(tenant, ids)).await
+    }
+
+    async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        CLAIMS.measure(self.0.claims(keys)).await
+    }
+
+    async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
+        TENANT.measure(self.0.tenant(name)).await
+    }
+
+    async fn tenants(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Error> {
+        TENANT.measure(self.0.tenants(prefix, after, limit)).await
+    }
+
+    async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
+        SCAN.measure(self.0.keys(tenant, limit)).await
+    }
+
+    async fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        SCAN.measure(self.0.scan(tenant, after, limit)).await
+    }
+
+    async fn expired_users(
+        &self,
+        now: Timestamp,
+        after: Option<(Timestamp, LocalityId)>,
+        limit: usize,
+    ) -> Result<Vec<ExpiredUser>, Error> {
+        EXPIRED.measure(self.0.expired_users(now, after, limit)).await
+    }
+
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        MUTATE.measure(self.0.mutate(mutation)).await
+    }
+
+    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
+        self.0.time(wall)
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        CHECK.measure(self.0.check()).await
+    }
+
+    #[cfg(feature = "test-entity")]
+    async fn counter(&self, name: &str) -> Result<u64, Error> {
+        self.0.counter(name).await
+    }
+}
