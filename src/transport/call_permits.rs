@@ -1,5 +1,5 @@
-//! Permits for calls under way: a pool for look-ups and one for mutations, so that a disk or a shard
-//! that hangs does not stop the other kind. A call that gets none is refused.
+//! Permits for calls under way: a pool for look-ups and one for mutations, so that a disk or a
+//! shard that hangs does not stop the other kind. A call that gets none is refused.
 
 use std::sync::Arc;
 

@@ -47,8 +47,8 @@ pub fn rate_spent(wait: Duration) -> Status {
     retry_after(Code::ResourceExhausted, "RATE_LIMITED", message, wait)
 }
 
-/// The status for a look-up of a caller whose look-ups found nobody too often. It does not depend on
-/// what would have been found.
+/// The status for a look-up of a caller whose look-ups found nobody too often. It does not depend
+/// on what would have been found.
 pub fn misses_spent(wait: Duration) -> Status {
     let message = "too many look-ups of this caller found nobody: slow down, or ask for more \
         `misses` in the server's credentials file";
