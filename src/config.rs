@@ -13,6 +13,7 @@ mod flags;
 mod parse;
 mod serve;
 mod store;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 
@@ -20,8 +21,9 @@ pub use access::{ServerAccess, ServerTls};
 pub use client::{Bench, Client, Output};
 pub use error::{SettingError, SettingErrors};
 pub use flags::Flags;
-pub use serve::{LogFormat, Serve};
+pub use serve::Serve;
 pub use store::{MongoUri, Store, StoreChoice, StoreReport};
+pub use telemetry::{LogCalls, LogFormat, Telemetry};
 
 use std::collections::BTreeMap;
 use std::fmt;

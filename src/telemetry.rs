@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use opentelemetry_otlp::{SpanExporter, WithExportConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
@@ -90,6 +93,23 @@ impl Metrics {
             self.0.run_upkeep();
         }
     }
+}
+
+/// The export of traces to an OpenTelemetry collector by OTLP over gRPC: of those that begin here
+/// `share`, of others those that their callers sample. Needs the runtime, now and until it is shut
+/// down.
+///
+/// # Errors
+/// The endpoint is no URL.
+pub fn export_traces(endpoint: &str, share: f64) -> Result<SdkTracerProvider, String> {
+    let exporter = SpanExporter::builder().with_tonic().with_endpoint(endpoint).build();
+    let exporter = exporter.map_err(|error| format!("cannot export traces: {error}"))?;
+    let sampler = Sampler::parent_based(Sampler::TraceIdRatioBased(share));
+    Ok(SdkTracerProvider::builder()
+        .with_batch_exporter(exporter)
+        .with_sampler(sampler)
+        .with_resource(Resource::builder_empty().with_service_name("polynym").build())
+        .build())
 }
 
 fn but_for_h2(filter: &str) -> Result<EnvFilter, ParseError> {

@@ -19,9 +19,10 @@ pub(crate) mod routes;
 mod server;
 mod strangers;
 mod tls;
+mod trace;
 mod unvectored_io;
 
-pub use call_count::{CALLS, REJECTED, SECONDS as CALL_SECONDS};
+pub use call_count::{CALLS, LogCalls, REJECTED, SECONDS as CALL_SECONDS};
 pub use call_handler::{CONNECTIONS, PANICS};
 pub use call_permits::{PERMITS, UNDER_WAY};
 pub use connection::HANDSHAKES;
@@ -30,3 +31,4 @@ pub use server::Listener;
 pub(crate) use server::serve;
 pub use strangers::Strangers;
 pub use tls::{CERTIFICATE_BROKEN, CERTIFICATE_DAYS_LEFT, Protocol, Tls, TlsFiles};
+pub use trace::export_to as export_traces_to;

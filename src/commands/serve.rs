@@ -11,9 +11,11 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_sdk::trace::SdkTracerProvider;
 use polynym::access::Access;
 use polynym::cli::Failure;
-use polynym::config::{Flags, LogFormat, MongoUri, Serve, StoreChoice};
+use polynym::config::{Flags, LogCalls, LogFormat, MongoUri, Serve, StoreChoice};
 use polynym::directory::{Directory, Limits, Store};
 use polynym::operators::Readiness;
 use polynym::store::coalesce::{self, Coalesced};
@@ -30,6 +32,8 @@ use signals::Stop;
 
 /// The time that the disk has to finish writes once the server has stopped.
 const CLOSING: Duration = Duration::from_secs(10);
+/// The time that a collector of traces has to take the last ones.
+const PARTING: Duration = Duration::from_secs(2);
 const DISK_HANGS: &str = "the disk has not finished what was under way within 10 s: mutations that \
     were not answered may have happened or not, and everything that was answered is there; see to \
     the disk and start the server again";
@@ -42,13 +46,19 @@ const WRITER_ENDED: &str = "the embedded store's writer has ended by a fault of 
 /// Where it cannot start.
 pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let settings = flags.load()?;
-    let json = settings.log_format == LogFormat::Json;
-    telemetry::init(json, &settings.log).map_err(|error| Failure::Other(error.to_string()))?;
+    let json = settings.telemetry.log_format == LogFormat::Json;
+    telemetry::init(json, &settings.telemetry.log)
+        .map_err(|error| Failure::Other(error.to_string()))?;
     let runtime = runtime(settings.threads)?;
     let access = Arc::new(access(&settings.access)?);
     let listener = runtime.block_on(listen(&settings.access))?;
     let readiness = Arc::default();
     runtime.block_on(serve_operators(&settings.access, &access, &readiness))?;
+
+    let traces = {
+        let _runtime = runtime.enter();
+        traces(&settings)?
+    };
 
     // Signals count from here on: from here on there is something to tidy up.
     let stop = Stop::new()?;
@@ -76,12 +86,25 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         }
     });
     runtime.block_on(kept.close());
+    if let Some(traces) = traces {
+        // What a collector does not take is lost.
+        let _ = traces.shutdown_with_timeout(PARTING);
+    }
     // The runtime must end before the store is closed: closing waits for the writer.
     runtime.shutdown_timeout(Duration::from_secs(1));
     close(kept)?;
     tracing::info!("stopped");
 
     outcome
+}
+
+/// Exports traces, if there is a collector.
+fn traces(settings: &Serve) -> Result<Option<SdkTracerProvider>, Failure> {
+    let Some(endpoint) = &settings.telemetry.otlp else { return Ok(None) };
+    let traces = telemetry::export_traces(endpoint, settings.telemetry.otlp_sample);
+    let traces = traces.map_err(Failure::Other)?;
+    transport::export_traces_to(traces.tracer("polynym"));
+    Ok(Some(traces))
 }
 
 /// Waits until the store is closed, but not for a disk that hangs.
@@ -262,6 +285,11 @@ fn options(settings: &Serve) -> transport::Options {
         connection_age: settings.connection_age,
         connection_idle: settings.connection_idle,
         drain: settings.drain,
+        log_calls: match settings.telemetry.log_calls {
+            LogCalls::None => transport::LogCalls::None,
+            LogCalls::Sampled => transport::LogCalls::Sampled,
+            LogCalls::All => transport::LogCalls::All,
+        },
         task_per_call: !matches!(settings.store, StoreChoice::Mongo(_)),
     }
 }

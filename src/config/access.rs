@@ -150,6 +150,7 @@ impl ServerAccess {
         if behind_proxy && access.credentials.is_none() {
             let message = "the proxy's callers need credentials: add --credentials FILE";
             values.refuse(&BEHIND_PROXY, message.to_owned());
+            return Some(access);
         }
         let places = [(&LISTEN, access.listen.as_slice(), behind_proxy)];
         let operators = access.admin_listen.as_deref().map(|all| (&ADMIN_LISTEN, all, false));

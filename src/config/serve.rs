@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
-
 use super::access::ServerAccess;
 use super::store::{STORE, StoreChoice};
+use super::telemetry::Telemetry;
 use super::{Resolve, Setting, Values, parse, store};
 
 /// The settings of a server.
@@ -56,22 +54,11 @@ pub struct Serve {
     pub drain: Duration,
     /// Threads that handle calls.
     pub threads: usize,
-    /// The form of the log.
-    pub log_format: LogFormat,
-    /// The filter of log lines.
-    pub log: String,
+    /// The log and the traces.
+    pub telemetry: Telemetry,
 }
 
-/// The form of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// For programs: one JSON object a line.
-    Json,
-}
-
-const fn setting(
+pub const fn setting(
     name: &'static str,
     value: &'static str,
     default: &'static str,
@@ -148,11 +135,6 @@ const DRAIN: Setting =
     setting("drain", "TIME", "10s", "How long calls may take to finish once asked to stop");
 const THREADS: Setting =
     setting("threads", "N", "", "Threads that handle calls; as many as the machine has cores");
-const LOG_FORMAT: Setting =
-    setting("log-format", "text|json", "text", "The form of the log, on standard error");
-const LOG: Setting =
-    setting("log", "FILTER", "info", "What is logged: a level, or polynym=debug,warn and the like");
-
 const MANY: usize = 1_000_000;
 
 impl Resolve for Serve {
@@ -179,10 +161,8 @@ impl Resolve for Serve {
             &CONNECTION_IDLE,
             &DRAIN,
             &THREADS,
-            &LOG_FORMAT,
-            &LOG,
         ];
-        ServerAccess::SETTINGS.into_iter().chain(own).collect()
+        ServerAccess::SETTINGS.into_iter().chain(own).chain(Telemetry::SETTINGS).collect()
     }
 
     /// Each value is read before the first missing one ends it, so that no fault hides another.
@@ -207,8 +187,7 @@ impl Resolve for Serve {
         let connection_idle = values.get(&CONNECTION_IDLE, parse::positive);
         let drain = values.get(&DRAIN, parse::duration);
         let threads = values.get(&THREADS, threads);
-        let log_format = values.get(&LOG_FORMAT, log_format);
-        let log = values.get(&LOG, filter);
+        let telemetry = Telemetry::resolve(values);
 
         Some(Self {
             access: access?,
@@ -233,18 +212,13 @@ impl Resolve for Serve {
             connection_idle: connection_idle?,
             drain: drain?,
             threads: threads?,
-            log_format: log_format?,
-            log: log?,
+            telemetry: telemetry?,
         })
     }
 }
 
 fn closed_tenants(text: &str) -> Result<bool, String> {
     parse::choice(&[("open", false), ("closed", true)])(text)
-}
-
-fn log_format(text: &str) -> Result<LogFormat, String> {
-    parse::choice(&[("text", LogFormat::Text), ("json", LogFormat::Json)])(text)
 }
 
 fn store(values: &mut Values<'_>, sample: bool) -> Option<StoreChoice> {
@@ -259,18 +233,4 @@ fn threads(text: &str) -> Result<usize, String> {
         return Ok(std::thread::available_parallelism().map_or(1, usize::from));
     }
     parse::count(1..=1_024)(text)
-}
-
-/// A single word that is no level would pass as the name of a part of the program that does not
-/// exist.
-fn filter(text: &str) -> Result<String, String> {
-    let is_level = |part: &str| part.parse::<LevelFilter>().is_ok();
-    let sound = text.split(',').all(|part| is_level(part) || part.contains(['=', '[']));
-    match EnvFilter::try_new(text) {
-        Ok(_) if sound => Ok(text.to_owned()),
-        _ => Err(
-            "write a level, which is error, warn, info, debug, trace or off, or polynym=debug,warn"
-                .to_owned(),
-        ),
-    }
 }

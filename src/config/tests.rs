@@ -193,7 +193,7 @@ fn a_key_is_suggested_only_where_it_is_near() {
 #[test]
 fn a_log_filter_names_levels() {
     for sound in ["info", "OFF", "polynym=debug,warn", "warn,polynym::grpc=trace"] {
-        assert_eq!(load::<Serve>(&["--log", sound], &[]).unwrap().log, sound);
+        assert_eq!(load::<Serve>(&["--log", sound], &[]).unwrap().telemetry.log, sound);
     }
     for wrong in ["inof", "polynym", "polynym=loud"] {
         assert_eq!(faults::<Serve>(&["--log", wrong], &[])[0].0, "flag --log", "{wrong}");

@@ -1,14 +1,17 @@
 //! The count of calls, by method, code and caller, and the time that they take.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use http::Response;
+use http::{HeaderMap, Response};
 use metrics::{Histogram, counter, histogram};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
+use tracing::Span;
 
 use super::routes::Target;
+use super::trace::{CallTrace, milliseconds};
 use crate::access::Caller;
 
 /// The counter of calls.
@@ -26,19 +29,53 @@ pub const REJECTED: (&str, &str) = (
 /// The name of callers that are not known. No caller's name can be that.
 const UNKNOWN: &str = "-";
 
+/// Of how many calls one has a line in the log, where a sample has.
+const SAMPLE: u64 = 100;
+
+/// The calls that have a line in the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogCalls {
+    /// None.
+    #[default]
+    None,
+    /// One in a hundred.
+    Sampled,
+    /// All.
+    All,
+}
+
+impl LogCalls {
+    fn is_due(self) -> bool {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        match self {
+            Self::None => false,
+            Self::Sampled => COUNT.fetch_add(1, Ordering::Relaxed).is_multiple_of(SAMPLE),
+            Self::All => true,
+        }
+    }
+}
+
 /// One call, which is counted once: as cancelled where its client leaves.
 pub struct CallCount {
     method: &'static str,
     index: usize,
     begun: Instant,
     caller: Option<Arc<Caller>>,
+    trace: CallTrace,
+    log: LogCalls,
     is_due: bool,
 }
 
 impl CallCount {
-    pub fn begin(target: impl Target) -> Self {
+    pub fn begin(target: impl Target, headers: &HeaderMap, log: LogCalls) -> Self {
         let (method, index) = (target.name(), target.index());
-        Self { method, index, begun: Instant::now(), caller: None, is_due: true }
+        let trace = CallTrace::begin(method, headers);
+        Self { method, index, begun: Instant::now(), caller: None, trace, log, is_due: true }
+    }
+
+    /// The span in which log lines name the call's trace.
+    pub fn log_span(&self) -> Span {
+        self.trace.log_span()
     }
 
     /// The call is of this caller.
@@ -70,10 +107,13 @@ impl CallCount {
         }
         seconds(self.index, self.method).record(self.begun.elapsed().as_secs_f64());
         let (caller, method) = (self.caller.as_deref(), self.method);
-        let register = || {
-            let name = caller.map_or(UNKNOWN, |caller| &caller.name).to_owned();
-            counter!(CALLS.0, "method" => method, "code" => name_of(code), "caller" => name)
-        };
+        let name = caller.map_or(UNKNOWN, |caller| &caller.name);
+        let register = || counter!(CALLS.0, "method" => method, "code" => name_of(code), "caller" => name.to_owned());
+        if self.log.is_due() {
+            let (code, ms) = (name_of(code), milliseconds(self.begun));
+            self.log_span().in_scope(|| tracing::info!(caller = name, method, code, ms, "call"));
+        }
+        self.trace.end(code, name);
         match caller {
             Some(caller) => {
                 caller.usage.counters.get(self.index, code as usize, register).increment(1);

@@ -10,8 +10,9 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use tonic::Status;
 use tonic::body::Body;
+use tracing::Instrument;
 
-use super::call_count::CallCount;
+use super::call_count::{CallCount, LogCalls};
 use super::call_permits::CallPermits;
 use super::memory_budget::{ConnectionBudget, GlobalBudget, OpenStream, Reservation};
 use super::options::Options;
@@ -34,6 +35,7 @@ pub struct CallHandler<R> {
     permits: CallPermits,
     max_connections: usize,
     timeout: Duration,
+    log_calls: LogCalls,
     /// The budget of all connections.
     pub total: Arc<GlobalBudget>,
     /// The connections that were closed since they speak something else.
@@ -53,6 +55,7 @@ impl<R: Routes> CallHandler<R> {
             permits: CallPermits::new(max_calls),
             max_connections,
             timeout: options.call_timeout,
+            log_calls: options.log_calls,
             total: Arc::default(),
             preface_check: PrefaceCheck::default(),
             connections: Counted::default(),
@@ -72,7 +75,7 @@ impl<R: Routes> CallHandler<R> {
             Ok(timeout) => timeout.map_or(self.timeout, |timeout| timeout.min(self.timeout)),
             Err(refusal) => return ResponseBody::call(refusal.into(), Reservation::call(budget)),
         };
-        let mut count = CallCount::begin(target);
+        let mut count = CallCount::begin(target, request.headers(), self.log_calls);
         let caller = match self.admit(target, peer, &mut request, &mut count) {
             Ok(caller) => caller,
             Err(refusal) => {
@@ -96,7 +99,8 @@ impl<R: Routes> CallHandler<R> {
             };
             Ok(self.routes.call(target, request).await)
         };
-        let response = self.bounded(target, timeout, answer).await;
+        let span = count.log_span();
+        let response = self.bounded(target, timeout, answer).instrument(span).await;
         count.answered(&response);
 
         ResponseBody::call(response, reservation)
@@ -145,7 +149,8 @@ impl<R: Routes> CallHandler<R> {
             let request = request.map(|body| RequestBody::open(body, self.timeout));
             Ok(self.routes.call(target, request).await)
         };
-        let response = self.bounded(target, timeout, answer).await;
+        let span = count.log_span();
+        let response = self.bounded(target, timeout, answer).instrument(span).await;
         count.answered(&response);
         ResponseBody::stream(response, stream)
     }

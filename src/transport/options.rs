@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::call_count::LogCalls;
+
 /// The bounds of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -23,6 +25,8 @@ pub struct Options {
     /// Whether the calls of one connection are spread over all threads, as is best where the store
     /// works on the caller's thread. Else they stay on one, as is best where it waits for servers.
     pub task_per_call: bool,
+    /// The calls that have a line in the log.
+    pub log_calls: LogCalls,
 }
 
 impl Default for Options {
@@ -35,6 +39,7 @@ impl Default for Options {
             connection_idle: Duration::from_secs(5 * 60),
             drain: Duration::from_secs(10),
             task_per_call: true,
+            log_calls: LogCalls::None,
         }
     }
 }

@@ -1,9 +1,21 @@
-//! The log lines of mutations.
+//! The log lines of mutations and of calls, and the traces that they belong to.
 
+use std::convert::Infallible;
 use std::fs::{self, File};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use polynym::proto::v1;
 use serde_json::Value;
+
+use tokio::net::TcpListener;
+use tonic::Request;
 
 use super::{Callers, call, connect};
 use crate::calls::{email, identity};
@@ -51,4 +63,100 @@ async fn each_mutation_has_a_line_without_identifiers() {
     }
     assert_eq!((&lines[0]["user"], &lines[0]["outcome"]), (&user_id.into(), &"done".into()));
     assert_eq!(lines[1]["outcome"], "refused");
+}
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+
+/// Looks somebody up as part of a trace.
+async fn resolve_traced(server: &Server) {
+    let mut client =
+        v1::directory_service_client::DirectoryServiceClient::new(connect(server).await);
+    let mut request = Request::new(v1::ResolveIdentityRequest {
+        identifier: Some(email(CANARY)),
+        ..Default::default()
+    });
+    let parent = format!("00-{TRACE}-b7ad6b7169203331-01");
+    request.metadata_mut().insert("traceparent", parent.parse().unwrap());
+    client.resolve_identity(request).await.unwrap_err();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_have_lines_with_their_trace_where_they_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut command = polynym(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    command.stderr(File::create(&log).unwrap());
+    let server = Server::start_with(&mut command, &["--sample", "--log-calls", "all"]);
+    resolve_traced(&server).await;
+    drop(server);
+    let text = fs::read_to_string(log).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let lines: Vec<_> = lines.filter(|line| line["message"] == "call").collect();
+    assert_eq!(lines.len(), 1, "{text}");
+    let line = &lines[0];
+    assert_eq!((&line["caller"], &line["code"]), (&"anonymous".into(), &"NOT_FOUND".into()));
+    assert_eq!(
+        (&line["method"], &line["span"]["trace_id"]),
+        (&"ResolveIdentity".into(), &TRACE.into())
+    );
+    assert!(!text.contains("canary"), "{text}");
+}
+
+/// A collector that keeps the messages that it gets.
+async fn collector() -> (String, Arc<Mutex<Vec<Vec<u8>>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let messages: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
+    let kept = messages.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let kept = kept.clone();
+            let keep = service_fn(move |request: hyper::Request<Incoming>| {
+                let kept = kept.clone();
+                async move {
+                    let mut body = request.into_body();
+                    let mut bytes = Vec::new();
+                    while let Some(Ok(frame)) =
+                        std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx))
+                            .await
+                    {
+                        bytes.extend(frame.into_data().unwrap_or_default());
+                    }
+                    kept.lock().unwrap().push(bytes);
+                    let response = hyper::Response::builder()
+                        .header("content-type", "application/grpc")
+                        .header("grpc-status", "0");
+                    Ok::<_, Infallible>(response.body(String::new()).unwrap())
+                }
+            });
+            let serve = http2::Builder::new(TokioExecutor::new())
+                .serve_connection(TokioIo::new(stream), keep);
+            tokio::spawn(serve);
+        }
+    });
+    (url, messages)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn spans_of_sampled_calls_go_to_a_collector() {
+    let (url, messages) = collector().await;
+    let server = Server::start(&["--sample", "--otlp", &url, "--otlp-sample", "0"]);
+    resolve_traced(&server).await;
+    server.run(&["resolve", "handle:joe"]);
+    server.signal("TERM");
+    let mut sent = Vec::new();
+    for _ in 0..300 {
+        sent = messages.lock().unwrap().concat();
+        if !sent.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let has = |part: &[u8]| sent.windows(part.len()).any(|window| window == part);
+    let trace: Vec<_> =
+        (0..16).map(|n| u8::from_str_radix(&TRACE[2 * n..2 * n + 2], 16).unwrap()).collect();
+    assert!(has(&trace) && has(b"ResolveIdentity") && has(b"anonymous"));
+    let spans = sent.windows(10).filter(|window| *window == b"rpc.method").count();
+    assert_eq!(spans, 1, "the other call is in no trace that is sampled");
+    assert!(!has(b"canary") && !has(b"joe"));
 }
