@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use http::{HeaderMap, Response};
-use metrics::{Histogram, counter, histogram};
+use metrics::{Histogram, Label, counter, histogram};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 use tracing::Span;
@@ -108,7 +108,11 @@ impl CallCount {
         seconds(self.index, self.method).record(self.begun.elapsed().as_secs_f64());
         let (caller, method) = (self.caller.as_deref(), self.method);
         let name = caller.map_or(UNKNOWN, |caller| &caller.name);
-        let register = || counter!(CALLS.0, "method" => method, "code" => name_of(code), "caller" => name.to_owned());
+        let register = || {
+            let labels = [("method", method), ("code", name_of(code)), ("caller", name)];
+            let labels = labels.map(|(label, value)| Label::new(label, value.to_owned()));
+            counter!(CALLS.0, labels.to_vec())
+        };
         if self.log.is_due() {
             let (code, ms) = (name_of(code), milliseconds(self.begun));
             self.log_span().in_scope(|| tracing::info!(caller = name, method, code, ms, "call"));

@@ -30,6 +30,9 @@ pub const PANICS: (&str, &str) = ("polynym_panics_total", "Handlers that panicke
 /// The gauge of connections.
 pub const CONNECTIONS: (&str, &str) = ("polynym_connections", "Open connections of the API");
 
+/// The pause between two checks of the caller of an open stream.
+const RECHECK: Duration = Duration::from_secs(1);
+
 pub struct CallHandler<R> {
     routes: R,
     permits: CallPermits,
@@ -65,9 +68,9 @@ impl<R: Routes> CallHandler<R> {
 
     /// Answers a call. A call that is refused costs next to nothing.
     pub async fn call(
-        &self,
+        self: &Arc<Self>,
         budget: &Arc<ConnectionBudget>,
-        peer: &Peer,
+        peer: &Arc<Peer>,
         mut request: Request<Incoming>,
     ) -> Response<ResponseBody> {
         let target = R::Target::of(request.uri().path());
@@ -84,7 +87,7 @@ impl<R: Routes> CallHandler<R> {
             }
         };
         if target.is_stream() {
-            return self.open(budget, target, timeout, request, count).await;
+            return self.open(budget, peer, timeout, request, count).await;
         }
 
         let mut reservation = Reservation::call(budget);
@@ -130,15 +133,18 @@ impl<R: Routes> CallHandler<R> {
         Ok(Some(caller))
     }
 
-    /// Opens a stream, which stays open until its caller leaves. It takes no call's permit.
+    /// Opens a stream, which stays open until its caller leaves or loses its right to it. It takes no
+    /// call's permit.
     async fn open(
-        &self,
+        self: &Arc<Self>,
         budget: &Arc<ConnectionBudget>,
-        target: R::Target,
+        peer: &Arc<Peer>,
         timeout: Duration,
         request: Request<Incoming>,
         mut count: CallCount,
     ) -> Response<ResponseBody> {
+        let target = R::Target::of(request.uri().path());
+        let revoked = Box::pin(self.clone().revoked(peer.clone(), &request));
         let Some(stream) = OpenStream::new(budget) else {
             let refusal = protocol::too_many_streams();
             count.end(&refusal);
@@ -152,7 +158,26 @@ impl<R: Routes> CallHandler<R> {
         let span = count.log_span();
         let response = self.bounded(target, timeout, answer).instrument(span).await;
         count.answered(&response);
-        ResponseBody::stream(response, stream)
+        ResponseBody::stream(response, stream, revoked)
+    }
+
+    /// Returns the refusal of a stream once its caller may not open it any more.
+    fn revoked(
+        self: Arc<Self>,
+        peer: Arc<Peer>,
+        request: &Request<Incoming>,
+    ) -> impl Future<Output = Status> + Send + use<R> {
+        let mut again = Request::new(());
+        *again.uri_mut() = request.uri().clone();
+        *again.headers_mut() = request.headers().clone();
+        async move {
+            loop {
+                tokio::time::sleep(RECHECK).await;
+                if let Err(refusal) = self.routes.authorize(&mut again, peer.names()) {
+                    return refusal.status;
+                }
+            }
+        }
     }
 
     /// The answer within its time, whatever happens.

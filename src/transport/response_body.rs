@@ -23,8 +23,11 @@ enum Payer {
     /// A call has one message, which takes the call along.
     Call(Option<Reservation>),
     /// A stream is charged while it waits for its client to take more.
-    Stream(OpenStream, Option<Reservation>),
+    Stream(OpenStream, Option<Reservation>, Revoked),
 }
+
+/// Returns the status that ends a stream, once its caller may not have it any more.
+pub type Revoked = Pin<Box<dyn Future<Output = Status> + Send>>;
 
 impl ResponseBody {
     /// The answer to a call.
@@ -33,10 +36,14 @@ impl ResponseBody {
     }
 
     /// The answer to a call that opened a stream.
-    pub fn stream(response: Response<Body>, stream: OpenStream) -> Response<Self> {
+    pub fn stream(
+        response: Response<Body>,
+        stream: OpenStream,
+        revoked: Revoked,
+    ) -> Response<Self> {
         response.map(|body| {
             let pause = Some(stream.pause());
-            Self { body, payer: Payer::Stream(stream, pause) }
+            Self { body, payer: Payer::Stream(stream, pause, revoked) }
         })
     }
 
@@ -45,7 +52,7 @@ impl ResponseBody {
     fn piece(&mut self, bytes: Bytes) -> Frame<Piece> {
         let reservation = match &mut self.payer {
             Payer::Call(reservation) => reservation.take(),
-            Payer::Stream(stream, pause) => {
+            Payer::Stream(stream, pause, _) => {
                 *pause = Some(stream.pause());
                 Some(stream.message())
             }
@@ -56,10 +63,15 @@ impl ResponseBody {
             return Frame::data(piece);
         }
 
+        self.end(&protocol::unread())
+    }
+
+    /// The end with a status.
+    fn end(&mut self, status: &Status) -> Frame<Piece> {
         self.body = Body::empty();
         let mut trailers = HeaderMap::new();
         // A status of this program has no character that a header cannot have.
-        let _ = protocol::unread().add_header(&mut trailers);
+        let _ = status.add_header(&mut trailers);
         Frame::trailers(trailers)
     }
 }
@@ -72,8 +84,12 @@ impl HttpBody for ResponseBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Piece>, Status>>> {
-        if let Payer::Stream(_, pause) = &mut self.payer {
+        let has_ended = self.body.is_end_stream();
+        if let Payer::Stream(_, pause, revoked) = &mut self.payer {
             *pause = None;
+            if !has_ended && let Poll::Ready(status) = revoked.as_mut().poll(cx) {
+                return Poll::Ready(Some(Ok(self.end(&status))));
+            }
         }
         let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)?) else {
             return Poll::Ready(None);

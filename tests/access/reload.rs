@@ -4,6 +4,9 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use tonic::transport::Channel;
+use tonic::{Code, Request};
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 
 use super::{Callers, RESOLVE, connect, refusal};
 
@@ -53,4 +56,34 @@ async fn changes_apply_to_open_connections_and_broken_files_do_not() {
     callers.run(&["revoke", "marker"]);
     wait(&channel, &marker, false).await;
     assert!(is_valid(&channel, &second).await);
+}
+
+/// The rights of a stream's caller are those of the present file, and end with the token.
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_end_with_their_credential() {
+    let callers = Callers::new();
+    let brief = callers.run(&["create", "brief", "--role", "resolver", "--expires", "8s"]);
+    let (revoked, kept) =
+        (callers.create("revoked", "resolver", "*"), callers.create("kept", "resolver", "*"));
+    let server = callers.serve(&[]);
+    let mut streams = Vec::new();
+    for token in [brief.trim_end(), &revoked, &kept] {
+        let (questions, waiting) = tokio::sync::mpsc::channel::<ServerReflectionRequest>(1);
+        let questions_to_come =
+            futures_util::stream::unfold(waiting, async |mut all| Some((all.recv().await?, all)));
+        let mut request = Request::new(questions_to_come);
+        let header = format!("Bearer {token}").parse().unwrap();
+        request.metadata_mut().insert("authorization", header);
+        let mut client = ServerReflectionClient::new(connect(&server).await);
+        let answers = client.server_reflection_info(request).await.unwrap().into_inner();
+        streams.push((questions, answers));
+    }
+    callers.run(&["revoke", "revoked"]);
+    for (questions, answers) in &mut streams[..2] {
+        let ended = tokio::time::timeout(PATIENCE, answers.message()).await.unwrap();
+        assert_eq!(ended.unwrap_err().code(), Code::Unauthenticated);
+        drop(questions.clone());
+    }
+    let open = tokio::time::timeout(Duration::from_secs(2), streams[2].1.message()).await;
+    assert!(open.is_err(), "{open:?}");
 }
