@@ -16,6 +16,7 @@ mod store;
 mod telemetry;
 #[cfg(test)]
 mod tests;
+mod top;
 
 pub use access::{ServerAccess, ServerTls};
 pub use client::{Bench, Client, Output};
@@ -24,6 +25,7 @@ pub use flags::Flags;
 pub use serve::Serve;
 pub use store::{MongoUri, Store, StoreChoice, StoreReport};
 pub use telemetry::{LogCalls, LogFormat, Telemetry};
+pub use top::Top;
 
 use std::collections::BTreeMap;
 use std::fmt;

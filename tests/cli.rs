@@ -9,6 +9,7 @@ mod sample;
 mod serving;
 mod strangers;
 mod stumbling;
+mod top;
 
 use std::process::Output;
 

@@ -2,8 +2,10 @@
 
 use clap::{Parser, Subcommand};
 
-use super::{bench, completions, id, identity, renormalize, resolve, store, tenant, token, user};
-use crate::config::{Flags, Serve};
+use super::{
+    bench, completions, id, identity, renormalize, resolve, store, tenant, token, top, user,
+};
+use crate::config::{Flags, Serve, Top};
 
 /// A user directory where one user has many names.
 ///
@@ -63,6 +65,9 @@ pub enum Command {
     /// Load a running server and measure it.
     #[command(after_help = bench::EXAMPLES)]
     Bench(bench::Run),
+    /// Watch a server: calls a second, times, errors, and what is in use.
+    #[command(after_help = top::EXAMPLES)]
+    Top(Flags<Top>),
     /// Print a script that completes this program's commands in a shell.
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::Completions),

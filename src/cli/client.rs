@@ -5,6 +5,7 @@ use std::iter::successors;
 use std::path::Path;
 use std::time::Duration;
 
+use http::HeaderValue;
 use locality_uuid::{Generator, Mode};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
@@ -181,7 +182,14 @@ pub type Connection = InterceptedService<Channel, Credential>;
 pub struct Credential(Option<MetadataValue<Ascii>>);
 
 impl Credential {
-    fn read(file: Option<&Path>) -> Result<Self, Failure> {
+    /// The header for HTTP.
+    pub fn header(&self) -> Option<HeaderValue> {
+        let value = HeaderValue::from_bytes(self.0.as_ref()?.as_encoded_bytes()).ok()?;
+        Some(value)
+    }
+
+    /// Reads the token of a file.
+    pub fn read(file: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = file else { return Ok(Self(None)) };
         let fault = |why: &str| Failure::Other(format!("--token-file {}: {why}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| fault(&error.to_string()))?;

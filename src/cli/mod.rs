@@ -19,6 +19,7 @@ mod resolve;
 pub mod store;
 mod tenant;
 mod token;
+mod top;
 mod user;
 mod view;
 mod who;
@@ -51,6 +52,7 @@ pub fn run(
         Command::Token(command) => token::run(command),
         Command::Id(command) => id::run(command),
         Command::Bench(command) => client::block_on(bench::run(command)),
+        Command::Top(flags) => client::block_on(top::run(flags)),
         Command::Completions(command) => completions::run(&command, Arguments::command()),
     }
 }

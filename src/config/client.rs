@@ -71,19 +71,19 @@ const BENCH_TENANT: Setting = Setting {
     default: "bench",
     help: "The tenant to work in: one that this made or makes, to write",
 };
-const TIMEOUT: Setting = Setting {
+pub const TIMEOUT: Setting = Setting {
     name: "timeout",
     value: "TIME",
     default: "10s",
     help: "The longest to wait for an answer",
 };
-const TOKEN_FILE: Setting = Setting {
+pub const TOKEN_FILE: Setting = Setting {
     name: "token-file",
     value: "FILE",
     default: "",
     help: "The file of the token to call the server with",
 };
-const CA: Setting = Setting {
+pub const CA: Setting = Setting {
     name: "ca",
     value: "FILE",
     default: "",
@@ -101,7 +101,7 @@ const KEY: Setting = Setting {
     default: "",
     help: "The key of the caller's certificate, as PEM",
 };
-const JSON: Setting = Setting {
+pub const JSON: Setting = Setting {
     name: "json",
     value: "",
     default: "false",

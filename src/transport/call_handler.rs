@@ -133,8 +133,8 @@ impl<R: Routes> CallHandler<R> {
         Ok(Some(caller))
     }
 
-    /// Opens a stream, which stays open until its caller leaves or loses its right to it. It takes no
-    /// call's permit.
+    /// Opens a stream, which stays open until its caller leaves or loses its right to it. It takes
+    /// no call's permit.
     async fn open(
         self: &Arc<Self>,
         budget: &Arc<ConnectionBudget>,
