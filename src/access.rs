@@ -6,6 +6,8 @@
 mod caller;
 mod credentials;
 mod file;
+#[cfg(test)]
+mod fuzz;
 mod role;
 mod token;
 mod usage;

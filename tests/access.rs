@@ -222,6 +222,13 @@ async fn a_tenant_of_others_looks_like_one_that_does_not_exist() {
     };
     assert_eq!(list(&header, 2, "").await, (names(&["eu-1", "eu-2"]), "eu-2".to_owned()));
     assert_eq!(list(&header, 2, "eu-2").await, (names(&["us"]), String::new()));
+    for n in 0..2_000_u32 {
+        let random = n.wrapping_mul(2_654_435_761).to_be_bytes();
+        let token: String = random.iter().map(|byte| char::from(*byte)).collect();
+        let size = i32::from(random[1] % 5) + 1;
+        let listed = list(&header, size, &token).await.0;
+        assert!(listed.iter().all(|name| name.starts_with("eu-") || name == "us"), "{token:?}");
+    }
     assert_eq!(list(&all, 10, "").await.0, names(&["ap", "default", "eu-1", "eu-2", "us", "us2"]));
 }
 

@@ -10,6 +10,7 @@
 )]
 
 mod access;
+mod canary;
 mod cli;
 mod coalesce;
 mod crash;
@@ -30,5 +31,6 @@ mod support;
 mod walkthrough;
 
 use support::{
-    calls, doc_examples, linear, mongo as servers, reflection, scrape, server, status, users,
+    calls, collector, doc_examples, linear, mongo as servers, reflection, scrape, server, status,
+    users,
 };

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::value::Datetime;
 
 use super::caller::{Caller, Tenants};
-use super::token::{Token, TokenHash};
+use super::token::{HASH_PREFIX, Token, TokenHash};
 use super::usage::{Rate, Usages};
 
 /// The rule of callers' names.
@@ -228,7 +228,18 @@ fn syntax(text: &str, error: &toml::de::Error) -> CredentialsError {
     let start = error.span().map_or(0, |span| span.start).min(text.len());
     let before = text.as_bytes().get(..start).unwrap_or_default();
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-    CredentialsError(format!("line {line}: {}", error.message()))
+    CredentialsError(format!("line {line}: {}", without_values(error.message())))
+}
+
+/// A parser's message without the values that it quotes, which may be hashes.
+fn without_values(message: &str) -> String {
+    match (message.find('"'), message.rfind('"')) {
+        (Some(start), Some(end)) if start < end => {
+            format!("{}\"…\"{}", &message[..start], &message[end + 1..])
+        }
+        _ if message.contains(HASH_PREFIX) => "it cannot be read".to_owned(),
+        _ => message.to_owned(),
+    }
 }
 
 #[cfg(test)]

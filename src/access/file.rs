@@ -137,7 +137,7 @@ fn read(content: &[u8], default: Rate, usages: &Usages) -> Result<Credentials, S
 }
 
 /// The token of `Bearer TOKEN` (RFC 6750, section 2.1); the scheme's case does not matter.
-fn bearer(authorization: &[u8]) -> Option<Token> {
+pub(super) fn bearer(authorization: &[u8]) -> Option<Token> {
     let (scheme, token) = std::str::from_utf8(authorization).ok()?.split_once(' ')?;
     if scheme.eq_ignore_ascii_case("bearer") { Token::parse(token) } else { None }
 }

@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq;
 /// The start of every token, by which scanners find those that were published by mistake.
 const PREFIX: &str = "pn_";
 /// The start of every hash of a token.
-const HASH_PREFIX: &str = "sha256:";
+pub const HASH_PREFIX: &str = "sha256:";
 /// The characters of a secret: 256 bits in base64url (RFC 4648, section 5) without padding.
 const SECRET_CHARS: usize = 43;
 /// The characters of the id of a new token, and the most that an id may have.

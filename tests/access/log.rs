@@ -1,24 +1,16 @@
 //! The log lines of mutations and of calls, and the traces that they belong to.
 
-use std::convert::Infallible;
 use std::fs::{self, File};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-use http_body::Body;
-use hyper::body::Incoming;
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use polynym::proto::v1;
 use serde_json::Value;
 
-use tokio::net::TcpListener;
 use tonic::Request;
 
 use super::{Callers, call, connect};
 use crate::calls::{email, identity};
+use crate::collector::collector;
 use crate::server::{Server, polynym};
 
 const CANARY: &str = "canary-4711@example.com";
@@ -100,41 +92,6 @@ async fn calls_have_lines_with_their_trace_where_they_are_asked_for() {
         (&"ResolveIdentity".into(), &TRACE.into())
     );
     assert!(!text.contains("canary"), "{text}");
-}
-
-/// A collector that keeps the messages that it gets.
-async fn collector() -> (String, Arc<Mutex<Vec<Vec<u8>>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let messages: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
-    let kept = messages.clone();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let kept = kept.clone();
-            let keep = service_fn(move |request: hyper::Request<Incoming>| {
-                let kept = kept.clone();
-                async move {
-                    let mut body = request.into_body();
-                    let mut bytes = Vec::new();
-                    while let Some(Ok(frame)) =
-                        std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx))
-                            .await
-                    {
-                        bytes.extend(frame.into_data().unwrap_or_default());
-                    }
-                    kept.lock().unwrap().push(bytes);
-                    let response = hyper::Response::builder()
-                        .header("content-type", "application/grpc")
-                        .header("grpc-status", "0");
-                    Ok::<_, Infallible>(response.body(String::new()).unwrap())
-                }
-            });
-            let serve = http2::Builder::new(TokioExecutor::new())
-                .serve_connection(TokioIo::new(stream), keep);
-            tokio::spawn(serve);
-        }
-    });
-    (url, messages)
 }
 
 #[tokio::test(flavor = "multi_thread")]

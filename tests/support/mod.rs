@@ -3,6 +3,7 @@
 pub mod added;
 pub mod calls;
 pub mod clocks;
+pub mod collector;
 pub mod damaged;
 pub mod doc_examples;
 pub mod expiry;

@@ -1,0 +1,39 @@
+//! A collector of traces.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpListener;
+
+/// A collector that keeps the messages that it gets.
+pub async fn collector() -> (String, Arc<Mutex<Vec<Vec<u8>>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let messages: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
+    let kept = messages.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let kept = kept.clone();
+            let keep = service_fn(move |request: hyper::Request<Incoming>| {
+                let kept = kept.clone();
+                async move {
+                    let body = request.into_body().collect().await.unwrap();
+                    kept.lock().unwrap().push(body.to_bytes().to_vec());
+                    let response = hyper::Response::builder()
+                        .header("content-type", "application/grpc")
+                        .header("grpc-status", "0");
+                    Ok::<_, Infallible>(response.body(String::new()).unwrap())
+                }
+            });
+            let serve = http2::Builder::new(TokioExecutor::new())
+                .serve_connection(TokioIo::new(stream), keep);
+            tokio::spawn(serve);
+        }
+    });
+    (url, messages)
+}
