@@ -222,13 +222,23 @@ async fn a_tenant_of_others_looks_like_one_that_does_not_exist() {
     };
     assert_eq!(list(&header, 2, "").await, (names(&["eu-1", "eu-2"]), "eu-2".to_owned()));
     assert_eq!(list(&header, 2, "eu-2").await, (names(&["us"]), String::new()));
+    let (mut taken, alphabet) = (0, b"aeprsuz-01/\0");
     for n in 0..2_000_u32 {
         let random = n.wrapping_mul(2_654_435_761).to_be_bytes();
-        let token: String = random.iter().map(|byte| char::from(*byte)).collect();
-        let size = i32::from(random[1] % 5) + 1;
-        let listed = list(&header, size, &token).await.0;
-        assert!(listed.iter().all(|name| name.starts_with("eu-") || name == "us"), "{token:?}");
+        let letter = |byte: &u8| char::from(alphabet[usize::from(*byte) % alphabet.len()]);
+        let page_token: String = random.iter().map(letter).collect();
+        let request = ListTenantsRequest { page_size: 3, page_token, ..Default::default() };
+        let path = "/polynym.v1.AdminService/ListTenants";
+        match call::<_, v1::ListTenantsResponse>(&channel, path, Some(&header), request).await {
+            Ok(page) => {
+                let is_own = |name: &str| name.starts_with("eu-") || name == "us";
+                assert!(page.tenants.iter().all(|tenant| is_own(&tenant.tenant)), "{page:?}");
+                taken += 1;
+            }
+            Err(status) => assert_eq!(status_details(status).reason, "PAGE_TOKEN_INVALID"),
+        }
     }
+    assert!((100..2_000).contains(&taken), "{taken}");
     assert_eq!(list(&all, 10, "").await.0, names(&["ap", "default", "eu-1", "eu-2", "us", "us2"]));
 }
 
