@@ -97,6 +97,7 @@ impl<R: Routes> CallHandler<R> {
                     .await?;
             // Takes a permit once the message has arrived: slow senders cannot starve others.
             let _permit = match target.permits() {
+                Some(_) if !budget.has_room() => return Err(protocol::unread()),
                 Some(kind) => Some(self.permits.take(kind, caller.as_ref())?),
                 None => None,
             };

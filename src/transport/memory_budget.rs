@@ -11,9 +11,9 @@ use tokio::time::sleep;
 /// Bytes that every connection may have held, whatever others do.
 const SHARE: usize = 256 << 10;
 /// Bytes that one connection may have held: many full answers to batches.
-const MOST: usize = 64 << 20;
+const MOST: usize = 32 << 20;
 /// Bytes beyond their shares that all connections together may have held.
-const TOTAL: isize = 512 << 20;
+const TOTAL: isize = 64 << 20;
 /// Streams that stay open, as those do that watch health, on one connection and on all.
 const STREAMS: usize = 8;
 const ALL_STREAMS: usize = 1_024;
@@ -85,6 +85,14 @@ impl ConnectionBudget {
                 return;
             }
         }
+    }
+
+    /// Whether a connection with so much unread may have further calls worked on. Their answers
+    /// would hardly fit.
+    pub fn has_room(&self) -> bool {
+        let own = self.bytes.load(Ordering::Relaxed);
+        let total = self.total.bytes.load(Ordering::Relaxed);
+        own < SHARE || (own < MOST / 4 * 3 && total < TOTAL / 4 * 3)
     }
 
     fn hold(&self, bytes: usize) -> bool {
@@ -229,14 +237,15 @@ mod tests {
     #[test]
     fn each_connection_has_its_share_though_others_take_the_rest() {
         let total = Arc::new(GlobalBudget::default());
-        let greedy: Vec<_> = (0..9).map(|_| Reservation::call(&budget(&total))).collect();
+        let greedy: Vec<_> = (0..3).map(|_| Reservation::call(&budget(&total))).collect();
         let mut greedy: Vec<_> = greedy
             .into_iter()
             .map(|mut reservation| (reservation.hold(MOST), reservation))
             .collect();
-        assert!(!greedy.pop().is_some_and(|(held, _)| held), "the ninth is too much for all");
+        assert!(!greedy.pop().is_some_and(|(held, _)| held), "the third is too much for all");
         let mut modest = Reservation::call(&budget(&total));
-        assert!(modest.hold(SHARE) && !modest.hold(4 << 20));
+        assert!(modest.budget.has_room() && modest.hold(SHARE) && !modest.hold(4 << 20));
+        assert!(!modest.budget.has_room());
         drop(greedy);
         assert!(modest.hold(4 << 20));
     }

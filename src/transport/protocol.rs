@@ -56,7 +56,7 @@ pub fn misses_spent(wait: Duration) -> Status {
 }
 
 /// The status for a call whose answer the server cannot hold, since others were not read. The call
-/// itself was done.
+/// itself may have been done.
 pub fn unread() -> Status {
     let message = "too many answers have not been read yet: read them, and send this call again, \
         with its request_id";

@@ -241,12 +241,12 @@ mod tests {
     fn what_is_too_much_to_hold_is_refused() {
         let budget = Arc::new(ConnectionBudget::new(Arc::new(GlobalBudget::default())));
         let headers = headers();
-        let mut reservations: Vec<_> = (0..9).map(|_| Reservation::call(&budget)).collect();
+        let mut reservations: Vec<_> = (0..5).map(|_| Reservation::call(&budget)).collect();
         let mut outcomes = reservations.iter_mut().map(|reservation| {
             message(frames(&[LIMIT]), &headers, LIMIT, reservation).now_or_never()
         });
-        assert!(outcomes.by_ref().take(7).all(|outcome| outcome.is_none()));
-        let refused = outcomes.next().flatten().expect("an answer").expect_err("64 MiB and more");
+        assert!(outcomes.by_ref().take(3).all(|outcome| outcome.is_none()));
+        let refused = outcomes.next().flatten().expect("an answer").expect_err("32 MiB and more");
         assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
     }
 }
