@@ -9,6 +9,7 @@ use serde::Deserialize;
 use toml::value::Datetime;
 
 use super::caller::{Caller, Tenants};
+use super::role::Role;
 use super::token::{HASH_PREFIX, Token, TokenHash};
 use super::usage::{Rate, Usages};
 
@@ -178,12 +179,15 @@ impl Entry {
             return Err("write a token, a certificate, or both".to_owned());
         }
         let tenants = Tenants::parse(self.tenants).map_err(|rule| format!("tenants: {rule}"))?;
+        let role = self.role.parse()?;
+        // Registrars learn by registering which identifiers are taken.
+        let misses = default.misses.filter(|_| role == Role::Resolver);
         let caller = Caller {
-            role: self.role.parse()?,
+            role,
             tenants,
             rate: Rate {
                 calls: self.rate.calls.or(default.calls),
-                misses: self.rate.misses.or(default.misses),
+                misses: self.rate.misses.or(misses),
             },
             usage: usages.of(&self.name),
             name: self.name,

@@ -94,7 +94,7 @@ const CALLER_MISSES: Setting = Setting {
     name: "caller-misses",
     value: "N",
     default: "1000",
-    help: "Look-ups a second of one caller that find nobody; 0 for any number",
+    help: "Look-ups a second of one resolver that find nobody; 0 for any number",
 };
 const BEHIND_PROXY: Setting = Setting {
     name: "behind-proxy",

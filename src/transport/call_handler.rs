@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use tonic::Status;
 use tonic::body::Body;
+use tonic::{Code, Status};
 use tracing::Instrument;
 
 use super::call_count::{CallCount, LogCalls};
@@ -32,6 +32,10 @@ pub const CONNECTIONS: (&str, &str) = ("polynym_connections", "Open connections 
 
 /// The pause between two checks of the caller of an open stream.
 const RECHECK: Duration = Duration::from_secs(1);
+
+/// The delay of refusals for want of a credential. It bounds what a connection can try, and hides
+/// how far a token got.
+const STRANGER_DELAY: Duration = Duration::from_millis(100);
 
 pub struct CallHandler<R> {
     routes: R,
@@ -83,7 +87,11 @@ impl<R: Routes> CallHandler<R> {
             Ok(caller) => caller,
             Err(refusal) => {
                 count.end(&refusal);
-                return ResponseBody::call(refusal.into_http(), Reservation::call(budget));
+                let reservation = Reservation::call(budget);
+                if refusal.code() == Code::Unauthenticated {
+                    tokio::time::sleep(STRANGER_DELAY).await;
+                }
+                return ResponseBody::call(refusal.into_http(), reservation);
             }
         };
         if target.is_stream() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 /// Bytes that every connection may have held, whatever others do.
-const SHARE: usize = 256 << 10;
+const SHARE: usize = 64 << 10;
 /// Bytes that one connection may have held: many full answers to batches.
 const MOST: usize = 32 << 20;
 /// Bytes beyond their shares that all connections together may have held.
