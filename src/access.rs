@@ -16,5 +16,5 @@ pub use caller::{Caller, Tenants};
 pub use credentials::{Credential, Credentials, CredentialsError};
 pub use file::{Access, CREDENTIALS_BROKEN};
 pub use role::Role;
-pub use token::{Token, TokenHash};
+pub use token::{Token, TokenHash, generate as generate_token};
 pub use usage::{Counted, Rate, Usage, Usages};

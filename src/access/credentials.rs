@@ -129,7 +129,7 @@ impl Credentials {
     /// more than one caller.
     pub fn caller(
         &self,
-        token: Option<&Token>,
+        token: Option<Token<'_>>,
         names: &[String],
         now: SystemTime,
     ) -> Option<&Arc<Caller>> {
@@ -144,7 +144,12 @@ impl Credentials {
         certified.iter().all(|one| one.caller.name == caller.name).then_some(caller)
     }
 
-    fn by_token(&self, token: &Token, names: &[String], now: SystemTime) -> Option<&Arc<Caller>> {
+    fn by_token(
+        &self,
+        token: Token<'_>,
+        names: &[String],
+        now: SystemTime,
+    ) -> Option<&Arc<Caller>> {
         let credential = self.tokens.get(token.id())?;
         let is_valid = credential.token.as_ref().is_some_and(|hash| hash.matches(token))
             && credential.certificate.as_ref().is_none_or(|name| names.contains(name))
@@ -248,10 +253,12 @@ fn without_values(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::access::Role;
+    use secrecy::ExposeSecret;
 
-    fn entry(name: &str, role: &str, tenants: &str, token: &Token, more: &str) -> String {
+    use super::*;
+    use crate::access::generate_token as generate;
+
+    fn entry(name: &str, role: &str, tenants: &str, token: Token<'_>, more: &str) -> String {
         format!(
             "[[caller]]\nname = \"{name}\"\nrole = \"{role}\"\ntenants = {tenants}\n\
              token = \"{}\"\n{more}\n",
@@ -269,32 +276,36 @@ mod tests {
 
     #[test]
     fn tokens_lead_to_their_callers_until_they_expire() {
-        let tokens: Vec<_> = (0..3).map(|_| Token::generate().unwrap()).collect();
+        let texts: Vec<_> = (0..3).map(|_| generate().unwrap()).collect();
+        let tokens: Vec<_> =
+            texts.iter().map(|text| Token::parse(text.expose_secret()).unwrap()).collect();
         let text = [
-            entry("billing", "resolver", "[\"default\", \"eu-*\"]", &tokens[0], ""),
+            entry("billing", "resolver", "[\"default\", \"eu-*\"]", tokens[0], ""),
             entry(
                 "billing",
                 "resolver",
                 "[\"default\", \"eu-*\"]",
-                &tokens[1],
+                tokens[1],
                 "expires = 2030-01-01T00:00:00Z",
             ),
         ];
         let credentials = parse(&text.concat()).unwrap();
         let early = SystemTime::UNIX_EPOCH;
         let late = humantime::parse_rfc3339("2030-01-01T00:00:00Z").unwrap();
-        let caller = credentials.caller(Some(&tokens[0]), &[], late).unwrap();
+        let caller = credentials.caller(Some(tokens[0]), &[], late).unwrap();
         assert_eq!((caller.name.as_str(), caller.role), ("billing", Role::Resolver));
-        assert!(Arc::ptr_eq(caller, credentials.caller(Some(&tokens[1]), &[], early).unwrap()));
-        assert!(credentials.caller(Some(&tokens[1]), &[], late).is_none(), "expired");
-        assert!(credentials.caller(Some(&tokens[2]), &[], early).is_none(), "unknown");
+        assert!(Arc::ptr_eq(caller, credentials.caller(Some(tokens[1]), &[], early).unwrap()));
+        assert!(credentials.caller(Some(tokens[1]), &[], late).is_none(), "expired");
+        assert!(credentials.caller(Some(tokens[2]), &[], early).is_none(), "unknown");
     }
 
     #[test]
     fn entries_are_checked() {
-        let token = Token::generate().unwrap();
-        let good = entry("a", "admin", "[\"*\"]", &token, "");
-        let other = entry("a", "resolver", "[\"*\"]", &Token::generate().unwrap(), "");
+        let texts = [generate().unwrap(), generate().unwrap()];
+        let [token, another] =
+            texts.each_ref().map(|text| Token::parse(text.expose_secret()).unwrap());
+        let good = entry("a", "admin", "[\"*\"]", token, "");
+        let other = entry("a", "resolver", "[\"*\"]", another, "");
         let certified =
             |more: &str| good.replace("token = ", "").replace(&token.hash().to_string(), more);
         let certified = |more: &str| certified("").replace("\"\"", more);
@@ -302,13 +313,13 @@ mod tests {
             (certified(""), "write a token"),
             (certified("certificate = \"dns:*.corp\""), "wildcards"),
             (certified("certificate = \"cn:corp\""), "uri:<URI>"),
-            (entry("a", "admin", "[\"*\"]", &token, "rate = { calls = 0 }"), "nonzero"),
-            (entry("anonymous", "admin", "[\"*\"]", &token, ""), "name"),
-            (entry("A", "admin", "[\"*\"]", &token, ""), "name"),
-            (entry("a", "root", "[\"*\"]", &token, ""), "resolver, registrar or admin"),
-            (entry("a", "admin", "[]", &token, ""), "name a tenant"),
-            (entry("a", "admin", "[\"*\"]", &token, "expires = 2030-01-01"), "UTC"),
-            (entry("a", "admin", "[\"*\"]", &token, "rol = 1"), "unknown field"),
+            (entry("a", "admin", "[\"*\"]", token, "rate = { calls = 0 }"), "nonzero"),
+            (entry("anonymous", "admin", "[\"*\"]", token, ""), "name"),
+            (entry("A", "admin", "[\"*\"]", token, ""), "name"),
+            (entry("a", "root", "[\"*\"]", token, ""), "resolver, registrar or admin"),
+            (entry("a", "admin", "[]", token, ""), "name a tenant"),
+            (entry("a", "admin", "[\"*\"]", token, "expires = 2030-01-01"), "UTC"),
+            (entry("a", "admin", "[\"*\"]", token, "rol = 1"), "unknown field"),
             (good.replace("sha256:", "md5:"), "sha256:<id>"),
             (format!("{good}{good}"), "of this id"),
             (format!("{good}{other}"), "another role"),

@@ -87,7 +87,7 @@ impl Access {
             Some(header) => Some(bearer(header)?),
             None => None,
         };
-        file.current.load().caller(token.as_ref(), names, SystemTime::now()).cloned()
+        file.current.load().caller(token, names, SystemTime::now()).cloned()
     }
 
     fn anonymous(&self) -> Option<Arc<Caller>> {
@@ -137,18 +137,21 @@ fn read(content: &[u8], default: Rate, usages: &Usages) -> Result<Credentials, S
 }
 
 /// The token of `Bearer TOKEN` (RFC 6750, section 2.1); the scheme's case does not matter.
-pub(super) fn bearer(authorization: &[u8]) -> Option<Token> {
+pub(super) fn bearer(authorization: &[u8]) -> Option<Token<'_>> {
     let (scheme, token) = std::str::from_utf8(authorization).ok()?.split_once(' ')?;
     if scheme.eq_ignore_ascii_case("bearer") { Token::parse(token) } else { None }
 }
 
 #[cfg(test)]
 mod tests {
+    use secrecy::ExposeSecret;
+
     use super::*;
 
     #[test]
     fn headers_other_than_bearer_tokens_are_none() {
-        let token = Token::generate().unwrap().expose();
+        let token = crate::access::generate_token().unwrap();
+        let token = token.expose_secret().to_owned();
         for good in [format!("Bearer {token}"), format!("bearer {token}")] {
             assert!(bearer(good.as_bytes()).is_some(), "{good}");
         }

@@ -2,9 +2,11 @@
 //!
 //! The secret is 256 random bits, so that a fast hash keeps it: nobody can try that many.
 
+use std::fmt;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -19,49 +21,54 @@ const ID_CHARS: usize = 10;
 const MAX_ID_CHARS: usize = 32;
 const ID_ALPHABET: &[u8; 32] = b"abcdefghijkmnopqrstuvwxyz0123456";
 
-/// A bearer token. It does not print.
-#[derive(Debug)]
-pub struct Token {
-    id: String,
-    secret: SecretString,
+/// A bearer token as a caller sends it. It does not print.
+#[derive(Clone, Copy)]
+pub struct Token<'a> {
+    id: &'a str,
+    secret: &'a str,
 }
 
-impl Token {
-    /// A new token.
-    ///
-    /// # Errors
-    /// The machine has no random numbers.
-    pub fn generate() -> Result<Self, String> {
-        let mut random = [0; 32 + ID_CHARS];
-        getrandom::fill(&mut random).map_err(|error| format!("no random numbers: {error}"))?;
-        let (secret, id) = random.split_at(32);
-        let id = id.iter().map(|byte| char::from(ID_ALPHABET[usize::from(byte % 32)])).collect();
-        Ok(Self { id, secret: URL_SAFE_NO_PAD.encode(secret).into() })
-    }
-
+impl<'a> Token<'a> {
     /// Reads a token; none where the text is not one.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &'a str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
         let is_base64 = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
         let sound = is_id(id) && secret.len() == SECRET_CHARS && secret.bytes().all(is_base64);
-        sound.then(|| Self { id: id.to_owned(), secret: secret.into() })
+        sound.then_some(Self { id, secret })
     }
 
     /// The part that names the token, and is no secret.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// The whole token, for its holder.
-    pub fn expose(&self) -> String {
-        format!("{PREFIX}{}_{}", self.id, self.secret.expose_secret())
+    pub const fn id(self) -> &'a str {
+        self.id
     }
 
     /// The hash for the credentials file.
-    pub fn hash(&self) -> TokenHash {
-        let digest = Sha256::digest(self.secret.expose_secret().as_bytes());
-        TokenHash { id: self.id.clone(), digest: digest.into() }
+    pub fn hash(self) -> TokenHash {
+        TokenHash { id: self.id.to_owned(), digest: self.digest() }
     }
+
+    fn digest(self) -> [u8; 32] {
+        Sha256::digest(self.secret.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for Token<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// The text of a new token, for its holder.
+///
+/// # Errors
+/// The machine has no random numbers.
+pub fn generate() -> Result<SecretString, String> {
+    let mut random = [0; 32 + ID_CHARS];
+    getrandom::fill(&mut random).map_err(|error| format!("no random numbers: {error}"))?;
+    let (secret, id) = random.split_at(32);
+    let letter = |byte: &u8| char::from(ID_ALPHABET[usize::from(byte % 32)]);
+    let id: String = id.iter().map(letter).collect();
+    Ok(format!("{PREFIX}{id}_{}", URL_SAFE_NO_PAD.encode(secret)).into())
 }
 
 fn is_id(text: &str) -> bool {
@@ -96,13 +103,13 @@ impl TokenHash {
     }
 
     /// Whether this is the hash of the token, in a time that does not depend on the secret.
-    pub fn matches(&self, token: &Token) -> bool {
-        self.id == token.id && bool::from(self.digest.ct_eq(&token.hash().digest))
+    pub fn matches(&self, token: Token<'_>) -> bool {
+        self.id == token.id && bool::from(self.digest.ct_eq(&token.digest()))
     }
 }
 
-impl std::fmt::Display for TokenHash {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{HASH_PREFIX}{}:", self.id)?;
         self.digest.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
@@ -110,25 +117,28 @@ impl std::fmt::Display for TokenHash {
 
 #[cfg(test)]
 mod tests {
+    use secrecy::ExposeSecret;
+
     use super::*;
 
     #[test]
     fn a_token_matches_its_hash_alone() {
-        let (token, other) = (Token::generate().unwrap(), Token::generate().unwrap());
-        let text = token.expose();
+        let (text, other) = (generate().unwrap(), generate().unwrap());
+        let (text, other) = (text.expose_secret(), Token::parse(other.expose_secret()).unwrap());
+        let token = Token::parse(text).unwrap();
         let hash = TokenHash::parse(&token.hash().to_string()).unwrap();
-        assert!(hash.matches(&Token::parse(&text).unwrap()));
-        assert!(!hash.matches(&other));
+        assert!(hash.matches(token));
+        assert!(!hash.matches(other));
         let end = if text.ends_with('A') { "B" } else { "A" };
         let changed = format!("{}{end}", &text[..text.len() - 1]);
-        assert!(!hash.matches(&Token::parse(&changed).unwrap()), "another last character");
+        assert!(!hash.matches(Token::parse(&changed).unwrap()), "another last character");
         assert_eq!(text.len(), PREFIX.len() + ID_CHARS + 1 + SECRET_CHARS);
-        assert!(!format!("{token:?}").contains(token.secret.expose_secret()));
+        assert!(!format!("{token:?}").contains(token.secret));
     }
 
     #[test]
     fn other_texts_are_no_tokens() {
-        let good = Token::generate().unwrap().expose();
+        let good = generate().unwrap().expose_secret().to_owned();
         for wrong in [
             String::new(),
             good[1..].to_owned(),

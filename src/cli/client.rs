@@ -193,9 +193,9 @@ impl Credential {
         let Some(path) = file else { return Ok(Self(None)) };
         let fault = |why: &str| Failure::Other(format!("--token-file {}: {why}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| fault(&error.to_string()))?;
-        let token = Token::parse(text.trim())
+        Token::parse(text.trim())
             .ok_or_else(|| fault("there is no token in it, as `polynym token create` prints it"))?;
-        let header = format!("Bearer {}", token.expose());
+        let header = format!("Bearer {}", text.trim());
         let mut header: MetadataValue<Ascii> =
             header.parse().map_err(|_| fault("the token cannot be sent"))?;
         header.set_sensitive(true);

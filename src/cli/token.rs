@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use clap::{Args, Subcommand};
+use secrecy::ExposeSecret;
 use serde::Serialize;
 
 use super::failure::Failure;
@@ -118,7 +119,10 @@ pub fn run(command: Token) -> Result<(), Failure> {
 
 /// Prints the token once the file is safe on the disk.
 fn create(command: &Create) -> Result<(), Failure> {
-    let token = access::Token::generate().map_err(Failure::Other)?;
+    let text = access::generate_token().map_err(Failure::Other)?;
+    let text = text.expose_secret();
+    let token = access::Token::parse(text)
+        .ok_or_else(|| Failure::Other("the new token is malformed".to_owned()))?;
     let entry = file::Entry {
         name: &command.name,
         role: command.role,
@@ -127,7 +131,7 @@ fn create(command: &Create) -> Result<(), Failure> {
         expires: command.expires,
     };
     file::edit(&command.credentials, |document| file::add(document, &entry))?;
-    output::print(&format!("{}\n", token.expose()))
+    output::print(&format!("{}\n", text))
 }
 
 fn revoke(command: &Revoke) -> Result<(), Failure> {
@@ -193,10 +197,10 @@ fn check(command: &Check) -> Result<(), Failure> {
     let token = access::Token::parse(text.trim())
         .ok_or_else(|| Failure::Other(format!("{}: there is no token in it", path.display())))?;
     // The certificate that may belong to the token is not here to be checked.
-    let is_same = |hash: &access::TokenHash| hash.matches(&token);
+    let is_same = |hash: &access::TokenHash| hash.matches(token);
     let entry = credentials.list().into_iter().find(|one| one.token.as_ref().is_some_and(is_same));
     let names: Vec<_> = entry.and_then(|entry| entry.certificate.clone()).into_iter().collect();
-    let caller = credentials.caller(Some(&token), &names, SystemTime::now()).ok_or_else(|| {
+    let caller = credentials.caller(Some(token), &names, SystemTime::now()).ok_or_else(|| {
         Failure::Other("the token is unknown, was revoked, or has expired".to_owned())
     })?;
 

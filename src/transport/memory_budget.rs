@@ -92,7 +92,7 @@ impl ConnectionBudget {
     pub fn has_room(&self) -> bool {
         let own = self.bytes.load(Ordering::Relaxed);
         let total = self.total.bytes.load(Ordering::Relaxed);
-        own < SHARE || (own < MOST / 4 * 3 && total < TOTAL / 4 * 3)
+        own < SHARE || (own < MOST / 4 * 3 && total < TOTAL / 2)
     }
 
     fn hold(&self, bytes: usize) -> bool {
