@@ -5,7 +5,7 @@ mod commands;
 mod limits;
 mod log;
 mod reload;
-mod tls;
+pub mod tls;
 
 use std::path::{Path, PathBuf};
 
