@@ -2,6 +2,7 @@
 //! store.
 
 mod clocks;
+mod connecting;
 mod deleting;
 mod expiry;
 mod forgetting;
@@ -11,7 +12,9 @@ mod losses;
 mod opening;
 mod preference;
 mod records;
+mod roles;
 mod rules;
+mod secured;
 mod versions;
 mod waiting;
 

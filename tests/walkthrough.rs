@@ -100,7 +100,11 @@ fn pasted(page: &[Shown], url: &str) -> Vec<String> {
 
 /// Runs the page on an empty store and verifies the store afterwards.
 fn walk(store: &str) {
-    let server = Server::start(&["--store", store]);
+    walk_and_verify(Server::start(&["--store", store]), store);
+}
+
+/// The same with a server on a store whose connection string is another one to verify it.
+pub fn walk_and_verify(server: Server, store: &str) {
     let mut walk = Walk::default();
     let page = page();
     let answers = pasted(&page, &server.url);

@@ -1,6 +1,7 @@
 //! Errors, in the cases that a caller can act on.
 
 use std::error::Error as StdError;
+use std::iter::successors;
 use std::sync::Arc;
 
 use locality_uuid::LocalityId;
@@ -236,5 +237,12 @@ impl Error {
     /// An [`Error::Invalid`].
     pub fn invalid(what: Invalid, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Invalid { what, field: field.into(), message: message.into() }
+    }
+
+    /// The error and its causes in one line, for the server's log.
+    pub fn with_causes(&self) -> String {
+        let first: &(dyn StdError + 'static) = self;
+        let causes = successors(Some(first), |&cause| cause.source());
+        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
     }
 }

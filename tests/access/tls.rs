@@ -1,11 +1,10 @@
 //! TLS: commands and other clients against an encrypted server.
 
-use std::cell::RefCell;
 use std::fs;
 use std::io::Read;
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -26,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// An authority, and a server's certificate of it, in files.
 pub struct Authority {
     folder: TempDir,
-    issuer: RefCell<Issuer>,
+    issuer: Mutex<Issuer>,
 }
 
 type Issuer = CertifiedIssuer<'static, KeyPair>;
@@ -34,15 +33,15 @@ type Issuer = CertifiedIssuer<'static, KeyPair>;
 impl Authority {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let authority = Self { folder, issuer: RefCell::new(issuer()) };
+        let authority = Self { folder, issuer: Mutex::new(issuer()) };
         authority.renew();
         authority
     }
 
     /// Makes a new authority and a new certificate, in the same files.
     fn renew(&self) {
-        self.issuer.replace(issuer());
-        fs::write(self.path("ca.pem"), self.issuer.borrow().pem()).unwrap();
+        *self.issuer.lock().unwrap() = issuer();
+        fs::write(self.path("ca.pem"), self.issuer.lock().unwrap().pem()).unwrap();
         let names = ["127.0.0.1", "localhost"].map(str::to_owned).to_vec();
         self.issue("server", CertificateParams::new(names).unwrap());
     }
@@ -50,7 +49,7 @@ impl Authority {
     /// Makes a certificate and its key, in `<name>.pem` and `<name>.key`.
     pub fn issue(&self, name: &str, params: CertificateParams) {
         let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &*self.issuer.borrow()).unwrap();
+        let certificate = params.signed_by(&key, &*self.issuer.lock().unwrap()).unwrap();
         fs::write(self.path(&format!("{name}.pem")), certificate.pem()).unwrap();
         fs::write(self.path(&format!("{name}.key")), key.serialize_pem()).unwrap();
     }

@@ -114,8 +114,13 @@ fn text_of(version: i64) -> String {
 pub async fn golden_store(version: i64, name: &str) -> (Database, String) {
     let (set, name) = (servers::one_member().await, format!("{name}_{version}"));
     let database = set.client().await.database(&name);
-    restore(&database, text_of(version).lines()).await;
+    restore_golden(&database, version).await;
     (database, set.uri(&name, ""))
+}
+
+/// Makes a golden store in an empty database.
+pub async fn restore_golden(database: &Database, version: i64) {
+    restore(database, text_of(version).lines()).await;
 }
 
 /// The database `name` of a set, with an empty store of an older version.

@@ -41,6 +41,11 @@ impl Server {
     /// Adds `arguments` to `command`, which runs a server. The server creates its store if there is
     /// none.
     pub fn start_with(command: &mut Command, arguments: &[&str]) -> Self {
+        Self::try_start_with(command, arguments).expect("the server starts")
+    }
+
+    /// The same; none if the server ends before it listens.
+    pub fn try_start_with(command: &mut Command, arguments: &[&str]) -> Option<Self> {
         let temporary = tempfile::tempdir().unwrap();
         if !command.get_envs().any(|(name, _)| name == "TMPDIR") {
             command.env("TMPDIR", temporary.path());
@@ -56,9 +61,9 @@ impl Server {
 
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
-        let url =
-            line.trim_end().strip_prefix("listening on ").expect("the server starts").to_owned();
-        Self { child, url, stdout, _temporary: temporary }
+        let url = line.trim_end().strip_prefix("listening on ").unwrap_or_default().to_owned();
+        let server = Self { child, url, stdout, _temporary: temporary };
+        (!server.url.is_empty()).then_some(server)
     }
 
     /// Runs a command against this server, and waits until it ends.

@@ -78,6 +78,7 @@ impl Directory {
             if searched.is_none_or(|searched| searched.elapsed() >= SEARCH) {
                 searched = Some(Instant::now());
                 if let Err(error) = self.find_marked_tenants().await {
+                    let error = error.with_causes();
                     tracing::warn!(%error, "the search for marked tenants failed and is tried \
                         again");
                 }
@@ -106,6 +107,7 @@ impl Directory {
                 Ok(Step::Done) => return self.deletions.remove(name),
                 Err(error) => {
                     let message = "the deletion of a tenant failed and is tried again";
+                    let error = error.with_causes();
                     tracing::warn!(tenant = %name, %error, pause = ?PAUSE, message);
                     return self.deletions.postpone(name);
                 }

@@ -36,6 +36,7 @@ impl Directory {
             let pause = match self.expire_round(&mut failing).await {
                 Ok(()) => failing.period(),
                 Err(error) => {
+                    let error = error.with_causes();
                     tracing::warn!(%error, "the store does not say what is due: it is asked again");
                     10 * PERIOD
                 }
@@ -65,6 +66,7 @@ impl Directory {
                     Ok(()) => failing.remove(id),
                     Err(error) => {
                         let pause = failing.add(id, Instant::now());
+                        let error = error.with_causes();
                         tracing::warn!(user = %id, %error, ?pause, "what is due was not done: it \
                             is tried again");
                     }

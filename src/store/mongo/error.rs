@@ -9,6 +9,7 @@ use mongodb::error::{
     UNKNOWN_TRANSACTION_COMMIT_RESULT, WriteFailure,
 };
 
+use super::driver_text::{REFUSED, is_anonymous, text};
 use super::supported::OLDEST;
 use super::supported::Supported;
 use crate::directory::error::{Error, ItemError};
@@ -17,15 +18,13 @@ const DUPLICATE_KEY: i32 = 11_000;
 /// AuthenticationFailed.
 const NOT_AUTHENTICATED: i32 = 18;
 /// Unauthorized.
-const NOT_ALLOWED: i32 = 13;
+pub const NOT_ALLOWED: i32 = 13;
 /// Interrupted.
 const INTERRUPTED: i32 = 11_601;
 /// DocumentValidationFailure.
 const REFUSED_BY_VALIDATOR: i32 = 121;
 /// InvalidNamespace.
 const INVALID_NAME: i32 = 73;
-/// The text for a connection that was closed because the credentials were refused.
-const REFUSED: &str = "AuthenticationFailed";
 
 /// A fault below the directory's rules.
 #[derive(Debug, thiserror::Error)]
@@ -205,54 +204,6 @@ fn has_code(kind: &ErrorKind, code: i32) -> bool {
     }
 }
 
-fn text(error: &DriverError) -> String {
-    match &*error.kind {
-        ErrorKind::Command(error) => format!("{} ({})", error.code_name, error.code),
-        ErrorKind::Write(WriteFailure::WriteError(error)) => {
-            format!("a write failed with code {}", error.code)
-        }
-        ErrorKind::Write(WriteFailure::WriteConcernError(error)) => {
-            format!("{} ({})", error.code_name, error.code)
-        }
-        ErrorKind::InsertMany(error) => {
-            let codes: Vec<_> =
-                error.write_errors.iter().flatten().map(|error| error.code.to_string()).collect();
-            format!("an insert failed with code {}", codes.join(", "))
-        }
-        ErrorKind::Io(error) => error.to_string(),
-        ErrorKind::ServerSelection { message, .. } => selection(message),
-        // Which other operation failed, and why, the driver prints as it has it in memory.
-        ErrorKind::ConnectionPoolCleared { message, .. } if message.contains("SCRAM failure") => {
-            REFUSED.to_owned()
-        }
-        ErrorKind::ConnectionPoolCleared { .. } => "the connection was lost".to_owned(),
-        ErrorKind::Authentication { message, .. }
-        | ErrorKind::DnsResolve { message, .. }
-        | ErrorKind::InvalidTlsConfig { message, .. }
-        | ErrorKind::InvalidArgument { message, .. } => message.clone(),
-        _ => "the driver failed".to_owned(),
-    }
-}
-
-/// Why no server was found, in one sentence: the driver prints everything that it knows of each.
-fn selection(message: &str) -> String {
-    let none = "no server takes writes";
-    if message.contains("RsGhost") {
-        return format!("{none}: run rs.initiate() on one member of the replica set, once");
-    }
-
-    if message.contains("Set Name:") && !message.contains("Error:") {
-        return format!(
-            "{none}: the set that answers has another name than replicaSet in the URI, or no \
-             primary now"
-        );
-    }
-
-    let cause = message.split_once("Kind: ").map_or("", |(_, cause)| cause);
-    let cause = cause.split(", labels").next().unwrap_or_default();
-    if cause.is_empty() { none.to_owned() } else { format!("{none} ({cause})") }
-}
-
 /// Why a store on MongoDB could not be opened. Nothing in it was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -266,10 +217,7 @@ pub enum OpenError {
     #[error("MongoDB does not let us in: {0}; check user, password and authSource in the URI")]
     Refused(String),
     /// The user of the URI may not do what is needed.
-    #[error(
-        "MongoDB does not let this user do that: {0}; the user needs the role readWrite on the \
-         database, and for `store init` on a cluster clusterManager too"
-    )]
+    #[error("MongoDB refuses: {0}; docs/mongodb.md lists the privileges of each command")]
     Forbidden(String),
     /// A member of a sharded cluster that is no router.
     #[error(
@@ -353,6 +301,7 @@ impl From<DriverError> for OpenError {
         match &*error.kind {
             ErrorKind::Authentication { .. } => Self::Refused(text),
             ErrorKind::Command(error) if error.code == NOT_AUTHENTICATED => Self::Refused(text),
+            ErrorKind::Command(error) if is_anonymous(error) => Self::Refused(text),
             ErrorKind::Command(error) if error.code == NOT_ALLOWED => Self::Forbidden(text),
             ErrorKind::Command(error) if error.code == INVALID_NAME => {
                 Self::Uri("MongoDB takes no such name of a database".to_owned())

@@ -12,6 +12,7 @@ mod commit_gate;
 mod connect;
 mod dead;
 mod detach_on_drop;
+mod driver_text;
 mod error;
 mod find;
 mod freshness;

@@ -91,10 +91,16 @@ impl Process {
 
     /// Starts a `mongod` that belongs to no replica set.
     pub async fn start_alone() -> Self {
+        Self::start_mongod(&[]).await
+    }
+
+    /// Starts a `mongod` with these options.
+    pub async fn start_mongod(options: &[String]) -> Self {
         let binary = spawn_blocking(binary::mongod)
             .await
             .unwrap_or_else(|error| resume_unwind(error.into_panic()));
-        Self::start(binary, &["--dbpath".to_owned(), ".".to_owned()]).await
+        let fixed = ["--dbpath", "."].map(str::to_owned);
+        Self::start(binary, &[&fixed, options].concat()).await
     }
 
     /// Starts the server again after it was killed.
