@@ -94,8 +94,11 @@ async fn update(
 ) -> Result<(), Failure> {
     let (mut state, mut before, mut since) = (State::default(), first, Instant::now());
     let mut events = events();
-    let mut ticks = tokio::time::interval(interval);
-    ticks.tick().await;
+    let look = async || {
+        tokio::time::sleep(interval).await;
+        scraper.scrape().await
+    };
+    let mut next = Box::pin(look());
     loop {
         terminal.draw(|frame| screen::draw(frame, &state))?;
         tokio::select! {
@@ -103,13 +106,16 @@ async fn update(
                 Some(event) if !ends(&event) => {}
                 _ => return Ok(()),
             },
-            _ = ticks.tick() => match scraper.scrape().await {
-                Ok(after) => {
-                    state.add(Figures::new(&before, &after, since.elapsed()));
-                    (before, since) = (after, Instant::now());
+            scraped = &mut next => {
+                match scraped {
+                    Ok(after) => {
+                        state.add(Figures::new(&before, &after, since.elapsed()));
+                        (before, since) = (after, Instant::now());
+                    }
+                    Err(why) => state.note_silence(why),
                 }
-                Err(why) => state.note_silence(why),
-            },
+                next = Box::pin(look());
+            }
         }
     }
 }

@@ -87,3 +87,47 @@ async fn streams_end_with_their_credential() {
     let open = tokio::time::timeout(Duration::from_secs(2), streams[2].1.message()).await;
     assert!(open.is_err(), "{open:?}");
 }
+
+/// A file that is written in place, a thousand times, in pieces, as good, broken and empty
+/// versions. Every whole version has the token `kept` as a resolver; half a file would lack it.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes half a minute"]
+async fn long_no_call_is_decided_by_half_a_file() {
+    let callers = Callers::new();
+    let kept = callers.create("kept", "resolver", "*");
+    let padding: String = (0..2_000).map(|n| format!("# line {n} of a longer file\n")).collect();
+    let good = fs::read_to_string(callers.path()).unwrap();
+    let admin = good.replace("name = \"kept\"", "name = \"other\"").replace("sha256:", "sha256:x");
+    let versions = [
+        format!("{padding}{good}"),
+        format!("{good}{padding}"),
+        format!("{admin}{padding}{good}"),
+        good[..good.len() / 2].to_owned(),
+        String::new(),
+        "[[caller]".to_owned(),
+    ];
+    fs::write(callers.path(), &versions[0]).unwrap();
+    let server = callers.serve(&[]);
+    let channel = connect(&server).await;
+
+    let path = callers.path();
+    let writing = std::thread::spawn(move || {
+        for n in 0..1_000 {
+            let text = versions[n % versions.len()].as_bytes();
+            let mut file = fs::File::create(&path).unwrap();
+            for piece in text.chunks(text.len() / 3 + 1) {
+                std::io::Write::write_all(&mut file, piece).unwrap();
+                std::thread::sleep(Duration::from_millis(8));
+            }
+        }
+    });
+    let (mut calls, unlink) = (0, "/polynym.v1.AdminService/PurgeUser");
+    while !writing.is_finished() {
+        assert!(is_valid(&channel, &kept).await, "after {calls} calls");
+        let denied = refusal(&channel, unlink, &kept).await.unwrap();
+        assert_eq!(denied.reason, "ROLE_DENIED");
+        calls += 2;
+    }
+    writing.join().unwrap();
+    println!("{calls} calls beside 1,000 replacements");
+}

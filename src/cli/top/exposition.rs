@@ -14,6 +14,11 @@ pub struct Series {
 }
 
 impl Series {
+    /// Whether the value only rises.
+    fn is_counter(&self) -> bool {
+        ["_total", "_bucket", "_count"].iter().any(|end| self.name.ends_with(end))
+    }
+
     /// The value of a label; empty where there is none.
     pub fn label(&self, name: &str) -> &str {
         let found = self.labels.iter().find(|(label, _)| label == name);
@@ -38,12 +43,18 @@ impl Scrape {
         self.of(name).map(|(_, value)| value).reduce(|all, one| all + one)
     }
 
-    /// What was counted since an earlier scrape. A counter that is lower than before began anew
-    /// with its server, and what it counted meanwhile is left out.
+    /// What was counted since an earlier scrape. Where a counter is lower than before, the server
+    /// began anew, and nothing is known of the time between.
     pub fn since(&self, before: &Self) -> Self {
+        let fell = |(series, now): (&Series, &f64)| {
+            series.is_counter() && before.0.get(series).is_some_and(|before| now < before)
+        };
+        if self.0.iter().any(fell) {
+            return Self::default();
+        }
         let step = |(series, now): (&Series, &f64)| {
             let before = before.0.get(series).copied().unwrap_or_default();
-            (series.clone(), if *now >= before { now - before } else { 0.0 })
+            (series.clone(), now - before)
         };
         Self(self.0.iter().map(step).collect())
     }
@@ -102,11 +113,10 @@ mod tests {
 
     #[test]
     fn a_server_that_starts_anew_is_no_leap() {
-        let (before, after) = (Scrape::parse("a 100\nb 5"), Scrape::parse("a 3\nb 7\nc 1"));
-        let step = after.since(&before);
-        assert_eq!(
-            (step.sum("a"), step.sum("b"), step.sum("c")),
-            (Some(0.0), Some(2.0), Some(1.0))
-        );
+        let before = Scrape::parse("a_total 100\nb_total 5\ngauge 9");
+        let step = Scrape::parse("a_total 103\nb_total 5\nc_total 1\ngauge 2").since(&before);
+        assert_eq!((step.sum("a_total"), step.sum("c_total")), (Some(3.0), Some(1.0)));
+        let step = Scrape::parse("a_total 3\nb_total 7").since(&before);
+        assert_eq!(step.sum("b_total"), None);
     }
 }
