@@ -193,9 +193,13 @@ fn page_size(size: i32) -> Result<usize, Error> {
 }
 
 /// One step, and what is left to do after it.
+///
+/// Yields first: messages that are ready at once would be sent together, so that the caller saw
+/// no progress, and a run would go on although nobody reads it.
 async fn step(
     mut run: Renormalization,
 ) -> Result<(v1::RenormalizeResponse, Option<Renormalization>), Error> {
+    tokio::task::yield_now().await;
     let progress = run.step().await?;
     let (message, more) = (progress_message(progress), progress.last.is_some());
     Ok((message, more.then_some(run)))
