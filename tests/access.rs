@@ -191,6 +191,7 @@ async fn a_tenant_of_others_looks_like_one_that_does_not_exist() {
     let ask = |tenant: &str| v1::GetUserRequest {
         tenant: tenant.to_owned(),
         user_id: "20be0ffc-314a-bd53-7a50-013a65ca76d2".to_owned(),
+        read_mask: None,
     };
     let path = "/polynym.v1.DirectoryService/GetUser";
     let get = async |tenant: &str| {

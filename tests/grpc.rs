@@ -500,7 +500,7 @@ async fn malformed_requests_name_the_field() {
         assert_eq!(status, StatusDetails::new(Code::InvalidArgument, reason).field(field));
     }
 
-    let tenant = v1::GetUserRequest { tenant: "No Tenant".into(), user_id: String::new() };
+    let tenant = v1::GetUserRequest { tenant: "No Tenant".into(), ..Default::default() };
     let tenant_status = status_details(client.directory.get_user(tenant).await.unwrap_err());
     assert_eq!(
         tenant_status,
@@ -566,7 +566,7 @@ async fn tenants_are_isolated() {
         ..Default::default()
     };
     client.registry.create_user(Request::new(elsewhere)).await.unwrap();
-    let get = v1::GetUserRequest { tenant: "acme".into(), user_id: joe.user_id };
+    let get = v1::GetUserRequest { tenant: "acme".into(), user_id: joe.user_id, read_mask: None };
     assert_eq!(
         status_details(client.directory.get_user(get).await.unwrap_err()),
         StatusDetails::new(Code::NotFound, "USER_NOT_FOUND")

@@ -9,7 +9,7 @@ use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::access::Access;
 use polynym::directory::{
     Claim, Consistency, Directory, EncodedUser, Error, ExpiredUser, ItemResult, Limits, Mutation,
-    Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp,
+    Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp, View,
 };
 use polynym::grpc;
 use polynym::identifier::IdentityKey;
@@ -50,6 +50,7 @@ impl Store for Faulty {
         &self,
         _: &[IdentityKey],
         consistency: Consistency,
+        _: View,
     ) -> Result<Resolved, Error> {
         match consistency {
             Consistency::Eventual => Err(Error::Unavailable("cut off: secret cause".into())),
@@ -61,6 +62,7 @@ impl Store for Faulty {
         &self,
         _: &Tenant,
         _: &[LocalityId],
+        _: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.gets.add_permits(1);
         std::future::pending().await
@@ -70,8 +72,9 @@ impl Store for Faulty {
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
-        self.get(tenant, ids).await
+        self.get(tenant, ids, view).await
     }
 
     async fn claims(&self, _: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {

@@ -8,7 +8,7 @@ use futures_util::TryStreamExt;
 use mongodb::Collection;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Document, doc};
-use polynym::directory::{Consistency, Store};
+use polynym::directory::{Consistency, Store, View};
 use polynym::identifier::IdentityKey;
 
 use crate::Result;
@@ -75,7 +75,7 @@ impl Reader for Inside {
 #[async_trait]
 impl Reader for OfStore {
     async fn resolve(&self, key: IdentityKey) -> Result<Bytes> {
-        let resolved = self.0.resolve(&[key], Consistency::Latest).await?;
+        let resolved = self.0.resolve(&[key], Consistency::Latest, View::Full).await?;
         let found = resolved.found.into_iter().next().ok_or("nothing")??.ok_or("nobody")?;
         Ok(found.user.into_bytes())
     }

@@ -19,7 +19,7 @@ pub struct Attribute {
 pub fn parse(text: &str) -> Result<Attribute, String> {
     let form = "write NAME=VALUE or NAME:TYPE=VALUE";
     let (name, value) = text.split_once('=').ok_or(form)?;
-    let (name, kind) = name.split_once(':').unwrap_or((name, "string"));
+    let (name, kind) = name.rsplit_once(':').unwrap_or((name, "string"));
     if name.is_empty() {
         return Err(form.to_owned());
     }

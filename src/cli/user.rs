@@ -194,7 +194,7 @@ async fn create(command: Create) -> Result<(), Failure> {
 async fn get(command: Get) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let user_id = command.user.id(&session).await?;
-    let request = GetUserRequest { tenant: session.tenant(), user_id };
+    let request = GetUserRequest { tenant: session.tenant(), user_id, read_mask: None };
     let answer = session.answer(session.directory().get_user(session.request(request)).await)?;
     if session.json() {
         return output::print_message("GetUserResponse", &answer);

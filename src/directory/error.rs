@@ -143,6 +143,12 @@ pub enum Error {
         /// The number after the mutation.
         count: usize,
     },
+    /// The tenant has as many names of attributes as it may have.
+    #[error("a tenant may have {limit} different names of attributes, and this would be one more")]
+    AttributeNamesFull {
+        /// The names that it may have.
+        limit: usize,
+    },
     /// The request id was used before, for another request.
     #[error("this request_id was used for another request: take a new one")]
     RequestIdReused,
@@ -223,6 +229,8 @@ pub enum Invalid {
     RequestId,
     /// An update mask names a field that cannot be updated.
     UpdateMask,
+    /// A read mask names something else than a field.
+    ReadMask,
     /// An attribute's name or value.
     Attribute,
     /// A tenant's policy is out of range.

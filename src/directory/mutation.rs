@@ -39,6 +39,8 @@ use update::Update;
 pub struct Mutation {
     /// The tenant that it happens in.
     pub tenant: Tenant,
+    /// When that was created: a tenant that is made again has other names of attributes.
+    pub tenant_since: Timestamp,
     /// The etag that the user or the tenant must have, if one was given.
     pub etag: Option<String>,
     /// The idempotency key of the request, if one was given.
@@ -151,6 +153,7 @@ impl Mutation {
     pub fn new(tenant: Tenant, time: Timestamp, kind: MutationKind) -> Self {
         Self {
             tenant,
+            tenant_since: Timestamp::default(),
             etag: None,
             request: None,
             time,

@@ -28,6 +28,16 @@ pub enum Consistency {
     Eventual,
 }
 
+/// The part of users that a look-up returns (AIP-157).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum View {
+    /// All of them.
+    #[default]
+    Full,
+    /// All but their attributes.
+    Basic,
+}
+
 /// The bytes of users that a look-up may find: more is too much for one answer.
 pub const ANSWER_BYTES: usize = 4 << 20;
 
@@ -92,6 +102,7 @@ pub trait Store: Send + Sync + 'static {
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
+        view: View,
     ) -> Result<Resolved, Error>;
 
     /// The users of `tenant` with these ids, in their order. It may stop early, as
@@ -104,6 +115,7 @@ pub trait Store: Send + Sync + 'static {
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error>;
 
     /// The same users as they all are at one moment. A user that shows to an earlier [`Store::get`]
@@ -117,6 +129,7 @@ pub trait Store: Send + Sync + 'static {
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error>;
 
     /// The claims under `keys`, in their order, also those that do not resolve or whose hold has

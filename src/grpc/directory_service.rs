@@ -8,12 +8,14 @@ use tonic::{Request, Response, Status};
 
 use super::authorization::{permitted_tenant, with_caller};
 use super::batch::fill;
+use super::read_mask::ReadMask;
 use super::status::{reason, status};
 use super::{convert, raw_response};
 use crate::access::{Caller, Role};
 use crate::directory::error::Error;
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
+use crate::directory::service::read::ResolveOptions;
 use crate::proto::services::directory_service_server::DirectoryService;
 use crate::proto::v1;
 use crate::transport::protocol;
@@ -87,15 +89,17 @@ impl DirectoryService for DirectoryApi {
     ) -> Result<Response<raw_response::Resolved>, Status> {
         let (caller, request) = with_caller(request)?;
         let context = self.look_up(&caller, "ResolveIdentity", &request.tenant)?;
+        let mask = ReadMask::new(request.read_mask.as_ref()).map_err(status)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref())
             .map_err(status)?;
+        let options =
+            ResolveOptions { consistency, show_disabled: request.show_disabled, view: mask.view() };
         let raw = convert::raw(request.identifier.as_ref());
-        let resolved =
-            self.directory.resolve(&context, raw, consistency, request.show_disabled).await;
+        let resolved = self.directory.resolve(&context, raw, options).await;
         count_misses(&caller, [&resolved]);
         let (found, reads) = resolved.map_err(status)?;
         resolve_reads().record(reads);
-        Ok(with_reads(found.into(), reads))
+        Ok(with_reads(mask.apply_to_found(found).into(), reads))
     }
 
     async fn batch_resolve_identities(
@@ -104,15 +108,19 @@ impl DirectoryService for DirectoryApi {
     ) -> Result<Response<raw_response::BatchResolved>, Status> {
         let (caller, request) = with_caller(request)?;
         let context = self.look_up(&caller, "BatchResolveIdentities", &request.tenant)?;
+        let mask = ReadMask::new(request.read_mask.as_ref()).map_err(status)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref())
             .map_err(status)?;
+        let options =
+            ResolveOptions { consistency, show_disabled: request.show_disabled, view: mask.view() };
         let raw: Vec<_> =
             request.identifiers.iter().map(|message| convert::raw(Some(message))).collect();
         let _turn = self.turn().await?;
-        let resolved =
-            self.directory.batch_resolve(&context, &raw, consistency, request.show_disabled).await;
+        let resolved = self.directory.batch_resolve(&context, &raw, options).await;
         let (outcomes, reads) = resolved.map_err(status)?;
         count_misses(&caller, &outcomes);
+        let masked = |outcome: Result<_, _>| outcome.map(|found| mask.apply_to_found(found));
+        let outcomes = outcomes.into_iter().map(masked).collect();
         Ok(with_reads(raw_response::BatchResolved { results: fill(outcomes) }, reads))
     }
 
@@ -122,9 +130,10 @@ impl DirectoryService for DirectoryApi {
     ) -> Result<Response<raw_response::Got>, Status> {
         let (caller, request) = with_caller(request)?;
         let context = self.look_up(&caller, "GetUser", &request.tenant)?;
-        let got = self.directory.get(&context, &request.user_id).await;
+        let mask = ReadMask::new(request.read_mask.as_ref()).map_err(status)?;
+        let got = self.directory.get(&context, &request.user_id, mask.view()).await;
         count_misses(&caller, [&got]);
-        Ok(Response::new(got.map_err(status)?.into()))
+        Ok(Response::new(mask.apply_to_got(got.map_err(status)?).into()))
     }
 
     async fn batch_get_users(
@@ -134,9 +143,12 @@ impl DirectoryService for DirectoryApi {
         let (caller, request) = with_caller(request)?;
         let context = self.look_up(&caller, "BatchGetUsers", &request.tenant)?;
         let _turn = self.turn().await?;
-        let outcomes =
-            self.directory.batch_get(&context, &request.user_ids).await.map_err(status)?;
+        let mask = ReadMask::new(request.read_mask.as_ref()).map_err(status)?;
+        let got = self.directory.batch_get(&context, &request.user_ids, mask.view()).await;
+        let outcomes = got.map_err(status)?;
         count_misses(&caller, &outcomes);
+        let masked = |outcome: Result<_, _>| outcome.map(|got| mask.apply_to_got(got));
+        let outcomes = outcomes.into_iter().map(masked).collect();
         Ok(Response::new(raw_response::BatchGot { results: fill(outcomes) }))
     }
 

@@ -72,7 +72,9 @@ fn metadata(error: &Error) -> Vec<(&'static str, String)> {
         Error::BatchTooLarge { limit, count } | Error::TooMany { limit, count, .. } => {
             vec![("limit", limit.to_string()), ("value", count.to_string())]
         }
-        Error::AnswerFull { limit } => vec![("limit", limit.to_string())],
+        Error::AnswerFull { limit } | Error::AttributeNamesFull { limit } => {
+            vec![("limit", limit.to_string())]
+        }
         Error::IdentityTaken { owner, .. } => vec![("owner", owner.to_string())],
         Error::IdentityHeld { until, .. } => vec![("until", convert::time_text(*until))],
         Error::UserDeleted { user } => vec![("user_id", user.to_string())],
@@ -118,9 +120,10 @@ const fn code(error: &Error) -> Code {
         | Error::TenantNotEmpty
         | Error::UndoExpired => Code::FailedPrecondition,
         Error::EtagMismatch | Error::RenormalizeRunning => Code::Aborted,
-        Error::TooMany { .. } | Error::AnswerFull { .. } | Error::Overloaded => {
-            Code::ResourceExhausted
-        }
+        Error::TooMany { .. }
+        | Error::AttributeNamesFull { .. }
+        | Error::AnswerFull { .. }
+        | Error::Overloaded => Code::ResourceExhausted,
         Error::Unavailable(_) | Error::ClockInDoubt | Error::Outdated(_) | Error::RulesChanging => {
             Code::Unavailable
         }
@@ -136,6 +139,7 @@ pub const fn reason(error: &Error) -> &'static str {
         Error::BatchTooLarge { .. } => "BATCH_TOO_LARGE",
         Error::AnswerFull { .. } => "ANSWER_TOO_LARGE",
         Error::TooMany { .. } => "LIMIT_EXCEEDED",
+        Error::AttributeNamesFull { .. } => "ATTRIBUTE_NAMES_FULL",
         Error::IdentityNotFound | Error::NotOwned => "IDENTITY_NOT_FOUND",
         Error::UserNotFound => "USER_NOT_FOUND",
         Error::NotHeld => "HOLD_NOT_FOUND",
@@ -175,6 +179,7 @@ const fn invalid_reason(what: Invalid) -> &'static str {
         Invalid::Tenant => "TENANT_INVALID",
         Invalid::RequestId => "REQUEST_ID_INVALID",
         Invalid::UpdateMask => "UPDATE_MASK_INVALID",
+        Invalid::ReadMask => "READ_MASK_INVALID",
         Invalid::Attribute => "ATTRIBUTE_INVALID",
         Invalid::Policy => "POLICY_INVALID",
         Invalid::PageToken => "PAGE_TOKEN_INVALID",

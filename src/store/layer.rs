@@ -11,7 +11,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
-use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store};
+use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store, View};
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::EncodedUser;
@@ -28,8 +28,9 @@ pub trait LookUpLayer: Send + Sync + 'static {
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
+        view: View,
     ) -> Result<Resolved, Error> {
-        self.inner().resolve(keys, consistency).await
+        self.inner().resolve(keys, consistency, view).await
     }
 
     /// See [`Store::get`].
@@ -37,8 +38,9 @@ pub trait LookUpLayer: Send + Sync + 'static {
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
-        self.inner().get(tenant, ids).await
+        self.inner().get(tenant, ids, view).await
     }
 
     /// See [`Store::get_snapshot`].
@@ -46,8 +48,9 @@ pub trait LookUpLayer: Send + Sync + 'static {
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
-        self.inner().get_snapshot(tenant, ids).await
+        self.inner().get_snapshot(tenant, ids, view).await
     }
 }
 
@@ -61,24 +64,27 @@ impl<L: LookUpLayer> Store for L {
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
+        view: View,
     ) -> Result<Resolved, Error> {
-        LookUpLayer::resolve(self, keys, consistency).await
+        LookUpLayer::resolve(self, keys, consistency, view).await
     }
 
     async fn get(
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
-        LookUpLayer::get(self, tenant, ids).await
+        LookUpLayer::get(self, tenant, ids, view).await
     }
 
     async fn get_snapshot(
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
-        LookUpLayer::get_snapshot(self, tenant, ids).await
+        LookUpLayer::get_snapshot(self, tenant, ids, view).await
     }
 
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {

@@ -15,7 +15,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
-use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store};
+use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store, View};
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::EncodedUser;
@@ -105,24 +105,27 @@ impl Store for Measured {
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
+        view: View,
     ) -> Result<Resolved, Error> {
-        RESOLVE.measure(self.0.resolve(keys, consistency)).await
+        RESOLVE.measure(self.0.resolve(keys, consistency, view)).await
     }
 
     async fn get(
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
-        GET.measure(self.0.get(tenant, ids)).await
+        GET.measure(self.0.get(tenant, ids, view)).await
     }
 
     async fn get_snapshot(
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
-        GET.measure(self.0.get_snapshot(tenant, ids)).await
+        GET.measure(self.0.get_snapshot(tenant, ids, view)).await
     }
 
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {

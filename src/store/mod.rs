@@ -1,6 +1,7 @@
 //! The stores of users and claims. Each implements [`Store`](crate::directory::Store) and passes
 //! the conformance suite; bytes and disks are the matter of its own module.
 
+mod attribute_names;
 pub mod coalesce;
 pub mod embedded;
 pub mod integrity;
@@ -8,3 +9,4 @@ pub mod layer;
 pub mod measured;
 pub mod mongo;
 pub mod owner_hints;
+mod searched;

@@ -1,5 +1,7 @@
 //! From users to the API's messages.
 
+use std::collections::BTreeMap;
+
 use prost::Message;
 use prost_types::Timestamp as ProtoTimestamp;
 
@@ -14,7 +16,15 @@ use crate::proto::v1::{attribute_value, identifier};
 
 /// A user as it is kept: the API's message, with the fields that a newer program added.
 pub fn encode_user(user: &User) -> Vec<u8> {
-    let mut message = user_message(user);
+    encode_message(user_message(user), user)
+}
+
+/// The same without the attributes, which the etag covers all the same.
+pub fn encode_without_attributes(user: &User) -> Vec<u8> {
+    encode_message(message(user, BTreeMap::new()), user)
+}
+
+fn encode_message(mut message: v1::User, user: &User) -> Vec<u8> {
     let mut identities = Vec::new();
     if user.identities.iter().any(|identity| !identity.unknown.is_empty()) {
         message.identities.clear();
@@ -34,6 +44,11 @@ pub fn encode_user(user: &User) -> Vec<u8> {
 
 /// A user as the API's message.
 pub fn user_message(user: &User) -> v1::User {
+    let attribute = |(name, value): (&String, &Value)| (name.clone(), value_message(value));
+    message(user, user.attributes.iter().map(attribute).collect())
+}
+
+fn message(user: &User, attributes: BTreeMap<String, v1::AttributeValue>) -> v1::User {
     let (state, delete_time, purge_time, merged_into) = match user.state {
         State::Active => (v1::State::Active, None, None, None),
         State::Disabled => (v1::State::Disabled, None, None, None),
@@ -50,11 +65,7 @@ pub fn user_message(user: &User) -> v1::User {
         state: state.into(),
         display_name: user.display_name.clone(),
         identities: user.identities.iter().map(identity_message).collect(),
-        attributes: user
-            .attributes
-            .iter()
-            .map(|(name, value)| (name.clone(), value_message(value)))
-            .collect(),
+        attributes,
         create_time: Some(time_message(user.create_time)),
         update_time: Some(time_message(user.update_time)),
         delete_time: delete_time.map(time_message),

@@ -8,7 +8,7 @@ use prost::Message;
 
 use super::error::WireError;
 use super::unknown::Unknown;
-use super::{decode, encode, fields, unknown, v1_tag};
+use super::{attributes, decode, encode, fields, unknown, v1_tag};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{State, User};
 use crate::identifier::{IdentityKey, Kind};
@@ -18,6 +18,9 @@ use fields::Field;
 /// An encoded `polynym.v1.User`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EncodedUser(Bytes);
+
+/// The most bytes of an attribute of a user beside its name and value.
+const ENTRY_BYTES: usize = 12;
 
 /// A user, found by one of its identities.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,9 +65,41 @@ impl EncodedUser {
         self.0
     }
 
+    /// An encoded user without attributes, with these in the place that they have in the message:
+    /// names and encoded values.
+    pub(crate) fn with_attributes<'a>(
+        bare: &[u8],
+        attributes: impl Iterator<Item = (&'a str, &'a [u8])> + Clone,
+    ) -> Self {
+        let size = |(name, value): (&str, &[u8])| name.len() + value.len() + ENTRY_BYTES;
+        let before = fields::fields(bare).take_while(|field| field.tag <= v1_tag::USER_ATTRIBUTES);
+        let (before, after) = bare.split_at(before.map(|field| field.whole.len()).sum());
+        let mut user = Vec::with_capacity(bare.len() + attributes.clone().map(size).sum::<usize>());
+        user.extend_from_slice(before);
+        for (name, value) in attributes {
+            attributes::write_entry(name, value, &mut user);
+        }
+        user.extend_from_slice(after);
+        Self(user.into())
+    }
+
+    /// The same user without its attributes.
+    pub(crate) fn without_attributes(self) -> Self {
+        self.with_fields(|number| number != v1_tag::USER_ATTRIBUTES)
+    }
+
+    /// The same user with those of its fields alone whose numbers are kept.
+    pub(crate) fn with_fields(self, is_kept: impl Fn(u32) -> bool) -> Self {
+        if fields::fields(&self.0).all(|field| is_kept(field.tag)) {
+            return self;
+        }
+        let kept = fields::fields(&self.0).filter(|field| is_kept(field.tag));
+        Self(kept.flat_map(|field| field.whole.iter().copied()).collect::<Vec<_>>().into())
+    }
+
     /// The name of the user's tenant.
     pub fn tenant(&self) -> &[u8] {
-        fields::first(&self.0, v1_tag::USER_TENANT)
+        tenant(&self.0)
     }
 
     /// The user. The rules' versions are no part of the wire form: each identity gets
@@ -135,6 +170,11 @@ impl std::fmt::Debug for EncodedUser {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "EncodedUser({} bytes)", self.0.len())
     }
+}
+
+/// The name of an encoded user's tenant.
+pub(crate) fn tenant(user: &[u8]) -> &[u8] {
+    fields::first(user, v1_tag::USER_TENANT)
 }
 
 /// The number of the field that an identifier of this kind has.

@@ -44,13 +44,15 @@ fn next<'a>(message: &mut &'a [u8]) -> Option<Field<'a>> {
     Some(Field { tag: u32::try_from(key >> 3).ok()?, whole, bytes, number })
 }
 
-fn take<'a>(message: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+/// The first `length` bytes of `message`, which go on after them.
+pub fn take<'a>(message: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     let (bytes, rest) = message.split_at_checked(length)?;
     *message = rest;
     Some(bytes)
 }
 
-fn varint(message: &mut &[u8]) -> Option<u64> {
+/// The number of variable length that `message` begins with, which goes on after it.
+pub fn varint(message: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
         let (byte, rest) = message.split_first()?;

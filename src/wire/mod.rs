@@ -1,5 +1,6 @@
 //! The encoded forms of users and tenants: the API's messages with parts that stay on the server.
 
+pub(crate) mod attributes;
 mod decode;
 pub(crate) mod encode;
 pub(crate) mod encoded_user;

@@ -7,7 +7,7 @@ use locality_uuid::LocalityId;
 use prost::Message;
 
 use super::decode::read_value;
-use super::encode::value_message;
+use super::encode::{encode_without_attributes, value_message};
 use super::encoded_user::EncodedUser;
 use super::error::WireError;
 use super::unknown::Unknown;
@@ -304,6 +304,12 @@ impl Record {
     /// [`Record::decode`] alone to read, which is empty for nearly all users.
     pub fn encode(&self) -> (EncodedUser, Vec<u8>) {
         (EncodedUser::of(&self.user), encode_private(self))
+    }
+
+    /// The same without the attributes, for a store that keeps them beside the user.
+    pub fn encode_without_attributes(&self) -> (EncodedUser, Vec<u8>) {
+        let user = encode_without_attributes(&self.user);
+        (EncodedUser::from_stored(user.into()), encode_private(self))
     }
 
     /// The record of what [`Record::encode`] gave.

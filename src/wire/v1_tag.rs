@@ -5,6 +5,7 @@ pub const USER_ID: u32 = 1;
 pub const USER_TENANT: u32 = 2;
 pub const USER_STATE: u32 = 3;
 pub const USER_IDENTITIES: u32 = 5;
+pub const USER_ATTRIBUTES: u32 = 6;
 pub const USER_DELETE_TIME: u32 = 9;
 pub const USER_PURGE_TIME: u32 = 10;
 pub const USER_MERGED_INTO: u32 = 12;

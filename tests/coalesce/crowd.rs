@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polynym::directory::{Consistency, Error, Tenant};
+use polynym::directory::{Consistency, Error, Tenant, View};
 use polynym::store::coalesce::Options;
 
 use super::gate::{Fault, STEADY, Scene, are, keys, wire};
@@ -60,9 +60,12 @@ async fn look_up(scene: &Scene, turn: usize) -> Result<(), Error> {
         [Consistency::Latest, Consistency::Eventual, Consistency::Linearizable][turn % 7 % 3];
     if turn.is_multiple_of(4) {
         let ids: Vec<_> = wanted.iter().copied().map(users::id).collect();
-        assert_eq!(users::all(scene.store.get(&Tenant::DEFAULT, &ids).await?), wire(&wanted));
+        assert_eq!(
+            users::all(scene.store.get(&Tenant::DEFAULT, &ids, View::Full).await?),
+            wire(&wanted)
+        );
     } else {
-        are(&scene.store.resolve(&keys(&wanted), consistency).await?, &wanted);
+        are(&scene.store.resolve(&keys(&wanted), consistency, View::Full).await?, &wanted);
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Consistency, EncodedUser, Error, Found, ItemResult, Resolved, Store, Tenant,
+    Consistency, EncodedUser, Error, Found, ItemResult, Resolved, Store, Tenant, View,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::store::coalesce::{Coalesced, Options};
@@ -135,9 +135,10 @@ impl LookUpLayer for Gate {
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
+        view: View,
     ) -> Result<Resolved, Error> {
         let fault = self.pass(Asked::Owners(consistency, keys.to_vec())).await?;
-        let mut resolved = self.inner.resolve(keys, consistency).await?;
+        let mut resolved = self.inner.resolve(keys, consistency, view).await?;
         if fault.is_some() {
             resolved.found.pop();
         }
@@ -149,9 +150,10 @@ impl LookUpLayer for Gate {
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.pass(Asked::Users(tenant.clone(), ids.to_vec())).await?;
-        let found = self.inner.get(tenant, ids).await?;
+        let found = self.inner.get(tenant, ids, view).await?;
         self.answered.send_modify(|answered| *answered += 1);
         Ok(found)
     }
@@ -186,7 +188,7 @@ impl Scene {
         consistency: Consistency,
     ) -> Caller<Result<Resolved, Error>> {
         let (store, keys) = (self.store.clone(), keys(users));
-        tokio::spawn(async move { store.resolve(&keys, consistency).await })
+        tokio::spawn(async move { store.resolve(&keys, consistency, View::Full).await })
     }
 
     /// Starts a look-up with the default consistency.
@@ -202,7 +204,7 @@ impl Scene {
     ) -> Caller<Result<Vec<ItemResult<EncodedUser>>, Error>> {
         let (store, tenant) = (self.store.clone(), tenant.clone());
         let ids: Vec<_> = users.iter().copied().map(users::id).collect();
-        tokio::spawn(async move { store.get(&tenant, &ids).await })
+        tokio::spawn(async move { store.get(&tenant, &ids, View::Full).await })
     }
 
     /// Brings `calls` calls in flight, all for user 0, and returns their callers. A further call

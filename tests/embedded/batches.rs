@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use conformance::StoreFactory;
-use polynym::directory::{Consistency, Store, UserChange};
+use polynym::directory::{Consistency, Store, UserChange, View};
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::store::embedded::Options;
 
@@ -22,7 +22,7 @@ fn name(n: usize) -> Identifier {
 async fn watch(store: Arc<dyn Store>, done: Arc<AtomicBool>, batches: Arc<AtomicUsize>) {
     let keys: Vec<_> = (0..NAMES).map(|n| IdentityKey::new("default", &name(n))).collect();
     while !done.load(Ordering::Relaxed) {
-        let found = store.resolve(&keys, Consistency::Latest).await.unwrap().found;
+        let found = store.resolve(&keys, Consistency::Latest, View::Full).await.unwrap().found;
         let owned: Vec<_> = (0..NAMES).filter(|n| matches!(found[*n], Ok(Some(_)))).collect();
         assert_eq!(owned.len(), 1, "names of a user who owns one: {owned:?}");
         batches.fetch_add(1, Ordering::Relaxed);

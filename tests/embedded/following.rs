@@ -10,7 +10,7 @@ use conformance::StoreFactory;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
     ConflictPolicy, Directory, EncodedUser, Error, ItemResult, Limits, NewUser, Store, Tenant,
-    UserChange,
+    UserChange, View,
 };
 use polynym::store::embedded::Options;
 use polynym::store::layer::LookUpLayer;
@@ -48,18 +48,20 @@ impl LookUpLayer for InterleavedStore {
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.interleave().await?;
-        self.inner.get(tenant, ids).await
+        self.inner.get(tenant, ids, view).await
     }
 
     async fn get_snapshot(
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.interleave().await?;
-        self.inner.get_snapshot(tenant, ids).await
+        self.inner.get_snapshot(tenant, ids, view).await
     }
 }
 
@@ -89,8 +91,10 @@ async fn look_up(change: Option<(usize, (usize, UserChange))>) -> [Resolution; 2
     let directory =
         Directory::new(store.clone(), Generator::new(Mode::Variable), Limits::default());
     let id = users::id(1);
-    let got =
-        directory.get(&users::context(Tenant::DEFAULT, "Get"), &id.to_string()).await.unwrap();
+    let got = directory
+        .get(&users::context(Tenant::DEFAULT, "Get"), &id.to_string(), View::Full)
+        .await
+        .unwrap();
     let user = got.user.decode().unwrap();
     assert_eq!(got.merged_from, Some(id).filter(|id| user.id != *id));
 
@@ -98,7 +102,10 @@ async fn look_up(change: Option<(usize, (usize, UserChange))>) -> [Resolution; 2
     assert!(lists, "user 1 is redirected to a user without its identities");
     let reads = store.reads.load(Relaxed);
     let ids = [3, 1].map(|n| users::id(n).to_string());
-    let both = directory.batch_get(&users::context(Tenant::DEFAULT, "Get"), &ids).await.unwrap();
+    let both = directory
+        .batch_get(&users::context(Tenant::DEFAULT, "Get"), &ids, View::Full)
+        .await
+        .unwrap();
     let both: Vec<_> = both.into_iter().map(|got| got.unwrap().user.decode().unwrap().id).collect();
     assert_eq!(both[0], users::id(3));
 

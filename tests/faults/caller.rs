@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
     ConflictPolicy, Consistency, Directory, EncodedUser, Error, IdempotencyKey, Limits, Mutation,
-    NewUser, State, Store, Tenant, Timestamp, User, UserChange,
+    NewUser, State, Store, Tenant, Timestamp, User, UserChange, View,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::proto::v1;
@@ -219,7 +219,7 @@ impl Direct {
     }
 
     async fn resolve(&self, name: usize) -> Result<Reply, Error> {
-        let resolved = self.store.resolve(&[key(name)], self.consistency).await?;
+        let resolved = self.store.resolve(&[key(name)], self.consistency, View::Full).await?;
         let [found] = <[_; 1]>::try_from(resolved.found)
             .unwrap_or_else(|all| panic!("{} answers", all.len()));
         Ok(found?.map_or(Reply::Nobody, |found| {
@@ -229,7 +229,7 @@ impl Direct {
     }
 
     async fn get(&self, user: usize) -> Result<Reply, Error> {
-        let users = self.store.get(&Tenant::DEFAULT, &[users::id(user)]).await?;
+        let users = self.store.get(&Tenant::DEFAULT, &[users::id(user)], View::Full).await?;
         match users.into_iter().next().unwrap()? {
             Some(found) if matches!(found.state(), State::Merged { .. }) => self.follow(user).await,
             found => Ok(Reply::User(found.as_ref().map(|user| listed(&user.decode().unwrap())))),
@@ -241,7 +241,7 @@ impl Direct {
         let ids = Generator::builder(Mode::Variable).random_origin().build();
         let directory = Directory::new(self.store.clone(), ids, Limits::default());
         let got = directory
-            .get(&users::context(Tenant::DEFAULT, "Get"), &users::id(user).to_string())
+            .get(&users::context(Tenant::DEFAULT, "Get"), &users::id(user).to_string(), View::Full)
             .await?;
         let found = EncodedUser::decode(&got.user).unwrap();
         let names = listed(&found);

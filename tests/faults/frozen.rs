@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use polynym::directory::{Consistency, Store};
+use polynym::directory::{Consistency, Store, View};
 use polynym::store::mongo::Options;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -71,8 +71,9 @@ impl Stage {
             let (store, stop, names) = (self.store.clone(), stop.clone(), self.through.clone());
             others.spawn(async move {
                 for n in (n..).take_while(|_| !stop.load(Relaxed)) {
-                    let _ =
-                        store.resolve(&[key(names[n % names.len()])], Consistency::Latest).await;
+                    let _ = store
+                        .resolve(&[key(names[n % names.len()])], Consistency::Latest, View::Full)
+                        .await;
                 }
             });
         }
@@ -86,7 +87,7 @@ impl Stage {
                 for n in (n..).take_while(|_| is_left()) {
                     let since = Instant::now();
                     let found = store
-                        .resolve(&[key(names[n % names.len()])], Consistency::Latest)
+                        .resolve(&[key(names[n % names.len()])], Consistency::Latest, View::Full)
                         .await
                         .unwrap();
                     assert!(found.found[0].as_ref().unwrap().is_some());
@@ -110,7 +111,12 @@ impl Stage {
     /// Whether the shard that hung answers again.
     async fn whole(&self) {
         let since = Instant::now();
-        while self.store.resolve(&[key(self.through[0])], Consistency::Latest).await.is_err() {
+        while self
+            .store
+            .resolve(&[key(self.through[0])], Consistency::Latest, View::Full)
+            .await
+            .is_err()
+        {
             assert!(since.elapsed() < PATIENCE, "the shard does not come back");
             sleep(Duration::from_millis(20)).await;
         }

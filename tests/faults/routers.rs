@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use polynym::directory::{
     Consistency, Error, IdempotencyKey, Mutation, NewUser, Outcome, State as Life, Store,
-    Timestamp, Update, User, UserChange,
+    Timestamp, Update, User, UserChange, View,
 };
 use polynym::identifier::IdentityKey;
 use polynym::store::mongo::Options;
@@ -56,7 +56,8 @@ impl Turns {
     }
 
     async fn owner(&self, key: IdentityKey) -> Option<LocalityId> {
-        let mut resolved = self.turn().resolve(&[key], Consistency::Latest).await.unwrap();
+        let mut resolved =
+            self.turn().resolve(&[key], Consistency::Latest, View::Full).await.unwrap();
         resolved.found.remove(0).unwrap().map(|found| found.user.decode().unwrap().id)
     }
 }

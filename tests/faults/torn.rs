@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
-use polynym::directory::{Consistency, Error, ItemError, Store};
+use polynym::directory::{Consistency, Error, ItemError, Store, View};
 use polynym::store::mongo::Options;
 
 use super::audit::{State, all};
@@ -71,7 +71,8 @@ impl Backup {
     async fn look_up(&self, torn: &State) -> usize {
         let mut damaged = 0;
         for name in 0..NAMES {
-            let resolved = self.store.resolve(&[key(name)], Consistency::Latest).await.unwrap();
+            let resolved =
+                self.store.resolve(&[key(name)], Consistency::Latest, View::Full).await.unwrap();
             let found = resolved.found.into_iter().next().unwrap();
             let owner = torn.owners.get(&name);
             let names = owner.and_then(|owner| torn.users.get(owner)).copied().unwrap_or_default();

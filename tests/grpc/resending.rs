@@ -306,7 +306,7 @@ impl Scene {
     async fn snapshot(&mut self) -> String {
         let tenant = self.tenant.clone();
         let user_ids = vec![self.joe.clone(), self.eve.clone()];
-        let users = v1::BatchGetUsersRequest { tenant: tenant.clone(), user_ids };
+        let users = v1::BatchGetUsersRequest { tenant: tenant.clone(), user_ids, read_mask: None };
         let users = self.client.directory.batch_get_users(users).await.unwrap().into_inner();
         let identifiers = ["joe", "joe-too", "eve", "eve-too", "new"].map(handle).to_vec();
         let names = v1::BatchResolveIdentitiesRequest {
@@ -343,7 +343,8 @@ impl Scene {
                     .etag
             }
             _ => {
-                let request = v1::GetUserRequest { tenant, user_id: self.joe.clone() };
+                let request =
+                    v1::GetUserRequest { tenant, user_id: self.joe.clone(), read_mask: None };
                 self.client
                     .directory
                     .get_user(request)

@@ -69,7 +69,12 @@ async fn calls_in_unknown_tenants_fail() {
     assert_eq!(refused(client.registry.create_user(create.clone()).await), missing);
     assert_eq!(refused(client.directory.resolve_identity(resolve.clone()).await), missing);
     assert_eq!(
-        refused(client.directory.get_user(v1::GetUserRequest { tenant: tenant(), user_id }).await),
+        refused(
+            client
+                .directory
+                .get_user(v1::GetUserRequest { tenant: tenant(), user_id, read_mask: None })
+                .await
+        ),
         missing
     );
     assert_eq!(create_tenant(&mut client, "acme").await.tenant, "acme");

@@ -8,7 +8,7 @@ use locality_uuid::{Generator, LocalityId, Mode};
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
 use polynym::directory::{
-    Directory, Error, Limits, MutationCall, PolicyUpdate, RawIdentity, Tenant, Value,
+    Directory, Error, Limits, MutationCall, PolicyUpdate, RawIdentity, Tenant, Value, View,
 };
 use polynym::identifier::RawIdentifier;
 use tokio::task::JoinHandle;
@@ -131,7 +131,7 @@ async fn an_empty_tenant_that_gets_a_user_at_the_last_moment_stays() {
     }
     assert_eq!(
         other
-            .get(&users::context(acme(), "GetUser"), &late.to_string())
+            .get(&users::context(acme(), "GetUser"), &late.to_string(), View::Full)
             .await
             .unwrap()
             .user

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use locality_uuid::LocalityId;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Document, doc};
-use polynym::directory::{ANSWER_BYTES, Consistency, Resolved, Store, Tenant};
+use polynym::directory::{ANSWER_BYTES, Consistency, Resolved, Store, Tenant, View};
 use polynym::identifier::IdentityKey;
 use polynym::store::coalesce::Coalesced;
 use polynym::store::mongo::Mongo;
@@ -89,7 +89,8 @@ async fn an_answer_takes_no_more_from_the_server_than_it_can_hold() {
         let mut found = Vec::new();
         while found.len() < LARGE {
             let before = sent(server).await;
-            let resolved = store.resolve(&keys[found.len()..], consistency).await.unwrap();
+            let resolved =
+                store.resolve(&keys[found.len()..], consistency, View::Full).await.unwrap();
             let taken = sent(server).await - before;
             assert!(taken < MOST, "{consistency:?}: {taken} bytes");
             let (next, size) = read(&resolved);
@@ -105,7 +106,8 @@ async fn an_answer_takes_no_more_from_the_server_than_it_can_hold() {
     let mut found = 0;
     while found < LARGE {
         let before = sent(server).await;
-        let users = users::all(store.get(&Tenant::DEFAULT, &ids[found..]).await.unwrap());
+        let users =
+            users::all(store.get(&Tenant::DEFAULT, &ids[found..], View::Full).await.unwrap());
         let taken = sent(server).await - before;
         assert!(taken < MOST, "{taken} bytes");
         assert!(users.iter().all(Option::is_some));
@@ -119,11 +121,11 @@ async fn together(store: Mongo, keys: &[IdentityKey], ids: &[LocalityId]) {
     let store = Arc::new(Coalesced::new(Arc::new(store), Default::default()));
     let callers = keys.chunks(4).map(|keys| {
         let (store, keys) = (store.clone(), keys.to_vec());
-        tokio::spawn(async move { store.resolve(&keys, Consistency::Latest).await })
+        tokio::spawn(async move { store.resolve(&keys, Consistency::Latest, View::Full).await })
     });
     for (outcome, ids) in join_all(callers).await.into_iter().zip(ids.chunks(4)) {
         assert_eq!(read(&outcome.unwrap().unwrap()).0, ids);
     }
-    let (found, size) = read(&store.resolve(keys, Consistency::Latest).await.unwrap());
+    let (found, size) = read(&store.resolve(keys, Consistency::Latest, View::Full).await.unwrap());
     assert!(found.len() < LARGE && size < ANSWER_BYTES + (1 << 20), "{size} bytes");
 }

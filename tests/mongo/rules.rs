@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
-    Consistency, Directory, Error, Limits, MutationCall, RawIdentity, Tenant, Value,
+    Consistency, Directory, Error, Limits, MutationCall, RawIdentity, ResolveOptions, Tenant, Value,
 };
 use polynym::identifier::RawIdentifier;
 use polynym::store::integrity::{Finding, Observer, verify};
@@ -46,7 +46,11 @@ impl Server {
         let raw = Some(RawIdentifier::Email(email));
         let found = self
             .directory
-            .resolve(&users::context(Tenant::DEFAULT, "Get"), raw, Consistency::Latest, true)
+            .resolve(
+                &users::context(Tenant::DEFAULT, "Get"),
+                raw,
+                ResolveOptions { show_disabled: true, ..ResolveOptions::default() },
+            )
             .await;
         found.map(|(found, _)| found.user.decode().unwrap().id)
     }

@@ -12,7 +12,7 @@ use mongodb::bson::{Document, doc};
 use polynym::directory::{
     ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
     NewIdentity, NewUser, Policies, PolicyUpdate, Store, Tenant, TenantChange, Timestamp, Update,
-    UserChange, Verification,
+    UserChange, Verification, View,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
 use polynym::store::mongo::Mongo;
@@ -140,7 +140,7 @@ impl Counted {
 
     async fn resolve(&mut self, call: &str, keys: &[IdentityKey]) {
         let cost = self.cost(async {
-            let resolved = self.store.resolve(keys, Consistency::Latest).await.unwrap();
+            let resolved = self.store.resolve(keys, Consistency::Latest, View::Full).await.unwrap();
             assert_eq!(resolved.found.iter().flatten().flatten().count(), keys.len());
         });
         let cost = cost.await;
@@ -301,7 +301,7 @@ async fn a_call_goes_to_the_shards_that_own_its_keys_and_to_no_other() {
     }
     // The tables of chunks are read when they are needed first.
     let everything: Vec<_> = (0..100).flat_map(|n| [key(0, n), key(1, n), key(2, n)]).collect();
-    counted.store.resolve(&everything, Consistency::Latest).await.unwrap();
+    counted.store.resolve(&everything, Consistency::Latest, View::Full).await.unwrap();
     counted.prepare(users::tenant_mutation(TenantChange::Set(PolicyUpdate::default()))).await;
     where_look_ups_go(&counted).await;
     what_a_request_adds(&counted).await;
@@ -321,8 +321,11 @@ async fn a_call_goes_to_the_shards_that_own_its_keys_and_to_no_other() {
 async fn where_look_ups_go(counted: &Counted) {
     for (n, claim, user) in [(0, 2, 0), (1, 2, 1), (2, 1, 2), (3, 0, 0)] {
         let cost = counted.cost(async {
-            let resolved =
-                counted.store.resolve(&[key(claim, n)], Consistency::Latest).await.unwrap();
+            let resolved = counted
+                .store
+                .resolve(&[key(claim, n)], Consistency::Latest, View::Full)
+                .await
+                .unwrap();
             assert_eq!(resolved.reads, 2);
         });
         let cost = cost.await.statements;
@@ -334,7 +337,8 @@ async fn where_look_ups_go(counted: &Counted) {
         // The server remembers the owner by now.
         let linearizable = Consistency::Linearizable;
         let hinted = counted.cost(async {
-            let resolved = counted.store.resolve(&[key(claim, n)], linearizable).await.unwrap();
+            let resolved =
+                counted.store.resolve(&[key(claim, n)], linearizable, View::Full).await.unwrap();
             assert_eq!(resolved.reads, 1);
         });
         let hinted = hinted.await.statements;
@@ -359,14 +363,15 @@ async fn what_a_request_adds(counted: &Counted) {
 async fn look_ups(counted: &mut Counted) {
     counted.resolve("resolve one identifier", &[key(2, 0)]).await;
     let cost = counted.cost(async {
-        let resolved = counted.store.resolve(&[key(1, 1_000)], Consistency::Latest).await.unwrap();
+        let resolved =
+            counted.store.resolve(&[key(1, 1_000)], Consistency::Latest, View::Full).await.unwrap();
         assert_eq!((users::all(resolved.found), resolved.reads), (vec![None], 1));
     });
     let cost = cost.await;
     counted.add("resolve one that nobody owns", &cost, "");
     let emails: Vec<_> = (0..100).map(|n| key(0, n)).collect();
     let hinted = counted.cost(async {
-        counted.store.resolve(&[key(2, 0)], Consistency::Linearizable).await.unwrap();
+        counted.store.resolve(&[key(2, 0)], Consistency::Linearizable, View::Full).await.unwrap();
     });
     let hinted = hinted.await;
     counted.add("resolve one whose owner is remembered, LINEARIZABLE", &hinted, "");
@@ -376,7 +381,7 @@ async fn look_ups(counted: &mut Counted) {
     for (call, count) in [("get one user", 1), ("get 100 users on three shards", 100)] {
         let ids: Vec<_> = (0..count).map(|n| id(n % 3, n)).collect();
         let cost = counted.cost(async {
-            let found = counted.store.get(&Tenant::DEFAULT, &ids).await.unwrap();
+            let found = counted.store.get(&Tenant::DEFAULT, &ids, View::Full).await.unwrap();
             assert_eq!(found.into_iter().flatten().flatten().count(), count);
         });
         let cost = cost.await;
@@ -508,9 +513,12 @@ async fn merges(counted: &mut Counted) {
     );
     let secondary = id(1, 231).to_string();
     // The tenant's policies are read when they are needed first.
-    directory.get(&users::context(Tenant::DEFAULT, "Get"), &secondary).await.unwrap();
+    directory.get(&users::context(Tenant::DEFAULT, "Get"), &secondary, View::Full).await.unwrap();
     let cost = counted.cost(async {
-        let got = directory.get(&users::context(Tenant::DEFAULT, "Get"), &secondary).await.unwrap();
+        let got = directory
+            .get(&users::context(Tenant::DEFAULT, "Get"), &secondary, View::Full)
+            .await
+            .unwrap();
         assert_eq!(got.merged_from, Some(id(1, 231)));
     });
     let cost = cost.await;

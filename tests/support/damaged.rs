@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use locality_uuid::{Generator, Mode};
 use polynym::directory::{
-    Consistency, Directory, EncodedUser, Error, ItemError, Limits, Store, Tenant,
+    Consistency, Directory, EncodedUser, Error, ItemError, Limits, ResolveOptions, Store, Tenant,
+    View,
 };
 use polynym::identifier::RawIdentifier;
 
@@ -41,7 +42,7 @@ pub async fn fails_alone(store: Arc<dyn Store>) {
     let raw: Vec<_> =
         names.iter().flat_map(|(email, handle)| raw((email.as_str(), handle.as_str()))).collect();
     let (found, _) = directory
-        .batch_resolve(&users::context(Tenant::DEFAULT, "Get"), &raw, Consistency::Latest, false)
+        .batch_resolve(&users::context(Tenant::DEFAULT, "Get"), &raw, ResolveOptions::default())
         .await
         .unwrap();
     for (n, found) in found.into_iter().enumerate() {
@@ -56,7 +57,7 @@ pub async fn fails_alone(store: Arc<dyn Store>) {
 
     let ids: Vec<_> = (0..USERS).map(|n| users::id(n).to_string()).collect();
     for (n, got) in directory
-        .batch_get(&users::context(Tenant::DEFAULT, "Get"), &ids)
+        .batch_get(&users::context(Tenant::DEFAULT, "Get"), &ids, View::Full)
         .await
         .unwrap()
         .into_iter()
@@ -71,7 +72,7 @@ pub async fn fails_alone(store: Arc<dyn Store>) {
 async fn look_up(store: Arc<dyn Store>, n: usize) {
     for _ in 0..LOOKUPS {
         for (key, by_email) in users::keys(n).into_iter().zip([true, false]) {
-            let resolved = store.resolve(&[key], Consistency::Latest).await.unwrap();
+            let resolved = store.resolve(&[key], Consistency::Latest, View::Full).await.unwrap();
             match &resolved.found[0] {
                 Ok(Some(found)) => assert_eq!(found.user, EncodedUser::of(&users::user(n))),
                 Err(ItemError::Internal(_)) => {
@@ -85,7 +86,7 @@ async fn look_up(store: Arc<dyn Store>, n: usize) {
                 "user {n}, {by_email}"
             );
         }
-        let got = store.get(&Tenant::DEFAULT, &[users::id(n)]).await.unwrap();
+        let got = store.get(&Tenant::DEFAULT, &[users::id(n)], View::Full).await.unwrap();
         assert_eq!(matches!(got[0], Err(ItemError::Internal(_))), n == USER, "user {n}");
         assert_eq!(matches!(got[0], Ok(Some(_))), n != USER, "user {n}");
     }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use locality_uuid::{Generator, Mode};
 use polynym::directory::{
     ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
-    NewIdentity, NewUser, Policies, PolicyUpdate, Record, Store, Tenant, TenantChange, Timestamp,
-    Update, UserChange, Value, Verification,
+    NewIdentity, NewUser, Policies, PolicyUpdate, Record, ResolveOptions, Store, Tenant,
+    TenantChange, Timestamp, Update, UserChange, Value, Verification,
 };
 use polynym::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
 use polynym::store::integrity::{CheckableStore, Finding, Observer, verify};
@@ -105,7 +105,11 @@ pub async fn moved(store: Arc<dyn Store>) {
     for typed in ["Ada.L@Example.com", "adal@example.com"] {
         let raw = Some(RawIdentifier::Email(typed));
         let (found, _) = directory
-            .resolve(&users::context(Tenant::DEFAULT, "Get"), raw, Consistency::Latest, true)
+            .resolve(
+                &users::context(Tenant::DEFAULT, "Get"),
+                raw,
+                ResolveOptions { show_disabled: true, ..ResolveOptions::default() },
+            )
             .await
             .unwrap();
         assert_eq!(found.user.decode().unwrap().id, id(1), "{typed}");

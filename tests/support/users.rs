@@ -7,7 +7,7 @@ use locality_uuid::LocalityId;
 use polynym::directory::{
     Consistency, Decision, EncodedUser, Error, ItemResult, Mutation, MutationCall, MutationKind,
     NewIdentity, NewUser, Now, Policies, ReadSet, RequestContext, Store, Tenant, TenantChange,
-    Timestamp, User, UserChange, Value,
+    Timestamp, User, UserChange, Value, View,
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier, Rules};
 
@@ -121,13 +121,13 @@ pub fn user(n: usize) -> User {
 pub async fn look_up(store: &dyn Store, n: usize) -> Result<bool, Error> {
     let mut found_users = Vec::new();
     for key in keys(n) {
-        let resolved = store.resolve(&[key], Consistency::Latest).await?;
+        let resolved = store.resolve(&[key], Consistency::Latest, View::Full).await?;
         for found in resolved.found {
             found_users.push(found?.map(|found| found.user));
         }
     }
 
-    for found in store.get(&Tenant::DEFAULT, &[id(n)]).await? {
+    for found in store.get(&Tenant::DEFAULT, &[id(n)], View::Full).await? {
         found_users.push(found?);
     }
 

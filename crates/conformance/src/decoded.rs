@@ -1,7 +1,7 @@
 //! Reads whose answers are decoded, for cases that look into users.
 
 use locality_uuid::LocalityId;
-use polynym::directory::{Consistency, EncodedUser, Found, Store, Tenant, Timestamp, User};
+use polynym::directory::{Consistency, EncodedUser, Found, Store, Tenant, Timestamp, User, View};
 use polynym::identifier::{IdentityKey, RULES_VERSION};
 
 use super::Failure;
@@ -13,7 +13,7 @@ pub async fn owners(
     keys: &[IdentityKey],
     consistency: Consistency,
 ) -> Result<Vec<Option<User>>, Failure> {
-    let found = store.resolve(keys, consistency).await?.found;
+    let found = store.resolve(keys, consistency, View::Full).await?.found;
     equal(&found.len(), &keys.len(), "the number of answers")?;
     keys.iter()
         .zip(found)
@@ -35,7 +35,7 @@ pub async fn users(
     tenant: &Tenant,
     ids: &[LocalityId],
 ) -> Result<Vec<Option<User>>, Failure> {
-    let users = store.get(tenant, ids).await?;
+    let users = store.get(tenant, ids, View::Full).await?;
     users.into_iter().map(|user| user?.map(|user| decode(&user)).transpose()).collect()
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use polynym::directory::{
-    Consistency, NewUser, Tenant, Timestamp, User, UserChange, Value, Verification,
+    Consistency, NewUser, Tenant, Timestamp, User, UserChange, Value, Verification, View,
 };
 use polynym::identifier::Kind;
 
@@ -116,7 +116,7 @@ pub async fn nobody_owns_what_was_never_linked(f: Fixture) -> Result<(), Failure
     ])
     .await?;
     f.owns(&user, &["email:joe@example.com"]).await?;
-    let none = f.store.resolve(&[], Consistency::Latest).await?;
+    let none = f.store.resolve(&[], Consistency::Latest, View::Full).await?;
 
     equal(&none.found.len(), &0, "the answers to no keys")
 }
@@ -127,7 +127,7 @@ pub async fn unknown_ids_are_absent(f: Fixture) -> Result<(), Failure> {
     let (a, b) = (f.create(&[]).await?, f.create(&["handle:b"]).await?);
     let found = decoded::users(&*f.store, &Tenant::DEFAULT, &[b.id, nobody, a.id, b.id]).await?;
     equal(&found, &vec![Some(b.clone()), None, Some(a), Some(b)], "users by id, in order")?;
-    equal(&f.store.get(&Tenant::DEFAULT, &[]).await?.len(), &0, "the answers to no ids")
+    equal(&f.store.get(&Tenant::DEFAULT, &[], View::Full).await?.len(), &0, "the answers to no ids")
 }
 
 pub async fn extremes_come_back(f: Fixture) -> Result<(), Failure> {

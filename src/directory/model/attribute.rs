@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use unicode_normalization::is_nfc;
+
 use super::timestamp::Timestamp;
 use crate::directory::error::{Error, Invalid};
 
@@ -22,7 +24,10 @@ pub enum Value {
     List(Vec<String>),
 }
 
-const NAME_BYTES: usize = 64;
+/// The maximum bytes of a text by which users can be searched.
+pub const SEARCHED_BYTES: usize = 256;
+
+const NAME_BYTES: usize = 256;
 const TEXT_BYTES: usize = 4_096;
 const LIST_ITEMS: usize = 100;
 
@@ -37,15 +42,12 @@ pub(crate) fn check(attributes: &BTreeMap<String, Value>, field: &str) -> Result
     Ok(())
 }
 
-pub(crate) const NAME_RULE: &str = "an attribute's name has 1 to 64 characters: letters and digits \
-    of ASCII, '_', '-' and '.', a letter first";
+pub(crate) const NAME_RULE: &str = "an attribute's name has 1 to 256 bytes in Unicode's \
+    normalisation form C, and no control characters";
 
 /// Whether `name` may name an attribute.
 pub(crate) fn is_name(name: &str) -> bool {
-    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
-    name.len() <= NAME_BYTES
-        && name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name.bytes().all(allowed)
+    (1..=NAME_BYTES).contains(&name.len()) && !name.contains(char::is_control) && is_nfc(name)
 }
 
 const CONTROL_RULE: &str = "a text has no control characters but tabs and the ends of lines";

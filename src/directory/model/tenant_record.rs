@@ -23,6 +23,20 @@ pub struct TenantRecord {
     pub unknown: [Unknown; 2],
 }
 
+impl TenantRecord {
+    /// A new tenant with the default policies.
+    pub(crate) fn new(name: Tenant, now: Timestamp) -> Self {
+        Self {
+            name,
+            policies: Policies::default(),
+            create_time: now,
+            update_time: now,
+            deletion: None,
+            unknown: Default::default(),
+        }
+    }
+}
+
 /// The mark of a tenant that is being deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deletion {

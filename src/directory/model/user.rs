@@ -185,8 +185,8 @@ impl Fields {
         }
     }
 
-    /// Last, and nothing for a user in use. The name of an attribute, which may come instead,
-    /// starts with its length, 64 at most.
+    /// Last, and nothing for a user in use. An attribute, which may come instead, feeds more bytes
+    /// than any state where its name's length, which comes first, looks like one of these tags.
     fn state(&mut self, state: State) {
         match state {
             State::Active => {}

@@ -3,7 +3,7 @@
 use super::Mutation;
 use crate::directory::claim_diff::{ClaimDiff, plan_writes};
 use crate::directory::error::Error;
-use crate::directory::model::policies::{Policies, PolicyUpdate};
+use crate::directory::model::policies::PolicyUpdate;
 use crate::directory::model::tenant_record::{Deletion, DeletionStep, TenantRecord};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
@@ -21,15 +21,7 @@ pub fn set(
 
     check_etag(mutation, before)?;
     let now = mutation.time;
-    let name = mutation.tenant.clone();
-    let new = || TenantRecord {
-        name,
-        policies: Policies::default(),
-        create_time: now,
-        update_time: now,
-        deletion: None,
-        unknown: Default::default(),
-    };
+    let new = || TenantRecord::new(mutation.tenant.clone(), now);
     let mut after = before.cloned().unwrap_or_else(new);
     update.apply(&mut after.policies);
     if let Some(before) = before.filter(|before| before.policies != after.policies) {

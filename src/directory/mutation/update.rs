@@ -133,9 +133,10 @@ fn snake_case(name: &str) -> String {
 /// `attributes_hex.x706c616e` names.
 fn attribute_path(path: &str) -> Result<Cow<'_, str>, Error> {
     let plain = path.strip_prefix("attributes.").map(|name| {
-        Cow::Borrowed(
-            name.strip_prefix('`').and_then(|name| name.strip_suffix('`')).unwrap_or(name),
-        )
+        let quoted = name.strip_prefix('`').and_then(|name| name.strip_suffix('`'));
+        // A star stands for all fields, and half a quote for a mistake.
+        let bare = Some(name).filter(|name| !name.contains('`') && *name != "*");
+        Cow::Borrowed(quoted.or(bare).unwrap_or_default())
     });
     let name = plain
         .or_else(|| path.strip_prefix("attributes_hex.x").map(|hex| Cow::Owned(from_hex(hex))));

@@ -13,7 +13,7 @@ use super::read::parse;
 use super::runs::Run;
 use super::tenant_cache::KnownTenant;
 use crate::directory::error::{Error, Invalid};
-use crate::directory::model::policies::{Policies, PolicyUpdate};
+use crate::directory::model::policies::PolicyUpdate;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
@@ -82,7 +82,7 @@ impl Directory {
         update.check()?;
         let (name, dry_run) = (call.context.tenant.clone(), call.dry_run);
         let kind = MutationKind::Tenant(TenantChange::Set(update));
-        let mutation = self.mutation(call.clone(), kind, Arc::default())?;
+        let mutation = self.mutation(call.clone(), kind, KnownTenant::default())?;
         let began = Instant::now();
         let line = MutationLine::new(&call, None);
         let outcome = self.store.mutate(mutation).await;
@@ -99,18 +99,18 @@ impl Directory {
         }
     }
 
-    /// The rules of a tenant in which something is to be changed: the first change makes the
-    /// tenant, unless only admins do, or it is a dry run.
-    pub(crate) async fn policies_to_change(
+    /// The tenant in which something is to be changed: the first change makes the tenant, unless
+    /// only admins do, or it is a dry run.
+    pub(crate) async fn tenant_to_change(
         &self,
         call: &MutationCall<'_>,
-    ) -> Result<Arc<Policies>, Error> {
+    ) -> Result<KnownTenant, Error> {
         let (name, dry_run) = (&call.context.tenant, call.dry_run);
         match self.tenants.get(&*self.store, name).await? {
             Some(tenant) if tenant.is_deleted => Err(Error::TenantNotFound),
-            Some(tenant) => Ok(tenant.policies),
+            Some(tenant) => Ok(tenant),
             None if !self.makes(name) => Err(Error::TenantNotFound),
-            None if dry_run => Ok(Arc::default()),
+            None if dry_run => Ok(KnownTenant::default()),
             None => {
                 let kind = MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default()));
                 let mutation = Mutation::new(name.clone(), call.context.now.time, kind);
@@ -123,7 +123,7 @@ impl Directory {
                 };
                 let tenant = KnownTenant::from(&*tenant);
                 self.tenants.learn_change(name, Some(tenant.clone()), began);
-                Ok(tenant.policies)
+                Ok(tenant)
             }
         }
     }
@@ -146,7 +146,7 @@ impl Directory {
             return Err(Error::TenantNotFound);
         }
         let run = self.renormalizations.begin(&tenant)?;
-        let policies = self.policies(&tenant).await?;
+        let known = self.known_tenant(&tenant).await?;
         let after = Some(token)
             .filter(|token| !token.is_empty())
             .map(|token| token.parse().map_err(|_| token_fault()));
@@ -156,7 +156,7 @@ impl Directory {
         Ok(Renormalization {
             directory,
             tenant,
-            policies,
+            known,
             after: after.transpose()?,
             dry_run,
             made,
@@ -185,7 +185,7 @@ fn token_fault() -> Error {
 pub struct Renormalization {
     directory: Arc<Directory>,
     tenant: Tenant,
-    policies: Arc<Policies>,
+    known: KnownTenant,
     after: Option<LocalityId>,
     dry_run: bool,
     /// The keys that identities would get, with their users: in a dry run they are not claimed yet.
@@ -261,9 +261,10 @@ impl Renormalization {
         let change = UserChange::Renormalize(identity.identifier.clone());
         let now = self.directory.now();
         let mutation = Mutation::of_user(self.tenant.clone(), record.id(), now.time, change);
-        let (policies, limits, rules) =
-            (self.policies.clone(), self.directory.limits, self.directory.rules);
+        let (limits, rules) = (self.directory.limits, self.directory.rules);
+        let KnownTenant { since, policies, .. } = self.known.clone();
         let mutation = Mutation {
+            tenant_since: since,
             in_doubt: now.in_doubt,
             policies,
             limits,

@@ -54,7 +54,7 @@ impl Directory {
     ) -> Result<Option<TenantRecord>, Error> {
         let (name, dry_run) = (call.context.tenant.clone(), call.dry_run);
         let kind = MutationKind::Tenant(TenantChange::Delete(DeletionStep::Begin { with_users }));
-        let mutation = self.mutation(call.clone(), kind, Arc::default())?;
+        let mutation = self.mutation(call.clone(), kind, KnownTenant::default())?;
         let began = Instant::now();
         let line = MutationLine::new(&call, None);
         let outcome = self.store.mutate(mutation).await;
@@ -118,10 +118,8 @@ impl Directory {
     /// Takes the next step: users go first, then holds, then the tenant. The mark stays until the
     /// last step, so that another server can go on.
     async fn deletion_step(&self, name: &Tenant) -> Result<Step, Error> {
-        let tenant = self.store.tenant(name).await?;
-        let Some(deletion) = tenant.and_then(|tenant| tenant.deletion) else {
-            return Ok(Step::Done);
-        };
+        let Some(tenant) = self.store.tenant(name).await? else { return Ok(Step::Done) };
+        let Some(deletion) = tenant.deletion else { return Ok(Step::Done) };
 
         if self.deletions.add(name, deletion.time) {
             return Ok(Step::Wait);
@@ -209,10 +207,16 @@ impl Directory {
         kind: MutationKind,
     ) -> Result<MutationReport, Error> {
         let now = self.now();
+        let known = self.tenants.get(&*self.store, name).await?.unwrap_or_default();
         let policies = Arc::new(Policies { holds: Default::default(), ..Policies::default() });
         let mutation = Mutation::new(name.clone(), now.time, kind);
-        let mutation =
-            Mutation { in_doubt: now.in_doubt, policies, limits: self.limits, ..mutation };
+        let mutation = Mutation {
+            tenant_since: known.since,
+            in_doubt: now.in_doubt,
+            policies,
+            limits: self.limits,
+            ..mutation
+        };
         Ok(self.store.mutate(mutation).await?.report)
     }
 }

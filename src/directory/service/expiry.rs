@@ -9,6 +9,7 @@ use futures_util::{StreamExt, stream};
 use locality_uuid::LocalityId;
 
 use super::Directory;
+use super::tenant_cache::KnownTenant;
 use crate::directory::error::Error;
 use crate::directory::mutation::{Mutation, UserChange};
 use crate::directory::read_set::MutationReport;
@@ -78,10 +79,11 @@ impl Directory {
     async fn expire_user(&self, user: ExpiredUser) -> Result<(), Error> {
         let (tenant, id) = (user.tenant?, user.id);
         let known = self.tenants.get(&*self.store, &tenant).await?;
-        let policies = known.map(|tenant| tenant.policies).unwrap_or_default();
+        let KnownTenant { since, policies, .. } = known.unwrap_or_default();
         let now = self.now();
         let mutation = Mutation::of_user(tenant, id, now.time, UserChange::Expire);
-        let mutation = Mutation { in_doubt: now.in_doubt, policies, ..mutation };
+        let mutation =
+            Mutation { tenant_since: since, in_doubt: now.in_doubt, policies, ..mutation };
         let outcome = self.store.mutate(mutation).await?;
         if let MutationReport::Purged(users) = outcome.report {
             tracing::info!(user = %id, users = users.len(), "purged");

@@ -8,7 +8,7 @@ use super::Directory;
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::State;
-use crate::directory::store::ItemResult;
+use crate::directory::store::{ItemResult, View};
 use crate::wire::encoded_user::EncodedUser;
 
 /// A user, and those that lead to it.
@@ -50,23 +50,29 @@ impl Directory {
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<Followed>, Error> {
-        let mut followed = self.steps(tenant, ids).await?;
+        let mut followed = self.steps(tenant, ids, view).await?;
         loop {
-            let torn = self.confirm(tenant, &mut followed).await?;
+            let torn = self.confirm(tenant, &mut followed, view).await?;
             let again: Vec<_> = torn.iter().map(|n| ids[*n]).collect();
             if again.is_empty() {
                 return Ok(followed);
             }
-            let anew = self.steps(tenant, &again).await?;
+            let anew = self.steps(tenant, &again, view).await?;
             let rest = torn.get(anew.len()).copied();
             torn.into_iter().zip(anew).for_each(|(n, anew)| followed[n] = anew);
             followed.truncate(rest.unwrap_or(usize::MAX));
         }
     }
 
-    async fn steps(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Followed>, Error> {
-        let users = self.store.get(tenant, ids).await?;
+    async fn steps(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<Followed>, Error> {
+        let users = self.store.get(tenant, ids, view).await?;
         let mut followed: Vec<_> =
             ids.iter().zip(users).map(|(id, user)| Followed::new(*id, user)).collect();
         // More steps than there can be merges are a circle, which only steps of different moments
@@ -81,7 +87,7 @@ impl Directory {
                 break;
             }
             let ids: Vec<_> = next.iter().map(|(_, into)| *into).collect();
-            let users = self.store.get(tenant, &ids).await?;
+            let users = self.store.get(tenant, &ids, view).await?;
             // The answer ends at the first user that the store has left out.
             let rest = next.get(users.len()).map(|(n, _)| *n);
             next.into_iter().zip(users).for_each(|((n, id), user)| followed[n].step(id, user));
@@ -98,6 +104,7 @@ impl Directory {
         &self,
         tenant: &Tenant,
         followed: &mut Vec<Followed>,
+        view: View,
     ) -> Result<Vec<usize>, Error> {
         let merged = followed.iter().enumerate().filter(|(_, user)| !user.merged.is_empty());
         let chains: Vec<_> = merged.map(|(n, user)| (n, user.chain())).collect();
@@ -106,7 +113,7 @@ impl Directory {
             return Ok(Vec::new());
         }
 
-        let mut now = self.store.get_snapshot(tenant, &ids).await?.into_iter();
+        let mut now = self.store.get_snapshot(tenant, &ids, view).await?.into_iter();
         let mut torn = Vec::new();
         for (n, chain) in chains {
             let users: Vec<_> = now.by_ref().take(chain.len()).collect();

@@ -9,12 +9,13 @@ use tokio::task::yield_now;
 use super::Directory;
 use super::context::RequestContext;
 use super::merge_redirects::Followed;
+use super::tenant_cache::KnownTenant;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::claim::Claim;
 use crate::directory::model::policies::Policies;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::user::State;
-use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult};
+use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult, View};
 use crate::identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection, Rules};
 use crate::wire::encoded_user::{EncodedUser, Found};
 
@@ -25,6 +26,17 @@ pub struct Got {
     pub user: EncodedUser,
     /// The id that was asked for, where it is a merged user's.
     pub merged_from: Option<LocalityId>,
+}
+
+/// The options of a look-up by identifiers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResolveOptions {
+    /// How fresh the answer is.
+    pub consistency: Consistency,
+    /// Whether disabled users are answers.
+    pub show_disabled: bool,
+    /// The part of users that is read.
+    pub view: View,
 }
 
 /// Why a batch has no answer to an item that the store has left out.
@@ -44,13 +56,12 @@ impl Directory {
         &self,
         context: &RequestContext<'_>,
         raw: Option<RawIdentifier<'_>>,
-        consistency: Consistency,
-        show_disabled: bool,
+        options: ResolveOptions,
     ) -> Result<(Found, u32), Error> {
         let mut looked_up =
-            self.look_up(&context.tenant, &[raw], consistency, |_| "identifier".to_owned()).await?;
+            self.look_up(&context.tenant, &[raw], options, |_| "identifier".to_owned()).await?;
         let found = looked_up.found.pop().ok_or(FULL)??;
-        Ok((shown(found, &looked_up.policies, show_disabled)?, looked_up.reads))
+        Ok((shown(found, &looked_up.policies, options.show_disabled)?, looked_up.reads))
     }
 
     /// The owners of many identifiers, in their order, each with its own outcome, and how many
@@ -62,14 +73,13 @@ impl Directory {
         &self,
         context: &RequestContext<'_>,
         raw: &[Option<RawIdentifier<'_>>],
-        consistency: Consistency,
-        show_disabled: bool,
+        options: ResolveOptions,
     ) -> Result<(Vec<Result<Found, Error>>, u32), Error> {
         self.check_batch(raw.len())?;
-        let LookedUp { policies, found, reads } = self
-            .look_up(&context.tenant, raw, consistency, |n| format!("identifiers[{n}]"))
-            .await?;
-        let shown = |found: Result<Option<Found>, Error>| shown(found?, &policies, show_disabled);
+        let LookedUp { policies, found, reads } =
+            self.look_up(&context.tenant, raw, options, |n| format!("identifiers[{n}]")).await?;
+        let shown =
+            |found: Result<Option<Found>, Error>| shown(found?, &policies, options.show_disabled);
         Ok((found.into_iter().map(shown).collect(), reads))
     }
 
@@ -78,10 +88,15 @@ impl Directory {
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::TenantNotFound`],
     /// [`Error::Unavailable`].
-    pub async fn get(&self, context: &RequestContext<'_>, user_id: &str) -> Result<Got, Error> {
+    pub async fn get(
+        &self,
+        context: &RequestContext<'_>,
+        user_id: &str,
+        view: View,
+    ) -> Result<Got, Error> {
         self.policies(&context.tenant).await?;
         let id = parse_user_id("user_id", user_id)?;
-        let users = self.get_present(context, &[id]).await?;
+        let users = self.get_present(context, &[id], view).await?;
         users.into_iter().next().ok_or(FULL)??.ok_or(Error::UserNotFound)
     }
 
@@ -93,13 +108,14 @@ impl Directory {
         &self,
         context: &RequestContext<'_>,
         user_ids: &[String],
+        view: View,
     ) -> Result<Vec<Result<Got, Error>>, Error> {
         self.check_batch(user_ids.len())?;
         self.policies(&context.tenant).await?;
         let parse = |(n, id): (usize, &String)| parse_user_id(&format!("user_ids[{n}]"), id);
         let ids: Vec<_> = user_ids.iter().enumerate().map(parse).collect();
         let good: Vec<_> = ids.iter().flatten().copied().collect();
-        let mut users = self.get_present(context, &good).await?.into_iter();
+        let mut users = self.get_present(context, &good, view).await?.into_iter();
         let outcome = |id: Result<LocalityId, Error>| {
             id.and_then(|_| users.next().ok_or(FULL)??.ok_or(Error::UserNotFound))
         };
@@ -112,8 +128,9 @@ impl Directory {
         &self,
         context: &RequestContext<'_>,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<Got>>, Error> {
-        let followed = self.follow(&context.tenant, ids).await?;
+        let followed = self.follow(&context.tenant, ids, view).await?;
         let is_gone = |user: &EncodedUser| match user.state() {
             State::Deleted { purge_time, .. } => context.now.is_past(purge_time),
             _ => false,
@@ -196,9 +213,10 @@ impl Directory {
         &self,
         tenant: &Tenant,
         raw: &[Option<RawIdentifier<'_>>],
-        consistency: Consistency,
+        options: ResolveOptions,
         field: impl Fn(usize) -> String,
     ) -> Result<LookedUp, Error> {
+        let consistency = options.consistency;
         loop {
             let stored = self.stored_rules(consistency).await?;
             let mut names = Vec::with_capacity(raw.len());
@@ -210,7 +228,7 @@ impl Directory {
             }
             let is_any = names.iter().any(Result::is_ok);
             let policies = if is_any { self.policies(tenant).await? } else { Arc::default() };
-            let (found, reads) = self.owners(tenant, names, consistency).await?;
+            let (found, reads) = self.owners(tenant, names, options).await?;
             // An identity may have been moved before it was looked for, by a name that was not
             // known then.
             let is_missed = found.iter().any(|found| matches!(found, Ok(None)));
@@ -227,7 +245,7 @@ impl Directory {
         &self,
         tenant: &Tenant,
         names: Vec<Result<Name, Error>>,
-        consistency: Consistency,
+        options: ResolveOptions,
     ) -> Result<(Vec<Result<Option<Found>, Error>>, u32), Error> {
         let key = |identifier: &Identifier| IdentityKey::new(tenant.as_str(), identifier);
         let keys: Vec<_> = names.iter().flatten().map(|name| key(&name.present)).collect();
@@ -235,14 +253,15 @@ impl Directory {
             .iter()
             .map(|name| name.as_ref().ok().and_then(|name| name.next.as_ref().map(key)))
             .collect();
-        let resolved = self.store.resolve(&keys, consistency).await?;
+        let resolved = self.store.resolve(&keys, options.consistency, options.view).await?;
         let (mut found, mut reads) = (resolved.found.into_iter(), resolved.reads);
         let outcome =
             |name: Result<Name, Error>| name.and_then(|_| Ok(found.next().ok_or(FULL)??));
         let mut outcomes: Vec<_> = names.into_iter().map(outcome).collect();
         for (outcome, next) in outcomes.iter_mut().zip(next) {
             if let (Ok(None), Some(key)) = (&outcome, next) {
-                let resolved = self.store.resolve(&[key], Consistency::Linearizable).await?;
+                let resolved =
+                    self.store.resolve(&[key], Consistency::Linearizable, options.view).await?;
                 reads += resolved.reads;
                 *outcome =
                     resolved.found.into_iter().next().unwrap_or(Ok(None)).map_err(Error::from);
@@ -254,10 +273,15 @@ impl Directory {
 
     /// The rules of a tenant.
     pub(crate) async fn policies(&self, tenant: &Tenant) -> Result<Arc<Policies>, Error> {
+        Ok(self.known_tenant(tenant).await?.policies)
+    }
+
+    /// A tenant, or what it will be once it is made.
+    pub(crate) async fn known_tenant(&self, tenant: &Tenant) -> Result<KnownTenant, Error> {
         match self.tenants.get(&*self.store, tenant).await? {
-            Some(tenant) => Ok(tenant.policies),
+            Some(tenant) => Ok(tenant),
             None if !self.makes(tenant) => Err(Error::TenantNotFound),
-            None => Ok(Arc::default()),
+            None => Ok(KnownTenant::default()),
         }
     }
 

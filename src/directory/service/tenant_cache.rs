@@ -8,6 +8,7 @@ use crate::directory::error::Error;
 use crate::directory::model::policies::Policies;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
+use crate::directory::model::timestamp::Timestamp;
 use crate::directory::store::Store;
 
 /// For how long policies count after the read of them began. So long another server's change may
@@ -25,9 +26,11 @@ pub struct Tenants {
     known: RwLock<HashMap<Tenant, Known>>,
 }
 
-/// The cached policies of a tenant.
-#[derive(Clone)]
+/// The cached policies of a tenant. The default is a tenant that does not exist yet.
+#[derive(Clone, Default)]
 pub struct KnownTenant {
+    /// When it was created.
+    pub since: Timestamp,
     /// Its policies.
     pub policies: Arc<Policies>,
     /// Whether it is being deleted.
@@ -36,7 +39,11 @@ pub struct KnownTenant {
 
 impl From<&TenantRecord> for KnownTenant {
     fn from(tenant: &TenantRecord) -> Self {
-        Self { policies: Arc::new(tenant.policies.clone()), is_deleted: tenant.deletion.is_some() }
+        Self {
+            since: tenant.create_time,
+            policies: Arc::new(tenant.policies.clone()),
+            is_deleted: tenant.deletion.is_some(),
+        }
     }
 }
 
@@ -144,7 +151,6 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::directory::Timestamp;
 
     const MOMENT: Duration = Duration::from_millis(1);
 

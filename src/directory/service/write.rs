@@ -1,7 +1,6 @@
 //! Mutations: from what a caller typed to a [`Mutation`] for the store.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
@@ -10,11 +9,11 @@ use super::Directory;
 use super::context::MutationCall;
 use super::mutation_line::MutationLine;
 use super::read::{parse, parse_user_id};
+use super::tenant_cache::KnownTenant;
 use crate::directory::clock::Now;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
-use crate::directory::model::policies::Policies;
 use crate::directory::model::user::{User, Verification};
 use crate::directory::model::{attribute, new_user};
 use crate::directory::mutation::request_hash::request_hash;
@@ -265,8 +264,8 @@ impl Directory {
         call: MutationCall<'_>,
         kind: MutationKind,
     ) -> Result<Outcome, Error> {
-        let policies = self.policies_to_change(&call).await?;
-        let mutation = Mutation { rules, ..self.mutation(call, kind, policies)? };
+        let tenant = self.tenant_to_change(&call).await?;
+        let mutation = Mutation { rules, ..self.mutation(call, kind, tenant)? };
         let outcome = self.store.mutate(mutation).await?;
         outcome.events.iter().for_each(log_event);
         Ok(outcome)
@@ -276,17 +275,18 @@ impl Directory {
         &self,
         call: MutationCall<'_>,
         kind: MutationKind,
-        policies: Arc<Policies>,
+        tenant: KnownTenant,
     ) -> Result<Mutation, Error> {
         let request = request(&call, &kind)?.filter(|_| !call.dry_run);
         let etag = Some(call.etag).filter(|etag| !etag.is_empty()).map(str::to_owned);
         let MutationCall { context, dry_run, .. } = call;
         Ok(Mutation {
+            tenant_since: tenant.since,
             in_doubt: context.now.in_doubt,
             etag,
             request,
             limits: self.limits,
-            policies,
+            policies: tenant.policies,
             dry_run,
             ..Mutation::new(context.tenant, context.now.time, kind)
         })

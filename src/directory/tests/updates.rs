@@ -104,8 +104,6 @@ fn other_paths_are_refused() {
         "attributes.``",
         "attributes.`a",
         "attributes.a`",
-        "attributes.1",
-        "attributes.a b",
         "**",
         "attributes.*",
         " display_name",

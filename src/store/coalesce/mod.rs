@@ -19,7 +19,7 @@ pub use options::Options;
 
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::store::{Consistency, ItemResult, Resolved, Store};
+use crate::directory::store::{Consistency, ItemResult, Resolved, Store, View};
 use crate::identifier::IdentityKey;
 use crate::store::layer::LookUpLayer;
 use crate::wire::encoded_user::{EncodedUser, Found};
@@ -32,8 +32,8 @@ use queue::Queue;
 pub struct Coalesced {
     inner: Arc<dyn Store>,
     options: Options,
-    owners: Arc<Queue<Consistency>>,
-    users: Arc<Queue<Tenant>>,
+    owners: Arc<Queue<(Consistency, View)>>,
+    users: Arc<Queue<(Tenant, View)>>,
 }
 
 impl Coalesced {
@@ -69,11 +69,12 @@ impl LookUpLayer for Coalesced {
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
+        view: View,
     ) -> Result<Resolved, Error> {
         if keys.is_empty() || consistency == Consistency::Linearizable {
-            return self.inner.resolve(keys, consistency).await;
+            return self.inner.resolve(keys, consistency, view).await;
         }
-        let Answers { found, reads } = self.owners.look_up(&consistency, keys).await?;
+        let Answers { found, reads } = self.owners.look_up(&(consistency, view), keys).await?;
         Ok(Resolved { found, reads })
     }
 
@@ -81,30 +82,31 @@ impl LookUpLayer for Coalesced {
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         if ids.is_empty() {
-            return self.inner.get(tenant, ids).await;
+            return self.inner.get(tenant, ids, view).await;
         }
-        Ok(self.users.look_up(tenant, ids).await?.found)
+        Ok(self.users.look_up(&(tenant.clone(), view), ids).await?.found)
     }
 }
 
-impl Group for Consistency {
+impl Group for (Consistency, View) {
     type Key = IdentityKey;
     type Found = Found;
 
     async fn ask(&self, store: &dyn Store, keys: &[IdentityKey]) -> Answered<Found> {
-        let Resolved { found, reads } = store.resolve(keys, *self).await?;
+        let Resolved { found, reads } = store.resolve(keys, self.0, self.1).await?;
         Ok(Answers { found, reads })
     }
 }
 
-impl Group for Tenant {
+impl Group for (Tenant, View) {
     type Key = LocalityId;
     type Found = EncodedUser;
 
     async fn ask(&self, store: &dyn Store, ids: &[LocalityId]) -> Answered<EncodedUser> {
         // Reads of users by id are not reported, so they are not counted.
-        Ok(Answers { found: store.get(self, ids).await?, reads: 0 })
+        Ok(Answers { found: store.get(&self.0, ids, self.1).await?, reads: 0 })
     }
 }

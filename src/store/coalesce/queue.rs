@@ -395,13 +395,13 @@ fn remove_idle<G: Group>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::directory::Tenant;
+    use crate::directory::{Tenant, View};
     use locality_uuid::LocalityId;
 
     #[test]
     fn what_callers_leave_behind_does_not_pile_up() {
         let id: LocalityId = "00000001-0001-b000-0001-000000000000".parse().unwrap();
-        let mut lane: GroupQueue<Tenant> = GroupQueue::default();
+        let mut lane: GroupQueue<(Tenant, View)> = GroupQueue::default();
         let mut staying = Vec::new();
         for n in 0..100_000 {
             let (look_up, outcome) = LookUp::new(&[id]);

@@ -13,7 +13,9 @@ use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetada
 
 use super::error::{Fault, OpenError};
 use super::open::{Open, Opener};
-use super::schema::{HOLD_TIMES, IDENTITIES, USERS, decode_claim, decode_user, encode_claim};
+use super::schema::{
+    HOLD_TIMES, IDENTITIES, USERS, decode_claim, decode_without_attributes, encode_claim,
+};
 use crate::directory::error::Error;
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::timestamp::Timestamp;
@@ -208,7 +210,7 @@ fn look_at_user(
 
 /// The keys that a user's record lists; none if it is filed under another id than its user's.
 fn listing(id: LocalityId, record: &[u8]) -> Result<UserClaims, Fault> {
-    let record = decode_user(record)?;
+    let record = decode_without_attributes(record)?;
     if record.id() == id {
         Ok(UserClaims::of(&record))
     } else {

@@ -2,14 +2,17 @@
 //! thread, on the last durable snapshot; one thread writes, and one sync covers all mutations that
 //! waited for it.
 
+mod attributes;
 mod degraded;
 mod error;
 mod file;
 mod header;
+mod index_key;
 mod integrity;
 mod last_seen;
 mod lock;
 mod measure;
+mod names;
 mod open;
 mod read;
 mod schema;
@@ -47,7 +50,7 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
 use crate::directory::store::{
-    ANSWER_BYTES, Consistency, ExpiredUser, ItemResult, Resolved, Store,
+    ANSWER_BYTES, Consistency, ExpiredUser, ItemResult, Resolved, Store, View,
 };
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{IdentityKey, RULES_VERSION};
@@ -135,11 +138,11 @@ impl Embedded {
         let versions = versions(&open.database).map_err(|error| opener.damaged(error))?;
         let rules = versions.map_or(StoredRules::new(RULES_VERSION), |versions| versions.rules);
         set_versions(version::VERSION as f64, rules.version);
-        let snapshot = Snapshot::new(&open.database, opener.hints());
+        let snapshot = Snapshot::new(&open.database, opener.caches());
         let snapshot = snapshot.map_err(|fault| opener.damaged(chain(&fault)))?;
         let last_seen =
             last_seen::read(&open.database).map_err(|fault| opener.damaged(chain(&fault)))?;
-        let hints = opener.hints().clone();
+        let hints = opener.caches().hints.clone();
         let last_seen = Arc::new(LastSeen::new(last_seen, Instant::now()));
         let (published, trouble) =
             (Arc::new(Published::from_pointee(snapshot)), Arc::new(DegradedState::empty()));
@@ -266,9 +269,14 @@ impl Store for Embedded {
         Ok(self.rules)
     }
 
-    async fn resolve(&self, keys: &[IdentityKey], _: Consistency) -> Result<Resolved, Error> {
+    async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        _: Consistency,
+        view: View,
+    ) -> Result<Resolved, Error> {
         let size = |found: &Found| found.user.as_bytes().len();
-        let found = self.read(keys, |snapshot, key| snapshot.resolve(key), size).await?;
+        let found = self.read(keys, |snapshot, key| snapshot.resolve(key, view), size).await?;
         let reads = found.len() + found.iter().flatten().flatten().count();
         Ok(Resolved { found, reads: reads as u32 })
     }
@@ -277,16 +285,19 @@ impl Store for Embedded {
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
-        self.read(ids, |snapshot, id| snapshot.get(tenant, *id), |user| user.as_bytes().len()).await
+        let size = |user: &EncodedUser| user.as_bytes().len();
+        self.read(ids, |snapshot, id| snapshot.get(tenant, *id, view), size).await
     }
 
     async fn get_snapshot(
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
-        self.get(tenant, ids).await
+        self.get(tenant, ids, view).await
     }
 
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {

@@ -16,12 +16,13 @@ use super::header;
 use super::lock::{FileId, Locker};
 use super::measure;
 use super::schema::{
-    EXPIRES_AT, HOLD_TIMES, IDENTITIES, META, META_MOVING, META_RULES, META_SCHEMA, REQUEST_TIMES,
-    REQUESTS, TENANT_USERS, TENANTS, USERS,
+    ATTRIBUTE_NAMES, ATTRIBUTES, EXPIRES_AT, HOLD_TIMES, IDENTITIES, META, META_MOVING, META_RULES,
+    META_SCHEMA, REQUEST_TIMES, REQUESTS, TENANT_USERS, TENANTS, USERS,
 };
 use super::version::{OLDEST, VERSION};
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
+use crate::store::attribute_names::AttributeNames;
 use crate::store::owner_hints::OwnerHints;
 
 const FILE: &str = "directory.redb";
@@ -30,12 +31,21 @@ const DRAFT: &str = ".directory.redb-";
 /// The bytes that must fit before a disk counts as having space.
 const ROOM: usize = 4 << 20;
 
+/// What is remembered beside the file, for as long as the store is open.
+#[derive(Clone)]
+pub struct Caches {
+    /// Guesses of keys' owners.
+    pub hints: Arc<OwnerHints>,
+    /// The names of attributes.
+    pub names: Arc<AttributeNames>,
+}
+
 /// Opens one folder, as often as need be. What it has opened is locked until all of it is dropped.
 pub struct Opener {
     folder: PathBuf,
     file: PathBuf,
     cache_bytes: usize,
-    hints: Arc<OwnerHints>,
+    caches: Caches,
     /// The latest rules of normalisation that the program supports.
     rules: u32,
     locker: Locker,
@@ -63,7 +73,7 @@ impl Opener {
             folder: folder.to_owned(),
             file: folder.join(FILE),
             cache_bytes,
-            hints: OwnerHints::new(0),
+            caches: Caches { hints: OwnerHints::new(0), names: Arc::default() },
             rules: RULES_VERSION,
             locker,
         }
@@ -76,12 +86,11 @@ impl Opener {
 
     /// The same with guesses of keys' owners.
     pub fn with_hints(self, hints: Arc<OwnerHints>) -> Self {
-        Self { hints, ..self }
+        Self { caches: Caches { hints, ..self.caches }, ..self }
     }
 
-    /// The guesses of keys' owners.
-    pub const fn hints(&self) -> &Arc<OwnerHints> {
-        &self.hints
+    pub const fn caches(&self) -> &Caches {
+        &self.caches
     }
 
     /// The part that pages may take. Where there is more to read than fits, each takes a quarter
@@ -266,6 +275,8 @@ fn initialise(database: &Database) -> Result<(), redb::Error> {
     transaction.open_table(EXPIRES_AT)?;
     transaction.open_table(HOLD_TIMES)?;
     transaction.open_table(TENANT_USERS)?;
+    transaction.open_table(ATTRIBUTE_NAMES)?;
+    transaction.open_table(ATTRIBUTES)?;
 
     Ok(transaction.commit()?)
 }

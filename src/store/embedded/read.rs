@@ -7,9 +7,11 @@ use locality_uuid::LocalityId;
 use redb::{Database, ReadOnlyTable, ReadableDatabase, TableError};
 
 use super::error::Fault;
+use super::names::read_all;
+use super::open::Caches;
 use super::schema::{
-    EXPIRES_AT, IDENTITIES, TENANT_USERS, TENANTS, USERS, decode_claim, decode_user, resolves_to,
-    wire_user,
+    ATTRIBUTE_NAMES, EXPIRES_AT, IDENTITIES, StoredUser, TENANT_USERS, TENANTS, USERS,
+    decode_claim, resolves_to,
 };
 use crate::directory::error::ItemError;
 use crate::directory::model::claim::Claim;
@@ -17,9 +19,9 @@ use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::store::ExpiredUser;
+use crate::directory::store::{ExpiredUser, View};
 use crate::identifier::IdentityKey;
-use crate::store::owner_hints::OwnerHints;
+use crate::store::attribute_names::{KnownNames, Token};
 use crate::wire::encoded_user::{EncodedUser, Found};
 
 /// The users and claims at one moment. Opening the tables once a commit instead of once a look-up
@@ -30,8 +32,10 @@ pub struct Snapshot {
     tenants: ReadOnlyTable<&'static str, &'static [u8]>,
     /// None in a store of a schema that does not have it.
     tenant_users: Option<ReadOnlyTable<(&'static str, &'static [u8; 16]), ()>>,
+    /// See [`Snapshot::tenant_users`].
+    attribute_names: Option<ReadOnlyTable<(&'static str, Token), (i64, &'static str)>>,
     expiries: ReadOnlyTable<(i64, &'static [u8; 16]), ()>,
-    hints: Arc<OwnerHints>,
+    caches: Caches,
     #[cfg(feature = "test-entity")]
     counters: ReadOnlyTable<&'static str, u64>,
 }
@@ -54,36 +58,34 @@ pub fn own<T>(outcome: Result<T, Fault>) -> Result<Result<T, ItemError>, Fault> 
 }
 
 impl Snapshot {
-    /// The present state. Look-ups use the guesses in `hints`.
-    pub fn new(database: &Database, hints: &Arc<OwnerHints>) -> Result<Self, Fault> {
+    /// The present state.
+    pub fn new(database: &Database, caches: &Caches) -> Result<Self, Fault> {
         let transaction = database.begin_read()?;
         let users = transaction.open_table(USERS)?;
         let identities = transaction.open_table(IDENTITIES)?;
         let (tenants, expiries) =
             (transaction.open_table(TENANTS)?, transaction.open_table(EXPIRES_AT)?);
-        let tenant_users = match transaction.open_table(TENANT_USERS) {
-            Ok(listed) => Some(listed),
-            Err(TableError::TableDoesNotExist(_)) => None,
-            Err(error) => return Err(error.into()),
-        };
+        let tenant_users = optional(transaction.open_table(TENANT_USERS))?;
+        let attribute_names = optional(transaction.open_table(ATTRIBUTE_NAMES))?;
 
         Ok(Self {
             users,
             identities,
             tenants,
             tenant_users,
+            attribute_names,
             expiries,
-            hints: hints.clone(),
+            caches: caches.clone(),
             #[cfg(feature = "test-entity")]
             counters: transaction.open_table(super::schema::META)?,
         })
     }
 
     /// The user who owns `key`.
-    pub fn resolve(&self, key: &IdentityKey) -> Result<Option<Found>, Fault> {
-        if let Some(guess) = self.hints.guess(key)
+    pub fn resolve(&self, key: &IdentityKey, view: View) -> Result<Option<Found>, Fault> {
+        if let Some(guess) = self.caches.hints.guess(key)
             // An unreadable owner fails again below.
-            && let Ok(Some(user)) = self.user(guess)
+            && let Ok(Some(user)) = self.user(guess, view)
             && let Some(found) = Found::new(user, key)
         {
             return Ok(Some(found));
@@ -94,18 +96,23 @@ impl Snapshot {
             return Ok(None);
         };
 
-        match self.user(owner)?.and_then(|user| Found::new(user, key)) {
+        match self.user(owner, view)?.and_then(|user| Found::new(user, key)) {
             None => Err(Fault::damaged("a claim of a user who does not list it")),
             found => {
-                self.hints.learn(key, owner);
+                self.caches.hints.learn(key, owner);
                 Ok(found)
             }
         }
     }
 
     /// The user of `tenant` with this id.
-    pub fn get(&self, tenant: &Tenant, id: LocalityId) -> Result<Option<EncodedUser>, Fault> {
-        Ok(self.user(id)?.filter(|user| user.tenant() == tenant.as_str().as_bytes()))
+    pub fn get(
+        &self,
+        tenant: &Tenant,
+        id: LocalityId,
+        view: View,
+    ) -> Result<Option<EncodedUser>, Fault> {
+        Ok(self.user(id, view)?.filter(|user| user.tenant() == tenant.as_str().as_bytes()))
     }
 
     /// The claim under `key`.
@@ -184,7 +191,7 @@ impl Snapshot {
                 .users
                 .get(id)?
                 .ok_or_else(|| Fault::damaged("a tenant's user who is not there"))?;
-            scanned.users.push(decode_user(record.value())?);
+            scanned.users.push(self.decode(&StoredUser::read(record.value())?)?);
             scanned.last = (n + 1 == count).then(|| LocalityId::from(*id));
         }
 
@@ -203,8 +210,9 @@ impl Snapshot {
         let mut scanned = Scanned::default();
         for (n, entry) in self.users.range::<&[u8; 16]>(range)?.take(count).enumerate() {
             let (id, record) = entry?;
-            if wire_user(record.value())?.tenant() == tenant.as_str().as_bytes() {
-                scanned.users.push(decode_user(record.value())?);
+            let stored = StoredUser::read(record.value())?;
+            if stored.tenant()? == tenant.as_str() {
+                scanned.users.push(self.decode(&stored)?);
             }
             scanned.last = (n + 1 == count).then(|| LocalityId::from(*id.value()));
         }
@@ -240,13 +248,57 @@ impl Snapshot {
     }
 
     fn tenant_of(&self, id: LocalityId) -> Result<Tenant, Fault> {
-        let user =
-            self.user(id)?.ok_or_else(|| Fault::damaged("a user who is due and not there"))?;
-        let tenant = std::str::from_utf8(user.tenant()).map_err(Fault::damaged)?;
-        Tenant::parse(tenant).map_err(Fault::damaged)
+        let user = self
+            .users
+            .get(id.as_bytes())?
+            .ok_or_else(|| Fault::damaged("a user who is due and not there"))?;
+        Tenant::parse(StoredUser::read(user.value())?.tenant()?).map_err(Fault::damaged)
     }
 
-    fn user(&self, id: LocalityId) -> Result<Option<EncodedUser>, Fault> {
-        self.users.get(id.as_bytes())?.map(|record| wire_user(record.value())).transpose()
+    fn user(&self, id: LocalityId, view: View) -> Result<Option<EncodedUser>, Fault> {
+        let Some(bytes) = self.users.get(id.as_bytes())? else { return Ok(None) };
+        let stored = StoredUser::read(bytes.value())?;
+        Ok(Some(match view {
+            View::Basic => stored.basic(),
+            View::Full if stored.has_attributes() => stored.full(&*self.names_for(&stored)?),
+            View::Full => stored.full(&KnownNames::default()),
+        }))
+    }
+
+    fn decode(&self, stored: &StoredUser<'_>) -> Result<Record, Fault> {
+        stored.decode(&*self.names_for(stored)?)
+    }
+
+    /// The names of a stored user's attributes.
+    fn names_for(&self, stored: &StoredUser<'_>) -> Result<Arc<KnownNames>, Fault> {
+        let tenant = stored.tenant()?;
+        let known = self.caches.names.known(tenant);
+        if stored.is_named_by(&known) {
+            return Ok(known);
+        }
+
+        let all = Arc::new(self.all_names(tenant)?);
+        if !stored.is_named_by(&all) {
+            return Err(Fault::damaged("an attribute without a name"));
+        }
+        self.caches.names.learn(tenant, all.clone());
+        Ok(all)
+    }
+
+    /// All names of a tenant's attributes.
+    pub fn all_names(&self, tenant: &str) -> Result<KnownNames, Fault> {
+        match &self.attribute_names {
+            Some(table) => read_all(table, tenant),
+            None => Ok(KnownNames::default()),
+        }
+    }
+}
+
+/// A table that stores of older schemas do not have.
+fn optional<T>(table: Result<T, TableError>) -> Result<Option<T>, Fault> {
+    match table {
+        Ok(table) => Ok(Some(table)),
+        Err(TableError::TableDoesNotExist(_)) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }

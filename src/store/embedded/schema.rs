@@ -11,9 +11,10 @@ use super::error::Fault;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
+use crate::store::attribute_names::{KnownNames, Token};
 use crate::wire::encoded_user::EncodedUser;
-use crate::wire::fields;
 use crate::wire::unknown::Unknown;
+use crate::wire::{attributes, encoded_user, fields};
 
 /// The store's versions: of the schema under [`META_SCHEMA`], of the rules of normalisation under
 /// [`META_RULES`]; and the last time seen under [`LAST_SEEN`].
@@ -42,6 +43,12 @@ pub const TENANTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("tena
 /// A tenant and the id of one of its users: all users of a tenant, in the order of their ids.
 pub const TENANT_USERS: TableDefinition<'_, (&str, &[u8; 16]), ()> =
     TableDefinition::new("tenant_users");
+/// A tenant and a token to when the tenant was created, in milliseconds, and the name. An empty
+/// name stands for all up to it of a tenant that was deleted: tokens are not given again.
+pub const ATTRIBUTE_NAMES: TableDefinition<'_, (&str, Token), (i64, &str)> =
+    TableDefinition::new("attribute_names");
+/// The values by which users are searched: see [`index_key`](super::index_key).
+pub const ATTRIBUTES: TableDefinition<'_, &[u8], ()> = TableDefinition::new("attributes");
 /// When something is to be done about a user, in milliseconds, and the user's id.
 pub const EXPIRES_AT: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinition::new("due");
 /// When a hold ends, in milliseconds, and its key: what to sweep first. There are also entries of
@@ -136,27 +143,53 @@ struct UserRecord {
     /// The part that answers do not show.
     #[prost(bytes = "bytes", tag = "2")]
     private: Bytes,
+    /// The attributes by tokens. In stores of older schemas they stand in the user.
+    #[prost(bytes = "bytes", tag = "3")]
+    attributes: Bytes,
 }
+
+/// The numbers of the fields of a [`UserRecord`].
+const USER: u32 = 1;
+const ATTRIBUTES_FIELD: u32 = 3;
 
 /// The stored form of a user: the record, and its XXH3 hash (64 bits, little-endian), by which a
 /// look-up knows that the disk has kept it.
-pub fn encode_user(record: &Record) -> Vec<u8> {
-    let (user, private) = record.encode();
-    hashed(UserRecord { user: user.into_bytes(), private: private.into() }.encode_to_vec())
+///
+/// The attributes are stored by the tokens that `names` gives them, which has all of them; without
+/// `names`, as stores of older schemas have them.
+pub fn encode_user(record: &Record, names: Option<&KnownNames>) -> Vec<u8> {
+    hashed(user_record(record, names))
+}
+
+fn user_record(record: &Record, names: Option<&KnownNames>) -> Vec<u8> {
+    let Some(names) = names else {
+        let (user, private) = record.encode();
+        let (user, private, attributes) = (user.into_bytes(), private.into(), Bytes::new());
+        return UserRecord { user, private, attributes }.encode_to_vec();
+    };
+
+    let (user, private) = record.encode_without_attributes();
+    let attributes = record.user.attributes.iter();
+    let attributes = attributes.filter_map(|(name, value)| Some((names.token(name)?, value)));
+    let attributes = attributes::encode(attributes).into();
+    UserRecord { user: user.into_bytes(), private: private.into(), attributes }.encode_to_vec()
 }
 
 /// The last field of a record that this program supports.
-const USER_RECORD_LAST: u32 = 2;
+const USER_RECORD_LAST: u32 = 3;
 
 /// The stored form of a user in the place of another, with the fields that a newer program added to
 /// that; none where there are no such fields.
-pub fn extended_user(record: &Record, before: &[u8]) -> Option<Vec<u8>> {
+pub fn extended_user(
+    record: &Record,
+    names: Option<&KnownNames>,
+    before: &[u8],
+) -> Option<Vec<u8>> {
     let added = Unknown::after(USER_RECORD_LAST, intact(before).ok()?);
     if added.is_empty() {
         return None;
     }
-    let (user, private) = record.encode();
-    let mut bytes = UserRecord { user: user.into_bytes(), private: private.into() }.encode_to_vec();
+    let mut bytes = user_record(record, names);
     added.write(&mut bytes);
     Some(hashed(bytes))
 }
@@ -175,13 +208,67 @@ fn intact(bytes: &[u8]) -> Result<&[u8], Fault> {
     }
 }
 
-/// The user of a stored form in wire form.
-pub fn wire_user(bytes: &[u8]) -> Result<EncodedUser, Fault> {
-    Ok(EncodedUser::from_stored(Bytes::copy_from_slice(fields::first(intact(bytes)?, 1))))
+/// A stored form that the disk has kept.
+pub struct StoredUser<'r> {
+    /// The user in wire form, without the attributes by tokens.
+    user: &'r [u8],
+    attributes: &'r [u8],
+    record: &'r [u8],
 }
 
-/// The user of a stored form.
-pub fn decode_user(bytes: &[u8]) -> Result<Record, Fault> {
+impl<'r> StoredUser<'r> {
+    pub fn read(bytes: &'r [u8]) -> Result<Self, Fault> {
+        let record = intact(bytes)?;
+        let (mut user, mut attributes): (&[u8], &[u8]) = (&[], &[]);
+        for field in fields::fields(record) {
+            match field.tag {
+                USER => user = field.bytes,
+                ATTRIBUTES_FIELD => attributes = field.bytes,
+                _ => {}
+            }
+        }
+        Ok(Self { user, attributes, record })
+    }
+
+    /// The name of the user's tenant.
+    pub fn tenant(&self) -> Result<&'r str, Fault> {
+        std::str::from_utf8(encoded_user::tenant(self.user)).map_err(Fault::damaged)
+    }
+
+    /// Whether `names` has the names of all attributes.
+    pub fn is_named_by(&self, names: &KnownNames) -> bool {
+        attributes::entries(self.attributes).all(|(token, _)| names.name(token).is_some())
+    }
+
+    /// Whether there are attributes by tokens.
+    pub const fn has_attributes(&self) -> bool {
+        !self.attributes.is_empty()
+    }
+
+    /// The user without attributes.
+    pub fn basic(&self) -> EncodedUser {
+        EncodedUser::from_stored(Bytes::copy_from_slice(self.user)).without_attributes()
+    }
+
+    /// The whole user. [`StoredUser::is_named_by`] these names.
+    pub fn full(&self, names: &KnownNames) -> EncodedUser {
+        if !self.has_attributes() {
+            return EncodedUser::from_stored(Bytes::copy_from_slice(self.user));
+        }
+        let named = attributes::entries(self.attributes)
+            .filter_map(|(token, value)| Some((names.name(token)?, value)));
+        EncodedUser::with_attributes(self.user, named)
+    }
+
+    /// The record. [`StoredUser::is_named_by`] these names.
+    pub fn decode(&self, names: &KnownNames) -> Result<Record, Fault> {
+        let record = UserRecord::decode(self.record).map_err(Fault::damaged)?;
+        Record::decode(&self.full(names), &record.private).map_err(Fault::damaged)
+    }
+}
+
+/// The record of a stored form without the attributes that are stored by tokens.
+pub fn decode_without_attributes(bytes: &[u8]) -> Result<Record, Fault> {
     let record = UserRecord::decode(intact(bytes)?).map_err(Fault::damaged)?;
     Record::decode(&EncodedUser::from_stored(record.user), &record.private).map_err(Fault::damaged)
 }

@@ -2,6 +2,7 @@
 //! before its first write, so that one that is refused leaves nothing behind for the others of its
 //! group.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -9,13 +10,15 @@ use locality_uuid::LocalityId;
 use prost::Message;
 use redb::{ReadableTable, Table, WriteTransaction};
 
+use super::attributes::Attributes;
 use super::error::Fault;
+use super::open::Caches;
 use super::schema::{
     EXPIRES_AT, HOLD_TIMES, IDENTITIES, META, META_SCHEMA, REQUEST_TIMES, REQUESTS, RequestRecord,
-    TENANT_USERS, TENANTS, USERS, decode_claim, decode_user, encode_claim, encode_user,
-    extended_claim, extended_user, wire_user,
+    StoredUser, TENANT_USERS, TENANTS, USERS, decode_claim, encode_claim, encode_user,
+    extended_claim, extended_user,
 };
-use super::version::VERSION;
+use super::version::{INDEXED, LISTED};
 use crate::directory::error::Error;
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::record::Record;
@@ -24,6 +27,7 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
 use crate::identifier::IdentityKey;
+use crate::store::attribute_names::KnownNames;
 use crate::store::owner_hints::OwnerHints;
 
 pub struct Tables<'t> {
@@ -35,6 +39,8 @@ pub struct Tables<'t> {
     tenants: Table<'t, &'static str, &'static [u8]>,
     /// None in a store of a schema that does not have it.
     tenant_users: Option<Table<'t, (&'static str, &'static [u8; 16]), ()>>,
+    /// None in a store of a schema in which attributes stand in the user.
+    attributes: Option<Attributes<'t>>,
     expiries: Table<'t, (i64, &'static [u8; 16]), ()>,
     hold_times: Table<'t, (i64, &'static [u8]), ()>,
     #[cfg(feature = "test-entity")]
@@ -42,20 +48,22 @@ pub struct Tables<'t> {
 }
 
 impl<'t> Tables<'t> {
-    pub fn open(
-        transaction: &'t WriteTransaction,
-        hints: &'t Arc<OwnerHints>,
-    ) -> Result<Self, Fault> {
+    pub fn open(transaction: &'t WriteTransaction, caches: &'t Caches) -> Result<Self, Fault> {
+        let schema = schema(transaction)?;
         Ok(Self {
-            hints,
+            hints: &caches.hints,
             users: transaction.open_table(USERS)?,
             identities: transaction.open_table(IDENTITIES)?,
             requests: transaction.open_table(REQUESTS)?,
             request_times: transaction.open_table(REQUEST_TIMES)?,
             tenants: transaction.open_table(TENANTS)?,
-            tenant_users: match schema(transaction)? {
-                ..VERSION => None,
+            tenant_users: match schema {
+                ..LISTED => None,
                 _ => Some(transaction.open_table(TENANT_USERS)?),
+            },
+            attributes: match schema {
+                ..INDEXED => None,
+                _ => Some(Attributes::open(transaction, &caches.names)?),
             },
             expiries: transaction.open_table(EXPIRES_AT)?,
             hold_times: transaction.open_table(HOLD_TIMES)?,
@@ -86,7 +94,11 @@ impl<'t> Tables<'t> {
                 Err(refused) => return Ok(Err(refused)),
             }
         };
-        self.write(mutation, &read_set, &write_set)?;
+        let names = match self.names_of(mutation, &write_set)? {
+            Ok(names) => names,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        self.write(mutation, &read_set, &write_set, names.as_deref())?;
         if let Some(request) = mutation.request.as_ref().filter(|_| again.is_none()) {
             self.remember(request, write_set.subject, mutation.time)?;
         }
@@ -94,16 +106,32 @@ impl<'t> Tables<'t> {
         Ok(Ok(write_set.into_outcome()))
     }
 
+    /// The names of the attributes of the users that are to be stored, of which new ones are added;
+    /// none in a store without such names.
+    fn names_of(
+        &mut self,
+        mutation: &Mutation,
+        write_set: &WriteSet,
+    ) -> Result<Result<Option<Arc<KnownNames>>, Error>, Fault> {
+        let Some(attributes) = &mut self.attributes else { return Ok(Ok(None)) };
+        let users = write_set.writes.iter().filter_map(|write| match write {
+            Write::PutUser(record) => Some(&**record),
+            _ => None,
+        });
+        let names =
+            attributes.names.with_names_of(&mutation.tenant, mutation.tenant_since, users)?;
+        Ok(names.map(Some))
+    }
+
     /// Adds to the read set what the decision needs.
     fn read(
-        &self,
+        &mut self,
         mutation: &Mutation,
         needs: ReadRequest,
         read_set: &mut ReadSet,
     ) -> Result<(), Fault> {
         for id in needs.users {
-            let record = self.users.get(id.as_bytes())?.map(|record| decode_user(record.value()));
-            read_set.add_user(id, record.transpose()?);
+            read_set.add_user(id, self.read_user(id)?);
         }
 
         for key in needs.claims {
@@ -128,6 +156,16 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
+    fn read_user(&mut self, id: LocalityId) -> Result<Option<Record>, Fault> {
+        let Some(bytes) = self.users.get(id.as_bytes())? else { return Ok(None) };
+        let stored = StoredUser::read(bytes.value())?;
+        let names = match &mut self.attributes {
+            Some(attributes) if stored.has_attributes() => attributes.names_for(&stored)?,
+            _ => Arc::default(),
+        };
+        stored.decode(&names).map(Some)
+    }
+
     /// Whether a tenant has users. Without a list of them, it looks at those of all tenants.
     fn has_members(&self, name: &str) -> Result<bool, Fault> {
         if let Some(listed) = &self.tenant_users {
@@ -136,7 +174,7 @@ impl<'t> Tables<'t> {
         }
 
         for entry in self.users.iter()? {
-            if wire_user(entry?.1.value())?.tenant() == name.as_bytes() {
+            if StoredUser::read(entry?.1.value())?.tenant()? == name {
                 return Ok(true);
             }
         }
@@ -148,11 +186,12 @@ impl<'t> Tables<'t> {
         mutation: &Mutation,
         read_set: &ReadSet,
         write_set: &WriteSet,
+        names: Option<&KnownNames>,
     ) -> Result<(), Fault> {
         let tenant = mutation.tenant.as_str();
         for write in &write_set.writes {
             match write {
-                Write::PutUser(record) => self.put_user(record, read_set)?,
+                Write::PutUser(record) => self.put_user(record, read_set, names)?,
                 Write::RemoveUser(id) => self.remove_user(tenant, *id, read_set)?,
                 Write::Claim(key, write) => {
                     self.hints.learn_write(key, write);
@@ -161,7 +200,12 @@ impl<'t> Tables<'t> {
                 Write::PutTenant(record) => {
                     self.tenants.insert(tenant, record.encode().as_slice())?;
                 }
-                Write::RemoveTenant => drop(self.tenants.remove(tenant)?),
+                Write::RemoveTenant => {
+                    self.tenants.remove(tenant)?;
+                    if let Some(attributes) = &mut self.attributes {
+                        attributes.names.remove(tenant)?;
+                    }
+                }
                 #[cfg(feature = "test-entity")]
                 Write::Count(name) => {
                     let count = self.counters.get(name.as_str())?.map_or(0, |count| count.value());
@@ -173,12 +217,20 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Stores a user, and keeps the indexes of its tenant and of its expiry.
-    fn put_user(&mut self, record: &Record, read_set: &ReadSet) -> Result<(), Fault> {
-        self.write_user(record)?;
+    /// Stores a user, and keeps the indexes of its tenant, its attributes and its expiry.
+    fn put_user(
+        &mut self,
+        record: &Record,
+        read_set: &ReadSet,
+        names: Option<&KnownNames>,
+    ) -> Result<(), Fault> {
+        let before = read_set.user(record.id());
+        self.write_user(record, names)?;
         self.list_user(record, read_set)?;
-        let before = read_set.user(record.id()).and_then(Record::expires_at);
-        self.schedule(record.id(), before, record.expires_at())
+        if let Some(attributes) = &mut self.attributes {
+            attributes.index(before, Some(record))?;
+        }
+        self.schedule(record.id(), before.and_then(Record::expires_at), record.expires_at())
     }
 
     fn remove_user(
@@ -191,7 +243,11 @@ impl<'t> Tables<'t> {
         if let Some(listed) = &mut self.tenant_users {
             listed.remove((tenant, id.as_bytes()))?;
         }
-        self.schedule(id, read_set.user(id).and_then(Record::expires_at), None)
+        let before = read_set.user(id);
+        if let Some(attributes) = &mut self.attributes {
+            attributes.index(before, None)?;
+        }
+        self.schedule(id, before.and_then(Record::expires_at), None)
     }
 
     fn write_claim(&mut self, key: &IdentityKey, write: &ClaimWrite) -> Result<(), Fault> {
@@ -204,9 +260,10 @@ impl<'t> Tables<'t> {
     }
 
     /// Writes a user in the place of what is there, whose fields stay that a newer program added.
-    fn write_user(&mut self, record: &Record) -> Result<(), Fault> {
-        let before = self.users.insert(record.id().as_bytes(), encode_user(record).as_slice())?;
-        let extended = before.and_then(|before| extended_user(record, before.value()));
+    fn write_user(&mut self, record: &Record, names: Option<&KnownNames>) -> Result<(), Fault> {
+        let bytes = encode_user(record, names);
+        let before = self.users.insert(record.id().as_bytes(), bytes.as_slice())?;
+        let extended = before.and_then(|before| extended_user(record, names, before.value()));
         if let Some(extended) = extended {
             self.users.insert(record.id().as_bytes(), extended.as_slice())?;
         }
@@ -256,6 +313,12 @@ impl<'t> Tables<'t> {
             self.expiries.insert((due.as_millis(), id.as_bytes()), ())?;
         }
         Ok(())
+    }
+
+    /// The names of attributes that this transaction knows. Others may know them once it is
+    /// committed.
+    pub fn into_names(self) -> HashMap<String, Arc<KnownNames>> {
+        self.attributes.map(|attributes| attributes.names.into_own()).unwrap_or_default()
     }
 
     /// The subject of this very request, if it was carried out before.

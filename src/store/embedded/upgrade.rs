@@ -2,21 +2,33 @@
 //! newest schema. Identities are moved to later rules one by one: until all are, no server opens
 //! the store that does not know both rules.
 
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
 use redb::{ReadableTable, WriteTransaction};
 
+use super::attributes::Attributes;
 use super::error::{Fault, OpenError};
 use super::integrity::CACHE;
 use super::open::{Open, Opener, Versions, versions};
-use super::schema::{META, META_MOVING, META_RULES, META_SCHEMA, TENANT_USERS, USERS, wire_user};
+use super::schema::{
+    META, META_MOVING, META_RULES, META_SCHEMA, StoredUser, TENANT_USERS, TENANTS, USERS,
+    encode_user, extended_user,
+};
 use super::transaction::schema;
-use super::version::VERSION;
+use super::version::{INDEXED, LISTED, VERSION};
 use super::{Embedded, Options};
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
+use crate::directory::model::timestamp::Timestamp;
 use crate::directory::service::moving::move_all;
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::Rules;
+use crate::store::attribute_names::{AttributeNames, KnownNames};
+
+/// Users in one step.
+const PAGE: usize = 1_000;
 
 /// Takes the store in `folder`, which must be there and not in use, to the versions of this
 /// program, and tells `progress` of each step in a sentence. Blocks.
@@ -114,17 +126,66 @@ fn list_users(transaction: &WriteTransaction) -> Result<(), Fault> {
     for entry in transaction.open_table(USERS)?.iter()? {
         let (id, record) = entry?;
         // A damaged record is the fault of its own user.
-        let Ok(user) = wire_user(record.value()) else { continue };
-        let tenant = std::str::from_utf8(user.tenant()).map_err(Fault::damaged)?;
+        let Ok(tenant) = StoredUser::read(record.value()).and_then(|user| user.tenant()) else {
+            continue;
+        };
         listed.insert((tenant, id.value()), ())?;
     }
     Ok(())
 }
 
+/// Stores the attributes of all users by tokens, and makes the index of them.
+fn index_users(transaction: &WriteTransaction) -> Result<(), Fault> {
+    let cache = AttributeNames::default();
+    let mut attributes = Attributes::open(transaction, &cache)?;
+    let mut users = transaction.open_table(USERS)?;
+    let (names, mut after) = (KnownNames::default(), None::<[u8; 16]>);
+    loop {
+        let start = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut page = Vec::with_capacity(PAGE);
+        for row in users.range::<&[u8; 16]>((start, Bound::Unbounded))?.take(PAGE) {
+            let (id, record) = row?;
+            page.push((*id.value(), record.value().to_vec()));
+        }
+        let Some((last, _)) = page.last() else { return Ok(()) };
+        after = Some(*last);
+
+        for (id, before) in page {
+            // A damaged record is the fault of its own user.
+            let decoded = StoredUser::read(&before).and_then(|user| user.decode(&names));
+            let Ok(record) = decoded else { continue };
+            let since = created(transaction, &record.user.tenant)?;
+            let (tenant, user) = (&record.user.tenant, std::iter::once(&record));
+            let names = attributes.names.with_at_most(usize::MAX, tenant, since, user)?;
+            let names = names.map_err(Fault::damaged)?;
+            let stored = extended_user(&record, Some(&names), &before);
+            let stored = stored.unwrap_or_else(|| encode_user(&record, Some(&names)));
+            users.insert(&id, stored.as_slice())?;
+            attributes.index(None, Some(&record))?;
+        }
+    }
+}
+
+/// When a tenant was created. One without a record, which was never given policies, gets one.
+fn created(transaction: &WriteTransaction, name: &Tenant) -> Result<Timestamp, Fault> {
+    let mut tenants = transaction.open_table(TENANTS)?;
+    if let Some(tenant) = tenants.get(name.as_str())? {
+        let tenant = TenantRecord::decode(tenant.value()).map_err(Fault::damaged)?;
+        return Ok(tenant.create_time);
+    }
+    let tenant = TenantRecord::new(name.clone(), Timestamp::now());
+    tenants.insert(name.as_str(), tenant.encode().as_slice())?;
+    Ok(tenant.create_time)
+}
+
 fn write(open: &Open, versions: Versions) -> Result<(), Fault> {
     let transaction = open.database.begin_write()?;
-    if schema(&transaction)? < VERSION {
+    let found = schema(&transaction)?;
+    if found < LISTED {
         list_users(&transaction)?;
+    }
+    if found < INDEXED && versions.schema >= INDEXED {
+        index_users(&transaction)?;
     }
 
     {

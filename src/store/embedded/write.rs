@@ -16,13 +16,12 @@ use super::error::{DegradedReason, Fault, chain};
 use super::last_seen::LastSeen;
 use super::lock::FileId;
 use super::measure::{Queued, group_size};
-use super::open::{Open, Opener};
+use super::open::{Caches, Open, Opener};
 use super::transaction::Tables;
 use super::{DegradedState, Published, last_seen};
 use crate::directory::error::Error;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
-use crate::store::owner_hints::OwnerHints;
 
 /// A job of the writer.
 pub enum Job {
@@ -220,7 +219,7 @@ impl Writer {
         mutations: &[Mutation],
         outcomes: &mut Vec<Answer>,
     ) -> Result<(), Fault> {
-        let attempt = AssertUnwindSafe(|| commit(open, self.opener.hints(), mutations, outcomes));
+        let attempt = AssertUnwindSafe(|| commit(open, self.opener.caches(), mutations, outcomes));
         catch_unwind(attempt).unwrap_or(Err(Fault::Panicked))?;
         if self.opener.is_in_place(open) {
             Ok(())
@@ -240,13 +239,13 @@ impl Writer {
 
 fn commit(
     open: &Open,
-    hints: &Arc<OwnerHints>,
+    caches: &Caches,
     mutations: &[Mutation],
     outcomes: &mut Vec<Answer>,
 ) -> Result<(), Fault> {
     let mut transaction = open.database.begin_write()?;
     transaction.set_quick_repair(true);
-    let mut tables = Tables::open(&transaction, hints)?;
+    let mut tables = Tables::open(&transaction, caches)?;
     for mutation in mutations {
         outcomes.push(match tables.mutate(mutation) {
             // It was read before anything was written: the others of the group are none the worse
@@ -262,9 +261,10 @@ fn commit(
         }
         swept => swept?,
     }
-    drop(tables);
-
-    open.commit(transaction)
+    let names = tables.into_names();
+    open.commit(transaction)?;
+    caches.names.learn_all(names);
+    Ok(())
 }
 
 /// A caller who has left is not there to be answered; what it asked for has happened all the same.

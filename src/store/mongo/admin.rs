@@ -89,7 +89,11 @@ impl Collections {
         }
         let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64).build();
         let found = self.all(&self.users, filter, options).await?;
-        found.iter().map(|document| StoredUser::read(document)?.decode()).collect()
+        let mut users = Vec::with_capacity(found.len());
+        for document in &found {
+            users.push(self.record(StoredUser::read(document)?).await?);
+        }
+        Ok(users)
     }
 
     /// Users whose expiry is due at `now`, in the order of their places.

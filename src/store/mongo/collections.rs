@@ -10,6 +10,7 @@ use super::reachability::Reachability;
 use super::schema;
 use super::sessions::Sessions;
 use super::versions::Fence;
+use crate::store::attribute_names::AttributeNames;
 use crate::store::owner_hints::OwnerHints;
 
 /// The collections of one store.
@@ -28,6 +29,7 @@ pub struct Collections {
     pub fence: Arc<Fence>,
     pub reachability: Arc<Reachability>,
     pub hints: Arc<OwnerHints>,
+    pub names: Arc<AttributeNames>,
 }
 
 impl Collections {
@@ -45,6 +47,7 @@ impl Collections {
             fence: Arc::new(fence),
             reachability: Arc::default(),
             hints: OwnerHints::new(0),
+            names: Arc::default(),
         }
     }
 }

@@ -155,7 +155,10 @@ impl Collections {
         loop {
             for id in needs.users {
                 let user = self.latest(&self.users, id_value(id)).await?;
-                let record = user.map(|user| StoredUser::read(&user)?.decode()).transpose()?;
+                let record = match user {
+                    Some(user) => Some(self.record(StoredUser::read(&user)?).await?),
+                    None => None,
+                };
                 read_set.add_user(id, record);
             }
             if needs.tenant {

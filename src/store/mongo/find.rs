@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use mongodb::Collection;
-use mongodb::bson::{Bson, RawDocument, RawDocumentBuf};
+use mongodb::bson::{Bson, Document, RawDocument, RawDocumentBuf};
 use mongodb::options::{ReadConcern, SelectionCriteria};
 use mongodb::raw_batch_cursor::RawBatch;
 
@@ -34,15 +34,21 @@ impl Finds<'_, '_> {
         }
     }
 
-    /// The documents with these ids, as many as one reply holds.
+    /// The documents with these ids, as many as one reply holds. `projection` has the fields to
+    /// read, where that is not all of them.
     pub async fn find(
         &mut self,
         from: &Collection<RawDocumentBuf>,
         ids: Vec<Bson>,
+        projection: Option<Document>,
     ) -> Result<Reply, Fault> {
         // One more than can come, or the server would keep a cursor open to say that this was all.
         let size = ids.len() as u32 + 1;
         let find = from.find(by_id(ids)).batch_size(size);
+        let find = match projection {
+            Some(fields) => find.projection(fields),
+            None => find,
+        };
         let batch = match self {
             Self::Plain { concern, criteria, time } => {
                 let find = find

@@ -8,7 +8,7 @@ use locality_uuid::LocalityId;
 use super::collections::Collections;
 use super::error::Fault;
 use super::read::Pair;
-use crate::directory::store::{ANSWER_BYTES, Consistency};
+use crate::directory::store::{ANSWER_BYTES, Consistency, View};
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::Found;
 
@@ -28,17 +28,18 @@ impl Collections {
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
+        view: View,
     ) -> Result<(Vec<Pair>, u32), Fault> {
         let guesses = self.guesses(keys, consistency);
         if guesses.places.is_empty() {
-            return self.pairs(keys, &mut self.plain(consistency)).await;
+            return self.pairs(keys, &mut self.plain(consistency), view).await;
         }
 
         let other_keys: Vec<_> = guesses.others.iter().map(|n| keys[*n].clone()).collect();
         let mut finds = self.plain(consistency);
         let ((guessed, guess_reads), (others, reads)) = try_join(
-            self.confirm(keys, &guesses, consistency),
-            self.pairs(&other_keys, &mut finds),
+            self.confirm(keys, &guesses, consistency, view),
+            self.pairs(&other_keys, &mut finds, view),
         )
         .await?;
 
@@ -73,10 +74,11 @@ impl Collections {
         keys: &[IdentityKey],
         guesses: &Guesses,
         consistency: Consistency,
+        view: View,
     ) -> Result<(Vec<(usize, Pair)>, u32), Fault> {
         let mut finds = self.plain(consistency);
         let (users, mut reads) =
-            self.users(guesses.owners.iter().copied().map(Some), &mut finds).await?;
+            self.users(guesses.owners.iter().copied().map(Some), &mut finds, view).await?;
         let (mut pairs, mut wrong) = (Vec::with_capacity(users.len()), Vec::new());
         for (n, user) in guesses.places.iter().zip(users) {
             let user = user.ok().flatten();
@@ -88,7 +90,7 @@ impl Collections {
 
         if !wrong.is_empty() {
             let wrong_keys: Vec<_> = wrong.iter().map(|n| keys[*n].clone()).collect();
-            let (again, more) = self.pairs(&wrong_keys, &mut finds).await?;
+            let (again, more) = self.pairs(&wrong_keys, &mut finds, view).await?;
             pairs.extend(wrong.into_iter().zip(again));
             reads += more;
         }

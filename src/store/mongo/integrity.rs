@@ -262,7 +262,7 @@ fn presence<T>(read: Result<T, Fault>) -> Presence<T> {
 /// user's.
 fn listing(document: &RawDocument) -> Result<UserClaims, Fault> {
     let stored = StoredUser::read(document)?;
-    let record = stored.decode()?;
+    let record = stored.decode_without_attributes()?;
     let tenant = document.get_str(TENANT).map_err(Fault::damaged)?;
     if record.id() != stored.id || record.user.tenant.as_str() != tenant {
         return Err(Fault::damaged("a user filed under another one's id or tenant"));

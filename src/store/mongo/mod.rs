@@ -3,6 +3,7 @@
 //! mutation is one transaction.
 
 mod admin;
+mod attributes;
 mod backoff;
 mod claim_statements;
 mod cluster;
@@ -22,12 +23,14 @@ mod init;
 mod inspect;
 mod integrity;
 mod moment;
+mod names;
 mod pool;
 mod presence;
 mod presplit;
 mod probe;
 mod reachability;
 mod read;
+mod rewrite;
 mod schema;
 mod sessions;
 mod status;
@@ -65,7 +68,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
-use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store};
+use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store, View};
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
 use crate::store::owner_hints::{HINT_BYTES, OwnerHints};
@@ -279,28 +282,34 @@ impl Store for Mongo {
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
+        view: View,
     ) -> Result<Resolved, Error> {
         let keys = keys.to_vec();
-        self.run_here(|collections| async move { collections.resolve(&keys, consistency).await })
-            .await
+        self.run_here(
+            |collections| async move { collections.resolve(&keys, consistency, view).await },
+        )
+        .await
     }
 
     async fn get(
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         let (tenant, ids) = (tenant.clone(), ids.to_vec());
-        self.run(|collections| async move { collections.get(&tenant, &ids).await }).await
+        self.run(|collections| async move { collections.get(&tenant, &ids, view).await }).await
     }
 
     async fn get_snapshot(
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         let (tenant, ids) = (tenant.clone(), ids.to_vec());
-        self.run(|collections| async move { collections.get_snapshot(&tenant, &ids).await }).await
+        self.run(|collections| async move { collections.get_snapshot(&tenant, &ids, view).await })
+            .await
     }
 
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {

@@ -51,11 +51,11 @@ impl Collections {
     }
 
     async fn probe_users(&self, ids: Vec<Bson>, time: Duration) -> Result<(), Fault> {
-        probe(time).find(&self.users, ids).await.map(drop)
+        probe(time).find(&self.users, ids, None).await.map(drop)
     }
 
     async fn probe_identities(&self, keys: Vec<Bson>, time: Duration) -> Result<(), Fault> {
-        probe(time).find(&self.identities, keys).await.map(drop)
+        probe(time).find(&self.identities, keys, None).await.map(drop)
     }
 }
 

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use futures_util::{StreamExt, stream};
 use locality_uuid::LocalityId;
-use mongodb::bson::{Bson, RawDocument};
+use mongodb::bson::{Bson, Document, RawDocument, doc};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 
+use super::attributes::ATTRIBUTES;
 use super::collections::Collections;
 use super::error::Fault;
 use super::find::{Finds, documents};
@@ -18,7 +19,7 @@ use super::moment::Moment;
 use super::schema::{StoredUser, id_of, id_value, key_of, read_claim};
 use crate::directory::error::ItemError;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult, Resolved};
+use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult, Resolved, View};
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::{EncodedUser, Found};
 
@@ -63,12 +64,13 @@ impl Collections {
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
+        view: View,
     ) -> Result<Resolved, Fault> {
         if consistency != Consistency::Linearizable {
-            return self.resolve_together(keys, consistency).await;
+            return self.resolve_together(keys, consistency, view).await;
         }
         let is_full = AtomicBool::new(false);
-        let one = |n: usize| self.resolve_together(&keys[n..=n], consistency);
+        let one = |n: usize| self.resolve_together(&keys[n..=n], consistency, view);
         let rest = stream::iter(0..keys.len()).take_while(|_| ready(!is_full.load(Relaxed)));
         let mut each = std::pin::pin!(rest.map(one).buffered(LINEARIZABLE_AT_ONCE));
         let (mut all, mut bytes) =
@@ -97,9 +99,10 @@ impl Collections {
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
+        view: View,
     ) -> Result<Resolved, Fault> {
         let mut plain = self.plain(consistency);
-        let (mut pairs, mut reads) = self.guessed_pairs(keys, consistency).await?;
+        let (mut pairs, mut reads) = self.guessed_pairs(keys, consistency, view).await?;
         for exact in [false, true] {
             let torn: Vec<usize> =
                 (0..pairs.len()).filter(|n| matches!(pairs[*n], Pair::Torn)).collect();
@@ -108,9 +111,9 @@ impl Collections {
             }
             let keys: Vec<IdentityKey> = torn.iter().map(|n| keys[*n].clone()).collect();
             let again = if exact {
-                self.one_moment(&keys).await
+                self.one_moment(&keys, view).await
             } else {
-                self.pairs(&keys, &mut plain).await
+                self.pairs(&keys, &mut plain, view).await
             };
             match again {
                 Ok((again, more)) => {
@@ -141,9 +144,10 @@ impl Collections {
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Fault> {
         let mut plain = self.plain(Consistency::Latest);
-        let (users, _) = self.users(ids.iter().copied().map(Some), &mut plain).await?;
+        let (users, _) = self.users(ids.iter().copied().map(Some), &mut plain, view).await?;
         Ok(of_tenant(tenant, users))
     }
 
@@ -152,12 +156,13 @@ impl Collections {
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Fault> {
         let mut moment = Moment::new(self);
         loop {
             let mut transaction = moment.begin().await?;
             let users = self
-                .users(ids.iter().copied().map(Some), &mut Finds::Snapshot(&mut transaction))
+                .users(ids.iter().copied().map(Some), &mut Finds::Snapshot(&mut transaction), view)
                 .await;
             if let Some((users, _)) = moment.end(transaction, users).await? {
                 return Ok(of_tenant(tenant, users));
@@ -182,11 +187,15 @@ impl Collections {
     }
 
     /// The claims and users of `keys` at one moment on all shards, which is not before the call.
-    async fn one_moment(&self, keys: &[IdentityKey]) -> Result<(Vec<Pair>, u32), Fault> {
+    async fn one_moment(
+        &self,
+        keys: &[IdentityKey],
+        view: View,
+    ) -> Result<(Vec<Pair>, u32), Fault> {
         let mut moment = Moment::new(self);
         loop {
             let mut transaction = moment.begin().await?;
-            let pairs = self.pairs(keys, &mut Finds::Snapshot(&mut transaction)).await;
+            let pairs = self.pairs(keys, &mut Finds::Snapshot(&mut transaction), view).await;
             if let Some(found) = moment.end(transaction, pairs).await? {
                 return Ok(found);
             }
@@ -199,6 +208,7 @@ impl Collections {
         &self,
         keys: &[IdentityKey],
         finds: &mut Finds<'_, '_>,
+        view: View,
     ) -> Result<(Vec<Pair>, u32), Fault> {
         if keys.is_empty() {
             return Ok((Vec::new(), 0));
@@ -209,7 +219,7 @@ impl Collections {
         }
 
         let ids = owners.iter().map(|owner| owner.as_ref().ok().copied().flatten());
-        let (users, reads) = self.users(ids, finds).await?;
+        let (users, reads) = self.users(ids, finds, view).await?;
         type Read<'k> = ((&'k IdentityKey, ItemResult<LocalityId>), ItemResult<EncodedUser>);
         let pair = |((key, owner), user): Read<'_>| match (owner, user) {
             (Err(error), _) | (_, Err(error)) => Pair::Failed(error),
@@ -234,7 +244,7 @@ impl Collections {
         let mut owners: HashMap<&str, ItemResult<LocalityId>> =
             keys.iter().map(|key| (key.as_str(), Ok(None))).collect();
         let ids = owners.keys().map(|key| Bson::String((*key).to_owned())).collect();
-        let reply = finds.find(&self.identities, ids).await?;
+        let reply = finds.find(&self.identities, ids, None).await?;
         finds.note(keys.iter().cloned().map(Key::Claim));
         if !reply.is_whole {
             return Err(Fault::damaged("more claims than a reply can hold"));
@@ -261,6 +271,7 @@ impl Collections {
         &self,
         ids: impl Iterator<Item = Option<LocalityId>> + Clone + Send,
         finds: &mut Finds<'_, '_>,
+        view: View,
     ) -> Result<(Vec<ItemResult<EncodedUser>>, u32), Fault> {
         let mut users = Vec::with_capacity(ids.size_hint().0);
         let (mut bytes, mut reads, mut most) = (0, 0, usize::MAX);
@@ -271,8 +282,8 @@ impl Collections {
                 users.extend(rest.map(|_| Ok(None)));
                 return Ok((users, reads));
             }
-            let reply =
-                finds.find(&self.users, wanted.keys().copied().map(id_value).collect()).await?;
+            let keys = wanted.keys().copied().map(id_value).collect();
+            let reply = finds.find(&self.users, keys, projection(view)).await?;
             finds.note(wanted.keys().copied().map(Key::User));
             let mut wanted = wanted;
             reads += 1;
@@ -288,7 +299,7 @@ impl Collections {
                 let user = match id.map(|id| wanted.get_mut(&id)) {
                     None => Ok(None),
                     Some(Some(Wanted::Absent)) if !reply.is_whole => break,
-                    Some(Some(user)) => user.read(),
+                    Some(Some(user)) => user.read(self, view).await,
                     Some(None) => break,
                 };
                 bytes += user
@@ -331,14 +342,34 @@ fn first<'r>(
 
 impl Wanted<'_> {
     /// The user. What several keys ask for is read once.
-    fn read(&mut self) -> ItemResult<EncodedUser> {
+    async fn read(&mut self, collections: &Collections, view: View) -> ItemResult<EncodedUser> {
         if let Self::Document(document) = self {
-            let user = StoredUser::read(document).map(|stored| Some(stored.wire));
-            *self = Self::Read(user.map_err(ItemError::from));
+            let user = read_user(document, collections, view).await;
+            *self = Self::Read(user.map(Some).map_err(ItemError::from));
         }
         match self {
             Self::Read(user) => user.clone(),
             Self::Absent | Self::Document(_) => Ok(None),
         }
+    }
+}
+
+async fn read_user(
+    document: &RawDocument,
+    collections: &Collections,
+    view: View,
+) -> Result<EncodedUser, Fault> {
+    let stored = StoredUser::read(document)?;
+    match view {
+        View::Full => collections.full_user(stored).await,
+        View::Basic => Ok(stored.wire.without_attributes()),
+    }
+}
+
+/// The fields of users to read, where that is not all of them.
+fn projection(view: View) -> Option<Document> {
+    match view {
+        View::Full => None,
+        View::Basic => Some(doc! { ATTRIBUTES: 0 }),
     }
 }

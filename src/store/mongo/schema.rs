@@ -7,8 +7,10 @@ use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, DateTime, Document, RawBsonRef, RawDocument, doc};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::attributes::{ATTRIBUTES, attribute_array, read_attributes};
 use super::error::Fault;
 use crate::directory::error::ItemError;
+use crate::directory::model::attribute::Value;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
@@ -17,9 +19,12 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
 use crate::directory::store::ExpiredUser;
 use crate::identifier::IdentityKey;
+use crate::store::attribute_names::{KnownNames, Token};
+use crate::wire::attributes::encode_value;
 use crate::wire::encoded_user::EncodedUser;
 
-/// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`PRIVATE`], [`EXPIRES_AT`], [`EPOCH`].
+/// Users by their ids: [`REVISION`], [`TENANT`], [`WIRE`], [`PRIVATE`], [`EXPIRES_AT`], [`EPOCH`],
+/// [`ATTRIBUTES`].
 pub const USERS: &str = "users";
 /// Claims by their identity keys: [`USER`], [`RULES`], [`GUARD`], [`HOLD`].
 pub const IDENTITIES: &str = "identities";
@@ -27,6 +32,9 @@ pub const IDENTITIES: &str = "identities";
 pub const REQUESTS: &str = "requests";
 /// Tenants by their names: [`REVISION`], [`POLICIES`], [`EPOCH`].
 pub const TENANTS: &str = "tenants";
+/// The names of attributes by their tenants and numbers: see [`names`](super::names). Stores of
+/// older programs have no such collection.
+pub const NAMES: &str = "names";
 /// The servers that are up, by random ids: [`TIME`], [`SESSIONS`], [`AHEAD`]. Stores of older
 /// programs have no such collection.
 pub const SERVERS: &str = "servers";
@@ -53,7 +61,8 @@ pub const MOVING: &str = "m";
 pub const CONFIRMED: &str = "c";
 /// Of a user: the name of its tenant.
 pub const TENANT: &str = "t";
-/// Of a user: all that is visible of it, in the form in which answers carry it.
+/// Of a user: all that is visible of it, in the form in which answers carry it; without its
+/// attributes where the document has [`ATTRIBUTES`].
 pub const WIRE: &str = "w";
 /// Of a user: what answers do not show; absent where there is nothing of that.
 pub const PRIVATE: &str = "x";
@@ -114,11 +123,14 @@ pub struct StoredUser {
     pub revision: i64,
     pub wire: EncodedUser,
     private: Vec<u8>,
+    /// The attributes that are stored by tokens.
+    pub attributes: Vec<(Token, Value)>,
 }
 
 impl StoredUser {
     pub fn read(document: &RawDocument) -> Result<Self, Fault> {
-        let [id, revision, wire, private] = fields(document, [ID, REVISION, WIRE, PRIVATE])?;
+        let [id, revision, wire, private, attributes] =
+            fields(document, [ID, REVISION, WIRE, PRIVATE, ATTRIBUTES])?;
         let wire = needed(WIRE, wire, RawBsonRef::as_binary)?;
         let private = private.and_then(RawBsonRef::as_binary);
         Ok(Self {
@@ -126,16 +138,43 @@ impl StoredUser {
             revision: needed(REVISION, revision, RawBsonRef::as_i64)?,
             wire: EncodedUser::from_stored(Bytes::copy_from_slice(wire.bytes)),
             private: private.map(|binary| binary.bytes.to_vec()).unwrap_or_default(),
+            attributes: read_attributes(attributes)?,
         })
     }
 
-    pub fn decode(&self) -> Result<Record, Fault> {
+    /// Whether `names` has the names of all attributes.
+    pub fn is_named_by(&self, names: &KnownNames) -> bool {
+        self.attributes.iter().all(|(token, _)| names.name(*token).is_some())
+    }
+
+    /// The whole user. It [is named by](StoredUser::is_named_by) these names.
+    pub fn full(&self, names: &KnownNames) -> EncodedUser {
+        let values: Vec<_> =
+            self.attributes.iter().map(|(token, value)| (*token, encode_value(value))).collect();
+        let named = values
+            .iter()
+            .filter_map(|(token, value)| Some((names.name(*token)?, value.as_slice())));
+        EncodedUser::with_attributes(self.wire.as_bytes(), named)
+    }
+
+    /// The record. It [is named by](StoredUser::is_named_by) these names.
+    pub fn decode(&self, names: &KnownNames) -> Result<Record, Fault> {
+        let mut record = self.decode_without_attributes()?;
+        for (token, value) in &self.attributes {
+            let name = names.name(*token).unwrap_or_default();
+            record.user.attributes.insert(name.to_owned(), value.clone());
+        }
+        Ok(record)
+    }
+
+    /// The record without the attributes that are stored by tokens.
+    pub fn decode_without_attributes(&self) -> Result<Record, Fault> {
         Record::decode(&self.wire, &self.private).map_err(Fault::damaged)
     }
 }
 
 /// The fields of users and of tenants that this program supports.
-const OF_USER: [&str; 7] = [ID, REVISION, TENANT, WIRE, PRIVATE, EXPIRES_AT, EPOCH];
+const OF_USER: [&str; 8] = [ID, REVISION, TENANT, WIRE, PRIVATE, EXPIRES_AT, EPOCH, ATTRIBUTES];
 const OF_TENANT: [&str; 4] = [ID, REVISION, POLICIES, EPOCH];
 
 /// The part that a transaction keeps of the document of a user or a tenant that it has read, to
@@ -183,9 +222,13 @@ pub fn stamped(mut document: Document, epoch: i32, kept: Option<&PreservedFields
     document
 }
 
-/// The document of a user.
-pub fn user_document(record: &Record, revision: i64) -> Document {
-    let (wire, private) = record.encode();
+/// The document of a user. `names` has the names of all of its attributes; without it, the document
+/// is one of a schema in which attributes stand in the user.
+pub fn user_document(record: &Record, names: Option<&KnownNames>, revision: i64) -> Document {
+    let (wire, private) = match names {
+        Some(_) => record.encode_without_attributes(),
+        None => record.encode(),
+    };
     let mut document = doc! {
         ID: id_value(record.id()),
         REVISION: revision,
@@ -198,6 +241,9 @@ pub fn user_document(record: &Record, revision: i64) -> Document {
 
     if let Some(due) = record.expires_at() {
         document.insert(EXPIRES_AT, date(due));
+    }
+    if let Some(names) = names {
+        document.insert(ATTRIBUTES, attribute_array(&record.user, names));
     }
     document
 }
@@ -320,7 +366,7 @@ impl StoredRequest {
 
 /// The values of these fields of a document, found in one pass: look-ups do this for every document
 /// that they read.
-fn fields<'d, const N: usize>(
+pub fn fields<'d, const N: usize>(
     document: &'d RawDocument,
     names: [&str; N],
 ) -> Result<[Option<RawBsonRef<'d>>; N], Fault> {
@@ -335,7 +381,7 @@ fn fields<'d, const N: usize>(
 }
 
 /// The value of a field that every such document has.
-fn needed<'d, T>(
+pub fn needed<'d, T>(
     name: &str,
     value: Option<RawBsonRef<'d>>,
     read: impl FnOnce(RawBsonRef<'d>) -> Option<T>,

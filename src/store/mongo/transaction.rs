@@ -17,9 +17,9 @@ use super::collections::Collections;
 use super::error::Fault;
 use super::freshness::{Freshness, Key};
 use super::schema::{
-    CONFIRMED, EPOCH, ID, META, PreservedFields, REVISION, SCHEMA, StoredRequest, StoredUser,
-    TENANT, id_value, read_tenant, request_document, request_id, stamped, tenant_document,
-    user_document,
+    CONFIRMED, EPOCH, ID, META, NAMES, PreservedFields, REVISION, SCHEMA, StoredRequest,
+    StoredUser, TENANT, by_id, id_value, read_tenant, request_document, request_id, stamped,
+    tenant_document, user_document,
 };
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
@@ -27,6 +27,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{ReadRequest, ReadSet, Write, WriteSet};
+use crate::store::attribute_names::KnownNames;
 
 pub struct Transaction<'c> {
     pub(super) collections: &'c Collections,
@@ -134,8 +135,13 @@ impl<'c> Transaction<'c> {
             if let Some(document) = &document {
                 self.users.insert(id, PreservedFields::of_user(document)?);
             }
-            let decode = |document: RawDocumentBuf| StoredUser::read(&document)?.decode();
-            read_set.add_user(id, document.map(decode).transpose()?);
+            let record = match document {
+                Some(document) => {
+                    Some(self.collections.record(StoredUser::read(&document)?).await?)
+                }
+                None => None,
+            };
+            read_set.add_user(id, record);
             self.note(iter::once(Key::User(id)));
         }
 
@@ -184,19 +190,28 @@ impl<'c> Transaction<'c> {
         Ok(find.session(&mut self.session).await?)
     }
 
-    /// Writes the write set of a mutation in this tenant.
-    pub async fn write(&mut self, tenant: &Tenant, write_set: &WriteSet) -> Result<(), Fault> {
+    /// Writes the write set of a mutation in this tenant. `names` has the names of all attributes
+    /// of its users, where they are stored by tokens.
+    pub async fn write(
+        &mut self,
+        tenant: &Tenant,
+        write_set: &WriteSet,
+        names: Option<&KnownNames>,
+    ) -> Result<(), Fault> {
         let mut claims = Vec::new();
         for write in &write_set.writes {
             match write {
-                Write::PutUser(record) => self.put_user(record).await?,
+                Write::PutUser(record) => self.put_user(record, names).await?,
                 Write::RemoveUser(id) => self.delete_user(*id).await?,
                 Write::Claim(key, write) => {
                     self.collections.hints.learn_write(key, write);
                     claims.push((key, write));
                 }
                 Write::PutTenant(record) => self.write_tenant(record).await?,
-                Write::RemoveTenant => self.delete_tenant(tenant).await?,
+                Write::RemoveTenant => {
+                    self.delete_tenant(tenant).await?;
+                    self.forget_names(tenant).await?;
+                }
                 #[cfg(feature = "test-entity")]
                 Write::Count(name) => self.count(name).await?,
             }
@@ -213,10 +228,12 @@ impl<'c> Transaction<'c> {
         Ok(())
     }
 
-    async fn put_user(&mut self, record: &Record) -> Result<(), Fault> {
+    async fn put_user(&mut self, record: &Record, names: Option<&KnownNames>) -> Result<(), Fault> {
+        let document = user_document(record, names, self.written_revision(record.id()));
+        let document = raw(&stamped(document, self.epoch, self.users.get(&record.id())))?;
         match self.users.get(&record.id()).map(|kept| kept.revision) {
-            None => self.insert_user(record).await?,
-            Some(revision) => self.replace_user(record, revision).await?,
+            None => self.insert_user(document).await?,
+            Some(revision) => self.replace_user(record.id(), document, revision).await?,
         }
         self.is_in_epoch = true;
         Ok(())
@@ -250,17 +267,18 @@ impl<'c> Transaction<'c> {
         self.update_user(doc! { ID: id_value(id) }, change).await
     }
 
-    async fn insert_user(&mut self, record: &Record) -> Result<(), Fault> {
-        let document = user_document(record, self.written_revision(record.id()));
-        let document = raw(&stamped(document, self.epoch, None))?;
+    async fn insert_user(&mut self, document: RawDocumentBuf) -> Result<(), Fault> {
         self.collections.users.insert_one(document).session(&mut self.session).await?;
         Ok(())
     }
 
-    async fn replace_user(&mut self, record: &Record, revision: i64) -> Result<(), Fault> {
-        let filter = doc! { ID: id_value(record.id()), REVISION: revision };
-        let document = user_document(record, self.written_revision(record.id()));
-        let document = raw(&stamped(document, self.epoch, self.users.get(&record.id())))?;
+    async fn replace_user(
+        &mut self,
+        id: LocalityId,
+        document: RawDocumentBuf,
+        revision: i64,
+    ) -> Result<(), Fault> {
+        let filter = doc! { ID: id_value(id), REVISION: revision };
         let replaced =
             self.collections.users.replace_one(filter, document).session(&mut self.session).await?;
         all_there(replaced.matched_count, 1)
@@ -307,6 +325,19 @@ impl<'c> Transaction<'c> {
         let tenants = &self.collections.tenants;
         let deleted = tenants.delete_one(filter).session(&mut self.session).await?;
         all_there(deleted.deleted_count, 1)
+    }
+
+    /// Removes the names of a tenant's attributes, all but the mark of the tokens that were given.
+    async fn forget_names(&mut self, tenant: &Tenant) -> Result<(), Fault> {
+        let names = self.collections.names_to_forget(tenant.as_str()).await?;
+        let Some((ids, tombstone)) = names else { return Ok(()) };
+        let collection = self.collections.database.collection::<RawDocumentBuf>(NAMES);
+        if !ids.is_empty() {
+            collection.delete_many(by_id(ids)).session(&mut self.session).await?;
+        }
+        let id = tombstone.get_str(ID).map_err(Fault::damaged)?;
+        collection.replace_one(doc! { ID: id }, &tombstone).session(&mut self.session).await?;
+        Ok(())
     }
 
     /// Remembers that a request was carried out, in the place of what is there of one whose time is

@@ -12,12 +12,13 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::{Acknowledgment, WriteConcern};
 use tokio::time::sleep;
 
+use super::collections::Collections;
 use super::connect::{connect, disconnect};
 use super::error::OpenError;
 use super::init::{InitOptions, complete};
 use super::schema::{META, MOVING};
-use super::supported::Supported;
-use super::versions::{LEASE, Versions};
+use super::supported::{Supported, TOKENS};
+use super::versions::{Fence, LEASE, Versions};
 use super::{Mongo, Options};
 use crate::directory::service::moving::move_all;
 use crate::identifier::Rules;
@@ -52,6 +53,9 @@ pub async fn upgrade_to(
     upgraded
 }
 
+/// The time limit of one step over users.
+const SLOW: Duration = Duration::from_secs(60);
+
 struct Upgrade<'u> {
     uri: &'u str,
     database: &'u Database,
@@ -66,10 +70,16 @@ impl Upgrade<'_> {
         // The store gets all that it lacks in its old versions first: servers that support the new
         // ones rely on it.
         let mut versions = self.complete().await?;
-        if versions.schema < newest {
-            self.raise(versions, Versions { schema: newest, ..versions }).await?;
+        for schema in [TOKENS.min(newest), newest] {
+            if versions.schema >= schema {
+                continue;
+            }
+            if versions.has_tokens() {
+                self.rewrite_users(versions).await?;
+            }
+            self.raise(versions, Versions { schema, ..versions }).await?;
             (self.progress)(&format!(
-                "schema version {newest}: programs that support it use it from now on"
+                "schema version {schema}: programs that support it use it from now on"
             ));
             versions = self.complete().await?;
         }
@@ -83,6 +93,23 @@ impl Upgrade<'_> {
         ));
 
         Ok(())
+    }
+
+    /// Stores the attributes of all users by tokens. Servers do so with each user that they write.
+    async fn rewrite_users(&self, versions: Versions) -> Result<(), OpenError> {
+        // Servers that have not read the new versions yet write the old form for as long.
+        sleep(ANNOUNCED).await;
+        let fence = Fence::new(self.supported, versions);
+        let collections = Collections::new(self.database.clone(), SLOW, false, fence);
+        let mut users = 0;
+        loop {
+            let rewritten = collections.rewrite_users(versions).await;
+            match rewritten.map_err(|fault| OpenError::Failed(fault.to_string()))? {
+                0 => return Ok(()),
+                count => users += count,
+            }
+            (self.progress)(&format!("{users} users have attributes that can be searched"));
+        }
     }
 
     /// Moves all identities to the new rules. Nothing is changed where some cannot be.

@@ -3,14 +3,16 @@
 
 use mongodb::bson::{Document, doc};
 
+use super::attributes::{ATTRIBUTES, KEY, VALUE};
+use super::names::{FIRST, NAMES_FIELD, SINCE};
 use super::schema::{
-    EPOCH, EXPIRES_AT, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, POLICIES, PRIVATE, REQUESTS,
-    REVISION, RULES, SERVERS, SESSIONS, TENANT, TENANTS, TIME, USER, USERS, WIRE,
+    EPOCH, EXPIRES_AT, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, NAMES, POLICIES, PRIVATE,
+    REQUESTS, REVISION, RULES, SERVERS, SESSIONS, TENANT, TENANTS, TIME, USER, USERS, WIRE,
 };
 use crate::directory::mutation::IdempotencyKey;
 
 /// The collections of a store, in the order in which they are made.
-pub const COLLECTIONS: [&str; 5] = [USERS, IDENTITIES, REQUESTS, TENANTS, SERVERS];
+pub const COLLECTIONS: [&str; 6] = [USERS, IDENTITIES, REQUESTS, TENANTS, NAMES, SERVERS];
 
 /// The shard key of a collection. Ids of users and requests are evenly distributed, and kept in
 /// their order. Identity keys of one tenant and kind begin alike, so they are sharded by their
@@ -36,7 +38,7 @@ pub fn by_order() -> Document {
 
 /// Whether a store can be without this collection: one that an older program made is.
 pub fn is_optional(collection: &str) -> bool {
-    collection == SERVERS
+    matches!(collection, SERVERS | NAMES)
 }
 
 /// The time in seconds for which requests and holds are kept beyond their end: the servers' clocks
@@ -98,6 +100,15 @@ fn fields(collection: &str) -> (Vec<&'static str>, Document) {
                 POLICIES: { "bsonType": "binData" },
             },
         ),
+        NAMES => (
+            vec![ID, FIRST, NAMES_FIELD],
+            doc! {
+                ID: { "bsonType": "string" },
+                SINCE: { "bsonType": "date" },
+                FIRST: { "bsonType": "int" },
+                NAMES_FIELD: { "bsonType": "array", "items": { "bsonType": "string" } },
+            },
+        ),
         SERVERS => (
             vec![ID, TIME],
             doc! {
@@ -118,6 +129,13 @@ fn fields(collection: &str) -> (Vec<&'static str>, Document) {
     }
 }
 
+/// The index of all attributes: multikey over one array, so that its entries for one token are in
+/// the order of values.
+fn by_attributes() -> Document {
+    let (key, value) = (format!("{ATTRIBUTES}.{KEY}"), format!("{ATTRIBUTES}.{VALUE}"));
+    doc! { "key": { TENANT: 1, key: 1, value: 1, ID: 1 }, "name": "t_1_a_1__id_1" }
+}
+
 /// The indexes of a collection in this epoch, beside that of `_id`. Those on what is due or held
 /// have an entry only for that, which costs the others nothing. Stores that were made before there
 /// were epochs do not list a tenant's users.
@@ -127,7 +145,7 @@ pub fn indexes(collection: &str, epoch: i32) -> Vec<Document> {
         USERS => {
             let due = doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "sparse": true };
             let of_tenant = doc! { "key": { TENANT: 1, ID: 1 }, "name": "t_1__id_1" };
-            if epoch > 0 { vec![due, of_tenant] } else { vec![due] }
+            if epoch > 0 { vec![due, of_tenant, by_attributes()] } else { vec![due] }
         }
         IDENTITIES => vec![
             doc! { "key": { HOLD: 1 }, "name": "h_1", "sparse": true, "expireAfterSeconds": GRACE },

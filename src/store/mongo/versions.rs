@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::error::{Fault, OpenError};
 use super::schema::{EPOCH, ID, META, MOVING, NORMALISATION, RULES, SCHEMA, number};
-use super::supported::{OLDEST, Supported, VERSION};
+use super::supported::{OLDEST, SEARCHABLE, Supported, TOKENS, VERSION};
 use crate::directory::store::Consistency;
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
@@ -84,6 +84,16 @@ impl Versions {
     /// The rules of normalisation.
     pub const fn stored_rules(self) -> StoredRules {
         StoredRules { version: self.rules, next: self.moving }
+    }
+
+    /// Whether attributes are stored by tokens.
+    pub const fn has_tokens(self) -> bool {
+        self.schema >= TOKENS
+    }
+
+    /// Whether users can be searched.
+    pub const fn is_searchable(self) -> bool {
+        self.schema >= SEARCHABLE
     }
 
     fn measure(self) {

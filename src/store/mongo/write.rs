@@ -117,7 +117,9 @@ impl Collections {
         let decided = decide(&mut transaction, mutation, is_optimistic).await;
         let decided = match checked(&transaction, decided, freshness) {
             Ok(_) if gate.is_closed() => Err(Fault::Late.into()),
-            Ok(decided) => write(&mut transaction, &decided, mutation).await.map(|()| decided),
+            Ok(decided) => {
+                self.write(&mut transaction, &decided, mutation, versions).await.map(|()| decided)
+            }
             refused => refused,
         };
         transaction.teach(freshness);
@@ -139,6 +141,29 @@ impl Collections {
                 Err(outcome.err().unwrap_or(AttemptError::Certain(Fault::Late)))
             }
         }
+    }
+
+    async fn write(
+        &self,
+        transaction: &mut Transaction<'_>,
+        decided: &Decided,
+        mutation: &Mutation,
+        versions: Versions,
+    ) -> Result<(), AttemptError> {
+        let users: Vec<_> = decided.write_set.users().collect();
+        let names = if versions.has_tokens() && !users.is_empty() {
+            let names = self.names_with(&mutation.tenant, mutation.tenant_since, &users).await?;
+            Some(names.map_err(AttemptError::Refused)?)
+        } else {
+            None
+        };
+
+        transaction.write(&mutation.tenant, &decided.write_set, names.as_deref()).await?;
+        transaction.confirm_epoch().await?;
+        if let Some(request) = &decided.remembered {
+            transaction.remember(request, decided.write_set.subject, mutation.time).await?;
+        }
+        Ok(())
     }
 }
 
@@ -180,19 +205,6 @@ fn checked(
         Err(_) => true,
     };
     if is_fresh { decided } else { Err(AttemptError::Stale) }
-}
-
-async fn write(
-    transaction: &mut Transaction<'_>,
-    decided: &Decided,
-    mutation: &Mutation,
-) -> Result<(), AttemptError> {
-    transaction.write(&mutation.tenant, &decided.write_set).await?;
-    transaction.confirm_epoch().await?;
-    if let Some(request) = &decided.remembered {
-        transaction.remember(request, decided.write_set.subject, mutation.time).await?;
-    }
-    Ok(())
 }
 
 async fn commit_writes(

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
-use polynym::directory::{Consistency, EncodedUser, Error, ItemResult, Resolved, Store, Tenant};
+use polynym::directory::{
+    Consistency, EncodedUser, Error, ItemResult, Resolved, Store, Tenant, View,
+};
 use polynym::identifier::IdentityKey;
 use polynym::store::layer::LookUpLayer;
 use polynym::store::owner_hints::OwnerHints;
@@ -62,17 +64,19 @@ impl LookUpLayer for Misled {
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,
+        view: View,
     ) -> Result<Resolved, Error> {
         keys.iter().for_each(|key| self.mislead(key));
-        self.store.resolve(keys, consistency).await
+        self.store.resolve(keys, consistency, view).await
     }
 
     async fn get(
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
+        view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         self.remember(ids);
-        self.store.get(tenant, ids).await
+        self.store.get(tenant, ids, view).await
     }
 }

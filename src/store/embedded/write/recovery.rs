@@ -81,7 +81,7 @@ impl Writer {
     pub(super) fn reopen(&mut self) -> Result<(), Failure> {
         self.opened = Instant::now();
         let open = self.opener.reopen()?;
-        let snapshot = Snapshot::new(&open.database, self.opener.hints())?;
+        let snapshot = Snapshot::new(&open.database, self.opener.caches())?;
         let before = self.published.swap(Some(Arc::new(snapshot)));
         self.damaged = None;
         retire(before, self.open.replace(open));
@@ -91,7 +91,7 @@ impl Writer {
     /// Lets reads see what is on disk now.
     pub(super) fn publish(&mut self) {
         let Some(open) = &self.open else { return };
-        match Snapshot::new(&open.database, self.opener.hints()) {
+        match Snapshot::new(&open.database, self.opener.caches()) {
             Ok(snapshot) => self.published.store(Some(Arc::new(snapshot))),
             Err(fault) => self.enter_degraded(DegradedReason::Unreadable, &chain(&fault)),
         }

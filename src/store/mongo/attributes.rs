@@ -1,0 +1,179 @@
+//! Attributes as documents in the array [`ATTRIBUTES`] of a user's document. Each has its token
+//! under [`KEY`], and a scalar under [`VALUE`], by which the index of all attributes finds the
+//! user. A list is one document for each item, with the item's place. What is not searched stands
+//! under [`UNSEARCHED`].
+//!
+//! The scalar is never an array: one such value would make the index multikey in both of its
+//! fields, and MongoDB bounds only one of them then.
+
+use mongodb::bson::{Bson, DateTime, Document, RawBsonRef, RawDocument, doc};
+
+use super::error::Fault;
+use super::schema::{fields, needed};
+use crate::directory::model::attribute::Value;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::User;
+use crate::store::attribute_names::{KnownNames, Token};
+use crate::store::searched::{Scalar, field_elements, is_searched};
+
+/// Of a user: its attributes and the fields by which it is searched.
+pub const ATTRIBUTES: &str = "a";
+/// Of an attribute: its token. Fields of users that are no attributes have negative ones.
+pub const KEY: &str = "k";
+/// Of an attribute: its value.
+pub const VALUE: &str = "v";
+/// Of an attribute: its value, if it is not searched.
+pub const UNSEARCHED: &str = "x";
+/// Of an item of a list: its place.
+const PLACE: &str = "i";
+/// Of an attribute: that it is a list without items.
+const EMPTY: &str = "l";
+
+/// The array of a user. `names` has the names of all of its attributes.
+pub fn attribute_array(user: &User, names: &KnownNames) -> Vec<Bson> {
+    let field = |(token, scalar)| doc! { KEY: key(token), VALUE: scalar_value(scalar) }.into();
+    let mut array: Vec<Bson> = field_elements(user).map(field).collect();
+    for (name, value) in &user.attributes {
+        if let Some(token) = names.token(name) {
+            push_attribute(token, value, &mut array);
+        }
+    }
+    array
+}
+
+fn push_attribute(token: Token, value: &Value, array: &mut Vec<Bson>) {
+    let element = |scalar: Scalar<'_>| {
+        let under = if is_searched(&scalar) { VALUE } else { UNSEARCHED };
+        doc! { KEY: key(token), under: scalar_value(scalar) }
+    };
+    match value {
+        Value::List(items) if items.is_empty() => {
+            array.push(doc! { KEY: key(token), EMPTY: true }.into());
+        }
+        Value::List(items) => {
+            for (place, item) in items.iter().enumerate() {
+                let mut element = element(Scalar::Text(item));
+                element.insert(PLACE, place as i32);
+                array.push(element.into());
+            }
+        }
+        Value::String(text) => array.push(element(Scalar::Text(text)).into()),
+        Value::Int(number) => array.push(element(Scalar::Int(*number)).into()),
+        Value::Double(number) => array.push(element(Scalar::Double(*number)).into()),
+        Value::Bool(yes) => array.push(element(Scalar::Bool(*yes)).into()),
+        Value::Time(time) => array.push(element(Scalar::Time(*time)).into()),
+    }
+}
+
+/// A token as MongoDB's number.
+pub const fn key(token: Token) -> i32 {
+    token as i32
+}
+
+/// A scalar as MongoDB's value.
+pub fn scalar_value(scalar: Scalar<'_>) -> Bson {
+    match scalar {
+        Scalar::Int(number) => Bson::Int64(number),
+        Scalar::Double(number) => Bson::Double(number),
+        Scalar::Text(text) => Bson::String(text.to_owned()),
+        Scalar::Bool(yes) => Bson::Boolean(yes),
+        Scalar::Time(time) => Bson::DateTime(DateTime::from_millis(time.as_millis())),
+    }
+}
+
+/// The attributes in a user's array, in its order.
+pub fn read_attributes(array: Option<RawBsonRef<'_>>) -> Result<Vec<(Token, Value)>, Fault> {
+    let mut attributes: Vec<(Token, Value)> = Vec::new();
+    let Some(array) = array else { return Ok(attributes) };
+    let array = array.as_array().ok_or_else(|| Fault::damaged("attributes that are no array"))?;
+    for element in array {
+        let element = element.map_err(Fault::damaged)?.as_document();
+        let element = element.ok_or_else(|| Fault::damaged("an attribute that is no document"))?;
+        let (token, part) = read_element(element)?;
+        match (attributes.last_mut(), part) {
+            _ if token < 0 => {}
+            (Some((last, Value::List(items))), Part::Item(item)) if *last == token as Token => {
+                items.push(item);
+            }
+            (_, Part::Item(item)) => attributes.push((token as Token, Value::List(vec![item]))),
+            (_, Part::Whole(value)) => attributes.push((token as Token, value)),
+        }
+    }
+    Ok(attributes)
+}
+
+/// The part of an attribute that one document has.
+enum Part {
+    Whole(Value),
+    Item(String),
+}
+
+fn read_element(element: &RawDocument) -> Result<(i32, Part), Fault> {
+    let [token, value, unsearched, place, empty] =
+        fields(element, [KEY, VALUE, UNSEARCHED, PLACE, EMPTY])?;
+    let token = needed(KEY, token, RawBsonRef::as_i32)?;
+    if empty.is_some() {
+        return Ok((token, Part::Whole(Value::List(Vec::new()))));
+    }
+    let value = needed(VALUE, value.or(unsearched), read_value)?;
+    match (place, value) {
+        (Some(_), Value::String(item)) => Ok((token, Part::Item(item))),
+        (_, value) => Ok((token, Part::Whole(value))),
+    }
+}
+
+fn read_value(value: RawBsonRef<'_>) -> Option<Value> {
+    Some(match value {
+        RawBsonRef::String(text) => Value::String(text.to_owned()),
+        RawBsonRef::Int64(number) => Value::Int(number),
+        RawBsonRef::Int32(number) => Value::Int(number.into()),
+        RawBsonRef::Double(number) => Value::Double(number),
+        RawBsonRef::Boolean(yes) => Value::Bool(yes),
+        RawBsonRef::DateTime(time) => Value::Time(Timestamp::from_millis(time.timestamp_millis())),
+        _ => return None,
+    })
+}
+
+/// The filter of users with an element of this token that `condition` describes.
+pub fn has_element(token: Token, condition: Document) -> Document {
+    let mut element = doc! { KEY: key(token) };
+    element.extend(condition);
+    doc! { ATTRIBUTES: { "$elemMatch": element } }
+}
+
+#[cfg(test)]
+mod tests {
+    use mongodb::bson::RawDocumentBuf;
+
+    use super::*;
+    use crate::directory::model::new_user::NewUser;
+    use crate::directory::model::tenant::Tenant;
+
+    #[test]
+    fn what_is_stored_is_read() {
+        let text = |length| "x".repeat(length);
+        let values = [
+            ("bool", Value::Bool(false)),
+            ("double", Value::Double(-0.0)),
+            ("empty list", Value::List(Vec::new())),
+            ("int", Value::Int(i64::MIN)),
+            ("list", Value::List(vec!["b".to_owned(), text(257), String::new(), "b".to_owned()])),
+            ("list of one", Value::List(vec!["a".to_owned()])),
+            ("long", Value::String(text(4_096))),
+            ("text", Value::String(String::new())),
+            ("time", Value::Time(Timestamp::from_millis(-1))),
+        ];
+        let attributes = values.iter().cloned().map(|(name, value)| (name.to_owned(), value));
+        let user = NewUser { attributes: attributes.collect(), ..NewUser::default() };
+        let user = user.user([1; 16].into(), Tenant::DEFAULT, Timestamp::from_millis(1));
+        let mut names = KnownNames::new(Timestamp::default(), 5);
+        for (name, _) in &values {
+            names.push(name);
+        }
+        let document = doc! { ATTRIBUTES: attribute_array(&user, &names) };
+        let document = RawDocumentBuf::try_from(&document).unwrap();
+        let read = read_attributes(document.get(ATTRIBUTES).unwrap()).unwrap();
+        let read = read.into_iter().map(|(token, value)| (names.name(token).unwrap(), value));
+        assert!(read.eq(values));
+    }
+}

@@ -1,0 +1,251 @@
+//! The names of attributes. A document has up to [`NAMES`] names of one tenant in the order of
+//! their tokens; only the newest of a tenant's documents grows. Names are added before the
+//! transaction of the mutation that brings them: a token without a user costs nothing, and a
+//! transaction on the one document that all new names go to would conflict with others.
+
+use std::sync::Arc;
+
+use mongodb::Collection;
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
+use mongodb::options::{
+    Acknowledgment, FindOptions, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern,
+};
+
+use super::collections::Collections;
+use super::error::Fault;
+use super::schema::{ID, StoredUser};
+use super::transaction::raw;
+use crate::directory::error::Error;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::store::attribute_names::{KnownNames, MOST_NAMES, Token};
+use crate::wire::encoded_user::EncodedUser;
+
+/// Of a document of names: when its tenant was created; absent where that was deleted.
+pub const SINCE: &str = "s";
+/// Of a document of names: the token of the first.
+pub const FIRST: &str = "l";
+/// Of a document of names: the names.
+pub const NAMES_FIELD: &str = "n";
+
+/// Names in one document.
+const NAMES: usize = 100;
+/// Attempts to add names beside other servers. Each that fails has seen another succeed.
+const ATTEMPTS: usize = 1_000;
+
+/// A document of names.
+struct Page {
+    id: String,
+    since: Option<i64>,
+    first: Token,
+    names: Vec<String>,
+}
+
+impl Page {
+    fn read(document: &RawDocumentBuf) -> Result<Self, Fault> {
+        let document = Document::try_from(document.as_ref()).map_err(Fault::damaged)?;
+        let names = document.get_array(NAMES_FIELD).map_err(Fault::damaged)?;
+        Ok(Self {
+            id: document.get_str(ID).map_err(Fault::damaged)?.to_owned(),
+            since: document.get_datetime(SINCE).ok().map(|since| since.timestamp_millis()),
+            first: document.get_i32(FIRST).map_err(Fault::damaged)? as Token,
+            names: names.iter().filter_map(Bson::as_str).map(str::to_owned).collect(),
+        })
+    }
+
+    fn next(&self) -> Token {
+        self.first + self.names.len() as Token
+    }
+
+    /// The number of the document among those of its tenant.
+    fn number(&self) -> u32 {
+        self.id.rsplit_once(',').and_then(|(_, number)| number.parse().ok()).unwrap_or_default()
+    }
+
+    /// What stays of the last document of a tenant that is deleted: its tokens are not given again.
+    fn tombstone(&self) -> Document {
+        doc! { ID: &self.id, FIRST: self.next() as i32, NAMES_FIELD: [] }
+    }
+}
+
+/// The id of a tenant's `number`th document.
+fn page_id(tenant: &str, number: u32) -> String {
+    format!("{tenant},{number:08}")
+}
+
+/// The names in a tenant's documents: those of the last tenant of that name.
+fn known_names(pages: &[Page]) -> KnownNames {
+    let Some(last) = pages.last() else { return KnownNames::default() };
+    let since = last.since.map_or(Timestamp::default(), Timestamp::from_millis);
+    let Some(own) = pages.iter().find(|page| last.since.is_some() && page.since == last.since)
+    else {
+        return KnownNames::new(since, last.next());
+    };
+    let mut known = KnownNames::new(since, own.first);
+    for page in pages.iter().filter(|page| page.since == last.since) {
+        for name in &page.names {
+            known.push(name);
+        }
+    }
+    known
+}
+
+/// Those of the users' names that a tenant that was created at `since` does not have, each once.
+fn missing<'r>(names: &KnownNames, since: Timestamp, users: &[&'r Record]) -> Vec<&'r str> {
+    let all = users.iter().flat_map(|record| record.user.attributes.keys());
+    let mut missing: Vec<&str> = all.map(String::as_str).collect();
+    missing.retain(|name| !names.is_of(since) || names.token(name).is_none());
+    missing.sort_unstable();
+    missing.dedup();
+    missing
+}
+
+impl Collections {
+    /// The names of a tenant that was created at `since`, with all that these users have. New ones
+    /// are added. The inner error is the caller's.
+    pub async fn names_with(
+        &self,
+        tenant: &Tenant,
+        since: Timestamp,
+        users: &[&Record],
+    ) -> Result<Result<Arc<KnownNames>, Error>, Fault> {
+        let tenant = tenant.as_str();
+        let known = self.names.known(tenant);
+        if missing(&known, since, users).is_empty() {
+            return Ok(Ok(known));
+        }
+
+        for _ in 0..ATTEMPTS {
+            let pages = self.pages(tenant).await?;
+            let present = Arc::new(known_names(&pages));
+            let new = missing(&present, since, users);
+            self.names.learn(tenant, present.clone());
+            if new.is_empty() {
+                return Ok(Ok(present));
+            }
+            let before = if present.is_of(since) { present.names().len() } else { 0 };
+            if before + new.len() > MOST_NAMES {
+                return Ok(Err(Error::AttributeNamesFull { limit: MOST_NAMES }));
+            }
+            self.add_names(tenant, since, pages.last(), &new).await?;
+        }
+
+        Err(Fault::Late)
+    }
+
+    /// Adds the first of these names, as many as a document has room for, unless another server has
+    /// added some meanwhile.
+    async fn add_names(
+        &self,
+        tenant: &str,
+        since: Timestamp,
+        last: Option<&Page>,
+        new: &[&str],
+    ) -> Result<(), Fault> {
+        let majority = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
+        let created = mongodb::bson::DateTime::from_millis(since.as_millis());
+        let open =
+            last.filter(|page| page.since == Some(since.as_millis()) && page.names.len() < NAMES);
+        let collection = self.database.collection::<Document>(super::schema::NAMES);
+        if let Some(page) = open {
+            let new = &new[..new.len().min(NAMES - page.names.len())];
+            let last_free = format!("{NAMES_FIELD}.{}", NAMES - new.len());
+            let filter = doc! {
+                ID: &page.id,
+                SINCE: created,
+                NAMES_FIELD: { "$nin": new },
+                last_free: { "$exists": false },
+            };
+            let push = doc! { "$push": { NAMES_FIELD: { "$each": new } } };
+            collection.update_one(filter, push).write_concern(majority).await?;
+            return Ok(());
+        }
+
+        let number = last.map_or(0, |page| page.number() + 1);
+        let first = last.map_or(0, Page::next);
+        let document = doc! {
+            ID: page_id(tenant, number),
+            SINCE: created,
+            FIRST: first as i32,
+            NAMES_FIELD: &new[..new.len().min(NAMES)],
+        };
+        let inserted = collection.insert_one(document).write_concern(majority).await;
+        match inserted.map_err(Fault::from) {
+            Err(fault) if !fault.is_duplicate() => Err(fault),
+            _ => Ok(()),
+        }
+    }
+
+    /// The names of a user's attributes.
+    async fn names_for(&self, user: &StoredUser) -> Result<Arc<KnownNames>, Fault> {
+        let tenant = std::str::from_utf8(user.wire.tenant()).map_err(Fault::damaged)?;
+        let known = self.names.known(tenant);
+        if user.is_named_by(&known) {
+            return Ok(known);
+        }
+
+        let all = self.all_names(tenant).await?;
+        if user.is_named_by(&all) {
+            Ok(all)
+        } else {
+            Err(Fault::damaged("an attribute without a name"))
+        }
+    }
+
+    /// All names of a tenant's attributes.
+    pub async fn all_names(&self, tenant: &str) -> Result<Arc<KnownNames>, Fault> {
+        let all = Arc::new(known_names(&self.pages(tenant).await?));
+        self.names.learn(tenant, all.clone());
+        Ok(all)
+    }
+
+    /// The token of a name; none where no user of the tenant has it. A tenant of the same name may
+    /// have been deleted and made again by other servers: what is known of it does not count long.
+    pub async fn token(&self, tenant: &str, name: &str) -> Result<Option<Token>, Fault> {
+        let known = self.names.recent(tenant).and_then(|names| names.token(name));
+        match known {
+            Some(token) => Ok(Some(token)),
+            None => Ok(self.all_names(tenant).await?.token(name)),
+        }
+    }
+
+    /// A user with its attributes.
+    pub async fn full_user(&self, user: StoredUser) -> Result<EncodedUser, Fault> {
+        if user.attributes.is_empty() {
+            return Ok(user.wire);
+        }
+        Ok(user.full(&*self.names_for(&user).await?))
+    }
+
+    /// The record of a stored user.
+    pub async fn record(&self, user: StoredUser) -> Result<Record, Fault> {
+        user.decode(&*self.names_for(&user).await?)
+    }
+
+    /// The documents with the names of a tenant, in the order of their tokens.
+    async fn pages(&self, tenant: &str) -> Result<Vec<Page>, Fault> {
+        let collection: Collection<RawDocumentBuf> = self.database.collection(super::schema::NAMES);
+        // A comma comes right before the hyphen, which names may have.
+        let own = doc! { ID: { "$gte": format!("{tenant},"), "$lt": format!("{tenant}-") } };
+        let options = FindOptions::builder()
+            .sort(doc! { ID: 1 })
+            .max_time(self.timeout)
+            .read_concern(ReadConcern::majority())
+            .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary));
+        let found = self.all(&collection, own, options.build()).await?;
+        found.iter().map(Page::read).collect()
+    }
+
+    /// The documents that stand for the names of a tenant that is deleted, in the place of all that
+    /// it has: the ids of those to delete, and the one that stays.
+    pub async fn names_to_forget(
+        &self,
+        tenant: &str,
+    ) -> Result<Option<(Vec<Bson>, RawDocumentBuf)>, Fault> {
+        let mut pages = self.pages(tenant).await?;
+        let Some(last) = pages.pop() else { return Ok(None) };
+        let ids = pages.into_iter().map(|page| Bson::String(page.id)).collect();
+        Ok(Some((ids, raw(&last.tombstone())?)))
+    }
+}

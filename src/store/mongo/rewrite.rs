@@ -1,0 +1,97 @@
+//! Users of an older schema, whose attributes stand in their wire form, in the form of the present
+//! one. Each is rewritten unless it changes meanwhile: then a server has done so.
+
+use std::collections::HashMap;
+
+use mongodb::bson::{Bson, Document, doc};
+use mongodb::options::{Acknowledgment, FindOptions, WriteConcern};
+
+use super::attributes::ATTRIBUTES;
+use super::collections::Collections;
+use super::error::Fault;
+use super::schema::{
+    EPOCH, ID, REVISION, StoredUser, TENANTS, USERS, id_value, tenant_document, user_document,
+};
+use super::versions::Versions;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
+use crate::directory::model::timestamp::Timestamp;
+
+/// Users in one step.
+const PAGE: i64 = 500;
+
+impl Collections {
+    /// Rewrites some users that still have the form of an older schema. Returns how many there
+    /// were; 0 when all are done.
+    pub async fn rewrite_users(&self, versions: Versions) -> Result<usize, Fault> {
+        let old = doc! { ATTRIBUTES: { "$exists": false } };
+        let options = FindOptions::builder().limit(PAGE).max_time(self.timeout).build();
+        let mut updates = Vec::new();
+        let mut created = HashMap::new();
+        for document in self.all(&self.users, old, options).await? {
+            let stored = StoredUser::read(&document)?;
+            let revision = stored.revision;
+            let record = self.record(stored).await?;
+            let tenant = record.user.tenant.clone();
+            let since = match created.get(&tenant) {
+                Some(since) => *since,
+                None => self.tenant_since(&tenant, versions).await?,
+            };
+            created.insert(tenant, since);
+            updates.push(self.update_of(&record, revision, since, versions).await?);
+        }
+
+        let count = updates.len();
+        if count > 0 {
+            let majority =
+                WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
+            let concern = mongodb::bson::serialize_to_bson(&majority).map_err(Fault::damaged)?;
+            let command = doc! {
+                "update": USERS, "updates": updates, "ordered": false, "writeConcern": concern,
+            };
+            let reply = self.database.run_command(command).await?;
+            if reply.contains_key("writeErrors") {
+                return Err(Fault::damaged("users that MongoDB does not take"));
+            }
+        }
+        Ok(count)
+    }
+
+    async fn update_of(
+        &self,
+        record: &Record,
+        revision: i64,
+        since: Timestamp,
+        versions: Versions,
+    ) -> Result<Document, Fault> {
+        let names = self.names_with(&record.user.tenant, since, &[record]).await?;
+        let names = names.map_err(Fault::damaged)?;
+        let mut set = user_document(record, Some(&names), revision + 1);
+        set.remove(ID);
+        set.insert(EPOCH, versions.epoch);
+        let filter = doc! { ID: id_value(record.id()), REVISION: revision };
+        Ok(doc! { "q": filter, "u": { "$set": set } })
+    }
+
+    /// When a tenant was created. One without a record, which was never given policies, gets one.
+    async fn tenant_since(&self, name: &Tenant, versions: Versions) -> Result<Timestamp, Fault> {
+        if let Some(tenant) = self.tenant(name).await? {
+            return Ok(tenant.create_time);
+        }
+        let tenant = TenantRecord::new(name.clone(), Timestamp::now());
+        let mut document = tenant_document(&tenant, 0);
+        document.insert(EPOCH, Bson::Int32(versions.epoch));
+        let tenants = self.database.collection::<Document>(TENANTS);
+        let inserted = tenants.insert_one(document).await.map_err(Fault::from);
+        match inserted {
+            // A server has made it meanwhile.
+            Err(fault) if fault.is_duplicate() => {
+                let tenant = self.tenant(name).await?;
+                Ok(tenant.map_or(Timestamp::default(), |tenant| tenant.create_time))
+            }
+            Err(fault) => Err(fault),
+            Ok(_) => Ok(tenant.create_time),
+        }
+    }
+}
