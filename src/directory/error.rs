@@ -227,6 +227,8 @@ pub enum Invalid {
     Attribute,
     /// A tenant's policy is out of range.
     Policy,
+    /// A filter breaks a rule of its language, or exceeds a limit.
+    Filter,
     /// A page token is not one that a call gave.
     PageToken,
     /// Another field: its text, time or number is out of range.

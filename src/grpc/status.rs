@@ -177,6 +177,7 @@ const fn invalid_reason(what: Invalid) -> &'static str {
         Invalid::UpdateMask => "UPDATE_MASK_INVALID",
         Invalid::Attribute => "ATTRIBUTE_INVALID",
         Invalid::Policy => "POLICY_INVALID",
+        Invalid::Filter => "FILTER_INVALID",
         Invalid::PageToken => "PAGE_TOKEN_INVALID",
         Invalid::Field => "FIELD_INVALID",
     }
