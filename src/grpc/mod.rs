@@ -9,6 +9,7 @@ mod health;
 mod methods;
 mod policies;
 pub(crate) mod raw_response;
+mod read_mask;
 mod registry_service;
 mod router;
 mod server;
