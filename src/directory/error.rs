@@ -149,6 +149,9 @@ pub enum Error {
         /// The names that it may have.
         limit: usize,
     },
+    /// The store has no index of attributes yet.
+    #[error("the store has no index of attributes yet: `polynym store upgrade` makes it")]
+    NotSearchable,
     /// The request id was used before, for another request.
     #[error("this request_id was used for another request: take a new one")]
     RequestIdReused,
@@ -229,12 +232,12 @@ pub enum Invalid {
     RequestId,
     /// An update mask names a field that cannot be updated.
     UpdateMask,
-    /// A read mask names something else than a field.
-    ReadMask,
     /// An attribute's name or value.
     Attribute,
     /// A tenant's policy is out of range.
     Policy,
+    /// A filter breaks a rule of its language, or exceeds a limit.
+    Filter,
     /// A page token is not one that a call gave.
     PageToken,
     /// Another field: its text, time or number is out of range.

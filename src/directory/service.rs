@@ -11,6 +11,7 @@ pub mod moving;
 mod mutation_line;
 pub mod read;
 pub mod runs;
+pub mod search;
 pub mod tenant_cache;
 mod tenants;
 pub mod write;

@@ -6,6 +6,8 @@ use locality_uuid::LocalityId;
 use super::error::{Error, ItemError};
 use super::mutation::Mutation;
 use super::read_set::Outcome;
+use super::scanned;
+use super::search::{Lead, Position};
 use super::stored_rules::StoredRules;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
@@ -173,6 +175,45 @@ pub trait Store: Send + Sync + 'static {
         after: Option<LocalityId>,
         limit: usize,
     ) -> Result<Vec<Record>, Error>;
+
+    /// The users of `tenant` that `lead` finds, each once and in the order of the lead: those whose
+    /// [position](Lead::position) is after `after`, at most `limit`; fewer only where there are no
+    /// more. A user that does not change between two calls is never missed or met twice.
+    ///
+    /// The default reads all users of the tenant. A store with an index answers the same.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn search(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        scanned::search(self, tenant, lead, after, limit).await
+    }
+
+    /// The index entries that a search by `lead` reads, at most `limit`. A user may have several
+    /// entries; there are none only where the lead finds nobody.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
+        scanned::probe(self, tenant, lead, limit).await
+    }
+
+    /// Names of the attributes of a tenant's users, in the order of their bytes: those after
+    /// `after`, at most `limit`. A name stays when no user has it any more.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn attribute_names(
+        &self,
+        tenant: &Tenant,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, Error>;
 
     /// Users that are [due](Record::expires_at) at `now`, those that have waited longest first, and
     /// by id where they have waited equally long: those whose [place](ExpiredUser::place) is after

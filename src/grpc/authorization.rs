@@ -30,7 +30,7 @@ pub fn authorize<B>(
     if let Needs::Role(least) = needs
         && caller.role < least
     {
-        return Err(Refusal { caller: Some(caller), status: role_too_low(least) });
+        return Err(Refusal { caller: Some(caller), status: role_too_low("this method", least) });
     }
 
     request.extensions_mut().insert(caller.clone());
@@ -61,7 +61,8 @@ fn unauthenticated() -> Status {
     plain(Code::Unauthenticated, "CREDENTIAL_INVALID", message)
 }
 
-fn role_too_low(least: Role) -> Status {
-    let message = format!("this method needs the role {least}: the credential has a lesser one");
+/// The refusal of a call, or of a part of it, that needs a higher role.
+pub fn role_too_low(what: &str, least: Role) -> Status {
+    let message = format!("{what} needs the role {least}: the credential has a lesser one");
     plain(Code::PermissionDenied, "ROLE_DENIED", &message)
 }

@@ -9,6 +9,8 @@ use crate::directory::model::attribute::Value;
 use crate::directory::model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::Verification;
+use crate::directory::search::Lead;
+use crate::directory::service::search::Plan;
 use crate::directory::service::write::RawIdentity;
 use crate::directory::store::Consistency;
 use crate::identifier::{Change, IdentityKey, Normalization, RawIdentifier};
@@ -169,6 +171,21 @@ pub fn verified_by(verified: bool, by: &str) -> Result<Option<String>, Error> {
 fn is_span(duration: &prost_types::Duration) -> bool {
     (0..=315_576_000_000).contains(&duration.seconds)
         && (0..1_000_000_000).contains(&duration.nanos)
+}
+
+/// The message for the plan of a search.
+pub fn plan(plan: &Plan) -> v1::SearchPlan {
+    let probe = |(lead, entries): &(Lead, usize)| v1::search_plan::Probe {
+        lead: lead.to_string(),
+        entries: *entries as i64,
+    };
+    v1::SearchPlan {
+        lead: plan.lead.to_string(),
+        order: plan.lead.order().to_string(),
+        probes: plan.probes.iter().map(probe).collect(),
+        users_read: plan.read as i64,
+        users_matched: plan.matched as i64,
+    }
 }
 
 /// The freshness of a read. `max_staleness` is only validated: nothing is cached that could be

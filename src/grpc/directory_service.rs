@@ -6,7 +6,7 @@ use metrics::{Histogram, histogram};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::{Request, Response, Status};
 
-use super::authorization::{permitted_tenant, with_caller};
+use super::authorization::{permitted_tenant, role_too_low, with_caller};
 use super::batch::fill;
 use super::read_mask::ReadMask;
 use super::status::{reason, status};
@@ -16,6 +16,7 @@ use crate::directory::error::Error;
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
 use crate::directory::service::read::ResolveOptions;
+use crate::directory::service::search::SearchRequest;
 use crate::proto::services::directory_service_server::DirectoryService;
 use crate::proto::v1;
 use crate::transport::protocol;
@@ -89,7 +90,7 @@ impl DirectoryService for DirectoryApi {
     ) -> Result<Response<raw_response::Resolved>, Status> {
         let (caller, request) = with_caller(request)?;
         let context = self.look_up(&caller, "ResolveIdentity", &request.tenant)?;
-        let mask = ReadMask::new(request.read_mask.as_ref()).map_err(status)?;
+        let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref())
             .map_err(status)?;
         let options =
@@ -108,7 +109,7 @@ impl DirectoryService for DirectoryApi {
     ) -> Result<Response<raw_response::BatchResolved>, Status> {
         let (caller, request) = with_caller(request)?;
         let context = self.look_up(&caller, "BatchResolveIdentities", &request.tenant)?;
-        let mask = ReadMask::new(request.read_mask.as_ref()).map_err(status)?;
+        let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
         let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref())
             .map_err(status)?;
         let options =
@@ -130,7 +131,7 @@ impl DirectoryService for DirectoryApi {
     ) -> Result<Response<raw_response::Got>, Status> {
         let (caller, request) = with_caller(request)?;
         let context = self.look_up(&caller, "GetUser", &request.tenant)?;
-        let mask = ReadMask::new(request.read_mask.as_ref()).map_err(status)?;
+        let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
         let got = self.directory.get(&context, &request.user_id, mask.view()).await;
         count_misses(&caller, [&got]);
         Ok(Response::new(mask.apply_to_got(got.map_err(status)?).into()))
@@ -143,7 +144,7 @@ impl DirectoryService for DirectoryApi {
         let (caller, request) = with_caller(request)?;
         let context = self.look_up(&caller, "BatchGetUsers", &request.tenant)?;
         let _turn = self.turn().await?;
-        let mask = ReadMask::new(request.read_mask.as_ref()).map_err(status)?;
+        let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
         let got = self.directory.batch_get(&context, &request.user_ids, mask.view()).await;
         let outcomes = got.map_err(status)?;
         count_misses(&caller, &outcomes);
@@ -188,6 +189,34 @@ impl DirectoryService for DirectoryApi {
             reason: refusal.as_ref().map_or("", reason).to_owned(),
             identifier: Some(identifier_message(&identifier)),
             held_until,
+        }))
+    }
+
+    async fn search_users(
+        &self,
+        request: Request<v1::SearchUsersRequest>,
+    ) -> Result<Response<raw_response::Searched>, Status> {
+        let (caller, request) = with_caller(request)?;
+        let context = self.context(&caller, "SearchUsers", &request.tenant)?;
+        if request.explain && caller.role < Role::Admin {
+            return Err(role_too_low("explain", Role::Admin));
+        }
+        let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
+        let _turn = self.turn().await?;
+        let search = SearchRequest {
+            filter: &request.filter,
+            order_by: &request.order_by,
+            page_size: request.page_size,
+            page_token: &request.page_token,
+            explain: request.explain,
+        };
+        let page = self.directory.search(&context, search).await.map_err(status)?;
+        let plan = request.explain.then(|| convert::plan(&page.plan));
+        let users = page.users.into_iter().map(|user| mask.encode(user)).collect();
+        Ok(Response::new(raw_response::Searched {
+            users,
+            next_page_token: page.next_page_token,
+            plan,
         }))
     }
 }

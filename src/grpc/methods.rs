@@ -69,13 +69,19 @@ const fn stream(method: Method) -> Method {
     Method { is_stream: true, ..method }
 }
 
-static METHODS: [Method; 32] = [
+const fn at_least(role: Role, method: Method) -> Method {
+    Method { needs: Needs::Role(role), ..method }
+}
+
+static METHODS: [Method; 33] = [
     look_up("/polynym.v1.DirectoryService/ResolveIdentity"),
     look_up("/polynym.v1.DirectoryService/BatchResolveIdentities"),
     look_up("/polynym.v1.DirectoryService/GetUser"),
     look_up("/polynym.v1.DirectoryService/BatchGetUsers"),
     look_up("/polynym.v1.DirectoryService/NormalizeIdentity"),
     look_up("/polynym.v1.DirectoryService/CheckIdentity"),
+    // Shows all users to whoever may call it.
+    at_least(Role::Registrar, look_up("/polynym.v1.DirectoryService/SearchUsers")),
     mutation("/polynym.v1.RegistryService/CreateUser"),
     mutation("/polynym.v1.RegistryService/UpdateUser"),
     mutation("/polynym.v1.RegistryService/LinkIdentity"),
@@ -191,6 +197,8 @@ mod tests {
             };
             for method in service.methods() {
                 let path = format!("/{}/{}", service.full_name(), method.name());
+                let expected =
+                    if method.name() == "SearchUsers" { Role::Registrar } else { expected };
                 let target = Target::of(&path);
                 assert_eq!(target.method().needs, Needs::Role(expected), "{path}");
                 assert_eq!(target.is_stream(), method.is_server_streaming(), "{path}");

@@ -7,6 +7,7 @@ use prost::Message;
 use tonic::Status;
 
 use crate::directory::service::read::Got as GotUser;
+use crate::proto::v1::SearchPlan;
 use crate::wire::encoded_user::Found;
 
 /// `polynym.v1.ResolveIdentityResponse`, and `BatchResolveIdentitiesResponse.Found`.
@@ -60,6 +61,18 @@ pub struct GotItem {
     found: Option<Got>,
     #[prost(message, optional, tag = "2")]
     error: Option<tonic_types::Status>,
+}
+
+/// `polynym.v1.SearchUsersResponse`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Searched {
+    /// Each a `polynym.v1.User`.
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub users: Vec<Bytes>,
+    #[prost(string, tag = "2")]
+    pub next_page_token: String,
+    #[prost(message, optional, tag = "3")]
+    pub plan: Option<SearchPlan>,
 }
 
 impl From<Found> for Resolved {

@@ -1,5 +1,6 @@
 //! The fields of users that a read answers with (AIP-157, AIP-161).
 
+use bytes::Bytes;
 use prost_types::FieldMask;
 
 use crate::directory::error::{Error, Invalid};
@@ -37,12 +38,13 @@ impl ReadMask {
     ///
     /// # Errors
     /// [`Error::Invalid`] where it names anything but a field of a user.
-    pub fn new(mask: Option<&FieldMask>) -> Result<Self, Error> {
+    pub fn parse(mask: Option<&FieldMask>) -> Result<Self, Error> {
         let paths = mask.map_or(&[][..], |mask| &mask.paths);
         if paths.is_empty() || paths.iter().any(|path| path == "*") {
             return Ok(Self::All);
         }
-        paths.iter().try_fold(Self::Some(0), |mask, path| Ok(mask.with(number(path)?)))
+        let with = |mask: Self, (n, path): (usize, &String)| Ok(mask.with(number(n, path)?));
+        paths.iter().enumerate().try_fold(Self::Some(0), with)
     }
 
     const fn with(self, number: u32) -> Self {
@@ -73,6 +75,11 @@ impl ReadMask {
         }
     }
 
+    /// The user with these fields alone, as an answer has it.
+    pub fn encode(self, user: EncodedUser) -> Bytes {
+        self.apply(user).into_bytes()
+    }
+
     /// What was found, with these fields of the user alone.
     pub fn apply_to_found(self, found: Found) -> Found {
         Found { user: self.apply(found.user), ..found }
@@ -84,13 +91,14 @@ impl ReadMask {
     }
 }
 
-fn number(path: &str) -> Result<u32, Error> {
+fn number(n: usize, path: &str) -> Result<u32, Error> {
     let field = FIELDS.iter().find(|(name, _)| *name == path);
     let names = || FIELDS.map(|(name, _)| name).join(", ");
-    let message = || format!("a read mask may name {} or *", names());
-    field
-        .map(|(_, number)| *number)
-        .ok_or_else(|| Error::invalid(Invalid::ReadMask, "read_mask", message()))
+    let fault = || {
+        let message = format!("is one of {}, or *", names());
+        Error::invalid(Invalid::Field, format!("read_mask.paths[{n}]"), message)
+    };
+    field.map(|(_, number)| *number).ok_or_else(fault)
 }
 
 #[cfg(test)]
@@ -102,7 +110,7 @@ mod tests {
 
     fn mask(paths: &[&str]) -> Result<ReadMask, Error> {
         let paths = paths.iter().map(ToString::to_string).collect();
-        ReadMask::new(Some(&FieldMask { paths }))
+        ReadMask::parse(Some(&FieldMask { paths }))
     }
 
     #[test]
@@ -115,7 +123,7 @@ mod tests {
 
     #[test]
     fn attributes_are_read_where_they_are_named() {
-        assert_eq!(ReadMask::new(None).unwrap().view(), View::Full);
+        assert_eq!(ReadMask::parse(None).unwrap().view(), View::Full);
         assert_eq!(mask(&[]).unwrap().view(), View::Full);
         assert_eq!(mask(&["user_id", "*"]).unwrap(), ReadMask::All);
         assert_eq!(mask(&["user_id", "attributes"]).unwrap().view(), View::Full);

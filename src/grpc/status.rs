@@ -118,6 +118,7 @@ const fn code(error: &Error) -> Code {
         | Error::MergeConflict { .. }
         | Error::NotMerged
         | Error::TenantNotEmpty
+        | Error::NotSearchable
         | Error::UndoExpired => Code::FailedPrecondition,
         Error::EtagMismatch | Error::RenormalizeRunning => Code::Aborted,
         Error::TooMany { .. }
@@ -140,6 +141,7 @@ pub const fn reason(error: &Error) -> &'static str {
         Error::AnswerFull { .. } => "ANSWER_TOO_LARGE",
         Error::TooMany { .. } => "LIMIT_EXCEEDED",
         Error::AttributeNamesFull { .. } => "ATTRIBUTE_NAMES_FULL",
+        Error::NotSearchable => "INDEX_BUILDING",
         Error::IdentityNotFound | Error::NotOwned => "IDENTITY_NOT_FOUND",
         Error::UserNotFound => "USER_NOT_FOUND",
         Error::NotHeld => "HOLD_NOT_FOUND",
@@ -179,9 +181,9 @@ const fn invalid_reason(what: Invalid) -> &'static str {
         Invalid::Tenant => "TENANT_INVALID",
         Invalid::RequestId => "REQUEST_ID_INVALID",
         Invalid::UpdateMask => "UPDATE_MASK_INVALID",
-        Invalid::ReadMask => "READ_MASK_INVALID",
         Invalid::Attribute => "ATTRIBUTE_INVALID",
         Invalid::Policy => "POLICY_INVALID",
+        Invalid::Filter => "FILTER_INVALID",
         Invalid::PageToken => "PAGE_TOKEN_INVALID",
         Invalid::Field => "FIELD_INVALID",
     }

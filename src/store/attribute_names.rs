@@ -70,6 +70,14 @@ impl KnownNames {
         self.names.get(place as usize).map(|name| &**name)
     }
 
+    /// The names after `after` in the order of their bytes, at most `limit`.
+    pub fn page(&self, after: &str, limit: usize) -> Vec<String> {
+        let mut names: Vec<_> = self.names().filter(|name| *name > after).collect();
+        names.sort_unstable();
+        names.truncate(limit);
+        names.into_iter().map(str::to_owned).collect()
+    }
+
     /// The names in the order of their tokens.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.names.iter().map(|name| &**name)

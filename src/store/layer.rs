@@ -11,6 +11,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
+use crate::directory::search::{Lead, Position};
 use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store, View};
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
@@ -115,6 +116,29 @@ impl<L: LookUpLayer> Store for L {
         limit: usize,
     ) -> Result<Vec<Record>, Error> {
         self.inner().scan(tenant, after, limit).await
+    }
+
+    async fn search(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        self.inner().search(tenant, lead, after, limit).await
+    }
+
+    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
+        self.inner().probe(tenant, lead, limit).await
+    }
+
+    async fn attribute_names(
+        &self,
+        tenant: &Tenant,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, Error> {
+        self.inner().attribute_names(tenant, after, limit).await
     }
 
     async fn expired_users(

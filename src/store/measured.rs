@@ -15,6 +15,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
+use crate::directory::search::{Lead, Position};
 use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store, View};
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
@@ -90,6 +91,7 @@ static GET: Kind = Kind::new("get");
 static CLAIMS: Kind = Kind::new("claims");
 static TENANT: Kind = Kind::new("tenant");
 static SCAN: Kind = Kind::new("scan");
+static SEARCH: Kind = Kind::new("search");
 static EXPIRED: Kind = Kind::new("expired_users");
 static MUTATE: Kind = Kind::new("mutate");
 static CHECK: Kind = Kind::new("check");
@@ -156,6 +158,29 @@ impl Store for Measured {
         limit: usize,
     ) -> Result<Vec<Record>, Error> {
         SCAN.measure(self.0.scan(tenant, after, limit)).await
+    }
+
+    async fn search(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        SEARCH.measure(self.0.search(tenant, lead, after, limit)).await
+    }
+
+    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
+        SEARCH.measure(self.0.probe(tenant, lead, limit)).await
+    }
+
+    async fn attribute_names(
+        &self,
+        tenant: &Tenant,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, Error> {
+        SEARCH.measure(self.0.attribute_names(tenant, after, limit)).await
     }
 
     async fn expired_users(

@@ -2,9 +2,10 @@
 //! Both stores index these and no others.
 
 use super::attribute_names::Token;
-use crate::directory::model::attribute::{SEARCHED_BYTES, Value};
+use crate::directory::model::attribute::Value;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{State, User};
+use crate::directory::search::{self, SEARCHED_BYTES, state_word};
 
 /// The tokens of fields that are no attributes.
 pub const DISPLAY_NAME: Token = u32::MAX;
@@ -52,12 +53,7 @@ pub const fn is_searched(scalar: &Scalar<'_>) -> bool {
 
 /// The word for a state; none for the one that nearly all users have.
 fn state(state: State) -> Option<&'static str> {
-    match state {
-        State::Active => None,
-        State::Disabled => Some("DISABLED"),
-        State::Deleted { .. } => Some("DELETED"),
-        State::Merged { .. } => Some("MERGED"),
-    }
+    (state != State::Active).then(|| state_word(state))
 }
 
 /// The scalars of a value by which users can be searched: of a list each item. Long texts are no
@@ -72,4 +68,16 @@ pub fn scalars(value: &Value) -> impl Iterator<Item = Scalar<'_>> {
         Value::List(items) => (None, items),
     };
     one.into_iter().chain(items.iter().map(|item| Scalar::Text(item))).filter(is_searched)
+}
+
+impl<'a> From<&'a search::Scalar> for Scalar<'a> {
+    fn from(scalar: &'a search::Scalar) -> Self {
+        match scalar {
+            search::Scalar::Int(number) => Self::Int(*number),
+            search::Scalar::Double(number) => Self::Double(*number),
+            search::Scalar::String(text) => Self::Text(text),
+            search::Scalar::Bool(yes) => Self::Bool(*yes),
+            search::Scalar::Time(time) => Self::Time(*time),
+        }
+    }
 }

@@ -1,16 +1,13 @@
 //! A user's attributes as a store keeps them beside the user: each with its token in place of its
 //! name, and with its value as the API's message has it, so that a look-up copies bytes.
 
-use prost::Message;
+use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 
-use super::decode::read_value;
 use super::encode::value_message;
-use super::error::WireError;
 use super::fields::{take, varint};
 use super::v1_tag::USER_ATTRIBUTES;
 use crate::directory::model::attribute::Value;
-use crate::proto::v1;
 
 /// The numbers of the fields of an entry of a map (protobuf.dev, "Maps").
 const NAME: u32 = 1;
@@ -31,16 +28,6 @@ pub fn write_entry(name: &str, value: &[u8], user: &mut Vec<u8>) {
 /// The encoded value of an attribute.
 pub fn encode_value(value: &Value) -> Vec<u8> {
     value_message(value).encode_to_vec()
-}
-
-/// The value that [`encode_value`] encoded.
-///
-/// # Errors
-/// [`WireError`] where that is something else.
-pub fn decode_value(bytes: &[u8]) -> Result<Value, WireError> {
-    let message =
-        v1::AttributeValue::decode(bytes).map_err(|error| WireError(error.to_string()))?;
-    read_value(message).ok_or_else(|| WireError("an attribute without a value".to_owned()))
 }
 
 /// The encoded form of attributes: for each its token, and its value with a length before it.
@@ -71,6 +58,12 @@ mod tests {
 
     use super::*;
     use crate::directory::model::timestamp::Timestamp;
+    use crate::proto::v1;
+    use crate::wire::decode::read_value;
+
+    fn decode_value(bytes: &[u8]) -> Value {
+        read_value(v1::AttributeValue::decode(bytes).unwrap()).unwrap()
+    }
 
     #[test]
     fn what_is_encoded_is_decoded() {
@@ -84,7 +77,7 @@ mod tests {
             (10_001, Value::String(String::new())),
         ]);
         let bytes = encode(values.iter().map(|(token, value)| (*token, value)));
-        let decoded = entries(&bytes).map(|(token, value)| (token, decode_value(value).unwrap()));
+        let decoded = entries(&bytes).map(|(token, value)| (token, decode_value(value)));
         assert_eq!(decoded.collect::<BTreeMap<_, _>>(), values);
         assert_eq!(entries(&bytes[..bytes.len() - 1]).count(), values.len() - 1);
     }

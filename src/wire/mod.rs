@@ -8,5 +8,6 @@ pub(crate) mod error;
 pub(crate) mod fields;
 mod record;
 pub(crate) mod tenant;
+pub(crate) mod time_text;
 pub(crate) mod unknown;
 mod v1_tag;

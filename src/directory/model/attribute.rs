@@ -24,9 +24,6 @@ pub enum Value {
     List(Vec<String>),
 }
 
-/// The maximum bytes of a text by which users can be searched.
-pub const SEARCHED_BYTES: usize = 256;
-
 const NAME_BYTES: usize = 256;
 const TEXT_BYTES: usize = 4_096;
 const LIST_ITEMS: usize = 100;

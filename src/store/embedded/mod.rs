@@ -16,6 +16,7 @@ mod names;
 mod open;
 mod read;
 mod schema;
+mod search;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -49,6 +50,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
+use crate::directory::search::{Lead, Position};
 use crate::directory::store::{
     ANSWER_BYTES, Consistency, ExpiredUser, ItemResult, Resolved, Store, View,
 };
@@ -213,6 +215,12 @@ impl Embedded {
         Ok(found)
     }
 
+    /// Refuses a search by what a store of an older schema has no index of.
+    fn check_searchable(&self, lead: &Lead) -> Result<(), Error> {
+        let has_index = self.on_snapshot(|snapshot| Ok(snapshot.has_attributes()))?;
+        if has_index || lead.field().is_none() { Ok(()) } else { Err(Error::NotSearchable) }
+    }
+
     fn on_snapshot<T>(&self, look: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Error> {
         let snapshot = self.published.load();
         let snapshot = snapshot.as_ref().ok_or_else(|| self.closed())?;
@@ -339,6 +347,61 @@ impl Store for Embedded {
             }
             tokio::task::yield_now().await;
         }
+    }
+
+    async fn search(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        self.check_searchable(lead)?;
+        if *lead == Lead::All {
+            return self.scan(tenant, after.map(|after| after.id), limit).await;
+        }
+        if let Lead::Identity(identifiers) = lead {
+            let mut owners = self.on_snapshot(|snapshot| snapshot.owners(tenant, identifiers))?;
+            owners.retain(|owner| after.is_none_or(|after| owner.id() > after.id));
+            owners.truncate(limit);
+            return Ok(owners);
+        }
+
+        let mut users = Vec::new();
+        let walk = self.on_snapshot(|snapshot| snapshot.walk(tenant, lead, after))?;
+        let Some(mut walk) = walk else { return Ok(users) };
+        loop {
+            let step = |snapshot: &Snapshot| snapshot.step(tenant, lead, &mut walk, YIELD_EVERY);
+            let step = self.on_snapshot(step)?;
+            users.extend(step.users);
+            if step.entries < YIELD_EVERY || users.len() >= limit {
+                users.truncate(limit);
+                return Ok(users);
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
+        self.check_searchable(lead)?;
+        match lead {
+            Lead::All => self.on_snapshot(|snapshot| snapshot.count_users(tenant, limit)),
+            Lead::Identity(identifiers) => Ok(identifiers.len().min(limit)),
+            _ => self.on_snapshot(|snapshot| match snapshot.walk(tenant, lead, None)? {
+                Some(walk) => snapshot.count(&walk, limit),
+                None => Ok(0),
+            }),
+        }
+    }
+
+    async fn attribute_names(
+        &self,
+        tenant: &Tenant,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, Error> {
+        let names = self.on_snapshot(|snapshot| snapshot.all_names(tenant.as_str()))?;
+        Ok(names.page(after, limit))
     }
 
     async fn expired_users(

@@ -10,9 +10,10 @@ use super::error::Fault;
 use super::names::read_all;
 use super::open::Caches;
 use super::schema::{
-    ATTRIBUTE_NAMES, EXPIRES_AT, IDENTITIES, StoredUser, TENANT_USERS, TENANTS, USERS,
+    ATTRIBUTE_NAMES, ATTRIBUTES, EXPIRES_AT, IDENTITIES, StoredUser, TENANT_USERS, TENANTS, USERS,
     decode_claim, resolves_to,
 };
+use super::search::AttributesTable;
 use crate::directory::error::ItemError;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
@@ -27,13 +28,15 @@ use crate::wire::encoded_user::{EncodedUser, Found};
 /// The users and claims at one moment. Opening the tables once a commit instead of once a look-up
 /// saves a look-up most of its time.
 pub struct Snapshot {
-    users: ReadOnlyTable<&'static [u8; 16], &'static [u8]>,
-    identities: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    pub(super) users: ReadOnlyTable<&'static [u8; 16], &'static [u8]>,
+    pub(super) identities: ReadOnlyTable<&'static [u8], &'static [u8]>,
     tenants: ReadOnlyTable<&'static str, &'static [u8]>,
     /// None in a store of a schema that does not have it.
     tenant_users: Option<ReadOnlyTable<(&'static str, &'static [u8; 16]), ()>>,
     /// See [`Snapshot::tenant_users`].
     attribute_names: Option<ReadOnlyTable<(&'static str, Token), (i64, &'static str)>>,
+    /// See [`Snapshot::tenant_users`].
+    pub(super) attributes: Option<AttributesTable>,
     expiries: ReadOnlyTable<(i64, &'static [u8; 16]), ()>,
     caches: Caches,
     #[cfg(feature = "test-entity")]
@@ -67,6 +70,7 @@ impl Snapshot {
             (transaction.open_table(TENANTS)?, transaction.open_table(EXPIRES_AT)?);
         let tenant_users = optional(transaction.open_table(TENANT_USERS))?;
         let attribute_names = optional(transaction.open_table(ATTRIBUTE_NAMES))?;
+        let attributes = optional(transaction.open_table(ATTRIBUTES))?;
 
         Ok(Self {
             users,
@@ -74,6 +78,7 @@ impl Snapshot {
             tenants,
             tenant_users,
             attribute_names,
+            attributes,
             expiries,
             caches: caches.clone(),
             #[cfg(feature = "test-entity")]
@@ -265,7 +270,7 @@ impl Snapshot {
         }))
     }
 
-    fn decode(&self, stored: &StoredUser<'_>) -> Result<Record, Fault> {
+    pub(super) fn decode(&self, stored: &StoredUser<'_>) -> Result<Record, Fault> {
         stored.decode(&*self.names_for(stored)?)
     }
 
@@ -283,6 +288,18 @@ impl Snapshot {
         }
         self.caches.names.learn(tenant, all.clone());
         Ok(all)
+    }
+
+    /// Whether there is an index of attributes.
+    pub const fn has_attributes(&self) -> bool {
+        self.attributes.is_some()
+    }
+
+    /// The number of a tenant's users, at most `limit`.
+    pub fn count_users(&self, tenant: &Tenant, limit: usize) -> Result<usize, Fault> {
+        let Some(listed) = &self.tenant_users else { return Ok(limit) };
+        let all = (tenant.as_str(), &[0; 16])..=(tenant.as_str(), &[0xff; 16]);
+        Ok(listed.range(all)?.take(limit).count())
     }
 
     /// All names of a tenant's attributes.

@@ -32,6 +32,7 @@ mod reachability;
 mod read;
 mod rewrite;
 mod schema;
+mod search;
 mod sessions;
 mod status;
 mod supported;
@@ -68,6 +69,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
+use crate::directory::search::{Lead, Position};
 use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store, View};
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
@@ -214,6 +216,12 @@ impl Mongo {
         })
     }
 
+    /// Refuses a search by what a store of an older schema has no whole index of.
+    fn check_searchable(&self, lead: &Lead) -> Result<(), Error> {
+        let has_index = self.collections.fence.versions()?.is_searchable();
+        if has_index || lead.field().is_none() { Ok(()) } else { Err(Error::NotSearchable) }
+    }
+
     /// Carries out `work`, which continues if its caller leaves or reaches its deadline.
     async fn run<T, F>(&self, work: impl FnOnce(Arc<Collections>) -> F) -> Result<T, Error>
     where
@@ -352,6 +360,39 @@ impl Store for Mongo {
             users
         })?;
         Ok(walk.await.unwrap_or_else(|_| Err(Fault::Panicked))?)
+    }
+
+    async fn search(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        self.check_searchable(lead)?;
+        let (tenant, lead, after) = (tenant.clone(), lead.clone(), after.cloned());
+        self.run(|collections| async move {
+            collections.search(&tenant, &lead, after.as_ref(), limit).await
+        })
+        .await
+    }
+
+    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
+        self.check_searchable(lead)?;
+        let (tenant, lead) = (tenant.clone(), lead.clone());
+        self.run(|collections| async move { collections.probe(&tenant, &lead, limit).await }).await
+    }
+
+    async fn attribute_names(
+        &self,
+        tenant: &Tenant,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, Error> {
+        let (tenant, after) = (tenant.clone(), after.to_owned());
+        let names =
+            self.run(|collections| async move { collections.all_names(tenant.as_str()).await });
+        Ok(names.await?.page(&after, limit))
     }
 
     async fn expired_users(

@@ -129,11 +129,14 @@ fn fields(collection: &str) -> (Vec<&'static str>, Document) {
     }
 }
 
+/// The name of the index of all attributes.
+pub const ATTRIBUTES_INDEX: &str = "t_1_a_1__id_1";
+
 /// The index of all attributes: multikey over one array, so that its entries for one token are in
 /// the order of values.
 fn by_attributes() -> Document {
     let (key, value) = (format!("{ATTRIBUTES}.{KEY}"), format!("{ATTRIBUTES}.{VALUE}"));
-    doc! { "key": { TENANT: 1, key: 1, value: 1, ID: 1 }, "name": "t_1_a_1__id_1" }
+    doc! { "key": { TENANT: 1, key: 1, value: 1, ID: 1 }, "name": ATTRIBUTES_INDEX }
 }
 
 /// The indexes of a collection in this epoch, beside that of `_id`. Those on what is due or held

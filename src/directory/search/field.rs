@@ -1,0 +1,46 @@
+//! The fields that an index has.
+
+use std::fmt;
+
+/// A field whose values an index has.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    /// An attribute.
+    Attribute(String),
+    /// The display name, which every user has: the empty text where none was given.
+    DisplayName,
+    /// When the user was created.
+    CreateTime,
+    /// The state's word in capitals. An index has all states but `ACTIVE`.
+    State,
+}
+
+impl Field {
+    /// Whether a user has exactly one value of it.
+    pub const fn is_single(&self) -> bool {
+        !matches!(self, Self::Attribute(_))
+    }
+}
+
+/// Whether a name can be written without quotes.
+pub fn is_bare(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+}
+
+/// Writes a text in quotes.
+pub fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('*', "\\*"))
+}
+
+/// The field as a filter names it.
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Attribute(name) if is_bare(name) => write!(f, "attributes.{name}"),
+            Self::Attribute(name) => write!(f, "attributes.{}", quoted(name)),
+            Self::DisplayName => f.write_str("display_name"),
+            Self::CreateTime => f.write_str("create_time"),
+            Self::State => f.write_str("state"),
+        }
+    }
+}

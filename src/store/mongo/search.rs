@@ -1,0 +1,422 @@
+//! Searches. MongoDB evaluates one condition alone, with the index of all attributes or that of
+//! identity keys, and the directory the rest.
+//!
+//! Users in the order of their ids come as the index has them. In the order of values they would
+//! have to be sorted by MongoDB, which reads all of them first; so a page is read in parts that are
+//! sorted here.
+
+use std::ops::Bound;
+
+use locality_uuid::LocalityId;
+use mongodb::bson::{Bson, Document, doc};
+use mongodb::options::{FindOptions, Hint};
+
+use super::attributes::{VALUE, has_element, scalar_value};
+use super::collections::Collections;
+use super::error::Fault;
+use super::schema::{ID, StoredUser, TENANT, by_id, id_value, read_claim};
+use super::validators::ATTRIBUTES_INDEX;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::search::{Class, Field, Lead, Position, Range, Scalar};
+use crate::identifier::{Identifier, IdentityKey, Kind};
+use crate::store::attribute_names::Token;
+use crate::store::searched::{CREATE_TIME, DISPLAY_NAME, STATE};
+
+const CLASSES: [Class; 4] = [Class::Number, Class::String, Class::Bool, Class::Time];
+
+impl Collections {
+    /// The users that `lead` finds, in its order: those after `after`, at most `limit`.
+    pub async fn search(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Fault> {
+        match lead {
+            Lead::All => self.scan(tenant, after.map(|after| after.id), limit).await,
+            Lead::Equals { field, value } => {
+                let Some(token) = self.field_token(tenant, field).await? else {
+                    return Ok(Vec::new());
+                };
+                let condition = doc! { VALUE: scalar_value(value.into()) };
+                let filter = has_element(token, condition);
+                self.users_by_id(tenant, filter, after.map(|after| after.id), limit).await
+            }
+            Lead::Range { field, range } => {
+                let Some(token) = self.field_token(tenant, field).await? else {
+                    return Ok(Vec::new());
+                };
+                let search = RangeSearch { collections: self, tenant, lead, token, limit };
+                search.run(range, after).await
+            }
+            Lead::Identity(identifiers) => {
+                let keys: Vec<_> = identifiers.iter().map(|own| claim_key(tenant, own)).collect();
+                let owners = self.owners_of(doc! { ID: { "$in": keys } }, limit).await?;
+                let mut ids: Vec<_> = owners.into_iter().filter_map(|(_, owner)| owner).collect();
+                ids.retain(|id| after.is_none_or(|after| *id > after.id));
+                ids.sort_unstable();
+                self.records(tenant, &ids).await
+            }
+            Lead::IdentityPrefix { kind, prefix } => {
+                self.by_identity_prefix(tenant, lead, (*kind, prefix), after, limit).await
+            }
+        }
+    }
+
+    /// The number of entries that a search by `lead` reads, at most `limit`.
+    pub async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Fault> {
+        let (collection, filter, hint) = match lead {
+            Lead::All => (&self.users, doc! { TENANT: tenant.as_str() }, by_tenant()),
+            Lead::Identity(identifiers) => return Ok(identifiers.len().min(limit)),
+            Lead::IdentityPrefix { kind, prefix } => {
+                let range = prefix_range(tenant, *kind, prefix, None);
+                (&self.identities, range, Hint::Keys(doc! { ID: 1 }))
+            }
+            Lead::Equals { field, .. } | Lead::Range { field, .. } => {
+                let Some(token) = self.field_token(tenant, field).await? else { return Ok(0) };
+                return self.probe_index(tenant, lead, token, limit).await;
+            }
+        };
+        self.count(collection, filter, hint, limit).await
+    }
+
+    async fn probe_index(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        token: Token,
+        limit: usize,
+    ) -> Result<usize, Fault> {
+        let conditions = match lead {
+            Lead::Equals { value, .. } => vec![doc! { VALUE: scalar_value(value.into()) }],
+            Lead::Range { range, .. } => {
+                CLASSES.iter().filter_map(|class| condition(range, *class)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let mut count = 0;
+        for condition in conditions {
+            let filter = of_tenant(tenant, has_element(token, condition));
+            count += self.count(&self.users, filter, by_attributes(), limit - count).await?;
+            if count >= limit {
+                break;
+            }
+        }
+        Ok(count)
+    }
+
+    /// The number of documents that a filter finds, at most `limit`.
+    async fn count(
+        &self,
+        from: &mongodb::Collection<mongodb::bson::RawDocumentBuf>,
+        filter: Document,
+        hint: Hint,
+        limit: usize,
+    ) -> Result<usize, Fault> {
+        let options = FindOptions::builder().limit(limit as i64).projection(doc! { ID: 1 });
+        let options = options.hint(hint).max_time(self.timeout).build();
+        Ok(self.all(from, filter, options).await?.len())
+    }
+
+    /// The token of a field; none where no user of the tenant has it.
+    async fn field_token(&self, tenant: &Tenant, field: &Field) -> Result<Option<Token>, Fault> {
+        Ok(match field {
+            Field::DisplayName => Some(DISPLAY_NAME),
+            Field::CreateTime => Some(CREATE_TIME),
+            Field::State => Some(STATE),
+            Field::Attribute(name) => self.token(tenant.as_str(), name).await?,
+        })
+    }
+
+    /// Users of a tenant that a filter finds, in the order of their ids.
+    async fn users_by_id(
+        &self,
+        tenant: &Tenant,
+        filter: Document,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Fault> {
+        let mut filter = of_tenant(tenant, filter);
+        if let Some(after) = after {
+            filter.insert(ID, doc! { "$gt": id_value(after) });
+        }
+        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
+        self.found_users(filter, options.hint(by_attributes()).max_time(self.timeout).build()).await
+    }
+
+    async fn found_users(
+        &self,
+        filter: Document,
+        options: FindOptions,
+    ) -> Result<Vec<Record>, Fault> {
+        let mut users = Vec::new();
+        for document in self.all(&self.users, filter, options).await? {
+            users.push(self.record(StoredUser::read(&document)?).await?);
+        }
+        Ok(users)
+    }
+
+    /// The users of a tenant with these ids, by id.
+    async fn records(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Record>, Fault> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let filter = by_id(ids.iter().copied().map(id_value).collect());
+        let options = FindOptions::builder().sort(doc! { ID: 1 }).max_time(self.timeout);
+        let mut users = self.found_users(filter, options.build()).await?;
+        users.retain(|record| record.user.tenant == *tenant);
+        Ok(users)
+    }
+
+    /// Identity keys that a filter finds, in their order, with their owners.
+    async fn owners_of(
+        &self,
+        filter: Document,
+        limit: usize,
+    ) -> Result<Vec<(String, Option<LocalityId>)>, Fault> {
+        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
+        let options = options.max_time(self.timeout).build();
+        let found = self.all(&self.identities, filter, options).await?;
+        let owner = |document| {
+            let (key, claim) = read_claim(document)?;
+            Ok((key.to_owned(), claim.resolves_to()))
+        };
+        found.iter().map(|document| owner(document)).collect()
+    }
+
+    /// Users with an identity whose value begins so, in the order of the least such value.
+    async fn by_identity_prefix(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        (kind, prefix): (Kind, &str),
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Fault> {
+        let mut last = after.and_then(|after| match &after.value {
+            Some(Scalar::String(value)) => Some(claim_key(tenant, &identifier(kind, value))),
+            _ => None,
+        });
+        let mut users = Vec::new();
+        while users.len() < limit {
+            let range = prefix_range(tenant, kind, prefix, last.as_deref());
+            let owners = self.owners_of(range, limit).await?;
+            let is_last = owners.len() < limit;
+            last = owners.last().map(|(key, _)| key.clone());
+            let ids: Vec<_> = owners.iter().filter_map(|(_, owner)| *owner).collect();
+            let records = self.records(tenant, &ids).await?;
+            for (key, owner) in owners {
+                let record = records.iter().find(|record| Some(record.id()) == owner);
+                let Some(record) = record else { continue };
+                let least = lead.position(&record.user).and_then(|position| position.value);
+                let is_least = matches!(
+                    least,
+                    Some(Scalar::String(value))
+                        if claim_key(tenant, &identifier(kind, &value)) == key
+                );
+                if is_least {
+                    users.push(record.clone());
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        users.truncate(limit);
+        Ok(users)
+    }
+}
+
+/// A search by a range of values, in their order.
+struct RangeSearch<'s> {
+    collections: &'s Collections,
+    tenant: &'s Tenant,
+    lead: &'s Lead,
+    token: Token,
+    limit: usize,
+}
+
+impl RangeSearch<'_> {
+    async fn run(&self, range: &Range, after: Option<&Position>) -> Result<Vec<Record>, Fault> {
+        let mut users = Vec::new();
+        let mut after = after.and_then(|after| Some((after.value.clone()?, after.id)));
+        for class in CLASSES {
+            if after.as_ref().is_some_and(|(value, _)| value.class() > class) {
+                continue;
+            }
+            self.read_class(range, class, after.take(), &mut users).await?;
+            if users.len() >= self.limit {
+                break;
+            }
+        }
+        Ok(users)
+    }
+
+    /// Adds the users whose least value is of one class.
+    async fn read_class(
+        &self,
+        range: &Range,
+        class: Class,
+        after: Option<(Scalar, LocalityId)>,
+        users: &mut Vec<Record>,
+    ) -> Result<(), Fault> {
+        let mut rest = range.clone();
+        if let Some((value, id)) = after.filter(|(value, _)| value.class() == class) {
+            self.read_value(&value, Some(id), users).await?;
+            rest.lower = Bound::Excluded(value);
+        }
+        while users.len() < self.limit {
+            let Some(bounds) = condition(&rest, class) else { return Ok(()) };
+            let some = self.find(bounds, Some(self.limit - users.len())).await?;
+            let is_all = some.len() < self.limit - users.len();
+            let least = |record: &Record| least(record, self.lead, &rest);
+            let Some(greatest) = some.iter().filter_map(least).max().filter(|_| !is_all) else {
+                self.add(some, &rest, users);
+                return Ok(());
+            };
+            // All users before the greatest value that was found, and then those at it.
+            let before = rest
+                .intersection(&Range { upper: Bound::Excluded(greatest.clone()), ..Range::ALL });
+            if let Some(bounds) = condition(&before, class) {
+                self.add(self.find(bounds, None).await?, &before, users);
+            }
+            self.read_value(&greatest, None, users).await?;
+            rest.lower = Bound::Excluded(greatest);
+        }
+        Ok(())
+    }
+
+    /// Adds the users whose least value is this one, after `after`, by their ids.
+    async fn read_value(
+        &self,
+        value: &Scalar,
+        mut after: Option<LocalityId>,
+        users: &mut Vec<Record>,
+    ) -> Result<(), Fault> {
+        while users.len() < self.limit {
+            let room = self.limit - users.len();
+            let filter = has_element(self.token, doc! { VALUE: scalar_value(value.into()) });
+            let found = self.collections.users_by_id(self.tenant, filter, after, room).await?;
+            let is_all = found.len() < room;
+            after = found.last().map(Record::id);
+            let is_least = |record: &Record| {
+                self.lead.position(&record.user).and_then(|position| position.value).as_ref()
+                    == Some(value)
+            };
+            users.extend(found.into_iter().filter(is_least));
+            if is_all {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Users with a value in these bounds, in any order.
+    async fn find(&self, bounds: Document, limit: Option<usize>) -> Result<Vec<Record>, Fault> {
+        let filter = of_tenant(self.tenant, has_element(self.token, bounds));
+        let mut options =
+            FindOptions::builder().hint(by_attributes()).max_time(self.collections.timeout).build();
+        options.limit = limit.map(|limit| limit as i64);
+        self.collections.found_users(filter, options).await
+    }
+
+    /// Adds those of the users whose least value is in a part of the lead's range, in their order.
+    fn add(&self, found: Vec<Record>, part: &Range, users: &mut Vec<Record>) {
+        let position = |record: &Record| self.lead.position(&record.user);
+        let is_in = |record: &Record| {
+            position(record)
+                .and_then(|position| position.value)
+                .is_some_and(|value| part.contains(&value))
+        };
+        let mut found: Vec<_> = found.into_iter().filter(is_in).collect();
+        found.sort_by_cached_key(position);
+        users.extend(found);
+        users.truncate(self.limit);
+    }
+}
+
+/// The least value of a user in a part of the lead's range.
+fn least(record: &Record, lead: &Lead, part: &Range) -> Option<Scalar> {
+    let field = lead.field()?.clone();
+    let part = Lead::Range { field, range: part.clone() };
+    part.position(&record.user)?.value
+}
+
+/// The condition on values of one class in a range; none where the range has none.
+fn condition(range: &Range, class: Class) -> Option<Document> {
+    let whole = Range {
+        lower: class.first().map_or(Bound::Unbounded, Bound::Included),
+        upper: class.end().map_or(Bound::Unbounded, Bound::Excluded),
+    };
+    let part = range.intersection(&whole);
+    let mut bounds = Document::new();
+    match &part.lower {
+        Bound::Included(value) if value.class() == class => {
+            bounds.insert("$gte", scalar_value(value.into()));
+        }
+        Bound::Excluded(value) if value.class() == class => {
+            bounds.insert("$gt", scalar_value(value.into()));
+        }
+        Bound::Unbounded if class == Class::Number => {}
+        _ => return None,
+    }
+    match &part.upper {
+        Bound::Included(value) if value.class() == class => {
+            bounds.insert("$lte", scalar_value(value.into()));
+        }
+        Bound::Excluded(value) if value.class() == class => {
+            bounds.insert("$lt", scalar_value(value.into()));
+        }
+        // The end of the class.
+        Bound::Excluded(value) if Some(value) == class.end().as_ref() => {}
+        Bound::Unbounded if class == Class::Time => {}
+        _ => return None,
+    }
+    if bounds.is_empty() {
+        bounds.insert("$type", type_name(class));
+    }
+    Some(doc! { VALUE: bounds })
+}
+
+const fn type_name(class: Class) -> &'static str {
+    match class {
+        Class::Number => "number",
+        Class::String => "string",
+        Class::Bool => "bool",
+        Class::Time => "date",
+    }
+}
+
+fn of_tenant(tenant: &Tenant, filter: Document) -> Document {
+    let mut own = doc! { TENANT: tenant.as_str() };
+    own.extend(filter);
+    own
+}
+
+fn by_attributes() -> Hint {
+    Hint::Name(ATTRIBUTES_INDEX.to_owned())
+}
+
+fn by_tenant() -> Hint {
+    Hint::Keys(doc! { TENANT: 1, ID: 1 })
+}
+
+fn identifier(kind: Kind, canonical: &str) -> Identifier {
+    Identifier::from_canonical(kind, canonical.to_owned())
+}
+
+fn claim_key(tenant: &Tenant, identifier: &Identifier) -> String {
+    IdentityKey::new(tenant.as_str(), identifier).as_str().to_owned()
+}
+
+/// The filter of identity keys of a kind whose values begin so: those after `after`.
+fn prefix_range(tenant: &Tenant, kind: Kind, prefix: &str, after: Option<&str>) -> Document {
+    let first = claim_key(tenant, &identifier(kind, prefix));
+    let end = format!("{first}{}", char::MAX);
+    match after {
+        Some(after) => doc! { ID: { "$gt": after, "$lt": end } },
+        None => doc! { ID: { "$gte": Bson::String(first), "$lt": end } },
+    }
+}
