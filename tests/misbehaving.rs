@@ -102,6 +102,10 @@ impl Store for Faulty {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }
 
+    async fn attribute_names(&self, _: &Tenant, _: &str, _: usize) -> Result<Vec<String>, Error> {
+        Err(Error::Unavailable("cut off: secret cause".into()))
+    }
+
     async fn expired_users(
         &self,
         _: Timestamp,

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use super::{
-    bench, completions, id, identity, renormalize, resolve, store, tenant, token, top, user,
+    bench, completions, id, identity, names, renormalize, resolve, store, tenant, token, top, user,
 };
 use crate::config::{Flags, Serve, Top};
 
@@ -50,6 +50,9 @@ pub enum Command {
     /// Link, unlink, replace, verify and look into identities.
     #[command(subcommand, after_help = identity::EXAMPLES)]
     Identity(identity::Identity),
+    /// Show the names of attributes.
+    #[command(subcommand, after_help = names::EXAMPLES)]
+    Attribute(names::Attribute),
     /// Show and set tenants and their policies.
     #[command(subcommand, after_help = tenant::EXAMPLES)]
     Tenant(tenant::Tenant),

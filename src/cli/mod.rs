@@ -12,6 +12,7 @@ mod failure;
 mod id;
 mod identifier;
 mod identity;
+mod names;
 pub mod output;
 mod renormalize;
 mod report;
@@ -47,6 +48,7 @@ pub fn run(
         Command::Resolve(command) => client::block_on(resolve::run(command)),
         Command::User(command) => client::block_on(user::run(command)),
         Command::Identity(command) => client::block_on(identity::run(command)),
+        Command::Attribute(command) => client::block_on(names::run(command)),
         Command::Tenant(command) => client::block_on(tenant::run(command)),
         Command::Renormalize(command) => client::block_on(renormalize::run(command)),
         Command::Token(command) => token::run(command),

@@ -159,6 +159,23 @@ impl AdminService for AdminApi {
 
         Ok(Response::new(v1::ListTenantsResponse { tenants, next_page_token }))
     }
+
+    async fn list_attribute_names(
+        &self,
+        request: Request<v1::ListAttributeNamesRequest>,
+    ) -> Result<Response<v1::ListAttributeNamesResponse>, Status> {
+        let (caller, request) = with_caller(request)?;
+        let tenant = permitted_tenant(&caller, &request.tenant)?;
+        let size = page_size(request.page_size).map_err(status)?;
+        // One more than asked for shows whether there is another page.
+        let listed = self.0.attribute_names(&tenant, &request.page_token, size + 1).await;
+        let mut names = listed.map_err(status)?;
+        let more = names.len() > size;
+        names.truncate(size);
+        let next_page_token = names.last().filter(|_| more).cloned().unwrap_or_default();
+
+        Ok(Response::new(v1::ListAttributeNamesResponse { names, next_page_token }))
+    }
 }
 
 impl AdminApi {

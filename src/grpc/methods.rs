@@ -73,7 +73,7 @@ const fn at_least(role: Role, method: Method) -> Method {
     Method { needs: Needs::Role(role), ..method }
 }
 
-static METHODS: [Method; 33] = [
+static METHODS: [Method; 34] = [
     look_up("/polynym.v1.DirectoryService/ResolveIdentity"),
     look_up("/polynym.v1.DirectoryService/BatchResolveIdentities"),
     look_up("/polynym.v1.DirectoryService/GetUser"),
@@ -103,6 +103,7 @@ static METHODS: [Method; 33] = [
     admin("/polynym.v1.AdminService/UpdateTenant"),
     admin("/polynym.v1.AdminService/DeleteTenant"),
     admin("/polynym.v1.AdminService/ListTenants"),
+    admin("/polynym.v1.AdminService/ListAttributeNames"),
     health("/grpc.health.v1.Health/Check"),
     health("/grpc.health.v1.Health/List"),
     stream(health("/grpc.health.v1.Health/Watch")),

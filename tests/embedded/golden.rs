@@ -20,7 +20,7 @@ use locality_uuid::LocalityId;
 
 /// The schema versions of the golden stores, oldest first. Each store was written by the first
 /// program with its schema, and lies beside a file with its rows.
-const VERSIONS: [u64; 2] = [4, 5];
+const VERSIONS: [u64; 3] = [4, 5, 6];
 const NEWEST: u64 = VERSIONS[VERSIONS.len() - 1];
 
 fn store_of(version: u64) -> String {
@@ -46,8 +46,12 @@ pub fn empty_store(version: u64) -> TempDir {
     let mut meta = transaction.open_table(META).unwrap();
     meta.insert("rules", u64::from(Rules::FIRST.version())).unwrap();
 
-    if version < NEWEST {
-        meta.insert("schema", version).unwrap();
+    meta.insert("schema", version).unwrap();
+    if version < 6 {
+        transaction.delete_table(ATTRIBUTE_NAMES).unwrap();
+        transaction.delete_table(ATTRIBUTES).unwrap();
+    }
+    if version < 5 {
         meta.remove("rules").unwrap();
         transaction.delete_table(TENANT_USERS).unwrap();
     }
@@ -60,10 +64,13 @@ pub fn empty_store(version: u64) -> TempDir {
 /// The list of each tenant's users, absent in the oldest store.
 const TENANT_USERS: TableDefinition<'_, (&str, &[u8; 16]), ()> =
     TableDefinition::new("tenant_users");
+/// The names of attributes and their index, absent in stores before the newest.
+const ATTRIBUTE_NAMES: TableDefinition<'_, (&str, u32), (i64, &str)> =
+    TableDefinition::new("attribute_names");
+const ATTRIBUTES: TableDefinition<'_, &[u8], ()> = TableDefinition::new("attributes");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
-/// Returns all rows of a store as stored, one per line. The oldest store has no list of a tenant's
-/// users.
+/// Returns all rows of a store as stored, one per line. Older stores do not have all tables.
 fn rows(folder: &Path) -> String {
     let database = database(folder);
     let mut text = String::new();
@@ -76,12 +83,15 @@ fn rows(folder: &Path) -> String {
     dump::<(i64, &[u8; 16]), ()>(&database, "due", &mut text);
     dump::<(i64, &[u8]), ()>(&database, "hold_times", &mut text);
     dump::<(&str, &[u8; 16]), ()>(&database, "tenant_users", &mut text);
+    dump::<(&str, u32), (i64, &str)>(&database, "attribute_names", &mut text);
+    dump::<&[u8], ()>(&database, "attributes", &mut text);
     text
 }
 
 fn dump<K: Key + 'static, V: Value + 'static>(database: &Database, name: &str, text: &mut String) {
     let table = database.begin_read().unwrap().open_table(TableDefinition::<K, V>::new(name));
-    if name == "tenant_users" && matches!(table, Err(TableError::TableDoesNotExist(_))) {
+    let is_new = ["tenant_users", "attribute_names", "attributes"].contains(&name);
+    if is_new && matches!(table, Err(TableError::TableDoesNotExist(_))) {
         return;
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
-    Consistency, Directory, Error, Limits, MutationCall, RawIdentity, ResolveOptions, Tenant, Value,
+    Directory, Error, Limits, MutationCall, RawIdentity, ResolveOptions, Tenant, Value,
 };
 use polynym::identifier::RawIdentifier;
 use polynym::store::integrity::{Finding, Observer, verify};

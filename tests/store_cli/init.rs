@@ -329,11 +329,11 @@ async fn what_others_made_is_refused() {
     .await;
     assert_refused(
         &uri("init_newer"),
-        &["schema version 4", "versions 2 to 3"],
+        &["schema version 6", "versions 2 to 5"],
         async |database| {
             database
                 .collection("meta")
-                .insert_one(doc! { "_id": "schema", "v": 4_i32 })
+                .insert_one(doc! { "_id": "schema", "v": 6_i32 })
                 .await
                 .unwrap();
         },

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
 use polynym::directory::{
-    ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
-    NewIdentity, NewUser, Policies, PolicyUpdate, Record, ResolveOptions, Store, Tenant,
-    TenantChange, Timestamp, Update, UserChange, Value, Verification,
+    ConflictPolicy, Directory, IdempotencyKey, Limits, Mutation, MutationKind, NewIdentity,
+    NewUser, Policies, PolicyUpdate, Record, ResolveOptions, Store, Tenant, TenantChange,
+    Timestamp, Update, UserChange, Value, Verification,
 };
 use polynym::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
 use polynym::store::integrity::{CheckableStore, Finding, Observer, verify};
@@ -64,7 +64,12 @@ pub fn later_rules() -> Rules {
 /// Executes all mutations.
 pub async fn fill(store: &dyn Store) {
     for (n, mutation) in mutations().into_iter().enumerate() {
-        store.mutate(mutation).await.unwrap_or_else(|error| panic!("mutation {n}: {error:?}"));
+        let tenant = store.tenant(&mutation.tenant).await.unwrap();
+        let tenant_since = tenant.map(|tenant| tenant.create_time).unwrap_or_default();
+        store
+            .mutate(Mutation { tenant_since, ..mutation })
+            .await
+            .unwrap_or_else(|error| panic!("mutation {n}: {error:?}"));
     }
 }
 

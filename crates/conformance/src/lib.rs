@@ -16,6 +16,7 @@ mod lookalikes;
 mod merging;
 mod merging_concurrently;
 pub mod model;
+mod naming;
 mod quantity;
 mod reading;
 mod renormalizing;
@@ -114,6 +115,12 @@ fn of_reads() -> Vec<Case> {
         case(quantity::a_lowered_limit_only_stops_growth),
         case(quantity::a_batch_is_answered_in_order),
         case(quantity::large_users_come_back),
+        case(naming::names_of_any_script_come_back),
+        case(naming::a_name_stays_where_no_user_has_it),
+        case(naming::a_tenant_has_a_bounded_number_of_names),
+        case(naming::a_dry_run_adds_no_name),
+        case(naming::a_tenant_that_is_made_again_begins_anew),
+        case(naming::names_that_many_add_at_once_have_one_token_each),
         case(survival::everything_survives_closing),
         case(survival::requests_survive_closing),
         case(survival::an_open_store_says_so),

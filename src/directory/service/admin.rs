@@ -69,6 +69,20 @@ impl Directory {
         self.store.tenants(prefix, token, limit).await
     }
 
+    /// Names of the attributes of a tenant's users: those after `token`, at most `limit`.
+    ///
+    /// # Errors
+    /// [`Error::TenantNotFound`], [`Error::Unavailable`].
+    pub async fn attribute_names(
+        &self,
+        tenant: &Tenant,
+        token: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, Error> {
+        self.known_tenant(tenant).await?;
+        self.store.attribute_names(tenant, token, limit).await
+    }
+
     /// Changes a tenant's policies, and creates the tenant if it does not exist.
     ///
     /// # Errors
