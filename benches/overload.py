@@ -6,7 +6,7 @@ written, else by stopping it for three quarters of each 20 ms. The calls come fr
 rate, however many are answered (an open loop), over up to 64 connections of at most 150 calls each.
 Then measures a steady caller alone, and beside one that calls at ten times its rate.
 
-Needs `cargo build --release`.
+Needs `cargo build --release`. `--plot` draws docs/overload-goodput.svg and docs/overload-p99.svg.
 """
 
 import argparse
@@ -20,11 +20,14 @@ import threading
 import time
 from pathlib import Path
 
+import plot
 from access import PROGRAM
 from attacks import DATA, HEADERS, PREFACE, RESOLVE, SETTINGS, WINDOW, create, field, frame, handle, head, message
 
 PERIOD = 0.02
 SHARE = 0.25
+# What is offered, as multiples of the best.
+FACTORS = (0.5, 1, 2, 3, 4)
 
 
 class Throttle:
@@ -185,14 +188,25 @@ def overload(folder, seconds, max_calls):
                 break
             rate *= 1.5
         best, at_best = max((goodput, p99) for _, goodput, p99 in rows)
-        for factor in (0.5, 1, 2, 3, 4):
+        rows = []
+        for factor in FACTORS:
             goodput, p99 = line(factor * best, *run(factor * best))
             rows.append((factor * best, goodput, p99))
         print(f"best {best:.0f} a second with a p99 of {at_best:.1f} ms; at 4 times that {goodput / best:.2f} of it, with a p99 {p99 / at_best:.2f} times as long")
     finally:
         os.kill(process.pid, signal.SIGCONT)
         process.kill()
-    return rows, best
+    return rows
+
+
+def draw(rows):
+    offered, goodput, p99 = zip(*rows)
+    docs = Path(__file__).resolve().parent.parent / "docs"
+    xs = [f"{factor}x" for factor in FACTORS]
+    along = "offered, times the best that the server can do"
+    lines = [("offered", offered), ("answered well", goodput)]
+    plot.write(docs / "overload-goodput.svg", "calls a second", xs, lines, along)
+    plot.write(docs / "overload-p99.svg", "milliseconds", xs, [("p99 of what is answered", p99)], along)
 
 
 def neighbours(folder, seconds):
@@ -225,10 +239,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--max-calls", type=int, default=32, help="calls of the caller under way: half of the server's --max-calls")
+    parser.add_argument("--plot", action="store_true", help="draw the figures of the documents")
     options = parser.parse_args()
     os.sched_setaffinity(0, {os.cpu_count() - 1})
     with tempfile.TemporaryDirectory() as folder:
-        overload(Path(folder), options.seconds, options.max_calls)
+        rows = overload(Path(folder), options.seconds, options.max_calls)
+    if options.plot:
+        draw(rows)
     with tempfile.TemporaryDirectory() as folder:
         neighbours(Path(folder), options.seconds)
 
