@@ -257,7 +257,7 @@ class Server:
         """The p99 of a healthy caller in microseconds, and its calls a second."""
         command = [PROGRAM, "bench", "resolve", "--server", self.url, *client, "--users", "1000", "--json"]
         command += ["--concurrency", "4", "--connections", "2", "--duration", str(duration), "--warmup", "0.5"]
-        done = json.loads(subprocess.run(command, check=True, capture_output=True).stdout.splitlines()[-1])
+        done = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.splitlines()[-1])
         return done
 
     def beside(self, attack, token, duration, client):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Offers a server more than it can do, and measures what it still does.
 
-The server is held to a quarter of a core: by `cpu.max` of a control group where that can be
+The server is held to a quarter of a core, and looks up a hundred names a call: by `cpu.max` of a control group where that can be
 written, else by stopping it for three quarters of each 20 ms. The calls come from the other core at a fixed
 rate, however many are answered (an open loop), over up to 64 connections of at most 150 calls each.
 Then measures a steady caller alone, and beside one that calls at ten times its rate.
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import plot
 from access import PROGRAM
-from attacks import DATA, HEADERS, PREFACE, RESOLVE, SETTINGS, WINDOW, create, field, frame, handle, head, message
+from attacks import BATCH, DATA, HEADERS, PREFACE, RESOLVE, SETTINGS, WINDOW, create, field, frame, handle, head, message
 
 PERIOD = 0.02
 SHARE = 0.25
@@ -78,11 +78,11 @@ class Client(asyncio.Protocol):
         window = frame(WINDOW, 0, 0, struct.pack(">I", (1 << 30)))
         transport.write(PREFACE + frame(SETTINGS, 0, 0) + window)
 
-    def call(self, body):
+    def call(self, path, body):
         self.stream += 2
         done = asyncio.get_running_loop().create_future()
         self.waiting[self.stream] = done
-        block = head(RESOLVE, self.token)
+        block = head(path, self.token)
         self.transport.write(frame(HEADERS, 4, self.stream, block) + frame(DATA, 1, self.stream, message(body)))
         return done
 
@@ -121,10 +121,12 @@ async def connect(port, token):
     return (await asyncio.get_running_loop().create_connection(new, "127.0.0.1", port))[1]
 
 
-BODY = field(2, handle("joe"))
+ONE = RESOLVE, field(2, handle("joe"))
+# A hundred names that nobody has: the generator must be able to offer four times what the server can do.
+HUNDRED = BATCH, b"".join(field(2, handle(f"nobody-{n}")) for n in range(100))
 
 
-async def open_loop(port, token, rate, seconds):
+async def open_loop(port, token, rate, seconds, what=ONE):
     """Offers `rate` calls a second, however many are answered: the times of those answered, and the refused."""
     clients = [await connect(port, token) for _ in range(max(2, min(64, int(rate / 200))))]
     times, counts = [], {"refused": 0, "lost": 0, "held": 0}
@@ -137,7 +139,7 @@ async def open_loop(port, token, rate, seconds):
             counts["held"] += 1
             return
         start = time.perf_counter()
-        answered = await client.call(BODY)
+        answered = await client.call(*what)
         if answered:
             times.append(time.perf_counter() - start)
         else:
@@ -179,7 +181,7 @@ def overload(folder, seconds, max_calls):
         throttle = Throttle(process.pid)
         print(f"a quarter of a core by {throttle.way}; {max_calls} calls of a caller under way at most")
         print(f"{'offered':>9}{'goodput':>9}{'refused':>9}{'unsent':>9}{'p50 ms':>9}{'p99 ms':>9}")
-        run = lambda rate: asyncio.run(open_loop(port, token, rate, seconds))
+        run = lambda rate: asyncio.run(open_loop(port, token, rate, seconds, HUNDRED))
         best, rate = 0, 250
         while True:
             goodput, p99 = line(rate, *run(rate))
