@@ -257,7 +257,7 @@ class Server:
         """The p99 of a healthy caller in microseconds, and its calls a second."""
         command = [PROGRAM, "bench", "resolve", "--server", self.url, *client, "--users", "1000", "--json"]
         command += ["--concurrency", "4", "--connections", "2", "--duration", str(duration), "--warmup", "0.5"]
-        done = json.loads(subprocess.run(command, check=True, capture_output=True).stdout.splitlines()[-1])
+        done = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.splitlines()[-1])
         return done
 
     def beside(self, attack, token, duration, client):
@@ -375,6 +375,7 @@ def main():
     parser.add_argument("--duration", type=float, default=4)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--calls", type=int, default=10_000)
+    parser.add_argument("--attacker-calls", type=int, help="the attacker's rate of calls; any number unless given")
     parser.add_argument("--only", default="", help="attacks with this text in their names")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -382,6 +383,9 @@ def main():
         certificate(folder)
         create(folder, "healthy", "admin", "*")
         attacker = create(folder, "attacker", "resolver", "default")
+        if options.attacker_calls:
+            with open(folder / "c.toml", "a") as file:
+                file.write(f"rate = {{ calls = {options.attacker_calls} }}\n")
         client = ["--token-file", folder / "healthy.token"]
         credentials = ["--credentials", folder / "c.toml"]
         plain = Server(folder, "plain", *credentials)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Offers a server more than it can do, and measures what it still does.
 
-The server is held to a quarter of a core: by `cpu.max` of a control group where that can be
+The server is held to a quarter of a core, and looks up a hundred names a call: by `cpu.max` of a control group where that can be
 written, else by stopping it for three quarters of each 20 ms. The calls come from the other core at a fixed
 rate, however many are answered (an open loop), over up to 64 connections of at most 150 calls each.
 Then measures a steady caller alone, and beside one that calls at ten times its rate.
 
-Needs `cargo build --release`.
+Needs `cargo build --release`. `--plot` draws docs/overload-goodput.svg and docs/overload-p99.svg.
 """
 
 import argparse
@@ -20,11 +20,14 @@ import threading
 import time
 from pathlib import Path
 
+import plot
 from access import PROGRAM
-from attacks import DATA, HEADERS, PREFACE, RESOLVE, SETTINGS, WINDOW, create, field, frame, handle, head, message
+from attacks import BATCH, DATA, HEADERS, PREFACE, RESOLVE, SETTINGS, WINDOW, create, field, frame, handle, head, message
 
 PERIOD = 0.02
 SHARE = 0.25
+# What is offered, as multiples of the best.
+FACTORS = (0.5, 1, 2, 3, 4)
 
 
 class Throttle:
@@ -75,11 +78,11 @@ class Client(asyncio.Protocol):
         window = frame(WINDOW, 0, 0, struct.pack(">I", (1 << 30)))
         transport.write(PREFACE + frame(SETTINGS, 0, 0) + window)
 
-    def call(self, body):
+    def call(self, path, body):
         self.stream += 2
         done = asyncio.get_running_loop().create_future()
         self.waiting[self.stream] = done
-        block = head(RESOLVE, self.token)
+        block = head(path, self.token)
         self.transport.write(frame(HEADERS, 4, self.stream, block) + frame(DATA, 1, self.stream, message(body)))
         return done
 
@@ -118,10 +121,12 @@ async def connect(port, token):
     return (await asyncio.get_running_loop().create_connection(new, "127.0.0.1", port))[1]
 
 
-BODY = field(2, handle("joe"))
+ONE = RESOLVE, field(2, handle("joe"))
+# A hundred names that nobody has: the generator must be able to offer four times what the server can do.
+HUNDRED = BATCH, b"".join(field(2, handle(f"nobody-{n}")) for n in range(100))
 
 
-async def open_loop(port, token, rate, seconds):
+async def open_loop(port, token, rate, seconds, what=ONE):
     """Offers `rate` calls a second, however many are answered: the times of those answered, and the refused."""
     clients = [await connect(port, token) for _ in range(max(2, min(64, int(rate / 200))))]
     times, counts = [], {"refused": 0, "lost": 0, "held": 0}
@@ -134,7 +139,7 @@ async def open_loop(port, token, rate, seconds):
             counts["held"] += 1
             return
         start = time.perf_counter()
-        answered = await client.call(BODY)
+        answered = await client.call(*what)
         if answered:
             times.append(time.perf_counter() - start)
         else:
@@ -176,7 +181,7 @@ def overload(folder, seconds, max_calls):
         throttle = Throttle(process.pid)
         print(f"a quarter of a core by {throttle.way}; {max_calls} calls of a caller under way at most")
         print(f"{'offered':>9}{'goodput':>9}{'refused':>9}{'unsent':>9}{'p50 ms':>9}{'p99 ms':>9}")
-        run = lambda rate: asyncio.run(open_loop(port, token, rate, seconds))
+        run = lambda rate: asyncio.run(open_loop(port, token, rate, seconds, HUNDRED))
         best, rate = 0, 250
         while True:
             goodput, p99 = line(rate, *run(rate))
@@ -185,14 +190,25 @@ def overload(folder, seconds, max_calls):
                 break
             rate *= 1.5
         best, at_best = max((goodput, p99) for _, goodput, p99 in rows)
-        for factor in (0.5, 1, 2, 3, 4):
+        rows = []
+        for factor in FACTORS:
             goodput, p99 = line(factor * best, *run(factor * best))
             rows.append((factor * best, goodput, p99))
         print(f"best {best:.0f} a second with a p99 of {at_best:.1f} ms; at 4 times that {goodput / best:.2f} of it, with a p99 {p99 / at_best:.2f} times as long")
     finally:
         os.kill(process.pid, signal.SIGCONT)
         process.kill()
-    return rows, best
+    return rows
+
+
+def draw(rows):
+    offered, goodput, p99 = zip(*rows)
+    docs = Path(__file__).resolve().parent.parent / "docs"
+    xs = [f"{factor}x" for factor in FACTORS]
+    along = "offered, times the best that the server can do"
+    lines = [("offered", offered), ("answered well", goodput)]
+    plot.write(docs / "overload-goodput.svg", "calls a second", xs, lines, along)
+    plot.write(docs / "overload-p99.svg", "milliseconds", xs, [("p99 of what is answered", p99)], along)
 
 
 def neighbours(folder, seconds):
@@ -225,10 +241,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--max-calls", type=int, default=32, help="calls of the caller under way: half of the server's --max-calls")
+    parser.add_argument("--plot", action="store_true", help="draw the figures of the documents")
     options = parser.parse_args()
     os.sched_setaffinity(0, {os.cpu_count() - 1})
     with tempfile.TemporaryDirectory() as folder:
-        overload(Path(folder), options.seconds, options.max_calls)
+        rows = overload(Path(folder), options.seconds, options.max_calls)
+    if options.plot:
+        draw(rows)
     with tempfile.TemporaryDirectory() as folder:
         neighbours(Path(folder), options.seconds)
 

@@ -50,6 +50,9 @@ const COUNTS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 5
 /// The pause between two rounds of tidying up.
 const UPKEEP: Duration = Duration::from_secs(5);
 
+/// The gauge of the program.
+const BUILD: Metric = ("polynym_build_info", "Always 1, with the program's version");
+
 /// The metrics of this process.
 #[derive(Clone)]
 pub struct Metrics(PrometheusHandle);
@@ -77,7 +80,8 @@ impl Metrics {
             describe_counter!(*name, *what);
             counter!(*name).increment(0);
         }
-        gauge!("polynym_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1);
+        describe_gauge!(BUILD.0, BUILD.1);
+        gauge!(BUILD.0, "version" => env!("CARGO_PKG_VERSION")).set(1);
         Ok(Self(handle))
     }
 

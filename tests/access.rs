@@ -134,6 +134,20 @@ async fn each_role_may_call_its_methods_and_no_others() {
     assert!(denials > 20, "{denials}");
 }
 
+/// A message that came after its answer would count as a fault of the connection, and after 1,024
+/// faults HTTP/2 ends it.
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_do_not_end_a_connection() {
+    let callers = Callers::new();
+    let token = callers.create("a", "resolver", "*");
+    let server = callers.serve(&[]);
+    let channel = connect(&server).await;
+    for n in 0..4_000 {
+        let denied = refusal(&channel, "/polynym.v1.AdminService/PurgeUser", &token).await;
+        assert_eq!(denied.unwrap().reason, "ROLE_DENIED", "{n}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_need_a_valid_token() {
     let callers = Callers::new();
@@ -175,6 +189,16 @@ async fn calls_need_a_valid_token() {
     }
     let missing = refusal(&channel, RESOLVE, &good).await.unwrap();
     assert_eq!(missing.reason, "IDENTIFIER_INVALID", "the credential is good");
+    for second in [&good, &other] {
+        let mut request = Request::new(());
+        for token in [&good, second] {
+            request.metadata_mut().append("authorization", bearer(token).parse().unwrap());
+        }
+        let mut grpc = Grpc::new(channel.clone());
+        grpc.ready().await.unwrap();
+        let codec: ProstCodec<(), ()> = ProstCodec::default();
+        refused(grpc.unary(request, PathAndQuery::from_static(RESOLVE), codec).await.unwrap_err());
+    }
 
     let health: Result<(), _> = call(&channel, "/grpc.health.v1.Health/Check", None, ()).await;
     health.unwrap();

@@ -106,6 +106,9 @@ fn what_is_served_documented_and_drawn_is_the_same() {
     assert!(!scraped.contains("joe") && !scraped.contains("default"), "{scraped}");
 
     let (served, documented) = (kinds(&scraped), documented());
+    for (name, _) in &served {
+        assert!(scraped.contains(&format!("# HELP {name} ")), "{name} has no help");
+    }
     assert_eq!(names(&documented).len(), documented.len());
     let here: BTreeSet<_> =
         documented.iter().filter(|(name, _)| !MONGODB.contains(&name.as_str())).cloned().collect();

@@ -216,7 +216,7 @@ fn documents_are_parsed() {
     );
     assert_eq!(named(text), ["id new -n 3", "serve --sample"]);
     assert_eq!(missing("serve --smaple").as_deref(), Some("there is no --smaple"));
-    assert!(missing("sreve").is_some());
+    assert!(missing("sreve").is_some() && missing("store clock").is_some());
 }
 
 fn root() -> &'static Path {
@@ -325,6 +325,7 @@ fn named(text: &str) -> Vec<String> {
         "tenant",
         "renormalize",
         "token",
+        "top",
     ];
 
     let found = text.lines().flat_map(|line| {
@@ -351,6 +352,9 @@ fn missing(command: &str) -> Option<String> {
     let Some(help) = help else {
         return Some("there is no such command".to_owned());
     };
+    if names.len() == 2 && help.contains("\nCommands:") {
+        return Some(format!("there is no such command of {}", names[0]));
+    }
     let known: BTreeSet<_> =
         help.split(|c: char| c.is_whitespace() || "=[]<>,".contains(c)).collect();
     let flags =

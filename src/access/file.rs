@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
 
 use super::caller::Caller;
 use super::credentials::Credentials;
@@ -79,13 +81,15 @@ impl Access {
         matches!(self, Self::File(file) if file.is_broken.load(Ordering::Relaxed))
     }
 
-    /// The caller of a call with this `authorization` header, on a connection whose client's
-    /// certificate has these names; none without a valid credential.
-    pub fn caller(&self, authorization: Option<&[u8]>, names: &[String]) -> Option<Arc<Caller>> {
+    /// The caller of a call with these headers, on a connection whose client's certificate has
+    /// these names; none without a valid credential. Of two `authorization` headers none is valid.
+    pub fn caller(&self, headers: &HeaderMap, names: &[String]) -> Option<Arc<Caller>> {
         let Self::File(file) = self else { return self.anonymous() };
-        let token = match authorization {
-            Some(header) => Some(bearer(header)?),
-            None => None,
+        let mut values = headers.get_all(AUTHORIZATION).iter();
+        let token = match (values.next(), values.next()) {
+            (Some(value), None) => Some(bearer(value.as_bytes())?),
+            (None, _) => None,
+            (Some(_), Some(_)) => return None,
         };
         file.current.load().caller(token, names, SystemTime::now()).cloned()
     }

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use locality_uuid::{Generator, Mode};
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
@@ -165,7 +167,12 @@ fn tls(settings: &Client) -> Result<ClientTlsConfig, Failure> {
     };
     let config = match &settings.ca {
         Some(path) => {
-            ClientTlsConfig::new().ca_certificate(Certificate::from_pem(read("--ca", path)?))
+            let pem = read("--ca", path)?;
+            if CertificateDer::from_pem_slice(&pem).is_err() {
+                let message = "there is no certificate in it";
+                return Err(Failure::Other(format!("--ca {}: {message}", path.display())));
+            }
+            ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem))
         }
         None => ClientTlsConfig::new().with_native_roots(),
     };
@@ -219,7 +226,10 @@ fn cause(error: &dyn Error) -> Option<String> {
 
 fn unreachable(server: &str, error: &transport::Error) -> Failure {
     let cause = cause(error).unwrap_or_else(|| error.to_string());
-    let hint = "start a server with `polynym serve`, or name another with --server";
+    let hint = match cause.contains("UnknownIssuer") {
+        true => "give the authority of the server's certificate with --ca",
+        false => "start a server with `polynym serve`, or name another with --server",
+    };
     Failure::Other(format!("cannot reach {server} ({cause})\n  what to do: {hint}"))
 }
 

@@ -112,7 +112,7 @@ const fn unexplained(code: Code) -> (&'static str, &'static str) {
         ),
         _ => (
             "what listens there is no Polynym server, or cannot be understood",
-            "check the --server",
+            "check the --server: one with encryption is called with https://",
         ),
     }
 }

@@ -3,7 +3,7 @@
 mod file;
 
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
@@ -190,6 +190,11 @@ fn check(command: &Check) -> Result<(), Failure> {
     let credentials = file::read(&command.credentials)?;
     let Some(path) = &command.token_file else {
         let count = credentials.list().len();
+        if count == 0 {
+            let message = "it has no callers, and a server does not use it: add one with `polynym \
+                token create`";
+            return Err(Failure::Other(format!("{}: {message}", command.credentials.display())));
+        }
         return output::print(&format!("the file is sound: {count} credentials\n"));
     };
     let text = std::fs::read_to_string(path)
@@ -207,10 +212,14 @@ fn check(command: &Check) -> Result<(), Failure> {
     output::print(&format!("{}: {} of {}\n", caller.name, caller.role, caller.tenants))
 }
 
+/// The last time that a credentials file can have, the end of the year 9999.
+const LAST: Duration = Duration::from_secs(253_402_300_799);
+
 /// A time, or a length of time from now.
 fn expiry(text: &str) -> Result<SystemTime, String> {
     let from_now = || SystemTime::now().checked_add(humantime::parse_duration(text).ok()?);
     let time = humantime::parse_rfc3339(text).ok().or_else(from_now);
-    let time = time.filter(|time| *time > SystemTime::now());
+    let last = SystemTime::UNIX_EPOCH + LAST;
+    let time = time.filter(|time| (SystemTime::now()..=last).contains(time));
     time.ok_or_else(|| "write a time to come, such as 90d, 12h or 2030-01-01T00:00:00Z".to_owned())
 }

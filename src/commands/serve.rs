@@ -238,7 +238,7 @@ async fn serve(
     }
 
     warn_if_exposed(address, &settings.access);
-    announce(address, listener.tls.is_some(), settings.sample);
+    announce(address, &settings.access, settings.sample);
     let directory = Directory::new(store, Generator::new(Mode::Variable), limits(settings));
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
     readiness.opened(directory.clone());

@@ -202,6 +202,10 @@ fn tls(values: &mut Values<'_>) -> Option<Option<ServerTls>> {
     let client_required =
         values.get(&TLS_CLIENT_AUTH, parse::choice(&[("optional", false), ("required", true)]));
     let (client_ca, client_required) = (client_ca?, client_required?);
+    if client_ca.is_none() && values.is_given(&TLS_CLIENT_AUTH) {
+        let message = "clients are asked for no certificate: add --tls-client-ca";
+        values.refuse(&TLS_CLIENT_AUTH, message.to_owned());
+    }
     match (certificate?, key?) {
         (Some(certificate), Some(key)) => {
             Some(Some(ServerTls { certificate, key, client_ca, client_required }))

@@ -89,13 +89,13 @@ pub const CA: Setting = Setting {
     default: "",
     help: "The authorities of the server's certificate, as PEM, in place of the system's",
 };
-const CERT: Setting = Setting {
+pub const CERT: Setting = Setting {
     name: "cert",
     value: "FILE",
     default: "",
     help: "The caller's certificate to call the server with, as PEM",
 };
-const KEY: Setting = Setting {
+pub const KEY: Setting = Setting {
     name: "key",
     value: "FILE",
     default: "",
@@ -176,7 +176,7 @@ impl Client {
 }
 
 /// The caller's certificate and its key, of which neither is of use alone.
-fn certificate(values: &mut Values<'_>) -> Option<Option<(PathBuf, PathBuf)>> {
+pub fn certificate(values: &mut Values<'_>) -> Option<Option<(PathBuf, PathBuf)>> {
     let (certificate, key) = (values.get(&CERT, parse::path), values.get(&KEY, parse::path));
     match (certificate?, key?) {
         (Some(certificate), Some(key)) => Some(Some((certificate, key))),

@@ -142,6 +142,7 @@ fn other_machines_are_let_in_with_encryption_and_credentials() {
         (&[outside, credentials], "TLS is missing"),
         (&[outside, proxy], "add --credentials"),
         (&[&["--tls-cert", "c"]], "add --tls-key"),
+        (&[tls, &["--tls-client-auth", "required"]], "add --tls-client-ca"),
         (&[&["--tls-key", "k"]], "add --tls-cert"),
     ] {
         let found = faults::<Serve>(&wrong.concat(), &[]);

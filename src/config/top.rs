@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::client::{CA, JSON, TIMEOUT, TOKEN_FILE};
+use super::client::{CA, CERT, JSON, KEY, TIMEOUT, TOKEN_FILE, certificate};
 use super::{Resolve, Setting, Values, parse};
 
 /// Which server's metrics to watch, and how.
@@ -20,6 +20,8 @@ pub struct Top {
     /// The file of the authorities that the server's certificate may be of, in place of the
     /// system's.
     pub ca: Option<PathBuf>,
+    /// The files of an admin's certificate and its key, if one is needed.
+    pub certificate: Option<(PathBuf, PathBuf)>,
     /// Whether to print one measurement and end.
     pub once: bool,
     /// As JSON, for programs.
@@ -43,7 +45,7 @@ const ONCE: Setting = Setting {
 
 impl Resolve for Top {
     fn settings() -> Vec<&'static Setting> {
-        vec![&METRICS, &INTERVAL, &TIMEOUT, &TOKEN_FILE, &CA, &ONCE, &JSON]
+        vec![&METRICS, &INTERVAL, &TIMEOUT, &TOKEN_FILE, &CA, &CERT, &KEY, &ONCE, &JSON]
     }
 
     fn resolve(values: &mut Values<'_>) -> Option<Self> {
@@ -52,6 +54,7 @@ impl Resolve for Top {
         let timeout = values.get(&TIMEOUT, parse::positive);
         let token_file = values.get(&TOKEN_FILE, parse::path);
         let ca = values.get(&CA, parse::path);
+        let certificate = certificate(values);
         let (once, json) = (values.switch(&ONCE), values.switch(&JSON));
         Some(Self {
             metrics: metrics?,
@@ -59,6 +62,7 @@ impl Resolve for Top {
             timeout: timeout?,
             token_file: token_file?,
             ca: ca?,
+            certificate: certificate?,
             once: once?,
             json: json?,
         })

@@ -9,6 +9,7 @@ pub mod life;
 pub mod merge_redirects;
 pub mod moving;
 mod mutation_line;
+mod page_token;
 pub mod read;
 pub mod runs;
 pub mod search;

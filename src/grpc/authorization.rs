@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use http::header::AUTHORIZATION;
 use tonic::{Code, Request, Status};
 
 use super::methods::{Needs, Target};
@@ -24,8 +23,7 @@ pub fn authorize<B>(
     if needs == Needs::Nothing {
         return Ok(None);
     }
-    let header = request.headers().get(AUTHORIZATION);
-    let caller = access.caller(header.map(|value| value.as_bytes()), names);
+    let caller = access.caller(request.headers(), names);
     let caller = caller.ok_or_else(|| Refusal { caller: None, status: unauthenticated() })?;
     if let Needs::Role(least) = needs
         && caller.role < least

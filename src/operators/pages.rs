@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -99,8 +99,7 @@ async fn admins_only(
     if !client.pages.is_protected {
         return next.run(request).await;
     }
-    let header = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
-    match client.pages.access.caller(header, &client.names) {
+    match client.pages.access.caller(&headers, &client.names) {
         None => {
             let message = "no valid credential: send `authorization: Bearer TOKEN`\n";
             (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], message).into_response()

@@ -70,6 +70,16 @@ impl<R: Routes> CallHandler<R> {
         }
     }
 
+    /// Counts a connection for the caller of its client's certificate. One beyond the caller's
+    /// share stays without a caller.
+    pub fn count_certified(&self, peer: &Peer) {
+        if !peer.names().is_empty()
+            && let Some(caller) = self.routes.certified(peer.names())
+        {
+            let _ = peer.belongs_to(&caller, self.max_connections);
+        }
+    }
+
     /// Answers a call. A call that is refused costs next to nothing.
     pub async fn call(
         self: &Arc<Self>,
@@ -88,8 +98,11 @@ impl<R: Routes> CallHandler<R> {
             Err(refusal) => {
                 count.end(&refusal);
                 let reservation = Reservation::call(budget);
+                let discard = request_body::discard(request.into_body());
                 if refusal.code() == Code::Unauthenticated {
-                    tokio::time::sleep(STRANGER_DELAY).await;
+                    tokio::join!(discard, tokio::time::sleep(STRANGER_DELAY));
+                } else {
+                    discard.await;
                 }
                 return ResponseBody::call(refusal.into_http(), reservation);
             }

@@ -72,6 +72,7 @@ pub async fn accept<R: Routes>(
                 }
             };
             let peer = Peer::new(certificate, stranger);
+            handler.count_certified(&peer);
             greet(stream, peer, distrusted, handler, options, draining).await
         }
         Some(Err(error)) => {

@@ -11,9 +11,9 @@ use tokio::time::sleep;
 /// Bytes that every connection may have held, whatever others do.
 const SHARE: usize = 64 << 10;
 /// Bytes that one connection may have held: many full answers to batches.
-const MOST: usize = 32 << 20;
+const MOST: usize = 16 << 20;
 /// Bytes beyond their shares that all connections together may have held.
-const TOTAL: isize = 64 << 20;
+const TOTAL: isize = 32 << 20;
 /// Streams that stay open, as those do that watch health, on one connection and on all.
 const STREAMS: usize = 8;
 const ALL_STREAMS: usize = 1_024;

@@ -49,7 +49,8 @@ pub struct Peer {
     is_over: AtomicBool,
     /// The connection's place among those of callers that are not known yet.
     stranger: Stranger,
-    /// The connection's place among those of its caller, which is that of its first call.
+    /// The connection's place among those of its caller: that of its certificate, else of its first
+    /// call.
     place: OnceLock<Place>,
 }
 
@@ -66,8 +67,8 @@ impl Peer {
         }
     }
 
-    /// Counts the connection for the caller of its first call, of whose server's `all` connections
-    /// it may have its share.
+    /// Counts the connection for a caller, which may have its share of the server's `all`
+    /// connections. A connection that belongs to a caller already stays that one's.
     ///
     /// # Errors
     /// The caller has as many connections as it may have.

@@ -17,6 +17,9 @@ pub trait Routes: Send + Sync + 'static {
     /// Whether callers need credentials.
     fn needs_credentials(&self) -> bool;
 
+    /// The caller of a client's certificate with these names, without a token.
+    fn certified(&self, names: &[String]) -> Option<Arc<Caller>>;
+
     /// Checks by its headers whether a call may be made, on a connection whose client's certificate
     /// has these `names`, and leaves its caller with the request. A call of health has none.
     ///

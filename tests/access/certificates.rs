@@ -15,6 +15,7 @@ use tokio_rustls::rustls::{
 };
 
 use super::tls::Authority;
+use crate::scrape::free_address;
 use crate::server::{Server, polynym};
 
 /// The longest wait for the server.
@@ -39,9 +40,13 @@ fn entry(name: &str, role: &str, credential: &str) -> String {
 
 /// A server that trusts the clients of an authority.
 fn serve(authority: &Authority, callers: &str, mode: &str) -> Server {
+    serve_with(authority, callers, mode, &[])
+}
+
+fn serve_with(authority: &Authority, callers: &str, mode: &str, more: &[&str]) -> Server {
     fs::write(authority.path("callers.toml"), callers).unwrap();
     let file = |name| authority.path(name);
-    Server::start(&[
+    let own = [
         "--sample",
         "--drain=1s",
         "--tls-cert",
@@ -54,7 +59,8 @@ fn serve(authority: &Authority, callers: &str, mode: &str) -> Server {
         mode,
         "--credentials",
         &file("callers.toml"),
-    ])
+    ];
+    Server::start(&[&own, more].concat())
 }
 
 /// A command's outcome with a certificate of the authority's folder: its output, or its error.
@@ -213,4 +219,45 @@ fn connections_end_with_their_certificates() {
     let others = Authority::new();
     fs::copy(others.path("ca.pem"), authority.path("ca.pem")).unwrap();
     println!("another authority after {:?}", lifetime(&mut stream));
+}
+
+/// Connections that show a certificate are their caller's before the first call: as strangers, of
+/// whom two may stay, they would make room for each other.
+#[test]
+fn connections_count_for_the_caller_of_their_certificate() {
+    let authority = Authority::new();
+    let callers = entry("ops", "admin", "certificate = \"dns:ops.corp\"");
+    let server = serve_with(&authority, &callers, "required", &["--max-connections", "8"]);
+    authority.issue("client", named(&["dns:ops.corp"]));
+    let mut open: Vec<_> = (0..4).map(|_| connection(&server, &authority)).collect();
+    std::thread::sleep(Duration::from_millis(500));
+    for stream in &mut open {
+        stream.sock.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        while stream.read(&mut [0; 1_000]).is_ok_and(|count| count > 0) {}
+        let error = stream.read(&mut [0; 1_000]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "it is open");
+    }
+    // That is half of all: the caller gets no fifth connection.
+    let error = run(&server, &authority, Some("client"), &RESOLVE).unwrap_err();
+    assert!(error.contains("RATE_LIMITED"), "{error}");
+}
+
+#[test]
+fn a_screen_shows_the_certificate_of_an_admin() {
+    let authority = Authority::new();
+    let callers = [
+        entry("ops", "admin", "certificate = \"dns:ops.corp\""),
+        entry("billing", "resolver", "certificate = \"dns:billing.corp\""),
+    ];
+    let port = free_address().port();
+    let more = ["--admin-listen", &format!("0.0.0.0:{port}")];
+    let server = serve_with(&authority, &callers.concat(), "required", &more);
+    let top = |name: &str| {
+        authority.issue("client", named(&[name]));
+        let url = format!("--metrics=https://127.0.0.1:{port}");
+        run(&server, &authority, Some("client"), &["top", &url, "--once", "--interval=100ms"])
+    };
+    let shown = top("dns:ops.corp").unwrap();
+    assert!(shown.contains("connections: 0") && !shown.contains("-0"), "{shown}");
+    assert!(top("dns:billing.corp").unwrap_err().contains("an admin's"));
 }

@@ -1,7 +1,8 @@
 //! `polynym token`, and clients with a token.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::net::UnixListener;
 
 use super::Callers;
 use crate::server::polynym;
@@ -15,6 +16,10 @@ fn changes_keep_the_rest_of_the_file() {
     let text = fs::read_to_string(callers.path()).unwrap();
     fs::write(callers.path(), format!("# ours\n{text}")).unwrap();
     fs::set_permissions(callers.path(), fs::Permissions::from_mode(0o640)).unwrap();
+    // Only an administrator may give a file away.
+    let _ = chown(callers.path(), Some(1_234), Some(1_235));
+    let owner = || fs::metadata(callers.path()).map(|meta| (meta.uid(), meta.gid())).unwrap();
+    let before = owner();
 
     let second = callers.create("ops", "admin", "*");
     let id = second.split('_').nth(1).unwrap();
@@ -30,7 +35,7 @@ fn changes_keep_the_rest_of_the_file() {
     let text = fs::read_to_string(callers.path()).unwrap();
     assert!(text.starts_with("# ours\n") && !text.contains(id) && text.contains("billing"));
     assert!(!text.contains(&second[14..]), "no token is in the file");
-    assert_eq!(mode(), 0o640);
+    assert_eq!((mode(), owner()), (0o640, before));
 }
 
 #[test]
@@ -42,6 +47,7 @@ fn wrong_changes_are_refused_and_change_nothing() {
         (&["create", "anonymous", "--role", "admin"][..], "anonymous"),
         (&["create", "a", "--role", "admin"], "another role"),
         (&["create", "b", "--role", "admin", "--tenants", "a*b"], "tenants"),
+        (&["create", "b", "--role", "admin", "--expires", "99999999999999d"], "a time to come"),
         (&["revoke", "b"], "no caller and no token"),
         (&["revoke", "a"], "last credentials"),
     ];
@@ -52,6 +58,22 @@ fn wrong_changes_are_refused_and_change_nothing() {
         assert!(!output.status.success() && error.contains(part), "{arguments:?}: {error}");
         assert_eq!(fs::read_to_string(callers.path()).unwrap(), text);
     }
+}
+
+#[test]
+fn what_is_no_file_and_a_file_without_callers_are_refused() {
+    let callers = Callers::new();
+    let refusal = |arguments: &[&str]| {
+        let mut command = polynym(&[&["token"], arguments].concat());
+        let output = command.arg("--credentials").arg(callers.path()).output().unwrap();
+        assert!(!output.status.success() && output.stdout.is_empty(), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    fs::write(callers.path(), "# nobody yet\n").unwrap();
+    assert!(refusal(&["check"]).contains("no callers"));
+    fs::remove_file(callers.path()).unwrap();
+    let _socket = UnixListener::bind(callers.path()).unwrap();
+    assert!(refusal(&["create", "a", "--role", "admin"]).contains("not a file"));
 }
 
 #[test]

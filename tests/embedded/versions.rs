@@ -69,11 +69,11 @@ async fn a_killed_upgrade_is_completed_by_the_next() {
         tokio::time::sleep(Duration::from_millis(millis)).await;
         let _ = killed.kill();
         killed.wait().unwrap();
-        assert!([4, 5].contains(&status(folder.path()).unwrap().schema_version));
+        assert!([4, 6].contains(&status(folder.path()).unwrap().schema_version));
         assert!(
             polynym(&["store", "upgrade", "--store", &name]).output().unwrap().status.success()
         );
-        assert_eq!(status(folder.path()).unwrap().schema_version, 5);
+        assert_eq!(status(folder.path()).unwrap().schema_version, 6);
         assert!(users::look_up(&open(folder.path()).unwrap(), 0).await.unwrap());
     }
 }

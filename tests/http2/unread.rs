@@ -84,8 +84,8 @@ fn answers_without_a_window_are_bounded(place: &Place) {
     let (begun, ended) = (headers(0), headers(END));
     let held = begun.difference(&ended).count();
     assert!(
-        (1..=8).contains(&held),
-        "{held} answers of nearly 4 MiB are held, which is more than 32 MiB"
+        (1..=4).contains(&held),
+        "{held} answers of nearly 4 MiB are held, which is more than 16 MiB"
     );
     assert!(!ended.is_empty(), "further calls are refused");
 }

@@ -83,9 +83,10 @@ async fn two_versions_work_together_until_the_upgrade() {
     assert!(users::look_up(&old, 1).await.unwrap());
     new.mutate(creation(3)).await.unwrap();
     new.check().await.unwrap();
-    assert_eq!(epochs(&database).await, [None, None, Some(1)]);
+    // The upgrade has rewritten what was there, under the first epoch.
+    assert_eq!(epochs(&database).await, [Some(1), Some(1), Some(2)]);
     let error = older(&uri).await.err().expect("an older program has opened it");
-    assert!(matches!(error, OpenError::Version { found: 3, .. }), "{error}");
+    assert!(matches!(error, OpenError::Version { found: 5, .. }), "{error}");
 }
 
 /// A set on which the heartbeats of servers learn nothing from now on.
@@ -161,7 +162,8 @@ async fn a_transaction_of_an_older_program_comes_to_nothing() {
     println!("{}", written.expect_err("it is written"));
     let _ = session.abort_transaction().await;
     people.replace_one(filter.clone(), changed).await.expect_err("it is written later");
-    assert_eq!(people.find_one(filter).await.unwrap().unwrap(), found);
+    let found = people.find_one(filter).await.unwrap().unwrap();
+    assert_ne!(found.get_i64("r").unwrap(), 7);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -186,8 +188,8 @@ async fn a_server_that_was_frozen_during_the_upgrade_goes_on_in_the_new_version(
     assert!(created.status.success(), "{created:?}");
     let mut found = epochs(&database).await;
     found.sort_unstable();
-    // The schema is of the first, identities are moved in the second, and in force in the third.
-    assert_eq!(found, [Some(2), Some(3)]);
+    // The schema is of the first two, identities are moved in the third, and in force in the last.
+    assert_eq!(found, [Some(3), Some(4)]);
 }
 
 /// Stops an upgrade after it has said `lines` sentences; false where it has finished before.
@@ -222,7 +224,7 @@ async fn an_upgrade_that_was_broken_off_is_finished_by_the_next() {
         newer(&uri).await.check().await.unwrap();
         upgraded(&uri).await;
         new.mutate(creation(1)).await.unwrap();
-        assert_eq!(epochs(&database).await.last(), Some(&Some(1)), "after {lines} sentences");
+        assert_eq!(epochs(&database).await.last(), Some(&Some(2)), "after {lines} sentences");
         newer(&uri).await.check().await.unwrap();
         lines += 3;
     }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -42,6 +43,10 @@ pub fn edit<T>(
     let lock = File::open(&folder).map_err(|error| fault(&folder, error))?;
     lock.lock().map_err(|error| fault(&folder, error))?;
 
+    // A device would be replaced by a file.
+    if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        return Err(fault(path, "it is not a file"));
+    }
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
         text => text.map_err(|error| fault(path, error))?,
@@ -58,11 +63,16 @@ pub fn edit<T>(
     Ok(outcome)
 }
 
-/// A new file may be read by its owner alone; another one keeps its permissions.
+/// A new file may be read by its owner alone; another one keeps its owner and its permissions, so
+/// that a server that runs as this owner can read it.
 fn replace(path: &Path, folder: &Path, text: &str) -> std::io::Result<()> {
     let mut file = NamedTempFile::new_in(folder)?;
     file.write_all(text.as_bytes())?;
     if let Ok(old) = fs::metadata(path) {
+        let new = file.as_file().metadata()?;
+        if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
+            fchown(file.as_file(), Some(old.uid()), Some(old.gid()))?;
+        }
         file.as_file().set_permissions(old.permissions())?;
     }
     file.as_file().sync_all()?;

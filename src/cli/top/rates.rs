@@ -84,7 +84,8 @@ impl Figures {
         });
         let build = after.of("polynym_build_info").next();
         Self {
-            calls: methods.iter().map(|method| method.calls).sum(),
+            // The sum of nothing is -0.
+            calls: methods.iter().map(|method| method.calls).sum::<f64>() + 0.0,
             times: times(&step, None),
             methods,
             errors,

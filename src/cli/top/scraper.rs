@@ -1,5 +1,6 @@
 //! Reading a server's metrics over HTTP.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use http::header::{AUTHORIZATION, HOST};
@@ -13,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, DEFAULT_VERSIONS, RootCertStore};
 
 use super::exposition::Scrape;
@@ -83,7 +84,9 @@ impl Scraper {
         match response.status() {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                return Err("the metrics need an admin's token: give --token-file".to_owned());
+                let message = "the metrics need an admin's token or certificate: give \
+                    --token-file, or --cert and --key";
+                return Err(message.to_owned());
             }
             other => return Err(format!("the answer is {other}: is this an --admin-listen?")),
         }
@@ -93,7 +96,7 @@ impl Scraper {
     }
 }
 
-/// Trusts the authorities of a file, or those of the system.
+/// Trusts the authorities of a file, or those of the system, and shows the caller's certificate.
 fn connector(settings: &Top) -> Result<TlsConnector, Failure> {
     let fault = |error: &dyn ToString| Failure::Other(format!("--ca: {}", error.to_string()));
     let mut roots = RootCertStore::empty();
@@ -104,15 +107,32 @@ fn connector(settings: &Top) -> Result<TlsConnector, Failure> {
                 let certificate = certificate.map_err(|error| fault(&error))?;
                 roots.add(certificate).map_err(|error| fault(&error))?;
             }
+            if roots.is_empty() {
+                return Err(own_fault("--ca", path, &"there is no certificate in it"));
+            }
         }
         None => {
             let _ = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
     }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(DEFAULT_VERSIONS)
         .map_err(|error| fault(&error))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let config = match &settings.certificate {
+        Some((certificate, key)) => {
+            let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect);
+            let chain = chain.map_err(|error| own_fault("--cert", certificate, &error))?;
+            let pair = PrivateKeyDer::from_pem_file(key)
+                .map_err(|error| own_fault("--key", key, &error))?;
+            let config = builder.with_client_auth_cert(chain, pair);
+            config.map_err(|error| own_fault("--cert", certificate, &error))?
+        }
+        None => builder.with_no_client_auth(),
+    };
     Ok(TlsConnector::from(Arc::new(config)))
+}
+
+fn own_fault(setting: &str, path: &Path, error: &dyn ToString) -> Failure {
+    Failure::Other(format!("{setting} {}: {}", path.display(), error.to_string()))
 }

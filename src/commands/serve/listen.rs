@@ -101,11 +101,11 @@ pub fn warn_if_exposed(address: SocketAddr, access: &ServerAccess) {
 }
 
 /// Prints the address and a first call to try. A closed standard output is not an error.
-pub fn announce(address: SocketAddr, tls: bool, sample: bool) {
+pub fn announce(address: SocketAddr, access: &ServerAccess, sample: bool) {
     let mut out = std::io::stdout().lock();
-    let scheme = if tls { "https" } else { "http" };
+    let scheme = if access.tls.is_some() { "https" } else { "http" };
     let _ = writeln!(out, "listening on {scheme}://{address}");
-    if sample && !tls {
+    if sample && access.tls.is_none() && access.credentials.is_none() {
         let _ = writeln!(out, "{}", suggestions(address));
     }
     let _ = out.flush();

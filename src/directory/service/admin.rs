@@ -9,10 +9,11 @@ use locality_uuid::LocalityId;
 use super::Directory;
 use super::context::MutationCall;
 use super::mutation_line::MutationLine;
+use super::page_token;
 use super::read::parse;
 use super::runs::Run;
 use super::tenant_cache::KnownTenant;
-use crate::directory::error::{Error, Invalid};
+use crate::directory::error::Error;
 use crate::directory::model::policies::PolicyUpdate;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
@@ -63,9 +64,7 @@ impl Directory {
         token: &str,
         limit: usize,
     ) -> Result<Vec<TenantRecord>, Error> {
-        if !token.is_empty() && Tenant::parse(token).is_err() {
-            return Err(token_fault());
-        }
+        page_token::tenant(token)?;
         self.store.tenants(prefix, token, limit).await
     }
 
@@ -161,9 +160,7 @@ impl Directory {
         }
         let run = self.renormalizations.begin(&tenant)?;
         let known = self.known_tenant(&tenant).await?;
-        let after = Some(token)
-            .filter(|token| !token.is_empty())
-            .map(|token| token.parse().map_err(|_| token_fault()));
+        let after = page_token::user(token)?;
         let directory = self.clone();
         let made = HashMap::new();
 
@@ -171,7 +168,7 @@ impl Directory {
             directory,
             tenant,
             known,
-            after: after.transpose()?,
+            after,
             dry_run,
             made,
             progress: Progress::default(),
@@ -189,10 +186,6 @@ impl Directory {
             Err(Error::RulesChanging)
         }
     }
-}
-
-fn token_fault() -> Error {
-    Error::invalid(Invalid::PageToken, "page_token", "is none that an answer of this method gave")
 }
 
 /// A tenant on its way to the present rules.

@@ -22,7 +22,7 @@ use super::runtime;
 use super::sharded::Sharded;
 
 /// The collections of a store that are sharded in a cluster.
-const COLLECTIONS: [&str; 4] = ["users", "identities", "requests", "tenants"];
+const COLLECTIONS: [&str; 5] = ["names", "users", "identities", "requests", "tenants"];
 
 /// The time for which a released database stays reuse: a mutation of a cancelled caller may still
 /// be in progress.
