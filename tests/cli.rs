@@ -6,6 +6,7 @@ mod counting;
 mod life;
 mod offline;
 mod sample;
+mod searching;
 mod serving;
 mod strangers;
 mod stumbling;

@@ -5,6 +5,7 @@ mod deleting;
 mod life;
 mod merging;
 mod resending;
+mod searching;
 mod tenants;
 
 use std::collections::BTreeMap;

@@ -48,7 +48,9 @@ fn describe(status: &Status, request_id: Option<&str>) -> String {
         (Some(info), _) => (status.message(), info.reason.as_str(), advice(&info.reason)),
         (None, (message, advice)) => (message, status.message(), Some(advice)),
     };
-    let mut lines = vec![format!("error: {}", printable(message))];
+    // A faulty filter is shown with a caret under it.
+    let message: Vec<_> = message.lines().map(printable).collect();
+    let mut lines = vec![format!("error: {}", message.join("\n"))];
     lines.push(format!("  reason: {} ({})", printable(reason), code_name(status.code())));
     for violation in details.bad_request().into_iter().flat_map(|bad| &bad.field_violations) {
         lines.push(format!("  field: {}", printable(&violation.field)));

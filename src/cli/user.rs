@@ -2,6 +2,7 @@
 
 mod life;
 mod merge;
+mod search;
 
 use std::time::SystemTime;
 
@@ -22,7 +23,8 @@ use crate::proto::v1::{CreateUserRequest, GetUserRequest, UpdateUserRequest, Upd
 pub const EXAMPLES: &str = "\
 Examples:
   polynym user create --name 'Joe Smith' --identity email:joe@example.com --identity handle:joe
-  polynym user get handle:joe";
+  polynym user get handle:joe
+  polynym user search 'attributes.team = search'";
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
@@ -50,6 +52,12 @@ pub enum User {
     /// Change a user's name and attributes.
     #[command(after_help = UPDATE_EXAMPLES)]
     Update(Update),
+    /// Find users by a filter.
+    #[command(after_help = search::SEARCH)]
+    Search(search::Search),
+    /// List all users.
+    #[command(after_help = search::LIST)]
+    List(search::List),
     /// Shut a user out: its identifiers do not resolve, and stay its own.
     #[command(after_help = life::DISABLE)]
     Disable(life::Life),
@@ -148,6 +156,8 @@ pub async fn run(command: User) -> Result<(), Failure> {
         User::Create(command) => create(command).await,
         User::Get(command) => get(command).await,
         User::Update(command) => update(command).await,
+        User::Search(command) => search::search(command).await,
+        User::List(command) => search::list(command).await,
         User::Disable(command) => life::disable(command).await,
         User::Enable(command) => life::enable(command).await,
         User::Delete(command) => life::delete(command).await,

@@ -23,6 +23,7 @@ mod renormalizing;
 mod replacing;
 mod requests;
 mod resending;
+mod searching;
 mod states;
 pub mod step;
 mod survival;
@@ -91,7 +92,7 @@ where
 
 /// All cases. A case that is not listed here does not compile: it would be dead code.
 pub fn cases() -> Vec<Case> {
-    [of_reads(), of_changes(), of_requests(), of_lives(), of_merges(), of_tenants()]
+    [of_reads(), of_searches(), of_changes(), of_requests(), of_lives(), of_merges(), of_tenants()]
         .into_iter()
         .flatten()
         .collect()
@@ -124,6 +125,17 @@ fn of_reads() -> Vec<Case> {
         case(survival::everything_survives_closing),
         case(survival::requests_survive_closing),
         case(survival::an_open_store_says_so),
+    ]
+}
+
+fn of_searches() -> Vec<Case> {
+    vec![
+        case(searching::values_of_each_type_have_one_order),
+        case(searching::a_search_shows_the_last_change),
+        case(searching::identities_lead_a_search),
+        case(searching::tenants_do_not_find_each_others_users),
+        case(searching::random_filters_find_what_the_reference_finds),
+        case(searching::who_does_not_change_is_found_once_while_others_change),
     ]
 }
 

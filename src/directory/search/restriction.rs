@@ -81,9 +81,13 @@ pub fn path(input: &mut Input<'_>) -> Parsed<Path> {
 
 fn quoted_name(input: &mut Input<'_>) -> Parsed<Path> {
     let at = input.current_token_start();
+    let expected = "expected the name of an attribute, such as attributes.\"any name\",";
+    if !input.starts_with(['"', '\'']) {
+        return Err(cut(at, expected));
+    }
     let name = literal(input)?;
-    if !name.quoted || name.prefix {
-        return Err(cut(at, "expected the name of an attribute, such as attributes.\"any name\","));
+    if name.prefix {
+        return Err(cut(at, expected));
     }
     attribute(at, &name.text)
 }

@@ -1,0 +1,360 @@
+//! Searches: every lead finds the users that the reference finds, in its order, page by page.
+
+use std::collections::BTreeSet;
+
+use polynym::directory::search::{Filter, Lead, Position, parse_order_by};
+use polynym::directory::{
+    Mutation, NewUser, Record, Tenant, Timestamp, Update, User, UserChange, Value,
+};
+use polynym::identifier::Rules;
+
+use super::Failure;
+use super::assertions::{ensure, equal};
+use super::fixture::{Fixture, create, draft, tenant};
+
+/// 2^53: beyond it, doubles have gaps.
+const BIG: i64 = 1 << 53;
+
+fn filter(text: &str) -> Result<Filter, Failure> {
+    Ok(Filter::parse(text, &[Rules::PRESENT])?)
+}
+
+/// A user with these attributes.
+fn with(attributes: impl IntoIterator<Item = (String, Value)>) -> UserChange {
+    let attributes = attributes.into_iter().collect();
+    UserChange::Create(NewUser { attributes, ..NewUser::default() })
+}
+
+async fn create_with(f: &Fixture, value: Value) -> Result<User, Failure> {
+    Ok(f.change_new(with([("a".to_owned(), value)])).await?)
+}
+
+/// All users of a tenant, by the store's scan.
+async fn everybody(f: &Fixture, of: &Tenant) -> Result<Vec<Record>, Failure> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = f.store.scan(of, after, 100).await?;
+        let Some(last) = page.last() else { return Ok(all) };
+        after = Some(last.id());
+        all.extend(page);
+    }
+}
+
+/// The users of a tenant that a lead finds, in pages of `size`.
+async fn found(f: &Fixture, of: &Tenant, lead: &Lead, size: usize) -> Result<Vec<Record>, Failure> {
+    let (mut all, mut after): (Vec<Record>, Option<Position>) = (Vec::new(), None);
+    loop {
+        let page = f.store.search(of, lead, after.as_ref(), size).await?;
+        ensure(page.len() <= size, format!("{lead}: a page of {} users", page.len()))?;
+        let Some(last) = page.last() else { return Ok(all) };
+        after = Some(lead.position(&last.user).ok_or(format!("{lead} found another user"))?);
+        all.extend(page);
+    }
+}
+
+/// The users that a lead is to find, in order.
+fn wanted(lead: &Lead, mut all: Vec<Record>) -> Vec<Record> {
+    all.retain(|record| lead.position(&record.user).is_some());
+    all.sort_by_key(|record| lead.position(&record.user));
+    all
+}
+
+async fn check_lead(f: &Fixture, of: &Tenant, lead: &Lead, size: usize) -> Result<(), Failure> {
+    let wanted = wanted(lead, everybody(f, of).await?);
+    let found = found(f, of, lead, size).await?;
+    let ids = |records: &[Record]| records.iter().map(Record::id).collect::<Vec<_>>();
+    equal(&ids(&found), &ids(&wanted), &format!("{lead}, in pages of {size}"))?;
+    equal(&found, &wanted, &format!("what {lead} finds"))?;
+    let probed = f.store.probe(of, lead, 101).await?;
+    ensure(probed <= 101 && (probed == 0) == wanted.is_empty(), format!("{lead}: probed {probed}"))
+}
+
+/// Values of each type, in order; those of one line are equal.
+fn values() -> Vec<Vec<Value>> {
+    let text = |text: &str| Value::String(text.to_owned());
+    let time = |millis| Value::Time(Timestamp::from_millis(millis));
+    vec![
+        vec![Value::Double(f64::MIN)],
+        vec![Value::Int(i64::MIN), Value::Double(i64::MIN as f64)],
+        vec![Value::Int(-BIG - 1)],
+        vec![Value::Int(-BIG), Value::Double(-BIG as f64)],
+        vec![Value::Int(-2)],
+        vec![Value::Double(-1.5)],
+        vec![Value::Double(-f64::MIN_POSITIVE)],
+        vec![Value::Int(0), Value::Double(-0.0), Value::Double(0.0)],
+        vec![Value::Double(0.1)],
+        vec![Value::Int(1), Value::Double(1.0)],
+        vec![Value::Int(BIG), Value::Double(BIG as f64)],
+        vec![Value::Int(BIG + 1)],
+        vec![Value::Int(BIG + 2), Value::Double((BIG + 2) as f64)],
+        vec![Value::Int(i64::MAX - 1)],
+        vec![Value::Int(i64::MAX)],
+        vec![Value::Double(i64::MAX as f64)],
+        vec![Value::Double(f64::MAX)],
+        vec![text(""), Value::List(vec![String::new()])],
+        vec![text("A")],
+        vec![text("a")],
+        vec![text("a b")],
+        vec![text("ab"), Value::List(vec!["ab".to_owned(), "zz".to_owned()])],
+        vec![text("é")],
+        vec![text("\u{ffff}")],
+        vec![text("😀")],
+        vec![Value::Bool(false)],
+        vec![Value::Bool(true)],
+        vec![time(Timestamp::MIN.as_millis())],
+        vec![time(-1)],
+        vec![time(0)],
+        vec![time(Timestamp::MAX.as_millis())],
+    ]
+}
+
+pub async fn values_of_each_type_have_one_order(f: Fixture) -> Result<(), Failure> {
+    let mut lines = values();
+    // Not in order.
+    lines.reverse();
+    for value in lines.into_iter().flatten() {
+        create_with(&f, value).await?;
+    }
+    create_with(&f, Value::List(Vec::new())).await?;
+    create_with(&f, Value::String("x".repeat(257))).await?;
+
+    let field = parse_order_by("attributes.a")?.ok_or("no field")?;
+    let lead = filter("")?.ordered_leads(&field).remove(0);
+    let all = found(&f, &Tenant::DEFAULT, &lead, 7).await?;
+    let order = |value: &Value| values().iter().position(|line| line.contains(value));
+    let places: Vec<_> = all.iter().map(|record| order(&record.user.attributes["a"])).collect();
+    ensure(places.is_sorted() && !places.contains(&None), format!("the order {places:?}"))?;
+    equal(&places.len(), &values().concat().len(), "users with a value")?;
+
+    for text in [
+        "attributes.a = 0",
+        "attributes.a = -0.0",
+        "attributes.a = 9007199254740993",
+        "attributes.a >= 9007199254740992",
+        "attributes.a < -1",
+        "attributes.a <= 1.0",
+        "attributes.a = \"\"",
+        "attributes.a >= \"\"",
+        "attributes.a > \"\"",
+        "attributes.a = \"a*\"",
+        "attributes.a = \"*\"",
+        "attributes.a = \"é*\"",
+        "attributes.a < true",
+        "attributes.a >= false",
+        "attributes.a = true",
+        "attributes.a > 1969-12-31T23:59:59.999Z",
+        "attributes.a < 1970-01-01T00:00:00Z",
+        "attributes.a:*",
+        "attributes.nobody:*",
+    ] {
+        for lead in filter(text)?.leads() {
+            check_lead(&f, &Tenant::DEFAULT, &lead, 3).await?;
+        }
+    }
+    Ok(())
+}
+
+pub async fn a_search_shows_the_last_change(f: Fixture) -> Result<(), Failure> {
+    let joe = f.change_new(with([("team".to_owned(), Value::String("a".to_owned()))])).await?;
+    let find = async |text: &str| -> Result<usize, Failure> {
+        let lead = filter(text)?.leads().into_iter().next().ok_or("no lead")?;
+        check_lead(&f, &Tenant::DEFAULT, &lead, 2).await?;
+        Ok(found(&f, &Tenant::DEFAULT, &lead, 2).await?.len())
+    };
+    equal(&find("attributes.team = a").await?, &1, "users in a team")?;
+    let attributes = [("team".to_owned(), Value::String("b".to_owned()))].into();
+    let moved = Update::from_mask(None, "Joe".to_owned(), attributes)?;
+    f.change(&joe, UserChange::Update(moved)).await?;
+    equal(&find("attributes.team = a").await?, &0, "users in the old team")?;
+    equal(&find("attributes.team = b").await?, &1, "users in the new team")?;
+    equal(&find("display_name = Joe").await?, &1, "users of that name")?;
+    f.change(&joe, UserChange::Disable).await?;
+    equal(&find("state = DISABLED").await?, &1, "disabled users")?;
+    f.change(&joe, UserChange::Enable).await?;
+    equal(&find("state = DISABLED").await?, &0, "disabled users after that")?;
+    f.store.mutate(f.mutation(joe.id, UserChange::Purge)).await?;
+    equal(&find("attributes.team:*").await?, &0, "users in a team after a purge")
+}
+
+pub async fn identities_lead_a_search(f: Fixture) -> Result<(), Failure> {
+    let names = ["email:ann@x.org", "email:anna@x.org", "handle:ann", "handle:аня"];
+    for name in names {
+        f.create(&[name]).await?;
+    }
+    f.create(&["email:b@x.org", "email:ab@x.org", "phone:+14155552300"]).await?;
+    for text in [
+        "identities.email = ANN@x.org",
+        "identities.email = an*",
+        "identities.email:*",
+        "identities.handle:*",
+        "identities.phone = +1415*",
+        "identities.url:*",
+        "identities.handle = nobody",
+    ] {
+        let lead = filter(text)?.leads().remove(0);
+        for size in [1, 10] {
+            check_lead(&f, &Tenant::DEFAULT, &lead, size).await?;
+        }
+    }
+    Ok(())
+}
+
+pub async fn tenants_do_not_find_each_others_users(f: Fixture) -> Result<(), Failure> {
+    let tenants = [tenant("a")?, tenant("a-b")?, tenant("b")?];
+    for (n, tenant) in tenants.iter().enumerate() {
+        let attributes = [("n".to_owned(), Value::Int(n as i64))].into();
+        let identities = vec![draft("email:joe@example.com")?];
+        let change =
+            UserChange::Create(NewUser { attributes, identities, display_name: "Joe".to_owned() });
+        let mutation = f.mutation(f.ids.next_id(), change);
+        f.mutate(Mutation { tenant: tenant.clone(), ..mutation }).await?;
+    }
+    for (n, tenant) in tenants.iter().enumerate() {
+        for (text, count) in [
+            ("attributes.n:*", 1),
+            (&format!("attributes.n = {n}"), 1),
+            (&format!("attributes.n = {}", n + 1), 0),
+            ("display_name = Joe", 1),
+            ("identities.email = joe@example.com", 1),
+            ("identities.email:*", 1),
+        ] {
+            let lead = filter(text)?.leads().remove(0);
+            check_lead(&f, tenant, &lead, 5).await?;
+            equal(&found(&f, tenant, &lead, 5).await?.len(), &count, text)?;
+        }
+        check_lead(&f, tenant, &Lead::All, 5).await?;
+    }
+    Ok(())
+}
+
+/// A generator of numbers, the same in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+
+    fn one_of<T: Clone>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len())].clone()
+    }
+
+    fn value(&mut self) -> Value {
+        let few = |n: usize| ["", "a", "ab", "b", "é"][n % 5].to_owned();
+        match self.below(7) {
+            0 => Value::String(few(self.below(5))),
+            1 => Value::List((0..self.below(4)).map(|_| few(self.below(5))).collect()),
+            2 => Value::Bool(self.below(2) == 0),
+            3 => Value::Double(self.below(4) as f64 / 2.0),
+            4 => Value::Time(Timestamp::from_millis(1_000 * self.below(3) as i64)),
+            _ => Value::Int(self.below(4) as i64 - 1),
+        }
+    }
+
+    fn condition(&mut self) -> String {
+        let name = self.one_of(&["a", "b", "c"]);
+        let values = ["0", "1", "0.5", "\"a\"", "\"\"", "true", "1970-01-01T00:00:01Z", "\"é\""];
+        let value = self.one_of(&values);
+        let operator = self.one_of(&["=", "!=", "<", "<=", ">", ">="]);
+        match self.below(10) {
+            0 => format!("attributes.{name}:*"),
+            1 => format!("attributes.{name} = \"a*\""),
+            2 => self.one_of(&["state = DISABLED", "state = ACTIVE", "-state = DISABLED"]).into(),
+            3 => format!("display_name {operator} \"n{}\"", self.below(10)),
+            _ => format!("attributes.{name} {operator} {value}"),
+        }
+    }
+
+    fn filter(&mut self) -> String {
+        let parts: Vec<_> = (0..=self.below(3)).map(|_| self.condition()).collect();
+        let parts = parts.join(self.one_of(&[" AND ", " OR ", " "]));
+        let other = self.condition();
+        match self.below(4) {
+            0 => format!("NOT ({parts}) AND {other}"),
+            1 => format!("({parts}) OR {other}"),
+            _ => parts,
+        }
+    }
+
+    fn user(&mut self) -> UserChange {
+        let names = ["a", "b", "c"].into_iter().filter(|_| self.below(3) > 0);
+        let names: Vec<_> = names.collect();
+        let attributes = names.into_iter().map(|name| (name.to_owned(), self.value())).collect();
+        let display_name = format!("n{}", self.below(12));
+        UserChange::Create(NewUser { attributes, display_name, ..NewUser::default() })
+    }
+}
+
+pub async fn random_filters_find_what_the_reference_finds(f: Fixture) -> Result<(), Failure> {
+    let mut numbers = Numbers(0x5eed_1234_5678_9abc);
+    for n in 0..120 {
+        let user = f.change_new(numbers.user()).await?;
+        if n % 9 == 0 {
+            f.change(&user, UserChange::Disable).await?;
+        }
+    }
+    let all = everybody(&f, &Tenant::DEFAULT).await?;
+    for _ in 0..20 {
+        let text = numbers.filter();
+        let filter = filter(&text)?;
+        let matches: BTreeSet<_> =
+            all.iter().filter(|record| filter.matches(&record.user)).map(Record::id).collect();
+        let order = parse_order_by(numbers.one_of(&["attributes.a", "display_name"]))?;
+        let ordered = order.map(|field| filter.ordered_leads(&field)).unwrap_or_default();
+        for (lead, is_whole) in filter
+            .leads()
+            .into_iter()
+            .chain([Lead::All])
+            .map(|lead| (lead, true))
+            .chain(ordered.into_iter().map(|lead| (lead, false)))
+        {
+            let size = 1 + numbers.below(50);
+            check_lead(&f, &Tenant::DEFAULT, &lead, size).await?;
+            let found = found(&f, &Tenant::DEFAULT, &lead, size).await?;
+            let found = found.iter().filter(|record| filter.matches(&record.user));
+            let found: BTreeSet<_> = found.map(Record::id).collect();
+            let agrees = if is_whole { found == matches } else { found.is_subset(&matches) };
+            ensure(agrees, format!("{text}: {lead} finds {} of {}", found.len(), matches.len()))?;
+        }
+    }
+    Ok(())
+}
+
+pub async fn who_does_not_change_is_found_once_while_others_change(
+    f: Fixture,
+) -> Result<(), Failure> {
+    let mut numbers = Numbers(77);
+    let (mut resting, mut restless) = (BTreeSet::new(), Vec::new());
+    for n in 0..60 {
+        let user = create_with(&f, Value::Int(numbers.below(8) as i64)).await?;
+        if n % 3 == 0 {
+            restless.push(user);
+        } else {
+            resting.insert(user.id);
+        }
+    }
+    for text in ["", "attributes.a:*", "attributes.a >= 0"] {
+        let lead = filter(text)?.leads().into_iter().next().unwrap_or(Lead::All);
+        let (mut met, mut after): (Vec<_>, Option<Position>) = (Vec::new(), None);
+        loop {
+            let page = f.store.search(&Tenant::DEFAULT, &lead, after.as_ref(), 7).await?;
+            let Some(last) = page.last() else { break };
+            after = lead.position(&last.user);
+            met.extend(page.iter().map(Record::id).filter(|id| resting.contains(id)));
+            for _ in 0..5 {
+                let user = numbers.one_of(&restless);
+                let attributes = [("a".to_owned(), Value::Int(numbers.below(8) as i64))].into();
+                let update = Update::from_mask(None, String::new(), attributes)?;
+                f.change(&user, UserChange::Update(update)).await?;
+            }
+            f.change_new(create(&[])?).await?;
+        }
+        equal(&met.len(), &resting.len(), &format!("users met by {lead}"))?;
+        let met: BTreeSet<_> = met.into_iter().collect();
+        equal(&met, &resting, &format!("those that {lead} met"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! `polynym user search` and `polynym user list`.
+
+use clap::Args;
+
+use crate::cli::client::Session;
+use crate::cli::failure::Failure;
+use crate::cli::output::printable;
+use crate::cli::{identifier, output, view};
+use crate::config::{Client, Flags};
+use crate::proto::v1::{SearchPlan, SearchUsersRequest, SearchUsersResponse, User};
+
+pub const SEARCH: &str = "\
+Examples:
+  polynym user search 'attributes.team = \"search\" AND state = ACTIVE'
+  polynym user search 'display_name = \"Joe*\"' --limit 0 --json
+  polynym user search 'attributes.level >= 3' --explain
+  polynym user search 'identities.email:* NOT attributes.\"Favorite Player\":*'
+
+docs/search.md describes the language.";
+
+pub const LIST: &str = "\
+Examples:
+  polynym user list
+  polynym user list --order-by display_name --limit 0 --json";
+
+/// The most users that one call asks for.
+const PAGE: usize = 200;
+
+#[derive(Args)]
+pub struct Search {
+    /// The filter: conditions joined by AND, OR and NOT.
+    #[arg(value_name = "FILTER")]
+    filter: String,
+    /// Show how the users were found. Needs the role admin.
+    #[arg(long)]
+    explain: bool,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(Args)]
+pub struct List {
+    /// The field in whose order users come: display_name, create_time or attributes.NAME.
+    #[arg(long, value_name = "FIELD", default_value = "")]
+    order_by: String,
+    /// The most users to show; 0 shows all.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+    /// Go on where an earlier command ended: the token that it printed.
+    #[arg(long, value_name = "TOKEN", default_value = "")]
+    page_token: String,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+pub async fn search(command: Search) -> Result<(), Failure> {
+    run(command.list, command.filter, command.explain).await
+}
+
+pub async fn list(command: List) -> Result<(), Failure> {
+    run(command, String::new(), false).await
+}
+
+/// Asks for pages until enough users are shown.
+async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let mut left = if command.limit == 0 { usize::MAX } else { command.limit };
+    let mut request = SearchUsersRequest {
+        tenant: session.tenant(),
+        filter,
+        order_by: command.order_by,
+        page_token: command.page_token,
+        explain,
+        ..SearchUsersRequest::default()
+    };
+    let mut plan: Option<SearchPlan> = None;
+    loop {
+        request.page_size = left.min(PAGE) as i32;
+        let message = session.request(request.clone());
+        let answer = session.answer(session.directory().search_users(message).await)?;
+        print(&session, &answer.users)?;
+        left = left.saturating_sub(answer.users.len());
+        plan = match (plan, answer.plan) {
+            (Some(sum), Some(next)) => Some(added(sum, &next)),
+            (sum, next) => sum.or(next),
+        };
+        request.page_token = answer.next_page_token;
+        if left == 0 || request.page_token.is_empty() {
+            break;
+        }
+    }
+
+    if let Some(plan) = plan {
+        print_plan(&session, plan)?;
+    }
+    if !request.page_token.is_empty() {
+        eprintln!("there may be more: go on with --page-token {}", printable(&request.page_token));
+    }
+    Ok(())
+}
+
+/// The plan of the first page, with the counts of all.
+fn added(plan: SearchPlan, next: &SearchPlan) -> SearchPlan {
+    SearchPlan {
+        users_read: plan.users_read + next.users_read,
+        users_matched: plan.users_matched + next.users_matched,
+        ..plan
+    }
+}
+
+fn print(session: &Session, users: &[User]) -> Result<(), Failure> {
+    if session.json() {
+        return users.iter().try_for_each(|user| output::print_message("User", user));
+    }
+    if users.is_empty() {
+        return Ok(());
+    }
+
+    let mut table = output::table(["user", "name", "state", "identities"]);
+    for user in users {
+        let identities = user.identities.iter();
+        let identities: Vec<_> =
+            identities.map(|identity| identifier::text(identity.identifier.as_ref())).collect();
+        table.add_row([
+            printable(&user.user_id).into_owned(),
+            printable(&user.display_name).into_owned(),
+            view::state(user).to_owned(),
+            identities.join("\n"),
+        ]);
+    }
+    output::print_table(&table)
+}
+
+fn print_plan(session: &Session, plan: SearchPlan) -> Result<(), Failure> {
+    if session.json() {
+        let answer = SearchUsersResponse { plan: Some(plan), ..SearchUsersResponse::default() };
+        return output::print_message("SearchUsersResponse", &answer);
+    }
+    let mut table = output::table(["plan", ""]);
+    table.add_row(["lead", &printable(&plan.lead)]);
+    table.add_row(["order", &printable(&plan.order)]);
+    for probe in &plan.probes {
+        let entries = format!("{}: {} entries", printable(&probe.lead), probe.entries);
+        table.add_row(["weighed", &entries]);
+    }
+    table.add_row(["users read", &plan.users_read.to_string()]);
+    table.add_row(["users matched", &plan.users_matched.to_string()]);
+    output::print_table(&table)
+}
