@@ -386,7 +386,10 @@ impl Store for Embedded {
         self.check_searchable(lead)?;
         match lead {
             Lead::All => self.on_snapshot(|snapshot| snapshot.count_users(tenant, limit)),
-            Lead::Identity(identifiers) => Ok(identifiers.len().min(limit)),
+            Lead::Identity(identifiers) => {
+                let owners = self.on_snapshot(|snapshot| snapshot.owners(tenant, identifiers))?;
+                Ok(owners.len().min(limit))
+            }
             _ => self.on_snapshot(|snapshot| match snapshot.walk(tenant, lead, None)? {
                 Some(walk) => snapshot.count(&walk, limit),
                 None => Ok(0),

@@ -52,11 +52,9 @@ impl Collections {
                 search.run(range, after).await
             }
             Lead::Identity(identifiers) => {
-                let keys: Vec<_> = identifiers.iter().map(|own| claim_key(tenant, own)).collect();
-                let owners = self.owners_of(doc! { ID: { "$in": keys } }, limit).await?;
-                let mut ids: Vec<_> = owners.into_iter().filter_map(|(_, owner)| owner).collect();
+                let mut ids = self.owners(tenant, identifiers).await?;
                 ids.retain(|id| after.is_none_or(|after| *id > after.id));
-                ids.sort_unstable();
+                ids.truncate(limit);
                 self.records(tenant, &ids).await
             }
             Lead::IdentityPrefix { kind, prefix } => {
@@ -69,7 +67,9 @@ impl Collections {
     pub async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Fault> {
         let (collection, filter, hint) = match lead {
             Lead::All => (&self.users, doc! { TENANT: tenant.as_str() }, by_tenant()),
-            Lead::Identity(identifiers) => return Ok(identifiers.len().min(limit)),
+            Lead::Identity(identifiers) => {
+                return Ok(self.owners(tenant, identifiers).await?.len().min(limit));
+            }
             Lead::IdentityPrefix { kind, prefix } => {
                 let range = prefix_range(tenant, *kind, prefix, None);
                 (&self.identities, range, Hint::Keys(doc! { ID: 1 }))
@@ -168,6 +168,20 @@ impl Collections {
         let mut users = self.found_users(filter, options.build()).await?;
         users.retain(|record| record.user.tenant == *tenant);
         Ok(users)
+    }
+
+    /// The owners of identifiers, by their ids.
+    async fn owners(
+        &self,
+        tenant: &Tenant,
+        identifiers: &[Identifier],
+    ) -> Result<Vec<LocalityId>, Fault> {
+        let keys: Vec<_> = identifiers.iter().map(|own| claim_key(tenant, own)).collect();
+        let owners = self.owners_of(doc! { ID: { "$in": &keys } }, keys.len()).await?;
+        let mut ids: Vec<_> = owners.into_iter().filter_map(|(_, owner)| owner).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids)
     }
 
     /// Identity keys that a filter finds, in their order, with their owners.
