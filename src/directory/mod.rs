@@ -24,6 +24,9 @@ pub use clock::{CLOCK_AHEAD, Clock, Now};
 pub use error::{Error, Invalid, ItemError};
 pub use model::attribute::Value;
 pub use model::claim::{Claim, ClaimWrite};
+pub use model::imported_user::{
+    Imported, ImportedIdentity, ImportedUser, OnConflict, SkipReason, SkippedIdentity,
+};
 pub use model::limits::Limits;
 pub use model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
 pub use model::new_user::{NewIdentity, NewUser};
@@ -45,5 +48,7 @@ pub use service::context::{MutationCall, RequestContext};
 pub use service::moving::move_all;
 pub use service::read::Got;
 pub use service::write::{DISPLACED, RawIdentity};
-pub use store::{ANSWER_BYTES, Consistency, ExpiredUser, ItemResult, Resolved, Store};
+pub use store::{
+    ANSWER_BYTES, Consistency, ExpiredUser, FileStore, ItemResult, Resolved, Store, UserScan,
+};
 pub use stored_rules::StoredRules;
