@@ -93,8 +93,9 @@ impl SampleUsers {
 
     /// An address, a handle and an account; some have a phone as well.
     fn identifiers(&self, n: u64, person: &Person, rng: &mut Rng) -> Vec<String> {
+        // A handle keeps to one script, and one that runs to the left ends in a letter.
         let handle = match rng.u8(0..10) {
-            0 => format!("{}_{}", person.first.0, person.code),
+            0 if !person.script.is_right_to_left() => format!("{}_{n}", person.first.0),
             _ => format!("{}_{}", person.first.1, person.code),
         };
         let account = format!("social:github/{}", 1_000_000 + n);

@@ -13,6 +13,13 @@ pub struct Script {
     pub is_reversed: bool,
 }
 
+impl Script {
+    /// Whether it is written from right to left.
+    pub fn is_right_to_left(&self) -> bool {
+        matches!(self.language, "ar" | "he")
+    }
+}
+
 #[rustfmt::skip]
 pub const SCRIPTS: [Script; 8] = [
     Script {
