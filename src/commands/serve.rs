@@ -80,10 +80,10 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
 
     let store = kept.store(settings.coalesce);
     let outcome = runtime.block_on(async {
+        let stops = (stop, &readiness);
+        let serving = serve(&settings, stops, listener, access, store, kept.file());
         tokio::select! {
-            outcome = serve(&settings, (stop, &readiness), listener, access, store, kept.file()) => {
-                outcome
-            }
+            outcome = serving => outcome,
             () = kept.writer_ended() => Err(Failure::Other(WRITER_ENDED.to_owned())),
         }
     });
