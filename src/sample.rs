@@ -1,6 +1,8 @@
 //! Made-up users to try things with. Their ids and times are always the same, so that what a server
 //! says of them can be shown in documentation.
 
+pub mod generated;
+mod names;
 mod people;
 
 use locality_uuid::{Generator, LocalityId, Mode};

@@ -28,6 +28,7 @@ mod readme;
 mod sharded;
 mod store_cli;
 mod support;
+mod transfer;
 mod walkthrough;
 
 use support::{

@@ -30,7 +30,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("transport", &["access", "reload"]),
     ("grpc", &["access", "directory", "identifier", "proto", "transport", "wire"]),
     ("operators", &["access", "directory", "telemetry", "transport"]),
-    ("cli", &["access", "config", "identifier", "proto"]),
+    ("cli", &["access", "config", "identifier", "proto", "sample"]),
     ("commands", &[]),
 ];
 

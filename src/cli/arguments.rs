@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use super::{
-    bench, completions, id, identity, names, renormalize, resolve, store, tenant, token, top, user,
+    bench, completions, id, identity, names, renormalize, resolve, store, tenant, token, top,
+    transfer, user,
 };
 use crate::config::{Flags, Serve, Top};
 
@@ -56,6 +57,15 @@ pub enum Command {
     /// Show and set tenants and their policies.
     #[command(subcommand, after_help = tenant::EXAMPLES)]
     Tenant(tenant::Tenant),
+    /// Import users from a file of JSON Lines or CSV.
+    #[command(after_help = transfer::arguments::IMPORT_EXAMPLES)]
+    Import(transfer::arguments::Import),
+    /// Export a tenant and its users as JSON Lines.
+    #[command(after_help = transfer::arguments::EXPORT_EXAMPLES)]
+    Export(transfer::arguments::Export),
+    /// Print made-up users as JSON Lines, to import them. Needs no server.
+    #[command(after_help = transfer::sample::EXAMPLES)]
+    Sample(transfer::sample::Sample),
     /// Move a tenant's identities to the present rules of normalisation.
     #[command(after_help = renormalize::EXAMPLES)]
     Renormalize(renormalize::Renormalize),

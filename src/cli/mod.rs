@@ -21,6 +21,7 @@ pub mod store;
 mod tenant;
 mod token;
 mod top;
+mod transfer;
 mod user;
 mod view;
 mod who;
@@ -50,6 +51,9 @@ pub fn run(
         Command::Identity(command) => client::block_on(identity::run(command)),
         Command::Attribute(command) => client::block_on(names::run(command)),
         Command::Tenant(command) => client::block_on(tenant::run(command)),
+        Command::Import(command) => client::block_on(transfer::import::run(command)),
+        Command::Export(command) => client::block_on(transfer::export::run(command)),
+        Command::Sample(command) => transfer::sample::run(&command),
         Command::Renormalize(command) => client::block_on(renormalize::run(command)),
         Command::Token(command) => token::run(command),
         Command::Id(command) => id::run(command),

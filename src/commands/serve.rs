@@ -16,7 +16,7 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use polynym::access::Access;
 use polynym::cli::Failure;
 use polynym::config::{Flags, LogCalls, LogFormat, MongoUri, Serve, StoreChoice};
-use polynym::directory::{Directory, Limits, Store};
+use polynym::directory::{Directory, FileStore, Limits, Store};
 use polynym::operators::Readiness;
 use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::embedded::{self, Embedded};
@@ -80,8 +80,10 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
 
     let store = kept.store(settings.coalesce);
     let outcome = runtime.block_on(async {
+        let stops = (stop, &readiness);
+        let serving = serve(&settings, stops, listener, access, store, kept.file());
         tokio::select! {
-            outcome = serve(&settings, (stop, &readiness), listener, access, store) => outcome,
+            outcome = serving => outcome,
             () = kept.writer_ended() => Err(Failure::Other(WRITER_ENDED.to_owned())),
         }
     });
@@ -197,6 +199,14 @@ impl OpenStore {
         }
     }
 
+    /// The same store, where it is a file.
+    fn file(&self) -> Option<Arc<dyn FileStore>> {
+        match self {
+            Self::Embedded(store) => Some(store.clone()),
+            Self::Mongo(_) => None,
+        }
+    }
+
     /// Returns where the store can take no mutations any more.
     async fn writer_ended(&self) {
         match self {
@@ -225,6 +235,7 @@ async fn serve(
     listener: Listener,
     access: Arc<Access>,
     store: Arc<dyn Store>,
+    file: Option<Arc<dyn FileStore>>,
 ) -> Result<(), Failure> {
     let address = listener.tcp.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
     // The first call must not wait for tables that are built on first use. A build without
@@ -240,6 +251,10 @@ async fn serve(
     warn_if_exposed(address, &settings.access);
     announce(address, &settings.access, settings.sample);
     let directory = Directory::new(store, Generator::new(Mode::Variable), limits(settings));
+    let directory = match file {
+        Some(file) => directory.with_file_store(file),
+        None => directory,
+    };
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
     readiness.opened(directory.clone());
     let stopped = async move {

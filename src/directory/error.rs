@@ -49,6 +49,12 @@ pub enum Error {
     /// There is no such user.
     #[error("there is no such user")]
     UserNotFound,
+    /// The id of an imported user belongs to a user who is not the same.
+    #[error("there is a user with this id, and it is not as the line has it")]
+    UserExists,
+    /// An imported tenant is there with other policies.
+    #[error("the tenant is there, with other policies: set those with UpdateTenant")]
+    TenantExists,
     /// Another user owns the identifier.
     #[error("another user owns this identifier")]
     IdentityTaken {

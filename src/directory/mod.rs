@@ -26,6 +26,9 @@ pub use clock::{CLOCK_AHEAD, Clock, Now};
 pub use error::{Error, Invalid, ItemError};
 pub use model::attribute::Value;
 pub use model::claim::{Claim, ClaimWrite};
+pub use model::imported_user::{
+    Imported, ImportedIdentity, ImportedUser, OnConflict, SkipReason, SkippedIdentity,
+};
 pub use model::limits::Limits;
 pub use model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
 pub use model::new_user::{NewIdentity, NewUser};
@@ -48,5 +51,7 @@ pub use service::moving::move_all;
 pub use service::read::{Got, ResolveOptions};
 pub use service::search::{Page, Plan, SearchRequest};
 pub use service::write::{DISPLACED, RawIdentity};
-pub use store::{ANSWER_BYTES, Consistency, ExpiredUser, ItemResult, Resolved, Store, View};
+pub use store::{
+    ANSWER_BYTES, Consistency, ExpiredUser, FileStore, ItemResult, Resolved, Store, UserScan, View,
+};
 pub use stored_rules::StoredRules;

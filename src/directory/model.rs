@@ -2,6 +2,7 @@
 
 pub mod attribute;
 pub mod claim;
+pub mod imported_user;
 pub mod limits;
 pub mod merge_report;
 pub mod new_user;

@@ -2,6 +2,7 @@
 
 mod decide;
 pub mod hold;
+pub mod import;
 pub mod merge;
 pub mod purge;
 pub mod renormalize;
@@ -22,6 +23,7 @@ use locality_uuid::LocalityId;
 use super::clock::Now;
 use super::error::Error;
 use super::read_set::{DecideError, ReadSet};
+use crate::directory::model::imported_user::ImportedUser;
 use crate::directory::model::limits::Limits;
 use crate::directory::model::merge_report::ConflictPolicy;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
@@ -137,6 +139,8 @@ pub enum UserChange {
     Expire,
     /// Normalises an identity by the mutation's rules.
     Renormalize(Identifier),
+    /// Creates the user as a line of an import has it, unless it is there already.
+    Import(Box<ImportedUser>),
 }
 
 /// A change of a tenant.
@@ -212,6 +216,7 @@ impl Mutation {
                 let identities: usize = draft.identities.iter().map(size::draft_identity).sum();
                 draft.display_name.len() + identities + size::attributes(&draft.attributes)
             }
+            Some(UserChange::Import(imported)) => size::imported(imported),
             Some(UserChange::Update(update)) => update.bytes(),
             Some(UserChange::Link(draft) | UserChange::Replace(_, draft)) => {
                 size::draft_identity(draft)
@@ -275,6 +280,7 @@ impl Mutation {
     pub(crate) fn field_of(&self, key: &IdentityKey) -> String {
         match self.user_change() {
             Some(UserChange::Create(draft)) => draft.field_of(key),
+            Some(UserChange::Import(imported)) => imported.field_of(key),
             Some(UserChange::Replace(..)) => "new_identifier".to_owned(),
             _ => "identifier".to_owned(),
         }

@@ -7,6 +7,7 @@ use locality_uuid::LocalityId;
 
 use super::error::Error;
 use crate::directory::model::claim::{Claim, ClaimWrite};
+use crate::directory::model::imported_user::Imported;
 use crate::directory::model::merge_report::{NotRestored, Preview};
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant_record::TenantRecord;
@@ -113,6 +114,8 @@ pub enum MutationReport {
     NotRestored(Vec<NotRestored>),
     /// The users that were removed.
     Purged(Vec<LocalityId>),
+    /// The result of importing a user.
+    Imported(Imported),
     /// The tenant as it is now.
     Tenant(Box<TenantRecord>),
 }

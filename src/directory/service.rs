@@ -5,6 +5,8 @@ pub mod context;
 pub mod deletion;
 mod deletion_queue;
 pub mod expiry;
+pub mod exporting;
+pub mod importing;
 pub mod life;
 pub mod merge_redirects;
 pub mod moving;
@@ -23,9 +25,10 @@ use locality_uuid::Generator;
 
 use self::context::RequestContext;
 use self::deletion_queue::Deletions;
+use self::importing::Imports;
 use super::clock::{CLOCK_AHEAD, Clock, ClockLog, Now};
 use super::error::Error;
-use super::store::{Consistency, Store};
+use super::store::{Consistency, FileStore, Store};
 use super::stored_rules::StoredRules;
 use crate::directory::model::limits::Limits;
 use crate::directory::model::tenant::Tenant;
@@ -37,6 +40,8 @@ use tenant_cache::Tenants;
 /// result.
 pub struct Directory {
     store: Arc<dyn Store>,
+    /// The same store, where it is a file.
+    file_store: Option<Arc<dyn FileStore>>,
     ids: Generator,
     limits: Limits,
     tenants: Tenants,
@@ -48,6 +53,7 @@ pub struct Directory {
     clock: Clock,
     clock_log: ClockLog,
     renormalizations: Runs,
+    imports: Imports,
 }
 
 impl Directory {
@@ -57,6 +63,7 @@ impl Directory {
             (Tenants::default(), Clock::default(), ClockLog::default());
         Self {
             store,
+            file_store: None,
             ids,
             limits,
             tenants,
@@ -66,6 +73,7 @@ impl Directory {
             clock,
             clock_log,
             renormalizations: Runs::default(),
+            imports: Imports::default(),
         }
     }
 
@@ -73,6 +81,12 @@ impl Directory {
     #[must_use]
     pub fn closed(self) -> Self {
         Self { closed: true, ..self }
+    }
+
+    /// The same directory, whose store is this file.
+    #[must_use]
+    pub fn with_file_store(self, store: Arc<dyn FileStore>) -> Self {
+        Self { file_store: Some(store), ..self }
     }
 
     /// The same directory, which knows later rules of normalisation than those of this build.

@@ -256,3 +256,27 @@ pub trait Store: Send + Sync + 'static {
         Err(Error::Internal("the store has no counters".into()))
     }
 }
+
+/// The abilities of a store that is one file.
+pub trait FileStore: Send + Sync + 'static {
+    /// The users as they are now. Later mutations do not change the view.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store cannot be read.
+    fn view(&self) -> Result<Box<dyn UserScan>, Error>;
+}
+
+/// A view of all users at one moment.
+pub trait UserScan: Send + Sync {
+    /// Users of `tenant` in the order of their ids: those after `after`, at most `limit`. None only
+    /// where there are no more.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store cannot be read.
+    fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error>;
+}

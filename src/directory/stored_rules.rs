@@ -33,6 +33,7 @@ impl StoredRules {
             MutationKind::User(
                 _,
                 UserChange::Link(_)
+                | UserChange::Import(_)
                 | UserChange::Unlink(_)
                 | UserChange::Replace(..)
                 | UserChange::Verify(..)

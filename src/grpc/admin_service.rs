@@ -4,12 +4,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::{Stream, stream};
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 use super::authorization::{permitted_tenant, with_caller};
 use super::registry_service::{call, with_dry_run};
 use super::status::{reason, status};
-use super::{convert, policies};
+use super::{convert, export, import, policies};
 use crate::access::Caller;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::tenant_record::TenantRecord;
@@ -137,6 +137,27 @@ impl AdminService for AdminApi {
             self.0.delete_tenant(with_dry_run(call, request.validate_only), request.force).await;
         let tenant = deleted.map_err(status)?.as_ref().map(tenant_message);
         Ok(Response::new(v1::DeleteTenantResponse { tenant }))
+    }
+
+    type ImportUsersStream = import::Responses;
+
+    async fn import_users(
+        &self,
+        request: Request<Streaming<v1::ImportUsersRequest>>,
+    ) -> Result<Response<Self::ImportUsersStream>, Status> {
+        let (caller, requests) = with_caller(request)?;
+        Ok(Response::new(import::import(self.0.clone(), caller, requests)))
+    }
+
+    type ExportUsersStream = export::Responses;
+
+    async fn export_users(
+        &self,
+        request: Request<v1::ExportUsersRequest>,
+    ) -> Result<Response<Self::ExportUsersStream>, Status> {
+        let (caller, request) = with_caller(request)?;
+        let tenant = permitted_tenant(&caller, &request.tenant)?;
+        Ok(Response::new(export::export(&self.0, tenant, &request).await?))
     }
 
     async fn list_tenants(

@@ -8,6 +8,8 @@ use crate::transport::routes::{self, Permits};
 const DIRECTORY_BYTES: usize = 1 << 20;
 /// The largest request of RegistryService and AdminService: room for a full user.
 pub const REGISTRY_BYTES: usize = 64 << 10;
+/// The largest message of a stream to AdminService: room for a user with what undoes its merge.
+pub const STREAM_BYTES: usize = 1 << 20;
 /// The largest request of the services that take next to nothing.
 pub const SMALL_BYTES: usize = 4 << 10;
 
@@ -73,7 +75,7 @@ const fn at_least(role: Role, method: Method) -> Method {
     Method { needs: Needs::Role(role), ..method }
 }
 
-static METHODS: [Method; 34] = [
+static METHODS: [Method; 36] = [
     look_up("/polynym.v1.DirectoryService/ResolveIdentity"),
     look_up("/polynym.v1.DirectoryService/BatchResolveIdentities"),
     look_up("/polynym.v1.DirectoryService/GetUser"),
@@ -104,6 +106,8 @@ static METHODS: [Method; 34] = [
     admin("/polynym.v1.AdminService/DeleteTenant"),
     admin("/polynym.v1.AdminService/ListTenants"),
     admin("/polynym.v1.AdminService/ListAttributeNames"),
+    stream(admin("/polynym.v1.AdminService/ImportUsers")),
+    stream(admin("/polynym.v1.AdminService/ExportUsers")),
     health("/grpc.health.v1.Health/Check"),
     health("/grpc.health.v1.Health/List"),
     stream(health("/grpc.health.v1.Health/Watch")),
@@ -162,6 +166,7 @@ impl routes::Target for Target {
     fn message_bytes(self) -> usize {
         match self.method().service {
             Service::Directory => DIRECTORY_BYTES,
+            Service::Admin if self.is_stream() => STREAM_BYTES,
             Service::Registry | Service::Admin => REGISTRY_BYTES,
             _ => SMALL_BYTES,
         }

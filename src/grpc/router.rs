@@ -15,7 +15,7 @@ use super::admin_service::AdminApi;
 use super::authorization;
 use super::directory_service::{DirectoryApi, check_batch};
 use super::health::HealthApi;
-use super::methods::{REGISTRY_BYTES, SMALL_BYTES, Service, Target};
+use super::methods::{SMALL_BYTES, STREAM_BYTES, Service, Target};
 use super::registry_service::RegistryApi;
 use crate::access::{Access, Caller};
 use crate::directory::service::Directory;
@@ -57,8 +57,7 @@ impl Router {
             access,
             directory: Directories::new(DirectoryApi::new(directory.clone())),
             registry: Registries::new(RegistryApi(directory.clone())),
-            admin: Admins::new(AdminApi(directory.clone()))
-                .max_decoding_message_size(REGISTRY_BYTES),
+            admin: Admins::new(AdminApi(directory.clone())).max_decoding_message_size(STREAM_BYTES),
             health: Healths::new(HealthApi::new(health)).max_decoding_message_size(SMALL_BYTES),
             reflection: Boxed::new(reflection().build_v1()?.max_decoding_message_size(SMALL_BYTES)),
             reflection_alpha: Boxed::new(alpha),

@@ -106,7 +106,10 @@ const fn code(error: &Error) -> Code {
         | Error::UserNotFound
         | Error::NotHeld
         | Error::TenantNotFound => Code::NotFound,
-        Error::IdentityTaken { .. } | Error::UserNotDeleted => Code::AlreadyExists,
+        Error::IdentityTaken { .. }
+        | Error::UserExists
+        | Error::TenantExists
+        | Error::UserNotDeleted => Code::AlreadyExists,
         Error::IdentityHeld { .. }
         | Error::IdentityConfusable { .. }
         | Error::IdentityReserved { .. }
@@ -144,6 +147,8 @@ pub const fn reason(error: &Error) -> &'static str {
         Error::NotSearchable => "INDEX_BUILDING",
         Error::IdentityNotFound | Error::NotOwned => "IDENTITY_NOT_FOUND",
         Error::UserNotFound => "USER_NOT_FOUND",
+        Error::UserExists => "USER_EXISTS",
+        Error::TenantExists => "TENANT_EXISTS",
         Error::NotHeld => "HOLD_NOT_FOUND",
         Error::TenantNotFound => "TENANT_NOT_FOUND",
         Error::TenantNotEmpty => "TENANT_NOT_EMPTY",

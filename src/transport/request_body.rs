@@ -37,12 +37,15 @@ pub struct MessageStream {
     body: Incoming,
     send_timeout: Duration,
     idle: Pin<Box<Sleep>>,
+    /// Whether the service waits for more. The time that it takes for itself does not count.
+    is_waiting: bool,
 }
 
 impl RequestBody {
     /// The body of a stream, as it comes, while each message comes within `send_timeout`.
     pub fn open(body: Incoming, send_timeout: Duration) -> Self {
-        Self::Open(MessageStream { body, send_timeout, idle: Box::pin(sleep(send_timeout)) })
+        let idle = Box::pin(sleep(send_timeout));
+        Self::Open(MessageStream { body, send_timeout, idle, is_waiting: false })
     }
 }
 
@@ -53,8 +56,11 @@ impl MessageStream {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         if polled.is_ready() {
-            self.idle.as_mut().reset(Instant::now() + self.send_timeout);
+            self.is_waiting = false;
             return polled;
+        }
+        if !std::mem::replace(&mut self.is_waiting, true) {
+            self.idle.as_mut().reset(Instant::now() + self.send_timeout);
         }
         self.idle.as_mut().poll(cx).map(|()| None)
     }

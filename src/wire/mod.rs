@@ -6,6 +6,7 @@ pub(crate) mod encode;
 pub(crate) mod encoded_user;
 pub(crate) mod error;
 pub(crate) mod fields;
+pub(crate) mod internals;
 mod record;
 pub(crate) mod tenant;
 pub(crate) mod time_text;

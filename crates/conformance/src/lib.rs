@@ -9,6 +9,7 @@ mod decoded;
 mod deleting;
 mod fixture;
 mod holding;
+mod importing;
 mod invariants;
 mod isolation;
 mod linking;
@@ -92,10 +93,17 @@ where
 
 /// All cases. A case that is not listed here does not compile: it would be dead code.
 pub fn cases() -> Vec<Case> {
-    [of_reads(), of_searches(), of_changes(), of_requests(), of_lives(), of_merges(), of_tenants()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let groups = [
+        of_reads(),
+        of_searches(),
+        of_changes(),
+        of_requests(),
+        of_lives(),
+        of_merges(),
+        of_tenants(),
+        of_imports(),
+    ];
+    groups.into_iter().flatten().collect()
 }
 
 fn of_reads() -> Vec<Case> {
@@ -260,6 +268,16 @@ fn of_merges() -> Vec<Case> {
         case(transferring::a_moved_identity_is_the_other_users_at_once),
         case(transferring::what_cannot_be_moved_stays),
         case(transferring::a_repeated_move_happens_once),
+    ]
+}
+
+fn of_imports() -> Vec<Case> {
+    vec![
+        case(importing::a_user_is_imported_as_it_is),
+        case(importing::a_line_is_imported_once),
+        case(importing::what_others_have_is_passed_over),
+        case(importing::of_many_imports_of_one_line_one_happens),
+        case(importing::a_dry_run_imports_nothing),
     ]
 }
 

@@ -3,8 +3,8 @@
 use locality_uuid::LocalityId;
 
 use super::{
-    Mutation, MutationKind, TenantChange, UserChange, hold, merge, purge, renormalize, takeover,
-    tenancy, transfer, unmerge, user_edits,
+    Mutation, MutationKind, TenantChange, UserChange, hold, import, merge, purge, renormalize,
+    takeover, tenancy, transfer, unmerge, user_edits,
 };
 use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::directory::error::Error;
@@ -32,6 +32,9 @@ impl Mutation {
         let (mut users, mut claims) = (vec![id], Vec::new());
         match change {
             UserChange::Create(draft) => claims.extend(draft.identities.iter().map(key)),
+            UserChange::Import(imported) => {
+                claims.extend(imported.identities.iter().map(|own| key(&own.new)));
+            }
             UserChange::Link(draft) | UserChange::Replace(_, draft) => claims.push(key(draft)),
             UserChange::Merge(other, _) | UserChange::Unmerge(other) => users.push(*other),
             UserChange::Move(from, _) => users.push(*from),
@@ -86,6 +89,9 @@ impl Mutation {
             MutationKind::ReleaseHold(_) => return Ok(WriteSet::unchanged(None)),
         };
         let id = subject.ok_or(Error::UserNotFound)?;
+        if matches!(change, UserChange::Import(_)) {
+            return Ok(import::existing(id));
+        }
         let nothing = WriteSet::unchanged(subject);
         if *change == UserChange::Purge {
             return Ok(WriteSet { report: MutationReport::Purged(vec![id]), ..nothing });
@@ -121,6 +127,7 @@ impl Mutation {
     ) -> Result<WriteSet, DecideError> {
         match change {
             UserChange::Create(draft) => self.create(read_set, id, draft),
+            UserChange::Import(imported) => import::import(self, read_set, id, imported),
             UserChange::Merge(other, policy) => merge::merge(self, read_set, id, *other, *policy),
             UserChange::Unmerge(other) => unmerge::unmerge(self, read_set, id, *other),
             UserChange::Move(from, identifier) => {

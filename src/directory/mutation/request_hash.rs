@@ -59,13 +59,15 @@ fn user_change(hash: &mut Fields, change: &UserChange) {
             identifier(hash, own);
         }
         UserChange::Renormalize(own) => identifier(hash, own),
-        // The request's key contains the method, which determines these completely.
+        // The request's key contains the method, which determines these completely; that of an
+        // import contains a hash of the user.
         UserChange::Disable
         | UserChange::Enable
         | UserChange::Delete
         | UserChange::Undelete
         | UserChange::Purge
-        | UserChange::Expire => {}
+        | UserChange::Expire
+        | UserChange::Import(_) => {}
     }
 }
 

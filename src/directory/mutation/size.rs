@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::directory::model::attribute::Value;
+use crate::directory::model::imported_user::ImportedUser;
 use crate::directory::model::new_user::NewIdentity;
 use crate::directory::model::user::{Identity, User};
 
@@ -24,6 +25,14 @@ pub fn size(user: &User) -> usize {
 /// The size in bytes of an identity that a caller gave.
 pub fn draft_identity(draft: &NewIdentity) -> usize {
     IDENTITY + draft.identifier.canonical().len() + draft.display.len()
+}
+
+/// The size in bytes of a user that is imported.
+pub fn imported(user: &ImportedUser) -> usize {
+    let identities: usize = user.identities.iter().map(|own| draft_identity(&own.new)).sum();
+    let undo = user.internals.as_ref().and_then(|internals| internals.undo.as_ref());
+    let undone = undo.map_or(0, |undo| size(&undo.before.user));
+    user.display_name.len() + identities + attributes(&user.attributes) + undone
 }
 
 pub fn attributes(attributes: &BTreeMap<String, Value>) -> usize {

@@ -28,6 +28,7 @@ pub fn apply(mutation: &Mutation, change: &UserChange, record: &mut Record) -> R
             user.state = if disabled { State::Disabled } else { State::Active };
         }
         UserChange::Create(_)
+        | UserChange::Import(_)
         | UserChange::Purge
         | UserChange::Merge(..)
         | UserChange::Unmerge(_)

@@ -24,7 +24,7 @@ use crate::identifier::{RawIdentifier, Rules, character_issue, is_mark};
 
 const TEXT_CHARS: usize = 256;
 /// By how much a caller's clock may be ahead of the server's.
-const SKEW: Duration = Duration::from_secs(60);
+pub(crate) const SKEW: Duration = Duration::from_secs(60);
 
 /// An identity as given by a caller: the identifier as typed, and the caller's fields.
 #[derive(Clone, Debug)]
@@ -363,7 +363,7 @@ fn request(call: &MutationCall<'_>, kind: &MutationKind) -> Result<Option<Idempo
     Ok(Some(IdempotencyKey { key, request_hash: request_hash(call.etag, kind) }))
 }
 
-fn check_text(field: &str, text: &str) -> Result<(), Error> {
+pub(crate) fn check_text(field: &str, text: &str) -> Result<(), Error> {
     let fault = |rule| Err(Error::invalid(Invalid::Field, field, rule));
     if text.chars().nth(TEXT_CHARS).is_some() {
         return fault("at most 256 characters");
@@ -385,7 +385,7 @@ fn check_text(field: &str, text: &str) -> Result<(), Error> {
 /// Whether a character may stand in a text that is shown. Of those that cannot be seen themselves,
 /// only those may that scripts and emoji need: joiners, marks of direction, variation selectors and
 /// tags.
-fn is_shown(c: &char) -> bool {
+pub(crate) fn is_shown(c: &char) -> bool {
     let writes = matches!(
         c,
         '\u{200c}'..='\u{200f}' | '\u{61c}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0020}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}'

@@ -23,6 +23,7 @@ mod tests;
 mod transaction;
 mod upgrade;
 mod version;
+mod view;
 mod write;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -52,7 +52,7 @@ impl Collections {
                 search.run(range, after).await
             }
             Lead::Identity(identifiers) => {
-                let mut ids = self.owners(tenant, identifiers).await?;
+                let mut ids = self.owners_by_id(tenant, identifiers).await?;
                 ids.retain(|id| after.is_none_or(|after| *id > after.id));
                 ids.truncate(limit);
                 self.records(tenant, &ids).await
@@ -68,7 +68,7 @@ impl Collections {
         let (collection, filter, hint) = match lead {
             Lead::All => (&self.users, doc! { TENANT: tenant.as_str() }, by_tenant()),
             Lead::Identity(identifiers) => {
-                return Ok(self.owners(tenant, identifiers).await?.len().min(limit));
+                return Ok(self.owners_by_id(tenant, identifiers).await?.len().min(limit));
             }
             Lead::IdentityPrefix { kind, prefix } => {
                 let range = prefix_range(tenant, *kind, prefix, None);
@@ -171,7 +171,7 @@ impl Collections {
     }
 
     /// The owners of identifiers, by their ids.
-    async fn owners(
+    async fn owners_by_id(
         &self,
         tenant: &Tenant,
         identifiers: &[Identifier],

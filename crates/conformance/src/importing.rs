@@ -1,0 +1,149 @@
+//! Importing users.
+
+use polynym::directory::{
+    Error, Imported, ImportedIdentity, ImportedUser, Mutation, MutationReport, OnConflict, Outcome,
+    SkipReason, SkippedIdentity, State, Timestamp, User, UserChange, Verification,
+};
+
+use super::Failure;
+use super::assertions::{ensure, equal};
+use super::fixture::{DAY, Fixture, draft, request};
+
+/// A line with these identities.
+fn line(names: &[&str]) -> Result<ImportedUser, Failure> {
+    let identity = |(index, name): (usize, &&str)| -> Result<_, Failure> {
+        Ok(ImportedIdentity { index, new: draft(name)?, link_time: None })
+    };
+    let identities = names.iter().enumerate().map(identity).collect::<Result<_, _>>()?;
+    let mut line = ImportedUser::default();
+    (line.display_name, line.identities) = ("Joe".to_owned(), identities);
+    Ok(line)
+}
+
+fn import(f: &Fixture, line: &ImportedUser) -> Mutation {
+    f.mutation(f.ids.next_id(), UserChange::Import(Box::new(line.clone())))
+}
+
+/// Whether the user is new, and the identities that were passed over.
+fn report(outcome: Result<Outcome, Error>) -> Result<(bool, Vec<SkippedIdentity>), Failure> {
+    match outcome?.report {
+        MutationReport::Imported(Imported { is_new, skipped }) => Ok((is_new, skipped)),
+        other => Err(format!("another report: {other:?}").into()),
+    }
+}
+
+const NEW: (bool, Vec<SkippedIdentity>) = (true, Vec::new());
+const THERE: (bool, Vec<SkippedIdentity>) = (false, Vec::new());
+
+pub async fn a_user_is_imported_as_it_is(f: Fixture) -> Result<(), Failure> {
+    let time = |millis: i64| Timestamp::from_millis(1_600_000_000_000 + millis);
+    let mut line = line(&["email:joe@example.com", "handle:ѕсоре"])?;
+    line.has_id = true;
+    line.state = State::Deleted { delete_time: time(3), purge_time: f.now().plus(DAY) };
+    (line.create_time, line.update_time) = (Some(time(0)), Some(time(5)));
+    line.identities[0].link_time = Some(time(1));
+    line.identities[0].new.verification =
+        Some(Verification { time: time(2), by: "a letter".to_owned() });
+    let mutation = import(&f, &line);
+    let id = mutation.user_id().ok_or("no user")?;
+    equal(&report(f.store.mutate(mutation.clone()).await)?, &NEW, "the first time")?;
+
+    let user: User = f.get(id).await?.ok_or("the user is not there")?;
+    equal(&user.state, &line.state, "the state")?;
+    equal(&(user.create_time, user.update_time), &(time(0), time(5)), "the times")?;
+    let first = &user.identities[0];
+    equal(&first.link_time, &time(1), "when it was linked")?;
+    equal(&first.verification, &line.identities[0].new.verification, "the verification")?;
+    ensure(user.identities.iter().all(|identity| identity.primary), "no primaries")?;
+    let guarded = f.create(&["handle:scope"]).await;
+    ensure(guarded.is_err(), "its handle does not reserve what looks like it")?;
+
+    equal(&report(f.store.mutate(mutation.clone()).await)?, &THERE, "the second time")?;
+    equal(&f.get(id).await?, &Some(user), "the user afterwards")?;
+    line.display_name = "Jane".to_owned();
+    let other = f.mutation(id, UserChange::Import(Box::new(line)));
+    let refused = f.store.mutate(other).await;
+    ensure(matches!(refused, Err(Error::UserExists)), format!("{refused:?}"))
+}
+
+pub async fn a_line_is_imported_once(f: Fixture) -> Result<(), Failure> {
+    let names = ["email:joe@example.com", "handle:joe"];
+    let line = line(&names)?;
+    let of = |key: &str| Mutation { request: request(key, 1), ..import(&f, &line) };
+    equal(&report(f.store.mutate(of("a")).await)?, &NEW, "the first time")?;
+    let user = f.owner(names[0]).await?.ok_or("nobody has it")?;
+    let again = report(f.store.mutate(of("a")).await)?;
+    equal(&again, &THERE, "the line again")?;
+    equal(&report(f.store.mutate(of("b")).await)?, &THERE, "a user who has all that it says")?;
+    f.is_kept(&user).await?;
+
+    // A user who was changed since is another one, where the line is forgotten.
+    f.change(&user, UserChange::Unlink(draft(names[1])?.identifier)).await?;
+    equal(&report(f.store.mutate(of("a")).await)?, &THERE, "the line after a change")?;
+    let refused = f.store.mutate(of("c")).await;
+    let wanted =
+        Error::IdentityTaken { owner: user.id, field: "user.identities[0].identifier".to_owned() };
+    equal(&format!("{refused:?}"), &format!("{:?}", Err::<(), _>(wanted)), "the refusal")?;
+    f.change(&user, UserChange::Purge).await.err().ok_or("the user is left")?;
+    equal(&report(f.store.mutate(of("a")).await)?, &THERE, "the line after the user is gone")?;
+    f.free(&names).await
+}
+
+pub async fn what_others_have_is_passed_over(f: Fixture) -> Result<(), Failure> {
+    let owner = f.create(&["email:joe@example.com", "handle:scope"]).await?;
+    let names = ["email:Joe@example.com", "handle:ѕсоре", "handle:admin", "phone:+14155552300"];
+    let mut line = line(&names)?;
+    let refused = f.store.mutate(import(&f, &line)).await;
+    ensure(refused.is_err(), "a line with what another has was imported")?;
+    f.free(&names[3..]).await?;
+
+    line.on_conflict = OnConflict::SkipIdentity;
+    let skipped = |index, reason| SkippedIdentity { index, reason };
+    let wanted = vec![
+        skipped(0, SkipReason::Taken(owner.id)),
+        skipped(1, SkipReason::Confusable),
+        skipped(2, SkipReason::Reserved),
+    ];
+    let imported = report(f.store.mutate(import(&f, &line)).await)?;
+    equal(&imported, &(true, wanted), "what was passed over")?;
+    let user = f.owner(names[3]).await?.ok_or("nobody has the rest")?;
+    equal(&user.identities.len(), &1, "the identities that are left")?;
+    f.is_kept(&owner).await?;
+
+    // It is made even if none is left.
+    line.identities.truncate(1);
+    line.display_name = "Nobody".to_owned();
+    let (is_new, skipped) = report(f.store.mutate(import(&f, &line)).await)?;
+    ensure(is_new && skipped.len() == 1, "it was not made without identities")
+}
+
+pub async fn of_many_imports_of_one_line_one_happens(f: Fixture) -> Result<(), Failure> {
+    let line = line(&["email:joe@example.com", "handle:joe"])?;
+    let mutations = (0..16)
+        .map(|_| Mutation { request: request("line", 1), ..import(&f, &line) })
+        .collect::<Vec<_>>();
+    let tasks: Vec<_> = mutations
+        .into_iter()
+        .map(|mutation| {
+            let store = f.store.clone();
+            tokio::spawn(async move { store.mutate(mutation).await })
+        })
+        .collect();
+    let mut new = 0;
+    for task in tasks {
+        new += usize::from(report(task.await?)?.0);
+    }
+    equal(&new, &1, "how often it was imported")?;
+    equal(&f.store.scan(&polynym::directory::Tenant::DEFAULT, None, 10).await?.len(), &1, "users")
+}
+
+pub async fn a_dry_run_imports_nothing(f: Fixture) -> Result<(), Failure> {
+    let names = ["email:joe@example.com"];
+    let dry = Mutation { dry_run: true, ..import(&f, &line(&names)?) };
+    equal(&report(f.store.mutate(dry.clone()).await)?, &NEW, "what would be")?;
+    f.free(&names).await?;
+    let owner = f.create(&names).await?;
+    let refused = f.store.mutate(dry).await;
+    ensure(refused.is_err(), "what is taken is not found out")?;
+    f.is_kept(&owner).await
+}

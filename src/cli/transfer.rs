@@ -1,0 +1,15 @@
+//! `polynym import`, `polynym export`, `polynym sample`, `polynym backup`.
+
+pub mod arguments;
+mod codec;
+mod csv;
+pub mod export;
+pub mod import;
+mod jsonl;
+mod lines;
+mod mapping;
+mod reader;
+mod rejects;
+mod report;
+pub mod sample;
+mod window;

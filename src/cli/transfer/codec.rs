@@ -1,0 +1,111 @@
+//! Between lines of JSON and messages, by the JSON mapping of protocol buffers.
+
+use std::sync::OnceLock;
+
+use prost::Message;
+use prost_reflect::{
+    DescriptorPool, DeserializeOptions, DynamicMessage, MessageDescriptor, SerializeOptions,
+};
+use serde_json::{Map, Value};
+
+use crate::proto;
+use crate::proto::v1::{ExportUsersResponse, Tenant, User, UserInternals};
+
+/// The key of a tenant's line, and of what an export has beside a user.
+pub const TENANT: &str = "tenant_record";
+pub const INTERNALS: &str = "internals";
+
+/// The content of a line.
+#[derive(Debug, Default)]
+pub struct Content {
+    pub user: Option<User>,
+    pub internals: Option<UserInternals>,
+    pub tenant_record: Option<Tenant>,
+}
+
+/// The descriptors of the messages in lines.
+struct Descriptors {
+    user: MessageDescriptor,
+    internals: MessageDescriptor,
+    tenant: MessageDescriptor,
+}
+
+/// The content of an object.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn content(mut object: Map<String, Value>) -> Result<Content, String> {
+    let descriptors = descriptors()?;
+    if let Some(tenant) = object.remove(TENANT) {
+        if !object.is_empty() {
+            return Err(format!("a line with a {TENANT} has nothing else"));
+        }
+        let tenant_record = Some(read(&descriptors.tenant, tenant)?);
+        return Ok(Content { tenant_record, ..Content::default() });
+    }
+
+    let internals = object.remove(INTERNALS);
+    let internals = internals.map(|value| read(&descriptors.internals, value)).transpose()?;
+    let user = Some(read(&descriptors.user, Value::Object(object))?);
+    Ok(Content { user, internals, tenant_record: None })
+}
+
+/// The object of a part of an export; none for one that has no line.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn object(part: &ExportUsersResponse) -> Result<Option<Value>, String> {
+    let descriptors = descriptors()?;
+    if let Some(tenant) = &part.tenant_record {
+        let tenant = write(&descriptors.tenant, tenant)?;
+        return Ok(Some(Value::Object(Map::from_iter([(TENANT.to_owned(), tenant)]))));
+    }
+    let Some(user) = &part.user else { return Ok(None) };
+    let mut value = write(&descriptors.user, user)?;
+    if let (Some(internals), Value::Object(object)) = (&part.internals, &mut value) {
+        object.insert(INTERNALS.to_owned(), write(&descriptors.internals, internals)?);
+    }
+
+    Ok(Some(value))
+}
+
+/// The object of a user.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn user_object(user: &User) -> Result<Value, String> {
+    write(&descriptors()?.user, user)
+}
+
+fn read<M: Message + Default>(of: &MessageDescriptor, value: Value) -> Result<M, String> {
+    let options = DeserializeOptions::new();
+    let message = DynamicMessage::deserialize_with_options(of.clone(), value, &options);
+    let message = message.map_err(|error| error.to_string())?;
+    message.transcode_to().map_err(|error| error.to_string())
+}
+
+fn write<M: Message>(of: &MessageDescriptor, message: &M) -> Result<Value, String> {
+    let message = DynamicMessage::decode(of.clone(), message.encode_to_vec().as_slice());
+    let message = message.map_err(|error| error.to_string())?;
+    let written =
+        message.serialize_with_options(serde_json::value::Serializer, &SerializeOptions::new());
+    written.map_err(|error| error.to_string())
+}
+
+fn descriptors() -> Result<&'static Descriptors, String> {
+    static DESCRIPTORS: OnceLock<Result<Descriptors, String>> = OnceLock::new();
+    DESCRIPTORS.get_or_init(load).as_ref().map_err(Clone::clone)
+}
+
+fn load() -> Result<Descriptors, String> {
+    let pool = DescriptorPool::decode(proto::DESCRIPTORS).map_err(|error| error.to_string())?;
+    let find = |name: &str| {
+        let full = format!("polynym.v1.{name}");
+        pool.get_message_by_name(&full).ok_or_else(|| format!("{full} is not described"))
+    };
+    Ok(Descriptors {
+        user: find("User")?,
+        internals: find("UserInternals")?,
+        tenant: find("Tenant")?,
+    })
+}

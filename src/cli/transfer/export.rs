@@ -1,0 +1,95 @@
+//! `polynym export`.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+
+use tonic::Request;
+
+use super::arguments::Export;
+use super::codec;
+use crate::cli::client::Session;
+use crate::cli::failure::Failure;
+use crate::proto::v1::{ExportUsersRequest, ListTenantsRequest};
+
+/// Tenants in one page.
+const PAGE: i32 = 1_000;
+const BUFFER: usize = 256 << 10;
+
+pub async fn run(command: Export) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let mut output = Output::new(&command)?;
+    let tenants = match command.all_tenants {
+        true => tenants(&session).await?,
+        false => vec![session.tenant()],
+    };
+    let mut is_exact = true;
+    for tenant in tenants {
+        is_exact &= export(&session, &mut output, tenant).await?;
+    }
+    output.writer.flush()?;
+
+    let users = output.users;
+    let moment = match is_exact {
+        true => "each tenant as it was at one moment",
+        false => "each user as it was when it was read",
+    };
+    eprintln!("{users} users, {moment}");
+    Ok(())
+}
+
+/// Where lines go.
+struct Output {
+    writer: Box<dyn Write>,
+    users: u64,
+}
+
+impl Output {
+    fn new(command: &Export) -> Result<Self, Failure> {
+        let writer: Box<dyn Write> = match &command.output {
+            None => Box::new(BufWriter::with_capacity(BUFFER, std::io::stdout())),
+            Some(path) => {
+                let made = File::create(path)
+                    .map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
+                Box::new(BufWriter::with_capacity(BUFFER, made))
+            }
+        };
+        Ok(Self { writer, users: 0 })
+    }
+}
+
+async fn tenants(session: &Session) -> Result<Vec<String>, Failure> {
+    let (mut names, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let request = ListTenantsRequest { tenant: String::new(), page_size: PAGE, page_token };
+        let answer =
+            session.answer(session.admin().list_tenants(session.request(request)).await)?;
+        names.extend(answer.tenants.into_iter().map(|tenant| tenant.tenant));
+        if answer.next_page_token.is_empty() {
+            return Ok(names);
+        }
+        page_token = answer.next_page_token;
+    }
+}
+
+/// Exports a tenant. Returns whether it is as it was at one moment.
+async fn export(session: &Session, output: &mut Output, tenant: String) -> Result<bool, Failure> {
+    // Has no deadline of its own: it takes as long as there are users.
+    let request = Request::new(ExportUsersRequest { tenant, read_time: None });
+    let mut parts = session.answer(session.admin().export_users(request).await)?;
+    let mut is_exact = false;
+    while let Some(part) = parts.message().await.map_err(|status| session.failed(status, None))? {
+        if let Some(start) = &part.start {
+            is_exact = start.exact;
+        }
+        let line = codec::object(&part)
+            .map_err(|error| Failure::Other(format!("cannot write JSON: {error}")))?;
+        if let Some(line) = line {
+            serde_json::to_writer(&mut output.writer, &line)
+                .map_err(|error| Failure::from(std::io::Error::from(error)))?;
+            output.writer.write_all(b"\n")?;
+            output.users += u64::from(part.user.is_some());
+        }
+    }
+
+    Ok(is_exact)
+}

@@ -1,0 +1,92 @@
+//! A line of JSON as a request. A line of a file of rejects has the line that was rejected inside.
+
+use serde_json::{Map, Value};
+
+use super::codec;
+use crate::proto::v1::ImportUsersRequest;
+
+/// What a line is.
+pub enum Parsed {
+    /// A request to send.
+    Request(Box<ImportUsersRequest>),
+    /// A blank line, or the reject of an identity whose user was imported without it.
+    Nothing,
+}
+
+/// The parts of a line in a file of rejects.
+const REASON: &str = "reason";
+const SKIPPED: &str = "skipped";
+pub const ORIGINAL: &str = "original";
+
+/// Parses a line.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn parse(text: &str) -> Result<Parsed, String> {
+    if text.trim().is_empty() {
+        return Ok(Parsed::Nothing);
+    }
+    let mut object = object(text)?;
+    if object.contains_key(REASON) {
+        if object.get(SKIPPED).and_then(Value::as_bool) == Some(true) {
+            return Ok(Parsed::Nothing);
+        }
+        object = match object.remove(ORIGINAL) {
+            Some(Value::Object(original)) => original,
+            Some(Value::String(text)) => self::object(&text)?,
+            _ => {
+                return Err("the rejected line is not in the file: mend it where it was".to_owned());
+            }
+        };
+    }
+
+    let codec::Content { user, internals, tenant_record } = codec::content(object)?;
+    let request = ImportUsersRequest { user, internals, tenant_record, ..Default::default() };
+    Ok(Parsed::Request(Box::new(request)))
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err("a line is an object: {...}".to_owned()),
+        Err(error) if error.is_eof() => Err(format!("the line is cut off: {error}")),
+        Err(error) => Err(format!("the line is not JSON: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(text: &str) -> ImportUsersRequest {
+        match parse(text) {
+            Ok(Parsed::Request(request)) => *request,
+            Ok(Parsed::Nothing) => panic!("{text}: nothing"),
+            Err(error) => panic!("{text}: {error}"),
+        }
+    }
+
+    #[test]
+    fn a_rejected_line_is_the_line_inside() {
+        let line = r#"{"displayName":"Joe","identities":[{"identifier":{"handle":"joe"}}]}"#;
+        let inside = format!(r#"{{"line":3,"reason":"X","message":"","original":{line}}}"#);
+        assert_eq!(request(line), request(&inside));
+        assert_eq!(request(line).user.unwrap().display_name, "Joe");
+        let skipped = inside.replacen("{", r#"{"skipped":true,"#, 1);
+        assert!(matches!(parse(&skipped), Ok(Parsed::Nothing)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, wanted) in [
+            ("{", "cut off"),
+            ("[]", "an object"),
+            ("nonsense", "not JSON"),
+            (r#"{"fame":1}"#, "fame"),
+            (r#"{"tenant_record":{},"userId":""}"#, "nothing else"),
+        ] {
+            let error = parse(text).err().unwrap();
+            assert!(error.contains(wanted), "{text}: {error}");
+        }
+    }
+}

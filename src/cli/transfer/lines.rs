@@ -1,0 +1,82 @@
+//! The lines of a file, each with its number. The memory that one takes is bounded: a longer one is
+//! passed over.
+
+use std::io::{self, BufRead};
+
+/// The bytes of the longest line that is read.
+pub const LINE_BYTES: usize = 4 << 20;
+
+/// A line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    /// Its bytes, without the end of the line.
+    Whole(Vec<u8>),
+    /// The bytes that it has, which are too many.
+    TooLong(usize),
+}
+
+/// The lines of a reader.
+pub struct Lines<R> {
+    reader: R,
+    number: i64,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub const fn new(reader: R) -> Self {
+        Self { reader, number: 0 }
+    }
+
+    /// The next line, with its number from 1 and its bytes with the end; none at the end.
+    ///
+    /// # Errors
+    /// Those of the reader.
+    pub fn next(&mut self) -> io::Result<Option<(i64, Line, usize)>> {
+        let (mut line, mut bytes) = (Vec::new(), 0);
+        loop {
+            let buffer = self.reader.fill_buf()?;
+            if buffer.is_empty() {
+                break;
+            }
+            let end = buffer.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(buffer.len(), |end| end + 1);
+            if bytes + taken <= LINE_BYTES {
+                line.extend_from_slice(&buffer[..taken]);
+            }
+            bytes += taken;
+            self.reader.consume(taken);
+            if end.is_some() {
+                break;
+            }
+        }
+
+        if bytes == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        if bytes > LINE_BYTES {
+            return Ok(Some((self.number, Line::TooLong(bytes), bytes)));
+        }
+        while line.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
+            line.pop();
+        }
+        Ok(Some((self.number, Line::Whole(line), bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_numbers_and_bounds() {
+        let long = vec![b'x'; LINE_BYTES + 1];
+        let text = [b"a\r\n\n", &long[..], b"\nb"].concat();
+        let mut lines = Lines::new(io::BufReader::with_capacity(100, &text[..]));
+        let mut next = || lines.next().unwrap();
+        assert_eq!(next(), Some((1, Line::Whole(b"a".to_vec()), 3)));
+        assert_eq!(next(), Some((2, Line::Whole(Vec::new()), 1)));
+        assert_eq!(next(), Some((3, Line::TooLong(LINE_BYTES + 2), LINE_BYTES + 2)));
+        assert_eq!(next(), Some((4, Line::Whole(b"b".to_vec()), 1)));
+        assert_eq!(next(), None);
+    }
+}

@@ -1,0 +1,87 @@
+//! The file of rejected lines. It is made with the first of them.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Map, Value};
+
+use super::jsonl::ORIGINAL;
+use super::window::Original;
+use crate::cli::failure::Failure;
+
+/// A line that was rejected, or an identity of it that was passed over.
+pub struct Rejected<'a> {
+    pub line: i64,
+    pub reason: &'a str,
+    pub message: &'a str,
+    pub identity_index: Option<i32>,
+    pub skipped: bool,
+    pub original: Option<Original>,
+}
+
+/// The file of rejects.
+pub struct Rejects {
+    path: PathBuf,
+    file: Mutex<Option<BufWriter<File>>>,
+}
+
+impl Rejects {
+    /// The file at this path. One that is there from before is removed.
+    pub fn new(path: PathBuf) -> Result<Self, Failure> {
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(fault(&path, &error));
+            }
+            _ => {}
+        }
+        Ok(Self { path, file: Mutex::new(None) })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a line.
+    pub fn add(&self, rejected: Rejected<'_>) -> Result<(), Failure> {
+        let mut object = Map::new();
+        let mut set = |key: &str, value: Value| drop(object.insert(key.to_owned(), value));
+        set("line", rejected.line.into());
+        set("reason", rejected.reason.into());
+        set("message", rejected.message.into());
+        if let Some(index) = rejected.identity_index {
+            set("identity_index", index.into());
+        }
+        if rejected.skipped {
+            set("skipped", true.into());
+        }
+        if let Some(original) = rejected.original {
+            set(ORIGINAL, original.value());
+        }
+
+        let text = format!("{}\n", Value::Object(object));
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = match &mut *file {
+            Some(file) => file,
+            None => {
+                let made = File::create(&self.path).map_err(|error| fault(&self.path, &error))?;
+                file.insert(BufWriter::new(made))
+            }
+        };
+        opened.write_all(text.as_bytes()).map_err(|error| fault(&self.path, &error))
+    }
+
+    /// Writes what is left.
+    pub fn finish(&self) -> Result<(), Failure> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *file {
+            Some(file) => file.flush().map_err(|error| fault(&self.path, &error)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn fault(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Other(format!("{}: {error}", path.display()))
+}

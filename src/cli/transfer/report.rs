@@ -1,0 +1,86 @@
+//! Progress while an import runs, and its result.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::rejects::Rejects;
+use crate::cli::failure::Failure;
+use crate::cli::output;
+use crate::proto::v1::import_users_response::Progress;
+
+const BAR: &str = "{bar:30} {percent}%  {msg}  {eta} left";
+const SPINNER: &str = "{spinner}  {msg}";
+
+/// A bar on standard error, if that is a terminal.
+pub struct Bar {
+    bar: ProgressBar,
+    begun: Instant,
+}
+
+impl Bar {
+    /// The bar of a file. Where its size is not known, it shows the rate alone.
+    pub fn new(file: &Path) -> Self {
+        let metadata = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file);
+        let (bar, style) = match metadata {
+            Some(metadata) => (ProgressBar::new(metadata.len()), BAR),
+            None => (ProgressBar::new_spinner(), SPINNER),
+        };
+        let style = ProgressStyle::with_template(style);
+        let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self { bar, begun: Instant::now() }
+    }
+
+    /// Shows how far it is.
+    pub fn set(&self, progress: &Progress, bytes: u64) {
+        let seconds = self.begun.elapsed().max(Duration::from_millis(1)).as_secs_f64();
+        let rate = progress.lines as f64 / seconds;
+        self.bar.set_position(bytes);
+        self.bar.set_message(format!("{} lines, {rate:.0}/s", progress.lines));
+    }
+
+    /// Removes the bar.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The result of an import.
+pub struct Summary<'a> {
+    pub progress: Progress,
+    /// Lines that the server was not sent.
+    pub rejected_here: i64,
+    pub rejects: &'a Rejects,
+    pub dry_run: bool,
+    pub json: bool,
+}
+
+impl Summary<'_> {
+    /// Prints it. Fails where lines were rejected.
+    pub fn print(&self) -> Result<(), Failure> {
+        let Progress { created, existing, skipped, .. } = self.progress;
+        let rejected = self.progress.rejected + self.rejected_here;
+        let has_rejects = rejected > 0 || skipped > 0;
+        let path = self.rejects.path().display().to_string();
+        if self.json {
+            let file = has_rejects.then_some(&path);
+            output::print_json(&serde_json::json!({
+                "created": created, "existing": existing, "rejected": rejected,
+                "skipped_identities": skipped, "rejects": file, "dry_run": self.dry_run,
+            }))?;
+        } else {
+            let verb = if self.dry_run { "would be imported" } else { "imported" };
+            let mut text = format!("{created} {verb}, {existing} there already");
+            if has_rejects {
+                text += &format!(", {rejected} lines rejected");
+                if skipped > 0 {
+                    text += &format!(", {skipped} identities passed over");
+                }
+                text += &format!(": see {path}");
+            }
+            output::print(&format!("{text}\n"))?;
+        }
+        if has_rejects { Err(Failure::AlreadyReported) } else { Ok(()) }
+    }
+}

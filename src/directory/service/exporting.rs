@@ -1,0 +1,66 @@
+//! Exporting a tenant and its users.
+
+use std::sync::Arc;
+
+use locality_uuid::LocalityId;
+
+use super::Directory;
+use crate::directory::error::Error;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
+use crate::directory::store::UserScan;
+
+/// Users in one page.
+const PAGE: usize = 256;
+
+/// An export under way.
+pub struct Export {
+    directory: Arc<Directory>,
+    tenant: Tenant,
+    /// The view of one moment, where the store has such views.
+    view: Option<Box<dyn UserScan>>,
+    after: Option<LocalityId>,
+}
+
+impl Directory {
+    /// Begins an export of a tenant. Returns the tenant, where it is there.
+    ///
+    /// # Errors
+    /// [`Error::TenantNotFound`] where it is not there, unless it is the default one;
+    /// [`Error::Unavailable`].
+    pub async fn begin_export(
+        self: &Arc<Self>,
+        tenant: Tenant,
+    ) -> Result<(Export, Option<TenantRecord>), Error> {
+        let record = self.store.tenant(&tenant).await?;
+        if record.is_none() && tenant != Tenant::DEFAULT {
+            return Err(Error::TenantNotFound);
+        }
+        let view = self.file_store.as_ref().map(|store| store.view()).transpose()?;
+        Ok((Export { directory: self.clone(), tenant, view, after: None }, record))
+    }
+}
+
+impl Export {
+    /// Whether all users are as they were at one moment.
+    pub const fn is_exact(&self) -> bool {
+        self.view.is_some()
+    }
+
+    /// The next users, in the order of their ids; none at the end.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    pub async fn page(&mut self) -> Result<Vec<Record>, Error> {
+        let users = match &self.view {
+            Some(view) => {
+                tokio::task::yield_now().await;
+                view.scan(&self.tenant, self.after, PAGE)?
+            }
+            None => self.directory.store.scan(&self.tenant, self.after, PAGE).await?,
+        };
+        self.after = users.last().map(Record::id).or(self.after);
+        Ok(users)
+    }
+}

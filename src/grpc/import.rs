@@ -1,0 +1,279 @@
+//! ImportUsers: a stream of lines in, a stream of progress and rejects out. Lines are worked on
+//! many at once and answered in their order; how many bytes of them wait is bounded.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::{Stream, StreamExt, TryStreamExt, future, stream};
+use prost::Message;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tonic::{Status, Streaming};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::authorization::permitted_tenant;
+use super::import_line::raw_user;
+use super::policies;
+use super::status::{reason, status};
+use crate::access::Caller;
+use crate::directory::error::{Error, Invalid};
+use crate::directory::model::imported_user::OnConflict;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::service::Directory;
+use crate::directory::service::importing::{Import, ImportOptions, LineOutcome};
+use crate::proto::v1;
+use v1::ImportUsersRequest as Line;
+use v1::import_users_request::Options;
+use v1::import_users_response::{Progress, Reject};
+
+/// The bytes of lines that one import may have under way.
+const BYTES: usize = 8 << 20;
+/// Lines that are answered in one message, at most.
+const ANSWERED: usize = 1_024;
+
+pub type Responses = Pin<Box<dyn Stream<Item = Result<v1::ImportUsersResponse, Status>> + Send>>;
+
+/// Imports what the caller sends.
+pub fn import(
+    directory: Arc<Directory>,
+    caller: Arc<Caller>,
+    requests: Streaming<Line>,
+) -> Responses {
+    Box::pin(stream::once(open(directory, caller, requests)).try_flatten())
+}
+
+/// Reads the options, and returns the answers to the lines that follow.
+async fn open(
+    directory: Arc<Directory>,
+    caller: Arc<Caller>,
+    mut requests: Streaming<Line>,
+) -> Result<Responses, Status> {
+    let first = requests.message().await?;
+    let missing = || fault("options", "must be in the first message, and there alone");
+    let message = first.and_then(|first| first.options).ok_or_else(missing)?;
+    let options = options(&caller, &message)?;
+    let at_once = directory.import_concurrency();
+    let import = directory.begin_import(&caller.name, options).map_err(status)?;
+    let log = SummaryLog { caller: caller.name.clone(), tenant: message.tenant, done: None };
+
+    let lines = LineReader {
+        import: Arc::new(import),
+        caller,
+        requests,
+        room: Arc::new(Semaphore::new(BYTES)),
+        last: i64::MIN,
+    };
+    let results = stream::try_unfold(lines, |mut lines| async move {
+        Ok(lines.next().await?.map(|line| (line, lines)))
+    })
+    .map(|line| async move {
+        match line {
+            Ok(line) => line.carry_out().await,
+            Err(error) => Err(error),
+        }
+    })
+    .buffered(at_once);
+
+    let mut summary = (Progress::default(), log);
+    let responses = results
+        .ready_chunks(ANSWERED)
+        .flat_map(move |results| stream::iter(answers(&mut summary, results)));
+    // What follows an error is not answered.
+    let mut has_failed = false;
+    Ok(Box::pin(responses.take_while(move |answer| {
+        future::ready(!std::mem::replace(&mut has_failed, answer.is_err()))
+    })))
+}
+
+fn options(caller: &Caller, message: &Options) -> Result<ImportOptions, Status> {
+    let on_conflict = match v1::OnConflict::try_from(message.on_conflict) {
+        Ok(v1::OnConflict::Unspecified | v1::OnConflict::Reject) => OnConflict::Reject,
+        Ok(v1::OnConflict::SkipIdentity) => OnConflict::SkipIdentity,
+        Err(_) => return Err(fault("options.on_conflict", "is none of the known ways")),
+    };
+    let tenant = Some(&message.tenant).filter(|tenant| !tenant.is_empty());
+    Ok(ImportOptions {
+        tenant: tenant.map(|tenant| permitted_tenant(caller, tenant)).transpose()?,
+        on_conflict,
+        dry_run: message.validate_only,
+        sequential_ids: message.sequential_ids,
+    })
+}
+
+fn fault(field: &str, message: &str) -> Status {
+    status(Error::invalid(Invalid::Field, field, message))
+}
+
+/// The lines as they come.
+struct LineReader {
+    import: Arc<Import>,
+    caller: Arc<Caller>,
+    requests: Streaming<Line>,
+    room: Arc<Semaphore>,
+    last: i64,
+}
+
+/// A line on its way.
+struct PendingLine {
+    number: i64,
+    work: Work,
+}
+
+enum Work {
+    /// A user to import.
+    User(Box<UserLine>),
+    /// What came of a line that was done at once.
+    Done(LineOutcome),
+}
+
+struct UserLine {
+    import: Arc<Import>,
+    tenant: Tenant,
+    user: v1::User,
+    internals: Option<v1::UserInternals>,
+    _room: OwnedSemaphorePermit,
+}
+
+impl LineReader {
+    /// The next line; none at the end.
+    async fn next(&mut self) -> Result<Option<PendingLine>, Status> {
+        loop {
+            let Some(message) = self.requests.message().await? else { return Ok(None) };
+            if message.user.is_none() && message.tenant_record.is_none() {
+                if message.options.is_some() {
+                    return Err(fault("options", "must be in the first message, and there alone"));
+                }
+                continue;
+            }
+            if message.line <= self.last {
+                return Err(fault("line", "must be higher than that of the line before"));
+            }
+            self.last = message.line;
+            return self.line(message).await.map(Some);
+        }
+    }
+
+    async fn line(&mut self, message: Line) -> Result<PendingLine, Status> {
+        let bytes = message.encoded_len().clamp(1, BYTES);
+        let number = message.line;
+        let own = message.user.as_ref().map(|user| &user.tenant);
+        let own = own.or(message.tenant_record.as_ref().map(|tenant| &tenant.tenant));
+        let tenant = match self.import.tenant(own.map_or("", String::as_str)) {
+            Ok(tenant) => tenant,
+            Err(error) => {
+                return Ok(PendingLine { number, work: Work::Done(LineOutcome::rejected(error)) });
+            }
+        };
+        permitted_tenant(&self.caller, tenant.as_str())?;
+        let Some(user) = message.user else {
+            let record = message.tenant_record.unwrap_or_default();
+            let outcome = self.tenant(tenant, &record).await?;
+            return Ok(PendingLine { number, work: Work::Done(outcome) });
+        };
+
+        let room = self.room.clone().acquire_many_owned(bytes as u32).await;
+        let room = room.map_err(|_| crate::transport::rich_status::internal())?;
+        let import = self.import.clone();
+        let line = UserLine { import, tenant, user, internals: message.internals, _room: room };
+        Ok(PendingLine { number, work: Work::User(Box::new(line)) })
+    }
+
+    /// Imports a tenant before the lines that follow are read.
+    async fn tenant(&self, tenant: Tenant, record: &v1::Tenant) -> Result<LineOutcome, Status> {
+        let mask = ["*".to_owned()];
+        match policies::update(record.policies.as_ref(), Some(&mask)) {
+            Ok(update) => self.import.tenant_record(tenant, update).await.map_err(status),
+            Err(error) => Ok(LineOutcome::rejected(error)),
+        }
+    }
+}
+
+impl PendingLine {
+    async fn carry_out(self) -> Result<(i64, LineOutcome), Status> {
+        let outcome = match self.work {
+            Work::Done(outcome) => outcome,
+            Work::User(line) => line.carry_out().await.map_err(status)?,
+        };
+        Ok((self.number, outcome))
+    }
+}
+
+impl UserLine {
+    async fn carry_out(mut self) -> Result<LineOutcome, Error> {
+        self.user.etag.clear();
+        self.user.tenant.clear();
+        let mut content = self.user.encode_to_vec();
+        if let Some(internals) = &self.internals {
+            content.extend(internals.encode_to_vec());
+        }
+        let content = xxh3_128(&content);
+        match raw_user(&self.user, self.internals.as_ref()) {
+            Ok(raw) => self.import.user(self.tenant, &raw, content).await,
+            Err(error) => Ok(LineOutcome::rejected(error)),
+        }
+    }
+}
+
+type Answer = Result<v1::ImportUsersResponse, Status>;
+
+/// The message for results that have come, and the error that ends the import if there is one.
+fn answers(
+    (progress, log): &mut (Progress, SummaryLog),
+    results: Vec<Result<(i64, LineOutcome), Status>>,
+) -> Vec<Answer> {
+    let (mut rejects, mut error) = (Vec::new(), None);
+    for result in results {
+        match result {
+            Ok((line, outcome)) => count(progress, line, outcome, &mut rejects),
+            Err(status) => {
+                error = Some(Err(status));
+                break;
+            }
+        }
+    }
+
+    log.done = Some(*progress);
+    let response = v1::ImportUsersResponse { progress: Some(*progress), rejects };
+    std::iter::once(Ok(response)).chain(error).collect()
+}
+
+fn count(progress: &mut Progress, line: i64, outcome: LineOutcome, rejects: &mut Vec<Reject>) {
+    progress.line = line;
+    progress.lines += 1;
+    match outcome.is_new {
+        Some(true) => progress.created += 1,
+        Some(false) => progress.existing += 1,
+        None => progress.rejected += 1,
+    }
+
+    let skipped = outcome.is_new.is_some();
+    progress.skipped += if skipped { outcome.rejects.len() as i64 } else { 0 };
+    rejects.extend(outcome.rejects.into_iter().map(|reject| Reject {
+        line,
+        reason: reason(&reject.error).to_owned(),
+        message: reject.error.to_string(),
+        identity_index: reject.identity.map(|index| index as i32),
+        skipped,
+    }));
+}
+
+/// Logs an import once it has ended, whatever ended it.
+struct SummaryLog {
+    caller: String,
+    tenant: String,
+    done: Option<Progress>,
+}
+
+impl Drop for SummaryLog {
+    fn drop(&mut self) {
+        let Progress { lines, created, existing, rejected, .. } = self.done.unwrap_or_default();
+        tracing::info!(
+            caller = self.caller,
+            tenant = self.tenant,
+            lines,
+            created,
+            existing,
+            rejected,
+            "import"
+        );
+    }
+}

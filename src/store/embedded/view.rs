@@ -1,0 +1,46 @@
+//! A view of all users at one moment: the snapshot that reads use, kept for as long as it takes.
+//! Meanwhile the database reuses no page that was freed since.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use locality_uuid::LocalityId;
+
+use super::error::Fault;
+use super::read::Snapshot;
+use super::{Embedded, YIELD_EVERY};
+use crate::directory::error::Error;
+use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::store::{FileStore, UserScan};
+
+impl FileStore for Embedded {
+    fn view(&self) -> Result<Box<dyn UserScan>, Error> {
+        let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
+        Ok(Box::new(View(snapshot)))
+    }
+}
+
+struct View(Arc<Snapshot>);
+
+impl UserScan for View {
+    fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        let (mut users, mut after) = (Vec::new(), after);
+        loop {
+            // The database panics where a page that it trusts makes no sense.
+            let look = AssertUnwindSafe(|| self.0.scan(tenant, after, limit.max(YIELD_EVERY)));
+            let scanned = catch_unwind(look).unwrap_or(Err(Fault::Panicked))?;
+            users.extend(scanned.users);
+            after = scanned.last;
+            if after.is_none() || users.len() >= limit {
+                users.truncate(limit);
+                return Ok(users);
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Bad input: each fault is a reject with its line, and the rest goes on.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::{embedded, export, import, sample};
+use crate::cli::{assert_fails, out};
+use crate::server::Server;
+
+/// Imports a file and returns what the command printed and the rejects.
+fn import_file(server: &Server, path: &str, arguments: &[&str]) -> (String, Vec<Value>) {
+    let output = server.run(&[&["import", path], arguments].concat());
+    let rejects = fs::read_to_string(format!("{path}.rejects")).unwrap_or_default();
+    let rejects = rejects.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    (out(&output), rejects)
+}
+
+#[test]
+fn bad_lines_are_rejected_and_the_rest_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let path = folder.path().join("users.jsonl");
+    let path = path.to_str().unwrap();
+    let many: Vec<_> =
+        (0..1_000).map(|n| format!(r#"{{"identifier":{{"email":"u{n}@example.com"}}}}"#)).collect();
+    let lines: [Vec<u8>; 10] = [
+        br#"{"displayName":"Ada","identities":[{"identifier":{"email":"ada@example.com"}}]}"#
+            .into(),
+        br#"{"displayName":"#.into(),
+        [b"\"", "x".repeat(10 << 20).as_bytes(), b"\""].concat(),
+        b"{\"displayName\":\"\xff\"}".into(),
+        br#"{"fame":1}"#.into(),
+        format!(r#"{{"identities":[{}]}}"#, many.join(",")).into(),
+        br#"{"displayName":"Bob","identities":[{"identifier":{"email":"ADA@example.com"}}]}"#
+            .into(),
+        br#"{"userId":"x"}"#.into(),
+        br#"{"displayName":"Eve","identities":[{"identifier":{"handle":"eve"}}]}"#.into(),
+        br#"{"displayName":"Cut","identities":[{"identif"#.into(),
+    ];
+    fs::write(path, lines.join(&b'\n')).unwrap();
+
+    let (text, mut rejects) = import_file(&server, path, &[]);
+    assert!(text.starts_with("2 imported, 0 there already, 8 lines rejected"), "{text}");
+    rejects.sort_by_key(|reject| reject["line"].as_i64());
+    let reasons: Vec<_> = rejects
+        .iter()
+        .map(|reject| (reject["line"].as_i64().unwrap(), reject["reason"].as_str().unwrap()))
+        .collect();
+    let invalid = "LINE_INVALID";
+    let wanted = [
+        (2, invalid),
+        (3, invalid),
+        (4, invalid),
+        (5, invalid),
+        (6, "LIMIT_EXCEEDED"),
+        (7, "IDENTITY_TAKEN"),
+        (8, "USER_ID_INVALID"),
+        (10, invalid),
+    ];
+    assert_eq!(reasons, wanted);
+    assert_eq!(rejects[5]["identity_index"], 0);
+    assert_eq!(rejects[5]["original"]["displayName"], "Bob");
+
+    // A mended reject is imported; the others are rejected again.
+    let rejected = format!("{path}.rejects");
+    let mended = fs::read_to_string(&rejected).unwrap().replace("ADA@", "bob@");
+    fs::write(&rejected, mended).unwrap();
+    let (text, _) = import_file(&server, &rejected, &[]);
+    assert!(text.starts_with("1 imported, 0 there already, 7 lines rejected"), "{text}");
+    assert_eq!(export(&server, &[]).len(), 3);
+}
+
+#[test]
+fn empty_files_and_wrong_mappings_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    assert_fails(&import(&server, folder.path(), &[], b""), 2, &["the file is empty"]);
+    let csv =
+        b"E-Mail,Login,Team,Tel\na@example.com,ada,search,(415) 555-2671\nb@example.com\n,,,\n";
+    let run = |map: &str| {
+        import(&server, folder.path(), &["--format", "csv", "--region", "US", "--map", map], csv)
+    };
+    assert_fails(&run("email=Mail"), 2, &["no such column", "E-Mail, Login"]);
+    assert_fails(&run("mail=E-Mail"), 2, &["no such field"]);
+
+    let output = run("email=E-Mail,handle=Login,attributes.team=Team,phone=Tel");
+    assert_eq!(output.status.code(), Some(1));
+    let text = out(&output);
+    assert!(text.starts_with("2 imported, 0 there already, 1 lines rejected"), "{text}");
+    let ada = server.run(&["resolve", "phone:+14155552671", "--json"]);
+    assert!(out(&ada).contains("\"stringValue\":\"search\""), "{}", out(&ada));
+}
+
+#[test]
+fn a_dry_run_checks_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let users = sample(&["--users", "200", "--dirty", "20"]);
+    let dry = import(&server, folder.path(), &["--dry-run"], &users);
+    assert!(out(&dry).contains("would be imported"), "{}", out(&dry));
+    assert!(export(&server, &[]).is_empty());
+}
+
+#[test]
+fn dirty_users_are_imported_without_what_cannot_be_linked() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let users = sample(&["--users", "500", "--dirty", "30", "--attributes", "20"]);
+    let arguments = ["--on-conflict", "skip-identity", "--ids", "sequential"];
+    let output = import(&server, folder.path(), &arguments, &users);
+    let text = out(&output);
+    assert!(text.contains("identities passed over"), "{text}");
+    let imported = export(&server, &[]);
+    import(&server, folder.path(), &arguments, &users);
+    assert_eq!(export(&server, &[]), imported, "the same file again");
+}
