@@ -107,7 +107,11 @@ fn methods() -> Vec<(String, usize)> {
         let least = least(service.name());
         service
             .methods()
-            .map(|method| (format!("{path}{}", method.name()), least))
+            .map(|method| {
+                // A search finds users by what nobody but a registrar has to know.
+                let least = if method.name() == "SearchUsers" { 1 } else { least };
+                (format!("{path}{}", method.name()), least)
+            })
             .collect::<Vec<_>>()
     });
     services.collect()

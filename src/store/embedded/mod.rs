@@ -14,10 +14,12 @@ mod lock;
 mod measure;
 mod names;
 mod open;
+mod options;
 mod read;
 mod schema;
 mod search;
 mod status;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -40,6 +42,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 pub use error::OpenError;
 pub use integrity::IntegritySession;
 pub use measure::{SYNC_MUTATIONS, SYNC_SECONDS, WRITE_QUEUE};
+pub use options::Options;
 pub use status::{Status, confirm_clock, status};
 pub use upgrade::{upgrade, upgrade_to};
 
@@ -58,7 +61,7 @@ use crate::directory::store::{
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::store::measured::set_versions;
-use crate::store::owner_hints::{HINT_BYTES, OwnerHints};
+use crate::store::owner_hints::OwnerHints;
 use crate::wire::encoded_user::{EncodedUser, Found};
 use error::{DegradedReason, Fault, chain};
 use last_seen::LastSeen;
@@ -83,25 +86,6 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 const QUEUE_BYTES: usize = 64 << 20;
 /// The bytes that each counts at least, so that their number has a bound too.
 const LEAST_BYTES: usize = 4 << 10;
-
-/// The settings of an [`Embedded`] store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Memory for pages of the database, in bytes. It is taken as it is needed.
-    pub cache_bytes: usize,
-    /// Memory for guesses of keys' owners, in bytes. It is taken as it is needed.
-    pub hint_bytes: usize,
-    /// Mutations that may share one sync; 1 syncs each alone.
-    pub group_limit: usize,
-    /// Whether a folder that is empty or not there becomes an empty store.
-    pub create: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { cache_bytes: 1 << 30, hint_bytes: HINT_BYTES, group_limit: 1_024, create: true }
-    }
-}
 
 /// A store in a folder of this machine. Dropping it finishes the mutations under way and closes the
 /// folder.
@@ -214,12 +198,6 @@ impl Embedded {
             }
         }
         Ok(found)
-    }
-
-    /// Refuses a search by what a store of an older schema has no index of.
-    fn check_searchable(&self, lead: &Lead) -> Result<(), Error> {
-        let has_index = self.on_snapshot(|snapshot| Ok(snapshot.has_attributes()))?;
-        if has_index || lead.field().is_none() { Ok(()) } else { Err(Error::NotSearchable) }
     }
 
     fn on_snapshot<T>(&self, look: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Error> {
@@ -357,45 +335,11 @@ impl Store for Embedded {
         after: Option<&Position>,
         limit: usize,
     ) -> Result<Vec<Record>, Error> {
-        self.check_searchable(lead)?;
-        if *lead == Lead::All {
-            return self.scan(tenant, after.map(|after| after.id), limit).await;
-        }
-        if let Lead::Identity(identifiers) = lead {
-            let mut owners = self.on_snapshot(|snapshot| snapshot.owners(tenant, identifiers))?;
-            owners.retain(|owner| after.is_none_or(|after| owner.id() > after.id));
-            owners.truncate(limit);
-            return Ok(owners);
-        }
-
-        let mut users = Vec::new();
-        let walk = self.on_snapshot(|snapshot| snapshot.walk(tenant, lead, after))?;
-        let Some(mut walk) = walk else { return Ok(users) };
-        loop {
-            let step = |snapshot: &Snapshot| snapshot.step(tenant, lead, &mut walk, YIELD_EVERY);
-            let step = self.on_snapshot(step)?;
-            users.extend(step.users);
-            if step.entries < YIELD_EVERY || users.len() >= limit {
-                users.truncate(limit);
-                return Ok(users);
-            }
-            tokio::task::yield_now().await;
-        }
+        self.find(tenant, lead, after, limit).await
     }
 
     async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
-        self.check_searchable(lead)?;
-        match lead {
-            Lead::All => self.on_snapshot(|snapshot| snapshot.count_users(tenant, limit)),
-            Lead::Identity(identifiers) => {
-                let owners = self.on_snapshot(|snapshot| snapshot.owners(tenant, identifiers))?;
-                Ok(owners.len().min(limit))
-            }
-            _ => self.on_snapshot(|snapshot| match snapshot.walk(tenant, lead, None)? {
-                Some(walk) => snapshot.count(&walk, limit),
-                None => Ok(0),
-            }),
-        }
+        self.count_entries(tenant, lead, limit)
     }
 
     async fn attribute_names(

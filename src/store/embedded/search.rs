@@ -10,9 +10,12 @@ use super::error::Fault;
 use super::index_key;
 use super::read::Snapshot;
 use super::schema::{StoredUser, resolves_to};
+use super::{Embedded, YIELD_EVERY};
+use crate::directory::error::Error;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Field, Lead, Position, Range, Scalar};
+use crate::directory::store::Store;
 use crate::identifier::{Identifier, IdentityKey, Kind};
 use crate::store::attribute_names::Token;
 use crate::store::searched::{CREATE_TIME, DISPLAY_NAME, STATE};
@@ -165,6 +168,69 @@ impl Snapshot {
     fn record(&self, id: LocalityId) -> Result<Option<Record>, Fault> {
         let Some(bytes) = self.users.get(id.as_bytes())? else { return Ok(None) };
         self.decode(&StoredUser::read(bytes.value())?).map(Some)
+    }
+}
+
+impl Embedded {
+    /// See [`Store::search`](crate::directory::Store::search).
+    pub(super) async fn find(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        self.check_searchable(lead)?;
+        if *lead == Lead::All {
+            return self.scan(tenant, after.map(|after| after.id), limit).await;
+        }
+        if let Lead::Identity(identifiers) = lead {
+            let mut owners = self.on_snapshot(|snapshot| snapshot.owners(tenant, identifiers))?;
+            owners.retain(|owner| after.is_none_or(|after| owner.id() > after.id));
+            owners.truncate(limit);
+            return Ok(owners);
+        }
+
+        let mut users = Vec::new();
+        let walk = self.on_snapshot(|snapshot| snapshot.walk(tenant, lead, after))?;
+        let Some(mut walk) = walk else { return Ok(users) };
+        loop {
+            let step = |snapshot: &Snapshot| snapshot.step(tenant, lead, &mut walk, YIELD_EVERY);
+            let step = self.on_snapshot(step)?;
+            users.extend(step.users);
+            if step.entries < YIELD_EVERY || users.len() >= limit {
+                users.truncate(limit);
+                return Ok(users);
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// See [`Store::probe`](crate::directory::Store::probe).
+    pub(super) fn count_entries(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        limit: usize,
+    ) -> Result<usize, Error> {
+        self.check_searchable(lead)?;
+        match lead {
+            Lead::All => self.on_snapshot(|snapshot| snapshot.count_users(tenant, limit)),
+            Lead::Identity(identifiers) => {
+                let owners = self.on_snapshot(|snapshot| snapshot.owners(tenant, identifiers))?;
+                Ok(owners.len().min(limit))
+            }
+            _ => self.on_snapshot(|snapshot| match snapshot.walk(tenant, lead, None)? {
+                Some(walk) => snapshot.count(&walk, limit),
+                None => Ok(0),
+            }),
+        }
+    }
+
+    /// Refuses a search by what a store of an older schema has no index of.
+    fn check_searchable(&self, lead: &Lead) -> Result<(), Error> {
+        let has_index = self.on_snapshot(|snapshot| Ok(snapshot.has_attributes()))?;
+        if has_index || lead.field().is_none() { Ok(()) } else { Err(Error::NotSearchable) }
     }
 }
 

@@ -33,16 +33,16 @@ use crate::store::owner_hints::OwnerHints;
 pub struct Tables<'t> {
     hints: &'t Arc<OwnerHints>,
     users: Table<'t, &'static [u8; 16], &'static [u8]>,
-    identities: Table<'t, &'static [u8], &'static [u8]>,
-    requests: Table<'t, &'static str, &'static [u8]>,
-    request_times: Table<'t, (i64, &'static str), ()>,
+    pub(super) identities: Table<'t, &'static [u8], &'static [u8]>,
+    pub(super) requests: Table<'t, &'static str, &'static [u8]>,
+    pub(super) request_times: Table<'t, (i64, &'static str), ()>,
     tenants: Table<'t, &'static str, &'static [u8]>,
     /// None in a store of a schema that does not have it.
     tenant_users: Option<Table<'t, (&'static str, &'static [u8; 16]), ()>>,
     /// None in a store of a schema in which attributes stand in the user.
     attributes: Option<Attributes<'t>>,
     expiries: Table<'t, (i64, &'static [u8; 16]), ()>,
-    hold_times: Table<'t, (i64, &'static [u8]), ()>,
+    pub(super) hold_times: Table<'t, (i64, &'static [u8]), ()>,
     #[cfg(feature = "test-entity")]
     counters: Table<'t, &'static str, u64>,
 }
@@ -353,69 +353,6 @@ impl<'t> Tables<'t> {
         self.requests.insert(request.key.as_str(), record.as_slice())?;
         self.request_times.insert((time, request.key.as_str()), ())?;
         Ok(())
-    }
-
-    /// Forgets requests whose time is over, and claims whose hold is: a few for each mutation, so
-    /// that forgetting keeps up and never takes long. Nothing is forgotten by a time that is in
-    /// doubt.
-    pub fn sweep(&mut self, mutations: &[Mutation]) -> Result<(), Fault> {
-        let certain = mutations.iter().filter(|mutation| !mutation.in_doubt);
-        let Some(now) = certain.map(|mutation| mutation.time.as_millis()).max() else {
-            return Ok(());
-        };
-
-        for _ in 0..mutations.len() * 2 {
-            let request = self.forget_request(now)?;
-            if !self.forget_hold(now)? && !request {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether there was a request whose time is over. One that was sent again after that has a
-    /// later record, which stays.
-    fn forget_request(&mut self, now: i64) -> Result<bool, Fault> {
-        let oldest = self.request_times.first()?;
-        let Some((time, key)) =
-            oldest.map(|(entry, _)| (entry.value().0, entry.value().1.to_owned()))
-        else {
-            return Ok(false);
-        };
-        if Timestamp::from_millis(time).plus(IdempotencyKey::LIFETIME).as_millis() > now {
-            return Ok(false);
-        }
-
-        self.request_times.remove((time, key.as_str()))?;
-        let record =
-            self.requests.get(key.as_str())?.map(|record| RequestRecord::decode(record.value()));
-        if record.transpose().map_err(Fault::damaged)?.is_some_and(|record| record.time == time) {
-            self.requests.remove(key.as_str())?;
-        }
-
-        Ok(true)
-    }
-
-    /// Whether there was a hold that is over. A claim that is held no longer, or for longer, stays.
-    fn forget_hold(&mut self, now: i64) -> Result<bool, Fault> {
-        let oldest = self.hold_times.first()?;
-        let Some((until, key)) =
-            oldest.map(|(entry, _)| (entry.value().0, entry.value().1.to_owned()))
-        else {
-            return Ok(false);
-        };
-        if until > now {
-            return Ok(false);
-        }
-
-        self.hold_times.remove((until, key.as_slice()))?;
-        let claim = self.identities.get(key.as_slice())?.map(|claim| decode_claim(claim.value()));
-        if claim.transpose()?.is_some_and(|claim| claim.hold == Some(Timestamp::from_millis(until)))
-        {
-            self.identities.remove(key.as_slice())?;
-        }
-
-        Ok(true)
     }
 }
 

@@ -24,10 +24,13 @@ mod inspect;
 mod integrity;
 mod moment;
 mod names;
+mod operations;
 mod pool;
 mod presence;
+mod preserved;
 mod presplit;
 mod probe;
+mod range_search;
 mod reachability;
 mod read;
 mod rewrite;
@@ -47,7 +50,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinError;
 use tokio::time::{Instant, timeout, timeout_at};
 
 pub use error::OpenError;
@@ -77,7 +80,6 @@ use crate::store::owner_hints::{HINT_BYTES, OwnerHints};
 use crate::wire::encoded_user::EncodedUser;
 use collections::Collections;
 use commit_gate::CommitGate;
-use detach_on_drop::DetachOnDrop;
 use error::Fault;
 use heartbeat::{Closing, Heartbeat};
 use locality_uuid::LocalityId;
@@ -220,63 +222,6 @@ impl Mongo {
     fn check_searchable(&self, lead: &Lead) -> Result<(), Error> {
         let has_index = self.collections.fence.versions()?.is_searchable();
         if has_index || lead.field().is_none() { Ok(()) } else { Err(Error::NotSearchable) }
-    }
-
-    /// Carries out `work`, which continues if its caller leaves or reaches its deadline.
-    async fn run<T, F>(&self, work: impl FnOnce(Arc<Collections>) -> F) -> Result<T, Error>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, Fault>> + Send + 'static,
-    {
-        let task = self.spawn(self.abandoned(), work(self.collections.clone()))?;
-        match timeout(self.collections.timeout, task).await {
-            Ok(ended) => Ok(ended.unwrap_or_else(|_| Err(Fault::Panicked))?),
-            Err(_) => Err(Fault::Late.into()),
-        }
-    }
-
-    /// The same on the caller's task while it stays: for callers who do nothing else meanwhile. It
-    /// saves waking two threads.
-    async fn run_here<T, F>(&self, work: impl FnOnce(Arc<Collections>) -> F) -> Result<T, Error>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, Fault>> + Send + 'static,
-    {
-        let work = self.counted(work(self.collections.clone()))?;
-        let done =
-            timeout(self.collections.timeout, DetachOnDrop::new(work, self.abandoned())).await;
-        Ok(done.unwrap_or(Err(Fault::Late))?)
-    }
-
-    fn abandoned(&self) -> Duration {
-        DETACHED_TIMEOUT.max(4 * self.collections.timeout)
-    }
-
-    /// Begins `work`, which is bounded by `longest`.
-    fn spawn<T, E>(
-        &self,
-        longest: Duration,
-        work: impl Future<Output = Result<T, E>> + Send + 'static,
-    ) -> Result<JoinHandle<Result<T, E>>, Fault>
-    where
-        T: Send + 'static,
-        E: From<Fault> + Send + 'static,
-    {
-        let work = self.counted(timeout(longest, work))?;
-        Ok(tokio::spawn(async { work.await.unwrap_or_else(|_| Err(Fault::Unanswered.into())) }))
-    }
-
-    /// `work` as one of the operations under way, until it has ended.
-    fn counted<F: Future>(
-        &self,
-        work: F,
-    ) -> Result<impl Future<Output = F::Output> + use<F>, Fault> {
-        let permit = self.in_flight.clone().try_acquire_owned().map_err(|_| Fault::Crowded)?;
-        Ok(async {
-            let done = work.await;
-            drop(permit);
-            done
-        })
     }
 }
 

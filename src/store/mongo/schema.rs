@@ -173,55 +173,6 @@ impl StoredUser {
     }
 }
 
-/// The fields of users and of tenants that this program supports.
-const OF_USER: [&str; 8] = [ID, REVISION, TENANT, WIRE, PRIVATE, EXPIRES_AT, EPOCH, ATTRIBUTES];
-const OF_TENANT: [&str; 4] = [ID, REVISION, POLICIES, EPOCH];
-
-/// The part that a transaction keeps of the document of a user or a tenant that it has read, to
-/// write it again.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct PreservedFields {
-    pub revision: i64,
-    /// The fields that a newer program added.
-    unknown: Document,
-}
-
-impl PreservedFields {
-    pub fn of_user(document: &RawDocument) -> Result<Self, Fault> {
-        Self::read(document, &OF_USER)
-    }
-
-    pub fn of_tenant(document: &RawDocument) -> Result<Self, Fault> {
-        Self::read(document, &OF_TENANT)
-    }
-
-    fn read(document: &RawDocument, known: &[&str]) -> Result<Self, Fault> {
-        let [revision] = fields(document, [REVISION])?;
-        let mut unknown = Document::new();
-        for element in document.iter_elements() {
-            let element = element.map_err(Fault::damaged)?;
-            if !known.contains(&element.key().as_str()) {
-                unknown.insert(
-                    element.key().as_str(),
-                    Bson::try_from(element).map_err(Fault::damaged)?,
-                );
-            }
-        }
-
-        Ok(Self { revision: needed(REVISION, revision, RawBsonRef::as_i64)?, unknown })
-    }
-}
-
-/// Adds to a document the epoch under which it is written, if there is one, and what was kept of
-/// it.
-pub fn stamped(mut document: Document, epoch: i32, kept: Option<&PreservedFields>) -> Document {
-    if epoch > 0 {
-        document.insert(EPOCH, epoch);
-    }
-    document.extend(kept.into_iter().flat_map(|kept| kept.unknown.clone()));
-    document
-}
-
 /// The document of a user. `names` has the names of all of its attributes; without it, the document
 /// is one of a schema in which attributes stand in the user.
 pub fn user_document(record: &Record, names: Option<&KnownNames>, revision: i64) -> Document {

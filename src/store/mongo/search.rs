@@ -1,11 +1,8 @@
 //! Searches. MongoDB evaluates one condition alone, with the index of all attributes or that of
 //! identity keys, and the directory the rest.
 //!
-//! Users in the order of their ids come as the index has them. In the order of values they would
-//! have to be sorted by MongoDB, which reads all of them first; so a page is read in parts that are
-//! sorted here.
-
-use std::ops::Bound;
+//! Users in the order of their ids come as the index has them; for those in the order of values see
+//! [`range_search`](super::range_search).
 
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, doc};
@@ -14,16 +11,15 @@ use mongodb::options::{FindOptions, Hint};
 use super::attributes::{VALUE, has_element, scalar_value};
 use super::collections::Collections;
 use super::error::Fault;
+use super::range_search::{CLASSES, RangeSearch, condition};
 use super::schema::{ID, StoredUser, TENANT, by_id, id_value, read_claim};
 use super::validators::ATTRIBUTES_INDEX;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::search::{Class, Field, Lead, Position, Range, Scalar};
+use crate::directory::search::{Field, Lead, Position, Scalar};
 use crate::identifier::{Identifier, IdentityKey, Kind};
 use crate::store::attribute_names::Token;
 use crate::store::searched::{CREATE_TIME, DISPLAY_NAME, STATE};
-
-const CLASSES: [Class; 4] = [Class::Number, Class::String, Class::Bool, Class::Time];
 
 impl Collections {
     /// The users that `lead` finds, in its order: those after `after`, at most `limit`.
@@ -131,7 +127,7 @@ impl Collections {
     }
 
     /// Users of a tenant that a filter finds, in the order of their ids.
-    async fn users_by_id(
+    pub(super) async fn users_by_id(
         &self,
         tenant: &Tenant,
         filter: Document,
@@ -146,7 +142,7 @@ impl Collections {
         self.found_users(filter, options.hint(by_attributes()).max_time(self.timeout).build()).await
     }
 
-    async fn found_users(
+    pub(super) async fn found_users(
         &self,
         filter: Document,
         options: FindOptions,
@@ -243,173 +239,13 @@ impl Collections {
     }
 }
 
-/// A search by a range of values, in their order.
-struct RangeSearch<'s> {
-    collections: &'s Collections,
-    tenant: &'s Tenant,
-    lead: &'s Lead,
-    token: Token,
-    limit: usize,
-}
-
-impl RangeSearch<'_> {
-    async fn run(&self, range: &Range, after: Option<&Position>) -> Result<Vec<Record>, Fault> {
-        let mut users = Vec::new();
-        let mut after = after.and_then(|after| Some((after.value.clone()?, after.id)));
-        for class in CLASSES {
-            if after.as_ref().is_some_and(|(value, _)| value.class() > class) {
-                continue;
-            }
-            self.read_class(range, class, after.take(), &mut users).await?;
-            if users.len() >= self.limit {
-                break;
-            }
-        }
-        Ok(users)
-    }
-
-    /// Adds the users whose least value is of one class.
-    async fn read_class(
-        &self,
-        range: &Range,
-        class: Class,
-        after: Option<(Scalar, LocalityId)>,
-        users: &mut Vec<Record>,
-    ) -> Result<(), Fault> {
-        let mut rest = range.clone();
-        if let Some((value, id)) = after.filter(|(value, _)| value.class() == class) {
-            self.read_value(&value, Some(id), users).await?;
-            rest.lower = Bound::Excluded(value);
-        }
-        while users.len() < self.limit {
-            let Some(bounds) = condition(&rest, class) else { return Ok(()) };
-            let some = self.find(bounds, Some(self.limit - users.len())).await?;
-            let is_all = some.len() < self.limit - users.len();
-            let least = |record: &Record| least(record, self.lead, &rest);
-            let Some(greatest) = some.iter().filter_map(least).max().filter(|_| !is_all) else {
-                self.add(some, &rest, users);
-                return Ok(());
-            };
-            // All users before the greatest value that was found, and then those at it.
-            let before = rest
-                .intersection(&Range { upper: Bound::Excluded(greatest.clone()), ..Range::ALL });
-            if let Some(bounds) = condition(&before, class) {
-                self.add(self.find(bounds, None).await?, &before, users);
-            }
-            self.read_value(&greatest, None, users).await?;
-            rest.lower = Bound::Excluded(greatest);
-        }
-        Ok(())
-    }
-
-    /// Adds the users whose least value is this one, after `after`, by their ids.
-    async fn read_value(
-        &self,
-        value: &Scalar,
-        mut after: Option<LocalityId>,
-        users: &mut Vec<Record>,
-    ) -> Result<(), Fault> {
-        while users.len() < self.limit {
-            let room = self.limit - users.len();
-            let filter = has_element(self.token, doc! { VALUE: scalar_value(value.into()) });
-            let found = self.collections.users_by_id(self.tenant, filter, after, room).await?;
-            let is_all = found.len() < room;
-            after = found.last().map(Record::id);
-            let is_least = |record: &Record| {
-                self.lead.position(&record.user).and_then(|position| position.value).as_ref()
-                    == Some(value)
-            };
-            users.extend(found.into_iter().filter(is_least));
-            if is_all {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Users with a value in these bounds, in any order.
-    async fn find(&self, bounds: Document, limit: Option<usize>) -> Result<Vec<Record>, Fault> {
-        let filter = of_tenant(self.tenant, has_element(self.token, bounds));
-        let mut options =
-            FindOptions::builder().hint(by_attributes()).max_time(self.collections.timeout).build();
-        options.limit = limit.map(|limit| limit as i64);
-        self.collections.found_users(filter, options).await
-    }
-
-    /// Adds those of the users whose least value is in a part of the lead's range, in their order.
-    fn add(&self, found: Vec<Record>, part: &Range, users: &mut Vec<Record>) {
-        let position = |record: &Record| self.lead.position(&record.user);
-        let is_in = |record: &Record| {
-            position(record)
-                .and_then(|position| position.value)
-                .is_some_and(|value| part.contains(&value))
-        };
-        let mut found: Vec<_> = found.into_iter().filter(is_in).collect();
-        found.sort_by_cached_key(position);
-        users.extend(found);
-        users.truncate(self.limit);
-    }
-}
-
-/// The least value of a user in a part of the lead's range.
-fn least(record: &Record, lead: &Lead, part: &Range) -> Option<Scalar> {
-    let field = lead.field()?.clone();
-    let part = Lead::Range { field, range: part.clone() };
-    part.position(&record.user)?.value
-}
-
-/// The condition on values of one class in a range; none where the range has none.
-fn condition(range: &Range, class: Class) -> Option<Document> {
-    let whole = Range {
-        lower: class.first().map_or(Bound::Unbounded, Bound::Included),
-        upper: class.end().map_or(Bound::Unbounded, Bound::Excluded),
-    };
-    let part = range.intersection(&whole);
-    let mut bounds = Document::new();
-    match &part.lower {
-        Bound::Included(value) if value.class() == class => {
-            bounds.insert("$gte", scalar_value(value.into()));
-        }
-        Bound::Excluded(value) if value.class() == class => {
-            bounds.insert("$gt", scalar_value(value.into()));
-        }
-        Bound::Unbounded if class == Class::Number => {}
-        _ => return None,
-    }
-    match &part.upper {
-        Bound::Included(value) if value.class() == class => {
-            bounds.insert("$lte", scalar_value(value.into()));
-        }
-        Bound::Excluded(value) if value.class() == class => {
-            bounds.insert("$lt", scalar_value(value.into()));
-        }
-        // The end of the class.
-        Bound::Excluded(value) if Some(value) == class.end().as_ref() => {}
-        Bound::Unbounded if class == Class::Time => {}
-        _ => return None,
-    }
-    if bounds.is_empty() {
-        bounds.insert("$type", type_name(class));
-    }
-    Some(doc! { VALUE: bounds })
-}
-
-const fn type_name(class: Class) -> &'static str {
-    match class {
-        Class::Number => "number",
-        Class::String => "string",
-        Class::Bool => "bool",
-        Class::Time => "date",
-    }
-}
-
-fn of_tenant(tenant: &Tenant, filter: Document) -> Document {
+pub(super) fn of_tenant(tenant: &Tenant, filter: Document) -> Document {
     let mut own = doc! { TENANT: tenant.as_str() };
     own.extend(filter);
     own
 }
 
-fn by_attributes() -> Hint {
+pub(super) fn by_attributes() -> Hint {
     Hint::Name(ATTRIBUTES_INDEX.to_owned())
 }
 

@@ -16,10 +16,10 @@ use mongodb::{ClientSession, Collection};
 use super::collections::Collections;
 use super::error::Fault;
 use super::freshness::{Freshness, Key};
+use super::preserved::{PreservedFields, stamped};
 use super::schema::{
-    CONFIRMED, EPOCH, ID, META, NAMES, PreservedFields, REVISION, SCHEMA, StoredRequest,
-    StoredUser, TENANT, by_id, id_value, read_tenant, request_document, request_id, stamped,
-    tenant_document, user_document,
+    CONFIRMED, EPOCH, ID, META, NAMES, REVISION, SCHEMA, StoredRequest, StoredUser, TENANT, by_id,
+    id_value, read_tenant, request_document, request_id, tenant_document, user_document,
 };
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;

@@ -1,0 +1,75 @@
+//! Forgetting what is over: requests, and claims that were held.
+
+use prost::Message;
+use redb::ReadableTable;
+
+use super::error::Fault;
+use super::schema::{RequestRecord, decode_claim};
+use super::transaction::Tables;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::{IdempotencyKey, Mutation};
+
+impl Tables<'_> {
+    /// Forgets requests whose time is over, and claims whose hold is: a few for each mutation, so
+    /// that forgetting keeps up and never takes long. Nothing is forgotten by a time that is in
+    /// doubt.
+    pub fn sweep(&mut self, mutations: &[Mutation]) -> Result<(), Fault> {
+        let certain = mutations.iter().filter(|mutation| !mutation.in_doubt);
+        let Some(now) = certain.map(|mutation| mutation.time.as_millis()).max() else {
+            return Ok(());
+        };
+
+        for _ in 0..mutations.len() * 2 {
+            let request = self.forget_request(now)?;
+            if !self.forget_hold(now)? && !request {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there was a request whose time is over. One that was sent again after that has a
+    /// later record, which stays.
+    fn forget_request(&mut self, now: i64) -> Result<bool, Fault> {
+        let oldest = self.request_times.first()?;
+        let Some((time, key)) =
+            oldest.map(|(entry, _)| (entry.value().0, entry.value().1.to_owned()))
+        else {
+            return Ok(false);
+        };
+        if Timestamp::from_millis(time).plus(IdempotencyKey::LIFETIME).as_millis() > now {
+            return Ok(false);
+        }
+
+        self.request_times.remove((time, key.as_str()))?;
+        let record =
+            self.requests.get(key.as_str())?.map(|record| RequestRecord::decode(record.value()));
+        if record.transpose().map_err(Fault::damaged)?.is_some_and(|record| record.time == time) {
+            self.requests.remove(key.as_str())?;
+        }
+
+        Ok(true)
+    }
+
+    /// Whether there was a hold that is over. A claim that is held no longer, or for longer, stays.
+    fn forget_hold(&mut self, now: i64) -> Result<bool, Fault> {
+        let oldest = self.hold_times.first()?;
+        let Some((until, key)) =
+            oldest.map(|(entry, _)| (entry.value().0, entry.value().1.to_owned()))
+        else {
+            return Ok(false);
+        };
+        if until > now {
+            return Ok(false);
+        }
+
+        self.hold_times.remove((until, key.as_slice()))?;
+        let claim = self.identities.get(key.as_slice())?.map(|claim| decode_claim(claim.value()));
+        if claim.transpose()?.is_some_and(|claim| claim.hold == Some(Timestamp::from_millis(until)))
+        {
+            self.identities.remove(key.as_slice())?;
+        }
+
+        Ok(true)
+    }
+}

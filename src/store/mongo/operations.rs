@@ -1,0 +1,78 @@
+//! Operations as tasks, which run to their ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::collections::Collections;
+use super::detach_on_drop::DetachOnDrop;
+use super::error::Fault;
+use super::{DETACHED_TIMEOUT, Mongo};
+use crate::directory::error::Error;
+
+impl Mongo {
+    /// Carries out `work`, which continues if its caller leaves or reaches its deadline.
+    pub(super) async fn run<T, F>(
+        &self,
+        work: impl FnOnce(Arc<Collections>) -> F,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        let task = self.spawn(self.abandoned(), work(self.collections.clone()))?;
+        match timeout(self.collections.timeout, task).await {
+            Ok(ended) => Ok(ended.unwrap_or_else(|_| Err(Fault::Panicked))?),
+            Err(_) => Err(Fault::Late.into()),
+        }
+    }
+
+    /// The same on the caller's task while it stays: for callers who do nothing else meanwhile. It
+    /// saves waking two threads.
+    pub(super) async fn run_here<T, F>(
+        &self,
+        work: impl FnOnce(Arc<Collections>) -> F,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        let work = self.counted(work(self.collections.clone()))?;
+        let done =
+            timeout(self.collections.timeout, DetachOnDrop::new(work, self.abandoned())).await;
+        Ok(done.unwrap_or(Err(Fault::Late))?)
+    }
+
+    pub(super) fn abandoned(&self) -> Duration {
+        DETACHED_TIMEOUT.max(4 * self.collections.timeout)
+    }
+
+    /// Begins `work`, which is bounded by `longest`.
+    pub(super) fn spawn<T, E>(
+        &self,
+        longest: Duration,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<JoinHandle<Result<T, E>>, Fault>
+    where
+        T: Send + 'static,
+        E: From<Fault> + Send + 'static,
+    {
+        let work = self.counted(timeout(longest, work))?;
+        Ok(tokio::spawn(async { work.await.unwrap_or_else(|_| Err(Fault::Unanswered.into())) }))
+    }
+
+    /// `work` as one of the operations under way, until it has ended.
+    pub(super) fn counted<F: Future>(
+        &self,
+        work: F,
+    ) -> Result<impl Future<Output = F::Output> + use<F>, Fault> {
+        let permit = self.in_flight.clone().try_acquire_owned().map_err(|_| Fault::Crowded)?;
+        Ok(async {
+            let done = work.await;
+            drop(permit);
+            done
+        })
+    }
+}
