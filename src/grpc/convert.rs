@@ -6,7 +6,7 @@ use prost_types::Timestamp as ProtoTimestamp;
 
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute::Value;
-use crate::directory::model::merge_report::{Conflict, ConflictPolicy, Preview};
+use crate::directory::model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::Verification;
 use crate::directory::search::Lead;
@@ -141,6 +141,18 @@ pub fn preview(preview: &Preview) -> v1::MergePreview {
         conflicts: preview.conflicts.iter().map(conflict).collect(),
         result: Some(user_message(&preview.result)),
     }
+}
+
+/// The message for a part that could not be restored.
+pub fn not_restored(what: &NotRestored) -> v1::unmerge_users_response::NotRestored {
+    let (field, identifier) = match what {
+        NotRestored::Identity(identifier) => {
+            ("identities".to_owned(), Some(identifier_message(identifier)))
+        }
+        NotRestored::DisplayName => ("primary.display_name".to_owned(), None),
+        NotRestored::Attribute(name) => (format!("primary.attributes.{name}"), None),
+    };
+    v1::unmerge_users_response::NotRestored { field, identifier }
 }
 
 /// The verifier of an identity, or `None` to mark it as unverified.

@@ -14,10 +14,9 @@ use crate::directory::service::importing::raw::{
 };
 use crate::directory::service::write::RawIdentity;
 use crate::proto::v1;
-use v1::unmerge_users_response::NotRestored;
 use v1::user_internals::hold::Held;
 use v1::user_internals::merge_undo::AttributeChange;
-use v1::user_internals::{Hold, MergeUndo};
+use v1::user_internals::{Hold, MergeUndo, NotRestored};
 
 /// The user of a line.
 pub fn raw_user<'a>(

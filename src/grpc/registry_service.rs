@@ -16,7 +16,6 @@ use crate::directory::service::context::MutationCall;
 use crate::proto::services::registry_service_server::RegistryService;
 use crate::proto::v1;
 use crate::wire::encode::user_message;
-use crate::wire::internals::not_restored_message;
 
 pub struct RegistryApi(pub Arc<Directory>);
 
@@ -281,7 +280,7 @@ impl RegistryService for RegistryApi {
         let unmerged =
             self.0.unmerge(call, &request.primary_user_id, &request.secondary_user_id).await;
         let (user, not_restored) = unmerged.map_err(status)?;
-        let not_restored = not_restored.iter().map(not_restored_message).collect();
+        let not_restored = not_restored.iter().map(convert::not_restored).collect();
 
         Ok(Response::new(v1::UnmergeUsersResponse {
             user: Some(user_message(&user)),

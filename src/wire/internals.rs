@@ -6,10 +6,9 @@ use crate::directory::model::record::{Hold, MergeSnapshot, Record, UserInternals
 use crate::identifier::{Guard, Identifier, IdentityKey};
 use crate::proto::v1;
 use v1::UserInternals as Message;
-use v1::unmerge_users_response::NotRestored as NotRestoredMessage;
 use v1::user_internals::hold::Held;
 use v1::user_internals::merge_undo::{AttributeChange, TextChange};
-use v1::user_internals::{Hold as HoldMessage, MergeUndo};
+use v1::user_internals::{Hold as HoldMessage, MergeUndo, NotRestored as NotRestoredMessage};
 
 /// The internal part of a user. It is empty for nearly all users.
 pub fn internals_message(record: &Record) -> Message {
@@ -58,7 +57,7 @@ fn undo_message(undo: &MergeSnapshot) -> MergeUndo {
 }
 
 /// The message for a part that undoing a merge could not give back.
-pub fn not_restored_message(what: &NotRestored) -> NotRestoredMessage {
+fn not_restored_message(what: &NotRestored) -> NotRestoredMessage {
     let (field, identifier) = match what {
         NotRestored::Identity(identifier) => {
             ("identities".to_owned(), Some(identifier_message(identifier)))
