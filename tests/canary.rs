@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::time::Duration;
 
+use futures_util::stream;
 use polynym::proto::DESCRIPTORS;
 use prost::bytes::Bytes;
 use prost_reflect::{
@@ -82,10 +83,13 @@ async fn call(channel: &Channel, path: &str, message: DynamicMessage) -> Result<
     grpc.ready().await.unwrap();
     let path = PathAndQuery::try_from(path).unwrap();
     let codec: ProstCodec<DynamicMessage, ()> = ProstCodec::default();
-    let mut request = Request::new(message);
+    // A call with one message and one answer is a stream of one each.
+    let mut request = Request::new(stream::iter([message]));
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     request.metadata_mut().insert("traceparent", parent.parse().unwrap());
-    grpc.unary(request, path, codec).await.map(drop)
+    let mut answers = grpc.streaming(request, path, codec).await?.into_inner();
+    while answers.message().await?.is_some() {}
+    Ok(())
 }
 
 fn has_canary(bytes: &[u8]) -> bool {

@@ -344,7 +344,7 @@ async fn what_others_made_is_refused() {
     })
     .await;
     // The server refuses the newer one, too.
-    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 4, .. })));
+    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 6, .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]

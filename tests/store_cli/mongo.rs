@@ -159,7 +159,7 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
     let status = json(&output).pop().unwrap();
     assert_eq!(
         (&status["topology"], &status["schema_version"]),
-        (&"sharded cluster".into(), &3.into()),
+        (&"sharded cluster".into(), &5.into()),
         "{status}"
     );
     assert_eq!(status["missing"], serde_json::json!([]));
@@ -170,7 +170,7 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
         let name = collection["name"].as_str().unwrap();
         assert_eq!(
             shards.len(),
-            if matches!(name, "tenants" | "servers") { 1 } else { 3 },
+            if matches!(name, "tenants" | "names" | "servers") { 1 } else { 3 },
             "{collection}"
         );
         // The store that the test has open comes and goes.
@@ -182,6 +182,7 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
         ("identities", 6, 120),
         ("requests", 12, 0),
         ("tenants", 1, 0),
+        ("names", 1, 0),
         ("servers", 1, 0),
     ];
     assert_eq!(
@@ -196,7 +197,7 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
     let ordered = Some("{ \"_id\": 1 }");
     assert_eq!(
         keys.collect::<Vec<_>>(),
-        [ordered, Some("{ \"_id\": \"hashed\" }"), ordered, ordered, ordered]
+        [ordered, Some("{ \"_id\": \"hashed\" }"), ordered, ordered, ordered, ordered]
     );
     assert_eq!(status["advice"], serde_json::json!([]));
     let table = out(&store(&["status"], &uri));

@@ -1,6 +1,8 @@
 //! `polynym user search` and `polynym user list`.
 
 use clap::Args;
+use prost::bytes::Bytes;
+use tonic::Status;
 
 use crate::cli::client::Session;
 use crate::cli::failure::Failure;
@@ -25,6 +27,8 @@ Examples:
 
 /// The most users that one call asks for.
 const PAGE: usize = 200;
+/// The characters of a filter that are shown before and after a fault.
+const SHOWN: [usize; 2] = [48, 24];
 
 #[derive(Args)]
 pub struct Search {
@@ -77,7 +81,9 @@ async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure
     loop {
         request.page_size = left.min(PAGE) as i32;
         let message = session.request(request.clone());
-        let answer = session.answer(session.directory().search_users(message).await)?;
+        let answer = session.directory().search_users(message).await;
+        let answer = answer.map_err(|status| with_excerpt(status, &request.filter));
+        let answer = session.answer(answer)?;
         print(&session, &answer.users)?;
         left = left.saturating_sub(answer.users.len());
         plan = match (plan, answer.plan) {
@@ -97,6 +103,35 @@ async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure
         eprintln!("there may be more: go on with --page-token {}", printable(&request.page_token));
     }
     Ok(())
+}
+
+/// The error of a filter with the part of it around the fault, and a caret under the fault.
+fn with_excerpt(status: Status, filter: &str) -> Status {
+    let place = status.message().split_once("at character ").and_then(|(_, rest)| {
+        rest.split_once(|c: char| !c.is_ascii_digit())
+            .map_or(rest, |(number, _)| number)
+            .parse::<usize>()
+            .ok()
+    });
+    let is_of_filter = status.message().starts_with("filter: ");
+    match place.filter(|place| is_of_filter && *place > 0) {
+        None => status,
+        Some(place) => {
+            let message = format!("{}:\n{}", status.message(), excerpt(filter, place - 1));
+            let details = Bytes::copy_from_slice(status.details());
+            Status::with_details(status.code(), message, details)
+        }
+    }
+}
+
+/// The part of a filter around a character, and a caret under it.
+fn excerpt(filter: &str, place: usize) -> String {
+    let first = place.saturating_sub(SHOWN[0]);
+    let mut shown = filter.chars().skip(first);
+    let line: String = shown.by_ref().take(place - first + SHOWN[1]).collect();
+    let [before, after] = [first > 0, shown.next().is_some()].map(|cut| if cut { "…" } else { "" });
+    let indent = " ".repeat(place - first + before.chars().count());
+    format!("{before}{}{after}\n{indent}^", printable(&line))
 }
 
 /// The plan of the first page, with the counts of all.
@@ -146,4 +181,29 @@ fn print_plan(session: &Session, plan: SearchPlan) -> Result<(), Failure> {
     table.add_row(["users read", &plan.users_read.to_string()]);
     table.add_row(["users matched", &plan.users_matched.to_string()]);
     output::print_table(&table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_of_a_filter_is_shown_with_a_caret() {
+        let status = Status::invalid_argument("filter: expected one of A, B at character 9");
+        let shown = with_excerpt(status, "state = AWAY");
+        let message = "filter: expected one of A, B at character 9:\nstate = AWAY\n        ^";
+        assert_eq!(shown.message(), message);
+        let other = Status::invalid_argument("page_token: at character 9");
+        assert_eq!(with_excerpt(other, "a").message(), "page_token: at character 9");
+    }
+
+    #[test]
+    fn a_long_filter_is_cut_around_its_fault() {
+        let text = format!("{} nothing {}", "state=ACTIVE OR ".repeat(50), "a ".repeat(50));
+        let shown = excerpt(&text, 801);
+        let [line, caret] = shown.lines().collect::<Vec<_>>()[..] else { panic!("{shown}") };
+        assert!(line.starts_with('…') && line.ends_with('…') && line.chars().count() < 80);
+        let place = caret.chars().count() - 1;
+        assert!(line.chars().skip(place).collect::<String>().starts_with("nothing"), "{shown}");
+    }
 }

@@ -34,7 +34,7 @@ pub struct Snapshot {
     /// None in a store of a schema that does not have it.
     tenant_users: Option<ReadOnlyTable<(&'static str, &'static [u8; 16]), ()>>,
     /// See [`Snapshot::tenant_users`].
-    attribute_names: Option<ReadOnlyTable<(&'static str, Token), (i64, &'static str)>>,
+    attribute_names: Option<NamesSnapshot>,
     /// See [`Snapshot::tenant_users`].
     pub(super) attributes: Option<AttributesTable>,
     expiries: ReadOnlyTable<(i64, &'static [u8; 16]), ()>,
@@ -42,6 +42,9 @@ pub struct Snapshot {
     #[cfg(feature = "test-entity")]
     counters: ReadOnlyTable<&'static str, u64>,
 }
+
+/// The table [`ATTRIBUTE_NAMES`] on a snapshot.
+type NamesSnapshot = ReadOnlyTable<(&'static str, Token), (i64, &'static str)>;
 
 /// A part of all users.
 #[derive(Default)]

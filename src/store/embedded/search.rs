@@ -36,6 +36,9 @@ enum Source {
     Claims,
 }
 
+/// The key of an entry, and its user.
+type Entry = (Vec<u8>, Option<LocalityId>);
+
 /// A step of a walk.
 #[derive(Default)]
 pub struct Step {
@@ -122,11 +125,7 @@ impl Snapshot {
     }
 
     /// The next entries of a walk: their keys and users.
-    fn entries(
-        &self,
-        walk: &Walk,
-        count: usize,
-    ) -> Result<Vec<(Vec<u8>, Option<LocalityId>)>, Fault> {
+    fn entries(&self, walk: &Walk, count: usize) -> Result<Vec<Entry>, Fault> {
         let range = (slice(&walk.start), slice(&walk.end));
         let mut entries = Vec::new();
         if !walk.has_entries() {

@@ -16,7 +16,7 @@ use super::error::{Fault, OpenError};
 use super::inspect::{CollectionState, inspect, obstacle};
 use super::presplit;
 use super::presplit::{Range, Step};
-use super::schema::{IDENTITIES, META, SERVERS, TENANTS};
+use super::schema::{IDENTITIES, META, NAMES, SERVERS, TENANTS};
 use super::supported::Supported;
 use super::validators::{by_order, level, shard_key, validator};
 use super::versions::Versions;
@@ -237,7 +237,7 @@ async fn shard(
         match name {
             IDENTITIES => hand_out(cluster, found, &shards, progress).await?,
             // There are few of them.
-            TENANTS | SERVERS => {}
+            TENANTS | NAMES | SERVERS => {}
             _ => place(cluster, name, &presplit::of_ids(shards.len()), &shards, progress).await?,
         }
     }

@@ -100,15 +100,7 @@ fn fields(collection: &str) -> (Vec<&'static str>, Document) {
                 POLICIES: { "bsonType": "binData" },
             },
         ),
-        NAMES => (
-            vec![ID, FIRST, NAMES_FIELD],
-            doc! {
-                ID: { "bsonType": "string" },
-                SINCE: { "bsonType": "date" },
-                FIRST: { "bsonType": "int" },
-                NAMES_FIELD: { "bsonType": "array", "items": { "bsonType": "string" } },
-            },
-        ),
+        NAMES => of_names(),
         SERVERS => (
             vec![ID, TIME],
             doc! {
@@ -127,6 +119,17 @@ fn fields(collection: &str) -> (Vec<&'static str>, Document) {
             },
         ),
     }
+}
+
+/// The fields of [`NAMES`].
+fn of_names() -> (Vec<&'static str>, Document) {
+    let types = doc! {
+        ID: { "bsonType": "string" },
+        SINCE: { "bsonType": "date" },
+        FIRST: { "bsonType": "int" },
+        NAMES_FIELD: { "bsonType": "array", "items": { "bsonType": "string" } },
+    };
+    (vec![ID, FIRST, NAMES_FIELD], types)
 }
 
 /// The name of the index of all attributes.

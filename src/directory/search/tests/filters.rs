@@ -213,9 +213,9 @@ fn names_and_texts_may_be_quoted() {
 }
 
 #[test]
-fn a_fault_has_a_place_and_a_caret() {
+fn a_fault_has_a_place() {
     let message = refusal("attributes.team = ");
-    assert_eq!(message, "expected a value at the end:\nattributes.team = \n                  ^");
+    assert_eq!(message, "expected a value at character 19, its end");
     for (text, at, words) in [
         ("team = 1", 1, "attributes.NAME"),
         ("state = ACTIVE AND team = 1", 20, "expected a field"),
@@ -242,23 +242,11 @@ fn a_fault_has_a_place_and_a_caret() {
     ] {
         let message = refusal(text);
         assert!(message.contains(words), "{text}: {message}");
-        assert!(message.contains(&format!("at character {at}:\n")), "{text}: {message}");
-        assert_eq!(message.lines().count(), 3, "{message}");
-        assert_eq!(message.lines().last().unwrap().find('^'), Some(at - 1), "{message}");
+        assert!(message.contains(&format!("at character {at}")), "{text}: {message}");
     }
     for text in ["(", "attributes.a", "(state = ACTIVE", "NOT", "state = ACTIVE AND"] {
-        assert!(refusal(text).contains("at the end:"), "{text}");
+        assert!(refusal(text).ends_with(", its end"), "{text}");
     }
-}
-
-#[test]
-fn a_long_filter_is_cut_around_its_fault() {
-    let text = format!("{} nothing {}", "state=ACTIVE OR ".repeat(50), "a ".repeat(50));
-    let message = refusal(&text);
-    let [_, line, caret] = message.lines().collect::<Vec<_>>()[..] else { panic!("{message}") };
-    assert!(line.starts_with('…') && line.ends_with('…') && line.chars().count() < 80);
-    let place = caret.chars().count() - 1;
-    assert!(line.chars().skip(place).collect::<String>().starts_with("nothing"), "{message}");
 }
 
 #[test]
