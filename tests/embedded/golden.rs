@@ -12,7 +12,7 @@ use redb::{Database, Key, ReadableDatabase, ReadableTable, TableDefinition, Tabl
 use tempfile::TempDir;
 
 use super::support::golden::{
-    self, compare, fill, later_rules, moved, of_the_first_rules, records, untouched,
+    self, compare, fill, later_rules, moved, of_the_first_rules, records, searchable, untouched,
 };
 use super::{FILE, database, open};
 use crate::support::users::id;
@@ -168,5 +168,6 @@ async fn every_store_is_upgraded_to_the_newest_version() {
             compare(&rows_of(NEWEST), &without_made_up_subjects(&rows(folder.path())));
         }
         untouched(&IntegritySession::open(folder.path()).unwrap()).await;
+        searchable(&open(folder.path()).unwrap()).await;
     }
 }

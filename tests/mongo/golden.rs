@@ -13,7 +13,7 @@ use polynym::store::mongo::{
 
 use super::servers;
 use super::support::golden::{
-    self, compare, fill, later_rules, moved, of_the_first_rules, records, untouched,
+    self, compare, fill, later_rules, moved, of_the_first_rules, records, searchable, untouched,
 };
 
 /// The golden stores, the oldest first: the version of the schema that each has. A store is as the
@@ -240,5 +240,6 @@ async fn every_store_is_taken_to_the_newest_version() {
         audit.close().await;
         let store = Mongo::open(&uri, Options::default()).await.unwrap();
         assert_eq!(records(&store).await, before);
+        searchable(&store).await;
     }
 }

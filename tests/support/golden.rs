@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
+use polynym::directory::search::{Lead, elements};
 use polynym::directory::{
     ConflictPolicy, Directory, IdempotencyKey, Limits, Mutation, MutationKind, NewIdentity,
     NewUser, Policies, PolicyUpdate, Record, ResolveOptions, Store, Tenant, TenantChange,
@@ -119,6 +120,20 @@ pub async fn moved(store: Arc<dyn Store>) {
             .unwrap();
         assert_eq!(found.user.decode().unwrap().id, id(1), "{typed}");
     }
+}
+
+/// Asserts that each user of a golden store is found by all that it can be searched by.
+pub async fn searchable(store: &dyn Store) {
+    let mut searches = 0;
+    for record in records(store).await {
+        for (field, value) in elements(&record.user) {
+            let lead = Lead::Equals { field, value };
+            let found = store.search(&Tenant::DEFAULT, &lead, None, 1_000).await.unwrap();
+            assert!(found.contains(&record), "{lead:?}");
+            searches += 1;
+        }
+    }
+    assert!(searches > 20, "{searches}");
 }
 
 /// Verifies and repairs a golden store: it must be clean.

@@ -22,17 +22,28 @@ use crate::directory::model::timestamp::Timestamp;
 const PAGE: i64 = 500;
 
 impl Collections {
-    /// Rewrites some users that still have the form of an older schema. Returns how many there
-    /// were; 0 when all are done.
-    pub async fn rewrite_users(&self, versions: Versions) -> Result<usize, Fault> {
-        let old = doc! { ATTRIBUTES: { "$exists": false } };
-        let options = FindOptions::builder().limit(PAGE).max_time(self.timeout).build();
-        let mut updates = Vec::new();
-        let mut created = HashMap::new();
-        for document in self.all(&self.users, old, options).await? {
-            let stored = StoredUser::read(&document)?;
+    /// Rewrites the next users after `after` that still have the form of an older schema. Returns
+    /// the last one, and how many were rewritten; none when all are done.
+    pub async fn rewrite_users(
+        &self,
+        after: &Bson,
+        versions: Versions,
+    ) -> Result<Option<(Bson, usize)>, Fault> {
+        let old = doc! { ATTRIBUTES: { "$exists": false }, ID: { "$gt": after } };
+        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(PAGE);
+        let found = self.all(&self.users, old, options.max_time(self.timeout).build()).await?;
+        let Some(last) = found.last() else { return Ok(None) };
+        let last = last.get(ID).map_err(Fault::damaged)?;
+        let last = last.and_then(|id| Bson::try_from(id).ok()).unwrap_or(Bson::MaxKey);
+        let (mut updates, mut created) = (Vec::new(), HashMap::new());
+        for document in &found {
+            // A damaged document is the fault of its own user.
+            let Ok(stored) = StoredUser::read(document) else { continue };
             let revision = stored.revision;
-            let record = self.record(stored).await?;
+            let record = match self.record(stored).await {
+                Err(Fault::Damaged(_)) => continue,
+                record => record?,
+            };
             let tenant = record.user.tenant.clone();
             let since = match created.get(&tenant) {
                 Some(since) => *since,
@@ -55,7 +66,7 @@ impl Collections {
                 return Err(Fault::damaged("users that MongoDB does not take"));
             }
         }
-        Ok(count)
+        Ok(Some((last, count)))
     }
 
     async fn update_of(

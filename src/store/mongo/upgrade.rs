@@ -101,13 +101,12 @@ impl Upgrade<'_> {
         sleep(ANNOUNCED).await;
         let fence = Fence::new(self.supported, versions);
         let collections = Collections::new(self.database.clone(), SLOW, false, fence);
-        let mut users = 0;
+        let (mut users, mut after) = (0, Bson::MinKey);
         loop {
-            let rewritten = collections.rewrite_users(versions).await;
-            match rewritten.map_err(|fault| OpenError::Failed(fault.to_string()))? {
-                0 => return Ok(()),
-                count => users += count,
-            }
+            let rewritten = collections.rewrite_users(&after, versions).await;
+            let rewritten = rewritten.map_err(|fault| OpenError::Failed(fault.to_string()))?;
+            let Some((last, count)) = rewritten else { return Ok(()) };
+            (users, after) = (users + count, last);
             (self.progress)(&format!("{users} users have attributes that can be searched"));
         }
     }
