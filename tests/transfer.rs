@@ -1,6 +1,7 @@
 //! Import and export with the real program: bad input, moving between stores, and going on after
 //! what broke an import off.
 
+mod backup;
 mod bad;
 mod directions;
 mod resuming;

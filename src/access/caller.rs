@@ -78,6 +78,11 @@ impl Caller {
 pub struct Tenants(Vec<String>);
 
 impl Tenants {
+    /// Whether they are all tenants that there are, and will be.
+    pub fn are_all(&self) -> bool {
+        self.0.iter().any(|pattern| pattern == "*")
+    }
+
     /// All tenants.
     pub fn all() -> Self {
         Self(vec!["*".to_owned()])

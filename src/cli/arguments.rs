@@ -63,6 +63,12 @@ pub enum Command {
     /// Export a tenant and its users as JSON Lines.
     #[command(after_help = transfer::arguments::EXPORT_EXAMPLES)]
     Export(transfer::arguments::Export),
+    /// Copy the embedded store to a file, while it is served.
+    #[command(after_help = transfer::backup::EXAMPLES)]
+    Backup(transfer::backup::Backup),
+    /// Make an embedded store of a backup. Needs no server.
+    #[command(after_help = transfer::backup::EXAMPLES)]
+    Restore(store::Restore),
     /// Print made-up users as JSON Lines, to import them. Needs no server.
     #[command(after_help = transfer::sample::EXAMPLES)]
     Sample(transfer::sample::Sample),

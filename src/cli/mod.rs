@@ -53,6 +53,8 @@ pub fn run(
         Command::Tenant(command) => client::block_on(tenant::run(command)),
         Command::Import(command) => client::block_on(transfer::import::run(command)),
         Command::Export(command) => client::block_on(transfer::export::run(command)),
+        Command::Backup(command) => client::block_on(transfer::backup::run(command)),
+        Command::Restore(command) => store(store::Store::Restore(command)),
         Command::Sample(command) => transfer::sample::run(&command),
         Command::Renormalize(command) => client::block_on(renormalize::run(command)),
         Command::Token(command) => token::run(command),

@@ -1,6 +1,8 @@
 //! The arguments of `polynym store …`, which needs no server: the program's main runs it, since
 //! stores are not for clients.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use crate::config;
@@ -69,6 +71,20 @@ pub enum Store {
     /// Find users and claims that do not fit together.
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(Verify),
+    /// Make an embedded store of a backup, as `polynym restore` does.
+    #[command(hide = true)]
+    Restore(Restore),
+}
+
+/// `polynym restore`.
+#[derive(Args)]
+pub struct Restore {
+    /// The backup.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Which store: a folder that is empty or not there.
+    #[command(flatten)]
+    pub settings: Flags<config::Store>,
 }
 
 /// `polynym store init`.

@@ -1,6 +1,7 @@
 //! `polynym import`, `polynym export`, `polynym sample`, `polynym backup`.
 
 pub mod arguments;
+pub mod backup;
 mod codec;
 mod csv;
 pub mod export;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use polynym::cli::Failure;
 use polynym::cli::output;
-use polynym::cli::store::{Init, Store, Upgrade};
+use polynym::cli::store::{Init, Restore, Store, Upgrade};
 use polynym::config::{self, StoreChoice};
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::mongo::{self, InitOptions};
@@ -29,6 +29,7 @@ pub fn run(command: Store) -> Result<(), Failure> {
             Store::Status(command) => status::run(&command.settings.load()?).await,
             Store::Upgrade(command) => upgrade(&command).await,
             Store::ConfirmClock(command) => confirm_clock(&command.settings.load()?),
+            Store::Restore(command) => restore(&command),
             Store::Verify(command) => {
                 verify::run(&command.settings.load()?, command.mend, command.show_keys).await
             }
@@ -74,6 +75,19 @@ fn init_folder(folder: &Path) -> Result<(), Failure> {
     Embedded::open(folder, embedded::Options::default()).map_err(other)?;
     let what = if was_there { "was a store before" } else { "is a store now" };
     output::print(&format!("{} {what}\n", folder.display()))
+}
+
+fn restore(command: &Restore) -> Result<(), Failure> {
+    match &command.settings.load()?.store {
+        StoreChoice::Embedded(folder) => {
+            embedded::restore(&command.file, folder).map_err(other)?;
+            output::print(&format!("{} is restored\n", folder.display()))
+        }
+        StoreChoice::Mongo(_) => {
+            Err(other("a backup is of an embedded store: name one with --store embedded:DIR"))
+        }
+        StoreChoice::Temporary => Err(no_temporary()),
+    }
 }
 
 fn confirm_clock(settings: &config::Store) -> Result<(), Failure> {

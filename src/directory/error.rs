@@ -49,6 +49,9 @@ pub enum Error {
     /// There is no such user.
     #[error("there is no such user")]
     UserNotFound,
+    /// The store cannot be copied.
+    #[error("the store is on MongoDB: make backups with its own tools")]
+    BackupUnsupported,
     /// The id of an imported user belongs to a user who is not the same.
     #[error("there is a user with this id, and it is not as the line has it")]
     UserExists,

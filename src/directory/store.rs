@@ -1,5 +1,7 @@
 //! The contract that every store keeps.
 
+use std::fs::File;
+
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
@@ -264,6 +266,13 @@ pub trait FileStore: Send + Sync + 'static {
     /// # Errors
     /// [`Error::Unavailable`] where the store cannot be read.
     fn view(&self) -> Result<Box<dyn UserScan>, Error>;
+
+    /// Copies the store as it is now to a file that opens as a store, and that is removed with its
+    /// last handle. Blocks on the disk.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store cannot be read, or the copy not be written.
+    fn copy(&self) -> Result<File, Error>;
 }
 
 /// A view of all users at one moment.

@@ -9,7 +9,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::authorization::{permitted_tenant, with_caller};
 use super::registry_service::{call, with_dry_run};
 use super::status::{reason, status};
-use super::{convert, export, import, policies};
+use super::{backup, convert, export, import, policies};
 use crate::access::Caller;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::tenant_record::TenantRecord;
@@ -158,6 +158,16 @@ impl AdminService for AdminApi {
         let (caller, request) = with_caller(request)?;
         let tenant = permitted_tenant(&caller, &request.tenant)?;
         Ok(Response::new(export::export(&self.0, tenant, &request).await?))
+    }
+
+    type BackupStoreStream = backup::Responses;
+
+    async fn backup_store(
+        &self,
+        request: Request<v1::BackupStoreRequest>,
+    ) -> Result<Response<Self::BackupStoreStream>, Status> {
+        let (caller, _) = with_caller(request)?;
+        Ok(Response::new(backup::backup(self.0.clone(), &caller)?))
     }
 
     async fn list_tenants(

@@ -2,6 +2,7 @@
 
 mod admin_service;
 mod authorization;
+mod backup;
 mod batch;
 mod convert;
 mod directory_service;

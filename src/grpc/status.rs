@@ -122,6 +122,7 @@ const fn code(error: &Error) -> Code {
         | Error::NotMerged
         | Error::TenantNotEmpty
         | Error::NotSearchable
+        | Error::BackupUnsupported
         | Error::UndoExpired => Code::FailedPrecondition,
         Error::EtagMismatch | Error::RenormalizeRunning => Code::Aborted,
         Error::TooMany { .. }
@@ -147,6 +148,7 @@ pub const fn reason(error: &Error) -> &'static str {
         Error::NotSearchable => "INDEX_BUILDING",
         Error::IdentityNotFound | Error::NotOwned => "IDENTITY_NOT_FOUND",
         Error::UserNotFound => "USER_NOT_FOUND",
+        Error::BackupUnsupported => "BACKUP_UNSUPPORTED",
         Error::UserExists => "USER_EXISTS",
         Error::TenantExists => "TENANT_EXISTS",
         Error::NotHeld => "HOLD_NOT_FOUND",

@@ -1,5 +1,6 @@
 //! Exporting a tenant and its users.
 
+use std::fs::File;
 use std::sync::Arc;
 
 use locality_uuid::LocalityId;
@@ -24,6 +25,16 @@ pub struct Export {
 }
 
 impl Directory {
+    /// Copies the store to a file, which is removed with its last handle.
+    ///
+    /// # Errors
+    /// [`Error::BackupUnsupported`] where the store is no file; [`Error::Unavailable`].
+    pub async fn backup(&self) -> Result<File, Error> {
+        let store = self.file_store.clone().ok_or(Error::BackupUnsupported)?;
+        let copied = tokio::task::spawn_blocking(move || store.copy()).await;
+        copied.map_err(|error| Error::Internal(error.into()))?
+    }
+
     /// Begins an export of a tenant. Returns the tenant, where it is there.
     ///
     /// # Errors

@@ -1,9 +1,13 @@
 //! A time in which the store takes no mutations: when it began, when to try again, and what the log
 //! tells of it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::error::DegradedReason;
+use super::Embedded;
+use super::error::{DegradedReason, Fault, chain};
+use super::read::Snapshot;
+use super::write::Job;
 
 /// The pause between two attempts to recover a failed store.
 pub const RETRY: Duration = Duration::from_secs(1);
@@ -48,5 +52,21 @@ impl Degraded {
     pub fn end(self) {
         let seconds = self.since.elapsed().as_secs();
         tracing::info!(seconds, refused = self.refused, "the store takes mutations again");
+    }
+}
+
+impl Embedded {
+    /// Has no more reads go to a snapshot, and the writer see to it. Of many reads that failed one
+    /// does so.
+    pub(super) fn give_up(&self, snapshot: &Arc<Snapshot>, trouble: DegradedReason, fault: &Fault) {
+        let published = self.published.compare_and_swap(snapshot, None);
+        if published.as_ref().is_some_and(|published| Arc::ptr_eq(published, snapshot)) {
+            let _ = self.send(Job::Unreadable(trouble, chain(fault)));
+        }
+    }
+
+    /// Why there is nothing to read from.
+    pub(super) fn closed(&self) -> Fault {
+        self.trouble.load().as_deref().map_or(Fault::Closed, |trouble| Fault::Refused(*trouble))
     }
 }

@@ -3,6 +3,7 @@
 //! waited for it.
 
 mod attributes;
+mod backup;
 mod degraded;
 mod error;
 mod file;
@@ -16,6 +17,7 @@ mod names;
 mod open;
 mod options;
 mod read;
+mod restore;
 mod schema;
 mod search;
 mod status;
@@ -29,7 +31,7 @@ mod view;
 mod write;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
@@ -43,6 +45,7 @@ pub use error::OpenError;
 pub use integrity::IntegritySession;
 pub use measure::{SYNC_MUTATIONS, SYNC_SECONDS, WRITE_QUEUE};
 pub use options::Options;
+pub use restore::restore;
 pub use status::{Status, confirm_clock, status};
 pub use upgrade::{upgrade, upgrade_to};
 
@@ -90,6 +93,7 @@ const LEAST_BYTES: usize = 4 << 10;
 /// A store in a folder of this machine. Dropping it finishes the mutations under way and closes the
 /// folder.
 pub struct Embedded {
+    folder: PathBuf,
     published: Arc<Published>,
     trouble: Arc<DegradedState>,
     last_seen: Arc<LastSeen>,
@@ -148,6 +152,7 @@ impl Embedded {
         let thread = thread.map_err(|error| OpenError::io(folder, error))?;
         let queue = Arc::new(Semaphore::new(QUEUE_BYTES));
         Ok(Self {
+            folder: folder.to_owned(),
             published,
             trouble,
             last_seen,
@@ -220,20 +225,6 @@ impl Embedded {
             self.give_up(snapshot, trouble, fault);
         }
         Ok(outcome?)
-    }
-
-    /// Has no more reads go to a snapshot, and the writer see to it. Of many reads that failed one
-    /// does so.
-    fn give_up(&self, snapshot: &Arc<Snapshot>, trouble: DegradedReason, fault: &Fault) {
-        let published = self.published.compare_and_swap(snapshot, None);
-        if published.as_ref().is_some_and(|published| Arc::ptr_eq(published, snapshot)) {
-            let _ = self.send(Job::Unreadable(trouble, chain(fault)));
-        }
-    }
-
-    /// Why there is nothing to read from.
-    fn closed(&self) -> Fault {
-        self.trouble.load().as_deref().map_or(Fault::Closed, |trouble| Fault::Refused(*trouble))
     }
 
     fn send(&self, job: Job) -> Result<(), Fault> {

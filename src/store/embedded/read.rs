@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use locality_uuid::LocalityId;
-use redb::{Database, ReadOnlyTable, ReadableDatabase, TableError};
+use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, TableError};
 
 use super::error::Fault;
 use super::names::read_all;
@@ -28,6 +28,8 @@ use crate::wire::encoded_user::{EncodedUser, Found};
 /// The users and claims at one moment. Opening the tables once a commit instead of once a look-up
 /// saves a look-up most of its time.
 pub struct Snapshot {
+    /// For copies of all tables.
+    pub(super) transaction: ReadTransaction,
     pub(super) users: ReadOnlyTable<&'static [u8; 16], &'static [u8]>,
     pub(super) identities: ReadOnlyTable<&'static [u8], &'static [u8]>,
     tenants: ReadOnlyTable<&'static str, &'static [u8]>,
@@ -86,6 +88,7 @@ impl Snapshot {
             caches: caches.clone(),
             #[cfg(feature = "test-entity")]
             counters: transaction.open_table(super::schema::META)?,
+            transaction,
         })
     }
 

@@ -1,11 +1,13 @@
 //! A view of all users at one moment: the snapshot that reads use, kept for as long as it takes.
 //! Meanwhile the database reuses no page that was freed since.
 
+use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use locality_uuid::LocalityId;
 
+use super::backup;
 use super::error::Fault;
 use super::read::Snapshot;
 use super::{Embedded, YIELD_EVERY};
@@ -18,6 +20,11 @@ impl FileStore for Embedded {
     fn view(&self) -> Result<Box<dyn UserScan>, Error> {
         let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
         Ok(Box::new(View(snapshot)))
+    }
+
+    fn copy(&self) -> Result<File, Error> {
+        let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
+        Ok(backup::copy(&snapshot.transaction, &self.folder)?)
     }
 }
 

@@ -1,0 +1,47 @@
+//! Backups of a store that is served, and what comes of them.
+
+use super::{embedded, export, import, sample};
+use crate::cli::{assert_fails, err};
+use crate::servers::{self, Databases};
+use crate::support::server::{Server, polynym};
+
+#[test]
+fn a_backup_is_the_store_at_one_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let users = sample(&["--users", "500", "--dirty", "0"]);
+    assert!(import(&server, folder.path(), &[], &users).status.success());
+    let file = folder.path().join("backup.redb");
+    let file = file.to_str().unwrap();
+    let before = export(&server, &[]);
+    let output = server.run(&["backup", file]);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(server.run(&["user", "create", "--name", "Later"]).status.success());
+    assert_fails(&server.run(&["backup", file]), 1, &["is there already"]);
+
+    let store = format!("embedded:{}", folder.path().join("restored").display());
+    let restore = || polynym(&["restore", file, "--store", &store]).output().unwrap();
+    let output = restore();
+    assert!(output.status.success(), "{}", err(&output));
+    assert_fails(&restore(), 1, &["not empty"]);
+    let verified = polynym(&["store", "verify", "--store", &store]).output().unwrap();
+    assert!(verified.status.success(), "{}", err(&verified));
+    assert_eq!(export(&embedded(folder.path(), "restored"), &[]), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mongodb_has_backups_of_its_own() {
+    let databases = Databases::of_set(servers::one_member().await, "");
+    let place = databases.place();
+    let uri = place.uri().await;
+    tokio::task::spawn_blocking(move || {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::start(&["--store", &uri]);
+        let file = folder.path().join("backup.redb");
+        let output = server.run(&["backup", file.to_str().unwrap()]);
+        assert_fails(&output, 1, &["BACKUP_UNSUPPORTED (FAILED_PRECONDITION)"]);
+        assert!(!file.exists());
+    })
+    .await
+    .unwrap();
+}
