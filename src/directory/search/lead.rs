@@ -54,8 +54,8 @@ pub enum Order {
 /// The place of a user in the order of a lead.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// The least element that the lead finds; none in the order of ids. Of a lead of identities, the
-    /// canonical value as a text.
+    /// The least element that the lead finds; none in the order of ids. Of a lead of identities,
+    /// the canonical value as a text.
     pub value: Option<Scalar>,
     /// The user.
     pub id: LocalityId,

@@ -61,8 +61,8 @@ pub struct Plan {
 }
 
 impl Directory {
-    /// A page of the users that match a filter. It ends early where users of [`ANSWER_BYTES`] match,
-    /// or 100,000 were read.
+    /// A page of the users that match a filter. It ends early where users of [`ANSWER_BYTES`]
+    /// match, or 100,000 were read.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::TenantNotFound`], [`Error::Unavailable`].
