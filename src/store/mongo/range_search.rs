@@ -1,5 +1,5 @@
-//! Searches by a range of values, in their order. MongoDB would have to sort all users that it finds
-//! before it gives the first; so a page is read in parts that are sorted here.
+//! Searches by a range of values, in their order. MongoDB would have to sort all users that it
+//! finds before it gives the first; so a page is read in parts that are sorted here.
 
 use std::ops::Bound;
 
