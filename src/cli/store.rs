@@ -45,6 +45,10 @@ Examples:
 A server takes a clock that is behind the last time seen, or more than a day ahead of it, for
 wrong. Where it is right, stop the server, run this, and start the server.";
 
+const RESTORE_EXAMPLES: &str = "\
+Example:
+  polynym store restore polynym-2026-01-31.redb --store embedded:/var/lib/polynym";
+
 const VERIFY_EXAMPLES: &str = "\
 Examples:
   polynym store verify --store embedded:/var/lib/polynym
@@ -71,8 +75,8 @@ pub enum Store {
     /// Find users and claims that do not fit together.
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(Verify),
-    /// Make an embedded store of a backup, as `polynym restore` does.
-    #[command(hide = true)]
+    /// Make an embedded store of a backup.
+    #[command(after_help = RESTORE_EXAMPLES)]
     Restore(Restore),
 }
 
