@@ -52,7 +52,7 @@ pub struct Page {
 pub struct Plan {
     /// The condition that the store evaluated.
     pub lead: Lead,
-    /// The leads that were probed, and the index entries that each has; [`PROBED`] at most.
+    /// The leads that were probed, and the index entries that each has; 101 at most.
     pub probes: Vec<(Lead, usize)>,
     /// Users that the store read for this page.
     pub read: usize,
