@@ -21,7 +21,7 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-pub use element::{SEARCHED_BYTES, elements, is_searched, state_word};
+pub use element::{ScalarRef, elements, fixed_elements, scalars};
 pub use field::Field;
 pub use filter::Filter;
 pub use lead::{Lead, Order, Position};

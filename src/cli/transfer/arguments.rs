@@ -43,7 +43,7 @@ pub struct Import {
     /// The region whose national form the phone numbers of a CSV file are in, such as US.
     #[arg(long, value_name = "REGION", default_value = "")]
     pub region: String,
-    /// What happens to a line with an identity that another user has, or that is invalid.
+    /// The treatment of a line with an identity that another user has, or that is invalid.
     #[arg(long, value_enum, default_value = "reject")]
     pub on_conflict: OnConflict,
     /// Check all lines, and write nothing.
@@ -72,7 +72,7 @@ pub enum Format {
     Csv,
 }
 
-/// What happens to a line with an identity that cannot be linked.
+/// The treatment of a line with an identity that cannot be linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnConflict {
     /// The line is rejected.

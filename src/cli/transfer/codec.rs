@@ -33,7 +33,7 @@ struct Descriptors {
 /// The content of an object.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// The fault, in words.
 pub fn content(mut object: Map<String, Value>) -> Result<Content, String> {
     let descriptors = descriptors()?;
     if let Some(tenant) = object.remove(TENANT) {
@@ -53,7 +53,7 @@ pub fn content(mut object: Map<String, Value>) -> Result<Content, String> {
 /// The object of a part of an export; none for one that has no line.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// The fault, in words.
 pub fn object(part: &ExportUsersResponse) -> Result<Option<Value>, String> {
     let descriptors = descriptors()?;
     if let Some(tenant) = &part.tenant_record {
@@ -72,7 +72,7 @@ pub fn object(part: &ExportUsersResponse) -> Result<Option<Value>, String> {
 /// The object of a user.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// The fault, in words.
 pub fn user_object(user: &User) -> Result<Value, String> {
     write(&descriptors()?.user, user)
 }

@@ -50,7 +50,7 @@ impl<R: Read> Rows<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The fault, in words.
     pub fn new(reader: R) -> Result<(Self, StringRecord), String> {
         let since = Rc::new(Cell::new(0));
         let bounded = Bounded { reader, since: since.clone() };
@@ -63,7 +63,7 @@ impl<R: Read> Rows<R> {
     /// The next row; none at the end.
     ///
     /// # Errors
-    /// What is wrong with the file, in words.
+    /// The fault of the file, in words.
     pub fn next(&mut self) -> Result<Option<Row>, String> {
         let start = self.reader.position().byte();
         let mut record = ByteRecord::new();

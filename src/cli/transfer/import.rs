@@ -159,7 +159,7 @@ impl Running<'_> {
             _ = signal::ctrl_c() => {}
         }
 
-        // What was sent is finished, and no more is sent.
+        // Lines that were sent are finished. No further lines are sent.
         self.window.close();
         drop(stop);
         match timeout(STOPPING, self.take(&mut answers)).await {

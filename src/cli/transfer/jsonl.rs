@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::codec;
 use crate::proto::v1::ImportUsersRequest;
 
-/// What a line is.
+/// The kind of a line.
 pub enum Parsed {
     /// A request to send.
     Request(Box<ImportUsersRequest>),
@@ -21,7 +21,7 @@ pub const ORIGINAL: &str = "original";
 /// Parses a line.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// The fault, in words.
 pub fn parse(text: &str) -> Result<Parsed, String> {
     if text.trim().is_empty() {
         return Ok(Parsed::Nothing);

@@ -48,7 +48,7 @@ impl Mapping {
     /// The mapping of `maps`, such as `email=E-Mail,handle=Login`, under this header.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The fault, in words.
     pub fn new(maps: &[String], header: &StringRecord, region: &str) -> Result<Self, String> {
         let pairs = maps.iter().flat_map(|map| map.split(','));
         let fields = pairs.map(|pair| {
@@ -72,7 +72,7 @@ impl Mapping {
     /// The user of a row. Empty cells count as absent.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The fault, in words.
     pub fn user(&self, row: &StringRecord) -> Result<User, String> {
         let mut user = User::default();
         for (field, column) in &self.fields {

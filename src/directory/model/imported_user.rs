@@ -33,7 +33,7 @@ pub struct ImportedUser {
     pub update_time: Option<Timestamp>,
     /// What an export has of the user beside what answers show.
     pub(crate) internals: Option<UserInternals>,
-    /// What happens to identities that cannot be linked.
+    /// The treatment of identities that cannot be linked.
     pub on_conflict: OnConflict,
 }
 
@@ -48,7 +48,7 @@ pub struct ImportedIdentity {
     pub link_time: Option<Timestamp>,
 }
 
-/// What happens to a line with an identity that cannot be linked.
+/// The treatment of a line with an identity that cannot be linked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnConflict {
     /// The line is rejected.

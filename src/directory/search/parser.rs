@@ -22,7 +22,7 @@ const DEPTH: usize = 32;
 /// The most conditions.
 const TERMS: usize = 100;
 
-/// What is left of a filter.
+/// The rest of a filter.
 pub type Input<'a> = Stateful<LocatingSlice<&'a str>, State<'a>>;
 
 pub type Parsed<T> = Result<T, ErrMode<Fault>>;

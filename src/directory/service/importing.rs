@@ -43,12 +43,12 @@ impl Default for Imports {
     }
 }
 
-/// What holds for a whole import.
+/// The options of a whole import.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
     /// The tenant of all lines; none where each line names its own.
     pub tenant: Option<Tenant>,
-    /// What happens to lines with identities that cannot be linked.
+    /// The treatment of lines with identities that cannot be linked.
     pub on_conflict: OnConflict,
     /// Whether nothing is written.
     pub dry_run: bool,
@@ -80,7 +80,7 @@ pub struct LineOutcome {
 pub struct LineReject {
     /// The position of the identity at fault, if it is about one.
     pub identity: Option<usize>,
-    /// What is wrong.
+    /// The fault.
     pub error: Error,
 }
 

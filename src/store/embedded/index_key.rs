@@ -5,8 +5,9 @@
 use locality_uuid::LocalityId;
 
 use crate::directory::model::user::User;
+use crate::directory::search::ScalarRef;
 use crate::store::attribute_names::{KnownNames, Token};
-use crate::store::searched::{Scalar, elements};
+use crate::store::searched::elements;
 
 const NUMBER: u8 = 1;
 const TEXT: u8 = 2;
@@ -19,7 +20,7 @@ const SIGN: u64 = 1 << 63;
 
 /// The keys of a user, in order, each once.
 pub fn keys(user: &User, names: &KnownNames) -> Vec<Vec<u8>> {
-    let key = |(token, scalar): (Token, Scalar<'_>)| {
+    let key = |(token, scalar): (Token, ScalarRef<'_>)| {
         let mut key = prefix(user.tenant.as_str(), token);
         write_scalar(scalar, &mut key);
         key.extend(user.id.as_bytes());
@@ -46,17 +47,17 @@ pub fn user(key: &[u8]) -> Option<LocalityId> {
 }
 
 /// Adds a value to a key.
-pub fn write_scalar(scalar: Scalar<'_>, key: &mut Vec<u8>) {
+pub fn write_scalar(scalar: ScalarRef<'_>, key: &mut Vec<u8>) {
     match scalar {
-        Scalar::Int(number) => write_number(floor(number), key),
-        Scalar::Double(number) => write_number((number, 0), key),
-        Scalar::Text(text) => {
+        ScalarRef::Int(number) => write_number(floor(number), key),
+        ScalarRef::Double(number) => write_number((number, 0), key),
+        ScalarRef::Text(text) => {
             key.push(TEXT);
             key.extend(text.as_bytes());
             key.push(END);
         }
-        Scalar::Bool(yes) => key.extend([BOOL, u8::from(yes)]),
-        Scalar::Time(time) => {
+        ScalarRef::Bool(yes) => key.extend([BOOL, u8::from(yes)]),
+        ScalarRef::Time(time) => {
             key.push(TIME);
             key.extend((time.as_millis() as u64 ^ SIGN).to_be_bytes());
         }
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
     use crate::directory::model::timestamp::Timestamp;
 
-    fn encoded(scalar: Scalar<'_>) -> Vec<u8> {
+    fn encoded(scalar: ScalarRef<'_>) -> Vec<u8> {
         let mut key = Vec::new();
         write_scalar(scalar, &mut key);
         key
@@ -95,34 +96,34 @@ mod tests {
     #[test]
     fn keys_order_like_values() {
         let two_53 = 1_i64 << 53;
-        let time = |millis| Scalar::Time(Timestamp::from_millis(millis));
+        let time = |millis| ScalarRef::Time(Timestamp::from_millis(millis));
         let ordered = [
-            Scalar::Double(f64::MIN),
-            Scalar::Int(i64::MIN),
-            Scalar::Int(i64::MIN + 1),
-            Scalar::Int(-two_53 - 1),
-            Scalar::Double(-(two_53 as f64)),
-            Scalar::Int(-1),
-            Scalar::Double(-f64::MIN_POSITIVE),
-            Scalar::Int(0),
-            Scalar::Double(f64::from_bits(1)),
-            Scalar::Double(0.5),
-            Scalar::Int(1),
-            Scalar::Double(two_53 as f64),
-            Scalar::Int(two_53 + 1),
-            Scalar::Double((two_53 + 2) as f64),
-            Scalar::Int(two_53 + 3),
-            Scalar::Int(i64::MAX - 1),
-            Scalar::Int(i64::MAX),
-            Scalar::Double(i64::MAX as f64),
-            Scalar::Double(f64::MAX),
-            Scalar::Text(""),
-            Scalar::Text("a"),
-            Scalar::Text("a\t"),
-            Scalar::Text("ab"),
-            Scalar::Text("é"),
-            Scalar::Bool(false),
-            Scalar::Bool(true),
+            ScalarRef::Double(f64::MIN),
+            ScalarRef::Int(i64::MIN),
+            ScalarRef::Int(i64::MIN + 1),
+            ScalarRef::Int(-two_53 - 1),
+            ScalarRef::Double(-(two_53 as f64)),
+            ScalarRef::Int(-1),
+            ScalarRef::Double(-f64::MIN_POSITIVE),
+            ScalarRef::Int(0),
+            ScalarRef::Double(f64::from_bits(1)),
+            ScalarRef::Double(0.5),
+            ScalarRef::Int(1),
+            ScalarRef::Double(two_53 as f64),
+            ScalarRef::Int(two_53 + 1),
+            ScalarRef::Double((two_53 + 2) as f64),
+            ScalarRef::Int(two_53 + 3),
+            ScalarRef::Int(i64::MAX - 1),
+            ScalarRef::Int(i64::MAX),
+            ScalarRef::Double(i64::MAX as f64),
+            ScalarRef::Double(f64::MAX),
+            ScalarRef::Text(""),
+            ScalarRef::Text("a"),
+            ScalarRef::Text("a\t"),
+            ScalarRef::Text("ab"),
+            ScalarRef::Text("é"),
+            ScalarRef::Bool(false),
+            ScalarRef::Bool(true),
             time(i64::MIN),
             time(-1),
             time(0),
@@ -137,8 +138,8 @@ mod tests {
     #[test]
     fn equal_numbers_have_one_key() {
         for number in [0, 1, -7, 1 << 53, i64::MIN] {
-            assert_eq!(encoded(Scalar::Int(number)), encoded(Scalar::Double(number as f64)));
+            assert_eq!(encoded(ScalarRef::Int(number)), encoded(ScalarRef::Double(number as f64)));
         }
-        assert_eq!(encoded(Scalar::Double(-0.0)), encoded(Scalar::Int(0)));
+        assert_eq!(encoded(ScalarRef::Double(-0.0)), encoded(ScalarRef::Int(0)));
     }
 }

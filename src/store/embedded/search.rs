@@ -17,8 +17,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Field, Lead, Position, Range, Scalar};
 use crate::directory::store::Store;
 use crate::identifier::{Identifier, IdentityKey, Kind};
-use crate::store::attribute_names::Token;
-use crate::store::searched::{CREATE_TIME, DISPLAY_NAME, STATE};
+use crate::store::searched::fixed_token;
 
 /// After all ids, and after all values of a field.
 const LAST_ID: [u8; 16] = [0xff; 16];
@@ -81,17 +80,11 @@ impl Snapshot {
 
     /// The start of a field's keys; none where no user of the tenant has it.
     fn prefix(&self, tenant: &Tenant, field: &Field) -> Result<Option<Vec<u8>>, Fault> {
-        let token = match field {
-            Field::DisplayName => Some(DISPLAY_NAME),
-            Field::CreateTime => Some(CREATE_TIME),
-            Field::State => Some(STATE),
-            Field::Attribute(name) => self.token(tenant, name)?,
+        let token = match fixed_token(field) {
+            Ok(token) => Some(token),
+            Err(name) => self.all_names(tenant.as_str())?.token(name),
         };
         Ok(token.map(|token| index_key::prefix(tenant.as_str(), token)))
-    }
-
-    fn token(&self, tenant: &Tenant, name: &str) -> Result<Option<Token>, Fault> {
-        Ok(self.all_names(tenant.as_str())?.token(name))
     }
 
     /// Goes along a walk for some entries. A user stands where its least element is: it is found

@@ -13,8 +13,9 @@ use super::schema::{fields, needed};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::User;
+use crate::directory::search::ScalarRef;
 use crate::store::attribute_names::{KnownNames, Token};
-use crate::store::searched::{Scalar, field_elements, is_searched};
+use crate::store::searched::field_elements;
 
 /// Of a user: its attributes and the fields by which it is searched.
 pub const ATTRIBUTES: &str = "a";
@@ -42,8 +43,8 @@ pub fn attribute_array(user: &User, names: &KnownNames) -> Vec<Bson> {
 }
 
 fn push_attribute(token: Token, value: &Value, array: &mut Vec<Bson>) {
-    let element = |scalar: Scalar<'_>| {
-        let under = if is_searched(&scalar) { VALUE } else { UNSEARCHED };
+    let element = |scalar: ScalarRef<'_>| {
+        let under = if scalar.is_searched() { VALUE } else { UNSEARCHED };
         doc! { KEY: key(token), under: scalar_value(scalar) }
     };
     match value {
@@ -52,16 +53,16 @@ fn push_attribute(token: Token, value: &Value, array: &mut Vec<Bson>) {
         }
         Value::List(items) => {
             for (place, item) in items.iter().enumerate() {
-                let mut element = element(Scalar::Text(item));
+                let mut element = element(ScalarRef::Text(item));
                 element.insert(PLACE, place as i32);
                 array.push(element.into());
             }
         }
-        Value::String(text) => array.push(element(Scalar::Text(text)).into()),
-        Value::Int(number) => array.push(element(Scalar::Int(*number)).into()),
-        Value::Double(number) => array.push(element(Scalar::Double(*number)).into()),
-        Value::Bool(yes) => array.push(element(Scalar::Bool(*yes)).into()),
-        Value::Time(time) => array.push(element(Scalar::Time(*time)).into()),
+        Value::String(text) => array.push(element(ScalarRef::Text(text)).into()),
+        Value::Int(number) => array.push(element(ScalarRef::Int(*number)).into()),
+        Value::Double(number) => array.push(element(ScalarRef::Double(*number)).into()),
+        Value::Bool(yes) => array.push(element(ScalarRef::Bool(*yes)).into()),
+        Value::Time(time) => array.push(element(ScalarRef::Time(*time)).into()),
     }
 }
 
@@ -71,13 +72,13 @@ pub const fn key(token: Token) -> i32 {
 }
 
 /// A scalar as MongoDB's value.
-pub fn scalar_value(scalar: Scalar<'_>) -> Bson {
+pub fn scalar_value(scalar: ScalarRef<'_>) -> Bson {
     match scalar {
-        Scalar::Int(number) => Bson::Int64(number),
-        Scalar::Double(number) => Bson::Double(number),
-        Scalar::Text(text) => Bson::String(text.to_owned()),
-        Scalar::Bool(yes) => Bson::Boolean(yes),
-        Scalar::Time(time) => Bson::DateTime(DateTime::from_millis(time.as_millis())),
+        ScalarRef::Int(number) => Bson::Int64(number),
+        ScalarRef::Double(number) => Bson::Double(number),
+        ScalarRef::Text(text) => Bson::String(text.to_owned()),
+        ScalarRef::Bool(yes) => Bson::Boolean(yes),
+        ScalarRef::Time(time) => Bson::DateTime(DateTime::from_millis(time.as_millis())),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Field, Lead, Position, Scalar};
 use crate::identifier::{Identifier, IdentityKey, Kind};
 use crate::store::attribute_names::Token;
-use crate::store::searched::{CREATE_TIME, DISPLAY_NAME, STATE};
+use crate::store::searched::fixed_token;
 
 impl Collections {
     /// The users that `lead` finds, in its order: those after `after`, at most `limit`.
@@ -118,12 +118,10 @@ impl Collections {
 
     /// The token of a field; none where no user of the tenant has it.
     async fn field_token(&self, tenant: &Tenant, field: &Field) -> Result<Option<Token>, Fault> {
-        Ok(match field {
-            Field::DisplayName => Some(DISPLAY_NAME),
-            Field::CreateTime => Some(CREATE_TIME),
-            Field::State => Some(STATE),
-            Field::Attribute(name) => self.token(tenant.as_str(), name).await?,
-        })
+        match fixed_token(field) {
+            Ok(token) => Ok(Some(token)),
+            Err(name) => self.token(tenant.as_str(), name).await,
+        }
     }
 
     /// Users of a tenant that a filter finds, in the order of their ids.

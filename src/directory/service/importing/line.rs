@@ -21,7 +21,7 @@ use crate::identifier::{Identifier, Kind, RawIdentifier, Rules};
 /// The bytes that the display of an identity may have, which is as it was typed.
 const DISPLAY_BYTES: usize = 4_096;
 
-/// What lines are parsed by.
+/// The rules and the time by which lines are parsed.
 pub struct Parser<'a> {
     pub rules: Rules,
     pub now: Timestamp,

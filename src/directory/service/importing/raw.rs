@@ -63,7 +63,7 @@ pub struct RawInternals<'a> {
     pub disabled: bool,
     /// The handles that reserve what looks like them.
     pub guarded_handles: Vec<&'a str>,
-    /// What is held for the user.
+    /// The keys that are held for the user.
     pub holds: Vec<RawHold<'a>>,
     /// The users that are part of it.
     pub merged: Vec<&'a str>,
