@@ -1,6 +1,7 @@
 //! The gRPC API, through the generated client against the program on a socket.
 
 mod accounts;
+mod defining;
 mod deleting;
 mod life;
 mod merging;

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use super::{
-    bench, completions, id, identity, names, renormalize, resolve, store, tenant, token, top,
+    attributes, bench, completions, id, identity, renormalize, resolve, store, tenant, token, top,
     transfer, user,
 };
 use crate::config::{Flags, Serve, Top};
@@ -52,8 +52,8 @@ pub enum Command {
     #[command(subcommand, after_help = identity::EXAMPLES)]
     Identity(identity::Identity),
     /// Show the names of attributes.
-    #[command(subcommand, after_help = names::EXAMPLES)]
-    Attribute(names::Attribute),
+    #[command(subcommand, after_help = attributes::EXAMPLES)]
+    Attribute(attributes::Attribute),
     /// Show and set tenants and their policies.
     #[command(subcommand, after_help = tenant::EXAMPLES)]
     Tenant(tenant::Tenant),

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod attribute;
+mod attributes;
 mod bench;
 mod client;
 mod completions;
@@ -12,7 +13,6 @@ mod failure;
 mod id;
 mod identifier;
 mod identity;
-mod names;
 pub mod output;
 mod renormalize;
 mod report;
@@ -49,7 +49,7 @@ pub fn run(
         Command::Resolve(command) => client::block_on(resolve::run(command)),
         Command::User(command) => client::block_on(user::run(command)),
         Command::Identity(command) => client::block_on(identity::run(command)),
-        Command::Attribute(command) => client::block_on(names::run(command)),
+        Command::Attribute(command) => client::block_on(attributes::run(command)),
         Command::Tenant(command) => client::block_on(tenant::run(command)),
         Command::Import(command) => client::block_on(transfer::import::run(command)),
         Command::Export(command) => client::block_on(transfer::export::run(command)),

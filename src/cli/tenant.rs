@@ -17,8 +17,8 @@ use super::output::printable;
 use crate::config::{Client, Flags};
 use crate::identifier::Kind;
 use crate::proto::v1::{
-    GetTenantRequest, GetTenantResponse, Holds, ListTenantsRequest, Policies, ReservedHandles,
-    Tenant as Message, UpdateTenantRequest,
+    AttributeDefinition, AttributeType, GetTenantRequest, GetTenantResponse, Holds,
+    ListTenantsRequest, Policies, ReservedHandles, Tenant as Message, UpdateTenantRequest,
 };
 
 pub const EXAMPLES: &str = "\
@@ -278,6 +278,10 @@ fn fields(tenant: &Message) -> Table {
         .reserved_handles
         .map_or_else(|| "default".to_owned(), |list| list.handles.join(", "));
     row("reserved handles", printable(&reserved).into_owned());
+    for definition in &policies.attribute_definitions {
+        let name = format!("attribute {}", printable(&definition.name));
+        row(&name, definition_text(definition));
+    }
     row("deleted users are kept for", length(&policies.restore_window.unwrap_or_default()));
     row("merges can be undone for", length(&policies.undo_window.unwrap_or_default()));
     row("created", tenant.create_time.as_ref().map(ToString::to_string).unwrap_or_default());
@@ -292,6 +296,18 @@ fn fields(tenant: &Message) -> Table {
     row("etag", printable(&tenant.etag).into_owned());
 
     table
+}
+
+/// A definition of an attribute in words.
+fn definition_text(definition: &AttributeDefinition) -> String {
+    let value_type = match definition.r#type() {
+        AttributeType::Unspecified => "any type".to_owned(),
+        known => known.as_str_name().trim_start_matches("ATTRIBUTE_TYPE_").to_lowercase(),
+    };
+    let indexed = if definition.indexed() { "indexed" } else { "not indexed" };
+    let change = definition.index_change_time.as_ref();
+    let change = change.map(|time| format!(", the index is being changed since {time}"));
+    format!("{value_type}, {indexed}{}", change.unwrap_or_default())
 }
 
 const UNITS: [(&str, i64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];

@@ -266,6 +266,7 @@ async fn serve(
         served = serving => served,
         never = directory.run_expiry() => match never {},
         never = directory.delete_marked_tenants() => match never {},
+        never = directory.change_indexes() => match never {},
     };
 
     served.map_err(|error| Failure::Other(format!("the server failed: {error}")))
@@ -286,6 +287,7 @@ fn limits(settings: &Serve) -> Limits {
         batch: settings.max_batch,
         identities: settings.max_identities,
         attributes: settings.max_attributes,
+        elements: Limits::default().elements,
         holds: settings.max_holds,
         merged: settings.max_merged,
         bytes: settings.max_user_bytes,

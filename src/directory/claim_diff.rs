@@ -11,7 +11,7 @@ use super::read_set::{DecideError, ReadRequest, ReadSet, ReadState, Write, Write
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::user::{Identity, User};
-use crate::directory::mutation::size::size;
+use crate::directory::mutation::size::{searched_elements, size};
 use crate::identifier::IdentityKey;
 
 /// One user before and after a mutation.
@@ -121,6 +121,8 @@ fn check_limits(
     };
     check("identities", mutation.limits.identities, &|record| record.user.identities.len())?;
     check("attributes", mutation.limits.attributes, &|record| record.user.attributes.len())?;
+    let elements = |record: &Record| searched_elements(&record.user, &mutation.policies);
+    check("values to be found by", mutation.limits.elements, &elements)?;
     check("identifiers held for it", mutation.limits.holds, &holds)?;
     check("users merged into it", mutation.limits.merged, &|record| record.private.merged.len())?;
 

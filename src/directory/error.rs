@@ -161,6 +161,9 @@ pub enum Error {
     /// The store has no index of attributes yet.
     #[error("the store has no index of attributes yet: `polynym store upgrade` makes it")]
     NotSearchable,
+    /// The index of an attribute is being changed to what its definition says.
+    #[error("the index of an attribute of this search is being changed: try again later")]
+    IndexChanging,
     /// The request id was used before, for another request.
     #[error("this request_id was used for another request: take a new one")]
     RequestIdReused,

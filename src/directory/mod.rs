@@ -25,6 +25,7 @@ pub use crate::wire::unknown::Unknown;
 pub use clock::{CLOCK_AHEAD, Clock, Now};
 pub use error::{Error, Invalid, ItemError};
 pub use model::attribute::Value;
+pub use model::attribute_definition::{AttributeDefinition, DefinitionUpdate, ValueType};
 pub use model::claim::{Claim, ClaimWrite};
 pub use model::imported_user::{
     Imported, ImportedIdentity, ImportedUser, OnConflict, SkipReason, SkippedIdentity,

@@ -1,6 +1,7 @@
 //! Users, tenants and claims as data, with the rules that concern one value alone.
 
 pub mod attribute;
+pub mod attribute_definition;
 pub mod claim;
 pub mod imported_user;
 pub mod limits;

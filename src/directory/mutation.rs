@@ -141,6 +141,9 @@ pub enum UserChange {
     Renormalize(Identifier),
     /// Creates the user as a line of an import has it, unless it is there already.
     Import(Box<ImportedUser>),
+    /// Stores the user as it is, so that the index of attributes has it by the tenant's present
+    /// definitions.
+    Reindex,
 }
 
 /// A change of a tenant.
@@ -150,6 +153,8 @@ pub enum TenantChange {
     Set(PolicyUpdate),
     /// Takes a step of the tenant's deletion.
     Delete(DeletionStep),
+    /// Marks the changes of indexes that were told until then as made.
+    FinishIndexChanges(Timestamp),
 }
 
 impl Mutation {

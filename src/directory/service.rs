@@ -3,10 +3,10 @@
 pub mod admin;
 pub mod context;
 pub mod deletion;
-mod deletion_queue;
 pub mod expiry;
 pub mod exporting;
 pub mod importing;
+mod index_changes;
 pub mod life;
 pub mod merge_redirects;
 pub mod moving;
@@ -16,6 +16,7 @@ pub mod read;
 pub mod runs;
 pub mod search;
 pub mod tenant_cache;
+mod tenant_queue;
 mod tenants;
 pub mod write;
 
@@ -24,7 +25,6 @@ use std::sync::Arc;
 use locality_uuid::Generator;
 
 use self::context::RequestContext;
-use self::deletion_queue::Deletions;
 use self::importing::Imports;
 use super::clock::{CLOCK_AHEAD, Clock, ClockLog, Now};
 use super::error::Error;
@@ -35,6 +35,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::identifier::Rules;
 use runs::Runs;
 use tenant_cache::Tenants;
+use tenant_queue::TenantQueue;
 
 /// The user directory: takes what callers typed, applies the rules, and has a [`Store`] keep the
 /// result.
@@ -45,7 +46,8 @@ pub struct Directory {
     ids: Generator,
     limits: Limits,
     tenants: Tenants,
-    deletions: Deletions,
+    deletions: TenantQueue,
+    index_changes: TenantQueue,
     /// Whether only admins make tenants other than the default one.
     closed: bool,
     /// The latest rules of normalisation that this build supports.
@@ -67,7 +69,8 @@ impl Directory {
             ids,
             limits,
             tenants,
-            deletions: Deletions::default(),
+            deletions: TenantQueue::default(),
+            index_changes: TenantQueue::default(),
             closed: false,
             rules: Rules::PRESENT,
             clock,

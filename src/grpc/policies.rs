@@ -1,14 +1,17 @@
 //! A tenant's policies from messages, by a mask (AIP-134, AIP-161).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use prost_types::Duration as ProtoDuration;
 
 use crate::directory::error::{Error, Invalid};
+use crate::directory::model::attribute_definition::{AttributeDefinition, DefinitionUpdate};
 use crate::directory::model::policies::PolicyUpdate;
 use crate::directory::model::reserved;
 use crate::identifier::Kind;
 use crate::proto::v1;
+use crate::wire::definition::read_definition;
 
 /// The update that sets the fields in `mask` to those of `policies`; without a mask, all fields
 /// that are set.
@@ -57,13 +60,20 @@ fn set_present(update: &mut PolicyUpdate, policies: &v1::Policies) -> Result<(),
     if policies.reserved_handles.is_some() {
         set(update, policies, "reserved_handles")?;
     }
+    update.attributes.definitions = definitions(policies)?;
     Ok(())
 }
 
 fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result<(), Error> {
     match path {
         "*" => {
-            let all = ["holds", "restore_window", "undo_window", "reserved_handles"];
+            let all = [
+                "holds",
+                "restore_window",
+                "undo_window",
+                "reserved_handles",
+                "attribute_definitions",
+            ];
             all.iter().chain(&SWITCHES).try_for_each(|path| set(update, policies, path))?;
         }
         "holds" => {
@@ -81,6 +91,10 @@ fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result
                 policies.reserved_handles.as_ref().map(|handles| reserved::parse(&handles.handles));
             update.reserved_handles = Some(handles.transpose()?);
         }
+        "attribute_definitions" => {
+            update.attributes =
+                DefinitionUpdate { replace: true, definitions: definitions(policies)? };
+        }
         _ => {
             let kind = path.strip_prefix("holds.").and_then(|kind| kind.parse::<Kind>().ok());
             let rule = "a mask may name the policies, holds.KIND, and * for all of them";
@@ -91,6 +105,21 @@ fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result
     }
 
     Ok(())
+}
+
+/// The definitions of a message, none of which is one of a change under way.
+fn definitions(policies: &v1::Policies) -> Result<BTreeMap<String, AttributeDefinition>, Error> {
+    let rule = |rule: &str| Error::invalid(Invalid::Policy, "policies.attribute_definitions", rule);
+    let mut definitions = BTreeMap::new();
+    for message in &policies.attribute_definitions {
+        let definition =
+            read_definition(message).ok_or_else(|| rule("a type is none of the known types"))?;
+        let definition = AttributeDefinition { index_change: None, ..definition };
+        if definitions.insert(message.name.clone(), definition).is_some() {
+            return Err(rule("an attribute is defined twice"));
+        }
+    }
+    Ok(definitions)
 }
 
 fn switch_of(policies: &v1::Policies, name: &str) -> bool {

@@ -122,6 +122,7 @@ const fn code(error: &Error) -> Code {
         | Error::NotMerged
         | Error::TenantNotEmpty
         | Error::NotSearchable
+        | Error::IndexChanging
         | Error::BackupUnsupported
         | Error::UndoExpired => Code::FailedPrecondition,
         Error::EtagMismatch | Error::RenormalizeRunning => Code::Aborted,
@@ -145,7 +146,7 @@ pub const fn reason(error: &Error) -> &'static str {
         Error::AnswerFull { .. } => "ANSWER_TOO_LARGE",
         Error::TooMany { .. } => "LIMIT_EXCEEDED",
         Error::AttributeNamesFull { .. } => "ATTRIBUTE_NAMES_FULL",
-        Error::NotSearchable => "INDEX_BUILDING",
+        Error::NotSearchable | Error::IndexChanging => "INDEX_BUILDING",
         Error::IdentityNotFound | Error::NotOwned => "IDENTITY_NOT_FOUND",
         Error::UserNotFound => "USER_NOT_FOUND",
         Error::BackupUnsupported => "BACKUP_UNSUPPORTED",

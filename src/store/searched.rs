@@ -1,7 +1,8 @@
 //! The tokens of the fields by which users are searched. Both stores index the elements of a user
 //! under them, and nothing else.
 
-use super::attribute_names::Token;
+use super::attribute_names::{KnownNames, Token};
+use crate::directory::model::policies::Policies;
 use crate::directory::model::user::User;
 use crate::directory::search::{Field, ScalarRef, fixed_elements, scalars};
 
@@ -16,6 +17,22 @@ pub fn fixed_token(field: &Field) -> Result<Token, &str> {
         Field::DisplayName => Ok(DISPLAY_NAME),
         Field::CreateTime => Ok(CREATE_TIME),
         Field::State => Ok(STATE),
+    }
+}
+
+/// The names of a tenant's attributes, and the policies that say which of them are indexed.
+#[derive(Clone, Copy)]
+pub struct AttributeTokens<'a> {
+    /// The names.
+    pub names: &'a KnownNames,
+    /// The policies.
+    pub policies: &'a Policies,
+}
+
+impl AttributeTokens<'_> {
+    /// The token of an attribute that is indexed.
+    pub fn indexed(&self, name: &str) -> Option<Token> {
+        self.names.token(name).filter(|_| self.policies.indexes(name))
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod attributes;
 mod decode;
+pub(crate) mod definition;
 pub(crate) mod encode;
 pub(crate) mod encoded_user;
 pub(crate) mod error;

@@ -8,6 +8,7 @@ use prost_types::Duration as ProtoDuration;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::decode::{read_tenant, read_time};
+use super::definition::{definition_messages, read_definition};
 use super::encode::time_message;
 use super::error::WireError;
 use super::unknown::{Unknown, write_message};
@@ -20,7 +21,7 @@ use crate::proto::v1;
 /// program knows.
 const POLICIES: u32 = 2;
 const LAST: u32 = 7;
-const POLICIES_LAST: u32 = 9;
+const POLICIES_LAST: u32 = 10;
 
 /// Encodes what [`decode_tenant`] reads.
 pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
@@ -86,6 +87,7 @@ fn policies(policies: &Policies) -> v1::Policies {
         restore_window: Some(span(policies.restore_window)),
         undo_window: Some(span(policies.undo_window)),
         reserved_handles: policies.reserved_handles.as_ref().map(reserved),
+        attribute_definitions: definition_messages(&policies.attributes),
     }
 }
 
@@ -122,6 +124,11 @@ fn read_policies(message: v1::Policies) -> Policies {
         reserved_handles: message
             .reserved_handles
             .map(|reserved| reserved.handles.into_iter().collect()),
+        attributes: message
+            .attribute_definitions
+            .into_iter()
+            .filter_map(|own| Some((own.name.clone(), read_definition(&own)?)))
+            .collect(),
     }
 }
 

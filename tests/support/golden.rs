@@ -12,9 +12,9 @@ use std::time::Duration;
 use locality_uuid::{Generator, Mode};
 use polynym::directory::search::{Lead, elements};
 use polynym::directory::{
-    ConflictPolicy, Directory, IdempotencyKey, Limits, Mutation, MutationKind, NewIdentity,
-    NewUser, Policies, PolicyUpdate, Record, ResolveOptions, Store, Tenant, TenantChange,
-    Timestamp, Update, UserChange, Value, Verification,
+    ConflictPolicy, DefinitionUpdate, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
+    NewIdentity, NewUser, Policies, PolicyUpdate, Record, ResolveOptions, Store, Tenant,
+    TenantChange, Timestamp, Update, UserChange, Value, Verification,
 };
 use polynym::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
 use polynym::store::integrity::{CheckableStore, Finding, Observer, verify};
@@ -214,6 +214,7 @@ fn changes() -> Vec<(Tenant, MutationKind)> {
 
 fn tenants() -> Vec<(Tenant, MutationKind)> {
     let all = PolicyUpdate {
+        attributes: DefinitionUpdate::default(),
         holds: Kind::ALL.map(|kind| (kind, HOLD_TIME + Duration::from_millis(5))).into(),
         hide_unverified: Some(true),
         verified_wins: Some(true),

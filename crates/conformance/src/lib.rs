@@ -6,6 +6,7 @@ mod assertions;
 mod concurrency;
 mod counting;
 mod decoded;
+mod defining;
 mod deleting;
 mod fixture;
 mod holding;
@@ -138,6 +139,9 @@ fn of_reads() -> Vec<Case> {
 
 fn of_searches() -> Vec<Case> {
     vec![
+        case(defining::an_index_follows_the_definition),
+        case(defining::values_of_a_defined_type_are_taken),
+        case(defining::values_to_be_found_by_are_limited),
         case(searching::values_of_each_type_have_one_order),
         case(searching::a_search_shows_the_last_change),
         case(searching::identities_lead_a_search),

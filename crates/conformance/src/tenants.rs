@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use polynym::directory::{
-    Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate, TenantChange,
-    TenantRecord,
+    DefinitionUpdate, Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate,
+    TenantChange, TenantRecord,
 };
 use polynym::identifier::Kind;
 
@@ -29,6 +29,7 @@ async fn done(f: &Fixture, mutation: Mutation) -> Result<TenantRecord, Failure> 
 
 fn all() -> PolicyUpdate {
     PolicyUpdate {
+        attributes: DefinitionUpdate::default(),
         holds: Kind::ALL.into_iter().zip([1, 2, 3, 4, 5].map(|n| DAY * n)).collect(),
         hide_unverified: Some(true),
         verified_wins: Some(true),

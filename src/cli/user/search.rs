@@ -77,7 +77,7 @@ async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure
         explain,
         ..SearchUsersRequest::default()
     };
-    let mut plan: Option<SearchPlan> = None;
+    let (mut plan, mut found) = (None::<SearchPlan>, false);
     loop {
         request.page_size = left.min(PAGE) as i32;
         let message = session.request(request.clone());
@@ -85,6 +85,7 @@ async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure
         let answer = answer.map_err(|status| with_excerpt(status, &request.filter));
         let answer = session.answer(answer)?;
         print(&session, &answer.users)?;
+        found |= !answer.users.is_empty();
         left = left.saturating_sub(answer.users.len());
         plan = match (plan, answer.plan) {
             (Some(sum), Some(next)) => Some(added(sum, &next)),
@@ -101,6 +102,8 @@ async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure
     }
     if !request.page_token.is_empty() {
         eprintln!("there may be more: go on with --page-token {}", printable(&request.page_token));
+    } else if !found {
+        eprintln!("no user matches");
     }
     Ok(())
 }

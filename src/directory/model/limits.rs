@@ -9,6 +9,8 @@ pub struct Limits {
     pub identities: usize,
     /// Attributes of one user.
     pub attributes: usize,
+    /// Values of attributes by which searches may find one user; each item of a list is one.
+    pub elements: usize,
     /// Identifiers that are held for one user.
     pub holds: usize,
     /// Users that were merged into one.
@@ -23,6 +25,7 @@ impl Default for Limits {
             batch: 1_000,
             identities: 100,
             attributes: 200,
+            elements: 1_000,
             holds: 100,
             merged: 100,
             bytes: 512 << 10,

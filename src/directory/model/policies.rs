@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::attribute_definition::{AttributeDefinition, DefinitionUpdate};
+use super::timestamp::Timestamp;
 use crate::directory::error::{Error, Invalid};
 use crate::identifier::{Guard, IdentityKey, Kind};
 
@@ -36,6 +38,9 @@ pub struct Policies {
     /// The canonical forms of handles that cannot be registered or linked; if absent, those of
     /// [`RESERVED_HANDLES`](super::reserved::DEFAULT).
     pub reserved_handles: Option<BTreeSet<String>>,
+    /// Definitions of attributes, by name. One that is not among them is indexed, and has values of
+    /// any type.
+    pub attributes: BTreeMap<String, AttributeDefinition>,
 }
 
 impl Default for Policies {
@@ -50,6 +55,7 @@ impl Default for Policies {
             restore_window: 30 * DAY,
             undo_window: 7 * DAY,
             reserved_handles: None,
+            attributes: BTreeMap::new(),
         }
     }
 }
@@ -87,6 +93,8 @@ pub struct PolicyUpdate {
     pub undo_window: Option<Duration>,
     /// See [`Policies::reserved_handles`].
     pub reserved_handles: Option<Option<BTreeSet<String>>>,
+    /// See [`Policies::attributes`].
+    pub attributes: DefinitionUpdate,
 }
 
 impl PolicyUpdate {
@@ -96,10 +104,12 @@ impl PolicyUpdate {
             within(*time, LONGEST, &format!("policies.holds.{kind}"))?;
         }
         within(self.restore_window.unwrap_or_default(), LONGEST, "policies.restore_window")?;
-        within(self.undo_window.unwrap_or_default(), LONGEST_UNDO, "policies.undo_window")
+        within(self.undo_window.unwrap_or_default(), LONGEST_UNDO, "policies.undo_window")?;
+        self.attributes.check()
     }
 
-    pub(crate) fn apply(&self, policies: &mut Policies) {
+    /// Applies the update at `now`.
+    pub(crate) fn apply(&self, policies: &mut Policies, now: Timestamp) {
         fn set<T: Clone>(field: &mut T, value: &Option<T>) {
             if let Some(value) = value {
                 field.clone_from(value);
@@ -119,6 +129,7 @@ impl PolicyUpdate {
         set(&mut policies.undo_window, &self.undo_window);
 
         set(&mut policies.reserved_handles, &self.reserved_handles);
+        self.attributes.apply(policies, now);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::directory::error::Error;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::record::Record;
 use crate::directory::read_set::{
-    DecideError, Decision, MutationReport, ReadRequest, ReadSet, WriteSet,
+    DecideError, Decision, MutationReport, ReadRequest, ReadSet, Write, WriteSet,
 };
 
 impl Mutation {
@@ -52,7 +52,7 @@ impl Mutation {
         let write_set = self.write_set(read_set);
         #[cfg(feature = "test-entity")]
         let write_set = write_set.map(|mut write_set| {
-            let counter = self.counter.clone().map(crate::directory::read_set::Write::Count);
+            let counter = self.counter.clone().map(Write::Count);
             write_set.writes.extend(counter);
             write_set
         });
@@ -86,6 +86,9 @@ impl Mutation {
             MutationKind::Tenant(TenantChange::Delete(_)) => {
                 return tenancy::repeat_deletion(read_set);
             }
+            MutationKind::Tenant(TenantChange::FinishIndexChanges(_)) => {
+                return Ok(WriteSet::unchanged(None));
+            }
             MutationKind::ReleaseHold(_) => return Ok(WriteSet::unchanged(None)),
         };
         let id = subject.ok_or(Error::UserNotFound)?;
@@ -115,6 +118,9 @@ impl Mutation {
             MutationKind::Tenant(TenantChange::Delete(step)) => {
                 tenancy::delete(self, read_set, step)
             }
+            MutationKind::Tenant(TenantChange::FinishIndexChanges(since)) => {
+                tenancy::finish_index_changes(self, read_set, *since)
+            }
             MutationKind::ReleaseHold(identifier) => hold::release(self, read_set, identifier),
         }
     }
@@ -138,8 +144,16 @@ impl Mutation {
             UserChange::Renormalize(identifier) => {
                 renormalize::renormalize(self, read_set, id, identifier)
             }
+            UserChange::Reindex => self.reindex(read_set, id),
             _ => self.alter(read_set, id, change),
         }
+    }
+
+    /// The user as it is, in any state.
+    fn reindex(&self, read_set: &ReadSet, id: LocalityId) -> Result<WriteSet, DecideError> {
+        let record = read_set.read_user(id)?.filter(|record| record.user.tenant == self.tenant);
+        let writes = record.map(|record| Write::PutUser(Box::new(record.clone())));
+        Ok(WriteSet { writes: writes.into_iter().collect(), ..WriteSet::unchanged(None) })
     }
 
     /// The write set of a dry run: its report, about the user as it is. The user that would come
@@ -165,6 +179,7 @@ impl Mutation {
         }
 
         self.policies.check_reserved(draft)?;
+        self.policies.check_types(&draft.attributes)?;
         let mut record = Record::new(draft.user(id, self.tenant.clone(), self.time));
         for identity in &draft.identities {
             record.guard(&identity.identifier, &self.policies);

@@ -56,6 +56,7 @@ fn create(
     imported: &ImportedUser,
     skipped: Vec<SkippedIdentity>,
 ) -> Result<WriteSet, DecideError> {
+    mutation.policies.check_types(&imported.attributes)?;
     let mut record = imported.record(id, &mutation.tenant, mutation.time);
     if imported.internals.is_none() {
         for identity in &imported.identities {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::update::Update;
 use super::{MutationKind, TenantChange, UserChange};
 use crate::directory::model::attribute::Value;
+use crate::directory::model::attribute_definition::DefinitionUpdate;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::policies::PolicyUpdate;
 use crate::directory::model::tenant_record::DeletionStep;
@@ -28,6 +29,9 @@ pub fn request_hash(etag: &str, kind: &MutationKind) -> u64 {
         MutationKind::Tenant(TenantChange::Delete(step)) => {
             let with_users = matches!(step, DeletionStep::Begin { with_users: true });
             hash.number(0, with_users.into());
+        }
+        MutationKind::Tenant(TenantChange::FinishIndexChanges(since)) => {
+            hash.number(0, since.as_millis() as u64);
         }
         MutationKind::ReleaseHold(held) => identifier(&mut hash, held),
     }
@@ -67,7 +71,8 @@ fn user_change(hash: &mut Fields, change: &UserChange) {
         | UserChange::Undelete
         | UserChange::Purge
         | UserChange::Expire
-        | UserChange::Import(_) => {}
+        | UserChange::Import(_)
+        | UserChange::Reindex => {}
     }
 }
 
@@ -121,6 +126,20 @@ fn policies(hash: &mut Fields, update: &PolicyUpdate) {
     if let Some(reserved) = &update.reserved_handles {
         hash.number(2, reserved.is_some().into());
         reserved.iter().flatten().for_each(|handle| hash.bytes(handle.as_bytes()));
+    }
+
+    definitions(hash, &update.attributes);
+}
+
+/// Requests without definitions have the hash that they had before there were any.
+fn definitions(hash: &mut Fields, update: &DefinitionUpdate) {
+    if *update == DefinitionUpdate::default() {
+        return;
+    }
+    hash.number(3, update.replace.into());
+    for (name, definition) in &update.definitions {
+        hash.bytes(name.as_bytes());
+        hash.number(definition.indexed.into(), definition.value_type.map_or(0, |of| of as u64 + 1));
     }
 }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use crate::directory::model::attribute::Value;
 use crate::directory::model::imported_user::ImportedUser;
 use crate::directory::model::new_user::NewIdentity;
+use crate::directory::model::policies::Policies;
 use crate::directory::model::user::{Identity, User};
+use crate::directory::search::scalars;
 
 /// Bytes of a user beside its name, identities and attributes: id, tenant, times, etag.
 const USER: usize = 256;
@@ -37,6 +39,13 @@ pub fn imported(user: &ImportedUser) -> usize {
 
 pub fn attributes(attributes: &BTreeMap<String, Value>) -> usize {
     attributes.iter().map(|(name, of)| ATTRIBUTE + name.len() + value(of)).sum()
+}
+
+/// The number of attributes' values by which searches may find the user; each item of a list is
+/// one.
+pub fn searched_elements(user: &User, policies: &Policies) -> usize {
+    let indexed = user.attributes.iter().filter(|(name, _)| policies.indexes(name));
+    indexed.map(|(_, value)| scalars(value).count()).sum()
 }
 
 fn identity(identity: &Identity) -> usize {

@@ -23,12 +23,31 @@ pub fn set(
     let now = mutation.time;
     let new = || TenantRecord::new(mutation.tenant.clone(), now);
     let mut after = before.cloned().unwrap_or_else(new);
-    update.apply(&mut after.policies);
+    update.apply(&mut after.policies, now);
+    if before.is_none() {
+        // There are no users to be stored again.
+        after.policies = after.policies.with_changed_indexes();
+    }
     if let Some(before) = before.filter(|before| before.policies != after.policies) {
         after.update_time = now.after(before.update_time);
     }
 
     Ok(put(before, after))
+}
+
+/// Marks the changes of indexes that were told until `since` as made.
+pub fn finish_index_changes(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    since: Timestamp,
+) -> Result<WriteSet, DecideError> {
+    let before = read_set.read_tenant()?.ok_or(Error::TenantNotFound)?;
+    let mut after = before.clone();
+    after.policies.finish_index_changes(since);
+    if after.policies != before.policies {
+        after.update_time = mutation.time.after(before.update_time);
+    }
+    Ok(put(Some(before), after))
 }
 
 /// The write set that stores a tenant if it has changed, and reports it.

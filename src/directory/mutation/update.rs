@@ -102,6 +102,12 @@ impl Update {
         self.display_name.as_ref().map_or(0, String::len) + attributes + edits.sum::<usize>()
     }
 
+    /// The attributes that get a value.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (&String, &Value)> {
+        let edits = self.edits.iter().filter_map(|(name, to)| Some((name, to.as_ref()?)));
+        self.attributes.iter().flatten().chain(edits)
+    }
+
     pub(crate) fn apply(&self, user: &mut User) {
         if let Some(name) = &self.display_name {
             user.display_name.clone_from(name);

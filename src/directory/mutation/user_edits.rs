@@ -12,7 +12,10 @@ use crate::identifier::Identifier;
 pub fn apply(mutation: &Mutation, change: &UserChange, record: &mut Record) -> Result<(), Error> {
     let user = &mut record.user;
     match change {
-        UserChange::Update(update) => update.apply(user),
+        UserChange::Update(update) => {
+            mutation.policies.check_types(update.values())?;
+            update.apply(user);
+        }
         UserChange::Link(draft) => link(mutation, record, draft),
         UserChange::Unlink(identifier) => drop(give_up(mutation, record, identifier)?),
         UserChange::Replace(old, draft) => replace(mutation, record, old, draft)?,
@@ -34,7 +37,8 @@ pub fn apply(mutation: &Mutation, change: &UserChange, record: &mut Record) -> R
         | UserChange::Unmerge(_)
         | UserChange::Move(..)
         | UserChange::Expire
-        | UserChange::Renormalize(_) => {}
+        | UserChange::Renormalize(_)
+        | UserChange::Reindex => {}
     }
 
     Ok(())

@@ -16,6 +16,14 @@ pub enum Field {
 }
 
 impl Field {
+    /// The name of the attribute, if it is one.
+    pub fn attribute(&self) -> Option<&str> {
+        match self {
+            Self::Attribute(name) => Some(name),
+            Self::DisplayName | Self::CreateTime | Self::State => None,
+        }
+    }
+
     /// Whether a user has exactly one value of it.
     pub const fn is_single(&self) -> bool {
         !matches!(self, Self::Attribute(_))

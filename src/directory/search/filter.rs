@@ -63,6 +63,13 @@ impl Filter {
         distinct
     }
 
+    /// The names of the attributes in conditions.
+    pub fn attributes(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        self.0.add_attributes(&mut names);
+        names
+    }
+
     /// The leads in whose order users stand by the value of `field`: the conditions on it, or its
     /// presence.
     pub fn ordered_leads(&self, field: &Field) -> Vec<Lead> {
@@ -111,6 +118,19 @@ impl Expression {
             Self::Any(any) => any.iter().any(|expression| expression.matches(user)),
             Self::Not(inner) => !inner.matches(user),
             Self::Is(condition) => condition.matches(user),
+        }
+    }
+
+    fn add_attributes<'a>(&'a self, names: &mut Vec<&'a str>) {
+        match self {
+            Self::All(inner) | Self::Any(inner) => {
+                inner.iter().for_each(|expression| expression.add_attributes(names));
+            }
+            Self::Not(inner) => inner.add_attributes(names),
+            Self::Is(Condition { subject: Subject::Field(field, _), .. }) => {
+                names.extend(field.attribute());
+            }
+            Self::Is(_) => {}
         }
     }
 

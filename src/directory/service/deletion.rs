@@ -9,9 +9,9 @@ use tokio::time::sleep;
 
 use super::Directory;
 use super::context::MutationCall;
-use super::deletion_queue::PAUSE;
 use super::mutation_line::MutationLine;
 use super::tenant_cache::KnownTenant;
+use super::tenant_queue::PAUSE;
 use super::tenants::each_tenant;
 use crate::directory::error::Error;
 use crate::directory::model::policies::Policies;

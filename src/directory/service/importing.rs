@@ -17,6 +17,7 @@ use crate::directory::error::{Error, Invalid};
 use crate::directory::model::imported_user::{Imported, OnConflict};
 use crate::directory::model::policies::{Policies, PolicyUpdate};
 use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::{IdempotencyKey, Mutation, MutationKind, UserChange};
 use crate::directory::read_set::MutationReport;
 use raw::RawUser;
@@ -235,9 +236,10 @@ impl Import {
     async fn try_tenant(&self, tenant: Tenant, update: PolicyUpdate) -> Result<bool, Error> {
         update.check()?;
         let mut wanted = Policies::default();
-        update.clone().apply(&mut wanted);
+        update.apply(&mut wanted, Timestamp::default());
+        let wanted = wanted.with_changed_indexes();
         match self.directory.store.tenant(&tenant).await? {
-            Some(there) if there.policies == wanted => return Ok(false),
+            Some(there) if there.policies.with_changed_indexes() == wanted => return Ok(false),
             Some(_) => return Err(Error::TenantExists),
             None => {}
         }

@@ -3,9 +3,12 @@
 use super::Directory;
 use super::context::RequestContext;
 use crate::directory::error::{Error, Invalid};
+use crate::directory::model::policies::Policies;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{State, User};
-use crate::directory::search::{Filter, Lead, PageToken, Position, parse_order_by, query_hash};
+use crate::directory::search::{
+    Field, Filter, Lead, PageToken, Position, parse_order_by, query_hash,
+};
 use crate::directory::store::{ANSWER_BYTES, Consistency};
 use crate::wire::encoded_user::EncodedUser;
 
@@ -86,11 +89,8 @@ impl Directory {
         let (rules, next) = self.stored_rules(Consistency::Latest).await?;
         let rules: Vec<_> = [rules].into_iter().chain(next).collect();
         let filter = Filter::parse(request.filter, &rules)?;
-        let leads = match &field {
-            Some(field) => filter.ordered_leads(field),
-            None => filter.leads(),
-        };
-        self.policies(&context.tenant).await?;
+        let policies = self.policies(&context.tenant).await?;
+        let leads = leads(&filter, field.as_ref(), &policies)?;
 
         let query = query_hash(&context.tenant, request.filter, request.order_by);
         let now = context.now.time;
@@ -209,6 +209,26 @@ fn is_gone(context: &RequestContext<'_>, user: &User) -> bool {
         State::Deleted { purge_time, .. } => context.now.is_past(purge_time),
         _ => false,
     }
+}
+
+/// The leads that the indexes of the tenant allow.
+fn leads(
+    filter: &Filter,
+    order_by: Option<&Field>,
+    policies: &Policies,
+) -> Result<Vec<Lead>, Error> {
+    let ordered = order_by.and_then(Field::attribute);
+    if filter.attributes().into_iter().chain(ordered).any(|name| policies.is_index_changing(name)) {
+        return Err(Error::IndexChanging);
+    }
+    if ordered.is_some_and(|name| !policies.indexes(name)) {
+        let rule = "the tenant's definition of this attribute says that it is not indexed";
+        return Err(Error::invalid(Invalid::Field, "order_by", rule));
+    }
+    let is_indexed = |field: &Field| field.attribute().is_none_or(|name| policies.indexes(name));
+    let mut leads = order_by.map_or_else(|| filter.leads(), |field| filter.ordered_leads(field));
+    leads.retain(|lead| lead.field().is_none_or(is_indexed));
+    Ok(leads)
 }
 
 fn page_size(size: i32) -> Result<usize, Error> {

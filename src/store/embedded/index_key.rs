@@ -6,7 +6,7 @@ use locality_uuid::LocalityId;
 
 use crate::directory::model::user::User;
 use crate::directory::search::ScalarRef;
-use crate::store::attribute_names::{KnownNames, Token};
+use crate::store::attribute_names::Token;
 use crate::store::searched::elements;
 
 const NUMBER: u8 = 1;
@@ -18,15 +18,15 @@ const TIME: u8 = 4;
 const END: u8 = 0;
 const SIGN: u64 = 1 << 63;
 
-/// The keys of a user, in order, each once.
-pub fn keys(user: &User, names: &KnownNames) -> Vec<Vec<u8>> {
+/// The keys of a user, in order, each once. `token` gives the token of an attribute's name.
+pub fn keys(user: &User, token: impl Fn(&str) -> Option<Token>) -> Vec<Vec<u8>> {
     let key = |(token, scalar): (Token, ScalarRef<'_>)| {
         let mut key = prefix(user.tenant.as_str(), token);
         write_scalar(scalar, &mut key);
         key.extend(user.id.as_bytes());
         key
     };
-    let mut keys: Vec<_> = elements(user, |name| names.token(name)).into_iter().map(key).collect();
+    let mut keys: Vec<_> = elements(user, token).into_iter().map(key).collect();
     keys.sort_unstable();
     keys.dedup();
     keys

@@ -21,6 +21,7 @@ use super::schema::{
 use super::version::{INDEXED, LISTED};
 use crate::directory::error::Error;
 use crate::directory::model::claim::{Claim, ClaimWrite};
+use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
@@ -191,8 +192,10 @@ impl<'t> Tables<'t> {
         let tenant = mutation.tenant.as_str();
         for write in &write_set.writes {
             match write {
-                Write::PutUser(record) => self.put_user(record, read_set, names)?,
-                Write::RemoveUser(id) => self.remove_user(tenant, *id, read_set)?,
+                Write::PutUser(record) => {
+                    self.put_user(record, read_set, names, &mutation.policies)?
+                }
+                Write::RemoveUser(id) => self.remove_user(mutation, *id, read_set)?,
                 Write::Claim(key, write) => {
                     self.hints.learn_write(key, write);
                     self.write_claim(key, write)?;
@@ -223,29 +226,30 @@ impl<'t> Tables<'t> {
         record: &Record,
         read_set: &ReadSet,
         names: Option<&KnownNames>,
+        policies: &Policies,
     ) -> Result<(), Fault> {
         let before = read_set.user(record.id());
         self.write_user(record, names)?;
         self.list_user(record, read_set)?;
         if let Some(attributes) = &mut self.attributes {
-            attributes.index(before, Some(record))?;
+            attributes.index(before, Some(record), policies)?;
         }
         self.schedule(record.id(), before.and_then(Record::expires_at), record.expires_at())
     }
 
     fn remove_user(
         &mut self,
-        tenant: &str,
+        mutation: &Mutation,
         id: LocalityId,
         read_set: &ReadSet,
     ) -> Result<(), Fault> {
         self.users.remove(id.as_bytes())?;
         if let Some(listed) = &mut self.tenant_users {
-            listed.remove((tenant, id.as_bytes()))?;
+            listed.remove((mutation.tenant.as_str(), id.as_bytes()))?;
         }
         let before = read_set.user(id);
         if let Some(attributes) = &mut self.attributes {
-            attributes.index(before, None)?;
+            attributes.index(before, None, &mutation.policies)?;
         }
         self.schedule(id, before.and_then(Record::expires_at), None)
     }

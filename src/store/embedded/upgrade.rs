@@ -19,6 +19,7 @@ use super::schema::{
 use super::transaction::schema;
 use super::version::{INDEXED, LISTED, VERSION};
 use super::{Embedded, Options};
+use crate::directory::model::policies::Policies;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
@@ -161,7 +162,7 @@ fn index_users(transaction: &WriteTransaction) -> Result<(), Fault> {
             let stored = extended_user(&record, Some(&names), &before);
             let stored = stored.unwrap_or_else(|| encode_user(&record, Some(&names)));
             users.insert(&id, stored.as_slice())?;
-            attributes.index(None, Some(&record))?;
+            attributes.index(None, Some(&record), &Policies::default())?;
         }
     }
 }

@@ -14,8 +14,8 @@ use crate::directory::model::attribute::Value;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::User;
 use crate::directory::search::ScalarRef;
-use crate::store::attribute_names::{KnownNames, Token};
-use crate::store::searched::field_elements;
+use crate::store::attribute_names::Token;
+use crate::store::searched::{AttributeTokens, field_elements};
 
 /// Of a user: its attributes and the fields by which it is searched.
 pub const ATTRIBUTES: &str = "a";
@@ -30,21 +30,21 @@ const PLACE: &str = "i";
 /// Of an attribute: that it is a list without items.
 const EMPTY: &str = "l";
 
-/// The array of a user. `names` has the names of all of its attributes.
-pub fn attribute_array(user: &User, names: &KnownNames) -> Vec<Bson> {
+/// The array of a user. `tokens` has the names of all of its attributes.
+pub fn attribute_array(user: &User, tokens: AttributeTokens<'_>) -> Vec<Bson> {
     let field = |(token, scalar)| doc! { KEY: key(token), VALUE: scalar_value(scalar) }.into();
     let mut array: Vec<Bson> = field_elements(user).map(field).collect();
     for (name, value) in &user.attributes {
-        if let Some(token) = names.token(name) {
-            push_attribute(token, value, &mut array);
+        if let Some(token) = tokens.names.token(name) {
+            push_attribute(token, value, tokens.policies.indexes(name), &mut array);
         }
     }
     array
 }
 
-fn push_attribute(token: Token, value: &Value, array: &mut Vec<Bson>) {
+fn push_attribute(token: Token, value: &Value, is_indexed: bool, array: &mut Vec<Bson>) {
     let element = |scalar: ScalarRef<'_>| {
-        let under = if scalar.is_searched() { VALUE } else { UNSEARCHED };
+        let under = if is_indexed && scalar.is_searched() { VALUE } else { UNSEARCHED };
         doc! { KEY: key(token), under: scalar_value(scalar) }
     };
     match value {
@@ -144,11 +144,16 @@ pub fn has_element(token: Token, condition: Document) -> Document {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use mongodb::bson::RawDocumentBuf;
 
     use super::*;
+    use crate::directory::model::attribute_definition::AttributeDefinition;
     use crate::directory::model::new_user::NewUser;
+    use crate::directory::model::policies::Policies;
     use crate::directory::model::tenant::Tenant;
+    use crate::store::attribute_names::KnownNames;
 
     #[test]
     fn what_is_stored_is_read() {
@@ -171,7 +176,11 @@ mod tests {
         for (name, _) in &values {
             names.push(name);
         }
-        let document = doc! { ATTRIBUTES: attribute_array(&user, &names) };
+        let unindexed = AttributeDefinition { indexed: false, ..AttributeDefinition::default() };
+        let attributes = BTreeMap::from([("int".to_owned(), unindexed)]);
+        let policies = Policies { attributes, ..Policies::default() };
+        let tokens = AttributeTokens { names: &names, policies: &policies };
+        let document = doc! { ATTRIBUTES: attribute_array(&user, tokens) };
         let document = RawDocumentBuf::try_from(&document).unwrap();
         let read = read_attributes(document.get(ATTRIBUTES).unwrap()).unwrap();
         let read = read.into_iter().map(|(token, value)| (names.name(token).unwrap(), value));

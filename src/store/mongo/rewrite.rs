@@ -13,10 +13,12 @@ use super::schema::{
     EPOCH, ID, REVISION, StoredUser, TENANTS, USERS, id_value, tenant_document, user_document,
 };
 use super::versions::Versions;
+use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
+use crate::store::searched::AttributeTokens;
 
 /// Users in one step.
 const PAGE: i64 = 500;
@@ -78,7 +80,8 @@ impl Collections {
     ) -> Result<Document, Fault> {
         let names = self.names_with(&record.user.tenant, since, &[record]).await?;
         let names = names.map_err(Fault::damaged)?;
-        let mut set = user_document(record, Some(&names), revision + 1);
+        let tokens = AttributeTokens { names: &names, policies: &Policies::default() };
+        let mut set = user_document(record, Some(tokens), revision + 1);
         set.remove(ID);
         set.insert(EPOCH, versions.epoch);
         let filter = doc! { ID: id_value(record.id()), REVISION: revision };

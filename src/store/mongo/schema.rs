@@ -20,6 +20,7 @@ use crate::directory::mutation::IdempotencyKey;
 use crate::directory::store::ExpiredUser;
 use crate::identifier::IdentityKey;
 use crate::store::attribute_names::{KnownNames, Token};
+use crate::store::searched::AttributeTokens;
 use crate::wire::attributes::encode_value;
 use crate::wire::encoded_user::EncodedUser;
 
@@ -173,10 +174,14 @@ impl StoredUser {
     }
 }
 
-/// The document of a user. `names` has the names of all of its attributes; without it, the document
+/// The document of a user. `tokens` has the names of all of its attributes; without it, the document
 /// is one of a schema in which attributes stand in the user.
-pub fn user_document(record: &Record, names: Option<&KnownNames>, revision: i64) -> Document {
-    let (wire, private) = match names {
+pub fn user_document(
+    record: &Record,
+    tokens: Option<AttributeTokens<'_>>,
+    revision: i64,
+) -> Document {
+    let (wire, private) = match tokens {
         Some(_) => record.encode_without_attributes(),
         None => record.encode(),
     };
@@ -193,8 +198,8 @@ pub fn user_document(record: &Record, names: Option<&KnownNames>, revision: i64)
     if let Some(due) = record.expires_at() {
         document.insert(EXPIRES_AT, date(due));
     }
-    if let Some(names) = names {
-        document.insert(ATTRIBUTES, attribute_array(&record.user, names));
+    if let Some(tokens) = tokens {
+        document.insert(ATTRIBUTES, attribute_array(&record.user, tokens));
     }
     document
 }

@@ -27,7 +27,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{ReadRequest, ReadSet, Write, WriteSet};
-use crate::store::attribute_names::KnownNames;
+use crate::store::searched::AttributeTokens;
 
 pub struct Transaction<'c> {
     pub(super) collections: &'c Collections,
@@ -190,18 +190,18 @@ impl<'c> Transaction<'c> {
         Ok(find.session(&mut self.session).await?)
     }
 
-    /// Writes the write set of a mutation in this tenant. `names` has the names of all attributes
+    /// Writes the write set of a mutation in this tenant. `tokens` has the names of all attributes
     /// of its users, where they are stored by tokens.
     pub async fn write(
         &mut self,
         tenant: &Tenant,
         write_set: &WriteSet,
-        names: Option<&KnownNames>,
+        tokens: Option<AttributeTokens<'_>>,
     ) -> Result<(), Fault> {
         let mut claims = Vec::new();
         for write in &write_set.writes {
             match write {
-                Write::PutUser(record) => self.put_user(record, names).await?,
+                Write::PutUser(record) => self.put_user(record, tokens).await?,
                 Write::RemoveUser(id) => self.delete_user(*id).await?,
                 Write::Claim(key, write) => {
                     self.collections.hints.learn_write(key, write);
@@ -228,8 +228,12 @@ impl<'c> Transaction<'c> {
         Ok(())
     }
 
-    async fn put_user(&mut self, record: &Record, names: Option<&KnownNames>) -> Result<(), Fault> {
-        let document = user_document(record, names, self.written_revision(record.id()));
+    async fn put_user(
+        &mut self,
+        record: &Record,
+        tokens: Option<AttributeTokens<'_>>,
+    ) -> Result<(), Fault> {
+        let document = user_document(record, tokens, self.written_revision(record.id()));
         let document = raw(&stamped(document, self.epoch, self.users.get(&record.id())))?;
         match self.users.get(&record.id()).map(|kept| kept.revision) {
             None => self.insert_user(document).await?,

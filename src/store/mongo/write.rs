@@ -14,6 +14,7 @@ use super::versions::Versions;
 use crate::directory::error::Error;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
+use crate::store::searched::AttributeTokens;
 
 /// Why an attempt at a mutation came to nothing, or may have.
 enum AttemptError {
@@ -158,7 +159,9 @@ impl Collections {
             None
         };
 
-        transaction.write(&mutation.tenant, &decided.write_set, names.as_deref()).await?;
+        let tokens =
+            names.as_deref().map(|names| AttributeTokens { names, policies: &mutation.policies });
+        transaction.write(&mutation.tenant, &decided.write_set, tokens).await?;
         transaction.confirm_epoch().await?;
         if let Some(request) = &decided.remembered {
             transaction.remember(request, decided.write_set.subject, mutation.time).await?;

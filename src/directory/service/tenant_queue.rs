@@ -1,4 +1,4 @@
-//! The tenants that wait for their deletion.
+//! Tenants that wait for what the servers do with them in the background.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,15 +8,15 @@ use super::tenant_cache::{FRESH, RETRY};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 
-/// The time between a mark and the first removal. A server may rely on cached policies of the
+/// The time between a mark and the first step. A server may rely on cached policies of the
 /// tenant for the first part of it, and may then take the time of a call to finish a mutation.
 const QUIET: Duration = FRESH.saturating_add(RETRY).saturating_add(Duration::from_secs(10));
 /// The pause after a failed step.
 pub const PAUSE: Duration = Duration::from_secs(10);
 
-/// The tenants marked for deletion that this server has seen.
+/// The marked tenants that this server has seen.
 #[derive(Default)]
-pub struct Deletions(Mutex<HashMap<Tenant, Marked>>);
+pub struct TenantQueue(Mutex<HashMap<Tenant, Marked>>);
 
 /// A tenant that is marked.
 struct Marked {
@@ -26,7 +26,7 @@ struct Marked {
     next: Instant,
 }
 
-impl Deletions {
+impl TenantQueue {
     /// Adds a mark, and returns whether it is new.
     pub fn add(&self, tenant: &Tenant, since: Timestamp) -> bool {
         let mut marked = self.lock();
@@ -69,18 +69,18 @@ mod tests {
 
     #[test]
     fn every_mark_has_its_own_delay() {
-        let (deletions, tenant) = (Deletions::default(), Tenant::DEFAULT);
-        let next = || deletions.lock().get(&tenant).map(|marked| marked.next).unwrap();
-        assert!(deletions.add(&tenant, Timestamp::from_millis(1)));
+        let (queue, tenant) = (TenantQueue::default(), Tenant::DEFAULT);
+        let next = || queue.lock().get(&tenant).map(|marked| marked.next).unwrap();
+        assert!(queue.add(&tenant, Timestamp::from_millis(1)));
         let first = next();
-        assert!(!deletions.add(&tenant, Timestamp::from_millis(1)));
+        assert!(!queue.add(&tenant, Timestamp::from_millis(1)));
         assert_eq!(next(), first);
-        assert!(first > Instant::now() && deletions.ready().is_empty());
-        deletions.lock().get_mut(&tenant).unwrap().next = Instant::now();
-        assert_eq!(deletions.ready(), std::slice::from_ref(&tenant));
-        assert!(deletions.add(&tenant, Timestamp::from_millis(2)));
-        assert!(deletions.ready().is_empty(), "a later mark waits again");
-        deletions.remove(&tenant);
-        assert!(deletions.ready().is_empty() && deletions.lock().is_empty());
+        assert!(first > Instant::now() && queue.ready().is_empty());
+        queue.lock().get_mut(&tenant).unwrap().next = Instant::now();
+        assert_eq!(queue.ready(), std::slice::from_ref(&tenant));
+        assert!(queue.add(&tenant, Timestamp::from_millis(2)));
+        assert!(queue.ready().is_empty(), "a later mark waits again");
+        queue.remove(&tenant);
+        assert!(queue.ready().is_empty() && queue.lock().is_empty());
     }
 }

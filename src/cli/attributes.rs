@@ -1,5 +1,7 @@
 //! `polynym attribute`.
 
+mod define;
+
 use clap::{Args, Subcommand};
 
 use super::client::Session;
@@ -9,8 +11,19 @@ use crate::config::{Client, Flags};
 use crate::proto::v1::ListAttributeNamesRequest;
 
 pub const EXAMPLES: &str = "\
-Example:
-  polynym attribute names --tenant acme";
+Examples:
+  polynym attribute names --tenant acme
+  polynym attribute define bio --no-index";
+
+const NAMES: &str = "Example:\n  polynym attribute names --tenant acme";
+const DEFINE: &str = "\
+Examples:
+  polynym attribute define level --type int
+  polynym attribute define bio --no-index
+  polynym attribute define bio
+
+What is not given is as for an attribute without a definition: any type, and indexed. The servers
+change the index, and go on if this command is stopped.";
 
 /// Names in one call.
 const PAGE: i32 = 1_000;
@@ -18,8 +31,11 @@ const PAGE: i32 = 1_000;
 #[derive(Subcommand)]
 pub enum Attribute {
     /// List the names of attributes that a tenant's users have, or once had.
-    #[command(after_help = EXAMPLES)]
+    #[command(after_help = NAMES)]
     Names(Names),
+    /// Define an attribute: the type of its values, and whether users are found by it.
+    #[command(after_help = DEFINE)]
+    Define(define::Define),
 }
 
 #[derive(Args)]
@@ -29,8 +45,14 @@ pub struct Names {
 }
 
 pub async fn run(command: Attribute) -> Result<(), Failure> {
-    let Attribute::Names(Names { settings }) = command;
-    let session = Session::open(&settings).await?;
+    match command {
+        Attribute::Names(command) => names(command).await,
+        Attribute::Define(command) => define::define(command).await,
+    }
+}
+
+async fn names(command: Names) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
     let mut page_token = String::new();
     loop {
         let request =

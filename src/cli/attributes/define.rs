@@ -1,0 +1,130 @@
+//! `polynym attribute define`: sets a definition, and waits until the servers have changed the
+//! index.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use tonic::Code;
+
+use crate::cli::client::{Session, request_id};
+use crate::cli::failure::Failure;
+use crate::cli::output::{self, printable};
+use crate::config::{Client, Flags};
+use crate::proto::v1::{
+    AttributeDefinition, AttributeType, GetTenantRequest, Policies, Tenant, UpdateTenantRequest,
+    UpdateTenantResponse,
+};
+
+/// The pause between two polls of the tenant.
+const PERIOD: Duration = Duration::from_millis(500);
+
+#[derive(Args)]
+pub struct Define {
+    /// The attribute's name.
+    name: String,
+    /// The type that values must have from now on.
+    #[arg(long = "type", value_enum, value_name = "TYPE")]
+    value_type: Option<ValueType>,
+    /// No index has the attribute: it costs less, and a search by it alone reads all users.
+    #[arg(long)]
+    no_index: bool,
+    /// Do not wait until the index is changed.
+    #[arg(long)]
+    no_wait: bool,
+    /// Define it only if this is the tenant's etag.
+    #[arg(long, default_value = "")]
+    etag: String,
+    /// Show what would be, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ValueType {
+    String,
+    Int,
+    Double,
+    Bool,
+    Time,
+    List,
+}
+
+impl From<ValueType> for AttributeType {
+    fn from(value_type: ValueType) -> Self {
+        match value_type {
+            ValueType::String => Self::String,
+            ValueType::Int => Self::Int,
+            ValueType::Double => Self::Double,
+            ValueType::Bool => Self::Bool,
+            ValueType::Time => Self::Time,
+            ValueType::List => Self::List,
+        }
+    }
+}
+
+pub async fn define(command: Define) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let definition = AttributeDefinition {
+        name: command.name.clone(),
+        indexed: Some(!command.no_index),
+        r#type: command.value_type.map_or(0, |own| AttributeType::from(own).into()),
+        index_change_time: None,
+    };
+    let policies = Policies { attribute_definitions: vec![definition], ..Default::default() };
+    let request_id = request_id(None);
+    let request = UpdateTenantRequest {
+        tenant: session.tenant(),
+        policies: Some(policies),
+        etag: command.etag,
+        request_id: request_id.clone(),
+        validate_only: command.dry_run,
+        ..Default::default()
+    };
+    let send = |request| {
+        let mut admin = session.admin();
+        async move { admin.update_tenant(request).await }
+    };
+    let mut tenant = session.mutate(&request_id, request, send).await?.tenant.unwrap_or_default();
+    if !command.dry_run && !command.no_wait && is_changing(&tenant, &command.name) {
+        eprintln!("the servers change the index: they go on where this is stopped");
+        tenant = wait(&session, &command.name).await?;
+    }
+
+    if session.json() {
+        let answer = UpdateTenantResponse { tenant: Some(tenant) };
+        return output::print_message("UpdateTenantResponse", &answer);
+    }
+    let state = match is_changing(&tenant, &command.name) {
+        true => "its index is being changed",
+        false if command.no_index => "no index has it",
+        false => "users are found by it",
+    };
+    let word = if command.dry_run { "would be defined" } else { "is defined" };
+    output::print(&format!("{} {word}: {state}\n", printable(&command.name)))
+}
+
+fn is_changing(tenant: &Tenant, name: &str) -> bool {
+    let definitions = tenant.policies.iter().flat_map(|own| &own.attribute_definitions);
+    let mut own = definitions.filter(|definition| definition.name == name);
+    own.any(|definition| definition.index_change_time.is_some())
+}
+
+/// Polls the tenant until the index is changed.
+async fn wait(session: &Session, name: &str) -> Result<Tenant, Failure> {
+    loop {
+        tokio::time::sleep(PERIOD).await;
+        let request = GetTenantRequest { tenant: session.tenant() };
+        match session.admin().get_tenant(session.request(request)).await {
+            Err(status) if status.code() == Code::Unavailable => {}
+            Err(status) => return Err(session.failed(status, None)),
+            Ok(answer) => {
+                let tenant = answer.into_inner().tenant.unwrap_or_default();
+                if !is_changing(&tenant, name) {
+                    return Ok(tenant);
+                }
+            }
+        }
+    }
+}
