@@ -24,5 +24,6 @@ mod partition;
 mod phases;
 mod place;
 mod routers;
+mod searching;
 mod sharded;
 mod torn;

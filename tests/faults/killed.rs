@@ -2,10 +2,14 @@
 //! after it has, and when MongoDB has answered. Then the mutation has happened as a whole or not at
 //! all, and sent again it happens once.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use futures_util::TryStreamExt;
+use mongodb::Database;
+use mongodb::bson::{Document, doc};
 use polynym::proto::v1;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -82,7 +86,8 @@ impl Mutation {
         let (old, new) = (Some(handle(&self.old)), Some(handle(&self.new)));
         let user = match self.kind {
             Kind::Create => {
-                let user = Some(v1::User { identities: self.identities(), ..Default::default() });
+                let (identities, attributes) = (self.identities(), self.attributes());
+                let user = Some(v1::User { identities, attributes, ..Default::default() });
                 let request = v1::CreateUserRequest { user, request_id, ..Default::default() };
                 registry.create_user(request).await?.into_inner().user
             }
@@ -140,6 +145,12 @@ impl Mutation {
         [&self.old, &self.new].map(|name| identity(handle(name))).into()
     }
 
+    /// An attribute whose name no user has had before.
+    fn attributes(&self) -> BTreeMap<String, v1::AttributeValue> {
+        let kind = Some(v1::attribute_value::Kind::StringValue(self.new.clone()));
+        BTreeMap::from([(format!("of {}", self.old), v1::AttributeValue { kind })])
+    }
+
     /// The owner of each of the two names, without the mutation or with it.
     fn owned(&self, happened: bool) -> (bool, bool) {
         match (self.kind, happened) {
@@ -178,8 +189,21 @@ impl Mutation {
         for (_, owner) in &wanted {
             let names = names(owner.as_ref().unwrap());
             assert_eq!(names, wanted.iter().map(|(name, _)| (*name).clone()).collect::<Vec<_>>());
+            if matches!(self.kind, Kind::Create) {
+                let owner = owner.as_ref().unwrap();
+                assert_eq!(owner.attributes, self.attributes());
+                assert_eq!(self.found(client).await, [owner.user_id.clone()]);
+            }
         }
         found == self.owned(true)
+    }
+
+    /// The users that a search by the attribute finds.
+    async fn found(&self, client: &mut Client) -> Vec<String> {
+        let filter = format!("attributes.\"of {}\" = {}", self.old, self.new);
+        let request = v1::SearchUsersRequest { filter, ..Default::default() };
+        let found = client.directory.search_users(request).await.unwrap().into_inner();
+        found.users.into_iter().map(|user| user.user_id).collect()
     }
 
     /// Whether the two users are one: both names and both ids lead to the one, who lists both
@@ -329,6 +353,21 @@ impl Job {
     }
 }
 
+/// Fails unless each name of an attribute is stored once, in one row of tokens without a gap.
+async fn names_have_one_token(database: &Database) {
+    let names = database.collection::<Document>("names");
+    let pages = names.find(doc! {}).sort(doc! { "_id": 1 }).await;
+    let pages: Vec<Document> = pages.unwrap().try_collect().await.unwrap();
+    let (mut next, mut seen) = (0, BTreeSet::new());
+    for page in pages {
+        assert_eq!(page.get_i32("l").unwrap(), next, "the first token of {page}");
+        for name in page.get_array("n").unwrap() {
+            assert!(seen.insert(name.to_string()), "{name} has two tokens");
+            next += 1;
+        }
+    }
+}
+
 /// Kills servers that carry out mutations of all kinds, with and without request ids.
 async fn kill_at(moments: impl Fn(Kind, bool) -> &'static [Moment]) {
     let set = OwnSet::new().await;
@@ -352,6 +391,7 @@ async fn kill_at(moments: impl Fn(Kind, bool) -> &'static [Moment]) {
     no_transaction(&[&set.members[0]]).await;
     for database in databases {
         State::read(&database).await;
+        names_have_one_token(&database).await;
         database.drop().await.unwrap();
     }
     let [kills, happened, repeated, waited] =

@@ -9,10 +9,11 @@ use conformance::StoreFactory;
 use futures_util::TryStreamExt;
 use locality_uuid::{Generator, LocalityId, Mode};
 use mongodb::bson::{Document, doc};
+use polynym::directory::search::{Filter, Lead};
 use polynym::directory::{
     ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
     NewIdentity, NewUser, Policies, PolicyUpdate, Store, Tenant, TenantChange, Timestamp, Update,
-    UserChange, Verification, View,
+    UserChange, Value, Verification, View,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
 use polynym::store::mongo::Mongo;
@@ -313,6 +314,7 @@ async fn a_call_goes_to_the_shards_that_own_its_keys_and_to_no_other() {
     ends(&mut counted).await;
     tenants(&mut counted).await;
     renormalizing(&mut counted).await;
+    searches(&mut counted).await;
     let rows = counted.rows.join("\n");
     assert_eq!(counted.rows, table(), "what was counted:\n{rows}");
 }
@@ -559,6 +561,30 @@ async fn tenants(counted: &mut Counted) {
     counted
         .mutate("set policies of a tenant", users::tenant_mutation(TenantChange::Set(update)))
         .await;
+}
+
+/// Searches are for users on any shard.
+async fn searches(counted: &mut Counted) {
+    for n in 300..330 {
+        let attributes = [("level".to_owned(), Value::Int(n as i64 % 10))].into();
+        let new = NewUser { attributes, ..NewUser::default() };
+        counted.prepare(mutation(id(n % 3, n), UserChange::Create(new))).await;
+    }
+    for (call, filter, count) in [
+        ("search by an equality, a page of 3", "attributes.level = 3", 3),
+        ("search by a range, a page of 12", "attributes.level < 4", 12),
+        ("list users, a page of 20", "", 20),
+    ] {
+        let lead = Filter::parse(filter, &[Rules::PRESENT]).unwrap().leads().pop();
+        let lead = lead.unwrap_or(Lead::All);
+        let search = counted.store.search(&Tenant::DEFAULT, &lead, None, count);
+        let cost = counted.cost(async { assert_eq!(search.await.unwrap().len(), count) }).await;
+        counted.add(call, &cost, "");
+    }
+    let lead = Filter::parse("attributes.level = 3", &[Rules::PRESENT]).unwrap().leads().remove(0);
+    let probe = counted.store.probe(&Tenant::DEFAULT, &lead, 101);
+    let cost = counted.cost(async { assert_eq!(probe.await.unwrap(), 3) }).await;
+    counted.add("count what a condition of a search has in the index", &cost, "");
 }
 
 async fn renormalizing(counted: &mut Counted) {

@@ -87,7 +87,7 @@ struct Shared {
 /// A trap that waits for its message.
 struct PendingTrap {
     side: Side,
-    /// `None` for every statement of a transaction.
+    /// `None` for every statement of a mutation.
     command: Option<String>,
     left: usize,
     caught: oneshot::Sender<()>,
@@ -166,7 +166,7 @@ impl Proxy {
         self.set(side, Some(command.to_owned()), nth)
     }
 
-    /// Traps the `nth` message of statements in transactions, with commits and aborts.
+    /// Traps the `nth` message of statements of mutations, with commits and aborts.
     pub fn trap_statement(&self, side: Side, nth: usize) -> Trap {
         self.set(side, None, nth)
     }
@@ -230,7 +230,8 @@ type Commands = Mutex<HashMap<i32, Command>>;
 #[derive(Clone)]
 struct Command {
     name: String,
-    in_transaction: bool,
+    /// Whether it is one of a mutation: in its transaction, or about names of attributes before it.
+    is_statement: bool,
 }
 
 impl Shared {
@@ -343,14 +344,16 @@ impl Origin {
 impl Command {
     fn of(message: &Message) -> Option<Self> {
         let body = Some(message).filter(|message| message.kind() == MSG)?.body().ok()?;
-        let name = body.iter().next()?.ok()?.0.as_str().to_owned();
-        Some(Self { name, in_transaction: body.get("autocommit").ok()?.is_some() })
+        let (name, first) = body.iter().next()?.ok()?;
+        let is_about_names = first.as_str() == Some("names");
+        let is_statement = is_about_names || body.get("autocommit").ok()?.is_some();
+        Some(Self { name: name.as_str().to_owned(), is_statement })
     }
 }
 
 impl PendingTrap {
     fn is_for(&self, command: &Command) -> bool {
-        self.command.as_ref().map_or(command.in_transaction, |name| *name == command.name)
+        self.command.as_ref().map_or(command.is_statement, |name| *name == command.name)
     }
 }
 
