@@ -22,7 +22,7 @@ mod migration;
 mod network;
 mod partition;
 mod phases;
-mod place;
+pub mod place;
 mod routers;
 mod searching;
 mod sharded;

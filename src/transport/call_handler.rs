@@ -33,10 +33,6 @@ pub const CONNECTIONS: (&str, &str) = ("polynym_connections", "Open connections 
 /// The pause between two checks of the caller of an open stream.
 const RECHECK: Duration = Duration::from_secs(1);
 
-/// The delay of refusals for want of a credential. It bounds what a connection can try, and hides
-/// how far a token got.
-const STRANGER_DELAY: Duration = Duration::from_millis(100);
-
 pub struct CallHandler<R> {
     routes: R,
     permits: CallPermits,
@@ -100,7 +96,7 @@ impl<R: Routes> CallHandler<R> {
                 let reservation = Reservation::call(budget);
                 let discard = request_body::discard(request.into_body());
                 if refusal.code() == Code::Unauthenticated {
-                    tokio::join!(discard, tokio::time::sleep(STRANGER_DELAY));
+                    tokio::join!(discard, tokio::time::sleep(peer.refusal_delay()));
                 } else {
                     discard.await;
                 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tonic::Status;
@@ -52,11 +52,30 @@ pub struct Peer {
     /// The connection's place among those of its caller: that of its certificate, else of its first
     /// call.
     place: OnceLock<Place>,
+    /// The calls without a valid credential.
+    refused: AtomicU32,
 }
+
+/// The delay of refusals for want of a credential, at first and after [`FEW`] of them. It bounds
+/// the tokens that a connection can try, and hides how far a token got.
+const DELAYS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
+const FEW: u32 = 1_000;
 
 impl Peer {
     pub const fn new(certificate: Option<ClientCertificate>, stranger: Stranger) -> Self {
-        Self { certificate, is_over: AtomicBool::new(false), stranger, place: OnceLock::new() }
+        Self {
+            certificate,
+            is_over: AtomicBool::new(false),
+            stranger,
+            place: OnceLock::new(),
+            refused: AtomicU32::new(0),
+        }
+    }
+
+    /// Counts a call without a valid credential. Returns the delay of its refusal.
+    pub fn refusal_delay(&self) -> Duration {
+        let before = self.refused.fetch_add(1, Ordering::Relaxed);
+        if before < FEW { DELAYS[0] } else { DELAYS[1] }
     }
 
     /// The names of the client's certificate, while it counts.

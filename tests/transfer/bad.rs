@@ -102,6 +102,20 @@ fn a_dry_run_checks_and_writes_nothing() {
     assert!(export(&server, &[]).is_empty());
 }
 
+#[cfg(unix)]
+#[test]
+fn rejects_may_go_to_what_is_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let (link, target) = (folder.path().join("link"), folder.path().join("target"));
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let arguments = ["--rejects", link.to_str().unwrap()];
+    import(&server, folder.path(), &arguments, b"{\"displayName\":\"Ada\"}\n");
+    assert!(link.is_symlink() && !target.exists(), "nothing was rejected");
+    import(&server, folder.path(), &arguments, b"{}x\n");
+    assert!(link.is_symlink() && fs::read_to_string(&target).unwrap().contains("LINE_INVALID"));
+}
+
 #[test]
 fn dirty_users_are_imported_without_what_cannot_be_linked() {
     let folder = tempfile::tempdir().unwrap();

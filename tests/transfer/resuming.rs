@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::{embedded, export, sample};
 use crate::cli::{err, out};
+use crate::faults::place::{cluster, fresh, prepare_sharded};
 use crate::server::Server;
 use crate::support::server::polynym;
 
@@ -42,7 +43,8 @@ fn content(server: &Server) -> Vec<String> {
 }
 
 /// Kills the client or the server at random, so many times, then lets an import run to its end.
-fn broken_off(times: u32, users: &str, seed: u64) {
+/// `serve` starts a server on the store that is imported into.
+fn broken_off(times: u32, users: &str, seed: u64, serve: impl Fn(&Path) -> Server) {
     let folder = tempfile::tempdir().unwrap();
     let lines = sample(&["--users", users, "--dirty", "0", "--seed", "3"]);
     fs::write(folder.path().join(FILE), lines).unwrap();
@@ -53,7 +55,7 @@ fn broken_off(times: u32, users: &str, seed: u64) {
     assert_eq!(wanted.len().to_string(), users);
 
     let mut rng = Rng::with_seed(seed);
-    let mut server = embedded(folder.path(), "broken");
+    let mut server = serve(folder.path());
     for _ in 0..times {
         let mut client = start(&server, folder.path());
         sleep(Duration::from_millis(rng.u64(20..400)));
@@ -64,8 +66,10 @@ fn broken_off(times: u32, users: &str, seed: u64) {
             drop(server);
             let output = client.wait_with_output().unwrap();
             let is_done = output.status.success();
-            assert!(is_done || err(&output).contains("to go on"), "{}", err(&output));
-            server = embedded(folder.path(), "broken");
+            // It may not have begun yet.
+            let is_told = ["to go on", "cannot reach"].iter().any(|text| err(&output).contains(text));
+            assert!(is_done || is_told, "{}", err(&output));
+            server = serve(folder.path());
         }
     }
     let output = start(&server, folder.path()).wait_with_output().unwrap();
@@ -75,11 +79,33 @@ fn broken_off(times: u32, users: &str, seed: u64) {
 
 #[test]
 fn an_import_that_is_broken_off_goes_on() {
-    broken_off(5, "3000", 1);
+    broken_off(5, "3000", 1, |folder| embedded(folder, "broken"));
 }
 
 #[test]
 #[ignore = "runs for minutes"]
 fn long_an_import_that_is_broken_off_a_hundred_times_goes_on() {
-    broken_off(100, "20000", 2);
+    broken_off(100, "20000", 2, |folder| embedded(folder, "broken"));
+}
+
+/// The same into a store on a cluster.
+async fn broken_off_on_a_cluster(times: u32, users: &'static str) {
+    let (cluster, _turn) = cluster().await;
+    let name = fresh();
+    prepare_sharded(cluster, &name).await;
+    let uri = cluster.uri(&name);
+    let broken_off = move || broken_off(times, users, 3, |_| Server::start(&["--store", &uri]));
+    tokio::task::spawn_blocking(broken_off).await.unwrap();
+    cluster.client().await.database(&name).drop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_into_a_cluster_that_is_broken_off_goes_on() {
+    broken_off_on_a_cluster(3, "300").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "runs for minutes"]
+async fn long_an_import_into_a_cluster_that_is_broken_off_a_hundred_times_goes_on() {
+    broken_off_on_a_cluster(100, "3000").await;
 }

@@ -28,13 +28,10 @@ pub struct Rejects {
 }
 
 impl Rejects {
-    /// The file at this path. One that is there from before is removed.
+    /// The file at this path. One that is there from before is removed, but no device or link.
     pub fn new(path: PathBuf) -> Result<Self, Failure> {
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(fault(&path, &error));
-            }
-            _ => {}
+        if std::fs::symlink_metadata(&path).is_ok_and(|there| there.is_file()) {
+            std::fs::remove_file(&path).map_err(|error| fault(&path, &error))?;
         }
         Ok(Self { path, file: Mutex::new(None) })
     }
