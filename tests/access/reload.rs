@@ -62,10 +62,12 @@ async fn changes_apply_to_open_connections_and_broken_files_do_not() {
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_end_with_their_credential() {
     let callers = Callers::new();
-    let brief = callers.run(&["create", "brief", "--role", "resolver", "--expires", "8s"]);
     let (revoked, kept) =
         (callers.create("revoked", "resolver", "*"), callers.create("kept", "resolver", "*"));
     let server = callers.serve(&[]);
+    // It is to last until the stream is open, on a busy machine too.
+    let brief = callers.run(&["create", "brief", "--role", "resolver", "--expires", "15s"]);
+    wait(&connect(&server).await, brief.trim_end(), true).await;
     let mut streams = Vec::new();
     for token in [brief.trim_end(), &revoked, &kept] {
         let (questions, waiting) = tokio::sync::mpsc::channel::<ServerReflectionRequest>(1);
