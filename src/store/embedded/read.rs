@@ -308,6 +308,14 @@ impl Snapshot {
         Ok(listed.range(all)?.take(limit).count())
     }
 
+    /// The token of an attribute's name; none where the tenant has no such name.
+    pub fn token(&self, tenant: &str, name: &str) -> Result<Option<Token>, Fault> {
+        match self.caches.names.known(tenant).token(name) {
+            Some(token) => Ok(Some(token)),
+            None => Ok(self.all_names(tenant)?.token(name)),
+        }
+    }
+
     /// All names of a tenant's attributes.
     pub fn all_names(&self, tenant: &str) -> Result<KnownNames, Fault> {
         match &self.attribute_names {

@@ -82,7 +82,7 @@ impl Snapshot {
     fn prefix(&self, tenant: &Tenant, field: &Field) -> Result<Option<Vec<u8>>, Fault> {
         let token = match fixed_token(field) {
             Ok(token) => Some(token),
-            Err(name) => self.all_names(tenant.as_str())?.token(name),
+            Err(name) => self.token(tenant.as_str(), name)?,
         };
         Ok(token.map(|token| index_key::prefix(tenant.as_str(), token)))
     }
