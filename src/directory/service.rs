@@ -4,6 +4,7 @@ pub mod admin;
 pub mod context;
 pub mod deletion;
 mod deletion_queue;
+pub mod duplicates;
 pub mod expiry;
 pub mod exporting;
 pub mod importing;
@@ -22,6 +23,7 @@ pub mod write;
 use std::sync::Arc;
 
 use locality_uuid::Generator;
+use tokio::sync::Semaphore;
 
 use self::context::RequestContext;
 use self::deletion_queue::Deletions;
@@ -54,6 +56,7 @@ pub struct Directory {
     clock_log: ClockLog,
     renormalizations: Runs,
     imports: Imports,
+    duplicate_searches: Arc<Semaphore>,
 }
 
 impl Directory {
@@ -74,6 +77,7 @@ impl Directory {
             clock_log,
             renormalizations: Runs::default(),
             imports: Imports::default(),
+            duplicate_searches: Arc::new(Semaphore::new(duplicates::SEARCHES)),
         }
     }
 
