@@ -2,6 +2,7 @@
 
 mod accounts;
 mod deleting;
+mod duplicates;
 mod life;
 mod merging;
 mod resending;

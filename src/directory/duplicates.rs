@@ -16,5 +16,3 @@ pub mod profile;
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests;

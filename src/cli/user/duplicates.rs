@@ -84,6 +84,7 @@ fn summarize(progress: &Progress, pairs: usize) {
     let &Progress { users, capped, .. } = progress;
     match pairs {
         0 => eprintln!("no duplicates among {users} users"),
+        1 => eprintln!("1 pair among {users} users"),
         _ => eprintln!("{pairs} pairs among {users} users"),
     }
     if capped > 0 {

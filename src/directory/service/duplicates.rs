@@ -87,8 +87,11 @@ impl Directory {
         self.find_duplicates_within(KEYS, tenant, options).await
     }
 
-    /// The same, with another limit of keys in memory.
-    pub(crate) async fn find_duplicates_within(
+    /// The same, with another limit of keys in memory than the usual one.
+    ///
+    /// # Errors
+    /// Those of [`Directory::find_duplicates`].
+    pub async fn find_duplicates_within(
         self: &Arc<Self>,
         keys: usize,
         tenant: Tenant,
