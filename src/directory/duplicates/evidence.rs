@@ -37,7 +37,7 @@ impl Reason {
         }
     }
 
-    /// The score where `others` users beside the two share what both have: twice as many halve it.
+    /// The score where `others` users share what both have: two halve it, eight leave a fifth.
     pub fn score_shared(self, others: usize) -> u8 {
         (usize::from(self.score()) * 2 / (2 + others)) as u8
     }
