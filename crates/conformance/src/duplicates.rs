@@ -23,7 +23,7 @@ type Found = (Vec<DuplicatePair>, DuplicateProgress);
 async fn found_within(f: &Fixture, keys: usize, min_score: i32) -> Result<Found, Failure> {
     let ids = Generator::new(Mode::Variable);
     let directory = Arc::new(Directory::new(f.store.clone(), ids, Limits::default()));
-    let options = DuplicateOptions { min_score, max_pairs: 0 };
+    let options = DuplicateOptions { min_score, max_pairs: 100_000 };
     let search = directory.find_duplicates_within(keys, Tenant::DEFAULT, options);
     let (mut search, mut pairs, mut last) =
         (search.await?, Vec::new(), DuplicateProgress::default());
