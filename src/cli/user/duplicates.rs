@@ -1,6 +1,7 @@
 //! `polynym user duplicates`.
 
 use clap::Args;
+use indicatif::ProgressBar;
 use tonic::Request;
 
 use crate::cli::client::Session;
@@ -41,16 +42,24 @@ pub async fn run(command: Duplicates) -> Result<(), Failure> {
     let request = Request::new(FindDuplicatesRequest { tenant, min_score, max_pairs });
     let mut answers = session.answer(session.admin().find_duplicates(request).await)?;
     let (mut progress, mut pairs) = (Progress::default(), 0);
+    // Shown only if standard error is a terminal.
+    let spinner = ProgressBar::new_spinner();
     while let Some(answer) =
         answers.message().await.map_err(|status| session.failed(status, None))?
     {
-        progress = answer.progress.unwrap_or(progress);
+        if let Some(now) = answer.progress {
+            spinner.set_message(format!("{} users, {} comparisons", now.users, now.compared));
+            spinner.tick();
+            progress = now;
+        }
         if let Some(pair) = &answer.pair {
+            spinner.finish_and_clear();
             print(&session, pair)?;
             pairs += 1;
         }
     }
 
+    spinner.finish_and_clear();
     summarize(&progress, pairs);
     Ok(())
 }

@@ -55,7 +55,7 @@ pub struct DuplicateOptions {
 /// How far a search for duplicates is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DuplicateProgress {
-    /// Users that were read.
+    /// Users that were read, without those that are deleted or part of another.
     pub users: u64,
     /// Pairs of users that were compared.
     pub compared: u64,
