@@ -3,6 +3,7 @@
 mod bench;
 mod client;
 mod counting;
+mod duplicates;
 mod life;
 mod offline;
 mod sample;

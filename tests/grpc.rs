@@ -3,6 +3,7 @@
 mod accounts;
 mod defining;
 mod deleting;
+mod duplicates;
 mod life;
 mod merging;
 mod resending;

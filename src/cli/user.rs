@@ -1,5 +1,6 @@
 //! `polynym user`.
 
+mod duplicates;
 mod life;
 mod merge;
 mod search;
@@ -58,6 +59,9 @@ pub enum User {
     /// List all users.
     #[command(after_help = search::LIST)]
     List(search::List),
+    /// Find users who probably are the same person. Needs the role admin.
+    #[command(after_help = duplicates::DUPLICATES)]
+    Duplicates(duplicates::Duplicates),
     /// Shut a user out: its identifiers do not resolve, and stay its own.
     #[command(after_help = life::DISABLE)]
     Disable(life::Life),
@@ -158,6 +162,7 @@ pub async fn run(command: User) -> Result<(), Failure> {
         User::Update(command) => update(command).await,
         User::Search(command) => search::search(command).await,
         User::List(command) => search::list(command).await,
+        User::Duplicates(command) => duplicates::run(command).await,
         User::Disable(command) => life::disable(command).await,
         User::Enable(command) => life::enable(command).await,
         User::Delete(command) => life::delete(command).await,

@@ -4,6 +4,7 @@
 
 pub(crate) mod claim_diff;
 pub(crate) mod clock;
+pub(crate) mod duplicates;
 pub(crate) mod error;
 pub(crate) mod model;
 pub(crate) mod mutation;
@@ -23,6 +24,10 @@ pub use crate::wire::error::WireError;
 pub use crate::wire::tenant::tenant_message;
 pub use crate::wire::unknown::Unknown;
 pub use clock::{CLOCK_AHEAD, Clock, Now};
+pub use duplicates::evidence::{
+    Evidence as DuplicateEvidence, Match as DuplicateMatch, Reason as DuplicateReason,
+};
+pub use duplicates::pairs::DuplicatePair;
 pub use error::{Error, Invalid, ItemError};
 pub use model::attribute::Value;
 pub use model::attribute_definition::{AttributeDefinition, DefinitionUpdate, ValueType};
@@ -48,6 +53,9 @@ pub use read_set::{
 pub use service::Directory;
 pub use service::admin::{Problem, Progress, Renormalization};
 pub use service::context::{MutationCall, RequestContext};
+pub use service::duplicates::{
+    DuplicateEvent, DuplicateOptions, DuplicateProgress, DuplicateSearch,
+};
 pub use service::moving::move_all;
 pub use service::read::{Got, ResolveOptions};
 pub use service::search::{Page, Plan, SearchRequest};

@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod context;
 pub mod deletion;
+pub mod duplicates;
 pub mod expiry;
 pub mod exporting;
 pub mod importing;
@@ -23,6 +24,7 @@ pub mod write;
 use std::sync::Arc;
 
 use locality_uuid::Generator;
+use tokio::sync::Semaphore;
 
 use self::context::RequestContext;
 use self::importing::Imports;
@@ -56,6 +58,7 @@ pub struct Directory {
     clock_log: ClockLog,
     renormalizations: Runs,
     imports: Imports,
+    duplicate_searches: Arc<Semaphore>,
 }
 
 impl Directory {
@@ -77,6 +80,7 @@ impl Directory {
             clock_log,
             renormalizations: Runs::default(),
             imports: Imports::default(),
+            duplicate_searches: Arc::new(Semaphore::new(duplicates::SEARCHES)),
         }
     }
 

@@ -9,7 +9,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::authorization::{permitted_tenant, with_caller};
 use super::registry_service::{call, with_dry_run};
 use super::status::{reason, status};
-use super::{backup, convert, export, import, policies};
+use super::{backup, convert, duplicates, export, import, policies};
 use crate::access::Caller;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::tenant_record::TenantRecord;
@@ -158,6 +158,17 @@ impl AdminService for AdminApi {
         let (caller, request) = with_caller(request)?;
         let tenant = permitted_tenant(&caller, &request.tenant)?;
         Ok(Response::new(export::export(&self.0, tenant, &request).await?))
+    }
+
+    type FindDuplicatesStream = duplicates::Responses;
+
+    async fn find_duplicates(
+        &self,
+        request: Request<v1::FindDuplicatesRequest>,
+    ) -> Result<Response<Self::FindDuplicatesStream>, Status> {
+        let (caller, request) = with_caller(request)?;
+        let tenant = permitted_tenant(&caller, &request.tenant)?;
+        Ok(Response::new(duplicates::find(&self.0, tenant, &request).await?))
     }
 
     type BackupStoreStream = backup::Responses;

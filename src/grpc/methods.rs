@@ -75,7 +75,7 @@ const fn at_least(role: Role, method: Method) -> Method {
     Method { needs: Needs::Role(role), ..method }
 }
 
-static METHODS: [Method; 37] = [
+static METHODS: [Method; 38] = [
     look_up("/polynym.v1.DirectoryService/ResolveIdentity"),
     look_up("/polynym.v1.DirectoryService/BatchResolveIdentities"),
     look_up("/polynym.v1.DirectoryService/GetUser"),
@@ -108,6 +108,7 @@ static METHODS: [Method; 37] = [
     admin("/polynym.v1.AdminService/ListAttributeNames"),
     stream(admin("/polynym.v1.AdminService/ImportUsers")),
     stream(admin("/polynym.v1.AdminService/ExportUsers")),
+    stream(admin("/polynym.v1.AdminService/FindDuplicates")),
     stream(admin("/polynym.v1.AdminService/BackupStore")),
     health("/grpc.health.v1.Health/Check"),
     health("/grpc.health.v1.Health/List"),

@@ -6,6 +6,7 @@ mod backup;
 mod batch;
 mod convert;
 mod directory_service;
+mod duplicates;
 mod export;
 mod health;
 mod import;

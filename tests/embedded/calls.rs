@@ -5,7 +5,7 @@ use std::sync::Arc;
 use conformance::StoreFactory;
 use locality_uuid::{Generator, Mode};
 use polynym::directory::{
-    Directory, Error, Invalid, Limits, RawIdentity, RequestContext, Tenant, User,
+    Directory, DuplicateOptions, Error, Invalid, Limits, RawIdentity, RequestContext, Tenant, User,
 };
 use polynym::identifier::RawIdentifier;
 use polynym::store::embedded::Options;
@@ -94,4 +94,17 @@ async fn malformed_input_is_named_and_writes_nothing() {
     ));
 
     create(&directory, call(""), "joe").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_searches_for_duplicates_run_at_once() {
+    let folder = Folder::new(Options::default());
+    let directory = Arc::new(directory(&folder).await);
+    let begin = || directory.find_duplicates(Tenant::DEFAULT, DuplicateOptions::default());
+    let (first, second) = (begin().await.unwrap(), begin().await.unwrap());
+    assert!(matches!(begin().await.map(drop), Err(Error::Overloaded)));
+    drop(first);
+    let mut third = begin().await.unwrap();
+    drop(second);
+    while third.next().await.unwrap().is_some() {}
 }

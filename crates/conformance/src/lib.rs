@@ -8,6 +8,7 @@ mod counting;
 mod decoded;
 mod defining;
 mod deleting;
+mod duplicates;
 mod fixture;
 mod holding;
 mod importing;
@@ -103,6 +104,7 @@ pub fn cases() -> Vec<Case> {
         of_merges(),
         of_tenants(),
         of_imports(),
+        of_duplicates(),
     ];
     groups.into_iter().flatten().collect()
 }
@@ -282,6 +284,15 @@ fn of_imports() -> Vec<Case> {
         case(importing::what_others_have_is_passed_over),
         case(importing::of_many_imports_of_one_line_one_happens),
         case(importing::a_dry_run_imports_nothing),
+    ]
+}
+
+fn of_duplicates() -> Vec<Case> {
+    vec![
+        case(duplicates::users_of_one_mailbox_are_found_in_states_that_count),
+        case(duplicates::what_is_held_and_in_attributes_counts),
+        case(duplicates::little_memory_finds_the_same_pairs),
+        case(duplicates::of_a_large_group_the_first_users_are_compared),
     ]
 }
 

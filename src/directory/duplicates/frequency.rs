@@ -1,0 +1,25 @@
+//! How many users share a name, or have the same address in an attribute. What many share says
+//! little.
+
+/// Counts of hashes: eight bytes for each that was added.
+#[derive(Debug, Default)]
+pub struct Frequencies(Vec<u64>);
+
+impl Frequencies {
+    /// Counts a hash once more.
+    pub fn add(&mut self, hash: u64) {
+        self.0.push(hash);
+    }
+
+    /// Sorts what was added. Counts are right after that.
+    pub fn sort(&mut self) {
+        self.0.sort_unstable();
+        self.0.shrink_to_fit();
+    }
+
+    /// How often a hash was added.
+    pub fn count(&self, hash: u64) -> usize {
+        let from = self.0.partition_point(|other| *other < hash);
+        self.0[from..].partition_point(|other| *other == hash)
+    }
+}

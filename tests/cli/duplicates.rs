@@ -1,0 +1,133 @@
+//! `polynym user duplicates`.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
+use std::process::Stdio;
+
+use polynym::sample::generated::SampleUsers;
+use serde_json::Value;
+
+use super::{assert_fails, err, json, out};
+use crate::server::{Server, polynym};
+
+#[test]
+fn pairs_are_shown_with_their_reasons() {
+    let server = Server::start(&["--sample"]);
+    let none = server.run(&["user", "duplicates"]);
+    assert_eq!(out(&none), "");
+    assert_eq!(err(&none), "no duplicates among 36 users\n");
+
+    let create = ["user", "create", "--name", "SMITH, Joe", "--identity"];
+    let again = server.run(&[&create[..], &["email:joe.smith+x@example.com"]].concat());
+    assert!(again.status.success(), "{}", err(&again));
+    let shown = server.run(&["user", "duplicates", "--min-score", "80"]);
+    let line = out(&shown);
+    let words: Vec<_> = line.split(' ').collect();
+    assert_eq!((words.len(), words[0]), (7, "93"), "{line}");
+    assert!(words[1] < words[2] && words[1].len() == 36, "{line}");
+    assert_eq!(words[3..].join(" "), "same mailbox, same name\n");
+    assert_eq!(err(&shown), "1 pair among 37 users\n");
+
+    let pair = &json(&server.run(&["user", "duplicates", "--json"]))[0];
+    assert_eq!((pair["score"].as_i64(), pair["userIdA"].as_str()), (Some(93), Some(words[1])));
+    assert_eq!(pair["evidence"][0]["reason"], "DUPLICATE_REASON_SAME_MAILBOX");
+    assert_fails(&server.run(&["user", "duplicates", "--min-score", "101"]), 2, &["min-score"]);
+    let elsewhere = server.run(&["user", "duplicates", "--tenant", "nowhere"]);
+    assert_fails(&elsewhere, 1, &["TENANT_NOT_FOUND"]);
+}
+
+const USERS: u64 = 2_000;
+
+/// Imports made-up users, of whom every fifth is dirty, without the identities that cannot be
+/// linked.
+fn import(server: &Server) {
+    let folder = tempfile::tempdir().unwrap();
+    let users = USERS.to_string();
+    let sample = polynym(&["sample", "--users", &users, "--dirty", "20"]).output().unwrap().stdout;
+    let mut import = polynym(&["import", "-", "--on-conflict", "skip-identity"])
+        .current_dir(folder.path())
+        .env("POLYNYM_SERVER", &server.url)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    import.stdin.take().unwrap().write_all(&sample).unwrap();
+    import.wait().unwrap();
+}
+
+/// The users of whom a dirty one is another record of the same person, with that one: by the
+/// address that the sample gave it.
+fn planted(server: &Server) -> HashMap<String, String> {
+    let export = out(&server.run(&["export"]));
+    let users: Vec<Value> =
+        export.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let users: Vec<_> = users.iter().filter(|user| user["userId"].is_string()).collect();
+    assert_eq!(users.len() as u64, USERS);
+    let id = |user: &Value| user["userId"].as_str().unwrap().to_owned();
+    let emails = |user: &Value| -> Vec<String> {
+        let identities = user["identities"].as_array().cloned().unwrap_or_default();
+        let email = |identity: &Value| Some(identity["identifier"]["email"].as_str()?.to_owned());
+        identities.iter().filter_map(email).collect()
+    };
+    let owners: HashMap<String, String> =
+        users.iter().flat_map(|user| emails(user).into_iter().map(|e| (e, id(user)))).collect();
+
+    let clean = SampleUsers { seed: 1, attributes: 0, dirty: 0 };
+    let dirty_form = |email: &str| {
+        let (local, domain) = email.split_once('@').unwrap();
+        format!("{}+work@{domain}", local.replacen('.', "", 1))
+    };
+    let originals: HashMap<String, String> = (0..USERS)
+        .map(|n| clean.user(n).identifiers[0]["email:".len()..].to_owned())
+        .map(|email| (dirty_form(&email), email))
+        .collect();
+    let original = |user: &Value| {
+        let written = emails(user).into_iter().find_map(|email| originals.get(&email).cloned());
+        written.or_else(|| Some(user["attributes"]["contact"]["stringValue"].as_str()?.to_owned()))
+    };
+    let links = users.iter().filter_map(|user| {
+        let owner = owners.get(&original(user)?)?;
+        Some((id(user), owner.clone()))
+    });
+    links.filter(|(user, owner)| user != owner).collect()
+}
+
+/// The first record of a user's person.
+fn person<'a>(planted: &'a HashMap<String, String>, user: &'a str) -> &'a str {
+    let mut person = user;
+    while let Some(other) = planted.get(person) {
+        person = other;
+    }
+    person
+}
+
+#[test]
+fn planted_duplicates_are_found_and_few_others() {
+    let server = Server::start(&[]);
+    import(&server);
+    let planted = planted(&server);
+    assert!(planted.len() > 100, "{} duplicates", planted.len());
+    for (min_score, least_precision) in [("50", 0.9), ("40", 0.5)] {
+        let arguments = ["user", "duplicates", "--json", "--limit", "100000", "--min-score"];
+        let pairs = json(&server.run(&[&arguments[..], &[min_score]].concat()));
+        let ids =
+            |pair: &Value| ["userIdA", "userIdB"].map(|id| pair[id].as_str().unwrap().to_owned());
+        let pairs: HashSet<_> = pairs.iter().map(ids).collect();
+        let is_found = |(user, owner): &(&String, &String)| {
+            let mut ids = [user.to_string(), owner.to_string()];
+            ids.sort();
+            pairs.contains(&ids)
+        };
+        let recall = planted.iter().filter(is_found).count() as f64 / planted.len() as f64;
+        let is_right = |[a, b]: &&[String; 2]| person(&planted, a) == person(&planted, b);
+        let precision = pairs.iter().filter(is_right).count() as f64 / pairs.len() as f64;
+        println!(
+            "score {min_score}: {} planted, {} pairs, recall {recall:.3}, precision {precision:.3}",
+            planted.len(),
+            pairs.len(),
+        );
+        assert!(recall > 0.99, "recall {recall}");
+        assert!(precision > least_precision, "precision {precision}");
+    }
+}
