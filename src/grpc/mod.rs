@@ -9,6 +9,7 @@ mod directory_service;
 mod export;
 mod health;
 mod import;
+mod import_batch;
 mod import_line;
 mod methods;
 mod policies;

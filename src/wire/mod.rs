@@ -5,6 +5,7 @@ mod decode;
 pub(crate) mod encode;
 pub(crate) mod encoded_user;
 pub(crate) mod error;
+pub(crate) mod exported_user;
 pub(crate) mod fields;
 pub(crate) mod internals;
 mod record;

@@ -39,6 +39,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
+use tokio::sync::oneshot::Receiver;
 use tokio::sync::{Semaphore, oneshot, watch};
 
 pub use error::OpenError;
@@ -71,7 +72,7 @@ use last_seen::LastSeen;
 use locality_uuid::LocalityId;
 use open::{Opener, versions};
 use read::{Snapshot, own};
-use write::{Job, Waiting, Writer};
+use write::{Answer, Job, Waiting, Writer};
 
 /// The snapshot that reads use, while the database is open.
 type Published = ArcSwapOption<Snapshot>;
@@ -227,9 +228,23 @@ impl Embedded {
         Ok(outcome?)
     }
 
+    /// A mutation as the writer takes it, and where its answer comes.
+    fn waiting(&self, mutation: Mutation) -> Result<(Waiting, Receiver<Answer>), Error> {
+        self.rules.check(&mutation)?;
+        let bytes = mutation.bytes().clamp(LEAST_BYTES, QUEUE_BYTES);
+        let room = self.queue.clone().try_acquire_many_owned(bytes as u32);
+        let room = room.map_err(|_| Error::Overloaded)?;
+        let (sender, answer) = oneshot::channel();
+        Ok((Waiting::new(mutation, sender, room), answer))
+    }
+
     fn send(&self, job: Job) -> Result<(), Fault> {
         self.jobs.as_ref().and_then(|jobs| jobs.send(job).ok()).ok_or(Fault::Closed)
     }
+}
+
+async fn answered(answer: Receiver<Answer>) -> Answer {
+    answer.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
 }
 
 impl Drop for Embedded {
@@ -308,7 +323,9 @@ impl Store for Embedded {
     ) -> Result<Vec<Record>, Error> {
         let (mut users, mut after) = (Vec::new(), after);
         loop {
-            let scanned = self.on_snapshot(|snapshot| snapshot.scan(tenant, after, YIELD_EVERY))?;
+            let scanned = self.on_snapshot(|snapshot| {
+                snapshot.scan(tenant, after, YIELD_EVERY, Snapshot::decode)
+            })?;
             users.extend(scanned.users);
             after = scanned.last;
             if after.is_none() || users.len() >= limit {
@@ -353,16 +370,30 @@ impl Store for Embedded {
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        self.rules.check(&mutation)?;
-        let bytes = mutation.bytes().clamp(LEAST_BYTES, QUEUE_BYTES);
-        let room = self
-            .queue
-            .clone()
-            .try_acquire_many_owned(bytes as u32)
-            .map_err(|_| Error::Overloaded)?;
-        let (answer, outcome) = oneshot::channel();
-        self.send(Job::Mutate(Box::new(Waiting::new(mutation, answer, room))))?;
-        outcome.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
+        let (waiting, answer) = self.waiting(mutation)?;
+        self.send(Job::Mutate(vec![waiting]))?;
+        answered(answer).await
+    }
+
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        let (mut group, mut answers) = (Vec::with_capacity(mutations.len()), Vec::new());
+        for mutation in mutations {
+            answers.push(self.waiting(mutation).map(|(waiting, answer)| {
+                group.push(waiting);
+                answer
+            }));
+        }
+
+        let sent = self.send(Job::Mutate(group)).is_ok();
+        let mut outcomes = Vec::with_capacity(answers.len());
+        for answer in answers {
+            outcomes.push(match answer {
+                Ok(answer) if sent => answered(answer).await,
+                Ok(_) => Err(Fault::Closed.into()),
+                Err(refused) => Err(refused),
+            });
+        }
+        outcomes
     }
 
     fn time(&self, wall: Timestamp) -> Option<Timestamp> {
