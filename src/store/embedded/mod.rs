@@ -16,6 +16,7 @@ mod measure;
 mod names;
 mod open;
 mod options;
+mod queue;
 mod read;
 mod restore;
 mod schema;
@@ -39,7 +40,6 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
-use tokio::sync::oneshot::Receiver;
 use tokio::sync::{Semaphore, oneshot, watch};
 
 pub use error::OpenError;
@@ -71,8 +71,9 @@ use error::{DegradedReason, Fault, chain};
 use last_seen::LastSeen;
 use locality_uuid::LocalityId;
 use open::{Opener, versions};
+use queue::QUEUE_BYTES;
 use read::{Snapshot, own};
-use write::{Answer, Job, Waiting, Writer};
+use write::{Job, Writer};
 
 /// The snapshot that reads use, while the database is open.
 type Published = ArcSwapOption<Snapshot>;
@@ -86,11 +87,6 @@ const YIELD_EVERY: usize = 64;
 /// The time after which the writer counts as stuck: far longer than a working disk needs for a
 /// group.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
-/// The bytes of mutations that may wait for the writer; more are refused.
-const QUEUE_BYTES: usize = 64 << 20;
-/// The bytes that each counts at least, so that their number has a bound too.
-const LEAST_BYTES: usize = 4 << 10;
-
 /// A store in a folder of this machine. Dropping it finishes the mutations under way and closes the
 /// folder.
 pub struct Embedded {
@@ -228,23 +224,9 @@ impl Embedded {
         Ok(outcome?)
     }
 
-    /// A mutation as the writer takes it, and where its answer comes.
-    fn waiting(&self, mutation: Mutation) -> Result<(Waiting, Receiver<Answer>), Error> {
-        self.rules.check(&mutation)?;
-        let bytes = mutation.bytes().clamp(LEAST_BYTES, QUEUE_BYTES);
-        let room = self.queue.clone().try_acquire_many_owned(bytes as u32);
-        let room = room.map_err(|_| Error::Overloaded)?;
-        let (sender, answer) = oneshot::channel();
-        Ok((Waiting::new(mutation, sender, room), answer))
-    }
-
     fn send(&self, job: Job) -> Result<(), Fault> {
         self.jobs.as_ref().and_then(|jobs| jobs.send(job).ok()).ok_or(Fault::Closed)
     }
-}
-
-async fn answered(answer: Receiver<Answer>) -> Answer {
-    answer.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
 }
 
 impl Drop for Embedded {
@@ -370,30 +352,11 @@ impl Store for Embedded {
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        let (waiting, answer) = self.waiting(mutation)?;
-        self.send(Job::Mutate(vec![waiting]))?;
-        answered(answer).await
+        self.queue(mutation).await
     }
 
     async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
-        let (mut group, mut answers) = (Vec::with_capacity(mutations.len()), Vec::new());
-        for mutation in mutations {
-            answers.push(self.waiting(mutation).map(|(waiting, answer)| {
-                group.push(waiting);
-                answer
-            }));
-        }
-
-        let sent = self.send(Job::Mutate(group)).is_ok();
-        let mut outcomes = Vec::with_capacity(answers.len());
-        for answer in answers {
-            outcomes.push(match answer {
-                Ok(answer) if sent => answered(answer).await,
-                Ok(_) => Err(Fault::Closed.into()),
-                Err(refused) => Err(refused),
-            });
-        }
-        outcomes
+        self.queue_all(mutations).await
     }
 
     fn time(&self, wall: Timestamp) -> Option<Timestamp> {

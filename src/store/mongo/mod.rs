@@ -51,7 +51,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::{StreamExt, stream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -99,8 +98,6 @@ const MIN_COMMIT_WAIT: Duration = Duration::from_secs(1);
 const DETACHED_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit of a look-up that has an alternative.
 const FAST_TIMEOUT: Duration = Duration::from_millis(500);
-/// Those of many mutations that are carried out at once, of which each has its own transaction.
-const SINGLY_AT_ONCE: usize = 8;
 /// Walks over users at once. Where a tenant has few users, the server looks at many of others to
 /// find them: other callers must not wait for connections meanwhile.
 const MAX_SCANS: usize = 2;
@@ -221,16 +218,6 @@ impl Mongo {
                 walks: self.walks.clone(),
             }) as Arc<dyn Store>
         })
-    }
-
-    /// The outcomes of those of the mutations that were carried out in one transaction.
-    async fn mutate_together(&self, mutations: Arc<Vec<Mutation>>) -> Vec<Option<Outcome>> {
-        if mutations.len() < 2 {
-            return Vec::new();
-        }
-        let together =
-            self.run(|collections| async move { collections.mutate_together(&mutations).await });
-        together.await.unwrap_or_default()
     }
 
     /// Refuses a search by what a store of an older schema has no whole index of.
@@ -384,17 +371,7 @@ impl Store for Mongo {
     }
 
     async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
-        let mutations = Arc::new(mutations);
-        let mut done = self.mutate_together(mutations.clone()).await;
-        done.resize_with(mutations.len(), || None);
-        let each = Arc::unwrap_or_clone(mutations).into_iter().zip(done);
-        let each = each.map(|(mutation, done)| async {
-            match done {
-                Some(outcome) => Ok(outcome),
-                None => self.mutate(mutation).await,
-            }
-        });
-        stream::iter(each.collect::<Vec<_>>()).buffered(SINGLY_AT_ONCE).collect().await
+        self.all(mutations).await
     }
 
     fn time(&self, wall: Timestamp) -> Option<Timestamp> {
