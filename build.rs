@@ -13,12 +13,13 @@ const PROTOS: [&str; 4] = [
 
 /// The responses that carry users as they are stored: the services answer with these types, which
 /// have the same wire form as the messages.
-const RAW: [(&str, &str); 5] = [
+const RAW: [(&str, &str); 6] = [
     (".polynym.v1.ResolveIdentityResponse", "crate::grpc::raw_response::Resolved"),
     (".polynym.v1.BatchResolveIdentitiesResponse", "crate::grpc::raw_response::BatchResolved"),
     (".polynym.v1.GetUserResponse", "crate::grpc::raw_response::Got"),
     (".polynym.v1.SearchUsersResponse", "crate::grpc::raw_response::Searched"),
     (".polynym.v1.BatchGetUsersResponse", "crate::grpc::raw_response::BatchGot"),
+    (".polynym.v1.ExportUsersResponse", "crate::grpc::raw_response::Exported"),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -32,6 +32,9 @@ pub fn block_on(command: impl Future<Output = Result<(), Failure>>) -> Result<()
     runtime.block_on(command)
 }
 
+/// The bytes that a server may send before they are taken.
+const WINDOW: u32 = 1 << 20;
+
 /// A connection to the server that the settings name.
 pub struct Session {
     connection: Connection,
@@ -154,6 +157,8 @@ pub async fn connect(settings: &Client) -> Result<Connection, Failure> {
     if endpoint.uri().scheme_str() == Some("https") {
         endpoint = endpoint.tls_config(tls(settings)?).map_err(fault)?;
     }
+    // An export is many megabytes: the server need not wait for leave to send each few.
+    endpoint = endpoint.initial_stream_window_size(WINDOW).initial_connection_window_size(WINDOW);
     let credential = Credential::read(settings.token_file.as_deref())?;
     let channel = endpoint.connect_timeout(settings.timeout).connect().await.map_err(fault)?;
     Ok(InterceptedService::new(channel, credential))

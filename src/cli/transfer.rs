@@ -13,4 +13,5 @@ mod reader;
 mod rejects;
 mod report;
 pub mod sample;
+mod user_json;
 mod window;

@@ -3,6 +3,7 @@
 use std::fs::File;
 
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use locality_uuid::LocalityId;
 
 use super::error::{Error, ItemError};
@@ -18,6 +19,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::{EncodedUser, Found};
+use crate::wire::exported_user::ExportedUser;
 
 /// The freshness of a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -241,6 +243,13 @@ pub trait Store: Send + Sync + 'static {
     /// [`Error::OutcomeUnknown`] where that cannot be told.
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error>;
 
+    /// Carries out mutations, each as [`Store::mutate`] does, and answers in their order. The
+    /// default carries them out one by one, at once. A store in which transactions are dear has
+    /// many mutations share one.
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        join_all(mutations.into_iter().map(|mutation| self.mutate(mutation))).await
+    }
+
     /// The present time by another clock than this machine's wall clock, whose time is `wall`; none
     /// while it is not known. A store that has no such clock of its own learns the time from
     /// `wall`, and goes on from there by the monotonic clock.
@@ -287,5 +296,5 @@ pub trait UserScan: Send + Sync {
         tenant: &Tenant,
         after: Option<LocalityId>,
         limit: usize,
-    ) -> Result<Vec<Record>, Error>;
+    ) -> Result<Vec<ExportedUser>, Error>;
 }

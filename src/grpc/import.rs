@@ -1,17 +1,16 @@
-//! ImportUsers: a stream of lines in, a stream of progress and rejects out. Lines are worked on
-//! many at once and answered in their order; how many bytes of them wait is bounded.
+//! ImportUsers: a stream of lines in, a stream of progress and rejects out. Lines are worked on in
+//! batches, several at once, and answered in their order; how many bytes of them wait is bounded.
 
 use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt, TryStreamExt, future, stream};
 use prost::Message;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tonic::{Status, Streaming};
-use xxhash_rust::xxh3::xxh3_128;
 
 use super::authorization::permitted_tenant;
-use super::import_line::raw_user;
+use super::import_batch::{self, LineResult, PendingLine, UserLine, Work};
 use super::policies;
 use super::status::{reason, status};
 use crate::access::Caller;
@@ -27,8 +26,10 @@ use v1::import_users_response::{Progress, Reject};
 
 /// The bytes of lines that one import may have under way.
 const BYTES: usize = 8 << 20;
-/// Lines that are answered in one message, at most.
-const ANSWERED: usize = 1_024;
+/// Lines that are worked on and answered together, at most: fewer where no more have come.
+const BATCH: usize = 256;
+/// Batches that are worked on at once.
+const BATCHES: usize = 8;
 
 pub type Responses = Pin<Box<dyn Stream<Item = Result<v1::ImportUsersResponse, Status>> + Send>>;
 
@@ -51,7 +52,6 @@ async fn open(
     let missing = || fault("options", "must be in the first message, and there alone");
     let message = first.and_then(|first| first.options).ok_or_else(missing)?;
     let options = options(&caller, &message)?;
-    let at_once = directory.import_concurrency();
     let import = directory.begin_import(&caller.name, options).map_err(status)?;
     let log = SummaryLog { caller: caller.name.clone(), tenant: message.tenant, done: None };
 
@@ -62,21 +62,17 @@ async fn open(
         room: Arc::new(Semaphore::new(BYTES)),
         last: i64::MIN,
     };
-    let results = stream::try_unfold(lines, |mut lines| async move {
+    let import = lines.import.clone();
+    let lines = stream::try_unfold(lines, |mut lines| async move {
         Ok(lines.next().await?.map(|line| (line, lines)))
-    })
-    .map(|line| async move {
-        match line {
-            Ok(line) => line.carry_out().await,
-            Err(error) => Err(error),
-        }
-    })
-    .buffered(at_once);
+    });
+    let results = lines
+        .ready_chunks(BATCH)
+        .map(move |lines| import_batch::carry_out(import.clone(), lines))
+        .buffered(BATCHES);
 
     let mut summary = (Progress::default(), log);
-    let responses = results
-        .ready_chunks(ANSWERED)
-        .flat_map(move |results| stream::iter(answers(&mut summary, results)));
+    let responses = results.flat_map(move |results| stream::iter(answers(&mut summary, results)));
     // What follows an error is not answered.
     let mut has_failed = false;
     Ok(Box::pin(responses.take_while(move |answer| {
@@ -110,27 +106,6 @@ struct LineReader {
     requests: Streaming<Line>,
     room: Arc<Semaphore>,
     last: i64,
-}
-
-/// A line on its way.
-struct PendingLine {
-    number: i64,
-    work: Work,
-}
-
-enum Work {
-    /// A user to import.
-    User(Box<UserLine>),
-    /// What came of a line that was done at once.
-    Done(LineOutcome),
-}
-
-struct UserLine {
-    import: Arc<Import>,
-    tenant: Tenant,
-    user: v1::User,
-    internals: Option<v1::UserInternals>,
-    _room: OwnedSemaphorePermit,
 }
 
 impl LineReader {
@@ -172,8 +147,7 @@ impl LineReader {
 
         let room = self.room.clone().acquire_many_owned(bytes as u32).await;
         let room = room.map_err(|_| crate::transport::rich_status::internal())?;
-        let import = self.import.clone();
-        let line = UserLine { import, tenant, user, internals: message.internals, _room: room };
+        let line = UserLine { tenant, user, internals: message.internals, _room: room };
         Ok(PendingLine { number, work: Work::User(Box::new(line)) })
     }
 
@@ -187,39 +161,10 @@ impl LineReader {
     }
 }
 
-impl PendingLine {
-    async fn carry_out(self) -> Result<(i64, LineOutcome), Status> {
-        let outcome = match self.work {
-            Work::Done(outcome) => outcome,
-            Work::User(line) => line.carry_out().await.map_err(status)?,
-        };
-        Ok((self.number, outcome))
-    }
-}
-
-impl UserLine {
-    async fn carry_out(mut self) -> Result<LineOutcome, Error> {
-        self.user.etag.clear();
-        self.user.tenant.clear();
-        let mut content = self.user.encode_to_vec();
-        if let Some(internals) = &self.internals {
-            content.extend(internals.encode_to_vec());
-        }
-        let content = xxh3_128(&content);
-        match raw_user(&self.user, self.internals.as_ref()) {
-            Ok(raw) => self.import.user(self.tenant, &raw, content).await,
-            Err(error) => Ok(LineOutcome::rejected(error)),
-        }
-    }
-}
-
 type Answer = Result<v1::ImportUsersResponse, Status>;
 
 /// The message for results that have come, and the error that ends the import if there is one.
-fn answers(
-    (progress, log): &mut (Progress, SummaryLog),
-    results: Vec<Result<(i64, LineOutcome), Status>>,
-) -> Vec<Answer> {
+fn answers((progress, log): &mut (Progress, SummaryLog), results: Vec<LineResult>) -> Vec<Answer> {
     let (mut rejects, mut error) = (Vec::new(), None);
     for result in results {
         match result {

@@ -10,6 +10,7 @@ mod duplicates;
 mod export;
 mod health;
 mod import;
+mod import_batch;
 mod import_line;
 mod methods;
 mod policies;

@@ -7,8 +7,10 @@ use prost::Message;
 use tonic::Status;
 
 use crate::directory::service::read::Got as GotUser;
-use crate::proto::v1::SearchPlan;
+use crate::proto::v1::export_users_response::Start;
+use crate::proto::v1::{SearchPlan, Tenant};
 use crate::wire::encoded_user::Found;
+use crate::wire::exported_user::ExportedUser;
 
 /// `polynym.v1.ResolveIdentityResponse`, and `BatchResolveIdentitiesResponse.Found`.
 #[derive(Clone, PartialEq, Message)]
@@ -73,6 +75,40 @@ pub struct Searched {
     pub next_page_token: String,
     #[prost(message, optional, tag = "3")]
     pub plan: Option<SearchPlan>,
+}
+
+/// `polynym.v1.ExportUsersResponse`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Exported {
+    #[prost(message, optional, tag = "1")]
+    pub start: Option<Start>,
+    /// A `polynym.v1.User`.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub user: Bytes,
+    /// A `polynym.v1.UserInternals`.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub internals: Bytes,
+    #[prost(message, optional, tag = "4")]
+    pub tenant_record: Option<Tenant>,
+    #[prost(message, repeated, tag = "5")]
+    pub users: Vec<ExportedItem>,
+}
+
+/// `polynym.v1.ExportedUser`.
+#[derive(Clone, PartialEq, Message)]
+pub struct ExportedItem {
+    /// A `polynym.v1.User`.
+    #[prost(bytes = "bytes", tag = "1")]
+    user: Bytes,
+    /// A `polynym.v1.UserInternals`.
+    #[prost(bytes = "bytes", tag = "2")]
+    internals: Bytes,
+}
+
+impl From<ExportedUser> for ExportedItem {
+    fn from(exported: ExportedUser) -> Self {
+        Self { user: exported.user.into_bytes(), internals: exported.internals }
+    }
 }
 
 impl From<Found> for Resolved {

@@ -154,6 +154,10 @@ impl<L: LookUpLayer> Store for L {
         self.inner().mutate(mutation).await
     }
 
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        self.inner().mutate_all(mutations).await
+    }
+
     fn time(&self, wall: Timestamp) -> Option<Timestamp> {
         self.inner().time(wall)
     }

@@ -72,9 +72,15 @@ impl Kind {
     ) -> Result<T, Error> {
         let begun = Instant::now();
         let outcome = operation.await;
+        self.count(begun, &outcome);
+        outcome
+    }
+
+    /// Counts one operation that began then.
+    fn count<T>(&self, begun: Instant, outcome: &Result<T, Error>) {
         let seconds = || histogram!(SECONDS.0, "operation" => self.name);
         self.seconds.get_or_init(seconds).record(begun.elapsed().as_secs_f64());
-        let n = match &outcome {
+        let n = match outcome {
             Ok(_) => 0,
             Err(Error::OutcomeUnknown(_)) => 3,
             Err(Error::Unavailable(_) | Error::Internal(_) | Error::Overloaded) => 2,
@@ -82,7 +88,6 @@ impl Kind {
         };
         let count = || counter!(OPERATIONS.0, "operation" => self.name, "outcome" => OUTCOMES[n]);
         self.outcomes[n].get_or_init(count).increment(1);
-        outcome
     }
 }
 
@@ -194,6 +199,13 @@ impl Store for Measured {
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
         MUTATE.measure(self.0.mutate(mutation)).await
+    }
+
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        let begun = Instant::now();
+        let outcomes = self.0.mutate_all(mutations).await;
+        outcomes.iter().for_each(|outcome| MUTATE.count(begun, outcome));
+        outcomes
     }
 
     fn time(&self, wall: Timestamp) -> Option<Timestamp> {

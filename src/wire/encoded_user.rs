@@ -139,10 +139,16 @@ impl EncodedUser {
         }
     }
 
+    /// The user's id.
+    pub(crate) fn id(&self) -> Result<LocalityId, WireError> {
+        let id = std::str::from_utf8(fields::first(&self.0, v1_tag::USER_ID));
+        let id = id.ok().and_then(|id| id.parse().ok());
+        id.ok_or_else(|| WireError("a user without an id".to_owned()))
+    }
+
     /// Whether this is the user's id.
     pub(crate) fn has_id(&self, id: LocalityId) -> bool {
-        let own = std::str::from_utf8(fields::first(&self.0, v1_tag::USER_ID));
-        own.is_ok_and(|own| own.parse() == Ok(id))
+        self.id().is_ok_and(|own| own == id)
     }
 
     fn time(&self, tag: u32) -> Timestamp {

@@ -10,6 +10,7 @@ use super::decode::read_value;
 use super::encode::{encode_without_attributes, value_message};
 use super::encoded_user::EncodedUser;
 use super::error::WireError;
+use super::fields;
 use super::unknown::Unknown;
 use crate::directory::model::attribute::Value;
 use crate::directory::model::merge_report::NotRestored;
@@ -112,6 +113,13 @@ struct NotRestoredRecord {
 
 /// The last field of a private record that this program supports.
 const LAST: u32 = 7;
+/// The number of the field of the rules' versions, which is no part of what a user has.
+const RULES_VERSIONS: u32 = 1;
+
+/// Whether what [`encode_private`] made has more of the user than answers show.
+pub fn has_internals(private: &[u8]) -> bool {
+    fields::fields(private).any(|field| field.tag != RULES_VERSIONS)
+}
 
 /// Encodes what [`decode_private`] reads.
 pub fn encode_private(record: &Record) -> Vec<u8> {

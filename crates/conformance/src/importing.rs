@@ -137,6 +137,43 @@ pub async fn of_many_imports_of_one_line_one_happens(f: Fixture) -> Result<(), F
     equal(&f.store.scan(&polynym::directory::Tenant::DEFAULT, None, 10).await?.len(), &1, "users")
 }
 
+pub async fn many_lines_are_imported_as_each_would_be(f: Fixture) -> Result<(), Failure> {
+    let first = line(&["email:joe@example.com", "handle:ѕсоре"])?;
+    let mut with_id = line(&["email:zoe@example.com"])?;
+    with_id.has_id = true;
+    let mut skipping = line(&["email:joe@example.com", "phone:+14155552300"])?;
+    skipping.on_conflict = OnConflict::SkipIdentity;
+    let lines = [
+        ("first", first.clone()),
+        ("first", first),
+        ("taken", line(&["handle:joe", "email:joe@example.com"])?),
+        ("confusable", line(&["handle:scope"])?),
+        ("with id", with_id),
+        ("skipping", skipping),
+        ("last", line(&["handle:last"])?),
+    ];
+    let of = |(key, line): &(&str, ImportedUser)| Mutation {
+        request: request(key, 1),
+        ..import(&f, line)
+    };
+    let mutations: Vec<_> = lines.iter().map(of).collect();
+
+    for expected in [Some(true), Some(false)] {
+        let outcomes = f.store.mutate_all(mutations.clone()).await;
+        let news: Vec<_> = outcomes
+            .into_iter()
+            .map(|outcome| report(outcome).ok().map(|(is_new, _)| is_new))
+            .collect();
+        let wanted = [expected, Some(false), None, None, expected, expected, expected];
+        equal(&news.as_slice(), &wanted.as_slice(), "which lines are new")?;
+        f.free(&["handle:joe"]).await?;
+    }
+    let owner = f.owner("phone:+14155552300").await?.ok_or("nobody has the phone")?;
+    equal(&owner.identities.len(), &1, "the identities that were not passed over")?;
+    let all = f.store.scan(&polynym::directory::Tenant::DEFAULT, None, 10).await?;
+    equal(&all.len(), &4, "users")
+}
+
 pub async fn a_dry_run_imports_nothing(f: Fixture) -> Result<(), Failure> {
     let names = ["email:joe@example.com"];
     let dry = Mutation { dry_run: true, ..import(&f, &line(&names)?) };

@@ -283,6 +283,7 @@ fn of_imports() -> Vec<Case> {
         case(importing::a_line_is_imported_once),
         case(importing::what_others_have_is_passed_over),
         case(importing::of_many_imports_of_one_line_one_happens),
+        case(importing::many_lines_are_imported_as_each_would_be),
         case(importing::a_dry_run_imports_nothing),
     ]
 }

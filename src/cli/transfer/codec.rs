@@ -9,7 +9,7 @@ use prost_reflect::{
 use serde_json::{Map, Value};
 
 use crate::proto;
-use crate::proto::v1::{ExportUsersResponse, Tenant, User, UserInternals};
+use crate::proto::v1::{Tenant, User, UserInternals};
 
 /// The key of a tenant's line, and of what an export has beside a user.
 pub const TENANT: &str = "tenant_record";
@@ -50,23 +50,21 @@ pub fn content(mut object: Map<String, Value>) -> Result<Content, String> {
     Ok(Content { user, internals, tenant_record: None })
 }
 
-/// The object of a part of an export; none for one that has no line.
+/// The object of a tenant's line.
 ///
 /// # Errors
 /// The fault, in words.
-pub fn object(part: &ExportUsersResponse) -> Result<Option<Value>, String> {
-    let descriptors = descriptors()?;
-    if let Some(tenant) = &part.tenant_record {
-        let tenant = write(&descriptors.tenant, tenant)?;
-        return Ok(Some(Value::Object(Map::from_iter([(TENANT.to_owned(), tenant)]))));
-    }
-    let Some(user) = &part.user else { return Ok(None) };
-    let mut value = write(&descriptors.user, user)?;
-    if let (Some(internals), Value::Object(object)) = (&part.internals, &mut value) {
-        object.insert(INTERNALS.to_owned(), write(&descriptors.internals, internals)?);
-    }
+pub fn tenant_object(tenant: &Tenant) -> Result<Value, String> {
+    let tenant = write(&descriptors()?.tenant, tenant)?;
+    Ok(Value::Object(Map::from_iter([(TENANT.to_owned(), tenant)])))
+}
 
-    Ok(Some(value))
+/// The object of what an export has beside a user.
+///
+/// # Errors
+/// The fault, in words.
+pub fn internals_object(internals: &UserInternals) -> Result<Value, String> {
+    write(&descriptors()?.internals, internals)
 }
 
 /// The object of a user.

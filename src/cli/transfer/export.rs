@@ -3,16 +3,20 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
+use serde::Serialize;
 use tonic::Request;
 
 use super::arguments::Export;
 use super::codec;
+use super::user_json::UserLine;
 use crate::cli::client::Session;
 use crate::cli::failure::Failure;
-use crate::proto::v1::{ExportUsersRequest, ListTenantsRequest};
+use crate::proto::v1::{ExportUsersRequest, ExportedUser, ListTenantsRequest};
 
 /// Tenants in one page.
 const PAGE: i32 = 1_000;
+/// Users in one message of an export.
+const USERS: i32 = 256;
 const BUFFER: usize = 256 << 10;
 
 pub async fn run(command: Export) -> Result<(), Failure> {
@@ -55,6 +59,16 @@ impl Output {
         };
         Ok(Self { writer, users: 0 })
     }
+
+    fn line(&mut self, line: &impl Serialize) -> Result<(), Failure> {
+        serde_json::to_writer(&mut self.writer, line)
+            .map_err(|error| Failure::from(std::io::Error::from(error)))?;
+        Ok(self.writer.write_all(b"\n")?)
+    }
+}
+
+fn unwritten(error: String) -> Failure {
+    Failure::Other(format!("cannot write JSON: {error}"))
 }
 
 async fn tenants(session: &Session) -> Result<Vec<String>, Failure> {
@@ -74,20 +88,23 @@ async fn tenants(session: &Session) -> Result<Vec<String>, Failure> {
 /// Exports a tenant. Returns whether it is as it was at one moment.
 async fn export(session: &Session, output: &mut Output, tenant: String) -> Result<bool, Failure> {
     // Has no deadline of its own: it takes as long as there are users.
-    let request = Request::new(ExportUsersRequest { tenant, read_time: None });
+    let request = Request::new(ExportUsersRequest { tenant, read_time: None, page_size: USERS });
     let mut parts = session.answer(session.admin().export_users(request).await)?;
     let mut is_exact = false;
     while let Some(part) = parts.message().await.map_err(|status| session.failed(status, None))? {
         if let Some(start) = &part.start {
             is_exact = start.exact;
         }
-        let line = codec::object(&part)
-            .map_err(|error| Failure::Other(format!("cannot write JSON: {error}")))?;
-        if let Some(line) = line {
-            serde_json::to_writer(&mut output.writer, &line)
-                .map_err(|error| Failure::from(std::io::Error::from(error)))?;
-            output.writer.write_all(b"\n")?;
-            output.users += u64::from(part.user.is_some());
+        if let Some(tenant) = &part.tenant_record {
+            output.line(&codec::tenant_object(tenant).map_err(unwritten)?)?;
+        }
+        // A server that knows nothing of several users a message sends one.
+        let one = ExportedUser { user: part.user, internals: part.internals };
+        for ExportedUser { user, internals } in std::iter::once(one).chain(part.users) {
+            let Some(user) = &user else { continue };
+            let internals = internals.as_ref().map(codec::internals_object).transpose();
+            output.line(&UserLine { user, internals: internals.map_err(unwritten)? })?;
+            output.users += 1;
         }
     }
 

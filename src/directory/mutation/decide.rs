@@ -33,7 +33,7 @@ impl Mutation {
         match change {
             UserChange::Create(draft) => claims.extend(draft.identities.iter().map(key)),
             UserChange::Import(imported) => {
-                claims.extend(imported.identities.iter().map(|own| key(&own.new)));
+                claims.extend(imported.identities.iter().flat_map(|own| import::keys(self, own)));
             }
             UserChange::Link(draft) | UserChange::Replace(_, draft) => claims.push(key(draft)),
             UserChange::Merge(other, _) | UserChange::Unmerge(other) => users.push(*other),

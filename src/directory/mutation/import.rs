@@ -175,7 +175,7 @@ fn skip_conflicts(
 }
 
 /// The keys that an identity claims: its own, then that of its guard.
-fn keys(mutation: &Mutation, identity: &ImportedIdentity) -> Vec<IdentityKey> {
+pub fn keys(mutation: &Mutation, identity: &ImportedIdentity) -> Vec<IdentityKey> {
     let identifier = &identity.new.identifier;
     let guard = identifier.guard().filter(|_| !mutation.policies.allow_lookalikes);
     let guard = guard.map(|guard| IdentityKey::of_guard(mutation.tenant.as_str(), &guard));

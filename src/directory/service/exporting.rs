@@ -7,10 +7,10 @@ use locality_uuid::LocalityId;
 
 use super::Directory;
 use crate::directory::error::Error;
-use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::store::UserScan;
+use crate::wire::exported_user::ExportedUser;
 
 /// Users in one page.
 const PAGE: usize = 256;
@@ -63,15 +63,18 @@ impl Export {
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
-    pub async fn page(&mut self) -> Result<Vec<Record>, Error> {
+    pub async fn page(&mut self) -> Result<Vec<ExportedUser>, Error> {
         let users = match &self.view {
             Some(view) => {
                 tokio::task::yield_now().await;
                 view.scan(&self.tenant, self.after, PAGE)?
             }
-            None => self.directory.store.scan(&self.tenant, self.after, PAGE).await?,
+            None => {
+                let users = self.directory.store.scan(&self.tenant, self.after, PAGE).await?;
+                users.iter().map(ExportedUser::of).collect()
+            }
         };
-        self.after = users.last().map(Record::id).or(self.after);
+        self.after = users.last().map(|user| user.id).or(self.after);
         Ok(users)
     }
 }

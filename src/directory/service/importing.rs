@@ -19,14 +19,13 @@ use crate::directory::model::policies::{Policies, PolicyUpdate};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::{IdempotencyKey, Mutation, MutationKind, UserChange};
-use crate::directory::read_set::MutationReport;
+use crate::directory::read_set::{MutationReport, Outcome};
 use raw::RawUser;
 
 /// Imports that may be under way in this process.
 const MOST: usize = 8;
-/// Lines of an import that are worked on at once.
-const AT_ONCE: usize = 64;
-const AT_ONCE_IN_FILE: usize = 512;
+/// Lines between which other calls get the thread.
+const YIELD_EVERY: usize = 32;
 /// The name of the method in keys of requests.
 const METHOD: &str = "ImportUsers";
 /// The first pause before a line is tried again, and the longest.
@@ -65,6 +64,16 @@ pub struct Import {
     /// The ids of new users, where they are not those of the directory.
     ids: Option<Generator>,
     _permit: OwnedSemaphorePermit,
+}
+
+/// A line with a user.
+pub struct Line<'l> {
+    /// Its tenant.
+    pub tenant: Tenant,
+    /// The user.
+    pub raw: RawUser<'l>,
+    /// A hash of what the line says, by which it is known again.
+    pub content: u128,
 }
 
 /// The result of one line.
@@ -108,12 +117,6 @@ impl LineOutcome {
 }
 
 impl Directory {
-    /// The lines of an import to work on at once: a store in a file shares one sync among them,
-    /// another one has a connection for each.
-    pub fn import_concurrency(&self) -> usize {
-        if self.file_store.is_some() { AT_ONCE_IN_FILE } else { AT_ONCE }
-    }
-
     /// Begins an import.
     ///
     /// # Errors
@@ -146,37 +149,62 @@ impl Import {
         }
     }
 
-    /// Imports a user. `content` is what the line says, by which it is known again.
+    /// Imports users, each in a mutation of its own.
     ///
     /// # Errors
-    /// Those of the store, which are not about the line: the import is to end.
-    pub async fn user(
-        &self,
-        tenant: Tenant,
-        raw: &RawUser<'_>,
-        content: u128,
-    ) -> Result<LineOutcome, Error> {
+    /// Those of the store, which are not about a line: the import is to end.
+    pub async fn users(&self, lines: &[Line<'_>]) -> Result<Vec<LineOutcome>, Error> {
         let (began, mut pause) = (Instant::now(), PAUSES[0]);
+        let mut outcomes: Vec<Option<LineOutcome>> = lines.iter().map(|_| None).collect();
         loop {
-            let error = match self.try_user(&tenant, raw, content).await {
-                Ok(outcome) => return Ok(outcome),
-                Err(error) if !is_of_store(&error) => return Ok(LineOutcome::rejected(error)),
-                Err(error) => error,
-            };
-            if began.elapsed() > PATIENCE || matches!(error, Error::Internal(_)) {
-                return Err(error);
+            let open: Vec<_> = (0..lines.len()).filter(|n| outcomes[*n].is_none()).collect();
+            let tried = self.try_users(open.iter().map(|n| &lines[*n])).await;
+            let mut fault = None;
+            for (n, outcome) in open.into_iter().zip(tried) {
+                match outcome {
+                    Ok(outcome) => outcomes[n] = Some(outcome),
+                    Err(error @ Error::Internal(_)) => return Err(error),
+                    Err(error) if is_of_store(&error) => fault = Some(error),
+                    Err(error) => outcomes[n] = Some(LineOutcome::rejected(error)),
+                }
             }
-            tokio::time::sleep(pause).await;
+            match fault {
+                None => return Ok(outcomes.into_iter().flatten().collect()),
+                Some(error) if began.elapsed() > PATIENCE => return Err(error),
+                Some(_) => tokio::time::sleep(pause).await,
+            }
             pause = (pause * 2).min(PAUSES[1]);
         }
     }
 
-    async fn try_user(
+    /// Tries each line once.
+    async fn try_users<'l>(
         &self,
-        tenant: &Tenant,
-        raw: &RawUser<'_>,
-        content: u128,
-    ) -> Result<LineOutcome, Error> {
+        lines: impl Iterator<Item = &'l Line<'l>>,
+    ) -> Vec<Result<LineOutcome, Error>> {
+        let (mut mutations, mut drafts) = (Vec::new(), Vec::new());
+        for (n, line) in lines.enumerate() {
+            if n % YIELD_EVERY == YIELD_EVERY - 1 {
+                tokio::task::yield_now().await;
+            }
+            drafts.push(self.draft(line).await.map(|(mutation, rejects)| {
+                mutations.push(mutation);
+                rejects
+            }));
+        }
+
+        let mut outcomes = self.directory.store.mutate_all(mutations).await.into_iter();
+        let outcome = |draft: Result<Vec<LineReject>, Error>| {
+            let rejects = draft?;
+            let missing = || Err(Error::Internal("a mutation without its outcome".into()));
+            imported(rejects, outcomes.next().unwrap_or_else(missing)?)
+        };
+        drafts.into_iter().map(outcome).collect()
+    }
+
+    /// The mutation for a line, and the identities that are passed over since they are invalid.
+    async fn draft(&self, line: &Line<'_>) -> Result<(Mutation, Vec<LineReject>), Error> {
+        let Line { tenant, raw, content } = line;
         let directory = &self.directory;
         let rules = directory.rules_to_change().await?;
         let context = directory.context(tenant.clone(), &self.caller, METHOD, "");
@@ -195,19 +223,10 @@ impl Import {
             Some(id) => id,
             None => self.ids.as_ref().unwrap_or(&directory.ids).next_id(),
         };
-        let mut rejects = parsed.rejects;
         let kind = MutationKind::User(id, UserChange::Import(Box::new(parsed.user)));
-        let request = self.request(tenant, content).filter(|_| !self.options.dry_run);
-        let mutation =
-            Mutation { rules, request, ..directory.mutation(call, kind, known.clone())? };
-        let outcome = directory.store.mutate(mutation).await?;
-        let MutationReport::Imported(Imported { is_new, skipped }) = outcome.report else {
-            return Err(Error::Internal("an import without its report".into()));
-        };
-
-        rejects.extend(skipped.iter().map(|skipped| LineReject::of(skipped.error())));
-        rejects.sort_by_key(|reject| reject.identity);
-        Ok(LineOutcome { is_new: Some(is_new), rejects })
+        let request = self.request(tenant, *content).filter(|_| !self.options.dry_run);
+        let mutation = Mutation { rules, request, ..directory.mutation(call, kind, known)? };
+        Ok((mutation, parsed.rejects))
     }
 
     /// The name under which a line is remembered.
@@ -249,6 +268,16 @@ impl Import {
         self.directory.set_tenant(call, update).await?;
         Ok(true)
     }
+}
+
+/// The outcome of a line of which these identities were passed over before the store was asked.
+fn imported(mut rejects: Vec<LineReject>, outcome: Outcome) -> Result<LineOutcome, Error> {
+    let MutationReport::Imported(Imported { is_new, skipped }) = outcome.report else {
+        return Err(Error::Internal("an import without its report".into()));
+    };
+    rejects.extend(skipped.iter().map(|skipped| LineReject::of(skipped.error())));
+    rejects.sort_by_key(|reject| reject.identity);
+    Ok(LineOutcome { is_new: Some(is_new), rejects })
 }
 
 /// Whether an error is about the store rather than about the line.

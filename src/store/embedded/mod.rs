@@ -16,6 +16,7 @@ mod measure;
 mod names;
 mod open;
 mod options;
+mod queue;
 mod read;
 mod restore;
 mod schema;
@@ -70,8 +71,9 @@ use error::{DegradedReason, Fault, chain};
 use last_seen::LastSeen;
 use locality_uuid::LocalityId;
 use open::{Opener, versions};
+use queue::QUEUE_BYTES;
 use read::{Snapshot, own};
-use write::{Job, Waiting, Writer};
+use write::{Job, Writer};
 
 /// The snapshot that reads use, while the database is open.
 type Published = ArcSwapOption<Snapshot>;
@@ -85,11 +87,6 @@ const YIELD_EVERY: usize = 64;
 /// The time after which the writer counts as stuck: far longer than a working disk needs for a
 /// group.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
-/// The bytes of mutations that may wait for the writer; more are refused.
-const QUEUE_BYTES: usize = 64 << 20;
-/// The bytes that each counts at least, so that their number has a bound too.
-const LEAST_BYTES: usize = 4 << 10;
-
 /// A store in a folder of this machine. Dropping it finishes the mutations under way and closes the
 /// folder.
 pub struct Embedded {
@@ -308,7 +305,9 @@ impl Store for Embedded {
     ) -> Result<Vec<Record>, Error> {
         let (mut users, mut after) = (Vec::new(), after);
         loop {
-            let scanned = self.on_snapshot(|snapshot| snapshot.scan(tenant, after, YIELD_EVERY))?;
+            let scanned = self.on_snapshot(|snapshot| {
+                snapshot.scan(tenant, after, YIELD_EVERY, Snapshot::decode)
+            })?;
             users.extend(scanned.users);
             after = scanned.last;
             if after.is_none() || users.len() >= limit {
@@ -353,16 +352,11 @@ impl Store for Embedded {
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        self.rules.check(&mutation)?;
-        let bytes = mutation.bytes().clamp(LEAST_BYTES, QUEUE_BYTES);
-        let room = self
-            .queue
-            .clone()
-            .try_acquire_many_owned(bytes as u32)
-            .map_err(|_| Error::Overloaded)?;
-        let (answer, outcome) = oneshot::channel();
-        self.send(Job::Mutate(Box::new(Waiting::new(mutation, answer, room))))?;
-        outcome.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
+        self.queue(mutation).await
+    }
+
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        self.queue_all(mutations).await
     }
 
     fn time(&self, wall: Timestamp) -> Option<Timestamp> {

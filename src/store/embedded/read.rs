@@ -24,6 +24,7 @@ use crate::directory::store::{ExpiredUser, View};
 use crate::identifier::IdentityKey;
 use crate::store::attribute_names::{KnownNames, Token};
 use crate::wire::encoded_user::{EncodedUser, Found};
+use crate::wire::exported_user::ExportedUser;
 
 /// The users and claims at one moment. Opening the tables once a commit instead of once a look-up
 /// saves a look-up most of its time.
@@ -49,10 +50,9 @@ pub struct Snapshot {
 type NamesSnapshot = ReadOnlyTable<(&'static str, Token), (i64, &'static str)>;
 
 /// A part of all users.
-#[derive(Default)]
-pub struct Scanned {
+pub struct Scanned<T> {
     /// Those of one tenant.
-    pub users: Vec<Record>,
+    pub users: Vec<T>,
     /// The last user, from which the next scan goes on; none at the end.
     pub last: Option<LocalityId>,
 }
@@ -177,21 +177,24 @@ impl Snapshot {
         Ok(keys)
     }
 
-    /// The next `count` users of `tenant` after `after`, and the last one looked at, if there are
-    /// more.
-    pub fn scan(
+    /// The next `count` users of `tenant` after `after` as `read` reads them, and the last one
+    /// looked at, if there are more.
+    pub fn scan<T>(
         &self,
         tenant: &Tenant,
         after: Option<LocalityId>,
         count: usize,
-    ) -> Result<Scanned, Fault> {
-        let Some(listed) = &self.tenant_users else { return self.scan_all(tenant, after, count) };
+        read: impl Fn(&Self, &StoredUser<'_>) -> Result<T, Fault>,
+    ) -> Result<Scanned<T>, Fault> {
+        let Some(listed) = &self.tenant_users else {
+            return self.scan_all(tenant, after, count, read);
+        };
         let (name, last) = (tenant.as_str(), [0xff; 16]);
         let after = after.map(|id| *id.as_bytes());
         let start = after
             .as_ref()
             .map_or(Bound::Included((name, &[0; 16])), |id| Bound::Excluded((name, id)));
-        let mut scanned = Scanned::default();
+        let mut scanned = Scanned { users: Vec::new(), last: None };
 
         for (n, entry) in
             listed.range((start, Bound::Included((name, &last))))?.take(count).enumerate()
@@ -202,7 +205,7 @@ impl Snapshot {
                 .users
                 .get(id)?
                 .ok_or_else(|| Fault::damaged("a tenant's user who is not there"))?;
-            scanned.users.push(self.decode(&StoredUser::read(record.value())?)?);
+            scanned.users.push(read(self, &StoredUser::read(record.value())?)?);
             scanned.last = (n + 1 == count).then(|| LocalityId::from(*id));
         }
 
@@ -210,20 +213,21 @@ impl Snapshot {
     }
 
     /// The same where there is no list of a tenant's users: looks at `count` users of all tenants.
-    fn scan_all(
+    fn scan_all<T>(
         &self,
         tenant: &Tenant,
         after: Option<LocalityId>,
         count: usize,
-    ) -> Result<Scanned, Fault> {
+        read: impl Fn(&Self, &StoredUser<'_>) -> Result<T, Fault>,
+    ) -> Result<Scanned<T>, Fault> {
         let start = after.map_or(Bound::Unbounded, |id| Bound::Excluded(*id.as_bytes()));
         let range = (start.as_ref(), Bound::<&[u8; 16]>::Unbounded);
-        let mut scanned = Scanned::default();
+        let mut scanned = Scanned { users: Vec::new(), last: None };
         for (n, entry) in self.users.range::<&[u8; 16]>(range)?.take(count).enumerate() {
             let (id, record) = entry?;
             let stored = StoredUser::read(record.value())?;
             if stored.tenant()? == tenant.as_str() {
-                scanned.users.push(self.decode(&stored)?);
+                scanned.users.push(read(self, &stored)?);
             }
             scanned.last = (n + 1 == count).then(|| LocalityId::from(*id.value()));
         }
@@ -278,6 +282,11 @@ impl Snapshot {
 
     pub(super) fn decode(&self, stored: &StoredUser<'_>) -> Result<Record, Fault> {
         stored.decode(&*self.names_for(stored)?)
+    }
+
+    /// The user as an export has it.
+    pub fn export(&self, stored: &StoredUser<'_>) -> Result<ExportedUser, Fault> {
+        stored.export(&*self.names_for(stored)?)
     }
 
     /// The names of a stored user's attributes.

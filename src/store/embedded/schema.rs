@@ -13,6 +13,7 @@ use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
 use crate::store::attribute_names::{KnownNames, Token};
 use crate::wire::encoded_user::EncodedUser;
+use crate::wire::exported_user::ExportedUser;
 use crate::wire::unknown::Unknown;
 use crate::wire::{attributes, encoded_user, fields};
 
@@ -150,6 +151,7 @@ struct UserRecord {
 
 /// The numbers of the fields of a [`UserRecord`].
 const USER: u32 = 1;
+const PRIVATE_FIELD: u32 = 2;
 const ATTRIBUTES_FIELD: u32 = 3;
 
 /// The stored form of a user: the record, and its XXH3 hash (64 bits, little-endian), by which a
@@ -264,6 +266,12 @@ impl<'r> StoredUser<'r> {
     pub fn decode(&self, names: &KnownNames) -> Result<Record, Fault> {
         let record = UserRecord::decode(self.record).map_err(Fault::damaged)?;
         Record::decode(&self.full(names), &record.private).map_err(Fault::damaged)
+    }
+
+    /// The user as an export has it. [`StoredUser::is_named_by`] these names.
+    pub fn export(&self, names: &KnownNames) -> Result<ExportedUser, Fault> {
+        let private = fields::first(self.record, PRIVATE_FIELD);
+        ExportedUser::from_stored(self.full(names), private).map_err(Fault::damaged)
     }
 }
 

@@ -12,9 +12,9 @@ use super::error::Fault;
 use super::read::Snapshot;
 use super::{Embedded, YIELD_EVERY};
 use crate::directory::error::Error;
-use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::store::{FileStore, UserScan};
+use crate::wire::exported_user::ExportedUser;
 
 impl FileStore for Embedded {
     fn view(&self) -> Result<Box<dyn UserScan>, Error> {
@@ -36,11 +36,12 @@ impl UserScan for View {
         tenant: &Tenant,
         after: Option<LocalityId>,
         limit: usize,
-    ) -> Result<Vec<Record>, Error> {
+    ) -> Result<Vec<ExportedUser>, Error> {
         let (mut users, mut after) = (Vec::new(), after);
         loop {
             // The database panics where a page that it trusts makes no sense.
-            let look = AssertUnwindSafe(|| self.0.scan(tenant, after, limit.max(YIELD_EVERY)));
+            let count = limit.max(YIELD_EVERY);
+            let look = AssertUnwindSafe(|| self.0.scan(tenant, after, count, Snapshot::export));
             let scanned = catch_unwind(look).unwrap_or(Err(Fault::Panicked))?;
             users.extend(scanned.users);
             after = scanned.last;

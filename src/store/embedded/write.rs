@@ -25,8 +25,8 @@ use crate::directory::read_set::Outcome;
 
 /// A job of the writer.
 pub enum Job {
-    /// Apply a mutation and answer.
-    Mutate(Box<Waiting>),
+    /// Apply mutations and answer.
+    Mutate(Vec<Waiting>),
     /// Say whether mutations are taken.
     Check(oneshot::Sender<Result<(), Fault>>),
     /// Write the last time seen.
@@ -57,7 +57,7 @@ impl Waiting {
     }
 }
 
-type Answer = Result<Outcome, Error>;
+pub type Answer = Result<Outcome, Error>;
 type Answers = Vec<oneshot::Sender<Answer>>;
 
 pub struct Writer {
@@ -124,14 +124,16 @@ impl Writer {
         let mut answers: Answers = Vec::new();
         let mut rooms = Vec::new();
         let (mut checks, mut keeps_time) = (Vec::new(), false);
-        for job in std::iter::once(first).chain(jobs.try_iter().take(self.group_limit - 1)) {
+        let mut next = Some(first);
+        while let Some(job) = next {
             match job {
-                // Its caller has left, and nothing has begun.
-                Job::Mutate(waiting) if waiting.answer.is_closed() => {}
                 Job::Mutate(waiting) => {
-                    mutations.push(waiting.mutation);
-                    answers.push(waiting.answer);
-                    rooms.push(waiting.room);
+                    // The callers of others have left, and nothing has begun.
+                    for waiting in waiting.into_iter().filter(|one| !one.answer.is_closed()) {
+                        mutations.push(waiting.mutation);
+                        answers.push(waiting.answer);
+                        rooms.push(waiting.room);
+                    }
                 }
                 Job::Check(answer) => checks.push(answer),
                 Job::KeepTime => keeps_time = true,
@@ -139,6 +141,7 @@ impl Writer {
                 #[cfg(test)]
                 Job::Panic => panic!("as asked"),
             }
+            next = if mutations.len() < self.group_limit { jobs.try_recv().ok() } else { None };
         }
 
         self.check_file();

@@ -9,7 +9,7 @@ use super::error::Fault;
 use super::freshness::Key;
 use super::schema::{ID, IDENTITIES, by_id, claim_change, claim_document, key_value, read_claim};
 use super::transaction::{Transaction, all_there, raw};
-use crate::directory::model::claim::ClaimWrite;
+use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::read_set::ReadSet;
 use crate::identifier::IdentityKey;
 
@@ -19,8 +19,21 @@ impl Transaction<'_> {
         keys: Vec<IdentityKey>,
         read_set: &mut ReadSet,
     ) -> Result<(), Fault> {
+        let mut claims = self.find_claims(keys.clone()).await?;
+        for key in keys {
+            let claim = claims.remove(key.as_str());
+            read_set.add_claim(key, claim);
+        }
+        Ok(())
+    }
+
+    /// Those of the keys under which there is a claim, with it.
+    pub(super) async fn find_claims(
+        &mut self,
+        keys: Vec<IdentityKey>,
+    ) -> Result<HashMap<String, Claim>, Fault> {
         if keys.is_empty() {
-            return Ok(());
+            return Ok(HashMap::new());
         }
         let find = self.collections.identities.find(by_id(keys.iter().map(key_value).collect()));
         let find = find.batch_size(keys.len() as u32 + 1).max_time(self.collections.timeout);
@@ -31,13 +44,8 @@ impl Transaction<'_> {
             claims.insert(key.to_owned(), claim);
         }
 
-        self.note(keys.iter().cloned().map(Key::Claim));
-        for key in keys {
-            let claim = claims.remove(key.as_str());
-            read_set.add_claim(key, claim);
-        }
-
-        Ok(())
+        self.note(keys.into_iter().map(Key::Claim));
+        Ok(claims)
     }
 
     /// Writes claims, all deletions before all insertions.

@@ -22,6 +22,7 @@ mod heartbeat;
 mod init;
 mod inspect;
 mod integrity;
+mod many_statements;
 mod moment;
 mod names;
 mod operations;
@@ -39,6 +40,7 @@ mod search;
 mod sessions;
 mod status;
 mod supported;
+mod together;
 mod transaction;
 mod upgrade;
 mod validators;
@@ -366,6 +368,10 @@ impl Store for Mongo {
         };
 
         ended.unwrap_or_else(|_: JoinError| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
+    }
+
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        self.all(mutations).await
     }
 
     fn time(&self, wall: Timestamp) -> Option<Timestamp> {

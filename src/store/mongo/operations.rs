@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{StreamExt, stream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -11,8 +12,39 @@ use super::detach_on_drop::DetachOnDrop;
 use super::error::Fault;
 use super::{DETACHED_TIMEOUT, Mongo};
 use crate::directory::error::Error;
+use crate::directory::mutation::Mutation;
+use crate::directory::read_set::Outcome;
+use crate::directory::store::Store;
+
+/// Mutations of one call that are carried out at once, where each has its own transaction.
+const SINGLY_AT_ONCE: usize = 8;
 
 impl Mongo {
+    /// Carries out mutations: as many as can in one transaction, the others each in one of its own.
+    pub(super) async fn all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        let mutations = Arc::new(mutations);
+        let mut done = self.mutate_together(mutations.clone()).await;
+        done.resize_with(mutations.len(), || None);
+        let each = Arc::unwrap_or_clone(mutations).into_iter().zip(done);
+        let each = each.map(|(mutation, done)| async {
+            match done {
+                Some(outcome) => Ok(outcome),
+                None => self.mutate(mutation).await,
+            }
+        });
+        stream::iter(each.collect::<Vec<_>>()).buffered(SINGLY_AT_ONCE).collect().await
+    }
+
+    /// The outcomes of those of the mutations that were carried out in one transaction.
+    async fn mutate_together(&self, mutations: Arc<Vec<Mutation>>) -> Vec<Option<Outcome>> {
+        if mutations.len() < 2 {
+            return Vec::new();
+        }
+        let together =
+            self.run(|collections| async move { collections.mutate_together(&mutations).await });
+        together.await.unwrap_or_default()
+    }
+
     /// Carries out `work`, which continues if its caller leaves or reaches its deadline.
     pub(super) async fn run<T, F>(
         &self,

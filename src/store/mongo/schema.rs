@@ -284,7 +284,12 @@ pub fn read_claim(document: &RawDocument) -> Result<(&str, Claim), Fault> {
 /// The id of a request's document: a hash, so that it needs no room for the key, and spreads over
 /// all shards.
 pub fn request_id(request: &IdempotencyKey) -> Bson {
-    id_value(LocalityId::from(xxh3_128(request.key.as_bytes()).to_be_bytes()))
+    id_value(request_key(request))
+}
+
+/// The same as the id that it is.
+pub fn request_key(request: &IdempotencyKey) -> LocalityId {
+    LocalityId::from(xxh3_128(request.key.as_bytes()).to_be_bytes())
 }
 
 /// The record that a request about `subject` was carried out.

@@ -37,11 +37,11 @@ pub struct Transaction<'c> {
     /// The kept part of the document of the tenant that was read.
     tenant: Option<PreservedFields>,
     /// The epoch under which it writes; 0 where the store has none.
-    epoch: i32,
+    pub(super) epoch: i32,
     /// Whether it has written what MongoDB takes in any epoch: claims, and deletions.
     pub(super) needs_epoch: bool,
     /// Whether it has written what MongoDB takes only in the present epoch.
-    is_in_epoch: bool,
+    pub(super) is_in_epoch: bool,
     /// By how much it raises revisions: at random, so that a revision identifies the transaction
     /// that wrote it.
     raise: i64,
