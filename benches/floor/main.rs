@@ -97,7 +97,8 @@ fn read(file: &str) -> Fallible<BTreeMap<[u8; 16], Rows>> {
         users.entry(*id.value()).or_default().user = user.value().to_vec();
     }
     for entry in transaction.open_table(LISTED)?.iter()? {
-        let (tenant, id) = { entry?.0.value() };
+        let (key, _) = entry?;
+        let (tenant, id) = key.value();
         users.entry(*id).or_default().tenant = tenant.to_owned();
     }
     for entry in transaction.open_table(CLAIMS)?.iter()? {

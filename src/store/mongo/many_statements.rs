@@ -16,7 +16,7 @@ use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
 use crate::directory::read_set::{ReadRequest, ReadSet};
-use crate::store::attribute_names::KnownNames;
+use crate::store::searched::AttributeTokens;
 
 impl Transaction<'_> {
     /// Adds to the read sets what the decisions need of users and claims. The needs are taken out.
@@ -72,15 +72,15 @@ impl Transaction<'_> {
         self.insert_all(&self.collections.requests.clone(), documents).await
     }
 
-    /// Stores new users. `names` has the names of all of their attributes, where they are stored by
+    /// Stores new users. `tokens` has the names of all of their attributes, where they are stored by
     /// tokens.
     pub async fn insert_users(
         &mut self,
         users: &[&Record],
-        names: Option<&KnownNames>,
+        tokens: Option<AttributeTokens<'_>>,
     ) -> Result<(), Fault> {
         let document = |record: &&Record| {
-            let document = user_document(record, names, self.written_revision(record.id()));
+            let document = user_document(record, tokens, self.written_revision(record.id()));
             raw(&stamped(document, self.epoch, None))
         };
         let documents = users.iter().map(document).collect::<Result<Vec<_>, _>>()?;

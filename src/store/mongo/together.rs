@@ -17,6 +17,7 @@ use crate::directory::model::claim::ClaimWrite;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
 use crate::identifier::IdentityKey;
+use crate::store::searched::AttributeTokens;
 
 /// The write sets of mutations, each with its place; none where it is to have a transaction of its
 /// own.
@@ -38,6 +39,7 @@ impl Collections {
         let is_alike = |mutation: &&Mutation| {
             let first = &mutations[0];
             (&mutation.tenant, mutation.tenant_since) == (&first.tenant, first.tenant_since)
+                && mutation.policies == first.policies
                 && mutation.request.is_some()
                 && rules.check(mutation).is_ok()
         };
@@ -80,7 +82,9 @@ impl Collections {
             None
         };
 
-        transaction.insert_users(&users, names.as_deref()).await?;
+        let policies = &*mutations[0].policies;
+        let tokens = names.as_deref().map(|names| AttributeTokens { names, policies });
+        transaction.insert_users(&users, tokens).await?;
         let claims = written().flat_map(|write_set| &write_set.writes);
         let claims = claims.filter_map(|write| match write {
             Write::Claim(key, write) => Some((key, write)),
