@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::access::Access;
 use polynym::directory::{
-    Claim, Consistency, Directory, EncodedUser, Error, ExpiredUser, ItemResult, Limits, Mutation,
-    Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp, View,
+    Claim, Consistency, Directory, EncodedUser, Error, ExpiredUser, Hold, ItemResult, Limits,
+    Mutation, Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp, View,
 };
 use polynym::grpc;
 use polynym::identifier::IdentityKey;
@@ -90,6 +90,15 @@ impl Store for Faulty {
     }
 
     async fn keys(&self, _: &Tenant, _: usize) -> Result<Vec<IdentityKey>, Error> {
+        Err(Error::Unavailable("cut off: secret cause".into()))
+    }
+
+    async fn ownerless_holds(
+        &self,
+        _: &Tenant,
+        _: Option<&IdentityKey>,
+        _: usize,
+    ) -> Result<Vec<Hold>, Error> {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }
 

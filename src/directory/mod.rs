@@ -39,7 +39,7 @@ pub use model::limits::Limits;
 pub use model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
 pub use model::new_user::{NewIdentity, NewUser};
 pub use model::policies::{Policies, PolicyUpdate};
-pub use model::record::Record;
+pub use model::record::{Hold, Record};
 pub use model::reserved::{DEFAULT as RESERVED_HANDLES, parse as reserved_handles};
 pub use model::tenant::Tenant;
 pub use model::tenant_record::{Deletion, DeletionStep, TenantRecord};

@@ -28,7 +28,7 @@ use crate::directory::model::limits::Limits;
 use crate::directory::model::merge_report::ConflictPolicy;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::policies::{Policies, PolicyUpdate};
-use crate::directory::model::record::Record;
+use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::DeletionStep;
 use crate::directory::model::timestamp::Timestamp;
@@ -101,6 +101,8 @@ pub enum MutationKind {
     Tenant(TenantChange),
     /// Ends the hold on an identifier.
     ReleaseHold(Identifier),
+    /// Holds a key for nobody, as an export has it.
+    ImportHold(Hold),
 }
 
 /// A change of one user, which may involve another.
@@ -186,7 +188,9 @@ impl Mutation {
     pub const fn user_id(&self) -> Option<LocalityId> {
         match &self.kind {
             MutationKind::User(id, _) => Some(*id),
-            MutationKind::Tenant(_) | MutationKind::ReleaseHold(_) => None,
+            MutationKind::Tenant(_)
+            | MutationKind::ReleaseHold(_)
+            | MutationKind::ImportHold(_) => None,
         }
     }
 
@@ -194,7 +198,9 @@ impl Mutation {
     pub const fn user_change(&self) -> Option<&UserChange> {
         match &self.kind {
             MutationKind::User(_, change) => Some(change),
-            MutationKind::Tenant(_) | MutationKind::ReleaseHold(_) => None,
+            MutationKind::Tenant(_)
+            | MutationKind::ReleaseHold(_)
+            | MutationKind::ImportHold(_) => None,
         }
     }
 

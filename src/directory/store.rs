@@ -13,7 +13,7 @@ use super::scanned;
 use super::search::{Lead, Position};
 use super::stored_rules::StoredRules;
 use crate::directory::model::claim::Claim;
-use crate::directory::model::record::Record;
+use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
@@ -169,6 +169,18 @@ pub trait Store: Send + Sync + 'static {
     /// [`Error::Unavailable`] where the store does not answer.
     async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error>;
 
+    /// Holds of `tenant` on keys whose owner was purged, in the order of their keys: those after
+    /// `after`, at most `limit`.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn ownerless_holds(
+        &self,
+        tenant: &Tenant,
+        after: Option<&IdentityKey>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, Error>;
+
     /// Users of `tenant` in the order of their ids: those after `after`, at most `limit`.
     ///
     /// # Errors
@@ -297,4 +309,15 @@ pub trait UserScan: Send + Sync {
         after: Option<LocalityId>,
         limit: usize,
     ) -> Result<Vec<ExportedUser>, Error>;
+
+    /// See [`Store::ownerless_holds`].
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store cannot be read.
+    fn ownerless_holds(
+        &self,
+        tenant: &Tenant,
+        after: Option<&IdentityKey>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, Error>;
 }

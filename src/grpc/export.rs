@@ -10,11 +10,14 @@ use tonic::Status;
 use super::raw_response::Exported as Message;
 use super::status::status;
 use crate::directory::error::{Error, Invalid};
+use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::service::Directory;
+use crate::directory::service::exporting::Export;
 use crate::proto::v1;
 use crate::wire::encode::time_message;
 use crate::wire::exported_user::ExportedUser;
+use crate::wire::internals::hold_message;
 use crate::wire::tenant::tenant_message;
 use v1::export_users_response::Start;
 
@@ -48,19 +51,31 @@ pub async fn export(
             status(Error::invalid(Invalid::Field, "page_size", "must not be negative"))
         })?),
     };
-    let pages = stream::try_unfold(export, |mut export| async move {
-        let page = export.page().await.map_err(status)?;
-        Ok::<_, Status>((!page.is_empty()).then_some((page, export)))
-    });
-    let users = pages.map_ok(move |page| {
-        let messages: Vec<_> = match page_size {
-            None => page.into_iter().map(message_of_one).collect(),
-            Some(size) => messages(page, size),
-        };
-        stream::iter(messages.into_iter().map(Ok))
+    let pages = stream::try_unfold(export, move |mut export| async move {
+        let page = next_page(&mut export, page_size).await.map_err(status)?;
+        let page = (!page.is_empty()).then(|| stream::iter(page.into_iter().map(Ok)));
+        Ok::<_, Status>(page.map(|page| (page, export)))
     });
     let first = std::iter::once(start).chain(tenant).map(Ok);
-    Ok(Box::pin(stream::iter(first).chain(users.try_flatten())))
+    Ok(Box::pin(stream::iter(first).chain(pages.try_flatten())))
+}
+
+/// The next messages: users, and after the last of them holds. None at the end.
+async fn next_page(export: &mut Export, page_size: Option<usize>) -> Result<Vec<Message>, Error> {
+    let users = export.page().await?;
+    if users.is_empty() {
+        return Ok(export.holds().await?.iter().filter_map(message_of_hold).collect());
+    }
+    Ok(match page_size {
+        None => users.into_iter().map(message_of_one).collect(),
+        Some(size) => messages(users, size),
+    })
+}
+
+fn message_of_hold(hold: &Hold) -> Option<Message> {
+    let tenant = hold.key.parts().0.to_owned();
+    let ownerless_hold = Some(v1::OwnerlessHold { tenant, hold: Some(hold_message(hold)?) });
+    Some(Message { ownerless_hold, ..Message::default() })
 }
 
 fn message_of_one(exported: ExportedUser) -> Message {

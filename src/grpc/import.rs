@@ -11,6 +11,7 @@ use tonic::{Status, Streaming};
 
 use super::authorization::permitted_tenant;
 use super::import_batch::{self, LineResult, PendingLine, UserLine, Work};
+use super::import_line::raw_hold;
 use super::policies;
 use super::status::{reason, status};
 use crate::access::Caller;
@@ -23,6 +24,7 @@ use crate::proto::v1;
 use v1::ImportUsersRequest as Line;
 use v1::import_users_request::Options;
 use v1::import_users_response::{Progress, Reject};
+use v1::user_internals::Hold;
 
 /// The bytes of lines that one import may have under way.
 const BYTES: usize = 8 << 20;
@@ -113,7 +115,10 @@ impl LineReader {
     async fn next(&mut self) -> Result<Option<PendingLine>, Status> {
         loop {
             let Some(message) = self.requests.message().await? else { return Ok(None) };
-            if message.user.is_none() && message.tenant_record.is_none() {
+            let has_content = message.user.is_some()
+                || message.tenant_record.is_some()
+                || message.ownerless_hold.is_some();
+            if !has_content {
                 if message.options.is_some() {
                     return Err(fault("options", "must be in the first message, and there alone"));
                 }
@@ -132,6 +137,7 @@ impl LineReader {
         let number = message.line;
         let own = message.user.as_ref().map(|user| &user.tenant);
         let own = own.or(message.tenant_record.as_ref().map(|tenant| &tenant.tenant));
+        let own = own.or(message.ownerless_hold.as_ref().map(|hold| &hold.tenant));
         let tenant = match self.import.tenant(own.map_or("", String::as_str)) {
             Ok(tenant) => tenant,
             Err(error) => {
@@ -139,6 +145,10 @@ impl LineReader {
             }
         };
         permitted_tenant(&self.caller, tenant.as_str())?;
+        if let Some(hold) = message.ownerless_hold {
+            let outcome = self.hold(tenant, hold.hold.unwrap_or_default()).await?;
+            return Ok(PendingLine { number, work: Work::Done(outcome) });
+        }
         let Some(user) = message.user else {
             let record = message.tenant_record.unwrap_or_default();
             let outcome = self.tenant(tenant, &record).await?;
@@ -149,6 +159,13 @@ impl LineReader {
         let room = room.map_err(|_| crate::transport::rich_status::internal())?;
         let line = UserLine { tenant, user, internals: message.internals, _room: room };
         Ok(PendingLine { number, work: Work::User(Box::new(line)) })
+    }
+
+    async fn hold(&self, tenant: Tenant, hold: Hold) -> Result<LineOutcome, Status> {
+        match raw_hold(&hold) {
+            Ok(hold) => self.import.hold(tenant, &hold).await.map_err(status),
+            Err(error) => Ok(LineOutcome::rejected(error)),
+        }
     }
 
     /// Imports a tenant before the lines that follow are read.

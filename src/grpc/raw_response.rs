@@ -8,7 +8,7 @@ use tonic::Status;
 
 use crate::directory::service::read::Got as GotUser;
 use crate::proto::v1::export_users_response::Start;
-use crate::proto::v1::{SearchPlan, Tenant};
+use crate::proto::v1::{OwnerlessHold, SearchPlan, Tenant};
 use crate::wire::encoded_user::Found;
 use crate::wire::exported_user::ExportedUser;
 
@@ -92,6 +92,8 @@ pub struct Exported {
     pub tenant_record: Option<Tenant>,
     #[prost(message, repeated, tag = "5")]
     pub users: Vec<ExportedItem>,
+    #[prost(message, optional, tag = "6")]
+    pub ownerless_hold: Option<OwnerlessHold>,
 }
 
 /// `polynym.v1.ExportedUser`.

@@ -5,7 +5,7 @@ use locality_uuid::LocalityId;
 
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
-use crate::directory::model::record::Record;
+use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
@@ -107,6 +107,15 @@ impl<L: LookUpLayer> Store for L {
 
     async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
         self.inner().keys(tenant, limit).await
+    }
+
+    async fn ownerless_holds(
+        &self,
+        tenant: &Tenant,
+        after: Option<&IdentityKey>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, Error> {
+        self.inner().ownerless_holds(tenant, after, limit).await
     }
 
     async fn scan(

@@ -9,7 +9,7 @@ use metrics::{Counter, Histogram, counter, gauge, histogram};
 
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
-use crate::directory::model::record::Record;
+use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
@@ -154,6 +154,15 @@ impl Store for Measured {
 
     async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
         SCAN.measure(self.0.keys(tenant, limit)).await
+    }
+
+    async fn ownerless_holds(
+        &self,
+        tenant: &Tenant,
+        after: Option<&IdentityKey>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, Error> {
+        SCAN.measure(self.0.ownerless_holds(tenant, after, limit)).await
     }
 
     async fn scan(

@@ -23,7 +23,8 @@ pub fn internals_message(record: &Record) -> Message {
     }
 }
 
-fn hold_message(hold: &Hold) -> Option<HoldMessage> {
+/// The message of a hold; none where it is on a key of a kind that is not known.
+pub fn hold_message(hold: &Hold) -> Option<HoldMessage> {
     Some(HoldMessage { end_time: Some(time_message(hold.until)), held: Some(held(&hold.key)?) })
 }
 

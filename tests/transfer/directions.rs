@@ -23,10 +23,11 @@ fn stir(server: &Server, rng: &mut Rng) {
     for n in 0..40 {
         let (one, other) = (&ids[rng.usize(0..ids.len())], &ids[rng.usize(0..ids.len())]);
         let handle = format!("handle:пользователь_{n}");
-        let arguments: Vec<&str> = match rng.u8(0..7) {
+        let arguments: Vec<&str> = match rng.u8(0..8) {
             0 => vec!["user", "disable", one],
             1 => vec!["user", "delete", one],
             2 | 3 => vec!["user", "merge", one, other],
+            7 => vec!["user", "purge", one, "--yes"],
             4 => vec!["user", "unmerge", one, other],
             _ => vec!["identity", "link", one, &handle],
         };

@@ -1,13 +1,15 @@
 //! Importing users.
 
 use polynym::directory::{
-    Error, Imported, ImportedIdentity, ImportedUser, Mutation, MutationReport, OnConflict, Outcome,
-    SkipReason, SkippedIdentity, State, Timestamp, User, UserChange, Verification,
+    Error, Hold, Imported, ImportedIdentity, ImportedUser, Mutation, MutationKind, MutationReport,
+    OnConflict, Outcome, Policies, SkipReason, SkippedIdentity, State, Tenant, Timestamp, User,
+    UserChange, Verification,
 };
+use polynym::identifier::{IdentityKey, Kind};
 
 use super::Failure;
 use super::assertions::{ensure, equal};
-use super::fixture::{DAY, Fixture, draft, request};
+use super::fixture::{DAY, Fixture, draft, identifier, request};
 
 /// A line with these identities.
 fn line(names: &[&str]) -> Result<ImportedUser, Failure> {
@@ -183,4 +185,40 @@ pub async fn a_dry_run_imports_nothing(f: Fixture) -> Result<(), Failure> {
     let refused = f.store.mutate(dry).await;
     ensure(refused.is_err(), "what is taken is not found out")?;
     f.is_kept(&owner).await
+}
+
+pub async fn holds_without_an_owner_are_exported_and_imported(f: Fixture) -> Result<(), Failure> {
+    let holding = Policies { holds: [(Kind::Handle, DAY)].into(), ..Policies::default() };
+    for name in ["handle:ann", "handle:ѕсоре"] {
+        let user = f.create(&[name]).await?;
+        f.change_under(&holding, &user, UserChange::Unlink(identifier(name)?)).await?;
+        let purge = f.mutation(user.id, UserChange::Purge);
+        f.store.mutate(Mutation { policies: holding.clone().into(), ..purge }).await?;
+    }
+    let kept = f.create(&["handle:eve"]).await?;
+    f.change_under(&holding, &kept, UserChange::Unlink(identifier("handle:eve")?)).await?;
+    let holds = f.store.ownerless_holds(&Tenant::DEFAULT, None, 10).await?;
+    // Two handles, and what the second looks like.
+    equal(&holds.len(), &3, "holds without an owner")?;
+    let rest = f.store.ownerless_holds(&Tenant::DEFAULT, Some(&holds[0].key), 1).await?;
+    equal(&rest, &holds[1..2].to_vec(), "the next hold")?;
+
+    let import =
+        |hold: &Hold| f.store.mutate(f.mutation_of(MutationKind::ImportHold(hold.clone())));
+    for hold in &holds {
+        equal(&report(import(hold).await)?, &THERE, "a hold that is there")?;
+    }
+    let until = holds[0].until;
+    let key = IdentityKey::new("default", &identifier("handle:bob")?);
+    let bob = Hold { key: key.clone(), ..holds[0].clone() };
+    let over = Hold { until: Timestamp::from_millis(1), ..bob.clone() };
+    equal(&report(import(&over).await)?, &THERE, "a hold that is over")?;
+    equal(&report(import(&bob).await)?, &NEW, "a hold")?;
+    let refused = f.mutate(f.creation(&["handle:bob"])?).await;
+    ensure(matches!(refused, Err(Error::IdentityHeld { until: to, .. }) if to == until), "held")?;
+
+    f.create(&["handle:carl"]).await?;
+    let carl = Hold { key: IdentityKey::new("default", &identifier("handle:carl")?), ..bob };
+    let taken = import(&carl).await;
+    ensure(matches!(taken, Err(Error::IdentityTaken { .. })), format!("{taken:?}"))
 }

@@ -285,6 +285,7 @@ fn of_imports() -> Vec<Case> {
         case(importing::of_many_imports_of_one_line_one_happens),
         case(importing::many_lines_are_imported_as_each_would_be),
         case(importing::a_dry_run_imports_nothing),
+        case(importing::holds_without_an_owner_are_exported_and_imported),
     ]
 }
 

@@ -9,10 +9,11 @@ use prost_reflect::{
 use serde_json::{Map, Value};
 
 use crate::proto;
-use crate::proto::v1::{Tenant, User, UserInternals};
+use crate::proto::v1::{OwnerlessHold, Tenant, User, UserInternals};
 
-/// The key of a tenant's line, and of what an export has beside a user.
+/// The key of a tenant's line, of a hold's line, and of what an export has beside a user.
 pub const TENANT: &str = "tenant_record";
+const HOLD: &str = "ownerless_hold";
 pub const INTERNALS: &str = "internals";
 
 /// The content of a line.
@@ -21,6 +22,7 @@ pub struct Content {
     pub user: Option<User>,
     pub internals: Option<UserInternals>,
     pub tenant_record: Option<Tenant>,
+    pub ownerless_hold: Option<OwnerlessHold>,
 }
 
 /// The descriptors of the messages in lines.
@@ -28,6 +30,7 @@ struct Descriptors {
     user: MessageDescriptor,
     internals: MessageDescriptor,
     tenant: MessageDescriptor,
+    hold: MessageDescriptor,
 }
 
 /// The content of an object.
@@ -36,18 +39,36 @@ struct Descriptors {
 /// The fault, in words.
 pub fn content(mut object: Map<String, Value>) -> Result<Content, String> {
     let descriptors = descriptors()?;
-    if let Some(tenant) = object.remove(TENANT) {
-        if !object.is_empty() {
-            return Err(format!("a line with a {TENANT} has nothing else"));
-        }
+    if let Some(tenant) = alone(&mut object, TENANT)? {
         let tenant_record = Some(read(&descriptors.tenant, tenant)?);
         return Ok(Content { tenant_record, ..Content::default() });
+    }
+    if let Some(hold) = alone(&mut object, HOLD)? {
+        let ownerless_hold = Some(read(&descriptors.hold, hold)?);
+        return Ok(Content { ownerless_hold, ..Content::default() });
     }
 
     let internals = object.remove(INTERNALS);
     let internals = internals.map(|value| read(&descriptors.internals, value)).transpose()?;
     let user = Some(read(&descriptors.user, Value::Object(object))?);
-    Ok(Content { user, internals, tenant_record: None })
+    Ok(Content { user, internals, ..Content::default() })
+}
+
+/// What stands under a key that stands alone in its object, if it is there.
+fn alone(object: &mut Map<String, Value>, key: &str) -> Result<Option<Value>, String> {
+    match object.remove(key) {
+        Some(_) if !object.is_empty() => Err(format!("a line with a {key} has nothing else")),
+        value => Ok(value),
+    }
+}
+
+/// The object of a hold's line.
+///
+/// # Errors
+/// The fault, in words.
+pub fn hold_object(hold: &OwnerlessHold) -> Result<Value, String> {
+    let hold = write(&descriptors()?.hold, hold)?;
+    Ok(Value::Object(Map::from_iter([(HOLD.to_owned(), hold)])))
 }
 
 /// The object of a tenant's line.
@@ -105,5 +126,6 @@ fn load() -> Result<Descriptors, String> {
         user: find("User")?,
         internals: find("UserInternals")?,
         tenant: find("Tenant")?,
+        hold: find("OwnerlessHold")?,
     })
 }

@@ -98,6 +98,9 @@ async fn export(session: &Session, output: &mut Output, tenant: String) -> Resul
         if let Some(tenant) = &part.tenant_record {
             output.line(&codec::tenant_object(tenant).map_err(unwritten)?)?;
         }
+        if let Some(hold) = &part.ownerless_hold {
+            output.line(&codec::hold_object(hold).map_err(unwritten)?)?;
+        }
         // A server that knows nothing of several users a message sends one.
         let one = ExportedUser { user: part.user, internals: part.internals };
         for ExportedUser { user, internals } in std::iter::once(one).chain(part.users) {

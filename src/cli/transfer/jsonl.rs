@@ -40,8 +40,9 @@ pub fn parse(text: &str) -> Result<Parsed, String> {
         };
     }
 
-    let codec::Content { user, internals, tenant_record } = codec::content(object)?;
-    let request = ImportUsersRequest { user, internals, tenant_record, ..Default::default() };
+    let codec::Content { user, internals, tenant_record, ownerless_hold } = codec::content(object)?;
+    let request =
+        ImportUsersRequest { user, internals, tenant_record, ownerless_hold, ..Default::default() };
     Ok(Parsed::Request(Box::new(request)))
 }
 

@@ -49,12 +49,16 @@ pub struct Guarded {
     pub guard: Guard,
 }
 
-/// A key that is held for the user, and the data of its claim.
+/// A key that is held for a user or, where that was purged, for nobody, and the data of its claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hold {
+    /// The key.
     pub key: IdentityKey,
+    /// When the hold ends.
     pub until: Timestamp,
+    /// See [`Claim::guard`].
     pub guard: bool,
+    /// See [`Claim::rules_version`].
     pub rules_version: u32,
 }
 

@@ -21,6 +21,9 @@ impl Mutation {
         match &self.kind {
             MutationKind::User(id, change) => self.user_needs(*id, change),
             MutationKind::Tenant(_) => ReadRequest { tenant: true, ..ReadRequest::default() },
+            MutationKind::ImportHold(hold) => {
+                ReadRequest { claims: vec![hold.key.clone()], ..ReadRequest::default() }
+            }
             MutationKind::ReleaseHold(identifier) => {
                 ReadRequest { claims: vec![self.key(identifier)], ..ReadRequest::default() }
             }
@@ -89,7 +92,9 @@ impl Mutation {
             MutationKind::Tenant(TenantChange::FinishIndexChanges(_)) => {
                 return Ok(WriteSet::unchanged(None));
             }
-            MutationKind::ReleaseHold(_) => return Ok(WriteSet::unchanged(None)),
+            MutationKind::ReleaseHold(_) | MutationKind::ImportHold(_) => {
+                return Ok(WriteSet::unchanged(None));
+            }
         };
         let id = subject.ok_or(Error::UserNotFound)?;
         if matches!(change, UserChange::Import(_)) {
@@ -122,6 +127,7 @@ impl Mutation {
                 tenancy::finish_index_changes(self, read_set, *since)
             }
             MutationKind::ReleaseHold(identifier) => hold::release(self, read_set, identifier),
+            MutationKind::ImportHold(hold) => hold::import(self, read_set, hold),
         }
     }
 

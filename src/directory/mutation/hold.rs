@@ -4,8 +4,9 @@ use super::Mutation;
 use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
+use crate::directory::model::imported_user::Imported;
 use crate::directory::model::record::{Hold, Record};
-use crate::directory::read_set::{DecideError, ReadSet, WriteSet};
+use crate::directory::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 use crate::identifier::{Identifier, IdentityKey};
 
 /// Those of `holds` that still exist, with their claims. A key whose hold has expired by another
@@ -21,6 +22,23 @@ pub fn held<'v>(
         claim.owner == Some(record.id()) && claim.hold.is_some_and(|until| !mutation.is_past(until))
     });
     Ok(claims)
+}
+
+/// Holds a key for nobody, unless it is held so already or the hold is over.
+pub fn import(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    hold: &Hold,
+) -> Result<WriteSet, DecideError> {
+    let Hold { key, until, guard, rules_version } = hold.clone();
+    let wanted = Claim { owner: None, guard, hold: Some(until), rules_version };
+    let claims = read_set.read_claims(vec![key.clone()])?;
+    let is_there = claims.iter().any(|(_, claim)| **claim == wanted);
+    let is_new = !is_there && !mutation.is_past(until);
+    let report = MutationReport::Imported(Imported { is_new, skipped: Vec::new() });
+    let changes = is_new.then_some((key, (None, Some(wanted))));
+    let write_set = plan_writes(mutation, read_set, Vec::new(), changes.into_iter().collect())?;
+    Ok(WriteSet { report, ..write_set })
 }
 
 /// Ends the hold on an identifier, and on what guards it.

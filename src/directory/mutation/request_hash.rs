@@ -33,6 +33,8 @@ pub fn request_hash(etag: &str, kind: &MutationKind) -> u64 {
         MutationKind::Tenant(TenantChange::FinishIndexChanges(since)) => {
             hash.number(0, since.as_millis() as u64);
         }
+        // Has no request.
+        MutationKind::ImportHold(_) => {}
         MutationKind::ReleaseHold(held) => identifier(&mut hash, held),
     }
 

@@ -7,9 +7,11 @@ use locality_uuid::LocalityId;
 
 use super::Directory;
 use crate::directory::error::Error;
+use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::store::UserScan;
+use crate::identifier::IdentityKey;
 use crate::wire::exported_user::ExportedUser;
 
 /// Users in one page.
@@ -20,8 +22,10 @@ pub struct Export {
     directory: Arc<Directory>,
     tenant: Tenant,
     /// The view of one moment, where the store has such views.
-    view: Option<Box<dyn UserScan>>,
+    view: Option<Arc<dyn UserScan>>,
     after: Option<LocalityId>,
+    /// The key of the last hold without an owner.
+    after_hold: Option<IdentityKey>,
 }
 
 impl Directory {
@@ -48,8 +52,11 @@ impl Directory {
         if record.is_none() && tenant != Tenant::DEFAULT {
             return Err(Error::TenantNotFound);
         }
-        let view = self.file_store.as_ref().map(|store| store.view()).transpose()?;
-        Ok((Export { directory: self.clone(), tenant, view, after: None }, record))
+        let view = self.file_store.as_ref().map(|store| store.view()).transpose()?.map(Arc::from);
+        Ok((
+            Export { directory: self.clone(), tenant, view, after: None, after_hold: None },
+            record,
+        ))
     }
 }
 
@@ -76,5 +83,26 @@ impl Export {
         };
         self.after = users.last().map(|user| user.id).or(self.after);
         Ok(users)
+    }
+
+    /// The next holds on identifiers whose owner was purged, in the order of their keys; none at
+    /// the end.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    pub async fn holds(&mut self) -> Result<Vec<Hold>, Error> {
+        let (tenant, after) = (self.tenant.clone(), self.after_hold.take());
+        let holds = match self.view.clone() {
+            // It goes through all claims.
+            Some(view) => {
+                let look = move || view.ownerless_holds(&tenant, after.as_ref(), PAGE);
+                tokio::task::spawn_blocking(look)
+                    .await
+                    .map_err(|error| Error::Internal(error.into()))?
+            }
+            None => self.directory.store.ownerless_holds(&tenant, after.as_ref(), PAGE).await,
+        }?;
+        self.after_hold = holds.last().map(|hold| hold.key.clone());
+        Ok(holds)
     }
 }

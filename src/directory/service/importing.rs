@@ -20,7 +20,7 @@ use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::{IdempotencyKey, Mutation, MutationKind, UserChange};
 use crate::directory::read_set::{MutationReport, Outcome};
-use raw::RawUser;
+use raw::{RawHold, RawUser};
 
 /// Imports that may be under way in this process.
 const MOST: usize = 8;
@@ -250,6 +250,30 @@ impl Import {
             Err(error) if is_of_store(&error) => Err(error),
             Err(error) => Ok(LineOutcome::rejected(error)),
         }
+    }
+
+    /// Imports a hold on a key whose owner was purged.
+    ///
+    /// # Errors
+    /// Those of the store, which are not about the line: the import is to end.
+    pub async fn hold(&self, tenant: Tenant, raw: &RawHold<'_>) -> Result<LineOutcome, Error> {
+        match self.try_hold(tenant, raw).await {
+            Ok(outcome) => imported(Vec::new(), outcome),
+            Err(error) if is_of_store(&error) => Err(error),
+            Err(error) => Ok(LineOutcome::rejected(error)),
+        }
+    }
+
+    async fn try_hold(&self, tenant: Tenant, raw: &RawHold<'_>) -> Result<Outcome, Error> {
+        let rules = self.directory.rules_to_change().await?;
+        let context = self.directory.context(tenant.clone(), &self.caller, METHOD, "");
+        let now = context.now.time;
+        let call = MutationCall { dry_run: self.options.dry_run, ..context.into() };
+        let known = self.directory.tenant_to_change(&call).await?;
+        let parser = line::Parser { rules, now, tenant: &tenant, policies: &known.policies };
+        let kind = MutationKind::ImportHold(parser.hold(raw)?);
+        let mutation = Mutation { rules, ..self.directory.mutation(call, kind, known)? };
+        self.directory.store.mutate(mutation).await
     }
 
     async fn try_tenant(&self, tenant: Tenant, update: PolicyUpdate) -> Result<bool, Error> {

@@ -250,7 +250,9 @@ impl Directory {
     ) -> Result<Outcome, Error> {
         let user = match &kind {
             MutationKind::User(id, _) => Some(*id),
-            MutationKind::Tenant(_) | MutationKind::ReleaseHold(_) => None,
+            MutationKind::Tenant(_)
+            | MutationKind::ReleaseHold(_)
+            | MutationKind::ImportHold(_) => None,
         };
         let line = MutationLine::new(&call, user);
         let outcome = self.mutate_store(rules, call, kind).await;

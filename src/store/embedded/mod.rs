@@ -52,7 +52,7 @@ pub use upgrade::{upgrade, upgrade_to};
 
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
-use crate::directory::model::record::Record;
+use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
@@ -295,6 +295,15 @@ impl Store for Embedded {
 
     async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
         self.on_snapshot(|snapshot| snapshot.keys(tenant, limit))
+    }
+
+    async fn ownerless_holds(
+        &self,
+        tenant: &Tenant,
+        after: Option<&IdentityKey>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, Error> {
+        self.on_snapshot(|snapshot| snapshot.ownerless_holds(tenant, after, limit))
     }
 
     async fn scan(

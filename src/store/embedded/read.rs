@@ -16,7 +16,7 @@ use super::schema::{
 use super::search::AttributesTable;
 use crate::directory::error::ItemError;
 use crate::directory::model::claim::Claim;
-use crate::directory::model::record::Record;
+use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
@@ -175,6 +175,35 @@ impl Snapshot {
             keys.extend(IdentityKey::from_stored(key));
         }
         Ok(keys)
+    }
+
+    /// Holds of a tenant on keys whose owner was purged, in the order of their keys. Goes through
+    /// all claims of the tenant.
+    pub fn ownerless_holds(
+        &self,
+        tenant: &Tenant,
+        after: Option<&IdentityKey>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, Fault> {
+        let [first, end] = IdentityKey::range(tenant.as_str());
+        let start = match after {
+            Some(after) => Bound::Excluded(after.as_str().as_bytes()),
+            None => Bound::Included(first.as_bytes()),
+        };
+        let mut holds = Vec::new();
+        for entry in self.identities.range::<&[u8]>((start, Bound::Excluded(end.as_bytes())))? {
+            let (key, claim) = entry?;
+            let claim = decode_claim(claim.value())?;
+            if claim.owner.is_none() {
+                let key = String::from_utf8(key.value().to_vec()).map_err(Fault::damaged)?;
+                let key = IdentityKey::from_stored(key);
+                holds.extend(key.and_then(|key| Hold::of(&key, &claim)));
+            }
+            if holds.len() >= limit {
+                break;
+            }
+        }
+        Ok(holds)
     }
 
     /// The next `count` users of `tenant` after `after` as `read` reads them, and the last one

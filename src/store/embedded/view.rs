@@ -12,8 +12,10 @@ use super::error::Fault;
 use super::read::Snapshot;
 use super::{Embedded, YIELD_EVERY};
 use crate::directory::error::Error;
+use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::store::{FileStore, UserScan};
+use crate::identifier::IdentityKey;
 use crate::wire::exported_user::ExportedUser;
 
 impl FileStore for Embedded {
@@ -50,5 +52,15 @@ impl UserScan for View {
                 return Ok(users);
             }
         }
+    }
+
+    fn ownerless_holds(
+        &self,
+        tenant: &Tenant,
+        after: Option<&IdentityKey>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, Error> {
+        let look = AssertUnwindSafe(|| self.0.ownerless_holds(tenant, after, limit));
+        Ok(catch_unwind(look).unwrap_or(Err(Fault::Panicked))?)
     }
 }

@@ -11,11 +11,11 @@ use mongodb::options::{FindOptions, Hint, ReadConcern};
 use super::collections::Collections;
 use super::error::Fault;
 use super::schema::{
-    EXPIRES_AT, ID, StoredUser, TENANT, by_id, date, id_value, key_value, read_claim, read_expired,
-    read_tenant,
+    EXPIRES_AT, HOLD, ID, StoredUser, TENANT, USER, by_id, date, id_value, key_value, read_claim,
+    read_expired, read_tenant,
 };
 use crate::directory::model::claim::Claim;
-use crate::directory::model::record::Record;
+use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
@@ -73,6 +73,30 @@ impl Collections {
         let key = |document: &RawDocumentBuf| Ok(read_claim(document)?.0.to_owned());
         let keys: Vec<String> = found.iter().map(key).collect::<Result<_, Fault>>()?;
         Ok(keys.into_iter().filter_map(IdentityKey::from_stored).collect())
+    }
+
+    /// Holds of a tenant on keys whose owner was purged, in the order of their keys.
+    pub async fn ownerless_holds(
+        &self,
+        tenant: &Tenant,
+        after: Option<&IdentityKey>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, Fault> {
+        let [first, end] = IdentityKey::range(tenant.as_str());
+        let mut keys = doc! { "$gte": first, "$lt": end };
+        if let Some(after) = after {
+            keys.insert("$gt", after.as_str());
+        }
+        let filter = doc! { ID: keys, HOLD: { "$exists": true }, USER: { "$exists": false } };
+        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
+        let options = options.max_time(self.timeout).build();
+        let mut holds = Vec::new();
+        for document in &self.all(&self.identities, filter, options).await? {
+            let (key, claim) = read_claim(document)?;
+            let key = IdentityKey::from_stored(key.to_owned());
+            holds.extend(key.and_then(|key| Hold::of(&key, &claim)));
+        }
+        Ok(holds)
     }
 
     /// Users of a tenant in the order of their ids. The server looks at those of others to find

@@ -68,7 +68,7 @@ pub use upgrade::{upgrade, upgrade_to};
 
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
-use crate::directory::model::record::Record;
+use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
@@ -291,6 +291,19 @@ impl Store for Mongo {
     async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
         let tenant = tenant.clone();
         self.run(|collections| async move { collections.keys(&tenant, limit).await }).await
+    }
+
+    async fn ownerless_holds(
+        &self,
+        tenant: &Tenant,
+        after: Option<&IdentityKey>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, Error> {
+        let (tenant, after) = (tenant.clone(), after.cloned());
+        self.run(|collections| async move {
+            collections.ownerless_holds(&tenant, after.as_ref(), limit).await
+        })
+        .await
     }
 
     async fn scan(

@@ -69,7 +69,7 @@ impl ReferenceModel {
             MutationKind::ReleaseHold(identifier) => {
                 return self.release(mutation, identifier).map(|()| Done::default());
             }
-            MutationKind::Tenant(_) => return Ok(Done::default()),
+            MutationKind::Tenant(_) | MutationKind::ImportHold(_) => return Ok(Done::default()),
         };
         match change {
             UserChange::Create(draft) => return Ok(self.create(mutation, id, draft)),

@@ -39,7 +39,7 @@ impl Parser<'_> {
         Ok(handle.guard().map(|guard| Guarded { handle, guard }))
     }
 
-    fn hold(&self, raw: &RawHold<'_>) -> Result<Hold, Error> {
+    pub fn hold(&self, raw: &RawHold<'_>) -> Result<Hold, Error> {
         let (field, tenant) = ("internals.holds", self.tenant.as_str());
         let (key, guard) = match raw.held {
             Ok(identifier) => {
