@@ -136,7 +136,7 @@ pub async fn of_many_imports_of_one_line_one_happens(f: Fixture) -> Result<(), F
         new += usize::from(report(task.await?)?.0);
     }
     equal(&new, &1, "how often it was imported")?;
-    equal(&f.store.scan(&polynym::directory::Tenant::DEFAULT, None, 10).await?.len(), &1, "users")
+    equal(&f.store.scan(&Tenant::DEFAULT, None, 10).await?.len(), &1, "users")
 }
 
 pub async fn many_lines_are_imported_as_each_would_be(f: Fixture) -> Result<(), Failure> {
@@ -172,7 +172,7 @@ pub async fn many_lines_are_imported_as_each_would_be(f: Fixture) -> Result<(), 
     }
     let owner = f.owner("phone:+14155552300").await?.ok_or("nobody has the phone")?;
     equal(&owner.identities.len(), &1, "the identities that were not passed over")?;
-    let all = f.store.scan(&polynym::directory::Tenant::DEFAULT, None, 10).await?;
+    let all = f.store.scan(&Tenant::DEFAULT, None, 10).await?;
     equal(&all.len(), &4, "users")
 }
 
