@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures imports and exports against what the store below could do: in turns, and the better of the rounds.
+"""Measures imports and exports against what the store below could do, in turns: the better of the rounds, and the ratios of each.
 
 An import into the embedded store is compared with the same rows (users, claims, index entries) in plain batches of redb; one
 into MongoDB with unordered insertions of the same documents of users and claims; an export with a scan of the table of users.
@@ -94,6 +94,12 @@ def note(figures, name, figure):
     print(f"{name:48} {figure:12,.0f}", flush=True)
 
 
+def ratio(figures, name, floor):
+    """Prints the ratio of each round, whose figures were measured one after the other."""
+    ratios = [figure / below for figure, below in zip(figures[name], figures[floor])]
+    print(f"{name} / {floor.split(': ')[1]}: " + ", ".join(f"{ratio:.2f}" for ratio in ratios))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--users", type=int, default=1_000_000)
@@ -138,10 +144,10 @@ def main():
     print()
     for name, figure in best.items():
         print(f"best of {options.rounds}: {name:40} {figure:12,.0f}")
-    print(f"embedded: import / batches of redb: {best['embedded: import, users/s'] / best['embedded: batches of redb, users/s']:.2f}")
-    print(f"embedded: export / scan: {best['embedded: export, users/s'] / best['embedded: scan, users/s']:.2f}")
+    ratio(figures, "embedded: import, users/s", "embedded: batches of redb, users/s")
+    ratio(figures, "embedded: export, users/s", "embedded: scan, users/s")
     if options.mongod:
-        print(f"MongoDB: import / insertions: {best['MongoDB: import, users/s'] / best['MongoDB: insertions, users/s']:.2f}")
+        ratio(figures, "MongoDB: import, users/s", "MongoDB: insertions, users/s")
 
 
 if __name__ == "__main__":

@@ -90,14 +90,15 @@ fn copy(from: &str, to: &str) -> Fallible<()> {
 
 /// The rows of all users.
 fn read(file: &str) -> Fallible<BTreeMap<[u8; 16], Rows>> {
-    let transaction = Database::open(file)?.begin_read()?;
+    let database = Database::open(file)?;
+    let transaction = database.begin_read()?;
     let mut users = BTreeMap::<[u8; 16], Rows>::new();
     for entry in transaction.open_table(USERS)?.iter()? {
         let (id, user) = entry?;
         users.entry(*id.value()).or_default().user = user.value().to_vec();
     }
     for entry in transaction.open_table(LISTED)?.iter()? {
-        let (key, _) = entry?;
+        let key = entry?.0;
         let (tenant, id) = key.value();
         users.entry(*id).or_default().tenant = tenant.to_owned();
     }
@@ -118,7 +119,8 @@ fn read(file: &str) -> Fallible<BTreeMap<[u8; 16], Rows>> {
 }
 
 fn scan(file: &str) -> Fallible<()> {
-    let transaction = Database::open(file)?.begin_read()?;
+    let database = Database::open(file)?;
+    let transaction = database.begin_read()?;
     let users = transaction.open_table(USERS)?;
     let begun = Instant::now();
     let mut bytes = 0;
