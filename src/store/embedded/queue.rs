@@ -11,7 +11,7 @@ use crate::directory::mutation::Mutation;
 /// The bytes of mutations that may wait for the writer; more are refused.
 pub const QUEUE_BYTES: usize = 64 << 20;
 /// The bytes that each counts at least, so that their number has a bound too.
-const LEAST_BYTES: usize = 4 << 10;
+pub const LEAST_BYTES: usize = 4 << 10;
 
 impl Embedded {
     pub(super) async fn queue(&self, mutation: Mutation) -> Answer {

@@ -189,7 +189,7 @@ impl<'m> Taken<'m> {
                 Write::PutUser(record) if read_set.user(record.id()).is_none() => {
                     users.insert(record.id());
                 }
-                Write::Claim(key, write) if matches!(write, ClaimWrite::Insert(_)) => {
+                Write::Claim(key, ClaimWrite::Insert(_)) => {
                     claims.insert(key.clone());
                 }
                 _ => return false,

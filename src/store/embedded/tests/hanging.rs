@@ -14,8 +14,9 @@ use crate::directory::read_set::Outcome;
 use crate::directory::store::Store;
 use crate::store::embedded::file::tests::faults::Failing;
 use crate::store::embedded::lock::FileId;
+use crate::store::embedded::queue::{LEAST_BYTES, QUEUE_BYTES};
 use crate::store::embedded::write::Job;
-use crate::store::embedded::{Embedded, LEAST_BYTES, Options, QUEUE_BYTES};
+use crate::store::embedded::{Embedded, Options};
 
 type Pending<'s> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 's>>;
 
