@@ -21,6 +21,7 @@ mod tests;
 pub use crate::wire::encode::{identifier_message, identity_message, user_message, value_message};
 pub use crate::wire::encoded_user::{EncodedUser, Found};
 pub use crate::wire::error::WireError;
+pub use crate::wire::exported_user::ExportedUser;
 pub use crate::wire::tenant::tenant_message;
 pub use crate::wire::unknown::Unknown;
 pub use clock::{CLOCK_AHEAD, Clock, Now};
