@@ -23,7 +23,7 @@ use crate::directory::read_set::{MutationReport, Outcome};
 use raw::{RawHold, RawUser};
 
 /// Imports that may be under way in this process.
-const MOST: usize = 8;
+const MOST: usize = 4;
 /// Lines between which other calls get the thread.
 const YIELD_EVERY: usize = 32;
 /// The name of the method in keys of requests.
