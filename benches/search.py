@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""Measures look-ups of users with many attributes, and searches, through a running server.
+
+    python3 benches/search.py                  100,000 users, four rounds: some ten minutes
+    python3 benches/search.py --users 5000     whether it works
+
+Look-ups, on the embedded store and on MongoDB: users with 20 attributes beside the same users
+without any, called with `polynym bench`, which checks every answer; and users of whom a mask asks
+for the identities alone, called by a client in this script, since `polynym bench` sends no mask.
+
+Searches, on MongoDB: equality, ranges and prefixes beside a find of as many documents by their
+ids; and users with 5, 20 and 80 attributes. The calls take turns one by one, so that what else
+the machine does falls on all of them. Every answer must have as many users as were loaded for it.
+
+What is compared runs in one go, and the best of the rounds counts. Needs Linux, a `polynym` of
+`cargo build --release` (or --program), a mongod 6.0 or later (MONGOD_BIN, PATH or --mongod) and
+pymongo. Some 4 GB are needed for the databases, where TMPDIR says. Prints tables in Markdown.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from bson.raw_bson import RawBSONDocument
+from pymongo import MongoClient
+
+from access import PROGRAM
+from attacks import field
+from calls import Connection, drive, entries
+from databases import SERVERS, mongod
+from pages import number, table
+from people import CODE, COUNT, FIFTY, TEN, email, line, say
+
+SEARCH = "/polynym.v1.DirectoryService/SearchUsers"
+
+
+@contextlib.contextmanager
+def server(options, folder, store, *flags):
+    """`polynym serve` on a store. Gives its port."""
+    command = [options.program, "serve", "--listen", "127.0.0.1:0", "--tenants", "open"]
+    command += ["--store", store, "--log", "error", *flags]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    SERVERS.append(process.pid)
+    try:
+        yield int(process.stdout.readline().rsplit(":", 1)[1])
+    finally:
+        SERVERS.remove(process.pid)
+        process.terminate()
+        process.wait()
+
+
+def load(options, folder, port, tenant, users, count):
+    """Imports users with so many attributes."""
+    command = [options.program, "import", "-", "--server", f"http://127.0.0.1:{port}"]
+    command += ["--tenant", tenant, "--rejects", f"{folder}/rejects", "--timeout", "60s"]
+    start = time.monotonic()
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=sys.stderr, text=True)
+    process.stdin.writelines(line(user, count) for user in range(users))
+    process.stdin.close()
+    if process.wait():
+        sys.exit("the import failed")
+    rate = users / (time.monotonic() - start)
+    say(f"  {users:,} users of {count} attributes imported, {rate:,.0f} a second")
+    return rate
+
+
+def look_ups(options, tenant, mask):
+    """Bodies of look-ups of random users, without end."""
+    mask = field(6, field(1, mask)) if mask else b""
+    pick = random.Random(options.users)
+    bodies = [
+        field(1, tenant) + field(2, field(1, email(user).encode())) + mask
+        for user in pick.sample(range(options.users), min(options.users, 50_000))
+    ]
+    while True:
+        yield from bodies
+
+
+def measure_resolve(options, port, store):
+    """A row for each way to look users up: calls a second, and their ratio to no attributes."""
+    def checked(tenant):
+        command = [options.program, "bench", "resolve", "--server", f"http://127.0.0.1:{port}"]
+        command += ["--tenant", tenant, "--users", str(options.users), "--loaded", "--json"]
+        command += ["--duration", str(options.duration), "--warmup", "1"]
+        report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        if report["errors"] or report["wrong"]:
+            sys.exit(f"wrong answers: {report}")
+        return report["calls_per_second"], 0
+
+    own = lambda tenant, mask: drive(port, look_ups(options, tenant, mask), options.duration)
+    ways = {
+        "no attributes": lambda: checked("plain"),
+        "20 attributes": lambda: checked("many"),
+        "no attributes, by this script": lambda: own(b"plain", None),
+        "no attributes, identities alone": lambda: own(b"plain", b"identities"),
+        "20 attributes, by this script": lambda: own(b"many", None),
+        "20 attributes, identities alone": lambda: own(b"many", b"identities"),
+    }
+    best, costs = dict.fromkeys(ways, 0), dict.fromkeys(ways, 1e9)
+    for _ in range(options.rounds):
+        for way, run in ways.items():
+            rate, cost = run()
+            best[way], costs[way] = max(best[way], rate), min(costs[way], cost)
+            say(f"  {store:9} {way:32} {rate:10,.0f} {cost:6.1f}")
+    bases = ["no attributes"] * 2 + ["no attributes, by this script"] * 4
+    return [
+        [
+            store,
+            way,
+            number(best[way]),
+            f"{best[way] / best[base]:.2f}",
+            number(costs[way]) if costs[way] else "",
+        ]
+        for way, base in zip(ways, bases)
+    ]
+
+
+def search_cases(options, port, users):
+    """What is measured of searches: titles, and functions that make one call each, and the
+    titles of those that they are compared with."""
+    connection = Connection(port, SEARCH)
+    pick = random.Random(4)
+    some = lambda limit: pick.randrange(limit)
+
+    def search(tenant, expected, make, mask=None):
+        mask = field(6, field(1, mask)) if mask else b""
+
+        def call():
+            body = field(1, tenant) + field(2, make().encode()) + bytes([4 << 3, 50]) + mask
+            start = time.perf_counter()
+            answer = connection.one(body)
+            taken = time.perf_counter() - start
+            if entries(answer, 1) != expected:
+                sys.exit(f"{entries(answer, 1)} users where there are {expected}")
+            return taken
+        return call
+
+    ids = [user["_id"] for user in users.find({"t": "many"}, {"_id": 1})]
+    own = users.with_options(users.codec_options.with_options(document_class=RawBSONDocument))
+
+    def find(count):
+        def call():
+            wanted = pick.sample(ids, count)
+            start = time.perf_counter()
+            found = list(own.find({"_id": {"$in": wanted}}, batch_size=101))
+            taken = time.perf_counter() - start
+            assert len(found) == count
+            return taken
+        return call
+
+    token = users.database["names"].find_one({"_id": "many,00000000"})["n"].index(TEN)
+    index = [("t", 1), ("a.k", 1), ("a.v", 1), ("_id", 1)]
+
+    def find_equal():
+        element = {"k": token, "v": f"group {some(all_users // 10)}"}
+        wanted = {"t": "many", "a": {"$elemMatch": element}}
+        start = time.perf_counter()
+        found = list(own.find(wanted, sort=[("_id", 1)], hint=index, limit=51))
+        taken = time.perf_counter() - start
+        assert len(found) == 10
+        return taken
+
+    all_users, few = options.users, options.users // 5
+    ten = lambda limit: lambda: f'attributes."{TEN}" = "group {some(limit // 10)}"'
+    fifty = lambda: f'attributes."{FIFTY}" = "group {some(all_users // 50)}"'
+    above = lambda: f'attributes."{COUNT}" >= {some(all_users - 100)}'
+    prefix = lambda: f'attributes."{CODE}" = "code-{some(all_users // 100):06}*"'
+    few_of = lambda n, mask=None: search(b"a%d" % n, 10, ten(few), mask)
+    by_10, by_50 = "find of 10 by id, driver", "find of 50 by id, driver"
+    equal_50 = "equality of 50"
+    base, alone = "equality of 10, 20 attributes", "equality of 10, 20 attributes, ids alone"
+    cases = {
+        by_10: (find(10), by_10),
+        by_50: (find(50), by_50),
+        "equality of 10, driver": (find_equal, by_10),
+        "equality of 10": (search(b"many", 10, ten(all_users)), by_10),
+        equal_50: (search(b"many", 50, fifty), by_50),
+        "range, page of 50": (search(b"many", 50, above), equal_50),
+        "prefix, page of 50 of 100": (search(b"many", 50, prefix), equal_50),
+    }
+    for n in (5, 20, 80):
+        cases[f"equality of 10, {n} attributes"] = few_of(n), base
+    for n in (5, 20, 80):
+        cases[f"equality of 10, {n} attributes, ids alone"] = few_of(n, b"user_id"), alone
+    return cases
+
+
+def measure_search(options, port, users):
+    cases, best = search_cases(options, port, users), {}
+    for _ in range(options.rounds):
+        times = {title: [] for title in cases}
+        for _ in range(options.calls + 20):
+            for title, (call, _) in cases.items():
+                times[title].append(call())
+        for title, taken in times.items():
+            taken = sorted(taken[20:])
+            pair = statistics.median(taken) * 1e6, taken[int(len(taken) * 0.99)] * 1e6
+            best[title] = min(best.get(title, pair), pair)
+    return [
+        [title, *map(number, best[title]), base, f"{best[title][0] / best[base][0]:.2f}"]
+        for title, (_, base) in cases.items()
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--users", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--duration", type=float, default=2, help="seconds of one measurement")
+    parser.add_argument("--calls", type=int, default=250, help="searches of each kind and round")
+    parser.add_argument("--program", default=PROGRAM)
+    parser.add_argument("--mongod", default=os.environ.get("MONGOD_BIN", "mongod"))
+    options = parser.parse_args()
+
+    look_up_rows, load_rows = [], []
+    with tempfile.TemporaryDirectory(prefix="polynym-search-") as folder:
+        def fill(port, store, tenants):
+            for tenant, users, count in tenants:
+                rate = load(options, folder, port, tenant, users, count)
+                load_rows.append([store, f"{users:,} of {count} attributes", number(rate)])
+
+        both = [("plain", options.users, 0), ("many", options.users, 20)]
+        with server(options, folder, f"embedded:{folder}/store", "--create") as port:
+            fill(port, "embedded", both)
+            look_up_rows += measure_resolve(options, port, "embedded")
+        with mongod(options.mongod, folder, 0.5) as database:
+            store = f"mongodb://127.0.0.1:{database}/search?replicaSet=rs0"
+            init = [options.program, "store", "init", "--store", store]
+            subprocess.run(init, check=True, stdout=subprocess.DEVNULL)
+            with server(options, folder, store) as port, MongoClient(store) as client:
+                few = [(f"a{n}", options.users // 5, n) for n in (5, 20, 80)]
+                fill(port, "MongoDB", both + few)
+                look_up_rows += measure_resolve(options, port, "MongoDB")
+                search_rows = measure_search(options, port, client["search"]["users"])
+    print("\n" + table(["import", "users", "a second"], load_rows))
+    head = ["store", "look-ups at 64", "a second", "of those without attributes"]
+    head.append("µs of processor")
+    print("\n" + table(head, look_up_rows))
+    head = ["one call at a time", "p50, µs", "p99, µs", "beside", "ratio of p50"]
+    print("\n" + table(head, search_rows))
+    print("\nload average at the end: " + " ".join(f"{load:.1f}" for load in os.getloadavg()))
+
+
+if __name__ == "__main__":
+    main()
