@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures look-ups of users with many attributes, and searches, through a running server.
 
-    python3 benches/search.py                  100,000 users, four rounds: some ten minutes
+    python3 benches/search.py                  100,000 users, eight rounds: some ten minutes
     python3 benches/search.py --users 5000     whether it works
 
 Look-ups, on the embedded store and on MongoDB: users with 20 attributes beside the same users
@@ -12,9 +12,9 @@ Searches, on MongoDB: equality, ranges and prefixes beside a find of as many doc
 ids; and users with 5, 20 and 80 attributes. The calls take turns one by one, so that what else
 the machine does falls on all of them. Every answer must have as many users as were loaded for it.
 
-What is compared runs in one go, and the best of the rounds counts. Needs Linux, a `polynym` of
-`cargo build --release` (or --program), a mongod 6.0 or later (MONGOD_BIN, PATH or --mongod) and
-pymongo. Some 4 GB are needed for the databases, where TMPDIR says. Prints tables in Markdown.
+What is compared runs in one go, in short turns, and the best of the rounds counts. Needs Linux, a
+`polynym` of `cargo build --release` (or --program), a mongod 6.0 or later (MONGOD_BIN, PATH or
+--mongod) and pymongo. The databases need some 4 GB, where TMPDIR says. Prints tables in Markdown.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from pymongo import MongoClient
 from access import PROGRAM
 from attacks import field
 from calls import Connection, drive, entries
-from databases import SERVERS, mongod
+from databases import SERVERS, mongod, processor_time
 from pages import number, table
 from people import CODE, COUNT, FIFTY, TEN, email, line, say
 
@@ -71,30 +71,34 @@ def load(options, folder, port, tenant, users, count):
     return rate
 
 
-def look_ups(options, tenant, mask):
+def bodies(options, tenant, mask):
     """Bodies of look-ups of random users, without end."""
     mask = field(6, field(1, mask)) if mask else b""
     pick = random.Random(options.users)
-    bodies = [
+    calls = [
         field(1, tenant) + field(2, field(1, email(user).encode())) + mask
         for user in pick.sample(range(options.users), min(options.users, 50_000))
     ]
     while True:
-        yield from bodies
+        yield from calls
 
 
 def measure_resolve(options, port, store):
-    """A row for each way to look users up: calls a second, and their ratio to no attributes."""
+    """A row for each way to look users up: the best of calls a second, its ratio to the best
+    without attributes, the median of these ratios in a round, and µs of the servers."""
     def checked(tenant):
         command = [options.program, "bench", "resolve", "--server", f"http://127.0.0.1:{port}"]
         command += ["--tenant", tenant, "--users", str(options.users), "--loaded", "--json"]
-        command += ["--duration", str(options.duration), "--warmup", "1"]
+        command += ["--duration", str(options.duration), "--warmup", "0.5"]
+        used = processor_time()
         report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        used = processor_time() - used
         if report["errors"] or report["wrong"]:
             sys.exit(f"wrong answers: {report}")
-        return report["calls_per_second"], 0
+        rate = report["calls_per_second"]
+        return rate, used / rate / (options.duration + 0.5) * 1e6
 
-    own = lambda tenant, mask: drive(port, look_ups(options, tenant, mask), options.duration)
+    own = lambda tenant, mask: drive(port, bodies(options, tenant, mask), options.duration)
     ways = {
         "no attributes": lambda: checked("plain"),
         "20 attributes": lambda: checked("many"),
@@ -103,23 +107,19 @@ def measure_resolve(options, port, store):
         "20 attributes, by this script": lambda: own(b"many", None),
         "20 attributes, identities alone": lambda: own(b"many", b"identities"),
     }
-    best, costs = dict.fromkeys(ways, 0), dict.fromkeys(ways, 1e9)
+    found = {way: [] for way in ways}
     for _ in range(options.rounds):
         for way, run in ways.items():
-            rate, cost = run()
-            best[way], costs[way] = max(best[way], rate), min(costs[way], cost)
-            say(f"  {store:9} {way:32} {rate:10,.0f} {cost:6.1f}")
-    bases = ["no attributes"] * 2 + ["no attributes, by this script"] * 4
-    return [
-        [
-            store,
-            way,
-            number(best[way]),
-            f"{best[way] / best[base]:.2f}",
-            number(costs[way]) if costs[way] else "",
-        ]
-        for way, base in zip(ways, bases)
-    ]
+            found[way].append(run())
+            say(f"  {store:9} {way:32} {found[way][-1]}")
+    rows, titles = [], list(ways)
+    for place, way in enumerate(titles):
+        rates, costs = zip(*found[way])
+        base, _ = zip(*found[titles[0 if place < 2 else 2]])
+        in_round = statistics.median(own / other for own, other in zip(rates, base))
+        ratios = f"{max(rates) / max(base):.2f}", f"{in_round:.2f}"
+        rows.append([store, way, number(max(rates)), *ratios, number(min(costs))])
+    return rows
 
 
 def search_cases(options, port, users):
@@ -145,11 +145,11 @@ def search_cases(options, port, users):
     ids = [user["_id"] for user in users.find({"t": "many"}, {"_id": 1})]
     own = users.with_options(users.codec_options.with_options(document_class=RawBSONDocument))
 
-    def find(count):
+    def find(count, fields=None):
         def call():
             wanted = pick.sample(ids, count)
             start = time.perf_counter()
-            found = list(own.find({"_id": {"$in": wanted}}, batch_size=101))
+            found = list(own.find({"_id": {"$in": wanted}}, fields, batch_size=101))
             taken = time.perf_counter() - start
             assert len(found) == count
             return taken
@@ -179,6 +179,8 @@ def search_cases(options, port, users):
     cases = {
         by_10: (find(10), by_10),
         by_50: (find(50), by_50),
+        "find of 50 by id, all but attributes": (find(50, {"a": 0}), by_50),
+        "find of 50 by id, the other fields": (find(50, {"r": 1, "t": 1, "w": 1}), by_50),
         "equality of 10, driver": (find_equal, by_10),
         "equality of 10": (search(b"many", 10, ten(all_users)), by_10),
         equal_50: (search(b"many", 50, fifty), by_50),
@@ -214,39 +216,42 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--users", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--duration", type=float, default=2, help="seconds of one measurement")
-    parser.add_argument("--calls", type=int, default=250, help="searches of each kind and round")
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--duration", type=float, default=1, help="seconds of one measurement")
+    parser.add_argument("--calls", type=int, default=125, help="searches of each kind and round")
+    parser.add_argument("--only", nargs="*", default=["embedded", "mongodb"])
     parser.add_argument("--program", default=PROGRAM)
     parser.add_argument("--mongod", default=os.environ.get("MONGOD_BIN", "mongod"))
     options = parser.parse_args()
 
-    look_up_rows, load_rows = [], []
+    loads, look_ups, searches = [], [], []
     with tempfile.TemporaryDirectory(prefix="polynym-search-") as folder:
         def fill(port, store, tenants):
             for tenant, users, count in tenants:
                 rate = load(options, folder, port, tenant, users, count)
-                load_rows.append([store, f"{users:,} of {count} attributes", number(rate)])
+                loads.append([store, f"{users:,} of {count} attributes", number(rate)])
 
         both = [("plain", options.users, 0), ("many", options.users, 20)]
-        with server(options, folder, f"embedded:{folder}/store", "--create") as port:
-            fill(port, "embedded", both)
-            look_up_rows += measure_resolve(options, port, "embedded")
-        with mongod(options.mongod, folder, 0.5) as database:
-            store = f"mongodb://127.0.0.1:{database}/search?replicaSet=rs0"
-            init = [options.program, "store", "init", "--store", store]
-            subprocess.run(init, check=True, stdout=subprocess.DEVNULL)
-            with server(options, folder, store) as port, MongoClient(store) as client:
-                few = [(f"a{n}", options.users // 5, n) for n in (5, 20, 80)]
-                fill(port, "MongoDB", both + few)
-                look_up_rows += measure_resolve(options, port, "MongoDB")
-                search_rows = measure_search(options, port, client["search"]["users"])
-    print("\n" + table(["import", "users", "a second"], load_rows))
-    head = ["store", "look-ups at 64", "a second", "of those without attributes"]
-    head.append("µs of processor")
-    print("\n" + table(head, look_up_rows))
+        few = [(f"a{n}", options.users // 5, n) for n in (5, 20, 80)]
+        if "embedded" in options.only:
+            with server(options, folder, f"embedded:{folder}/store", "--create") as port:
+                fill(port, "embedded", both)
+                look_ups += measure_resolve(options, port, "embedded")
+        if "mongodb" in options.only:
+            with mongod(options.mongod, folder, 0.5) as database:
+                store = f"mongodb://127.0.0.1:{database}/search?replicaSet=rs0"
+                init = [options.program, "store", "init", "--store", store]
+                subprocess.run(init, check=True, stdout=subprocess.DEVNULL)
+                with server(options, folder, store) as port, MongoClient(store) as client:
+                    fill(port, "MongoDB", both + few)
+                    look_ups += measure_resolve(options, port, "MongoDB")
+                    searches += measure_search(options, port, client["search"]["users"])
+    print("\n" + table(["import", "users", "a second"], loads))
+    head = ["store", "look-ups at 64", "a second", "ratio", "in a round", "µs of processor"]
+    print("\n" + table(head, look_ups))
     head = ["one call at a time", "p50, µs", "p99, µs", "beside", "ratio of p50"]
-    print("\n" + table(head, search_rows))
+    if searches:
+        print("\n" + table(head, searches))
     print("\nload average at the end: " + " ".join(f"{load:.1f}" for load in os.getloadavg()))
 
 
