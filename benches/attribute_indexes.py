@@ -137,8 +137,8 @@ def ask(call, calls):
 
 
 def sizes(users, paths=()):
-    """Bytes of a user: BSON, on disk, all but the index of ids on disk, and both in the cache once
-    all was read. `paths` are those of a wildcard index."""
+    """Bytes of a user: BSON, on disk, all but the index of ids on disk without room for reuse, and
+    both in the cache once all was read. `paths` are those of a wildcard index."""
     users.database.client.admin.command("fsync")
     read = lambda match: [{"$match": match}, {"$count": "users"}]
     count = lambda match, **hint: list(users.aggregate(read(match), **hint))
@@ -151,7 +151,8 @@ def sizes(users, paths=()):
     stats = users.database.command("collStats", users.name, indexDetails=True)
     cached = lambda one: one["cache"]["bytes currently in the cache"]
     indexes = {k: v for k, v in stats["indexDetails"].items() if k != "_id_"}
-    index = sum(stats["indexSizes"][name] for name in indexes)
+    unused = lambda one: one["block-manager"]["file bytes available for reuse"]
+    index = sum(stats["indexSizes"][name] - unused(one) for name, one in indexes.items())
     cache = cached(stats["wiredTiger"]), sum(cached(one) for one in indexes.values())
     return [n / stats["count"] for n in (stats["size"], stats["storageSize"], index, *cache)]
 
