@@ -117,6 +117,7 @@ is that of `polynym resolve`, whose own start is counted. The server was killed 
 ## Not measured here
 
 - MongoDB, its coalesced reads and the cache of answers: they are not part of the embedded store.
+- Attributes and searches: [benchmarks-search.md](benchmarks-search.md).
 - PostgreSQL, OpenLDAP and Redis behind the same call.
 - A power cut: a kill leaves what the kernel has been given.
 
