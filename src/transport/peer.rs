@@ -59,7 +59,7 @@ pub struct Peer {
 /// The delay of refusals for want of a credential, at first and after [`FEW`] of them. It bounds
 /// the tokens that a connection can try, and hides how far a token got.
 const DELAYS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
-const FEW: u32 = 1_000;
+const FEW: u32 = 200;
 
 impl Peer {
     pub const fn new(certificate: Option<ClientCertificate>, stranger: Stranger) -> Self {
