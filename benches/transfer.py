@@ -32,12 +32,25 @@ def rate(*arguments):
 def client(*arguments):
     """Runs a command of the client. Returns its seconds and its peak memory in MiB."""
     begun = time.monotonic()
-    process = subprocess.Popen([PROGRAM, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    complaint = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    if status != 0:
-        raise SystemExit(f"{arguments[0]} failed: {complaint}")
-    return time.monotonic() - begun, usage.ru_maxrss / 1024
+    command = [PROGRAM, *map(str, arguments)]
+    with tempfile.TemporaryFile("w+") as complaint:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=complaint)
+        memory = 0
+        while process.poll() is None:
+            # The peak that the system counts for a child begins with that of its parent.
+            memory = peak(process) or memory
+            time.sleep(0.05)
+        if process.returncode != 0:
+            complaint.seek(0)
+            raise SystemExit(f"{arguments[0]} failed: {complaint.read()}")
+    return time.monotonic() - begun, memory
+
+
+def peak(process):
+    """The peak memory of a process in MiB; none once it has ended."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    found = re.search(r"VmHWM:\s*(\d+)", status)
+    return int(found[1]) / 1024 if found else 0
 
 
 class Server:
@@ -52,8 +65,7 @@ class Server:
         return self
 
     def peak(self):
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(r"VmHWM:\s*(\d+)", status)[1]) / 1024
+        return peak(self.process)
 
     def __exit__(self, *_):
         self.process.send_signal(signal.SIGTERM)

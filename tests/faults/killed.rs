@@ -192,7 +192,7 @@ impl Mutation {
             if matches!(self.kind, Kind::Create) {
                 let owner = owner.as_ref().unwrap();
                 assert_eq!(owner.attributes, self.attributes());
-                assert_eq!(self.found(client).await, [owner.user_id.clone()]);
+                assert_eq!(self.found(client).await, std::slice::from_ref(&owner.user_id));
             }
         }
         found == self.owned(true)
