@@ -9,7 +9,6 @@ Needs `cargo build --release -p polynym -p floor`. `--mongod PROGRAM` starts a r
 """
 
 import argparse
-import os
 import re
 import signal
 import socket
