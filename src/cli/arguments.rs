@@ -51,7 +51,7 @@ pub enum Command {
     /// Link, unlink, replace, verify and look into identities.
     #[command(subcommand, after_help = identity::EXAMPLES)]
     Identity(identity::Identity),
-    /// Show the names of attributes.
+    /// Show the names of attributes, and define attributes.
     #[command(subcommand, after_help = attributes::EXAMPLES)]
     Attribute(attributes::Attribute),
     /// Show and set tenants and their policies.

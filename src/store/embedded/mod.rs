@@ -103,6 +103,8 @@ pub struct Embedded {
     /// The rules do not change while the store is open.
     rules: StoredRules,
     hints: Arc<OwnerHints>,
+    /// The turns of large batches: many at once would keep single look-ups waiting for a thread.
+    turns: Semaphore,
 }
 
 impl Embedded {
@@ -159,6 +161,7 @@ impl Embedded {
             alive,
             rules,
             hints,
+            turns: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
         })
     }
 
@@ -182,6 +185,8 @@ impl Embedded {
         look_up: impl Fn(&Snapshot, &K) -> Result<Option<T>, Fault>,
         size: impl Fn(&T) -> usize,
     ) -> Result<Vec<ItemResult<T>>, Error> {
+        let is_large = wanted.len() > YIELD_EVERY;
+        let _turn = if is_large { self.turns.acquire().await.ok() } else { None };
         let snapshot = self.published.load();
         let snapshot = snapshot.as_ref().ok_or_else(|| self.closed())?;
         let mut found = Vec::with_capacity(wanted.len());
