@@ -138,6 +138,26 @@ async fn each_role_may_call_its_methods_and_no_others() {
     assert!(denials > 20, "{denials}");
 }
 
+/// A plan says how many users have what, also of those that the filter leaves out.
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_of_searches_are_for_admins() {
+    let callers = Callers::new();
+    let [registrar, admin] = ["registrar", "admin"].map(|role| callers.create(role, role, "*"));
+    let server = callers.serve(&[]);
+    let channel = connect(&server).await;
+    let search = async |token: &str, explain: bool| {
+        let header = format!("Bearer {token}");
+        let request = v1::SearchUsersRequest { explain, ..Default::default() };
+        let path = "/polynym.v1.DirectoryService/SearchUsers";
+        let answer: Result<v1::SearchUsersResponse, _> =
+            call(&channel, path, Some(&header), request).await;
+        answer.map(|answer| answer.plan.is_some()).map_err(|status| status_details(status).reason)
+    };
+    assert_eq!(search(&registrar, false).await, Ok(false));
+    assert_eq!(search(&registrar, true).await, Err("ROLE_DENIED".to_owned()));
+    assert_eq!(search(&admin, true).await, Ok(true));
+}
+
 /// A message that came after its answer would count as a fault of the connection, and after 1,024
 /// faults HTTP/2 ends it.
 #[tokio::test(flavor = "multi_thread")]

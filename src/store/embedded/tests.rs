@@ -3,6 +3,7 @@
 
 mod hanging;
 mod power;
+mod searching;
 
 use std::fs;
 use std::sync::Arc;

@@ -1,0 +1,54 @@
+//! Searches that read more than a page may.
+
+use std::sync::Arc;
+
+use locality_uuid::{Generator, Mode};
+
+use super::{USERS, creation};
+use crate::directory::clock::Now;
+use crate::directory::model::limits::Limits;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::{MutationKind, UserChange};
+use crate::directory::service::Directory;
+use crate::directory::service::context::RequestContext;
+use crate::directory::service::search::SearchRequest;
+use crate::directory::store::Store;
+use crate::store::embedded::{Embedded, Options};
+
+/// Users that one page reads at most.
+const READ: usize = 7;
+
+/// Every tenth user matches, and no condition leads: pages without a user have a token too.
+#[tokio::test]
+async fn a_page_that_has_read_enough_ends_and_the_next_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(Embedded::open(folder.path(), Options::default()).unwrap());
+    for n in 0..USERS {
+        let mut mutation = creation(n);
+        if let MutationKind::User(_, UserChange::Create(draft)) = &mut mutation.kind {
+            draft.display_name = format!("user {}", n % 10);
+        }
+        store.mutate(mutation).await.unwrap();
+    }
+    let directory = Directory::new(store, Generator::new(Mode::Variable), Limits::default());
+    let now = Now::certain(Timestamp::now());
+    let context =
+        RequestContext { tenant: Tenant::DEFAULT, caller: "", method: "", request_id: "", now };
+    let filter = "NOT display_name != \"user 3\"";
+    let (mut token, mut pages, mut empty, mut found) = (String::new(), 0, 0, 0);
+    loop {
+        let request = SearchRequest { filter, page_token: &token, ..SearchRequest::default() };
+        let page = directory.search_within(READ, &context, request).await.unwrap();
+        assert!(page.plan.read <= READ, "{:?}", page.plan);
+        pages += 1;
+        empty += usize::from(page.users.is_empty());
+        found += page.users.len();
+        token = page.next_page_token;
+        if token.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(found, USERS as usize / 10);
+    assert!(pages >= USERS as usize / READ && empty > 0, "{pages} pages, {empty} without a user");
+}
