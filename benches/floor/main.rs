@@ -1,5 +1,5 @@
-//! Writes the rows of a store that is there once more, in plain batches, and prints how many users a
-//! second that makes: what an import is compared with. See `benches/transfer.py`.
+//! Writes the rows of a store that is there once more, in plain batches, and prints how many users
+//! a second that makes: what an import is compared with. See `benches/transfer.py`.
 //!
 //! `floor redb FROM TO` copies users, claims and index entries from one database file to a new one.
 //! `floor scan FILE` reads all users of a file. `floor mongo URI FROM TO` inserts the documents of

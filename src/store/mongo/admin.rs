@@ -79,7 +79,7 @@ impl Collections {
     pub async fn ownerless_holds(
         &self,
         tenant: &Tenant,
-        after: Option<&IdentityKey>,
+        after: Option<IdentityKey>,
         limit: usize,
     ) -> Result<Vec<Hold>, Fault> {
         let [first, end] = IdentityKey::range(tenant.as_str());

@@ -72,8 +72,8 @@ impl Transaction<'_> {
         self.insert_all(&self.collections.requests.clone(), documents).await
     }
 
-    /// Stores new users. `tokens` has the names of all of their attributes, where they are stored by
-    /// tokens.
+    /// Stores new users. `tokens` has the names of all of their attributes, where they are stored
+    /// by tokens.
     pub async fn insert_users(
         &mut self,
         users: &[&Record],

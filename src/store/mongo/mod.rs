@@ -284,8 +284,7 @@ impl Store for Mongo {
         limit: usize,
     ) -> Result<Vec<TenantRecord>, Error> {
         let (prefix, after) = (prefix.to_owned(), after.to_owned());
-        self.run(|collections| async move { collections.tenants(&prefix, &after, limit).await })
-            .await
+        self.run(|own| async move { own.tenants(&prefix, &after, limit).await }).await
     }
 
     async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
@@ -300,10 +299,7 @@ impl Store for Mongo {
         limit: usize,
     ) -> Result<Vec<Hold>, Error> {
         let (tenant, after) = (tenant.clone(), after.cloned());
-        self.run(|collections| async move {
-            collections.ownerless_holds(&tenant, after.as_ref(), limit).await
-        })
-        .await
+        self.run(|own| async move { own.ownerless_holds(&tenant, after, limit).await }).await
     }
 
     async fn scan(
@@ -361,8 +357,7 @@ impl Store for Mongo {
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
     ) -> Result<Vec<ExpiredUser>, Error> {
-        self.run(|collections| async move { collections.expired_users(now, after, limit).await })
-            .await
+        self.run(|own| async move { own.expired_users(now, after, limit).await }).await
     }
 
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {

@@ -174,8 +174,8 @@ impl StoredUser {
     }
 }
 
-/// The document of a user. `tokens` has the names of all of its attributes; without it, the document
-/// is one of a schema in which attributes stand in the user.
+/// The document of a user. `tokens` has the names of all of its attributes; without it, the
+/// document is one of a schema in which attributes stand in the user.
 pub fn user_document(
     record: &Record,
     tokens: Option<AttributeTokens<'_>>,
