@@ -1,10 +1,32 @@
 //! Attributes as they are typed, `NAME=VALUE` or `NAME:TYPE=VALUE`, and as they are shown.
 
+use clap::ValueEnum;
 use prost_types::Timestamp;
 
 use super::output::printable;
 use crate::proto::v1::attribute_value::Kind;
 use crate::proto::v1::{AttributeValue, StringList};
+
+/// The type of an attribute's value, by the word for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ValueType {
+    String,
+    Int,
+    Double,
+    Bool,
+    Time,
+    List,
+}
+
+impl ValueType {
+    /// The words, for errors.
+    pub const WORDS: &str = "string, int, double, bool, time and list";
+
+    /// The type that a word names, if it names one.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::from_str(word, false).ok()
+    }
+}
 
 /// An attribute as typed on the command line.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,22 +45,25 @@ pub fn parse(text: &str) -> Result<Attribute, String> {
     if name.is_empty() {
         return Err(form.to_owned());
     }
+    let kind = ValueType::parse(kind);
+    let kind = kind.ok_or_else(|| format!("the type is one of {}", ValueType::WORDS))?;
     let value = AttributeValue { kind: Some(typed(kind, value)?) };
     Ok(Attribute { name: name.to_owned(), value })
 }
 
-fn typed(kind: &str, value: &str) -> Result<Kind, String> {
+fn typed(kind: ValueType, value: &str) -> Result<Kind, String> {
     let not = |what: &str| format!("the value is not {what}");
     Ok(match kind {
-        "string" => Kind::StringValue(value.to_owned()),
-        "int" => Kind::IntValue(value.parse().map_err(|_| not("a whole number of 64 bits"))?),
-        "double" => Kind::DoubleValue(value.parse().map_err(|_| not("a number"))?),
-        "bool" => Kind::BoolValue(value.parse().map_err(|_| not("true or false"))?),
-        "time" => {
+        ValueType::String => Kind::StringValue(value.to_owned()),
+        ValueType::Int => {
+            Kind::IntValue(value.parse().map_err(|_| not("a whole number of 64 bits"))?)
+        }
+        ValueType::Double => Kind::DoubleValue(value.parse().map_err(|_| not("a number"))?),
+        ValueType::Bool => Kind::BoolValue(value.parse().map_err(|_| not("true or false"))?),
+        ValueType::Time => {
             Kind::TimeValue(time(value).ok_or_else(|| not("a time such as 2026-01-31T12:00:00Z"))?)
         }
-        "list" => Kind::ListValue(StringList { values: items(value) }),
-        _ => return Err("the type is one of string, int, double, bool, time and list".to_owned()),
+        ValueType::List => Kind::ListValue(StringList { values: items(value) }),
     })
 }
 

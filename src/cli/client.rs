@@ -21,6 +21,7 @@ use crate::config::{Client, Flags};
 use crate::proto::v1::admin_service_client::AdminServiceClient;
 use crate::proto::v1::directory_service_client::DirectoryServiceClient;
 use crate::proto::v1::registry_service_client::RegistryServiceClient;
+use crate::proto::v1::{GetTenantRequest, Tenant};
 
 /// The pause before a call is sent a second time.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -32,6 +33,8 @@ pub fn block_on(command: impl Future<Output = Result<(), Failure>>) -> Result<()
     runtime.block_on(command)
 }
 
+/// The pause between two looks at a tenant.
+const POLL: Duration = Duration::from_millis(500);
 /// The bytes that a server may send before they are taken.
 const WINDOW: u32 = 1 << 20;
 
@@ -106,6 +109,23 @@ impl Session {
     /// The answer to a look-up.
     pub fn answer<A>(&self, outcome: Result<Response<A>, Status>) -> Result<A, Failure> {
         outcome.map(Response::into_inner).map_err(|status| self.failed(status, None))
+    }
+
+    /// The tenant a moment later: for commands that wait for what servers do in the background.
+    ///
+    /// # Errors
+    /// The call's, unless the server is away for now: then it is asked again.
+    pub async fn next_tenant(&self) -> Result<Tenant, Status> {
+        loop {
+            tokio::time::sleep(POLL).await;
+            let request = self.request(GetTenantRequest { tenant: self.tenant() });
+            match self.admin().get_tenant(request).await {
+                Err(status) if status.code() == Code::Unavailable => {}
+                answer => {
+                    return answer.map(|answer| answer.into_inner().tenant.unwrap_or_default());
+                }
+            }
+        }
     }
 
     /// The failure of a connection. A server of TLS 1.3 refuses a client's certificate after the

@@ -1,22 +1,16 @@
 //! `polynym attribute define`: sets a definition, and waits until the servers have changed the
 //! index.
 
-use std::time::Duration;
+use clap::Args;
 
-use clap::{Args, ValueEnum};
-use tonic::Code;
-
+use crate::cli::attribute::ValueType;
 use crate::cli::client::{Session, request_id};
 use crate::cli::failure::Failure;
 use crate::cli::output::{self, printable};
 use crate::config::{Client, Flags};
 use crate::proto::v1::{
-    AttributeDefinition, AttributeType, GetTenantRequest, Policies, Tenant, UpdateTenantRequest,
-    UpdateTenantResponse,
+    AttributeDefinition, AttributeType, Policies, Tenant, UpdateTenantRequest, UpdateTenantResponse,
 };
-
-/// The pause between two polls of the tenant.
-const PERIOD: Duration = Duration::from_millis(500);
 
 #[derive(Args)]
 pub struct Define {
@@ -39,16 +33,6 @@ pub struct Define {
     dry_run: bool,
     #[command(flatten)]
     settings: Flags<Client>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum ValueType {
-    String,
-    Int,
-    Double,
-    Bool,
-    Time,
-    List,
 }
 
 impl From<ValueType> for AttributeType {
@@ -111,20 +95,12 @@ fn is_changing(tenant: &Tenant, name: &str) -> bool {
     own.any(|definition| definition.index_change_time.is_some())
 }
 
-/// Polls the tenant until the index is changed.
+/// Waits until the servers have changed the index.
 async fn wait(session: &Session, name: &str) -> Result<Tenant, Failure> {
     loop {
-        tokio::time::sleep(PERIOD).await;
-        let request = GetTenantRequest { tenant: session.tenant() };
-        match session.admin().get_tenant(session.request(request)).await {
-            Err(status) if status.code() == Code::Unavailable => {}
-            Err(status) => return Err(session.failed(status, None)),
-            Ok(answer) => {
-                let tenant = answer.into_inner().tenant.unwrap_or_default();
-                if !is_changing(&tenant, name) {
-                    return Ok(tenant);
-                }
-            }
+        let tenant = session.next_tenant().await.map_err(|status| session.failed(status, None))?;
+        if !is_changing(&tenant, name) {
+            return Ok(tenant);
         }
     }
 }

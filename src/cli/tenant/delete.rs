@@ -1,7 +1,5 @@
 //! `polynym tenant delete`: marks a tenant, and waits until the servers have removed it.
 
-use std::time::Duration;
-
 use clap::Args;
 use tonic::Code;
 
@@ -9,10 +7,7 @@ use super::Change;
 use crate::cli::client::{Session, request_id};
 use crate::cli::failure::Failure;
 use crate::cli::{confirm, output};
-use crate::proto::v1::{DeleteTenantRequest, DeleteTenantResponse, GetTenantRequest};
-
-/// The pause between two polls of the tenant.
-const PERIOD: Duration = Duration::from_millis(500);
+use crate::proto::v1::{DeleteTenantRequest, DeleteTenantResponse};
 
 #[derive(Args)]
 pub struct Delete {
@@ -98,21 +93,16 @@ fn confirm(tenant: &str) -> Result<(), Failure> {
 /// Polls the tenant until it is gone.
 async fn wait(session: &Session) -> Result<(), Failure> {
     loop {
-        let request = GetTenantRequest { tenant: session.tenant() };
-        match session.admin().get_tenant(session.request(request)).await {
+        match session.next_tenant().await {
             Err(status) if status.code() == Code::NotFound => return Ok(()),
-            Err(status) if status.code() == Code::Unavailable => {}
             Err(status) => return Err(session.failed(status, None)),
-            Ok(answer) => {
-                let tenant = answer.into_inner().tenant.unwrap_or_default();
-                if tenant.delete_time.is_none() {
-                    let tenant = session.tenant();
-                    return Err(Failure::Other(format!(
-                        "{tenant} is not deleted: it got users at the last moment"
-                    )));
-                }
+            Ok(tenant) if tenant.delete_time.is_none() => {
+                let tenant = session.tenant();
+                return Err(Failure::Other(format!(
+                    "{tenant} is not deleted: it got users at the last moment"
+                )));
             }
+            Ok(_) => {}
         }
-        tokio::time::sleep(PERIOD).await;
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ::csv::StringRecord;
 use prost_types::Timestamp;
 
+use crate::cli::attribute::ValueType;
 use crate::proto::v1::attribute_value::Kind as ValueKind;
 use crate::proto::v1::identifier::Kind;
 use crate::proto::v1::{
@@ -27,21 +28,10 @@ enum Field {
     Phone,
     Url,
     Social(String),
-    Attribute(String, Type),
+    Attribute(String, ValueType),
     State,
     CreateTime,
     UpdateTime,
-}
-
-/// The type of an attribute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Type {
-    String,
-    Int,
-    Double,
-    Bool,
-    Time,
-    List,
 }
 
 impl Mapping {
@@ -99,7 +89,7 @@ impl Mapping {
                 link(user, Kind::Social(Social { provider: provider.clone(), subject: text }));
             }
             Field::Attribute(name, kind) => {
-                let kind = Some(kind.value(cell).map_err(|error| format!("{name}: {error}"))?);
+                let kind = Some(value(*kind, cell).map_err(|error| format!("{name}: {error}"))?);
                 user.attributes.insert(name.clone(), AttributeValue { kind });
             }
             Field::State => user.set_state(state(cell)?),
@@ -117,8 +107,8 @@ impl Field {
         }
         if let Some(attribute) = text.strip_prefix("attributes.") {
             let (name, kind) = match attribute.rsplit_once(':') {
-                Some((name, kind)) => (name, Type::parse(kind)?),
-                None => (attribute, Type::String),
+                Some((name, kind)) => (name, value_type(kind)?),
+                None => (attribute, ValueType::String),
             };
             return Ok(Self::Attribute(name.to_owned(), kind));
         }
@@ -144,41 +134,29 @@ impl Field {
     }
 }
 
-impl Type {
-    fn parse(word: &str) -> Result<Self, String> {
-        Ok(match word {
-            "string" => Self::String,
-            "int" => Self::Int,
-            "double" => Self::Double,
-            "bool" => Self::Bool,
-            "time" => Self::Time,
-            "list" => Self::List,
-            _ => {
-                return Err(format!(
-                    "--map ...:{word}: a type is one of string, int, double, bool, time and list"
-                ));
-            }
-        })
-    }
+fn value_type(word: &str) -> Result<ValueType, String> {
+    ValueType::parse(word)
+        .ok_or_else(|| format!("--map ...:{word}: a type is one of {}", ValueType::WORDS))
+}
 
-    fn value(self, cell: &str) -> Result<ValueKind, String> {
-        let fault = |what: &str| format!("is not {what}");
-        Ok(match self {
-            Self::String => ValueKind::StringValue(cell.to_owned()),
-            Self::Int => ValueKind::IntValue(cell.parse().map_err(|_| fault("a whole number"))?),
-            Self::Double => ValueKind::DoubleValue(cell.parse().map_err(|_| fault("a number"))?),
-            Self::Bool => match cell.to_ascii_lowercase().as_str() {
-                "true" | "yes" | "1" => ValueKind::BoolValue(true),
-                "false" | "no" | "0" => ValueKind::BoolValue(false),
-                _ => return Err(fault("true or false")),
-            },
-            Self::Time => ValueKind::TimeValue(time(cell)?),
-            Self::List => {
-                let values = cell.split(';').map(|item| item.trim().to_owned()).collect();
-                ValueKind::ListValue(StringList { values })
-            }
-        })
-    }
+/// The value of a cell.
+fn value(of: ValueType, cell: &str) -> Result<ValueKind, String> {
+    let fault = |what: &str| format!("is not {what}");
+    Ok(match of {
+        ValueType::String => ValueKind::StringValue(cell.to_owned()),
+        ValueType::Int => ValueKind::IntValue(cell.parse().map_err(|_| fault("a whole number"))?),
+        ValueType::Double => ValueKind::DoubleValue(cell.parse().map_err(|_| fault("a number"))?),
+        ValueType::Bool => match cell.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "1" => ValueKind::BoolValue(true),
+            "false" | "no" | "0" => ValueKind::BoolValue(false),
+            _ => return Err(fault("true or false")),
+        },
+        ValueType::Time => ValueKind::TimeValue(time(cell)?),
+        ValueType::List => {
+            let values = cell.split(';').map(|item| item.trim().to_owned()).collect();
+            ValueKind::ListValue(StringList { values })
+        }
+    })
 }
 
 fn link(user: &mut User, kind: Kind) {
