@@ -265,8 +265,7 @@ async fn serve(
     let served = tokio::select! {
         served = serving => served,
         never = directory.run_expiry() => match never {},
-        never = directory.delete_marked_tenants() => match never {},
-        never = directory.change_indexes() => match never {},
+        never = directory.run_tenant_jobs() => match never {},
     };
 
     served.map_err(|error| Failure::Other(format!("the server failed: {error}")))

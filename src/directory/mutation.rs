@@ -155,8 +155,18 @@ pub enum TenantChange {
     Set(PolicyUpdate),
     /// Takes a step of the tenant's deletion.
     Delete(DeletionStep),
-    /// Marks the changes of indexes that were told until then as made.
+    /// Notes that the index has followed the changes of definitions up to then.
     FinishIndexChanges(Timestamp),
+}
+
+impl MutationKind {
+    /// The user that is changed, and the change.
+    pub const fn user(&self) -> Option<(LocalityId, &UserChange)> {
+        match self {
+            Self::User(id, change) => Some((*id, change)),
+            Self::Tenant(_) | Self::ReleaseHold(_) | Self::ImportHold(_) => None,
+        }
+    }
 }
 
 impl Mutation {
@@ -186,21 +196,17 @@ impl Mutation {
 
     /// The user that the mutation changes.
     pub const fn user_id(&self) -> Option<LocalityId> {
-        match &self.kind {
-            MutationKind::User(id, _) => Some(*id),
-            MutationKind::Tenant(_)
-            | MutationKind::ReleaseHold(_)
-            | MutationKind::ImportHold(_) => None,
+        match self.kind.user() {
+            Some((id, _)) => Some(id),
+            None => None,
         }
     }
 
     /// The change of that user.
     pub const fn user_change(&self) -> Option<&UserChange> {
-        match &self.kind {
-            MutationKind::User(_, change) => Some(change),
-            MutationKind::Tenant(_)
-            | MutationKind::ReleaseHold(_)
-            | MutationKind::ImportHold(_) => None,
+        match self.kind.user() {
+            Some((_, change)) => Some(change),
+            None => None,
         }
     }
 

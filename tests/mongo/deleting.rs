@@ -33,7 +33,7 @@ async fn server(place: &InDatabase) -> Arc<Directory> {
         Directory::new(store, Generator::new(Mode::Variable), Limits::default()).closed();
     let directory = Arc::new(directory);
     let upkeep = directory.clone();
-    tokio::spawn(async move { upkeep.delete_marked_tenants().await });
+    tokio::spawn(async move { upkeep.run_tenant_jobs().await });
     directory
 }
 

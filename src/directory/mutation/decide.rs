@@ -89,12 +89,9 @@ impl Mutation {
             MutationKind::Tenant(TenantChange::Delete(_)) => {
                 return tenancy::repeat_deletion(read_set);
             }
-            MutationKind::Tenant(TenantChange::FinishIndexChanges(_)) => {
-                return Ok(WriteSet::unchanged(None));
-            }
-            MutationKind::ReleaseHold(_) | MutationKind::ImportHold(_) => {
-                return Ok(WriteSet::unchanged(None));
-            }
+            MutationKind::Tenant(TenantChange::FinishIndexChanges(_))
+            | MutationKind::ReleaseHold(_)
+            | MutationKind::ImportHold(_) => return Ok(WriteSet::unchanged(None)),
         };
         let id = subject.ok_or(Error::UserNotFound)?;
         if matches!(change, UserChange::Import(_)) {

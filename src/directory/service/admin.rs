@@ -105,7 +105,7 @@ impl Directory {
             MutationReport::Tenant(tenant) => {
                 if !dry_run {
                     self.tenants.learn_change(&name, Some(KnownTenant::from(&*tenant)), began);
-                    self.note_index_change(&tenant);
+                    self.queue_jobs(&tenant);
                 }
                 Ok(*tenant)
             }

@@ -1,30 +1,23 @@
 //! Deleting tenants: a call marks the tenant, and servers remove it with all that is in it.
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures_util::{StreamExt, stream};
-use tokio::time::sleep;
 
 use super::Directory;
 use super::context::MutationCall;
 use super::mutation_line::MutationLine;
 use super::tenant_cache::KnownTenant;
 use super::tenant_queue::PAUSE;
-use super::tenants::each_tenant;
 use crate::directory::error::Error;
 use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::{DeletionStep, TenantRecord};
-use crate::directory::mutation::{Mutation, MutationKind, TenantChange, UserChange};
+use crate::directory::mutation::{MutationKind, TenantChange, UserChange};
 use crate::directory::read_set::MutationReport;
 
-/// The pause between two searches for tenants that other servers have marked.
-const SEARCH: Duration = Duration::from_secs(30);
-/// The pause between two rounds over marked tenants.
-const PERIOD: Duration = Duration::from_secs(1);
 /// Users or keys in one step.
 const PAGE: usize = 100;
 /// Users that are purged concurrently.
@@ -70,36 +63,9 @@ impl Directory {
         Ok(Some(*tenant))
     }
 
-    /// Deletes marked tenants in a loop. Safe on several servers: each step is a transaction, and
-    /// a step that another server has taken has no effect.
-    pub async fn delete_marked_tenants(&self) -> Infallible {
-        let mut searched: Option<Instant> = None;
-        loop {
-            if searched.is_none_or(|searched| searched.elapsed() >= SEARCH) {
-                searched = Some(Instant::now());
-                if let Err(error) = self.find_marked_tenants().await {
-                    let error = error.with_causes();
-                    tracing::warn!(%error, "the search for marked tenants failed and is tried \
-                        again");
-                }
-            }
-            for tenant in self.deletions.ready() {
-                self.delete_marked_tenant(&tenant).await;
-            }
-            sleep(PERIOD).await;
-        }
-    }
-
-    async fn find_marked_tenants(&self) -> Result<(), Error> {
-        each_tenant(&*self.store, |tenant| {
-            if let Some(deletion) = tenant.deletion {
-                self.deletions.add(&tenant.name, deletion.time);
-            }
-        })
-        .await
-    }
-
-    async fn delete_marked_tenant(&self, name: &Tenant) {
+    /// Deletes a marked tenant. Safe on several servers: each step is a transaction, and a step
+    /// that another server has taken has no effect.
+    pub(super) async fn delete_marked_tenant(&self, name: &Tenant) {
         loop {
             match self.deletion_step(name).await {
                 Ok(Step::More) => {}
@@ -206,17 +172,9 @@ impl Directory {
         name: &Tenant,
         kind: MutationKind,
     ) -> Result<MutationReport, Error> {
-        let now = self.now();
         let known = self.tenants.get(&*self.store, name).await?.unwrap_or_default();
         let policies = Arc::new(Policies { holds: Default::default(), ..Policies::default() });
-        let mutation = Mutation::new(name.clone(), now.time, kind);
-        let mutation = Mutation {
-            tenant_since: known.since,
-            in_doubt: now.in_doubt,
-            policies,
-            limits: self.limits,
-            ..mutation
-        };
+        let mutation = self.own_mutation(name, KnownTenant { policies, ..known }, kind);
         Ok(self.store.mutate(mutation).await?.report)
     }
 }

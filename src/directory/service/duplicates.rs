@@ -52,7 +52,7 @@ pub struct DuplicateOptions {
     pub max_pairs: i32,
 }
 
-/// How far a search for duplicates is.
+/// The progress of a search for duplicates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DuplicateProgress {
     /// Users that were read, without those that are deleted or part of another.
@@ -66,7 +66,7 @@ pub struct DuplicateProgress {
 /// An answer of a search for duplicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DuplicateEvent {
-    /// How far it is.
+    /// The progress so far.
     Progress(DuplicateProgress),
     /// A pair. The best ones come first, after all progress.
     Pair(DuplicatePair),
@@ -302,8 +302,8 @@ impl DuplicateSearch {
     }
 }
 
-/// Whether so many users share a display name that it says too little. What else they have in
-/// common has keys of its own.
+/// Whether so many users share a display name that their score would be too low. Other values that
+/// they share have keys of their own.
 fn is_pointless(group: &[(Key, LocalityId)], min_score: u8) -> bool {
     let is_of_name = group.first().is_some_and(|(key, _)| key.is_of_name());
     is_of_name && Reason::NearHandle.score_shared(group.len() - 2) < min_score

@@ -207,8 +207,7 @@ impl Import {
         let Line { tenant, raw, content } = line;
         let directory = &self.directory;
         let rules = directory.rules_to_change().await?;
-        let context = directory.context(tenant.clone(), &self.caller, METHOD, "");
-        let call = MutationCall { dry_run: self.options.dry_run, ..context.into() };
+        let call = self.call(tenant.clone());
         let known = directory.tenant_to_change(&call).await?;
         let now = call.context.now;
         let parser = line::Parser { rules, now: now.time, tenant, policies: &known.policies };
@@ -227,6 +226,12 @@ impl Import {
         let request = self.request(tenant, *content).filter(|_| !self.options.dry_run);
         let mutation = Mutation { rules, request, ..directory.mutation(call, kind, known)? };
         Ok((mutation, parsed.rejects))
+    }
+
+    /// The call that a line of this tenant makes.
+    fn call(&self, tenant: Tenant) -> MutationCall<'_> {
+        let context = self.directory.context(tenant, &self.caller, METHOD, "");
+        MutationCall { dry_run: self.options.dry_run, ..context.into() }
     }
 
     /// The name under which a line is remembered.
@@ -266,9 +271,8 @@ impl Import {
 
     async fn try_hold(&self, tenant: Tenant, raw: &RawHold<'_>) -> Result<Outcome, Error> {
         let rules = self.directory.rules_to_change().await?;
-        let context = self.directory.context(tenant.clone(), &self.caller, METHOD, "");
-        let now = context.now.time;
-        let call = MutationCall { dry_run: self.options.dry_run, ..context.into() };
+        let call = self.call(tenant.clone());
+        let now = call.context.now.time;
         let known = self.directory.tenant_to_change(&call).await?;
         let parser = line::Parser { rules, now, tenant: &tenant, policies: &known.policies };
         let kind = MutationKind::ImportHold(parser.hold(raw)?);
@@ -287,9 +291,7 @@ impl Import {
             None => {}
         }
 
-        let context = self.directory.context(tenant, &self.caller, METHOD, "");
-        let call = MutationCall { dry_run: self.options.dry_run, ..context.into() };
-        self.directory.set_tenant(call, update).await?;
+        self.directory.set_tenant(self.call(tenant), update).await?;
         Ok(true)
     }
 }

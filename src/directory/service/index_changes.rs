@@ -1,70 +1,37 @@
-//! Changes of indexes: once a tenant defines an attribute as indexed or not, the servers store the
-//! users that have it again.
+//! Changes of indexes: after a tenant has defined an attribute as indexed or not indexed, the
+//! servers store the users that have the attribute again.
 
-use std::convert::Infallible;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use tokio::time::sleep;
 
 use super::Directory;
 use super::tenant_cache::KnownTenant;
-use super::tenants::each_tenant;
 use crate::directory::error::Error;
 use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::model::tenant_record::TenantRecord;
-use crate::directory::mutation::{Mutation, MutationKind, TenantChange, UserChange};
+use crate::directory::mutation::{MutationKind, TenantChange, UserChange};
+use crate::directory::read_set::MutationReport;
 
-/// The pause between two searches for changes that other servers were told.
-const SEARCH: Duration = Duration::from_secs(30);
-/// The pause between two rounds over the tenants.
-const PERIOD: Duration = Duration::from_secs(1);
 /// Users that are read at once.
 const PAGE: usize = 500;
 /// Users that are stored concurrently.
 const AT_ONCE: usize = 32;
 
 impl Directory {
-    /// Carries out changes of indexes in a loop. Safe on several servers, and begun again by any of
-    /// them where one stops: to store a user twice changes nothing.
-    pub async fn change_indexes(&self) -> Infallible {
-        let mut searched: Option<Instant> = None;
-        loop {
-            if searched.is_none_or(|searched| searched.elapsed() >= SEARCH) {
-                searched = Some(Instant::now());
-                if let Err(error) = self.find_index_changes().await {
-                    let error = error.with_causes();
-                    tracing::warn!(%error, "the search for changes of indexes failed and is \
-                        tried again");
-                }
-            }
-            for tenant in self.index_changes.ready() {
-                if let Err(error) = self.change_index(&tenant).await {
-                    let error = error.with_causes();
-                    tracing::warn!(%tenant, %error, "the change of an index failed and is tried \
-                        again");
-                    self.index_changes.postpone(&tenant);
-                }
-            }
-            sleep(PERIOD).await;
-        }
-    }
-
-    async fn find_index_changes(&self) -> Result<(), Error> {
-        each_tenant(&*self.store, |tenant| self.note_index_change(&tenant)).await
-    }
-
-    /// Remembers the change of an index that a tenant was told.
-    pub(super) fn note_index_change(&self, tenant: &TenantRecord) {
-        if let Some(since) = tenant.policies.index_change() {
-            self.index_changes.add(&tenant.name, since);
+    /// Carries out the change of a tenant's indexes. Safe on several servers, and begun again by
+    /// any of them where one stops: to store a user twice changes nothing.
+    pub(super) async fn change_marked_index(&self, tenant: &Tenant) {
+        if let Err(error) = self.change_index(tenant).await {
+            let error = error.with_causes();
+            tracing::warn!(%tenant, %error, "the change of an index failed and is tried again");
+            self.index_changes.postpone(tenant);
         }
     }
 
     /// Stores the users of a tenant again that have an attribute whose index changes, and marks
-    /// the change as made unless the tenant was told another meanwhile.
+    /// the change as made unless the tenant was given another meanwhile.
     async fn change_index(&self, name: &Tenant) -> Result<(), Error> {
         let began = Instant::now();
         let tenant = self.store.tenant(name).await?.filter(|tenant| tenant.deletion.is_none());
@@ -87,12 +54,12 @@ impl Directory {
             stored += self.reindex(&known, page).await?;
         }
 
-        let finish = TenantChange::FinishIndexChanges(since);
-        let finish = Mutation::new(name.clone(), self.now().time, MutationKind::Tenant(finish));
+        let finish = MutationKind::Tenant(TenantChange::FinishIndexChanges(since));
+        let finish = self.own_mutation(name, known, finish);
         let began = Instant::now();
-        self.store.mutate(finish).await?;
-        let changed = self.store.tenant(name).await?;
-        self.tenants.learn_change(name, changed.as_ref().map(KnownTenant::from), began);
+        if let MutationReport::Tenant(changed) = self.store.mutate(finish).await?.report {
+            self.tenants.learn_change(name, Some(KnownTenant::from(&*changed)), began);
+        }
         tracing::info!(tenant = %name, users = stored, "the index of attributes is changed");
         Ok(())
     }
@@ -104,13 +71,7 @@ impl Directory {
         let changed = users.into_iter().filter(|record| has_changing(record, policies));
         let stores = changed.map(|record| {
             let kind = MutationKind::User(record.id(), UserChange::Reindex);
-            let mutation = Mutation::new(record.user.tenant, self.now().time, kind);
-            self.store.mutate(Mutation {
-                tenant_since: known.since,
-                policies: policies.clone(),
-                limits: self.limits,
-                ..mutation
-            })
+            self.store.mutate(self.own_mutation(&record.user.tenant, known.clone(), kind))
         });
         let stores = stream::iter(stores.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
         stores.try_fold(0, |stored, _| async move { Ok(stored + 1) }).await

@@ -248,13 +248,7 @@ impl Directory {
         call: MutationCall<'_>,
         kind: MutationKind,
     ) -> Result<Outcome, Error> {
-        let user = match &kind {
-            MutationKind::User(id, _) => Some(*id),
-            MutationKind::Tenant(_)
-            | MutationKind::ReleaseHold(_)
-            | MutationKind::ImportHold(_) => None,
-        };
-        let line = MutationLine::new(&call, user);
+        let line = MutationLine::new(&call, kind.user().map(|(id, _)| id));
         let outcome = self.mutate_store(rules, call, kind).await;
         line.log(&outcome);
         outcome
