@@ -17,6 +17,7 @@ pub mod read;
 pub mod runs;
 pub mod search;
 pub mod tenant_cache;
+mod tenant_jobs;
 mod tenant_queue;
 mod tenants;
 pub mod write;

@@ -1,4 +1,4 @@
-//! A batch of lines of an import: what has come, up to a bound, is carried out together.
+//! A batch of lines of an import: lines that have arrived are imported together, up to a bound.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::directory::service::importing::{Import, Line, LineOutcome};
 use crate::proto::v1;
 use crate::transport::rich_status::internal;
 
-/// The number of a line and what came of it, or why the import ends.
+/// The number of a line and its outcome, or the error that ends the import.
 pub type LineResult = Result<(i64, LineOutcome), Status>;
 
 /// A line on its way.
@@ -27,7 +27,7 @@ pub struct PendingLine {
 pub enum Work {
     /// A user to import.
     User(Box<UserLine>),
-    /// What came of a line that was done at once.
+    /// The outcome of a line that is done already.
     Done(LineOutcome),
 }
 

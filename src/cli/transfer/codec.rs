@@ -54,7 +54,7 @@ pub fn content(mut object: Map<String, Value>) -> Result<Content, String> {
     Ok(Content { user, internals, ..Content::default() })
 }
 
-/// What stands under a key that stands alone in its object, if it is there.
+/// Takes the value of a key out of an object, if it has the key. It must have no other.
 fn alone(object: &mut Map<String, Value>, key: &str) -> Result<Option<Value>, String> {
     match object.remove(key) {
         Some(_) if !object.is_empty() => Err(format!("a line with a {key} has nothing else")),

@@ -1,4 +1,4 @@
-//! The reasons for which two users may be one person, and what they count together.
+//! The reasons for which two users may be one person, and their common score.
 
 use crate::identifier::Kind;
 
@@ -50,7 +50,7 @@ pub struct Evidence {
     pub reason: Reason,
     /// The kind of the identifier that it rests on; none for a name.
     pub kind: Option<Kind>,
-    /// What it counts, from 1 to 99.
+    /// The score of this reason alone, from 1 to 99.
     pub score: u8,
 }
 

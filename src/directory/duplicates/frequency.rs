@@ -1,5 +1,5 @@
-//! How many users share a name, or have the same address in an attribute. What many share says
-//! little.
+//! The numbers of users that share a name, or an address in an attribute. A value that many users
+//! share is weak evidence.
 
 /// Counts of hashes: eight bytes for each that was added.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ impl Frequencies {
         self.0.shrink_to_fit();
     }
 
-    /// How often a hash was added.
+    /// The number of times that a hash was added.
     pub fn count(&self, hash: u64) -> usize {
         let from = self.0.partition_point(|other| *other < hash);
         self.0[from..].partition_point(|other| *other == hash)

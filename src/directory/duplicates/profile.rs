@@ -1,4 +1,5 @@
-//! What the comparison knows of a user, and the keys by which users that may be duplicates meet.
+//! The profile of a user: hashes of its names and addresses, which are compared with those of
+//! others. Users that have a key in common are compared.
 
 use locality_uuid::LocalityId;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -73,7 +74,7 @@ pub struct Contact {
     pub exact: u64,
     /// Email or phone.
     pub kind: Kind,
-    /// Where the user has it.
+    /// The place where the user has it.
     pub source: Source,
 }
 
@@ -114,7 +115,7 @@ pub struct ProfileReader {
 }
 
 impl ProfileReader {
-    /// What is known of a user but for its holds.
+    /// The profile of a user, without the addresses that are held for it.
     pub fn profile(&self, user: &User) -> Profile {
         let own = user.identities.iter().map(|identity| &identity.identifier);
         let own = own.filter_map(|identifier| self.contact(identifier, Source::Identity));

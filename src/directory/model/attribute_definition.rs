@@ -1,4 +1,4 @@
-//! Definitions of attributes: what a tenant says of single ones.
+//! Definitions of attributes: their type, and whether they are indexed.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::directory::error::{Error, Invalid};
 /// Definitions that a tenant may have.
 const MOST: usize = 200;
 
-/// What a tenant says of an attribute.
+/// A tenant's definition of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttributeDefinition {
-    /// Whether an index has it.
+    /// Whether it is indexed.
     pub indexed: bool,
     /// The type that values must have, if not any.
     pub value_type: Option<ValueType>,
-    /// Since when the index is brought to what `indexed` says, if it is not there yet.
+    /// When `indexed` changed, until the index of all users has followed.
     pub index_change: Option<Timestamp>,
 }
 
@@ -41,14 +41,14 @@ pub enum ValueType {
 /// New definitions of a tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefinitionUpdate {
-    /// Whether they take the place of all that the tenant has.
+    /// Whether they replace all definitions that the tenant has.
     pub replace: bool,
     /// The definitions, by name.
     pub definitions: BTreeMap<String, AttributeDefinition>,
 }
 
 impl Default for AttributeDefinition {
-    /// What counts for attributes without a definition.
+    /// The definition of an attribute that the tenant has not defined.
     fn default() -> Self {
         Self { indexed: true, value_type: None, index_change: None }
     }
@@ -112,22 +112,22 @@ impl DefinitionUpdate {
 }
 
 impl Policies {
-    /// Whether an index has the attribute of this name, or is to have it.
+    /// Whether the attribute of this name is indexed, or is to be.
     pub fn indexes(&self, name: &str) -> bool {
         self.attributes.get(name).is_none_or(|definition| definition.indexed)
     }
 
-    /// Whether the index of the attribute of this name is not yet what it is to be.
+    /// Whether the index has not yet followed the definition of the attribute of this name.
     pub(crate) fn is_index_changing(&self, name: &str) -> bool {
         self.attributes.get(name).is_some_and(|definition| definition.index_change.is_some())
     }
 
-    /// When an index of attributes was last told to change, if it has not yet.
+    /// When the last of the changes was made that the index has not yet followed.
     pub fn index_change(&self) -> Option<Timestamp> {
         self.attributes.values().filter_map(|definition| definition.index_change).max()
     }
 
-    /// Marks the changes of indexes that were told until `since` as made.
+    /// Notes that the index has followed the changes up to `since`.
     pub(crate) fn finish_index_changes(&mut self, since: Timestamp) {
         for definition in self.attributes.values_mut() {
             definition.index_change = definition.index_change.filter(|time| *time > since);
@@ -135,7 +135,7 @@ impl Policies {
         self.attributes.retain(|_, definition| *definition != AttributeDefinition::default());
     }
 
-    /// The policies once their indexes are changed.
+    /// The policies once the index has followed all changes.
     pub(crate) fn with_changed_indexes(&self) -> Self {
         let mut policies = self.clone();
         policies.finish_index_changes(Timestamp::MAX);

@@ -35,7 +35,7 @@ pub fn set(
     Ok(put(before, after))
 }
 
-/// Marks the changes of indexes that were told until `since` as made.
+/// Notes that the index has followed the changes of definitions up to `since`.
 pub fn finish_index_changes(
     mutation: &Mutation,
     read_set: &ReadSet,

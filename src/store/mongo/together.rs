@@ -120,7 +120,7 @@ async fn decide(
     let mut write_sets: WriteSets = mutations.iter().map(|_| None).collect();
     let mut repeated = vec![false; mutations.len()];
     let mut taken = Taken::default();
-    // What is wanted again after that is for a transaction of its own.
+    // A mutation that needs further reads after that gets a transaction of its own.
     for _ in 0..2 {
         transaction.read_all(&mut needs, &mut read_sets).await?;
         for (n, mutation) in mutations.iter().enumerate() {
@@ -175,7 +175,7 @@ fn before(remembered: &HashMap<LocalityId, StoredRequest>, mutation: &Mutation) 
     }
 }
 
-/// What the mutations of a transaction add.
+/// The requests, users and claims that the mutations of a transaction add.
 #[derive(Default)]
 struct Taken<'m> {
     requests: HashSet<&'m str>,
