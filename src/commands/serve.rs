@@ -248,15 +248,16 @@ async fn serve(
         load_sample(&*store).await?;
     }
 
-    warn_if_exposed(address, &settings.access);
-    announce(address, &settings.access, settings.sample);
     let directory = Directory::new(store, Generator::new(Mode::Variable), limits(settings));
     let directory = match file {
         Some(file) => directory.with_file_store(file),
         None => directory,
     };
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
+    // Before the address is printed: who reads it may ask at once whether the server is ready.
     readiness.opened(directory.clone());
+    warn_if_exposed(address, &settings.access);
+    announce(address, &settings.access, settings.sample);
     let stopped = async move {
         stop.signalled().await;
         readiness.stopping();
