@@ -5,8 +5,8 @@ use locality_uuid::LocalityId;
 use super::error::Error;
 use super::model::record::Record;
 use super::model::tenant::Tenant;
-use super::search::{Lead, Position};
-use super::store::Store;
+use super::search::{Lead, Position, SearchedUser};
+use super::store::{Store, View};
 
 /// Users in one read.
 const BATCH: usize = 500;
@@ -18,7 +18,8 @@ pub async fn search<S: Store + ?Sized>(
     lead: &Lead,
     after: Option<&Position>,
     limit: usize,
-) -> Result<Vec<Record>, Error> {
+    view: View,
+) -> Result<Vec<SearchedUser>, Error> {
     let mut found: Vec<(Position, Record)> = Vec::new();
     let mut last = None;
     while let Some(batch) = next_batch(store, tenant, &mut last).await? {
@@ -28,7 +29,8 @@ pub async fn search<S: Store + ?Sized>(
         found.sort_by(|(a, _), (b, _)| a.cmp(b));
         found.truncate(limit);
     }
-    Ok(found.into_iter().map(|(_, record)| record).collect())
+    let view = lead.view(view);
+    Ok(found.into_iter().map(|(_, record)| SearchedUser::of(record.user, view)).collect())
 }
 
 /// See [`Store::probe`].

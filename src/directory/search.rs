@@ -17,6 +17,7 @@ mod parser;
 mod range;
 mod restriction;
 mod scalar;
+mod searched_user;
 
 #[cfg(test)]
 mod tests;
@@ -29,3 +30,4 @@ pub use order_by::parse as parse_order_by;
 pub use page_token::{PageToken, query_hash};
 pub use range::Range;
 pub use scalar::{Class, Scalar};
+pub use searched_user::SearchedUser;

@@ -10,7 +10,7 @@ use super::error::{Error, ItemError};
 use super::mutation::Mutation;
 use super::read_set::Outcome;
 use super::scanned;
-use super::search::{Lead, Position};
+use super::search::{Lead, Position, SearchedUser};
 use super::stored_rules::StoredRules;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::{Hold, Record};
@@ -194,7 +194,8 @@ pub trait Store: Send + Sync + 'static {
 
     /// The users of `tenant` that `lead` finds, each once and in the order of the lead: those whose
     /// [position](Lead::position) is after `after`, at most `limit`; fewer only where there are no
-    /// more. A user that does not change between two calls is never missed or met twice.
+    /// more. A user that does not change between two calls is never missed or met twice. In
+    /// [`View::Basic`] they come without attributes, unless [the order needs them](Lead::view).
     ///
     /// The default reads all users of the tenant. A store with an index answers the same.
     ///
@@ -206,8 +207,9 @@ pub trait Store: Send + Sync + 'static {
         lead: &Lead,
         after: Option<&Position>,
         limit: usize,
-    ) -> Result<Vec<Record>, Error> {
-        scanned::search(self, tenant, lead, after, limit).await
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Error> {
+        scanned::search(self, tenant, lead, after, limit, view).await
     }
 
     /// The index entries that a search by `lead` reads, at most `limit`. A user may have several

@@ -209,6 +209,7 @@ impl DirectoryService for DirectoryApi {
             page_size: request.page_size,
             page_token: &request.page_token,
             explain: request.explain,
+            view: mask.view(),
         };
         let page = self.directory.search(&context, search).await.map_err(status)?;
         let plan = request.explain.then(|| convert::plan(&page.plan));

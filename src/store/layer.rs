@@ -11,7 +11,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
-use crate::directory::search::{Lead, Position};
+use crate::directory::search::{Lead, Position, SearchedUser};
 use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store, View};
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
@@ -133,8 +133,9 @@ impl<L: LookUpLayer> Store for L {
         lead: &Lead,
         after: Option<&Position>,
         limit: usize,
-    ) -> Result<Vec<Record>, Error> {
-        self.inner().search(tenant, lead, after, limit).await
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Error> {
+        self.inner().search(tenant, lead, after, limit, view).await
     }
 
     async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {

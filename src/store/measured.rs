@@ -15,7 +15,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
-use crate::directory::search::{Lead, Position};
+use crate::directory::search::{Lead, Position, SearchedUser};
 use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store, View};
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
@@ -180,8 +180,9 @@ impl Store for Measured {
         lead: &Lead,
         after: Option<&Position>,
         limit: usize,
-    ) -> Result<Vec<Record>, Error> {
-        SEARCH.measure(self.0.search(tenant, lead, after, limit)).await
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Error> {
+        SEARCH.measure(self.0.search(tenant, lead, after, limit, view)).await
     }
 
     async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {

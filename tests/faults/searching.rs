@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mongodb::bson::{Binary, Bson, spec::BinarySubtype};
 use polynym::directory::search::{Filter, Lead, Position, parse_order_by};
-use polynym::directory::{NewUser, Record, Store, Tenant, Update, UserChange, Value};
+use polynym::directory::{NewUser, Store, Tenant, Update, User, UserChange, Value, View};
 use polynym::identifier::Rules;
 use polynym::store::mongo::Options;
 use tokio::time::{Instant, sleep};
@@ -57,19 +57,20 @@ fn leads() -> Vec<Lead> {
     leads.chain(all.ordered_leads(&field)).collect()
 }
 
-fn is_resting(record: &Record) -> bool {
-    (0..RESTING).any(|n| users::id(n) == record.id())
+fn is_resting(user: &User) -> bool {
+    (0..RESTING).any(|n| users::id(n) == user.id)
 }
 
 /// The resting users that a lead finds, page by page.
 async fn found(store: &dyn Store, lead: &Lead, size: usize) -> Vec<Position> {
     let (mut found, mut after) = (Vec::new(), None::<Position>);
     loop {
-        let page = store.search(&Tenant::DEFAULT, lead, after.as_ref(), size).await.unwrap();
+        let page = store.search(&Tenant::DEFAULT, lead, after.as_ref(), size, View::Full);
+        let page = page.await.unwrap();
         let Some(last) = page.last() else { return found };
         after = lead.position(&last.user);
-        let resting = page.iter().filter(|record| is_resting(record));
-        found.extend(resting.filter_map(|record| lead.position(&record.user)));
+        let resting = page.iter().filter(|found| is_resting(&found.user));
+        found.extend(resting.filter_map(|found| lead.position(&found.user)));
     }
 }
 

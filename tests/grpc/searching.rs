@@ -175,3 +175,47 @@ async fn bad_searches_name_the_field() {
         assert_eq!((details.code, &details.reason), (wanted.code, &wanted.reason), "{shown}");
     }
 }
+
+/// Users come with the same fields, on the same pages, whether or not their attributes are read.
+#[tokio::test]
+async fn a_read_mask_changes_nothing_else() {
+    let (_server, mut client) = fresh().await;
+    team(&mut client).await;
+    let paths = ["user_id", "display_name", "identities", "update_time", "etag"];
+    let mask = FieldMask { paths: paths.map(str::to_owned).into() };
+    for filter in [
+        "",
+        "attributes.team = a",
+        "attributes.team = a attributes.level > 1",
+        "attributes.level >= 2",
+        "display_name >= b attributes.team:*",
+        "display_name >= b",
+        "identities.handle = ann",
+        "identities.handle = \"e*\"",
+        "create_time >= 2020-01-01T00:00:00Z",
+    ] {
+        let mut request = v1::SearchUsersRequest { page_size: 1, ..filtered(filter) };
+        let mut users = 0;
+        loop {
+            let whole = search(&mut client, request.clone()).await.unwrap();
+            let masked =
+                v1::SearchUsersRequest { read_mask: Some(mask.clone()), ..request.clone() };
+            let mut masked = search(&mut client, masked).await.unwrap();
+            for (own, whole) in masked.users.iter_mut().zip(&whole.users) {
+                assert!(own.attributes.is_empty() && own.create_time.is_none(), "{filter}");
+                own.attributes.clone_from(&whole.attributes);
+                (own.tenant, own.state) = (whole.tenant.clone(), whole.state);
+                own.create_time = whole.create_time;
+            }
+            assert_eq!(masked.users, whole.users, "{filter}");
+            users += whole.users.len();
+            assert_eq!(masked.next_page_token.is_empty(), whole.next_page_token.is_empty());
+            // The one page leads on like the other.
+            request.page_token = masked.next_page_token;
+            if request.page_token.is_empty() {
+                break;
+            }
+        }
+        assert!(users > 0, "{filter}");
+    }
+}

@@ -577,7 +577,7 @@ async fn searches(counted: &mut Counted) {
     ] {
         let lead = Filter::parse(filter, &[Rules::PRESENT]).unwrap().leads().pop();
         let lead = lead.unwrap_or(Lead::All);
-        let search = counted.store.search(&Tenant::DEFAULT, &lead, None, count);
+        let search = counted.store.search(&Tenant::DEFAULT, &lead, None, count, View::Full);
         let cost = counted.cost(async { assert_eq!(search.await.unwrap().len(), count) }).await;
         counted.add(call, &cost, "");
     }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
-use polynym::directory::search::{Lead, elements};
+use polynym::directory::search::{Lead, SearchedUser, elements};
 use polynym::directory::{
     ConflictPolicy, DefinitionUpdate, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
     NewIdentity, NewUser, Policies, PolicyUpdate, Record, ResolveOptions, Store, Tenant,
-    TenantChange, Timestamp, Update, UserChange, Value, Verification,
+    TenantChange, Timestamp, Update, UserChange, Value, Verification, View,
 };
 use polynym::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
 use polynym::store::integrity::{CheckableStore, Finding, Observer, verify};
@@ -128,8 +128,10 @@ pub async fn searchable(store: &dyn Store) {
     for record in records(store).await {
         for (field, value) in elements(&record.user) {
             let lead = Lead::Equals { field, value };
-            let found = store.search(&Tenant::DEFAULT, &lead, None, 1_000).await.unwrap();
-            assert!(found.contains(&record), "{lead:?}");
+            let found = store.search(&Tenant::DEFAULT, &lead, None, 1_000, View::Full);
+            let found = found.await.unwrap();
+            let shown = SearchedUser::of(record.user.clone(), View::Full);
+            assert!(found.contains(&shown), "{lead:?}");
             searches += 1;
         }
     }

@@ -4,7 +4,7 @@ use polynym::directory::search::{Filter, Lead};
 use polynym::directory::{
     AttributeDefinition, DefinitionUpdate, Error, Limits, Mutation, MutationKind, MutationReport,
     NewUser, Policies, PolicyUpdate, Tenant, TenantChange, Timestamp, Update, User, UserChange,
-    Value, ValueType,
+    Value, ValueType, View,
 };
 use polynym::identifier::Rules;
 
@@ -69,7 +69,7 @@ async fn finish(f: &Fixture, since: Timestamp) -> Result<Policies, Failure> {
 pub async fn an_index_follows_the_definition(f: Fixture) -> Result<(), Failure> {
     let count = async |text: &str| -> Result<usize, Failure> {
         let lead = lead(text)?;
-        let found = f.store.search(&Tenant::DEFAULT, &lead, None, 10).await?;
+        let found = f.store.search(&Tenant::DEFAULT, &lead, None, 10, View::Full).await?;
         equal(&f.store.probe(&Tenant::DEFAULT, &lead, 10).await?, &found.len(), text)?;
         Ok(found.len())
     };

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use polynym::directory::search::{Filter, Lead, Position, parse_order_by};
+use polynym::directory::search::{Filter, Lead, Order, Position, SearchedUser, parse_order_by};
 use polynym::directory::{
-    Mutation, NewUser, Record, Tenant, Timestamp, Update, User, UserChange, Value,
+    Mutation, NewUser, Record, Tenant, Timestamp, Update, User, UserChange, Value, View,
 };
 use polynym::identifier::Rules;
 
@@ -41,13 +41,33 @@ async fn everybody(f: &Fixture, of: &Tenant) -> Result<Vec<Record>, Failure> {
 }
 
 /// The users of a tenant that a lead finds, in pages of `size`.
-async fn found(f: &Fixture, of: &Tenant, lead: &Lead, size: usize) -> Result<Vec<Record>, Failure> {
-    let (mut all, mut after): (Vec<Record>, Option<Position>) = (Vec::new(), None);
+async fn found(
+    f: &Fixture,
+    of: &Tenant,
+    lead: &Lead,
+    size: usize,
+) -> Result<Vec<SearchedUser>, Failure> {
+    found_in(View::Full, f, of, lead, size).await
+}
+
+/// The same in a view.
+async fn found_in(
+    view: View,
+    f: &Fixture,
+    of: &Tenant,
+    lead: &Lead,
+    size: usize,
+) -> Result<Vec<SearchedUser>, Failure> {
+    let (mut all, mut after): (Vec<SearchedUser>, Option<Position>) = (Vec::new(), None);
     loop {
-        let page = f.store.search(of, lead, after.as_ref(), size).await?;
+        let page = f.store.search(of, lead, after.as_ref(), size, view).await?;
         ensure(page.len() <= size, format!("{lead}: a page of {} users", page.len()))?;
         let Some(last) = page.last() else { return Ok(all) };
-        after = Some(lead.position(&last.user).ok_or(format!("{lead} found another user"))?);
+        let position = match lead.order() {
+            Order::Id => Some(Position { value: None, id: last.user.id }),
+            Order::Value => lead.position(&last.user),
+        };
+        after = Some(position.ok_or(format!("{lead} found another user"))?);
         all.extend(page);
     }
 }
@@ -61,10 +81,15 @@ fn wanted(lead: &Lead, mut all: Vec<Record>) -> Vec<Record> {
 
 async fn check_lead(f: &Fixture, of: &Tenant, lead: &Lead, size: usize) -> Result<(), Failure> {
     let wanted = wanted(lead, everybody(f, of).await?);
-    let found = found(f, of, lead, size).await?;
-    let ids = |records: &[Record]| records.iter().map(Record::id).collect::<Vec<_>>();
-    equal(&ids(&found), &ids(&wanted), &format!("{lead}, in pages of {size}"))?;
-    equal(&found, &wanted, &format!("what {lead} finds"))?;
+    let ids: Vec<_> = wanted.iter().map(Record::id).collect();
+    for view in [View::Full, View::Basic] {
+        let found = found_in(view, f, of, lead, size).await?;
+        let those: Vec<_> = found.iter().map(|found| found.user.id).collect();
+        equal(&those, &ids, &format!("{lead}, in pages of {size}"))?;
+        let part = |own: &Record| SearchedUser::of(own.user.clone(), lead.view(view));
+        let users: Vec<_> = wanted.iter().map(part).collect();
+        equal(&found, &users, &format!("what {lead} finds"))?;
+    }
     let probed = f.store.probe(of, lead, 101).await?;
     ensure(probed <= 101 && (probed == 0) == wanted.is_empty(), format!("{lead}: probed {probed}"))
 }
@@ -315,7 +340,7 @@ pub async fn random_filters_find_what_the_reference_finds(f: Fixture) -> Result<
             check_lead(&f, &Tenant::DEFAULT, &lead, size).await?;
             let found = found(&f, &Tenant::DEFAULT, &lead, size).await?;
             let found = found.iter().filter(|record| filter.matches(&record.user));
-            let found: BTreeSet<_> = found.map(Record::id).collect();
+            let found: BTreeSet<_> = found.map(|found| found.user.id).collect();
             let agrees = if is_whole { found == matches } else { found.is_subset(&matches) };
             ensure(agrees, format!("{text}: {lead} finds {} of {}", found.len(), matches.len()))?;
         }
@@ -340,10 +365,11 @@ pub async fn who_does_not_change_is_found_once_while_others_change(
         let lead = filter(text)?.leads().into_iter().next().unwrap_or(Lead::All);
         let (mut met, mut after): (Vec<_>, Option<Position>) = (Vec::new(), None);
         loop {
-            let page = f.store.search(&Tenant::DEFAULT, &lead, after.as_ref(), 7).await?;
+            let (of, after_last) = (&Tenant::DEFAULT, after.as_ref());
+            let page = f.store.search(of, &lead, after_last, 7, View::Full).await?;
             let Some(last) = page.last() else { break };
             after = lead.position(&last.user);
-            met.extend(page.iter().map(Record::id).filter(|id| resting.contains(id)));
+            met.extend(page.iter().map(|met| met.user.id).filter(|id| resting.contains(id)));
             for _ in 0..5 {
                 let user = numbers.one_of(&restless);
                 let attributes = [("a".to_owned(), Value::Int(numbers.below(8) as i64))].into();

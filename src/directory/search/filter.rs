@@ -81,14 +81,28 @@ impl Filter {
         leads
     }
 
+    /// The part of the filter that is left to decide for users that a lead finds.
+    pub fn rest(&self, lead: &Lead) -> Self {
+        let is_lead = |expression: &Expression| match expression {
+            Expression::Is(condition) => condition.lead().as_ref() == Some(lead),
+            _ => false,
+        };
+        let rest = self.parts().iter().filter(|part| !is_lead(part)).cloned();
+        Self(Expression::all(rest.collect()))
+    }
+
+    /// The expressions of which all hold for a matching user.
+    fn parts(&self) -> &[Expression] {
+        match &self.0 {
+            Expression::All(all) => all,
+            other => std::slice::from_ref(other),
+        }
+    }
+
     /// The conditions that all matching users satisfy.
     fn conjuncts(&self) -> Vec<&Condition> {
-        let all = match &self.0 {
-            Expression::All(all) => all.as_slice(),
-            other => std::slice::from_ref(other),
-        };
         let mut conditions = Vec::new();
-        for expression in all {
+        for expression in self.parts() {
             if let Expression::Is(condition) = expression {
                 conditions.push(condition);
             }

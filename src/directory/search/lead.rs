@@ -10,6 +10,7 @@ use super::field::{Field, quoted};
 use super::range::Range;
 use super::scalar::Scalar;
 use crate::directory::model::user::User;
+use crate::directory::store::View;
 use crate::identifier::{Identifier, Kind};
 
 /// The condition by which a store finds users.
@@ -88,6 +89,15 @@ impl Lead {
         match self {
             Self::Equals { field, .. } | Self::Range { field, .. } => Some(field),
             Self::All | Self::Identity(_) | Self::IdentityPrefix { .. } => None,
+        }
+    }
+
+    /// The part of users that a search reads where `view` is asked for: their order by values of an
+    /// attribute needs these.
+    pub fn view(&self, view: View) -> View {
+        match self {
+            Self::Range { field: Field::Attribute(_), .. } => View::Full,
+            _ => view,
         }
     }
 

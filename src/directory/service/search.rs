@@ -7,9 +7,9 @@ use crate::directory::model::policies::Policies;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{State, User};
 use crate::directory::search::{
-    Field, Filter, Lead, PageToken, Position, parse_order_by, query_hash,
+    Field, Filter, Lead, Order, PageToken, Position, SearchedUser, parse_order_by, query_hash,
 };
-use crate::directory::store::{ANSWER_BYTES, Consistency};
+use crate::directory::store::{ANSWER_BYTES, Consistency, View};
 use crate::wire::encoded_user::EncodedUser;
 
 /// Users in a page by default, and at most (AIP-158).
@@ -37,6 +37,8 @@ pub struct SearchRequest<'a> {
     pub page_token: &'a str,
     /// Whether leads are probed even where there is no choice, for the plan.
     pub explain: bool,
+    /// The part of users that the caller needs. They may come with more.
+    pub view: View,
 }
 
 /// A page of users.
@@ -109,7 +111,9 @@ impl Directory {
             }
         };
 
-        let mut walk = Walk { size, read_limit, lead, after, users: Vec::new(), read: 0, bytes: 0 };
+        let (view, filter) = reads(filter, &lead, request.view);
+        let mut walk =
+            Walk { size, read_limit, lead, view, after, users: Vec::new(), read: 0, bytes: 0 };
         let more = self.walk(context, &filter, &mut walk).await?;
         Ok(walk.into_page(probes, more.then_some((query, now))))
     }
@@ -150,16 +154,16 @@ impl Directory {
         loop {
             limit = limit.min(walk.read_limit - walk.read).max(1);
             let after = walk.after.as_ref();
-            let batch = self.store.search(&context.tenant, &walk.lead, after, limit).await?;
+            let batch =
+                self.store.search(&context.tenant, &walk.lead, after, limit, walk.view).await?;
             let is_last = batch.len() < limit;
-            for record in batch {
+            for found in batch {
                 if walk.is_full() {
                     return Ok(true);
                 }
-                walk.after = walk.lead.position(&record.user);
-                walk.read += 1;
-                if !is_gone(context, &record.user) && filter.matches(&record.user) {
-                    walk.take(&record.user);
+                walk.pass(&found.user);
+                if !is_gone(context, &found.user) && filter.matches(&found.user) {
+                    walk.take(&found);
                 }
             }
             if is_last || walk.is_full() {
@@ -175,6 +179,8 @@ struct Walk {
     size: usize,
     read_limit: usize,
     lead: Lead,
+    /// The part of users that is read.
+    view: View,
     /// The last user that was read.
     after: Option<Position>,
     users: Vec<EncodedUser>,
@@ -187,8 +193,17 @@ impl Walk {
         self.users.len() >= self.size || self.bytes >= ANSWER_BYTES || self.read >= self.read_limit
     }
 
-    fn take(&mut self, user: &User) {
-        let user = EncodedUser::of(user);
+    /// Notes that a user was read.
+    fn pass(&mut self, user: &User) {
+        self.after = match self.lead.order() {
+            Order::Id => Some(Position { value: None, id: user.id }),
+            Order::Value => self.lead.position(user),
+        };
+        self.read += 1;
+    }
+
+    fn take(&mut self, found: &SearchedUser) {
+        let user = found.encoded();
         self.bytes += user.as_bytes().len();
         self.users.push(user);
     }
@@ -201,6 +216,20 @@ impl Walk {
         });
         Page { users: self.users, next_page_token: token.unwrap_or_default(), plan }
     }
+}
+
+/// The part of users that has to be read, and the filter that decides which of them match. Users
+/// that an equality of an attribute has found are not looked at for it again, so that their
+/// attributes need not be read.
+fn reads(filter: Filter, lead: &Lead, wanted: View) -> (View, Filter) {
+    if lead.view(wanted) == View::Full {
+        return (View::Full, filter);
+    }
+    let rest = match lead.field().and_then(Field::attribute) {
+        Some(_) => filter.rest(lead),
+        None => filter.clone(),
+    };
+    if rest.attributes().is_empty() { (View::Basic, rest) } else { (View::Full, filter) }
 }
 
 /// Whether the user is to be purged by now.

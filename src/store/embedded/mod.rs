@@ -58,7 +58,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
-use crate::directory::search::{Lead, Position};
+use crate::directory::search::{Lead, Position, SearchedUser};
 use crate::directory::store::{
     ANSWER_BYTES, Consistency, ExpiredUser, ItemResult, Resolved, Store, View,
 };
@@ -338,8 +338,9 @@ impl Store for Embedded {
         lead: &Lead,
         after: Option<&Position>,
         limit: usize,
-    ) -> Result<Vec<Record>, Error> {
-        self.find(tenant, lead, after, limit).await
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Error> {
+        self.find(tenant, lead, after, limit, view).await
     }
 
     async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {

@@ -12,10 +12,10 @@ use super::read::Snapshot;
 use super::schema::{StoredUser, resolves_to};
 use super::{Embedded, YIELD_EVERY};
 use crate::directory::error::Error;
-use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::search::{Field, Lead, Position, Range, Scalar};
-use crate::directory::store::Store;
+use crate::directory::model::user::User;
+use crate::directory::search::{Field, Lead, Position, Range, Scalar, SearchedUser};
+use crate::directory::store::{Store, View};
 use crate::identifier::{Identifier, IdentityKey, Kind};
 use crate::store::searched::fixed_token;
 
@@ -42,7 +42,7 @@ type Entry = (Vec<u8>, Option<LocalityId>);
 #[derive(Default)]
 pub struct Step {
     /// The users that were found.
-    pub users: Vec<Record>,
+    pub users: Vec<SearchedUser>,
     /// The entries that were read; fewer than asked for only at the end.
     pub entries: usize,
 }
@@ -87,26 +87,26 @@ impl Snapshot {
         Ok(token.map(|token| index_key::prefix(tenant.as_str(), token)))
     }
 
-    /// Goes along a walk for some entries. A user stands where its least element is: it is found
+    /// Goes along a walk for [`YIELD_EVERY`] entries. A user stands where its least element is: it is found
     /// there, and at no other.
     pub fn step(
         &self,
         tenant: &Tenant,
         lead: &Lead,
         walk: &mut Walk,
-        count: usize,
+        view: View,
     ) -> Result<Step, Fault> {
         let mut step = Step::default();
-        for (key, owner) in self.entries(walk, count)? {
+        for (key, owner) in self.entries(walk, YIELD_EVERY)? {
             step.entries += 1;
             walk.start = Bound::Excluded(key.clone());
-            let Some(record) = owner.map(|owner| self.record(owner)).transpose()?.flatten() else {
+            let Some(user) = owner.map(|owner| self.whole(owner)).transpose()?.flatten() else {
                 continue;
             };
-            let position = lead.position(&record.user);
+            let position = lead.position(&user);
             let place = position.map(|position| walk.place(tenant, lead, &position));
             if place.is_some_and(|place| key.ends_with(&place)) {
-                step.users.push(record);
+                step.users.push(SearchedUser::of(user, view));
             }
         }
         Ok(step)
@@ -144,7 +144,7 @@ impl Snapshot {
     }
 
     /// The owners of identifiers, by their ids.
-    pub fn owners(&self, tenant: &Tenant, of: &[Identifier]) -> Result<Vec<Record>, Fault> {
+    pub fn owners(&self, tenant: &Tenant, of: &[Identifier]) -> Result<Vec<User>, Fault> {
         let mut owners = Vec::new();
         for identifier in of {
             let key = IdentityKey::new(tenant.as_str(), identifier);
@@ -153,13 +153,14 @@ impl Snapshot {
         }
         owners.sort_unstable();
         owners.dedup();
-        let records = owners.into_iter().map(|owner| self.record(owner));
-        records.filter_map(Result::transpose).collect()
+        let users = owners.into_iter().map(|owner| self.whole(owner));
+        users.filter_map(Result::transpose).collect()
     }
 
-    fn record(&self, id: LocalityId) -> Result<Option<Record>, Fault> {
+    /// A user with its attributes.
+    fn whole(&self, id: LocalityId) -> Result<Option<User>, Fault> {
         let Some(bytes) = self.users.get(id.as_bytes())? else { return Ok(None) };
-        self.decode(&StoredUser::read(bytes.value())?).map(Some)
+        Ok(Some(self.decode(&StoredUser::read(bytes.value())?)?.user))
     }
 }
 
@@ -171,23 +172,26 @@ impl Embedded {
         lead: &Lead,
         after: Option<&Position>,
         limit: usize,
-    ) -> Result<Vec<Record>, Error> {
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Error> {
         self.check_searchable(lead)?;
+        let view = lead.view(view);
         if *lead == Lead::All {
-            return self.scan(tenant, after.map(|after| after.id), limit).await;
+            let users = self.scan(tenant, after.map(|after| after.id), limit).await?;
+            return Ok(users.into_iter().map(|own| SearchedUser::of(own.user, view)).collect());
         }
         if let Lead::Identity(identifiers) = lead {
             let mut owners = self.on_snapshot(|snapshot| snapshot.owners(tenant, identifiers))?;
-            owners.retain(|owner| after.is_none_or(|after| owner.id() > after.id));
+            owners.retain(|owner| after.is_none_or(|after| owner.id > after.id));
             owners.truncate(limit);
-            return Ok(owners);
+            return Ok(owners.into_iter().map(|owner| SearchedUser::of(owner, view)).collect());
         }
 
         let mut users = Vec::new();
         let walk = self.on_snapshot(|snapshot| snapshot.walk(tenant, lead, after))?;
         let Some(mut walk) = walk else { return Ok(users) };
         loop {
-            let step = |snapshot: &Snapshot| snapshot.step(tenant, lead, &mut walk, YIELD_EVERY);
+            let step = |snapshot: &Snapshot| snapshot.step(tenant, lead, &mut walk, view);
             let step = self.on_snapshot(step)?;
             users.extend(step.users);
             if step.entries < YIELD_EVERY || users.len() >= limit {

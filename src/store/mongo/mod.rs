@@ -74,7 +74,7 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
-use crate::directory::search::{Lead, Position};
+use crate::directory::search::{Lead, Position, SearchedUser};
 use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store, View};
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
@@ -324,11 +324,12 @@ impl Store for Mongo {
         lead: &Lead,
         after: Option<&Position>,
         limit: usize,
-    ) -> Result<Vec<Record>, Error> {
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Error> {
         self.check_searchable(lead)?;
         let (tenant, lead, after) = (tenant.clone(), lead.clone(), after.cloned());
         self.run(|collections| async move {
-            collections.search(&tenant, &lead, after.as_ref(), limit).await
+            collections.search(&tenant, &lead, after.as_ref(), limit, view).await
         })
         .await
     }

@@ -11,9 +11,9 @@ use super::attributes::{VALUE, has_element, scalar_value};
 use super::collections::Collections;
 use super::error::Fault;
 use super::search::{by_attributes, of_tenant};
-use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::search::{Class, Lead, Position, Range, Scalar};
+use crate::directory::search::{Class, Lead, Position, Range, Scalar, SearchedUser};
+use crate::directory::store::View;
 use crate::store::attribute_names::Token;
 
 /// The classes of values, in their order. MongoDB compares values of one class alone.
@@ -27,11 +27,16 @@ pub struct RangeSearch<'s> {
     pub token: Token,
     /// Users to find.
     pub limit: usize,
+    pub view: View,
 }
 
 impl RangeSearch<'_> {
     /// The users in a part of the lead's range: those after `after`.
-    pub async fn run(&self, range: &Range, after: Option<&Position>) -> Result<Vec<Record>, Fault> {
+    pub async fn run(
+        &self,
+        range: &Range,
+        after: Option<&Position>,
+    ) -> Result<Vec<SearchedUser>, Fault> {
         let mut users = Vec::new();
         let mut after = after.and_then(|after| Some((after.value.clone()?, after.id)));
         for class in CLASSES {
@@ -52,7 +57,7 @@ impl RangeSearch<'_> {
         range: &Range,
         class: Class,
         after: Option<(Scalar, LocalityId)>,
-        users: &mut Vec<Record>,
+        users: &mut Vec<SearchedUser>,
     ) -> Result<(), Fault> {
         let mut rest = range.clone();
         if let Some((value, id)) = after.filter(|(value, _)| value.class() == class) {
@@ -63,7 +68,7 @@ impl RangeSearch<'_> {
             let Some(bounds) = condition(&rest, class) else { return Ok(()) };
             let some = self.find(bounds, Some(self.limit - users.len())).await?;
             let is_all = some.len() < self.limit - users.len();
-            let least = |record: &Record| least(record, self.lead, &rest);
+            let least = |found: &SearchedUser| least(found, self.lead, &rest);
             let Some(greatest) = some.iter().filter_map(least).max().filter(|_| !is_all) else {
                 self.add(some, &rest, users);
                 return Ok(());
@@ -85,16 +90,17 @@ impl RangeSearch<'_> {
         &self,
         value: &Scalar,
         mut after: Option<LocalityId>,
-        users: &mut Vec<Record>,
+        users: &mut Vec<SearchedUser>,
     ) -> Result<(), Fault> {
         while users.len() < self.limit {
             let room = self.limit - users.len();
             let filter = has_element(self.token, doc! { VALUE: scalar_value(value.into()) });
-            let found = self.collections.users_by_id(self.tenant, filter, after, room).await?;
+            let (tenant, view) = (self.tenant, self.view);
+            let found = self.collections.users_by_id(tenant, filter, after, room, view).await?;
             let is_all = found.len() < room;
-            after = found.last().map(Record::id);
-            let is_least = |record: &Record| {
-                self.lead.position(&record.user).and_then(|position| position.value).as_ref()
+            after = found.last().map(|found| found.user.id);
+            let is_least = |found: &SearchedUser| {
+                self.lead.position(&found.user).and_then(|position| position.value).as_ref()
                     == Some(value)
             };
             users.extend(found.into_iter().filter(is_least));
@@ -106,19 +112,23 @@ impl RangeSearch<'_> {
     }
 
     /// Users with a value in these bounds, in any order.
-    async fn find(&self, bounds: Document, limit: Option<usize>) -> Result<Vec<Record>, Fault> {
+    async fn find(
+        &self,
+        bounds: Document,
+        limit: Option<usize>,
+    ) -> Result<Vec<SearchedUser>, Fault> {
         let filter = of_tenant(self.tenant, has_element(self.token, bounds));
         let mut options =
             FindOptions::builder().hint(by_attributes()).max_time(self.collections.timeout).build();
         options.limit = limit.map(|limit| limit as i64);
-        self.collections.found_users(filter, options).await
+        self.collections.found_users(filter, options, self.view).await
     }
 
     /// Adds those of the users whose least value is in a part of the lead's range, in their order.
-    fn add(&self, found: Vec<Record>, part: &Range, users: &mut Vec<Record>) {
-        let position = |record: &Record| self.lead.position(&record.user);
-        let is_in = |record: &Record| {
-            position(record)
+    fn add(&self, found: Vec<SearchedUser>, part: &Range, users: &mut Vec<SearchedUser>) {
+        let position = |found: &SearchedUser| self.lead.position(&found.user);
+        let is_in = |found: &SearchedUser| {
+            position(found)
                 .and_then(|position| position.value)
                 .is_some_and(|value| part.contains(&value))
         };
@@ -130,10 +140,10 @@ impl RangeSearch<'_> {
 }
 
 /// The least value of a user in a part of the lead's range.
-fn least(record: &Record, lead: &Lead, part: &Range) -> Option<Scalar> {
+fn least(found: &SearchedUser, lead: &Lead, part: &Range) -> Option<Scalar> {
     let field = lead.field()?.clone();
     let part = Lead::Range { field, range: part.clone() };
-    part.position(&record.user)?.value
+    part.position(&found.user)?.value
 }
 
 /// The condition on values of one class in a range; none where the range has none.

@@ -15,7 +15,7 @@ use super::error::Fault;
 use super::find::{Finds, documents};
 use super::freshness::Key;
 use super::moment::Moment;
-use super::schema::{PRIVATE, REVISION, StoredUser, WIRE, id_of, id_value, key_of, read_claim};
+use super::schema::{REVISION, StoredUser, WIRE, id_of, id_value, key_of, read_claim};
 use crate::directory::error::ItemError;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::store::{ANSWER_BYTES, Consistency, ItemResult, Resolved, View};
@@ -370,6 +370,6 @@ async fn read_user(
 fn projection(view: View) -> Option<Document> {
     match view {
         View::Full => None,
-        View::Basic => Some(doc! { REVISION: 1, WIRE: 1, PRIVATE: 1 }),
+        View::Basic => Some(doc! { REVISION: 1, WIRE: 1 }),
     }
 }

@@ -8,15 +8,15 @@ use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::{FindOptions, Hint};
 
-use super::attributes::{VALUE, has_element, scalar_value};
+use super::attributes::{ATTRIBUTES, VALUE, has_element, scalar_value};
 use super::collections::Collections;
 use super::error::Fault;
 use super::range_search::{CLASSES, RangeSearch, condition};
-use super::schema::{ID, StoredUser, TENANT, by_id, id_value, read_claim};
+use super::schema::{ID, REVISION, StoredUser, TENANT, WIRE, by_id, id_value, read_claim};
 use super::validators::ATTRIBUTES_INDEX;
-use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::search::{Field, Lead, Position, Scalar};
+use crate::directory::search::{Field, Lead, Position, Scalar, SearchedUser};
+use crate::directory::store::View;
 use crate::identifier::{Identifier, IdentityKey, Kind};
 use crate::store::attribute_names::Token;
 use crate::store::searched::fixed_token;
@@ -29,32 +29,36 @@ impl Collections {
         lead: &Lead,
         after: Option<&Position>,
         limit: usize,
-    ) -> Result<Vec<Record>, Fault> {
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Fault> {
+        let view = lead.view(view);
         match lead {
-            Lead::All => self.scan(tenant, after.map(|after| after.id), limit).await,
+            Lead::All => self.users_of(tenant, after.map(|after| after.id), limit, view).await,
             Lead::Equals { field, value } => {
                 let Some(token) = self.field_token(tenant, field).await? else {
                     return Ok(Vec::new());
                 };
                 let condition = doc! { VALUE: scalar_value(value.into()) };
                 let filter = has_element(token, condition);
-                self.users_by_id(tenant, filter, after.map(|after| after.id), limit).await
+                let after = after.map(|after| after.id);
+                self.users_by_id(tenant, filter, after, limit, view).await
             }
             Lead::Range { field, range } => {
                 let Some(token) = self.field_token(tenant, field).await? else {
                     return Ok(Vec::new());
                 };
-                let search = RangeSearch { collections: self, tenant, lead, token, limit };
+                let search = RangeSearch { collections: self, tenant, lead, token, limit, view };
                 search.run(range, after).await
             }
             Lead::Identity(identifiers) => {
                 let mut ids = self.owners_by_id(tenant, identifiers).await?;
                 ids.retain(|id| after.is_none_or(|after| *id > after.id));
                 ids.truncate(limit);
-                self.records(tenant, &ids).await
+                self.users_with(tenant, &ids, view).await
             }
             Lead::IdentityPrefix { kind, prefix } => {
-                self.by_identity_prefix(tenant, lead, (*kind, prefix), after, limit).await
+                let search = PrefixSearch { tenant, lead, kind: *kind, prefix, limit, view };
+                self.by_identity_prefix(&search, after).await
             }
         }
     }
@@ -131,36 +135,68 @@ impl Collections {
         filter: Document,
         after: Option<LocalityId>,
         limit: usize,
-    ) -> Result<Vec<Record>, Fault> {
-        let mut filter = of_tenant(tenant, filter);
-        if let Some(after) = after {
-            filter.insert(ID, doc! { "$gt": id_value(after) });
-        }
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Fault> {
+        let filter = behind(after, of_tenant(tenant, filter));
         let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
-        self.found_users(filter, options.hint(by_attributes()).max_time(self.timeout).build()).await
+        let options = options.hint(by_attributes()).max_time(self.timeout).build();
+        self.found_users(filter, options, view).await
     }
 
+    /// All users of a tenant in the order of their ids. Stores of older schemas have no index of
+    /// them that could be hinted at.
+    async fn users_of(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Fault> {
+        let filter = behind(after, of_tenant(tenant, doc! {}));
+        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
+        self.found_users(filter, options.max_time(self.timeout).build(), view).await
+    }
+
+    /// The users that a filter finds. Only the fields are read that a search needs.
     pub(super) async fn found_users(
         &self,
         filter: Document,
-        options: FindOptions,
-    ) -> Result<Vec<Record>, Fault> {
+        mut options: FindOptions,
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Fault> {
+        options.projection = Some(match view {
+            View::Full => doc! { REVISION: 1, WIRE: 1, ATTRIBUTES: 1 },
+            View::Basic => doc! { REVISION: 1, WIRE: 1 },
+        });
         let mut users = Vec::new();
         for document in self.all(&self.users, filter, options).await? {
-            users.push(self.record(StoredUser::read(&document)?).await?);
+            let mut stored = StoredUser::read(&document)?;
+            users.push(match view {
+                View::Full => SearchedUser::of(self.record(stored).await?.user, view),
+                View::Basic => {
+                    stored.wire = stored.wire.without_attributes();
+                    let user = stored.decode_without_attributes()?.user;
+                    SearchedUser { user, basic: Some(stored.wire) }
+                }
+            });
         }
         Ok(users)
     }
 
     /// The users of a tenant with these ids, by id.
-    async fn records(&self, tenant: &Tenant, ids: &[LocalityId]) -> Result<Vec<Record>, Fault> {
+    async fn users_with(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Fault> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
         let filter = by_id(ids.iter().copied().map(id_value).collect());
         let options = FindOptions::builder().sort(doc! { ID: 1 }).max_time(self.timeout);
-        let mut users = self.found_users(filter, options.build()).await?;
-        users.retain(|record| record.user.tenant == *tenant);
+        let mut users = self.found_users(filter, options.build(), view).await?;
+        users.retain(|found| found.user.tenant == *tenant);
         Ok(users)
     }
 
@@ -197,12 +233,10 @@ impl Collections {
     /// Users with an identity whose value begins so, in the order of the least such value.
     async fn by_identity_prefix(
         &self,
-        tenant: &Tenant,
-        lead: &Lead,
-        (kind, prefix): (Kind, &str),
+        search: &PrefixSearch<'_>,
         after: Option<&Position>,
-        limit: usize,
-    ) -> Result<Vec<Record>, Fault> {
+    ) -> Result<Vec<SearchedUser>, Fault> {
+        let PrefixSearch { tenant, lead, kind, prefix, limit, view } = *search;
         let mut last = after.and_then(|after| match &after.value {
             Some(Scalar::String(value)) => Some(claim_key(tenant, &identifier(kind, value))),
             _ => None,
@@ -214,18 +248,18 @@ impl Collections {
             let is_last = owners.len() < limit;
             last = owners.last().map(|(key, _)| key.clone());
             let ids: Vec<_> = owners.iter().filter_map(|(_, owner)| *owner).collect();
-            let records = self.records(tenant, &ids).await?;
+            let owned = self.users_with(tenant, &ids, view).await?;
             for (key, owner) in owners {
-                let record = records.iter().find(|record| Some(record.id()) == owner);
-                let Some(record) = record else { continue };
-                let least = lead.position(&record.user).and_then(|position| position.value);
+                let found = owned.iter().find(|found| Some(found.user.id) == owner);
+                let Some(found) = found else { continue };
+                let least = lead.position(&found.user).and_then(|position| position.value);
                 let is_least = matches!(
                     least,
                     Some(Scalar::String(value))
                         if claim_key(tenant, &identifier(kind, &value)) == key
                 );
                 if is_least {
-                    users.push(record.clone());
+                    users.push(found.clone());
                 }
             }
             if is_last {
@@ -235,6 +269,25 @@ impl Collections {
         users.truncate(limit);
         Ok(users)
     }
+}
+
+/// A search for users with an identity whose value begins with a text.
+struct PrefixSearch<'s> {
+    tenant: &'s Tenant,
+    lead: &'s Lead,
+    kind: Kind,
+    prefix: &'s str,
+    /// Users to find.
+    limit: usize,
+    view: View,
+}
+
+/// The filter of those of the users whose ids are greater.
+fn behind(after: Option<LocalityId>, mut filter: Document) -> Document {
+    if let Some(after) = after {
+        filter.insert(ID, doc! { "$gt": id_value(after) });
+    }
+    filter
 }
 
 pub(super) fn of_tenant(tenant: &Tenant, filter: Document) -> Document {

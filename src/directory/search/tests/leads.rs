@@ -22,6 +22,18 @@ fn only_what_all_matches_satisfy_leads() {
 }
 
 #[test]
+fn what_a_lead_decides_is_not_left() {
+    let text = "attributes.a = 1 (attributes.b = x OR attributes.a = 1) attributes.a = 1";
+    let whole = filter(text);
+    let rest = whole.rest(&whole.leads().remove(0));
+    assert_eq!(rest, filter("attributes.b = x OR attributes.a = 1"));
+    let only = filter("attributes.a = 1");
+    assert_eq!(only.rest(&only.leads().remove(0)), filter(""));
+    assert_eq!(only.rest(&Lead::All), only);
+    assert_eq!(filter("attributes.a != 1").rest(&only.leads().remove(0)).attributes(), ["a"]);
+}
+
+#[test]
 fn ranges_of_single_values_are_joined() {
     let both = leads("create_time >= 2026-01-01T00:00:00Z create_time < 2026-02-01T00:00:00Z");
     assert_eq!(both, ["create_time in [2026-01-01T00:00:00Z, 2026-02-01T00:00:00Z)"]);
