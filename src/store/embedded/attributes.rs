@@ -33,17 +33,7 @@ impl<'t> Attributes<'t> {
     /// The names of a stored user's attributes.
     pub fn names_for(&mut self, stored: &StoredUser<'_>) -> Result<Arc<KnownNames>, Fault> {
         let tenant = stored.tenant()?;
-        let known = self.names.known(tenant);
-        if stored.is_named_by(&known) {
-            return Ok(known);
-        }
-
-        let all = self.names.all(tenant)?;
-        if stored.is_named_by(&all) {
-            Ok(all)
-        } else {
-            Err(Fault::damaged("an attribute without a name"))
-        }
+        stored.names(self.names.known(tenant), || self.names.all(tenant))
     }
 
     /// Takes the entries of a user as it was in the index to those of it as it is. The tenant's

@@ -319,19 +319,13 @@ impl Snapshot {
     }
 
     /// The names of a stored user's attributes.
-    fn names_for(&self, stored: &StoredUser<'_>) -> Result<Arc<KnownNames>, Fault> {
+    pub(super) fn names_for(&self, stored: &StoredUser<'_>) -> Result<Arc<KnownNames>, Fault> {
         let tenant = stored.tenant()?;
-        let known = self.caches.names.known(tenant);
-        if stored.is_named_by(&known) {
-            return Ok(known);
-        }
-
-        let all = Arc::new(self.all_names(tenant)?);
-        if !stored.is_named_by(&all) {
-            return Err(Fault::damaged("an attribute without a name"));
-        }
-        self.caches.names.learn(tenant, all.clone());
-        Ok(all)
+        stored.names(self.caches.names.known(tenant), || {
+            let all = Arc::new(self.all_names(tenant)?);
+            self.caches.names.learn(tenant, all.clone());
+            Ok(all)
+        })
     }
 
     /// Whether there is an index of attributes.

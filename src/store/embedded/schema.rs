@@ -1,6 +1,8 @@
 //! Tables and records of the embedded store. Records are protocol buffers: a field that a later
 //! version adds reads as absent in what an earlier one wrote.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use locality_uuid::LocalityId;
 use prost::Message;
@@ -237,8 +239,23 @@ impl<'r> StoredUser<'r> {
         std::str::from_utf8(encoded_user::tenant(self.user)).map_err(Fault::damaged)
     }
 
-    /// Whether `names` has the names of all attributes.
-    pub fn is_named_by(&self, names: &KnownNames) -> bool {
+    /// The names of all attributes: those that are known, or `all` where some are not.
+    pub fn names(
+        &self,
+        known: Arc<KnownNames>,
+        all: impl FnOnce() -> Result<Arc<KnownNames>, Fault>,
+    ) -> Result<Arc<KnownNames>, Fault> {
+        if self.is_named_by(&known) {
+            return Ok(known);
+        }
+        let all = all()?;
+        if !self.is_named_by(&all) {
+            return Err(Fault::damaged("an attribute without a name"));
+        }
+        Ok(all)
+    }
+
+    fn is_named_by(&self, names: &KnownNames) -> bool {
         attributes::entries(self.attributes).all(|(token, _)| names.name(token).is_some())
     }
 
@@ -252,7 +269,7 @@ impl<'r> StoredUser<'r> {
         EncodedUser::from_stored(Bytes::copy_from_slice(self.user)).without_attributes()
     }
 
-    /// The whole user. [`StoredUser::is_named_by`] these names.
+    /// The whole user. `names` has [those of all attributes](StoredUser::names).
     pub fn full(&self, names: &KnownNames) -> EncodedUser {
         if !self.has_attributes() {
             return EncodedUser::from_stored(Bytes::copy_from_slice(self.user));
@@ -262,13 +279,13 @@ impl<'r> StoredUser<'r> {
         EncodedUser::with_attributes(self.user, named)
     }
 
-    /// The record. [`StoredUser::is_named_by`] these names.
+    /// The record. `names` has [those of all attributes](StoredUser::names).
     pub fn decode(&self, names: &KnownNames) -> Result<Record, Fault> {
         let record = UserRecord::decode(self.record).map_err(Fault::damaged)?;
         Record::decode(&self.full(names), &record.private).map_err(Fault::damaged)
     }
 
-    /// The user as an export has it. [`StoredUser::is_named_by`] these names.
+    /// The user as an export has it. `names` has [those of all attributes](StoredUser::names).
     pub fn export(&self, names: &KnownNames) -> Result<ExportedUser, Fault> {
         let private = fields::first(self.record, PRIVATE_FIELD);
         ExportedUser::from_stored(self.full(names), private).map_err(Fault::damaged)
