@@ -1,6 +1,7 @@
 //! The stores from outside: `polynym store init`, `status` and `verify`, on a folder and on real
 //! servers.
 
+mod attributes;
 mod clock;
 mod damage;
 mod folder;

@@ -49,6 +49,13 @@ impl KnownNames {
         token
     }
 
+    /// Leaves the tokens before `token` without names, where what names them was lost.
+    pub fn skip_to(&mut self, token: Token) {
+        while self.next() < token {
+            self.names.push(Arc::from(""));
+        }
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
@@ -67,7 +74,7 @@ impl KnownNames {
     /// The name of a token.
     pub fn name(&self, token: Token) -> Option<&str> {
         let place = token.checked_sub(self.first)?;
-        self.names.get(place as usize).map(|name| &**name)
+        self.names.get(place as usize).map(|name| &**name).filter(|name| !name.is_empty())
     }
 
     /// The names after `after` in the order of their bytes, at most `limit`.
@@ -143,6 +150,10 @@ mod tests {
         let known = names(1, 7, &["team", "plan"]);
         assert_eq!((known.token("team"), known.token("plan")), (Some(7), Some(8)));
         assert_eq!((known.name(6), known.name(7), known.name(9)), (None, Some("team"), None));
+        let mut known = KnownNames::clone(&known);
+        known.skip_to(10);
+        assert_eq!((known.push("level"), known.name(9)), (10, None));
+        assert_eq!(known.page("", 5), ["level", "plan", "team"]);
     }
 
     #[test]

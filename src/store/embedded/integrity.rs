@@ -12,16 +12,20 @@ use locality_uuid::LocalityId;
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
 
 use super::error::{Fault, OpenError};
-use super::open::{Open, Opener};
+use super::index_check::IndexCheck;
+use super::open::{Caches, Open, Opener};
+use super::read::{Snapshot, own};
 use super::schema::{
-    HOLD_TIMES, IDENTITIES, USERS, decode_claim, decode_without_attributes, encode_claim,
+    ATTRIBUTES, HOLD_TIMES, IDENTITIES, StoredUser, USERS, decode_claim, decode_without_attributes,
+    encode_claim,
 };
 use crate::directory::error::Error;
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::store::integrity::{
-    Candidate, CheckableStore, ClaimRow, Moment, Presence, UserClaims, UserRow, plan_repair,
+    Candidate, CheckableStore, ClaimRow, IndexFault, Moment, Presence, UserClaims, UserRow,
+    plan_repair,
 };
 
 /// Memory for the database's pages, in bytes.
@@ -30,6 +34,7 @@ pub const CACHE: usize = 256 << 20;
 /// A store in a folder that no server has open, to be verified.
 pub struct IntegritySession {
     open: Open,
+    caches: Caches,
 }
 
 impl IntegritySession {
@@ -52,7 +57,7 @@ impl IntegritySession {
         // The database panics where a page that it trusts makes no sense.
         let checked = catch_unwind(AssertUnwindSafe(|| open.database.check_integrity()));
         match checked {
-            Ok(Ok(_)) => Ok(Self { open }),
+            Ok(Ok(_)) => Ok(Self { open, caches: opener.caches().clone() }),
             Ok(Err(error)) => Err(opener.damaged(error)),
             Err(_) => Err(opener.damaged("its structure makes no sense")),
         }
@@ -61,6 +66,31 @@ impl IntegritySession {
     fn read<T>(&self, read: impl FnOnce(&ReadTransaction) -> Result<T, Fault>) -> Result<T, Error> {
         let transaction = self.open.database.begin_read().map_err(Fault::from)?;
         Ok(read(&transaction)?)
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, Fault> {
+        Snapshot::new(&self.open.database, &self.caches)
+    }
+
+    /// Makes entries of the index that are missing, and deletes stray ones.
+    fn write_index(&self, faults: &[IndexFault]) -> Result<(), Fault> {
+        let Some(mut check) = IndexCheck::new(self.snapshot()?)? else { return Ok(()) };
+        let mut transaction = self.open.database.begin_write()?;
+        transaction.set_quick_repair(true);
+        {
+            let mut index = transaction.open_table(ATTRIBUTES)?;
+            for fault in faults {
+                match fault {
+                    IndexFault::Stray(_, entry) => drop(index.remove(entry.as_slice())?),
+                    IndexFault::Missing(user) => {
+                        for entry in check.missing(*user)? {
+                            index.insert(entry.as_slice(), ())?;
+                        }
+                    }
+                }
+            }
+        }
+        self.open.commit(transaction)
     }
 
     fn write(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Fault> {
@@ -103,16 +133,14 @@ impl CheckableStore for IntegritySession {
     }
 
     fn users(&self) -> BoxStream<'_, Result<UserRow, Error>> {
-        let rows =
-            self.read(|transaction| Ok(transaction.open_table(USERS)?.range::<&[u8; 16]>(..)?));
-        rows_or_failure(rows.map(|rows| {
-            rows.map(|row| {
+        let rows = self.snapshot().and_then(|snapshot| {
+            let rows = snapshot.users.range::<&[u8; 16]>(..)?;
+            Ok(rows.map(move |row| {
                 let (id, record) = row.map_err(Fault::from)?;
-                let id = LocalityId::from(*id.value());
-                Ok(listing(id, record.value())
-                    .map_or_else(|_| UserRow::Unreadable(id.to_string()), UserRow::UserClaims))
-            })
-        }))
+                Ok(user_row(&snapshot, LocalityId::from(*id.value()), record.value())?)
+            }))
+        });
+        rows_or_failure(rows.map_err(Error::from))
     }
 
     fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>> {
@@ -158,6 +186,16 @@ impl CheckableStore for IntegritySession {
 
     async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {
         Ok(self.write(candidates)?)
+    }
+
+    fn index_faults(&self) -> BoxStream<'_, Result<Option<IndexFault>, Error>> {
+        let check = self.snapshot().and_then(IndexCheck::new).map_err(Error::from);
+        let faults = |check: Option<IndexCheck>| check.into_iter().flatten();
+        rows_or_failure(check.map(|check| faults(check).map(|fault| Ok(fault?))))
+    }
+
+    async fn mend_index(&self, faults: &[IndexFault]) -> Result<(), Error> {
+        Ok(self.write_index(faults)?)
     }
 }
 
@@ -206,6 +244,12 @@ fn look_at_user(
     Ok(record.map_or(Presence::Absent, |record| {
         listing(id, record.value()).map_or(Presence::Unreadable, Presence::There)
     }))
+}
+
+fn user_row(snapshot: &Snapshot, id: LocalityId, record: &[u8]) -> Result<UserRow, Fault> {
+    let Ok(claims) = listing(id, record) else { return Ok(UserRow::Unreadable(id.to_string())) };
+    let is_named = own(snapshot.names_for(&StoredUser::read(record)?))?.is_ok();
+    Ok(if is_named { UserRow::UserClaims(claims) } else { UserRow::Unnamed(claims) })
 }
 
 /// The keys that a user's record lists; none if it is filed under another id than its user's.

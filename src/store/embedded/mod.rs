@@ -8,6 +8,7 @@ mod degraded;
 mod error;
 mod file;
 mod header;
+mod index_check;
 mod index_key;
 mod integrity;
 mod last_seen;
@@ -189,8 +190,7 @@ impl Embedded {
         let _turn = if is_large { self.turns.acquire().await.ok() } else { None };
         let snapshot = self.published.load();
         let snapshot = snapshot.as_ref().ok_or_else(|| self.closed())?;
-        let mut found = Vec::with_capacity(wanted.len());
-        let mut bytes = 0;
+        let (mut found, mut bytes) = (Vec::with_capacity(wanted.len()), 0);
         for turn in wanted.chunks(YIELD_EVERY) {
             if !found.is_empty() {
                 tokio::task::yield_now().await;

@@ -131,6 +131,7 @@ pub fn read_all(
         if names.is_empty() {
             names = KnownNames::new(Timestamp::from_millis(since), token);
         }
+        names.skip_to(token);
         names.push(name);
     }
     Ok(names)

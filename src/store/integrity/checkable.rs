@@ -1,7 +1,8 @@
 //! The interface of a store that can be verified.
 
 use async_trait::async_trait;
-use futures_util::stream::BoxStream;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
 use locality_uuid::LocalityId;
 
 use crate::directory::error::Error;
@@ -35,6 +36,27 @@ pub trait CheckableStore: Sync {
     /// [`plan_repair`](super::diagnosis::plan_repair) chooses, both in one transaction. Returns for
     /// each candidate whether a repair was needed.
     async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error>;
+
+    /// What is wrong with the index by which users are searched, where the store keeps that itself:
+    /// an item for each user and entry that is checked, which has the fault if there is one. Nobody
+    /// else uses such a store meanwhile.
+    fn index_faults(&self) -> BoxStream<'_, Result<Option<IndexFault>, Error>> {
+        stream::empty().boxed()
+    }
+
+    /// Repairs faults of the index, all of which can be.
+    async fn mend_index(&self, _faults: &[IndexFault]) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// A fault of the index by which users are searched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IndexFault {
+    /// The index lacks entries of this user.
+    Missing(LocalityId),
+    /// An entry whose user, if it names one, does not have its value.
+    Stray(Option<LocalityId>, Vec<u8>),
 }
 
 /// A user of a walk.
@@ -42,6 +64,8 @@ pub trait CheckableStore: Sync {
 pub enum UserRow {
     /// The keys that the user lists.
     UserClaims(UserClaims),
+    /// The keys that the user lists, who has an attribute without a name.
+    Unnamed(UserClaims),
     /// A document that is no user, by its id as text.
     Unreadable(String),
 }

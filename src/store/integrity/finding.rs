@@ -4,9 +4,10 @@ use std::fmt;
 
 use locality_uuid::LocalityId;
 
+use super::checkable::IndexFault;
 use crate::identifier::IdentityKey;
 
-/// The kinds of inconsistency between users and claims.
+/// The kinds of inconsistency between users, claims, and what searches read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Inconsistency {
     /// A user lists a key that has no claim.
@@ -25,6 +26,12 @@ pub enum Inconsistency {
     Unlisted,
     /// A claim without an owner that is not held either.
     Unowned,
+    /// A user has an attribute without a name.
+    Unnamed,
+    /// The index of searches lacks values of a user.
+    Unindexed,
+    /// An entry of the index of searches has a value that its user does not have.
+    StrayEntry,
     /// A document among the users is no user.
     UnreadableUser,
     /// A document among the claims is no claim.
@@ -53,7 +60,8 @@ pub struct Finding {
     pub other: Option<LocalityId>,
     /// The key that it is about.
     pub key: Option<IdentityKey>,
-    /// The id, as text, of a document that cannot be read, if neither user nor key identifies it.
+    /// As text: the id of a document that cannot be read, if neither user nor key identifies it; or
+    /// an entry of the index.
     pub document: Option<String>,
     /// The state of the fault.
     pub repair: RepairState,
@@ -76,7 +84,7 @@ pub struct Summary {
 
 impl Inconsistency {
     /// All kinds.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Unclaimed,
         Self::Misclaimed,
         Self::Differs,
@@ -85,6 +93,9 @@ impl Inconsistency {
         Self::Ownerless,
         Self::Unlisted,
         Self::Unowned,
+        Self::Unnamed,
+        Self::Unindexed,
+        Self::StrayEntry,
         Self::UnreadableUser,
         Self::UnreadableClaim,
     ];
@@ -94,7 +105,9 @@ impl Inconsistency {
         match self {
             Self::Unclaimed | Self::Misclaimed | Self::Differs => true,
             Self::Ownerless | Self::Unlisted | Self::Unowned => true,
-            Self::Shared | Self::Unclear | Self::UnreadableUser | Self::UnreadableClaim => false,
+            Self::Unindexed | Self::StrayEntry => true,
+            Self::Shared | Self::Unclear | Self::Unnamed => false,
+            Self::UnreadableUser | Self::UnreadableClaim => false,
         }
     }
 
@@ -109,6 +122,9 @@ impl Inconsistency {
             Self::Ownerless => "ownerless",
             Self::Unlisted => "unlisted",
             Self::Unowned => "unowned",
+            Self::Unnamed => "unnamed",
+            Self::Unindexed => "unindexed",
+            Self::StrayEntry => "stray_entry",
             Self::UnreadableUser => "unreadable_user",
             Self::UnreadableClaim => "unreadable_claim",
         }
@@ -121,6 +137,9 @@ impl Inconsistency {
             Self::Misclaimed => "the claim is given to the user who lists the key",
             Self::Differs => "the claim is written anew",
             Self::Ownerless | Self::Unlisted | Self::Unowned => "the claim is deleted",
+            Self::Unnamed => "restore a backup that has the name",
+            Self::Unindexed => "the missing entries are made",
+            Self::StrayEntry => "the entry is deleted",
             Self::Shared => "unlink it from one of the two users",
             Self::Unclear => "look at the documents that cannot be read first",
             Self::UnreadableUser | Self::UnreadableClaim => {
@@ -145,9 +164,33 @@ impl fmt::Display for Inconsistency {
             Self::Ownerless => "a claim names a user who does not exist",
             Self::Unlisted => "a claim names a user who does not list its key",
             Self::Unowned => "a claim has no owner",
+            Self::Unnamed => "an attribute of a user has no name",
+            Self::Unindexed => "the index of searches lacks values that a user has",
+            Self::StrayEntry => {
+                "an entry of the index of searches has a value that its user does not have"
+            }
             Self::UnreadableUser => "a document among the users is no user",
             Self::UnreadableClaim => "a document among the claims is no claim",
         })
+    }
+}
+
+impl Finding {
+    /// A fault of a user that cannot be repaired.
+    pub(super) const fn of_user(fault: Inconsistency, user: LocalityId) -> Self {
+        let repair = RepairState::Impossible;
+        Self { fault, user: Some(user), other: None, key: None, document: None, repair }
+    }
+
+    /// A fault of the index.
+    pub(super) fn of_index(fault: &IndexFault, repair: RepairState) -> Self {
+        let (fault, user, document) = match fault {
+            IndexFault::Missing(user) => (Inconsistency::Unindexed, Some(*user), None),
+            IndexFault::Stray(user, entry) => {
+                (Inconsistency::StrayEntry, *user, Some(entry.escape_ascii().to_string()))
+            }
+        };
+        Self { fault, user, other: None, key: None, document, repair }
     }
 }
 

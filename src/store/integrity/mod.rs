@@ -1,6 +1,7 @@
 //! Whether the users and claims of a store fit together: every claim belongs to a user who lists
-//! its key, and every identity that a user lists has its claim. The user's record is the truth;
-//! repairs follow it.
+//! its key, and every identity that a user lists has its claim. And whether attributes have names,
+//! and the index of searches the values of all users. The user's record is the truth; repairs
+//! follow it.
 //!
 //! Here is what all stores share: what is compared with what, in which order, and what follows from
 //! it. How users and claims are read and written is each store's own: see [`CheckableStore`].
@@ -12,7 +13,7 @@ mod finding;
 mod passes;
 
 pub use checkable::{
-    Candidate, CheckableStore, ClaimRow, Moment, Presence, Side, UserClaims, UserRow,
+    Candidate, CheckableStore, ClaimRow, IndexFault, Moment, Presence, Side, UserClaims, UserRow,
 };
 pub use diagnosis::{diagnose, plan_repair};
 pub use finding::{Finding, Inconsistency, RepairState, Summary};

@@ -52,6 +52,7 @@ pub async fn verify<A: CheckableStore>(
     run.walk_users().await?;
     run.walk_unclaimed().await?;
     run.walk_claims().await?;
+    run.walk_index().await?;
     Ok(run.summary)
 }
 
@@ -104,6 +105,10 @@ impl<A: CheckableStore> Run<'_, A> {
         for row in batch {
             match row {
                 UserRow::UserClaims(listing) => listings.push(listing),
+                UserRow::Unnamed(listing) => {
+                    self.report(&Finding::of_user(Inconsistency::Unnamed, listing.id));
+                    listings.push(listing);
+                }
                 UserRow::Unreadable(id) => self.report_document(Inconsistency::UnreadableUser, id),
             }
         }
@@ -223,6 +228,26 @@ impl<A: CheckableStore> Run<'_, A> {
         Ok(())
     }
 
+    async fn walk_index(&mut self) -> Result<(), Error> {
+        let store = self.store;
+        let mut batches = store.index_faults().try_chunks(BATCH);
+        let repair = if self.mend { RepairState::Done } else { RepairState::Pending };
+        let mut done = 0;
+        while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
+            done += batch.len() as u64;
+            let faults: Vec<_> = batch.into_iter().flatten().collect();
+            if self.mend && !faults.is_empty() {
+                store.mend_index(&faults).await?;
+            }
+            for fault in &faults {
+                self.report(&Finding::of_index(fault, repair));
+            }
+            self.observer.at("index", done, self.totals.0);
+        }
+
+        Ok(())
+    }
+
     /// Of the claims: those that no user seems to list.
     async fn unlisted(&self, claims: Vec<(IdentityKey, Claim)>) -> Result<Vec<Candidate>, Error> {
         let mut ids: Vec<LocalityId> = claims.iter().filter_map(|(_, claim)| claim.owner).collect();
@@ -328,7 +353,7 @@ impl Case {
 impl UserRow {
     fn into_listing(self) -> Option<UserClaims> {
         match self {
-            Self::UserClaims(listing) => Some(listing),
+            Self::UserClaims(listing) | Self::Unnamed(listing) => Some(listing),
             Self::Unreadable(_) => None,
         }
     }

@@ -169,6 +169,19 @@ impl IntegritySession {
         Ok(Moment { claim, user, owner })
     }
 
+    /// Whether all attributes of a user have names. What has none is read again: it may have been
+    /// deleted meanwhile, and its tenant's names after it.
+    async fn is_named(&self, user: &StoredUser) -> Result<bool, Fault> {
+        let known = self.collections.names_for(user).await;
+        if !matches!(known, Err(Fault::Damaged(_))) {
+            return known.map(|_| true);
+        }
+        let found = self.find(&self.collections.users, vec![id_value(user.id)]).await?;
+        let Some(again) = found.first() else { return Ok(true) };
+        let again = StoredUser::read(again)?;
+        Ok(again.revision != user.revision && self.collections.names_for(&again).await.is_ok())
+    }
+
     async fn look_at_user(
         &self,
         transaction: &mut Transaction<'_>,
@@ -189,10 +202,21 @@ impl CheckableStore for IntegritySession {
     }
 
     fn users(&self) -> BoxStream<'_, Result<UserRow, Error>> {
-        self.walk(&self.collections.users, |document| match listing(document) {
-            Ok(listing) => UserRow::UserClaims(listing),
-            Err(_) => UserRow::Unreadable(id_text(document)),
+        let rows = self.walk(&self.collections.users, |document| {
+            StoredUser::read(document)
+                .and_then(|stored| Ok((claims_of(document, &stored)?, stored)))
+                .map_err(|_| id_text(document))
+        });
+        rows.and_then(|row| async {
+            Ok(match row {
+                Err(id) => UserRow::Unreadable(id),
+                Ok((claims, stored)) if self.is_named(&stored).await? => {
+                    UserRow::UserClaims(claims)
+                }
+                Ok((claims, _)) => UserRow::Unnamed(claims),
+            })
         })
+        .boxed()
     }
 
     fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>> {
@@ -261,7 +285,10 @@ fn presence<T>(read: Result<T, Fault>) -> Presence<T> {
 /// The keys that a user's document lists; none if it is filed under another id or tenant than its
 /// user's.
 fn listing(document: &RawDocument) -> Result<UserClaims, Fault> {
-    let stored = StoredUser::read(document)?;
+    claims_of(document, &StoredUser::read(document)?)
+}
+
+fn claims_of(document: &RawDocument, stored: &StoredUser) -> Result<UserClaims, Fault> {
     let record = stored.decode_without_attributes()?;
     let tenant = document.get_str(TENANT).map_err(Fault::damaged)?;
     if record.id() != stored.id || record.user.tenant.as_str() != tenant {

@@ -84,6 +84,7 @@ fn known_names(pages: &[Page]) -> KnownNames {
     };
     let mut known = KnownNames::new(since, own.first);
     for page in pages.iter().filter(|page| page.since == last.since) {
+        known.skip_to(page.first);
         for name in &page.names {
             known.push(name);
         }
@@ -178,7 +179,7 @@ impl Collections {
     }
 
     /// The names of a user's attributes.
-    async fn names_for(&self, user: &StoredUser) -> Result<Arc<KnownNames>, Fault> {
+    pub(super) async fn names_for(&self, user: &StoredUser) -> Result<Arc<KnownNames>, Fault> {
         let tenant = std::str::from_utf8(user.wire.tenant()).map_err(Fault::damaged)?;
         let known = self.names.known(tenant);
         if user.is_named_by(&known) {
