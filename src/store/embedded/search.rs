@@ -87,8 +87,8 @@ impl Snapshot {
         Ok(token.map(|token| index_key::prefix(tenant.as_str(), token)))
     }
 
-    /// Goes along a walk for [`YIELD_EVERY`] entries. A user stands where its least element is: it is found
-    /// there, and at no other.
+    /// Goes along a walk for [`YIELD_EVERY`] entries. A user stands where its least element is: it
+    /// is found there, and at no other.
     pub fn step(
         &self,
         tenant: &Tenant,
@@ -100,9 +100,8 @@ impl Snapshot {
         for (key, owner) in self.entries(walk, YIELD_EVERY)? {
             step.entries += 1;
             walk.start = Bound::Excluded(key.clone());
-            let Some(user) = owner.map(|owner| self.whole(owner)).transpose()?.flatten() else {
-                continue;
-            };
+            let user = owner.map(|owner| self.whole(owner)).transpose()?.flatten();
+            let Some(user) = user else { continue };
             let position = lead.position(&user);
             let place = position.map(|position| walk.place(tenant, lead, &position));
             if place.is_some_and(|place| key.ends_with(&place)) {
