@@ -59,7 +59,7 @@ impl State {
     pub async fn ask(caller: &dyn Caller, users: impl IntoIterator<Item = usize>) -> Self {
         let mut state = Self::default();
         for user in users {
-            match caller.call(&Call::Get(user), None).await {
+            match caller.answer(&Call::Get(user)).await {
                 Reply::User(names) => state.users.extend(names.map(|names| (user, names))),
                 Reply::Part(into, _) => {
                     state.users.insert(user, Names::default());
@@ -69,7 +69,7 @@ impl State {
             }
         }
         for name in 0..64 {
-            match caller.call(&Call::Resolve(name), None).await {
+            match caller.answer(&Call::Resolve(name)).await {
                 Reply::Found(owner, _) => drop(state.owners.insert(name, owner)),
                 Reply::Nobody => {}
                 other => panic!("name {name}: {other:?}"),
@@ -132,14 +132,14 @@ impl State {
                 Some(owner) => Reply::Found(*owner, self.users[owner]),
                 None => Reply::Nobody,
             };
-            assert_eq!(caller.call(&Call::Resolve(name), None).await, wanted, "name {name}");
+            assert_eq!(caller.answer(&Call::Resolve(name)).await, wanted, "name {name}");
         }
         for (user, names) in &self.users {
             let wanted = match self.merged.get(user) {
                 Some(into) => Reply::Part(*into, self.users[into]),
                 None => Reply::User(Some(*names)),
             };
-            assert_eq!(caller.call(&Call::Get(*user), None).await, wanted, "user {user}");
+            assert_eq!(caller.answer(&Call::Get(*user)).await, wanted, "user {user}");
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use locality_uuid::{Generator, LocalityId, Mode};
@@ -14,9 +14,12 @@ use polynym::directory::{
 };
 use polynym::identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym::proto::v1;
+use tokio::time::sleep;
 use tonic::Status;
 use tonic_types::StatusExt;
+use uuid::Uuid;
 
+use super::place::PATIENCE;
 use crate::calls::{self, Client};
 use crate::users::{self, identity};
 
@@ -121,6 +124,19 @@ pub trait Caller: Send + Sync {
     /// stale](super::ledger::Ledger::may_be_stale).
     fn may_lag(&self, _call: &Call) -> bool {
         false
+    }
+
+    /// Makes a call again and again until it is answered: at the beginning and the end of a test,
+    /// where a busy machine may be slower than a store's timeout, or elect another primary.
+    async fn answer(&self, call: &Call) -> Reply {
+        let (since, request) = (Instant::now(), Uuid::new_v4().to_string());
+        loop {
+            let reply = self.call(call, (!call.is_read()).then_some(request.as_str())).await;
+            if reply.is_answer() || since.elapsed() > PATIENCE {
+                return reply;
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
     }
 }
 

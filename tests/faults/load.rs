@@ -81,7 +81,7 @@ impl Load {
     pub async fn start(plan: Plan, to: &[Arc<dyn Caller>]) -> Self {
         let mut before = State::default();
         for user in 0..plan.users {
-            let reply = to[0].call(&Call::Create(user, Vec::new()), None).await;
+            let reply = to[0].answer(&Call::Create(user, Vec::new())).await;
             assert_eq!(reply, Reply::Done(Some(Default::default())), "user {user}");
             before.users.insert(user, Default::default());
         }

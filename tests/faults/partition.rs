@@ -15,7 +15,7 @@ use super::audit::{State, no_transaction};
 use super::caller::{Caller, Direct, Lagging};
 use super::ledger::{Count, Entry};
 use super::load::{Load, Plan};
-use super::place::{fresh, limit_transactions, long, open, prepare, print_line};
+use super::place::{PATIENCE, fresh, limit_transactions, long, open, prepare, print_line};
 use crate::servers::{Layout, Origin, Process, ReplicaSet};
 
 /// The time for which a primary without a majority stays primary.
@@ -52,7 +52,7 @@ impl Stage {
             ReplicaSet::start(Layout { members: 3, proxied: true, ..Layout::default() }).await,
         );
         limit_transactions(&set.members).await;
-        set_election_timeout(set.primary().await).await;
+        set_election_timeout(&set).await;
         let name = fresh();
         prepare(&set, &name).await;
         let mut callers: Vec<Arc<dyn Caller>> = Vec::new();
@@ -181,16 +181,24 @@ async fn is_primary(member: &Process) -> bool {
         .is_ok_and(|hello| hello.get_bool("isWritablePrimary").unwrap_or_default())
 }
 
-async fn set_election_timeout(primary: &Process) {
-    let reply = primary.admin(doc! { "replSetGetConfig": 1 }).await.unwrap();
+/// Sets the time after which members elect another primary. A set that has only just elected its
+/// first refuses it for a while.
+async fn set_election_timeout(set: &ReplicaSet) {
+    let since = Instant::now();
+    while let Err(error) = try_set_election_timeout(set.primary().await).await {
+        assert!(since.elapsed() < PATIENCE, "the set keeps its election timeout: {error}");
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn try_set_election_timeout(primary: &Process) -> mongodb::error::Result<Document> {
+    let reply = primary.admin(doc! { "replSetGetConfig": 1 }).await?;
     let mut config: Document = reply.get_document("config").unwrap().clone();
     let version = config.get_i32("version").unwrap();
     config.insert("version", version + 1);
-    config
-        .get_document_mut("settings")
-        .unwrap()
-        .insert("electionTimeoutMillis", ELECTION.as_millis() as i32);
-    primary.admin(doc! { "replSetReconfig": config }).await.unwrap();
+    let settings = config.get_document_mut("settings").unwrap();
+    settings.insert("electionTimeoutMillis", ELECTION.as_millis() as i32);
+    primary.admin(doc! { "replSetReconfig": config }).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
