@@ -4,6 +4,7 @@ mod accounts;
 mod defining;
 mod deleting;
 mod duplicates;
+mod history;
 mod life;
 mod merging;
 mod resending;

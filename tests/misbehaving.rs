@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::access::Access;
 use polynym::directory::{
-    Claim, Consistency, Directory, EncodedUser, Error, ExpiredUser, Hold, ItemResult, Limits,
-    Mutation, Outcome, Record, Resolved, Store, StoredRules, Tenant, TenantRecord, Timestamp, View,
+    Claim, Consistency, Directory, EncodedUser, EndedOwnerships, Error, ExpiredUser, History, Hold,
+    ItemResult, Limits, Mutation, Outcome, Record, Resolved, Store, StoredRules, Tenant,
+    TenantRecord, Timestamp, View,
 };
 use polynym::grpc;
 use polynym::identifier::IdentityKey;
@@ -99,6 +100,20 @@ impl Store for Faulty {
         _: Option<&IdentityKey>,
         _: usize,
     ) -> Result<Vec<Hold>, Error> {
+        Err(Error::Unavailable("cut off: secret cause".into()))
+    }
+
+    async fn history(
+        &self,
+        _: &Tenant,
+        _: LocalityId,
+        _: Option<u64>,
+        _: usize,
+    ) -> Result<Option<History>, Error> {
+        Err(Error::Unavailable("cut off: secret cause".into()))
+    }
+
+    async fn ended_ownerships(&self, _: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }
 

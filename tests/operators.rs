@@ -19,9 +19,15 @@ use crate::access::tls::Authority;
 use crate::scrape::{documented, free_address, kinds, metrics, page, request};
 use crate::server::{Server, polynym};
 
-/// Metrics that only a store on MongoDB has; a test of a cluster looks at them.
-const MONGODB: [&str; 3] =
-    ["polynym_shared_call_items", "polynym_mongodb_connections", "polynym_store_partly_away"];
+/// Metrics that only a store on MongoDB has; tests of a cluster and of the cache look at them.
+const MONGODB: [&str; 6] = [
+    "polynym_shared_call_items",
+    "polynym_lookup_cache_lookups_total",
+    "polynym_lookup_cache_age_seconds",
+    "polynym_lookup_cache_bytes",
+    "polynym_mongodb_connections",
+    "polynym_store_partly_away",
+];
 /// Metrics of files that have changed.
 const CHANGED: [&str; 2] = ["polynym_certificate_broken", "polynym_credentials_broken"];
 

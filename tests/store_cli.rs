@@ -5,6 +5,7 @@ mod attributes;
 mod clock;
 mod damage;
 mod folder;
+mod histories;
 mod init;
 mod keys;
 mod mongo;

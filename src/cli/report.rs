@@ -61,6 +61,7 @@ fn describe(status: &Status, request_id: Option<&str>) -> String {
         ("owner", "owner"),
         ("until", "until"),
         ("merged into", "merged_into"),
+        ("earliest", "earliest"),
     ] {
         if let Some(value) = details.error_info().and_then(|info| info.metadata.get(key)) {
             lines.push(format!("  {what}: {}", printable(value)));
@@ -174,6 +175,7 @@ fn advice(reason: &str) -> Option<&'static str> {
         "SERVER_OUTDATED" => "ask a server of a later version",
         "CLOCK_IN_DOUBT" => "have the clocks of the server and of its store set right",
         "DEADLINE" => "try again, with a longer --timeout",
+        "HISTORY_EXPIRED" => "ask for a later time: the earliest is above",
         "INTERNAL" => "look into the server's log",
         _ => return None,
     })

@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use comfy_table::Table;
+use prost_types::Timestamp;
 use tonic::Code;
 use tonic_types::Status as RpcStatus;
 
@@ -10,6 +11,7 @@ use super::failure::Failure;
 use super::identifier::Typed;
 use super::output::printable;
 use super::report::rich;
+use super::time::instant;
 use super::{identifier, output, view};
 use crate::config::{Client, Flags};
 use crate::proto::v1::batch_resolve_identities_response::result::Outcome;
@@ -22,6 +24,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   polynym resolve email:joe.smith@example.com
   polynym resolve handle:joe 'phone/US:(415) 555-2671' social:github/583231
+  polynym resolve --as-of 2026-01-31 email:joe.smith@example.com
   polynym resolve --json url:https://www.linkedin.com/in/joe.e.smith";
 
 #[derive(Args)]
@@ -36,6 +39,10 @@ pub struct Resolve {
     /// Show disabled users, too.
     #[arg(long)]
     show_disabled: bool,
+    /// Ask who owned the identifiers then: 2026-01-31, 2026-01-31T12:00:00Z, or an age: 90d. Needs
+    /// the role registrar.
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    as_of: Option<Timestamp>,
     #[command(flatten)]
     settings: Flags<Client>,
 }
@@ -74,6 +81,7 @@ async fn resolve_one(session: &Session, typed: &Typed, command: &Resolve) -> Res
         identifier: Some(typed.message.clone()),
         consistency: Consistency::from(command.consistency).into(),
         show_disabled: command.show_disabled,
+        as_of: command.as_of,
         ..Default::default()
     };
     let found = match session.directory().resolve_identity(session.request(request)).await {
@@ -97,6 +105,7 @@ async fn resolve_many(
         identifiers: typed.iter().map(|typed| typed.message.clone()).collect(),
         consistency: Consistency::from(command.consistency).into(),
         show_disabled: command.show_disabled,
+        as_of: command.as_of,
         ..Default::default()
     };
     let answer = session.directory().batch_resolve_identities(session.request(request)).await;

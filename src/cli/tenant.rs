@@ -98,6 +98,9 @@ pub struct Set {
     /// For how long a merge can be undone: 7d, 12h.
     #[arg(long, value_name = "TIME", value_parser = time)]
     undo_window: Option<Duration>,
+    /// For how long the history of users is kept: 400d; 0d for no history.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    history_retention: Option<Duration>,
     /// Handles that are reserved: they cannot be registered or linked. Separated by commas; empty
     /// for none, `default` for the list in docs/api.md.
     #[arg(long, value_name = "HANDLES")]
@@ -191,6 +194,7 @@ fn policies(command: &Set) -> (Policies, Vec<String>) {
     };
     policies.restore_window = window("restore_window", command.restore_window);
     policies.undo_window = window("undo_window", command.undo_window);
+    policies.history_retention = window("history_retention", command.history_retention);
     if let Some(list) = &command.reserved_handles {
         let handles =
             list.split(',').map(str::trim).filter(|handle| !handle.is_empty()).map(str::to_owned);
@@ -284,6 +288,10 @@ fn fields(tenant: &Message) -> Table {
     }
     row("deleted users are kept for", length(&policies.restore_window.unwrap_or_default()));
     row("merges can be undone for", length(&policies.undo_window.unwrap_or_default()));
+    row("history is kept for", length(&policies.history_retention.unwrap_or_default()));
+    if let Some(time) = &policies.history_since_time {
+        row("history is complete since", time.to_string());
+    }
     row("created", tenant.create_time.as_ref().map(ToString::to_string).unwrap_or_default());
     row(
         "policies changed",

@@ -1,6 +1,7 @@
 //! `polynym user`.
 
 mod duplicates;
+pub mod history;
 mod life;
 mod merge;
 mod search;
@@ -62,6 +63,9 @@ pub enum User {
     /// Find users who probably are the same person. Needs the role admin.
     #[command(after_help = duplicates::DUPLICATES)]
     Duplicates(duplicates::Duplicates),
+    /// Show what happened to a user, the newest first. Needs the role registrar.
+    #[command(after_help = history::HISTORY)]
+    History(history::History),
     /// Shut a user out: its identifiers do not resolve, and stay its own.
     #[command(after_help = life::DISABLE)]
     Disable(life::Life),
@@ -163,6 +167,7 @@ pub async fn run(command: User) -> Result<(), Failure> {
         User::Search(command) => search::search(command).await,
         User::List(command) => search::list(command).await,
         User::Duplicates(command) => duplicates::run(command).await,
+        User::History(command) => history::run(command).await,
         User::Disable(command) => life::disable(command).await,
         User::Enable(command) => life::enable(command).await,
         User::Delete(command) => life::delete(command).await,

@@ -20,6 +20,7 @@ use polynym::directory::{Directory, FileStore, Limits, Store};
 use polynym::operators::Readiness;
 use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::embedded::{self, Embedded};
+use polynym::store::lookup_cache::Cached;
 use polynym::store::measured::Measured;
 use polynym::store::mongo::{self, Mongo};
 use polynym::transport::Listener;
@@ -167,6 +168,7 @@ impl OpenStore {
                 let options = mongo::Options {
                     timeout: settings.call_timeout,
                     hint_bytes: settings.hint_bytes,
+                    cache_bytes: settings.lookup_cache_bytes,
                 };
                 let opened = Mongo::open(uri.as_str(), options).await;
                 let opened = opened.map_err(|error| Failure::Other(format!("{uri}: {error}")))?;
@@ -186,16 +188,23 @@ impl OpenStore {
         Ok(Self::Embedded(Arc::new(opened.map_err(|error| Failure::Other(error.to_string()))?)))
     }
 
-    /// The store that the directory uses. Sharing look-ups pays only if they go to another machine.
+    /// The store that the directory uses. Sharing and caching look-ups pay only if they go to
+    /// another machine.
     fn store(&self, coalesce: bool) -> Arc<dyn Store> {
         let measured = |store| -> Arc<dyn Store> { Arc::new(Measured::new(store)) };
         match self {
-            Self::Mongo(store) if coalesce => {
-                let shared = Coalesced::new(measured(store.clone()), coalesce::Options::default());
-                Arc::new(shared.with_hasty(store.hasty().map(measured)))
-            }
-            Self::Mongo(store) => measured(store.clone()),
             Self::Embedded(store) => measured(store.clone()),
+            Self::Mongo(store) => {
+                let mut all = measured(store.clone());
+                if coalesce {
+                    let shared = Coalesced::new(all, coalesce::Options::default());
+                    all = Arc::new(shared.with_hasty(store.hasty().map(measured)));
+                }
+                match store.cache() {
+                    Some(cache) => Arc::new(Cached::new(all, cache.clone())),
+                    None => all,
+                }
+            }
         }
     }
 

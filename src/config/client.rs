@@ -33,7 +33,7 @@ pub struct Output {
 }
 
 /// The load and the measurement.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Bench {
     /// Which server.
     pub client: Client,
@@ -51,6 +51,10 @@ pub struct Bench {
     pub loaded: bool,
     /// Identifiers in one batch.
     pub batch: usize,
+    /// The greatest age of an answer from the server's cache; zero for none from there.
+    pub max_staleness: Duration,
+    /// The skew of Zipf's law by which users are asked for; 0 asks for all alike.
+    pub zipf: f64,
 }
 
 const SERVER: Setting = Setting {
@@ -142,6 +146,18 @@ const LOADED: Setting = Setting {
 };
 const BATCH: Setting =
     Setting { name: "batch", value: "N", default: "100", help: "Identifiers in one batch" };
+const MAX_STALENESS: Setting = Setting {
+    name: "max-staleness",
+    value: "TIME",
+    default: "0",
+    help: "Accept answers of this age from the server's cache in `resolve` and `batch`",
+};
+const ZIPF: Setting = Setting {
+    name: "zipf",
+    value: "SKEW",
+    default: "0",
+    help: "Look up few users often, by Zipf's law: a skew below 1 such as 0.99; 0 is evenly",
+};
 
 impl Resolve for Client {
     fn settings() -> Vec<&'static Setting> {
@@ -206,7 +222,7 @@ impl Resolve for Bench {
     fn settings() -> Vec<&'static Setting> {
         let client = [&SERVER, &BENCH_TENANT, &TIMEOUT, &TOKEN_FILE, &CA, &CERT, &KEY, &JSON];
         let own = [&CONNECTIONS, &CONCURRENCY, &DURATION, &WARMUP, &USERS, &LOADED, &BATCH];
-        client.into_iter().chain(own).collect()
+        client.into_iter().chain(own).chain([&MAX_STALENESS, &ZIPF]).collect()
     }
 
     fn resolve(values: &mut Values<'_>) -> Option<Self> {
@@ -218,6 +234,8 @@ impl Resolve for Bench {
         let users = values.get(&USERS, parse::count(1..=1_000_000_000));
         let loaded = values.switch(&LOADED);
         let batch = values.get(&BATCH, parse::count(1..=100_000));
+        let max_staleness = values.get(&MAX_STALENESS, parse::duration);
+        let zipf = values.get(&ZIPF, parse::skew);
 
         Some(Self {
             client: client?,
@@ -228,6 +246,8 @@ impl Resolve for Bench {
             users: users?,
             loaded: loaded?,
             batch: batch?,
+            max_staleness: max_staleness?,
+            zipf: zipf?,
         })
     }
 }

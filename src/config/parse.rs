@@ -41,12 +41,23 @@ pub fn cache_size(text: &str) -> Result<usize, String> {
     })
 }
 
+/// The same; 0 for no cache.
+pub fn optional_cache_size(text: &str) -> Result<usize, String> {
+    if size(text) == Ok(0) { Ok(0) } else { cache_size(text) }
+}
+
 /// The size of a user: a batch's answer has room for it, and it has room for what one call can add.
 pub fn user_size(text: &str) -> Result<usize, String> {
     let fits = |bytes: &usize| (64 << 10..=2 << 20).contains(bytes);
     size(text).and_then(|bytes| {
         Some(bytes).filter(fits).ok_or_else(|| "must be from 64KiB to 2MiB".to_owned())
     })
+}
+
+/// The skew of Zipf's law.
+pub fn skew(text: &str) -> Result<f64, String> {
+    let skew = text.parse().ok().filter(|skew| (0.0..1.0).contains(skew));
+    skew.ok_or_else(|| "write a number from 0 to below 1, such as 0.99".to_owned())
 }
 
 /// A length of time: `10s`, `500ms`, `2m`, or a number of seconds, which may be fractional.

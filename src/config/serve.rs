@@ -26,6 +26,8 @@ pub struct Serve {
     pub group_commit: bool,
     /// Whether look-ups may share reads of MongoDB.
     pub coalesce: bool,
+    /// Memory for the cache of look-ups of MongoDB, in bytes; 0 turns it off.
+    pub lookup_cache_bytes: usize,
     /// Items in one batch request.
     pub max_batch: usize,
     /// Identities of one user.
@@ -99,6 +101,12 @@ const COALESCE: Setting = setting(
     "on",
     "Let look-ups that wait together share reads of MongoDB; no other store needs it",
 );
+const LOOKUP_CACHE: Setting = setting(
+    "lookup-cache",
+    "SIZE",
+    "0",
+    "Most memory for answers to look-ups with max_staleness, on MongoDB; 0 turns it off",
+);
 const MAX_BATCH: Setting = setting("max-batch", "N", "1000", "Items in one batch request");
 const MAX_IDENTITIES: Setting = setting("max-identities", "N", "100", "Identities of one user");
 const MAX_ATTRIBUTES: Setting = setting("max-attributes", "N", "200", "Attributes of one user");
@@ -147,6 +155,7 @@ impl Resolve for Serve {
             &HINTS,
             &GROUP_COMMIT,
             &COALESCE,
+            &LOOKUP_CACHE,
             &MAX_BATCH,
             &MAX_IDENTITIES,
             &MAX_ATTRIBUTES,
@@ -174,6 +183,7 @@ impl Resolve for Serve {
         let hint_bytes = values.get(&HINTS, parse::size);
         let group_commit = values.get(&GROUP_COMMIT, parse::switch);
         let coalesce = values.get(&COALESCE, parse::switch);
+        let lookup_cache_bytes = values.get(&LOOKUP_CACHE, parse::optional_cache_size);
         let [max_batch, max_identities] = [&MAX_BATCH, &MAX_IDENTITIES]
             .map(|setting| values.get(setting, parse::count(1..=MANY)));
         let [max_attributes, max_holds, max_merged] = [&MAX_ATTRIBUTES, &MAX_HOLDS, &MAX_MERGED]
@@ -198,6 +208,7 @@ impl Resolve for Serve {
             hint_bytes: hint_bytes?,
             group_commit: group_commit?,
             coalesce: coalesce?,
+            lookup_cache_bytes: lookup_cache_bytes?,
             max_batch: max_batch?,
             max_identities: max_identities?,
             max_attributes: max_attributes?,

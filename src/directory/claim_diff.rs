@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use locality_uuid::LocalityId;
 
 use super::error::Error;
+use super::journal;
 use super::mutation::{Mutation, UserChange};
 use super::read_set::{DecideError, ReadRequest, ReadSet, ReadState, Write, WriteSet};
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::record::{Hold, Record};
+use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{Identity, User};
 use crate::directory::mutation::size::{searched_elements, size};
 use crate::identifier::IdentityKey;
@@ -36,8 +38,13 @@ impl<'v> UserTransition<'v> {
         Some((&self.before?.user, &mut self.after.as_mut()?.user))
     }
 
-    fn is_of(&self, id: LocalityId) -> bool {
-        self.before.or(self.after.as_ref()).is_some_and(|record| record.id() == id)
+    /// The user's id.
+    pub(super) fn id(&self) -> Option<LocalityId> {
+        self.before.or(self.after.as_ref()).map(Record::id)
+    }
+
+    pub(super) fn is_of(&self, id: LocalityId) -> bool {
+        self.id() == Some(id)
     }
 }
 
@@ -55,7 +62,7 @@ pub fn plan_writes(
     }
 
     hold_released(mutation, &mut transitions, &mut changes);
-    touch(mutation, &mut transitions);
+    let time = touch(mutation, &mut transitions);
     let subject = transitions
         .iter()
         .find(|transition| mutation.user_id().is_some_and(|id| transition.is_of(id)));
@@ -63,9 +70,14 @@ pub fn plan_writes(
         check_limits(mutation, transition)?;
     }
 
+    let events = journal::events(mutation, time, &transitions);
+    let ended = journal::ended(mutation, time, &transitions, &changes);
     let claims = writes(mutation, read_set, changes)?;
     let mut write_set = users(mutation, transitions);
+    write_set.events = events;
     write_set.writes.extend(claims.into_iter().map(|(key, write)| Write::Claim(key, write)));
+    let ended = ended.into_iter().map(|(key, one)| Write::EndOwnership(key, Box::new(one)));
+    write_set.writes.extend(ended);
     Ok(write_set)
 }
 
@@ -92,16 +104,18 @@ fn users(mutation: &Mutation, transitions: Vec<UserTransition<'_>>) -> WriteSet 
 }
 
 /// Sets the update time of the users that change visibly: one time for all of them, later than that
-/// of any change before.
-fn touch(mutation: &Mutation, transitions: &mut [UserTransition<'_>]) {
+/// of any change before. Returns the time of the mutation.
+fn touch(mutation: &Mutation, transitions: &mut [UserTransition<'_>]) -> Timestamp {
     let is_visible =
         |(before, after): &(&User, &mut User)| **before != **after && before.etag() != after.etag();
     let changed: Vec<(&User, &mut User)> =
         transitions.iter_mut().filter_map(UserTransition::both).filter(is_visible).collect();
     let time = changed.iter().map(|(before, _)| mutation.time.after(before.update_time)).max();
+    let time = time.unwrap_or(mutation.time);
     for (_, after) in changed {
-        after.update_time = time.unwrap_or(mutation.time);
+        after.update_time = time;
     }
+    time
 }
 
 /// A limit that was lowered only stops growth: no user is refused for its present size.

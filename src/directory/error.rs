@@ -164,6 +164,12 @@ pub enum Error {
     /// The index of an attribute is being changed to what its definition says.
     #[error("the index of an attribute of this search is being changed: try again later")]
     IndexChanging,
+    /// The history does not reach that far back.
+    #[error("the history does not reach back to that time: see the earliest time in the details")]
+    HistoryExpired {
+        /// The earliest time of which it is known who owned the identifier.
+        earliest: Timestamp,
+    },
     /// The request id was used before, for another request.
     #[error("this request_id was used for another request: take a new one")]
     RequestIdReused,

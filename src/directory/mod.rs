@@ -6,9 +6,11 @@ pub(crate) mod claim_diff;
 pub(crate) mod clock;
 pub(crate) mod duplicates;
 pub(crate) mod error;
+pub(crate) mod journal;
 pub(crate) mod model;
 pub(crate) mod mutation;
 pub(crate) mod read_set;
+pub(crate) mod replay;
 pub(crate) mod scanned;
 pub mod search;
 pub(crate) mod service;
@@ -33,12 +35,16 @@ pub use error::{Error, Invalid, ItemError};
 pub use model::attribute::Value;
 pub use model::attribute_definition::{AttributeDefinition, DefinitionUpdate, ValueType};
 pub use model::claim::{Claim, ClaimWrite};
+pub use model::event::{
+    ChangeSet, Event, EventKind, FieldChange, HoldChange, IdentityChange, Origin, RecordedValue,
+};
 pub use model::imported_user::{
     Imported, ImportedIdentity, ImportedUser, OnConflict, SkipReason, SkippedIdentity,
 };
 pub use model::limits::Limits;
 pub use model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
 pub use model::new_user::{NewIdentity, NewUser};
+pub use model::ownership::{EndedOwnerships, OwnerAt, Ownership};
 pub use model::policies::{Policies, PolicyUpdate};
 pub use model::record::{Hold, Record};
 pub use model::reserved::{DEFAULT as RESERVED_HANDLES, parse as reserved_handles};
@@ -49,19 +55,23 @@ pub use model::user::{Identity, State, User, Verification};
 pub use mutation::update::Update;
 pub use mutation::{IdempotencyKey, Mutation, MutationKind, TenantChange, UserChange};
 pub use read_set::{
-    Decision, Event, MutationReport, Outcome, ReadRequest, ReadSet, Write, WriteSet,
+    Decision, MutationReport, Notice, Outcome, ReadRequest, ReadSet, Write, WriteSet,
 };
+pub use replay::check_history;
 pub use service::Directory;
 pub use service::admin::{Problem, Progress, Renormalization};
+pub use service::as_of::owners_at;
 pub use service::context::{MutationCall, RequestContext};
 pub use service::duplicates::{
     DuplicateEvent, DuplicateOptions, DuplicateProgress, DuplicateSearch,
 };
+pub use service::history::{HistoryOf, HistoryPage, HistoryRequest};
 pub use service::moving::move_all;
 pub use service::read::{Got, ResolveOptions};
 pub use service::search::{Page, Plan, SearchRequest};
 pub use service::write::{DISPLACED, RawIdentity};
 pub use store::{
-    ANSWER_BYTES, Consistency, ExpiredUser, FileStore, ItemResult, Resolved, Store, UserScan, View,
+    ANSWER_BYTES, Consistency, ExpiredUser, FileStore, History, ItemResult, Resolved, Store,
+    UserScan, View,
 };
 pub use stored_rules::StoredRules;

@@ -3,10 +3,12 @@
 pub mod attribute;
 pub mod attribute_definition;
 pub mod claim;
+pub mod event;
 pub mod imported_user;
 pub mod limits;
 pub mod merge_report;
 pub mod new_user;
+pub mod ownership;
 pub mod policies;
 pub mod record;
 pub mod reserved;

@@ -23,6 +23,7 @@ use locality_uuid::LocalityId;
 use super::clock::Now;
 use super::error::Error;
 use super::read_set::{DecideError, ReadSet};
+use crate::directory::model::event::Origin;
 use crate::directory::model::imported_user::ImportedUser;
 use crate::directory::model::limits::Limits;
 use crate::directory::model::merge_report::ConflictPolicy;
@@ -61,6 +62,8 @@ pub struct Mutation {
     pub dry_run: bool,
     /// The change.
     pub kind: MutationKind,
+    /// The call that asks for it.
+    pub origin: Origin,
     /// A counter to which the mutation adds one.
     #[cfg(feature = "test-entity")]
     pub counter: Option<String>,
@@ -184,6 +187,7 @@ impl Mutation {
             rules: Rules::PRESENT,
             dry_run: false,
             kind,
+            origin: Origin::server("job"),
             #[cfg(feature = "test-entity")]
             counter: None,
         }

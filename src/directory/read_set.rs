@@ -7,8 +7,10 @@ use locality_uuid::LocalityId;
 
 use super::error::Error;
 use crate::directory::model::claim::{Claim, ClaimWrite};
+use crate::directory::model::event::Event;
 use crate::directory::model::imported_user::Imported;
 use crate::directory::model::merge_report::{NotRestored, Preview};
+use crate::directory::model::ownership::Ownership;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::user::User;
@@ -52,8 +54,10 @@ pub struct WriteSet {
     /// The writes. Users come first, by id, then claims, by key: concurrent transactions that write
     /// the same conflict early.
     pub writes: Vec<Write>,
-    /// The events that the writes make true.
+    /// The events of the users that are stored, for their histories. A store numbers them.
     pub events: Vec<Event>,
+    /// Further parties to be told.
+    pub notices: Vec<Notice>,
     /// The user that the answer is about. A request is remembered with it.
     pub subject: Option<LocalityId>,
     /// The subject, if it is not written.
@@ -70,6 +74,9 @@ pub enum Write {
     RemoveUser(LocalityId),
     /// Writes a claim.
     Claim(IdentityKey, ClaimWrite),
+    /// Adds to the ended ownerships of a key. Such of users that are removed are forgotten with
+    /// them, without a write of their own.
+    EndOwnership(IdentityKey, Box<Ownership>),
     /// Stores the mutation's tenant. It is new if the read set does not have it.
     PutTenant(Box<TenantRecord>),
     /// Removes the mutation's tenant. The read set has it.
@@ -81,7 +88,7 @@ pub enum Write {
 
 /// A fact that a mutation has made true, for parties other than its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum Notice {
     /// A user lost an unverified identity to another, who had it verified.
     TakenOver {
         /// The user who has the identity now.
@@ -98,8 +105,8 @@ pub struct Outcome {
     pub user: Option<User>,
     /// Further results.
     pub report: MutationReport,
-    /// The events.
-    pub events: Vec<Event>,
+    /// Further parties to be told.
+    pub notices: Vec<Notice>,
 }
 
 /// The results of a mutation beside the user.
@@ -242,6 +249,7 @@ impl WriteSet {
         Self {
             writes: Vec::new(),
             events: Vec::new(),
+            notices: Vec::new(),
             subject,
             unchanged: None,
             report: MutationReport::Nothing,
@@ -269,10 +277,15 @@ impl WriteSet {
         self.users().find(|record| record.id() == id).map(|record| &record.user)
     }
 
+    /// The event of a user, if its history gets one.
+    pub fn event(&self, id: LocalityId) -> Option<&Event> {
+        self.events.iter().find(|event| event.user == id)
+    }
+
     /// The outcome for the caller, once everything is written.
     pub fn into_outcome(self) -> Outcome {
         let written = self.subject.and_then(|subject| self.user(subject).cloned());
-        Outcome { user: self.unchanged.or(written), report: self.report, events: self.events }
+        Outcome { user: self.unchanged.or(written), report: self.report, notices: self.notices }
     }
 }
 

@@ -17,6 +17,7 @@ mod parser;
 mod range;
 mod restriction;
 mod scalar;
+pub(crate) mod sealed;
 mod searched_user;
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! The operations of the API, and the background tasks of a server.
 
 pub mod admin;
+pub mod as_of;
 pub mod context;
 pub mod deletion;
 pub mod duplicates;
 pub mod expiry;
 pub mod exporting;
+pub mod history;
 pub mod importing;
 mod index_changes;
 pub mod life;

@@ -1,6 +1,7 @@
 //! The contract that every store keeps.
 
 use std::fs::File;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -13,6 +14,8 @@ use super::scanned;
 use super::search::{Lead, Position, SearchedUser};
 use super::stored_rules::StoredRules;
 use crate::directory::model::claim::Claim;
+use crate::directory::model::event::Event;
+use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
@@ -58,8 +61,20 @@ pub struct Resolved {
     /// [`ANSWER_BYTES`] already.
     pub found: Vec<ItemResult<Found>>,
     /// The number of reads: one for each claim that was looked up, one for each user that was
-    /// found. A store that sends reads to servers counts those, a shared one as one.
+    /// found. A store that sends reads to servers counts those, a shared one as one. An answer from
+    /// a cache takes none.
     pub reads: u32,
+}
+
+/// A part of a user's history.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// The user, without its attributes.
+    pub user: EncodedUser,
+    /// The events, the newest first.
+    pub events: Vec<Event>,
+    /// The place at which the next read goes on; none at the end.
+    pub next: Option<u64>,
 }
 
 /// A user that is [due](Record::expires_at).
@@ -110,6 +125,23 @@ pub trait Store: Send + Sync + 'static {
         consistency: Consistency,
         view: View,
     ) -> Result<Resolved, Error>;
+
+    /// The same, with answers that may be as old as `max_staleness`, if a cache has them. A
+    /// [`Consistency::Linearizable`] answer is never from a cache.
+    ///
+    /// The default has no cache.
+    ///
+    /// # Errors
+    /// Those of [`Store::resolve`].
+    async fn resolve_within(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+        view: View,
+        _max_staleness: Duration,
+    ) -> Result<Resolved, Error> {
+        self.resolve(keys, consistency, view).await
+    }
 
     /// The users of `tenant` with these ids, in their order. It may stop early, as
     /// [`Store::resolve`] may.
@@ -180,6 +212,25 @@ pub trait Store: Send + Sync + 'static {
         after: Option<&IdentityKey>,
         limit: usize,
     ) -> Result<Vec<Hold>, Error>;
+
+    /// The events of a user, the newest first, at most `limit`: from the newest on, or from the
+    /// [place](History::next) at which an earlier read stopped. None where there is no such user.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn history(
+        &self,
+        tenant: &Tenant,
+        user: LocalityId,
+        place: Option<u64>,
+        limit: usize,
+    ) -> Result<Option<History>, Error>;
+
+    /// The ended ownerships of keys, in their order.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error>;
 
     /// Users of `tenant` in the order of their ids: those after `after`, at most `limit`.
     ///

@@ -1,6 +1,7 @@
 //! Between the API's messages and the directory's types.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use prost_types::Timestamp as ProtoTimestamp;
 
@@ -10,6 +11,7 @@ use crate::directory::model::merge_report::{Conflict, ConflictPolicy, NotRestore
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::Verification;
 use crate::directory::search::Lead;
+use crate::directory::service::history::{HistoryOf, HistoryRequest};
 use crate::directory::service::search::Plan;
 use crate::directory::service::write::RawIdentity;
 use crate::directory::store::Consistency;
@@ -17,6 +19,7 @@ use crate::identifier::{Change, IdentityKey, Normalization, RawIdentifier};
 use crate::proto::v1;
 use crate::proto::v1::{attribute_value, identifier, normalize_identity_response};
 use crate::wire::encode::{identifier_message, identity_message, user_message, value_message};
+use crate::wire::event::read_event_type;
 
 /// The identifier of a request, if it has one.
 pub fn raw(message: Option<&v1::Identifier>) -> Option<RawIdentifier<'_>> {
@@ -188,18 +191,46 @@ pub fn plan(plan: &Plan) -> v1::SearchPlan {
     }
 }
 
-/// The freshness of a read. `max_staleness` is only validated: nothing is cached that could be
-/// stale.
-pub fn consistency(
-    number: i32,
-    max_staleness: Option<&prost_types::Duration>,
-) -> Result<Consistency, Error> {
-    if max_staleness.is_some_and(|age| !is_span(age)) {
+/// The request for a history.
+pub fn history(request: &v1::ListHistoryRequest) -> Result<HistoryRequest<'_>, Error> {
+    use v1::list_history_request::User;
+    let user = match &request.user {
+        Some(User::UserId(id)) => HistoryOf::Id(id),
+        Some(User::Identifier(identifier)) => HistoryOf::Owner(raw(Some(identifier))),
+        None => {
+            let message = "a user is missing: set user_id or identifier";
+            return Err(Error::invalid(Invalid::UserId, "user_id", message));
+        }
+    };
+    let time =
+        |field, time: &Option<_>| time.as_ref().map(|time| timestamp(field, time)).transpose();
+    let kind = |number: &i32| {
+        let kind = v1::EventType::try_from(*number).ok().and_then(read_event_type);
+        kind.ok_or_else(|| Error::invalid(Invalid::Field, "types", "has one that is not known"))
+    };
+    Ok(HistoryRequest {
+        user,
+        from: time("from", &request.from)?,
+        to: time("to", &request.to)?,
+        kinds: request.types.iter().map(kind).collect::<Result<_, _>>()?,
+        page_size: request.page_size,
+        page_token: &request.page_token,
+    })
+}
+
+/// The greatest age of an answer; zero if the request has none.
+pub fn max_staleness(message: Option<&prost_types::Duration>) -> Result<Duration, Error> {
+    let Some(age) = message else { return Ok(Duration::ZERO) };
+    if !is_span(age) {
         let message =
             "must not be negative, nor have more than 315,576,000,000 seconds or 999,999,999 nanos";
         return Err(Error::invalid(Invalid::Field, "max_staleness", message));
     }
+    Ok(Duration::new(age.seconds.unsigned_abs(), age.nanos.unsigned_abs()))
+}
 
+/// The consistency of a read.
+pub fn consistency(number: i32) -> Result<Consistency, Error> {
     match v1::Consistency::try_from(number) {
         Ok(v1::Consistency::Unspecified | v1::Consistency::Latest) => Ok(Consistency::Latest),
         Ok(v1::Consistency::Linearizable) => Ok(Consistency::Linearizable),

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use metrics::{Histogram, histogram};
+use prost_types::Timestamp as ProtoTimestamp;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::{Request, Response, Status};
 
@@ -13,6 +14,7 @@ use super::status::{reason, status};
 use super::{convert, raw_response};
 use crate::access::{Caller, Role};
 use crate::directory::error::Error;
+use crate::directory::model::timestamp::Timestamp;
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
 use crate::directory::service::read::ResolveOptions;
@@ -22,6 +24,7 @@ use crate::proto::v1;
 use crate::transport::protocol;
 use crate::transport::rich_status::internal;
 use crate::wire::encode::identifier_message;
+use crate::wire::event::event_message;
 use crate::wire::fields;
 
 /// Concurrent batches: each may hold a full answer in memory until it is sent.
@@ -91,12 +94,18 @@ impl DirectoryService for DirectoryApi {
         let (caller, request) = with_caller(request)?;
         let context = self.look_up(&caller, "ResolveIdentity", &request.tenant)?;
         let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
-        let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref())
-            .map_err(status)?;
-        let options =
-            ResolveOptions { consistency, show_disabled: request.show_disabled, view: mask.view() };
+        let options = ResolveOptions {
+            max_staleness: convert::max_staleness(request.max_staleness.as_ref())
+                .map_err(status)?,
+            consistency: convert::consistency(request.consistency).map_err(status)?,
+            show_disabled: request.show_disabled,
+            view: mask.view(),
+        };
         let raw = convert::raw(request.identifier.as_ref());
-        let resolved = self.directory.resolve(&context, raw, options).await;
+        let resolved = match as_of(&caller, request.as_of.as_ref())? {
+            Some(time) => self.directory.resolve_as_of(&context, raw, time, options.view).await,
+            None => self.directory.resolve(&context, raw, options).await,
+        };
         count_misses(&caller, [&resolved]);
         let (found, reads) = resolved.map_err(status)?;
         resolve_reads().record(reads);
@@ -110,14 +119,22 @@ impl DirectoryService for DirectoryApi {
         let (caller, request) = with_caller(request)?;
         let context = self.look_up(&caller, "BatchResolveIdentities", &request.tenant)?;
         let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
-        let consistency = convert::consistency(request.consistency, request.max_staleness.as_ref())
-            .map_err(status)?;
-        let options =
-            ResolveOptions { consistency, show_disabled: request.show_disabled, view: mask.view() };
+        let options = ResolveOptions {
+            max_staleness: convert::max_staleness(request.max_staleness.as_ref())
+                .map_err(status)?,
+            consistency: convert::consistency(request.consistency).map_err(status)?,
+            show_disabled: request.show_disabled,
+            view: mask.view(),
+        };
         let raw: Vec<_> =
             request.identifiers.iter().map(|message| convert::raw(Some(message))).collect();
         let _turn = self.turn().await?;
-        let resolved = self.directory.batch_resolve(&context, &raw, options).await;
+        let resolved = match as_of(&caller, request.as_of.as_ref())? {
+            Some(time) => {
+                self.directory.batch_resolve_as_of(&context, &raw, time, options.view).await
+            }
+            None => self.directory.batch_resolve(&context, &raw, options).await,
+        };
         let (outcomes, reads) = resolved.map_err(status)?;
         count_misses(&caller, &outcomes);
         let masked = |outcome: Result<_, _>| outcome.map(|found| mask.apply_to_found(found));
@@ -220,6 +237,28 @@ impl DirectoryService for DirectoryApi {
             plan,
         }))
     }
+
+    async fn list_history(
+        &self,
+        request: Request<v1::ListHistoryRequest>,
+    ) -> Result<Response<v1::ListHistoryResponse>, Status> {
+        let (caller, request) = with_caller(request)?;
+        let context = self.context(&caller, "ListHistory", &request.tenant)?;
+        let history = convert::history(&request).map_err(status)?;
+        let page = self.directory.history(&context, history).await.map_err(status)?;
+        Ok(Response::new(v1::ListHistoryResponse {
+            events: page.events.iter().map(event_message).collect(),
+            next_page_token: page.next_page_token,
+        }))
+    }
+}
+
+/// The time of which a look-up asks. Resolvers may ask for the present alone.
+fn as_of(caller: &Caller, time: Option<&ProtoTimestamp>) -> Result<Option<Timestamp>, Status> {
+    if time.is_some() && caller.role < Role::Registrar {
+        return Err(role_too_low("as_of", Role::Registrar));
+    }
+    time.map(|time| convert::timestamp("as_of", time)).transpose().map_err(status)
 }
 
 /// The histogram of reads.

@@ -75,7 +75,7 @@ const fn at_least(role: Role, method: Method) -> Method {
     Method { needs: Needs::Role(role), ..method }
 }
 
-static METHODS: [Method; 38] = [
+static METHODS: [Method; 39] = [
     look_up("/polynym.v1.DirectoryService/ResolveIdentity"),
     look_up("/polynym.v1.DirectoryService/BatchResolveIdentities"),
     look_up("/polynym.v1.DirectoryService/GetUser"),
@@ -84,6 +84,7 @@ static METHODS: [Method; 38] = [
     look_up("/polynym.v1.DirectoryService/CheckIdentity"),
     // Shows all users to whoever may call it.
     at_least(Role::Registrar, look_up("/polynym.v1.DirectoryService/SearchUsers")),
+    at_least(Role::Registrar, look_up("/polynym.v1.DirectoryService/ListHistory")),
     mutation("/polynym.v1.RegistryService/CreateUser"),
     mutation("/polynym.v1.RegistryService/UpdateUser"),
     mutation("/polynym.v1.RegistryService/LinkIdentity"),
@@ -205,8 +206,10 @@ mod tests {
             };
             for method in service.methods() {
                 let path = format!("/{}/{}", service.full_name(), method.name());
-                let expected =
-                    if method.name() == "SearchUsers" { Role::Registrar } else { expected };
+                let expected = match method.name() {
+                    "SearchUsers" | "ListHistory" => Role::Registrar,
+                    _ => expected,
+                };
                 let target = Target::of(&path);
                 assert_eq!(target.method().needs, Needs::Role(expected), "{path}");
                 assert_eq!(target.is_stream(), method.is_server_streaming(), "{path}");

@@ -57,6 +57,9 @@ fn set_present(update: &mut PolicyUpdate, policies: &v1::Policies) -> Result<(),
         set(update, policies, "undo_window")?;
     }
 
+    if policies.history_retention.is_some() {
+        set(update, policies, "history_retention")?;
+    }
     if policies.reserved_handles.is_some() {
         set(update, policies, "reserved_handles")?;
     }
@@ -71,6 +74,7 @@ fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result
                 "holds",
                 "restore_window",
                 "undo_window",
+                "history_retention",
                 "reserved_handles",
                 "attribute_definitions",
             ];
@@ -86,6 +90,9 @@ fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result
         "allow_lookalikes" => update.allow_lookalikes = Some(policies.allow_lookalikes),
         "restore_window" => update.restore_window = Some(span(policies.restore_window, path)?),
         "undo_window" => update.undo_window = Some(span(policies.undo_window, path)?),
+        "history_retention" => {
+            update.history_retention = Some(span(policies.history_retention, path)?);
+        }
         "reserved_handles" => {
             let handles =
                 policies.reserved_handles.as_ref().map(|handles| reserved::parse(&handles.handles));

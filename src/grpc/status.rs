@@ -61,6 +61,7 @@ fn field(error: &Error) -> Option<&str> {
         | Error::IdentityHeld { field, .. }
         | Error::IdentityConfusable { field }
         | Error::IdentityReserved { field } => Some(field),
+        Error::HistoryExpired { .. } => Some("as_of"),
         Error::RequestIdReused => Some("request_id"),
         _ => None,
     }
@@ -76,6 +77,7 @@ fn metadata(error: &Error) -> Vec<(&'static str, String)> {
             vec![("limit", limit.to_string())]
         }
         Error::IdentityTaken { owner, .. } => vec![("owner", owner.to_string())],
+        Error::HistoryExpired { earliest } => vec![("earliest", convert::time_text(*earliest))],
         Error::IdentityHeld { until, .. } => vec![("until", convert::time_text(*until))],
         Error::UserDeleted { user } => vec![("user_id", user.to_string())],
         Error::UserMerged { user, into } => {
@@ -133,6 +135,7 @@ const fn code(error: &Error) -> Code {
         Error::Unavailable(_) | Error::ClockInDoubt | Error::Outdated(_) | Error::RulesChanging => {
             Code::Unavailable
         }
+        Error::HistoryExpired { .. } => Code::OutOfRange,
         Error::OutcomeUnknown(_) => Code::Unknown,
         Error::Internal(_) => Code::Internal,
     }
@@ -170,6 +173,7 @@ pub const fn reason(error: &Error) -> &'static str {
         Error::RenormalizeRunning => "RENORMALIZE_RUNNING",
         Error::UndoExpired => "UNDO_EXPIRED",
         Error::EtagMismatch => "ETAG_MISMATCH",
+        Error::HistoryExpired { .. } => "HISTORY_EXPIRED",
         Error::RequestIdReused => "REQUEST_ID_REUSED",
         Error::ClockInDoubt => "CLOCK_IN_DOUBT",
         Error::Overloaded => "OVERLOADED",

@@ -1,10 +1,13 @@
 //! Stores that wrap another store and change its look-ups.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
+use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
@@ -12,7 +15,9 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
-use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store, View};
+use crate::directory::store::{
+    Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
+};
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::EncodedUser;
@@ -32,6 +37,17 @@ pub trait LookUpLayer: Send + Sync + 'static {
         view: View,
     ) -> Result<Resolved, Error> {
         self.inner().resolve(keys, consistency, view).await
+    }
+
+    /// See [`Store::resolve_within`]. A layer that does not implement it hides a cache below it.
+    async fn resolve_within(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+        view: View,
+        _max_staleness: Duration,
+    ) -> Result<Resolved, Error> {
+        LookUpLayer::resolve(self, keys, consistency, view).await
     }
 
     /// See [`Store::get`].
@@ -68,6 +84,16 @@ impl<L: LookUpLayer> Store for L {
         view: View,
     ) -> Result<Resolved, Error> {
         LookUpLayer::resolve(self, keys, consistency, view).await
+    }
+
+    async fn resolve_within(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+        view: View,
+        max_staleness: Duration,
+    ) -> Result<Resolved, Error> {
+        LookUpLayer::resolve_within(self, keys, consistency, view, max_staleness).await
     }
 
     async fn get(
@@ -116,6 +142,20 @@ impl<L: LookUpLayer> Store for L {
         limit: usize,
     ) -> Result<Vec<Hold>, Error> {
         self.inner().ownerless_holds(tenant, after, limit).await
+    }
+
+    async fn history(
+        &self,
+        tenant: &Tenant,
+        user: LocalityId,
+        place: Option<u64>,
+        limit: usize,
+    ) -> Result<Option<History>, Error> {
+        self.inner().history(tenant, user, place, limit).await
+    }
+
+    async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
+        self.inner().ended_ownerships(keys).await
     }
 
     async fn scan(

@@ -9,6 +9,7 @@ use metrics::{Counter, Histogram, counter, gauge, histogram};
 
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
+use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
@@ -16,7 +17,9 @@ use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
-use crate::directory::store::{Consistency, ExpiredUser, ItemResult, Resolved, Store, View};
+use crate::directory::store::{
+    Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
+};
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::EncodedUser;
@@ -163,6 +166,20 @@ impl Store for Measured {
         limit: usize,
     ) -> Result<Vec<Hold>, Error> {
         SCAN.measure(self.0.ownerless_holds(tenant, after, limit)).await
+    }
+
+    async fn history(
+        &self,
+        tenant: &Tenant,
+        user: LocalityId,
+        place: Option<u64>,
+        limit: usize,
+    ) -> Result<Option<History>, Error> {
+        SCAN.measure(self.0.history(tenant, user, place, limit)).await
+    }
+
+    async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
+        SCAN.measure(self.0.ended_ownerships(keys)).await
     }
 
     async fn scan(

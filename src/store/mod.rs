@@ -6,6 +6,7 @@ pub mod coalesce;
 pub mod embedded;
 pub mod integrity;
 pub mod layer;
+pub mod lookup_cache;
 pub mod measured;
 pub mod mongo;
 pub mod owner_hints;

@@ -37,15 +37,25 @@ pub fn read_tenant(name: &str) -> Result<Tenant, WireError> {
 }
 
 fn read_state(message: &v1::User) -> Result<State, WireError> {
-    Ok(match message.state() {
+    let times = (message.delete_time, message.purge_time);
+    read_state_of(message.state(), times, &message.merged_into)
+}
+
+/// The state with the times of a deletion, or the user of a merge.
+pub fn read_state_of(
+    state: v1::State,
+    (delete_time, purge_time): (Option<ProtoTimestamp>, Option<ProtoTimestamp>),
+    merged_into: &str,
+) -> Result<State, WireError> {
+    Ok(match state {
         v1::State::Unspecified => return Err(WireError("a user without a state".to_owned())),
         v1::State::Active => State::Active,
         v1::State::Disabled => State::Disabled,
         v1::State::Deleted => State::Deleted {
-            delete_time: read_time(message.delete_time),
-            purge_time: read_time(message.purge_time),
+            delete_time: read_time(delete_time),
+            purge_time: read_time(purge_time),
         },
-        v1::State::Merged => State::Merged { into: read_id(&message.merged_into)? },
+        v1::State::Merged => State::Merged { into: read_id(merged_into)? },
     })
 }
 
@@ -53,14 +63,12 @@ pub fn read_id(text: &str) -> Result<LocalityId, WireError> {
     text.parse().map_err(|_| WireError("an id that is none".to_owned()))
 }
 
-fn read_identity(message: v1::Identity) -> Result<Identity, WireError> {
+pub fn read_identity(message: v1::Identity) -> Result<Identity, WireError> {
     let by = message.verified_by;
     let verification =
         message.verify_time.map(|time| Verification { time: read_time(Some(time)), by });
-    let identifier = message.identifier.and_then(|message| message.kind).map(read_identifier);
     Ok(Identity {
-        identifier: identifier
-            .ok_or_else(|| WireError("an identity without identifier".to_owned()))?,
+        identifier: read_identifier_message(message.identifier)?,
         display: message.display,
         rules_version: Rules::UNNAMED,
         link_time: read_time(message.link_time),
@@ -68,6 +76,12 @@ fn read_identity(message: v1::Identity) -> Result<Identity, WireError> {
         primary: message.primary,
         unknown: Unknown::default(),
     })
+}
+
+/// The identifier of a message in canonical form.
+pub fn read_identifier_message(message: Option<v1::Identifier>) -> Result<Identifier, WireError> {
+    let kind = message.and_then(|message| message.kind);
+    kind.map(read_identifier).ok_or_else(|| WireError("an identity without identifier".to_owned()))
 }
 
 fn read_identifier(kind: identifier::Kind) -> Identifier {

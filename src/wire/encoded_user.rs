@@ -38,6 +38,12 @@ impl Found {
         Some(Self { user, identity })
     }
 
+    /// When the identity was linked.
+    pub(crate) fn link_time(&self) -> Timestamp {
+        let time = fields::first(&self.identity, v1_tag::IDENTITY_LINK_TIME);
+        decode::read_time(prost_types::Timestamp::decode(time).ok())
+    }
+
     /// Whether the identity is verified.
     pub(crate) fn is_verified(&self) -> bool {
         fields::fields(&self.identity).any(|field| field.tag == v1_tag::IDENTITY_VERIFY_TIME)

@@ -22,6 +22,11 @@ pub fn first(message: &[u8], tag: u32) -> &[u8] {
     fields(message).find(|field| field.tag == tag).map_or(&[], |field| field.bytes)
 }
 
+/// The value of the first number with this tag; zero where there is none.
+pub fn first_number(message: &[u8], tag: u32) -> u64 {
+    fields(message).find(|field| field.tag == tag).map_or(0, |field| field.number)
+}
+
 fn next<'a>(message: &mut &'a [u8]) -> Option<Field<'a>> {
     let start = *message;
     let key = varint(message)?;

@@ -6,6 +6,7 @@ pub(crate) mod definition;
 pub(crate) mod encode;
 pub(crate) mod encoded_user;
 pub(crate) mod error;
+pub(crate) mod event;
 pub(crate) mod exported_user;
 pub(crate) mod fields;
 pub(crate) mod internals;

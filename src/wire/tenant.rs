@@ -12,7 +12,7 @@ use super::definition::{definition_messages, read_definition};
 use super::encode::time_message;
 use super::error::WireError;
 use super::unknown::{Unknown, write_message};
-use crate::directory::model::policies::Policies;
+use crate::directory::model::policies::{HISTORY, Policies};
 use crate::directory::model::tenant_record::{Deletion, TenantRecord};
 use crate::identifier::Kind;
 use crate::proto::v1;
@@ -21,11 +21,16 @@ use crate::proto::v1;
 /// program knows.
 const POLICIES: u32 = 2;
 const LAST: u32 = 7;
-const POLICIES_LAST: u32 = 10;
+const POLICIES_LAST: u32 = 12;
 
-/// Encodes what [`decode_tenant`] reads.
+/// Encodes what [`decode_tenant`] reads. The default retention is left out, as it was before
+/// tenants had one, so that the etags of older tenants stay what they are.
 pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
-    let mut bytes = message(tenant).encode_to_vec();
+    let mut message = message(tenant);
+    if let Some(policies) = &mut message.policies {
+        policies.history_retention.take_if(|own| *own == span(HISTORY));
+    }
+    let mut bytes = message.encode_to_vec();
     let [unknown, of_policies] = &tenant.unknown;
     if !of_policies.is_empty() {
         // The parts of a message that occurs twice are read as one.
@@ -88,6 +93,8 @@ fn policies(policies: &Policies) -> v1::Policies {
         undo_window: Some(span(policies.undo_window)),
         reserved_handles: policies.reserved_handles.as_ref().map(reserved),
         attribute_definitions: definition_messages(&policies.attributes),
+        history_retention: Some(span(policies.history_retention)),
+        history_since_time: policies.history_since.map(time_message),
     }
 }
 
@@ -129,6 +136,8 @@ fn read_policies(message: v1::Policies) -> Policies {
             .into_iter()
             .filter_map(|own| Some((own.name.clone(), read_definition(&own)?)))
             .collect(),
+        history_retention: message.history_retention.map_or(HISTORY, read_span),
+        history_since: message.history_since_time.map(|time| read_time(Some(time))),
     }
 }
 

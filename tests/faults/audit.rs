@@ -11,6 +11,8 @@ use mongodb::Database;
 use mongodb::bson::{Document, doc, spec::BinarySubtype};
 use mongodb::options::ReadConcern;
 use polynym::directory::{EncodedUser, State as Life};
+use polynym::store::integrity::{Finding, Observer, verify};
+use polynym::store::mongo::{IntegritySession, Supported};
 use tokio::time::sleep;
 
 use super::caller::{Call, Caller, Names, Reply, listed, name, number};
@@ -31,6 +33,7 @@ impl State {
     pub async fn read(database: &Database) -> Self {
         let state = Self::read_torn(database).await;
         state.check();
+        verified(database).await;
         state
     }
 
@@ -92,7 +95,7 @@ impl State {
         }
     }
 
-    fn check(&self) {
+    pub fn check(&self) {
         for (user, into) in &self.merged {
             assert_eq!(
                 self.users.get(user),
@@ -142,6 +145,19 @@ impl State {
             assert_eq!(caller.answer(&Call::Get(*user)).await, wanted, "user {user}");
         }
     }
+}
+
+/// Checks all claims, histories and former owners once more, as `store verify` does.
+async fn verified(database: &Database) {
+    struct Strict;
+    impl Observer for Strict {
+        fn at(&mut self, _: &'static str, _: u64, _: u64) {}
+        fn found(&mut self, finding: &Finding) {
+            panic!("{finding:?}");
+        }
+    }
+    let session = IntegritySession::over(database.clone(), Supported::PRESENT).await.unwrap();
+    verify(&session, false, &mut Strict).await.unwrap();
 }
 
 pub async fn all(database: &Database, collection: &str) -> Vec<Document> {

@@ -31,7 +31,8 @@ impl Observer for Silent {
 }
 
 /// A majority without a member takes its time on a busy machine.
-const PATIENT: Options = Options { timeout: Duration::from_secs(60), hint_bytes: 1 << 20 };
+const PATIENT: Options =
+    Options { timeout: Duration::from_secs(60), hint_bytes: 1 << 20, cache_bytes: 0 };
 
 /// Three members, one secondary of which applies nothing from now on.
 async fn lagging() -> (ReplicaSet, String) {

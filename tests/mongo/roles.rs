@@ -174,7 +174,9 @@ async fn the_documented_roles_suffice() {
     // The server's user cannot drop anything.
     let client = Client::with_uri_str(store.uri("serve")).await.unwrap();
     let database = client.database(DATABASE);
-    for name in ["users", "identities", "requests", "tenants", "servers", "meta"] {
+    let collections =
+        ["users", "identities", "requests", "tenants", "servers", "meta", "journal", "ended"];
+    for name in collections {
         let error = database.collection::<Document>(name).drop().await.unwrap_err();
         assert!(error.to_string().contains("not authorized"), "{error}");
     }
@@ -199,7 +201,7 @@ async fn an_old_store_is_upgraded_with_two_roles() {
     store.run("verify", &["store", "verify"]).unwrap();
     let meta = store.database().collection::<Document>("meta");
     let versions = meta.find_one(doc! { "_id": "schema" }).await.unwrap().unwrap();
-    assert_eq!(versions.get_i64("v").unwrap(), 5, "{versions}");
+    assert_eq!(versions.get_i64("v").unwrap(), 7, "{versions}");
 }
 
 /// A server needs no privilege to end the transactions of another one with the same user.
@@ -263,6 +265,8 @@ async fn a_missing_privilege_is_named() {
         ("polynymServe", "users", "remove", "`remove` on users"),
         ("polynymServe", "tenants", "remove", "`remove` on tenants"),
         ("polynymServe", "servers", "update", "`update or insert` on servers"),
+        ("polynymServe", "journal", "find", "`find` on journal"),
+        ("polynymServe", "ended", "update", "`update or insert` on ended"),
         ("polynymInit", "", "createCollection", "`createCollection` on users"),
         ("polynymInit", "", "createIndex", "`createIndex` on users"),
         ("polynymInit", "meta", "insert", "`insert` on meta"),

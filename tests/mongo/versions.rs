@@ -84,9 +84,9 @@ async fn two_versions_work_together_until_the_upgrade() {
     new.mutate(creation(3)).await.unwrap();
     new.check().await.unwrap();
     // The upgrade has rewritten what was there, under the first epoch.
-    assert_eq!(epochs(&database).await, [Some(1), Some(1), Some(2)]);
+    assert_eq!(epochs(&database).await, [Some(1), Some(1), Some(3)]);
     let error = older(&uri).await.err().expect("an older program has opened it");
-    assert!(matches!(error, OpenError::Version { found: 5, .. }), "{error}");
+    assert!(matches!(error, OpenError::Version { found: 7, .. }), "{error}");
 }
 
 /// A set on which the heartbeats of servers learn nothing from now on.
@@ -181,15 +181,15 @@ async fn a_server_that_was_frozen_during_the_upgrade_goes_on_in_the_new_version(
     assert!(
         String::from_utf8(output.stdout)
             .unwrap()
-            .ends_with("schema version 5 and rules version 2 now\n")
+            .ends_with("schema version 7 and rules version 2 now\n")
     );
     server.signal("CONT");
     let created = server.run(&["user", "create", "--identity", "email:eve@example.com"]);
     assert!(created.status.success(), "{created:?}");
     let mut found = epochs(&database).await;
     found.sort_unstable();
-    // The schema is of the first two, identities are moved in the third, and in force in the last.
-    assert_eq!(found, [Some(3), Some(4)]);
+    // The schema is of the first three, identities are moved in the next, and in force in the last.
+    assert_eq!(found, [Some(4), Some(5)]);
 }
 
 /// Stops an upgrade after it has said `lines` sentences; false where it has finished before.
@@ -224,7 +224,7 @@ async fn an_upgrade_that_was_broken_off_is_finished_by_the_next() {
         newer(&uri).await.check().await.unwrap();
         upgraded(&uri).await;
         new.mutate(creation(1)).await.unwrap();
-        assert_eq!(epochs(&database).await.last(), Some(&Some(2)), "after {lines} sentences");
+        assert_eq!(epochs(&database).await.last(), Some(&Some(3)), "after {lines} sentences");
         newer(&uri).await.check().await.unwrap();
         lines += 3;
     }

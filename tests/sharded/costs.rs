@@ -174,12 +174,13 @@ impl Counted {
             0 => alone.to_owned(),
             n => format!("in two phases: {} prepare", ["", "one", "both", "all three"][n]),
         };
-        let [claims, users, tenants] =
-            ["identities", "users", "tenants"].map(|collection| cost.on(collection));
+        let [claims, users, tenants, ended, journal] =
+            ["identities", "users", "tenants", "ended", "journal"].map(|name| cost.on(name));
         let is_in_table =
             |statement: &Statement| !matches!(&*statement.collection, "requests" | "meta");
         assert!(cost.statements.iter().all(is_in_table), "{call}");
-        let row = format!("| {call} | {claims} | {users} | {tenants} | {commit} |");
+        let row =
+            format!("| {call} | {claims} | {users} | {tenants} | {ended} | {journal} | {commit} |");
         self.rows.push(row.replace("|  |", "| |").replace("|  |", "| |"));
     }
 

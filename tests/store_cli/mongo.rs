@@ -159,7 +159,7 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
     let status = json(&output).pop().unwrap();
     assert_eq!(
         (&status["topology"], &status["schema_version"]),
-        (&"sharded cluster".into(), &5.into()),
+        (&"sharded cluster".into(), &7.into()),
         "{status}"
     );
     assert_eq!(status["missing"], serde_json::json!([]));
@@ -183,6 +183,8 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
         ("requests", 12, 0),
         ("tenants", 1, 0),
         ("names", 1, 0),
+        ("journal", 12, 0),
+        ("ended", 6, 0),
         ("servers", 1, 0),
     ];
     assert_eq!(
@@ -194,10 +196,10 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
         .unwrap()
         .iter()
         .map(|collection| collection["shard_key"].as_str());
-    let ordered = Some("{ \"_id\": 1 }");
+    let (ordered, hashed) = (Some("{ \"_id\": 1 }"), Some("{ \"_id\": \"hashed\" }"));
     assert_eq!(
         keys.collect::<Vec<_>>(),
-        [ordered, Some("{ \"_id\": \"hashed\" }"), ordered, ordered, ordered, ordered]
+        [ordered, hashed, ordered, ordered, ordered, ordered, hashed, ordered]
     );
     assert_eq!(status["advice"], serde_json::json!([]));
     let table = out(&store(&["status"], &uri));

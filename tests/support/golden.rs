@@ -226,6 +226,7 @@ fn tenants() -> Vec<(Tenant, MutationKind)> {
         restore_window: Some(HOLD_TIME),
         undo_window: Some(HOLD_TIME),
         reserved_handles: None,
+        history_retention: None,
     };
 
     let set = |name, update| {

@@ -3,6 +3,7 @@
 //! and what happens in it stands below.
 
 mod edits;
+mod history;
 mod merges;
 mod rules;
 mod state;
@@ -22,6 +23,7 @@ use super::assertions::{ensure, equal};
 use super::fixture::{identifier, tenant};
 use super::step::{Etag, NAMES, Step, TENANTS, policies};
 use super::{Failure, StoreFactory, decoded};
+use history::Owners;
 use state::ReferenceModel;
 
 const DAY: i64 = 86_400_000;
@@ -48,7 +50,7 @@ pub async fn run(place: Arc<dyn StoreFactory>, steps: &[Step]) -> Result<(), Fai
         model.compare(&*store).await.map_err(|e| format!("after step {n}, {step:?}: {e}"))?;
     }
 
-    Ok(())
+    model.compare_history(&*store).await
 }
 
 /// The content of a store after some steps.
@@ -60,6 +62,7 @@ pub struct Model {
     /// Fingerprint, user and time of each request that was answered.
     requests: HashMap<String, (u64, Option<LocalityId>, i64)>,
     now: i64,
+    owners: Owners,
 }
 
 impl Model {
@@ -155,6 +158,7 @@ impl Model {
             return Ok(outcome);
         }
 
+        self.owners.note(&self.world, &world, mutation.time);
         self.world = world;
         let subject = match mutation.user_change() {
             Some(UserChange::Unmerge(secondary)) => Some(*secondary),
@@ -181,7 +185,7 @@ impl Model {
         if *request_hash != request.request_hash {
             return Some(Err(Error::RequestIdReused));
         }
-        let answer = |user, report| Outcome { user, report, events: Vec::new() };
+        let answer = |user, report| Outcome { user, report, notices: Vec::new() };
         let Some(change) = mutation.user_change() else {
             return Some(Ok(answer(None, MutationReport::Nothing)));
         };
@@ -233,6 +237,16 @@ impl Model {
             .collect();
 
         equal(&found, &due, "who is due at some time")
+    }
+
+    /// Fails unless the store has the events of all users, and knows who owned what when.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the first difference.
+    pub async fn compare_history(&self, store: &dyn Store) -> Result<(), Failure> {
+        let ids: Vec<_> = self.known.iter().map(|(id, _)| *id).collect();
+        history::compare_events(&self.world, store, &ids).await?;
+        self.owners.compare(&self.world, store, self.now()).await
     }
 
     async fn compare_owners(

@@ -38,6 +38,7 @@ fn all() -> PolicyUpdate {
         allow_lookalikes: Some(true),
         restore_window: Some(Duration::from_millis(1_500)),
         undo_window: Some(Duration::ZERO),
+        history_retention: Some(Duration::from_secs(90 * 24 * 60 * 60)),
         reserved_handles: Some(Some(["boss".to_owned()].into())),
     }
 }

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use http::uri::PathAndQuery;
 use prost::Message;
+use prost_types::Duration as ProtoDuration;
 use tonic::client::Grpc;
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
 use super::message::{Changed, Found, Listed};
 use super::people::{KINDS, Person};
+use super::targets::Targets;
 use crate::cli::client::Connection;
 use crate::proto::v1::{BatchResolveIdentitiesRequest, CreateUserRequest, Identifier};
 
@@ -50,19 +52,20 @@ impl Caller {
         if &*self.tenant == "default" { String::new() } else { self.tenant.to_string() }
     }
 
-    /// A number below `limit`, by xorshift64* (Vigna 2016).
-    fn below(&mut self, limit: u64) -> u64 {
+    /// A number, by xorshift64* (Vigna 2016).
+    const fn random(&mut self) -> u64 {
         self.random ^= self.random >> 12;
         self.random ^= self.random << 25;
         self.random ^= self.random >> 27;
-        let number = self.random.wrapping_mul(0x2545_f491_4f6c_dd1d);
-        ((u128::from(number) * u128::from(limit)) >> 64) as u64
+        self.random.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// One of the first `users`, and one of the kinds.
-    pub fn anybody(&mut self, users: u64) -> (Person, usize) {
-        let n = self.below(users * KINDS as u64);
-        (Person(n / KINDS as u64), (n % KINDS as u64) as usize)
+    /// One of the users, and one of the kinds.
+    pub fn anybody(&mut self, targets: &Targets) -> (Person, usize) {
+        // The upper bits are the better ones, and as many as the fraction of a float has.
+        let share = (self.random() >> 11) as f64 / (1_u64 << 53) as f64;
+        let kind = (self.random() >> 32) as usize % KINDS;
+        (Person(targets.pick(share)), kind)
     }
 
     /// Whether the answer is the person who was asked for by one of the kinds.
@@ -80,10 +83,12 @@ impl Caller {
     pub async fn batch<A: Message + Default + 'static>(
         &mut self,
         identifiers: Vec<Identifier>,
+        max_staleness: Option<ProtoDuration>,
     ) -> Result<A, Status> {
         let request = BatchResolveIdentitiesRequest {
             tenant: self.tenant(),
             identifiers,
+            max_staleness,
             ..Default::default()
         };
         self.unary(BATCH, request).await

@@ -59,7 +59,7 @@ async fn find_existing(
 ) -> Result<Vec<Option<LocalityId>>, Failure> {
     let people = (from..to).map(Person);
     let answer: ChangedBatch =
-        caller.batch(people.clone().map(|person| person.identifier(0)).collect()).await?;
+        caller.batch(people.clone().map(|person| person.identifier(0)).collect(), None).await?;
     let items = people.zip(answer.results);
     let ids = items.map(|(person, item)| match item.outcome {
         Some(ChangedOutcome::Found(found)) => id(&mut caller, person, &found).map(Some),

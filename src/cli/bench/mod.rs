@@ -14,6 +14,7 @@ mod own;
 mod people;
 mod report;
 mod run;
+mod targets;
 mod work;
 
 use std::pin::pin;
@@ -34,6 +35,7 @@ use caller::Caller;
 use change::{Create, Link};
 use report::Report;
 use run::{Tally, Window};
+use targets::Targets;
 use work::{Batch, Health, Resolve, Work};
 
 pub const EXAMPLES: &str = "\
@@ -95,14 +97,17 @@ pub async fn run(command: Run) -> Result<(), Failure> {
     if is_look_up && !settings.loaded {
         load::ensure(users, &caller).await?;
     }
+    let targets = Arc::new(Targets::new(&settings));
     let (tally, measured) = match command.mode {
         Mode::Health | Mode::Remove => measure(&settings, |n| Health(caller(n))).await,
         Mode::Create => {
             let run = people::new_run();
             measure(&settings, |n| Create::new(caller(n), run + n as u64, step)).await
         }
-        Mode::Resolve => measure(&settings, |n| Resolve::new(caller(n), users)).await,
-        Mode::Batch => measure(&settings, |n| Batch::new(caller(n), users, settings.batch)).await,
+        Mode::Resolve => measure(&settings, |n| Resolve::new(caller(n), targets.clone())).await,
+        Mode::Batch => {
+            measure(&settings, |n| Batch::new(caller(n), targets.clone(), settings.batch)).await
+        }
         Mode::Link => {
             let ids = Arc::new(load::ensure(users, &caller).await?);
             let run = people::new_run();

@@ -1,5 +1,7 @@
 //! The calls that look something up: what each asks for, and whether the answer is right.
 
+use std::sync::Arc;
+
 use tonic::{Code, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
@@ -8,6 +10,7 @@ use super::caller::Caller;
 use super::message;
 use super::message::Outcome;
 use super::people::Person;
+use super::targets::Targets;
 use crate::proto::v1::ResolveIdentityRequest;
 
 const RESOLVE: &str = "/polynym.v1.DirectoryService/ResolveIdentity";
@@ -44,20 +47,24 @@ pub trait Work: Send + 'static {
 /// Looks up one identifier.
 pub struct Resolve {
     caller: Caller,
-    users: u64,
+    targets: Arc<Targets>,
 }
 
 impl Resolve {
-    pub fn new(caller: Caller, users: u64) -> Self {
-        Self { caller, users }
+    pub fn new(caller: Caller, targets: Arc<Targets>) -> Self {
+        Self { caller, targets }
     }
 }
 
 impl Work for Resolve {
     async fn call(&mut self) -> Result<Verdict, Status> {
-        let (person, kind) = self.caller.anybody(self.users);
-        let (tenant, identifier) = (self.caller.tenant(), Some(person.identifier(kind)));
-        let request = ResolveIdentityRequest { tenant, identifier, ..Default::default() };
+        let (person, kind) = self.caller.anybody(&self.targets);
+        let request = ResolveIdentityRequest {
+            tenant: self.caller.tenant(),
+            identifier: Some(person.identifier(kind)),
+            max_staleness: self.targets.max_staleness,
+            ..Default::default()
+        };
         match self.caller.unary(RESOLVE, request).await {
             Ok(found) => Ok(Verdict::right_if(self.caller.is_right((person, kind), &found))),
             Err(status) if status.code() == Code::NotFound => Ok(Verdict::right_if(false)),
@@ -69,14 +76,14 @@ impl Work for Resolve {
 /// Looks up many identifiers.
 pub struct Batch {
     caller: Caller,
-    users: u64,
+    targets: Arc<Targets>,
     size: usize,
     asked: Vec<(Person, usize)>,
 }
 
 impl Batch {
-    pub fn new(caller: Caller, users: u64, size: usize) -> Self {
-        Self { caller, users, size, asked: Vec::with_capacity(size) }
+    pub fn new(caller: Caller, targets: Arc<Targets>, size: usize) -> Self {
+        Self { caller, targets, size, asked: Vec::with_capacity(size) }
     }
 
     fn check(&mut self, answer: &message::Batch) -> Verdict {
@@ -101,10 +108,10 @@ impl Batch {
 impl Work for Batch {
     async fn call(&mut self) -> Result<Verdict, Status> {
         self.asked.clear();
-        self.asked.extend((0..self.size).map(|_| self.caller.anybody(self.users)));
+        self.asked.extend((0..self.size).map(|_| self.caller.anybody(&self.targets)));
         let identifiers =
             self.asked.iter().map(|(person, kind)| person.identifier(*kind)).collect();
-        let answer = self.caller.batch(identifiers).await?;
+        let answer = self.caller.batch(identifiers, self.targets.max_staleness).await?;
         Ok(self.check(&answer))
     }
 }

@@ -2,7 +2,7 @@
 
 use polynym::access::CREDENTIALS_BROKEN;
 use polynym::directory::{CLOCK_AHEAD, DISPLACED};
-use polynym::store::{coalesce, embedded, measured, mongo};
+use polynym::store::{coalesce, embedded, lookup_cache, measured, mongo};
 use polynym::telemetry::Metric;
 use polynym::{grpc, transport};
 
@@ -10,7 +10,7 @@ use polynym::{grpc, transport};
 pub const COUNTERS: [Metric; 2] = [DISPLACED, transport::PANICS];
 
 /// The others.
-pub const OTHERS: [Metric; 22] = [
+pub const OTHERS: [Metric; 25] = [
     transport::CALLS,
     transport::CALL_SECONDS,
     transport::REJECTED,
@@ -28,6 +28,9 @@ pub const OTHERS: [Metric; 22] = [
     measured::SCHEMA_VERSION,
     measured::RULES_VERSION,
     coalesce::CALL_ITEMS,
+    lookup_cache::LOOK_UPS,
+    lookup_cache::AGE,
+    lookup_cache::BYTES,
     embedded::WRITE_QUEUE,
     embedded::SYNC_SECONDS,
     embedded::SYNC_MUTATIONS,

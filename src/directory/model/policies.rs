@@ -14,6 +14,9 @@ const LONGEST: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
 /// The longest that a merge can be undone: what it takes is kept with the user that is gone.
 const LONGEST_UNDO: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+/// For how long the history is kept unless the tenant says otherwise.
+pub const HISTORY: Duration = Duration::from_secs(400 * 24 * 60 * 60);
+
 /// The rules of one tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policies {
@@ -41,6 +44,11 @@ pub struct Policies {
     /// Definitions of attributes, by name. One that is not among them is indexed, and has values of
     /// any type.
     pub attributes: BTreeMap<String, AttributeDefinition>,
+    /// For how long the history of users and of ownerships is kept; zero: there is none.
+    pub history_retention: Duration,
+    /// Since when there is all of the history that is to be kept; none where that is since the
+    /// tenant was made.
+    pub history_since: Option<Timestamp>,
 }
 
 impl Default for Policies {
@@ -56,6 +64,8 @@ impl Default for Policies {
             undo_window: 7 * DAY,
             reserved_handles: None,
             attributes: BTreeMap::new(),
+            history_retention: HISTORY,
+            history_since: None,
         }
     }
 }
@@ -69,6 +79,21 @@ impl Policies {
             word => word.parse().ok()?,
         };
         self.holds.get(&kind).copied().filter(|time| !time.is_zero())
+    }
+
+    /// The earliest time of which the history is known.
+    pub(crate) fn history_begins(&self, now: Timestamp) -> Timestamp {
+        let kept = now.minus(self.history_retention);
+        self.history_since.map_or(kept, |since| since.max(kept))
+    }
+
+    /// Has the history be kept for so long from `now` on. What was older than the retention before
+    /// is gone.
+    fn keep_history(&mut self, retention: Duration, now: Timestamp) {
+        if retention > self.history_retention {
+            self.history_since = Some(self.history_begins(now));
+        }
+        self.history_retention = retention;
     }
 }
 
@@ -95,6 +120,8 @@ pub struct PolicyUpdate {
     pub reserved_handles: Option<Option<BTreeSet<String>>>,
     /// See [`Policies::attributes`].
     pub attributes: DefinitionUpdate,
+    /// See [`Policies::history_retention`].
+    pub history_retention: Option<Duration>,
 }
 
 impl PolicyUpdate {
@@ -105,6 +132,8 @@ impl PolicyUpdate {
         }
         within(self.restore_window.unwrap_or_default(), LONGEST, "policies.restore_window")?;
         within(self.undo_window.unwrap_or_default(), LONGEST_UNDO, "policies.undo_window")?;
+        let history = self.history_retention.unwrap_or_default();
+        within(history, LONGEST, "policies.history_retention")?;
         self.attributes.check()
     }
 
@@ -130,6 +159,9 @@ impl PolicyUpdate {
 
         set(&mut policies.reserved_handles, &self.reserved_handles);
         self.attributes.apply(policies, now);
+        if let Some(retention) = self.history_retention {
+            policies.keep_history(retention, now);
+        }
     }
 }
 

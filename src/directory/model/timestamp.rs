@@ -30,6 +30,12 @@ impl Timestamp {
         Self(self.0.saturating_add(millis)).min(Self::MAX)
     }
 
+    /// So much earlier, but no earlier than [`Timestamp::MIN`].
+    pub fn minus(self, time: Duration) -> Self {
+        let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(millis)).max(Self::MIN)
+    }
+
     /// The same instant, or the one just after `other` where that is later: of two changes in one
     /// millisecond, or under a clock that went back, each has a time of its own, in the order in
     /// which they happened.

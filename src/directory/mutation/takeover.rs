@@ -10,7 +10,7 @@ use crate::directory::claim_diff::{ClaimDiff, UserTransition};
 use crate::directory::error::Error;
 use crate::directory::model::new_user::NewIdentity;
 use crate::directory::model::record::Record;
-use crate::directory::read_set::{DecideError, Event, ReadSet, ReadState, WriteSet};
+use crate::directory::read_set::{DecideError, Notice, ReadSet, ReadState, WriteSet};
 
 /// Settles the transition of a user who takes the identities of `drafts`: from other users, too,
 /// where theirs are not verified.
@@ -27,16 +27,16 @@ pub fn plan_writes(
         }
     }
 
-    let event = |loser: &LocalityId| {
+    let notice = |loser: &LocalityId| {
         let winner = mutation.user_id()?;
-        Some(Event::TakenOver { winner, loser: *loser })
+        Some(Notice::TakenOver { winner, loser: *loser })
     };
-    let events = losers.keys().filter_map(event).collect();
+    let notices = losers.keys().filter_map(notice).collect();
     let lost = losers.into_values().map(|(before, after)| UserTransition::new(before, after));
     let transitions = std::iter::once(transition).chain(lost).collect();
     let write_set = claim_diff::plan_writes(mutation, read_set, transitions, ClaimDiff::new())?;
 
-    Ok(WriteSet { events, ..write_set })
+    Ok(WriteSet { notices, ..write_set })
 }
 
 /// Users who lose something, as they were and as they will be.

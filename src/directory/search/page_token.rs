@@ -3,16 +3,15 @@
 use std::ops::Bound;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use locality_uuid::LocalityId;
 use prost::{Message, Oneof};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
+use xxhash_rust::xxh3::Xxh3;
 
 use super::field::Field;
 use super::lead::{Lead, Position};
 use super::range::Range;
 use super::scalar::Scalar;
+use super::sealed::{open, seal};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
@@ -20,8 +19,6 @@ use crate::identifier::{Identifier, Kind};
 
 /// The time in which a token can be used.
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest token. A lead and a position are much shorter.
-const TOKEN_BYTES: usize = 32 << 10;
 /// The seed of the checksum; another one for each form of the token.
 const SEED: u64 = 0x706f_6c79_6e79_6d01;
 
@@ -54,9 +51,7 @@ impl PageToken {
             value: self.position.value.as_ref().map(ScalarRecord::from),
             id: self.position.id.as_bytes().to_vec(),
         };
-        let mut bytes = record.encode_to_vec();
-        bytes.extend(xxh3_64_with_seed(&bytes, SEED).to_le_bytes());
-        URL_SAFE_NO_PAD.encode(bytes)
+        seal(record.encode_to_vec(), SEED)
     }
 
     /// Reads the token of the search with this hash.
@@ -65,7 +60,8 @@ impl PageToken {
     /// [`Error::Invalid`] where it is damaged, of another search, or older than a day.
     pub fn decode(text: &str, query: u64, now: Timestamp) -> Result<Self, Error> {
         let damaged = || fault("is none that a search gave: begin again without one");
-        let record = record(text).ok_or_else(damaged)?;
+        let record = open(text, SEED).ok_or_else(damaged)?;
+        let record = TokenRecord::decode(&*record).map_err(|_| damaged())?;
         if record.query != query {
             return Err(fault(
                 "is of another search: tenant, filter and order_by must be those of the first page",
@@ -76,18 +72,6 @@ impl PageToken {
         }
         Self::try_from(record).map_err(|Damaged| damaged())
     }
-}
-
-/// The record of a token whose checksum is right.
-fn record(text: &str) -> Option<TokenRecord> {
-    if text.len() > TOKEN_BYTES {
-        return None;
-    }
-    let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-    let (message, checksum) = bytes.split_last_chunk::<8>()?;
-    let checksum = u64::from_le_bytes(*checksum);
-    (checksum == xxh3_64_with_seed(message, SEED)).then_some(())?;
-    TokenRecord::decode(message).ok()
 }
 
 fn fault(rule: &str) -> Error {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use locality_uuid::LocalityId;
 use tokio::task::yield_now;
@@ -33,6 +34,8 @@ pub struct Got {
 pub struct ResolveOptions {
     /// How fresh the answer is.
     pub consistency: Consistency,
+    /// The greatest age of an answer from a cache; zero for none from there.
+    pub max_staleness: Duration,
     /// Whether disabled users are answers.
     pub show_disabled: bool,
     /// The part of users that is read.
@@ -40,7 +43,7 @@ pub struct ResolveOptions {
 }
 
 /// Why a batch has no answer to an item that the store has left out.
-const FULL: Error = Error::AnswerFull { limit: ANSWER_BYTES };
+pub(super) const FULL: Error = Error::AnswerFull { limit: ANSWER_BYTES };
 
 /// Identifiers of a batch that are normalised before other calls get the thread: the costliest take
 /// half a millisecond each.
@@ -253,15 +256,19 @@ impl Directory {
             .iter()
             .map(|name| name.as_ref().ok().and_then(|name| name.next.as_ref().map(key)))
             .collect();
-        let resolved = self.store.resolve(&keys, options.consistency, options.view).await?;
+        let ResolveOptions { consistency, max_staleness, view, .. } = options;
+        let resolved = if max_staleness.is_zero() {
+            self.store.resolve(&keys, consistency, view).await?
+        } else {
+            self.store.resolve_within(&keys, consistency, view, max_staleness).await?
+        };
         let (mut found, mut reads) = (resolved.found.into_iter(), resolved.reads);
         let outcome =
             |name: Result<Name, Error>| name.and_then(|_| Ok(found.next().ok_or(FULL)??));
         let mut outcomes: Vec<_> = names.into_iter().map(outcome).collect();
         for (outcome, next) in outcomes.iter_mut().zip(next) {
             if let (Ok(None), Some(key)) = (&outcome, next) {
-                let resolved =
-                    self.store.resolve(&[key], Consistency::Linearizable, options.view).await?;
+                let resolved = self.store.resolve(&[key], Consistency::Linearizable, view).await?;
                 reads += resolved.reads;
                 *outcome =
                     resolved.found.into_iter().next().unwrap_or(Ok(None)).map_err(Error::from);
@@ -285,7 +292,7 @@ impl Directory {
         }
     }
 
-    fn check_batch(&self, count: usize) -> Result<(), Error> {
+    pub(super) fn check_batch(&self, count: usize) -> Result<(), Error> {
         let limit = self.limits.batch;
         if count > limit { Err(Error::BatchTooLarge { limit, count }) } else { Ok(()) }
     }

@@ -260,7 +260,8 @@ fn leads(
     Ok(leads)
 }
 
-fn page_size(size: i32) -> Result<usize, Error> {
+/// The size of a page that a caller asks for.
+pub(super) fn page_size(size: i32) -> Result<usize, Error> {
     let size = usize::try_from(size)
         .map_err(|_| Error::invalid(Invalid::Field, "page_size", "must not be negative"))?;
     Ok(if size == 0 { PAGE } else { size.min(LARGEST_PAGE) })

@@ -13,13 +13,14 @@ use super::tenant_cache::KnownTenant;
 use crate::directory::clock::Now;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute::Value;
+use crate::directory::model::event::Origin;
 use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::user::{User, Verification};
 use crate::directory::model::{attribute, new_user};
 use crate::directory::mutation::request_hash::request_hash;
 use crate::directory::mutation::update::Update;
 use crate::directory::mutation::{IdempotencyKey, Mutation, MutationKind, UserChange};
-use crate::directory::read_set::{Event, Outcome};
+use crate::directory::read_set::{Notice, Outcome};
 use crate::identifier::{RawIdentifier, Rules, character_issue, is_mark};
 
 const TEXT_CHARS: usize = 256;
@@ -263,7 +264,7 @@ impl Directory {
         let tenant = self.tenant_to_change(&call).await?;
         let mutation = Mutation { rules, ..self.mutation(call, kind, tenant)? };
         let outcome = self.store.mutate(mutation).await?;
-        outcome.events.iter().for_each(log_event);
+        outcome.notices.iter().for_each(log_notice);
         Ok(outcome)
     }
 
@@ -284,14 +285,19 @@ impl Directory {
             limits: self.limits,
             policies: tenant.policies,
             dry_run,
+            origin: Origin {
+                caller: context.caller.to_owned(),
+                method: context.method.to_owned(),
+                request_id: context.request_id.parse().ok(),
+            },
             ..Mutation::new(context.tenant, context.now.time, kind)
         })
     }
 }
 
-fn log_event(event: &Event) {
-    match event {
-        Event::TakenOver { winner, loser } => {
+fn log_notice(notice: &Notice) {
+    match notice {
+        Notice::TakenOver { winner, loser } => {
             metrics::counter!(DISPLACED.0).increment(1);
             tracing::info!(%winner, %loser, "a verified identity took the place of one that was \
                 not");

@@ -21,10 +21,11 @@ use super::schema::{
 };
 use crate::directory::error::Error;
 use crate::directory::model::claim::{Claim, ClaimWrite};
+use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::store::integrity::{
-    Candidate, CheckableStore, ClaimRow, IndexFault, Moment, Presence, UserClaims, UserRow,
+    Candidate, CheckableStore, ClaimRow, IndexFault, Moment, Past, Presence, UserClaims, UserRow,
     plan_repair,
 };
 
@@ -192,6 +193,20 @@ impl CheckableStore for IntegritySession {
         let check = self.snapshot().and_then(IndexCheck::new).map_err(Error::from);
         let faults = |check: Option<IndexCheck>| check.into_iter().flatten();
         rows_or_failure(check.map(|check| faults(check).map(|fault| Ok(fault?))))
+    }
+
+    async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error> {
+        Ok(self.snapshot()?.past(user)?)
+    }
+
+    async fn ended_at(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
+        let snapshot = self.snapshot()?;
+        Ok(keys.iter().map(|key| snapshot.ended(key)).collect::<Result<_, _>>()?)
+    }
+
+    fn ended(&self) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>> {
+        let rows = self.snapshot().and_then(Snapshot::all_ended).map_err(Error::from);
+        rows_or_failure(rows.map(|rows| rows.map(|row| Ok(row?))))
     }
 
     async fn mend_index(&self, faults: &[IndexFault]) -> Result<(), Error> {

@@ -8,9 +8,11 @@ mod degraded;
 mod error;
 mod file;
 mod header;
+mod history;
 mod index_check;
 mod index_key;
 mod integrity;
+mod journal;
 mod last_seen;
 mod lock;
 mod measure;
@@ -19,6 +21,7 @@ mod open;
 mod options;
 mod queue;
 mod read;
+mod requests;
 mod restore;
 mod schema;
 mod search;
@@ -53,6 +56,7 @@ pub use upgrade::{upgrade, upgrade_to};
 
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
+use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
@@ -61,7 +65,7 @@ use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
 use crate::directory::store::{
-    ANSWER_BYTES, Consistency, ExpiredUser, ItemResult, Resolved, Store, View,
+    ANSWER_BYTES, Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
 };
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{IdentityKey, RULES_VERSION};
@@ -309,6 +313,20 @@ impl Store for Embedded {
         limit: usize,
     ) -> Result<Vec<Hold>, Error> {
         self.on_snapshot(|snapshot| snapshot.ownerless_holds(tenant, after, limit))
+    }
+
+    async fn history(
+        &self,
+        tenant: &Tenant,
+        user: LocalityId,
+        place: Option<u64>,
+        limit: usize,
+    ) -> Result<Option<History>, Error> {
+        self.on_snapshot(|snapshot| snapshot.history(tenant, user, place, limit))
+    }
+
+    async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
+        self.on_snapshot(|snapshot| keys.iter().map(|key| snapshot.ended(key)).collect())
     }
 
     async fn scan(

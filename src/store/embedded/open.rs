@@ -16,8 +16,9 @@ use super::header;
 use super::lock::{FileId, Locker};
 use super::measure;
 use super::schema::{
-    ATTRIBUTE_NAMES, ATTRIBUTES, EXPIRES_AT, HOLD_TIMES, IDENTITIES, META, META_MOVING, META_RULES,
-    META_SCHEMA, REQUEST_TIMES, REQUESTS, TENANT_USERS, TENANTS, USERS,
+    ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, ENDED_TIMES, ENDED_USERS, EVENT_TIMES, EVENTS, EXPIRES_AT,
+    HOLD_TIMES, IDENTITIES, META, META_MOVING, META_RULES, META_SCHEMA, NEXT_EVENT, REQUEST_TIMES,
+    REQUESTS, TENANT_USERS, TENANTS, USERS,
 };
 use super::version::{OLDEST, VERSION};
 use crate::directory::stored_rules::StoredRules;
@@ -277,8 +278,20 @@ fn initialise(database: &Database) -> Result<(), redb::Error> {
     transaction.open_table(TENANT_USERS)?;
     transaction.open_table(ATTRIBUTE_NAMES)?;
     transaction.open_table(ATTRIBUTES)?;
+    create_journal(&transaction)?;
 
     Ok(transaction.commit()?)
+}
+
+/// Makes the tables of the journal.
+pub fn create_journal(transaction: &WriteTransaction) -> Result<(), redb::Error> {
+    transaction.open_table(EVENTS)?;
+    transaction.open_table(EVENT_TIMES)?;
+    transaction.open_table(NEXT_EVENT)?;
+    transaction.open_table(ENDED)?;
+    transaction.open_table(ENDED_USERS)?;
+    transaction.open_table(ENDED_TIMES)?;
+    Ok(())
 }
 
 /// The versions of a store.

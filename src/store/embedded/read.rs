@@ -7,6 +7,7 @@ use locality_uuid::LocalityId;
 use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, TableError};
 
 use super::error::Fault;
+use super::history::JournalSnapshot;
 use super::names::read_all;
 use super::open::Caches;
 use super::schema::{
@@ -41,6 +42,8 @@ pub struct Snapshot {
     /// See [`Snapshot::tenant_users`].
     pub(super) attributes: Option<AttributesTable>,
     expiries: ReadOnlyTable<(i64, &'static [u8; 16]), ()>,
+    /// See [`Snapshot::tenant_users`].
+    pub(super) journal: Option<JournalSnapshot>,
     caches: Caches,
     #[cfg(feature = "test-entity")]
     counters: ReadOnlyTable<&'static str, u64>,
@@ -76,6 +79,7 @@ impl Snapshot {
         let tenant_users = optional(transaction.open_table(TENANT_USERS))?;
         let attribute_names = optional(transaction.open_table(ATTRIBUTE_NAMES))?;
         let attributes = optional(transaction.open_table(ATTRIBUTES))?;
+        let journal = JournalSnapshot::open(&transaction)?;
 
         Ok(Self {
             users,
@@ -85,6 +89,7 @@ impl Snapshot {
             attribute_names,
             attributes,
             expiries,
+            journal,
             caches: caches.clone(),
             #[cfg(feature = "test-entity")]
             counters: transaction.open_table(super::schema::META)?,
@@ -358,7 +363,7 @@ impl Snapshot {
 }
 
 /// A table that stores of older schemas do not have.
-fn optional<T>(table: Result<T, TableError>) -> Result<Option<T>, Fault> {
+pub fn optional<T>(table: Result<T, TableError>) -> Result<Option<T>, Fault> {
     match table {
         Ok(table) => Ok(Some(table)),
         Err(TableError::TableDoesNotExist(_)) => Ok(None),

@@ -11,10 +11,13 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::Fault;
 use crate::directory::model::claim::Claim;
+use crate::directory::model::event::Event;
 use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::store::attribute_names::{KnownNames, Token};
 use crate::wire::encoded_user::EncodedUser;
+use crate::wire::event::{decode_event, encode_event};
 use crate::wire::exported_user::ExportedUser;
 use crate::wire::unknown::Unknown;
 use crate::wire::{attributes, encoded_user, fields};
@@ -57,6 +60,23 @@ pub const EXPIRES_AT: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinitio
 /// When a hold ends, in milliseconds, and its key: what to sweep first. There are also entries of
 /// holds that were ended before their time, or were followed by others.
 pub const HOLD_TIMES: TableDefinition<'_, (i64, &[u8]), ()> = TableDefinition::new("hold_times");
+
+/// The number of an event to its row: see [`StoredEvent`].
+pub const EVENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("events");
+/// When an event is to be removed, in milliseconds, and its number. There are also entries of
+/// events that were removed with their users.
+pub const EVENT_TIMES: TableDefinition<'_, (i64, u64), ()> = TableDefinition::new("event_times");
+/// The number of the next event; 1 where it is absent.
+pub const NEXT_EVENT: TableDefinition<'_, (), u64> = TableDefinition::new("next_event");
+/// Identity key to its ended ownerships.
+pub const ENDED: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("ended");
+/// A user and the identity key of an ended ownership of it.
+pub const ENDED_USERS: TableDefinition<'_, (&[u8; 16], &[u8]), ()> =
+    TableDefinition::new("ended_users");
+/// When an ended ownership is to be removed, in milliseconds, its key, and when it ended. There are
+/// also entries of such that were removed before.
+pub const ENDED_TIMES: TableDefinition<'_, (i64, &[u8], i64), ()> =
+    TableDefinition::new("ended_times");
 
 /// The bytes of a claim on an identity that a user owns: 16 of the user's id, then the version of
 /// the rules that made the key. Any other claim has [`FLAGS`] and a time after them. Numbers are
@@ -149,51 +169,120 @@ struct UserRecord {
     /// The attributes by tokens. In stores of older schemas they stand in the user.
     #[prost(bytes = "bytes", tag = "3")]
     attributes: Bytes,
+    /// See [`JournalHead::count`].
+    #[prost(uint64, tag = "4")]
+    events: u64,
+    /// See [`JournalHead::last`].
+    #[prost(uint64, tag = "5")]
+    last_event: u64,
+}
+
+/// The history of a user, as its record has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JournalHead {
+    /// The events that the user has had.
+    pub count: u64,
+    /// The number of the last one in [`EVENTS`]; 0 where there was none.
+    pub last: u64,
+}
+
+/// A row of [`EVENTS`]: 8 bytes of the number of the event before it of the same user (0: none),
+/// big-endian; 16 of the user's id; one of the length of the tenant's name; the name; and the rest
+/// of the event, in the form of the API.
+pub struct StoredEvent<'r> {
+    /// The number of the event before it.
+    pub previous: u64,
+    /// Its user.
+    pub user: LocalityId,
+    tenant: &'r str,
+    event: &'r [u8],
+}
+
+impl<'r> StoredEvent<'r> {
+    pub fn read(row: &'r [u8]) -> Result<Self, Fault> {
+        let fault = || Fault::damaged("an event that is too short");
+        let (previous, rest) = row.split_first_chunk().ok_or_else(fault)?;
+        let (user, rest) = rest.split_first_chunk::<16>().ok_or_else(fault)?;
+        let (length, rest) = rest.split_first().ok_or_else(fault)?;
+        let (tenant, event) = rest.split_at_checked((*length).into()).ok_or_else(fault)?;
+        Ok(Self {
+            previous: u64::from_be_bytes(*previous),
+            user: LocalityId::from(*user),
+            tenant: std::str::from_utf8(tenant).map_err(Fault::damaged)?,
+            event,
+        })
+    }
+
+    pub fn decode(&self) -> Result<Event, Fault> {
+        let tenant = Tenant::parse(self.tenant).map_err(Fault::damaged)?;
+        decode_event(&tenant, self.user, self.event).map_err(Fault::damaged)
+    }
+}
+
+/// The row of an event.
+pub fn encode_event_row(previous: u64, event: &Event) -> Vec<u8> {
+    let tenant = event.tenant.as_str().as_bytes();
+    let mut row = previous.to_be_bytes().to_vec();
+    row.extend(event.user.as_bytes());
+    row.push(tenant.len() as u8);
+    row.extend(tenant);
+    row.extend(encode_event(event));
+    row
 }
 
 /// The numbers of the fields of a [`UserRecord`].
 const USER: u32 = 1;
 const PRIVATE_FIELD: u32 = 2;
 const ATTRIBUTES_FIELD: u32 = 3;
+const EVENTS_FIELD: u32 = 4;
+const LAST_EVENT_FIELD: u32 = 5;
 
 /// The stored form of a user: the record, and its XXH3 hash (64 bits, little-endian), by which a
 /// look-up knows that the disk has kept it.
 ///
 /// The attributes are stored by the tokens that `names` gives them, which has all of them; without
 /// `names`, as stores of older schemas have them.
-pub fn encode_user(record: &Record, names: Option<&KnownNames>) -> Vec<u8> {
-    hashed(user_record(record, names))
+pub fn encode_user(record: &Record, names: Option<&KnownNames>, head: JournalHead) -> Vec<u8> {
+    hashed(user_record(record, names, head))
 }
 
-fn user_record(record: &Record, names: Option<&KnownNames>) -> Vec<u8> {
-    let Some(names) = names else {
-        let (user, private) = record.encode();
-        let (user, private, attributes) = (user.into_bytes(), private.into(), Bytes::new());
-        return UserRecord { user, private, attributes }.encode_to_vec();
+fn user_record(record: &Record, names: Option<&KnownNames>, head: JournalHead) -> Vec<u8> {
+    let ((user, private), attributes) = match names {
+        None => (record.encode(), Vec::new()),
+        Some(names) => {
+            let attributes = record.user.attributes.iter();
+            let attributes =
+                attributes.filter_map(|(name, value)| Some((names.token(name)?, value)));
+            let attributes = attributes::encode(attributes);
+            (record.encode_without_attributes(), attributes)
+        }
     };
-
-    let (user, private) = record.encode_without_attributes();
-    let attributes = record.user.attributes.iter();
-    let attributes = attributes.filter_map(|(name, value)| Some((names.token(name)?, value)));
-    let attributes = attributes::encode(attributes).into();
-    UserRecord { user: user.into_bytes(), private: private.into(), attributes }.encode_to_vec()
+    UserRecord {
+        user: user.into_bytes(),
+        private: private.into(),
+        attributes: attributes.into(),
+        events: head.count,
+        last_event: head.last,
+    }
+    .encode_to_vec()
 }
 
 /// The last field of a record that this program supports.
-const USER_RECORD_LAST: u32 = 3;
+const USER_RECORD_LAST: u32 = 5;
 
 /// The stored form of a user in the place of another, with the fields that a newer program added to
 /// that; none where there are no such fields.
 pub fn extended_user(
     record: &Record,
     names: Option<&KnownNames>,
+    head: JournalHead,
     before: &[u8],
 ) -> Option<Vec<u8>> {
     let added = Unknown::after(USER_RECORD_LAST, intact(before).ok()?);
     if added.is_empty() {
         return None;
     }
-    let mut bytes = user_record(record, names);
+    let mut bytes = user_record(record, names, head);
     added.write(&mut bytes);
     Some(hashed(bytes))
 }
@@ -257,6 +346,12 @@ impl<'r> StoredUser<'r> {
 
     fn is_named_by(&self, names: &KnownNames) -> bool {
         attributes::entries(self.attributes).all(|(token, _)| names.name(token).is_some())
+    }
+
+    /// The user's history.
+    pub fn head(&self) -> JournalHead {
+        let number = |tag| fields::first_number(self.record, tag);
+        JournalHead { count: number(EVENTS_FIELD), last: number(LAST_EVENT_FIELD) }
     }
 
     /// Whether there are attributes by tokens.

@@ -1,13 +1,12 @@
-//! Forgetting what is over: requests, and claims that were held.
+//! Forgetting what is over: requests, claims that were held, and history.
 
-use prost::Message;
 use redb::ReadableTable;
 
 use super::error::Fault;
-use super::schema::{RequestRecord, decode_claim};
+use super::schema::decode_claim;
 use super::transaction::Tables;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::mutation::{IdempotencyKey, Mutation};
+use crate::directory::mutation::Mutation;
 
 impl Tables<'_> {
     /// Forgets requests whose time is over, and claims whose hold is: a few for each mutation, so
@@ -20,35 +19,20 @@ impl Tables<'_> {
         };
 
         for _ in 0..mutations.len() * 2 {
+            let journal = self.forget_history(now)?;
             let request = self.forget_request(now)?;
-            if !self.forget_hold(now)? && !request {
+            if !self.forget_hold(now)? && !request && !journal {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Whether there was a request whose time is over. One that was sent again after that has a
-    /// later record, which stays.
-    fn forget_request(&mut self, now: i64) -> Result<bool, Fault> {
-        let oldest = self.request_times.first()?;
-        let Some((time, key)) =
-            oldest.map(|(entry, _)| (entry.value().0, entry.value().1.to_owned()))
-        else {
-            return Ok(false);
-        };
-        if Timestamp::from_millis(time).plus(IdempotencyKey::LIFETIME).as_millis() > now {
-            return Ok(false);
-        }
-
-        self.request_times.remove((time, key.as_str()))?;
-        let record =
-            self.requests.get(key.as_str())?.map(|record| RequestRecord::decode(record.value()));
-        if record.transpose().map_err(Fault::damaged)?.is_some_and(|record| record.time == time) {
-            self.requests.remove(key.as_str())?;
-        }
-
-        Ok(true)
+    /// Whether there was an event, or an ended ownership, whose time is over. An ended ownership
+    /// stays as long as the event that says so.
+    fn forget_history(&mut self, now: i64) -> Result<bool, Fault> {
+        let Some(journal) = &mut self.journal else { return Ok(false) };
+        Ok(journal.sweep_event(now)? || journal.sweep_ended(now)?)
     }
 
     /// Whether there was a hold that is over. A claim that is held no longer, or for longer, stays.

@@ -7,25 +7,26 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use locality_uuid::LocalityId;
-use prost::Message;
 use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::attributes::Attributes;
 use super::error::Fault;
+use super::journal::Journal;
 use super::open::Caches;
 use super::schema::{
-    EXPIRES_AT, HOLD_TIMES, IDENTITIES, META, META_SCHEMA, REQUEST_TIMES, REQUESTS, RequestRecord,
+    EXPIRES_AT, HOLD_TIMES, IDENTITIES, JournalHead, META, META_SCHEMA, REQUEST_TIMES, REQUESTS,
     StoredUser, TENANT_USERS, TENANTS, USERS, decode_claim, encode_claim, encode_user,
     extended_claim, extended_user,
 };
-use super::version::{INDEXED, LISTED};
+use super::version::{INDEXED, JOURNALED, LISTED};
 use crate::directory::error::Error;
 use crate::directory::model::claim::{Claim, ClaimWrite};
+use crate::directory::model::event::Event;
 use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::mutation::{IdempotencyKey, Mutation};
+use crate::directory::mutation::Mutation;
 use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
 use crate::identifier::IdentityKey;
 use crate::store::attribute_names::KnownNames;
@@ -42,6 +43,10 @@ pub struct Tables<'t> {
     tenant_users: Option<Table<'t, (&'static str, &'static [u8; 16]), ()>>,
     /// None in a store of a schema in which attributes stand in the user.
     attributes: Option<Attributes<'t>>,
+    /// None in a store of a schema that has no journal.
+    pub(super) journal: Option<Journal<'t>>,
+    /// The histories of the users that the present mutation has read.
+    heads: HashMap<LocalityId, JournalHead>,
     expiries: Table<'t, (i64, &'static [u8; 16]), ()>,
     pub(super) hold_times: Table<'t, (i64, &'static [u8]), ()>,
     #[cfg(feature = "test-entity")]
@@ -66,6 +71,11 @@ impl<'t> Tables<'t> {
                 ..INDEXED => None,
                 _ => Some(Attributes::open(transaction, &caches.names)?),
             },
+            journal: match schema {
+                ..JOURNALED => None,
+                _ => Some(Journal::open(transaction)?),
+            },
+            heads: HashMap::new(),
             expiries: transaction.open_table(EXPIRES_AT)?,
             hold_times: transaction.open_table(HOLD_TIMES)?,
             #[cfg(feature = "test-entity")]
@@ -81,6 +91,7 @@ impl<'t> Tables<'t> {
             Some(Err(refused)) => return Ok(Err(refused)),
             None => None,
         };
+        self.heads.clear();
         let mut read_set = ReadSet::default();
         let mut needs = if again.is_some() { ReadRequest::default() } else { mutation.needs() };
         let write_set = loop {
@@ -160,6 +171,7 @@ impl<'t> Tables<'t> {
     fn read_user(&mut self, id: LocalityId) -> Result<Option<Record>, Fault> {
         let Some(bytes) = self.users.get(id.as_bytes())? else { return Ok(None) };
         let stored = StoredUser::read(bytes.value())?;
+        self.heads.insert(id, stored.head());
         let names = match &mut self.attributes {
             Some(attributes) if stored.has_attributes() => attributes.names_for(&stored)?,
             _ => Arc::default(),
@@ -193,12 +205,21 @@ impl<'t> Tables<'t> {
         for write in &write_set.writes {
             match write {
                 Write::PutUser(record) => {
-                    self.put_user(record, read_set, names, &mutation.policies)?
+                    let before = read_set.user(record.id());
+                    let event = write_set.event(record.id());
+                    let head = self.add_event(mutation, record.id(), before, event)?;
+                    self.write_user(record, names, head)?;
+                    self.index_user(record, before, &mutation.policies)?;
                 }
                 Write::RemoveUser(id) => self.remove_user(mutation, *id, read_set)?,
                 Write::Claim(key, write) => {
                     self.hints.learn_write(key, write);
                     self.write_claim(key, write)?;
+                }
+                Write::EndOwnership(key, ownership) => {
+                    if let Some(journal) = &mut self.journal {
+                        journal.end(mutation, key, ownership)?;
+                    }
                 }
                 Write::PutTenant(record) => {
                     self.tenants.insert(tenant, record.encode().as_slice())?;
@@ -220,17 +241,29 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Stores a user, and keeps the indexes of its tenant, its attributes and its expiry.
-    fn put_user(
+    /// Adds the event of a user to its history, if there is one.
+    fn add_event(
+        &mut self,
+        mutation: &Mutation,
+        id: LocalityId,
+        before: Option<&Record>,
+        event: Option<&Event>,
+    ) -> Result<JournalHead, Fault> {
+        let head = self.heads.get(&id).copied().unwrap_or_default();
+        match (&mut self.journal, event) {
+            (Some(journal), Some(event)) => journal.add(mutation, head, before, event),
+            _ => Ok(head),
+        }
+    }
+
+    /// Keeps the indexes of a user's tenant, its attributes and its expiry.
+    fn index_user(
         &mut self,
         record: &Record,
-        read_set: &ReadSet,
-        names: Option<&KnownNames>,
+        before: Option<&Record>,
         policies: &Policies,
     ) -> Result<(), Fault> {
-        let before = read_set.user(record.id());
-        self.write_user(record, names)?;
-        self.list_user(record, read_set)?;
+        self.list_user(record, before)?;
         if let Some(attributes) = &mut self.attributes {
             attributes.index(before, Some(record), policies)?;
         }
@@ -251,6 +284,9 @@ impl<'t> Tables<'t> {
         if let Some(attributes) = &mut self.attributes {
             attributes.index(before, None, &mutation.policies)?;
         }
+        if let Some(journal) = &mut self.journal {
+            journal.forget_user(id, self.heads.get(&id).copied().unwrap_or_default())?;
+        }
         self.schedule(id, before.and_then(Record::expires_at), None)
     }
 
@@ -264,10 +300,15 @@ impl<'t> Tables<'t> {
     }
 
     /// Writes a user in the place of what is there, whose fields stay that a newer program added.
-    fn write_user(&mut self, record: &Record, names: Option<&KnownNames>) -> Result<(), Fault> {
-        let bytes = encode_user(record, names);
+    fn write_user(
+        &mut self,
+        record: &Record,
+        names: Option<&KnownNames>,
+        head: JournalHead,
+    ) -> Result<(), Fault> {
+        let bytes = encode_user(record, names, head);
         let before = self.users.insert(record.id().as_bytes(), bytes.as_slice())?;
-        let extended = before.and_then(|before| extended_user(record, names, before.value()));
+        let extended = before.and_then(|before| extended_user(record, names, head, before.value()));
         if let Some(extended) = extended {
             self.users.insert(record.id().as_bytes(), extended.as_slice())?;
         }
@@ -275,9 +316,9 @@ impl<'t> Tables<'t> {
     }
 
     /// Adds a new user to those of its tenant.
-    fn list_user(&mut self, record: &Record, read_set: &ReadSet) -> Result<(), Fault> {
+    fn list_user(&mut self, record: &Record, before: Option<&Record>) -> Result<(), Fault> {
         match &mut self.tenant_users {
-            Some(listed) if read_set.user(record.id()).is_none() => {
+            Some(listed) if before.is_none() => {
                 listed.insert((record.user.tenant.as_str(), record.id().as_bytes()), ())?;
             }
             _ => {}
@@ -319,44 +360,11 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// The names of attributes that this transaction knows. Others may know them once it is
-    /// committed.
-    pub fn into_names(self) -> HashMap<String, Arc<KnownNames>> {
-        self.attributes.map(|attributes| attributes.names.into_own()).unwrap_or_default()
-    }
-
-    /// The subject of this very request, if it was carried out before.
-    fn repeated(
-        &self,
-        mutation: &Mutation,
-    ) -> Result<Option<Result<Option<LocalityId>, Error>>, Fault> {
-        let Some(request) = &mutation.request else { return Ok(None) };
-        let Some(record) = self.requests.get(request.key.as_str())? else { return Ok(None) };
-        let record = RequestRecord::decode(record.value()).map_err(Fault::damaged)?;
-        if mutation.forgets(Timestamp::from_millis(record.time)) {
-            return Ok(None);
-        }
-
-        if record.request_hash != request.request_hash {
-            return Ok(Some(Err(Error::RequestIdReused)));
-        }
-        let id: [u8; 16] = record.user_id.as_slice().try_into().map_err(Fault::damaged)?;
-        Ok(Some(Ok(IdempotencyKey::subject(id.into()))))
-    }
-
-    fn remember(
-        &mut self,
-        request: &IdempotencyKey,
-        subject: Option<LocalityId>,
-        time: Timestamp,
-    ) -> Result<(), Fault> {
-        let time = time.as_millis();
-        let user_id = IdempotencyKey::stored_subject(subject).as_bytes().to_vec();
-        let record =
-            RequestRecord { user_id, request_hash: request.request_hash, time }.encode_to_vec();
-        self.requests.insert(request.key.as_str(), record.as_slice())?;
-        self.request_times.insert((time, request.key.as_str()), ())?;
-        Ok(())
+    /// Writes what is written once a transaction. Returns the names of attributes that it knows:
+    /// others may know them once it is committed.
+    pub fn finish(mut self) -> Result<HashMap<String, Arc<KnownNames>>, Fault> {
+        self.journal.as_mut().map_or(Ok(()), Journal::finish)?;
+        Ok(self.attributes.map(|attributes| attributes.names.into_own()).unwrap_or_default())
     }
 }
 

@@ -11,13 +11,13 @@ use redb::{ReadableTable, WriteTransaction};
 use super::attributes::Attributes;
 use super::error::{Fault, OpenError};
 use super::integrity::CACHE;
-use super::open::{Open, Opener, Versions, versions};
+use super::open::{Open, Opener, Versions, create_journal, versions};
 use super::schema::{
-    META, META_MOVING, META_RULES, META_SCHEMA, StoredUser, TENANT_USERS, TENANTS, USERS,
-    encode_user, extended_user,
+    JournalHead, META, META_MOVING, META_RULES, META_SCHEMA, StoredUser, TENANT_USERS, TENANTS,
+    USERS, encode_user, extended_user,
 };
 use super::transaction::schema;
-use super::version::{INDEXED, LISTED, VERSION};
+use super::version::{INDEXED, JOURNALED, LISTED, VERSION};
 use super::{Embedded, Options};
 use crate::directory::model::policies::Policies;
 use crate::directory::model::tenant::Tenant;
@@ -155,12 +155,13 @@ fn index_users(transaction: &WriteTransaction) -> Result<(), Fault> {
             // A damaged record is the fault of its own user.
             let decoded = StoredUser::read(&before).and_then(|user| user.decode(&names));
             let Ok(record) = decoded else { continue };
+            let head = JournalHead::default();
             let since = created(transaction, &record.user.tenant)?;
             let (tenant, user) = (&record.user.tenant, std::iter::once(&record));
             let names = attributes.names.with_at_most(usize::MAX, tenant, since, user)?;
             let names = names.map_err(Fault::damaged)?;
-            let stored = extended_user(&record, Some(&names), &before);
-            let stored = stored.unwrap_or_else(|| encode_user(&record, Some(&names)));
+            let stored = extended_user(&record, Some(&names), head, &before);
+            let stored = stored.unwrap_or_else(|| encode_user(&record, Some(&names), head));
             users.insert(&id, stored.as_slice())?;
             attributes.index(None, Some(&record), &Policies::default())?;
         }
@@ -179,6 +180,24 @@ fn created(transaction: &WriteTransaction, name: &Tenant) -> Result<Timestamp, F
     Ok(tenant.create_time)
 }
 
+/// Makes the journal. The history of each tenant begins now.
+fn begin_history(transaction: &WriteTransaction) -> Result<(), Fault> {
+    create_journal(transaction)?;
+    let mut tenants = transaction.open_table(TENANTS)?;
+    let mut begun = Vec::new();
+    for entry in tenants.iter()? {
+        let (name, tenant) = entry?;
+        // A damaged record is the fault of its own tenant.
+        let Ok(mut tenant) = TenantRecord::decode(tenant.value()) else { continue };
+        tenant.policies.history_since = Some(Timestamp::now());
+        begun.push((name.value().to_owned(), tenant));
+    }
+    for (name, tenant) in begun {
+        tenants.insert(name.as_str(), tenant.encode().as_slice())?;
+    }
+    Ok(())
+}
+
 fn write(open: &Open, versions: Versions) -> Result<(), Fault> {
     let transaction = open.database.begin_write()?;
     let found = schema(&transaction)?;
@@ -187,6 +206,10 @@ fn write(open: &Open, versions: Versions) -> Result<(), Fault> {
     }
     if found < INDEXED && versions.schema >= INDEXED {
         index_users(&transaction)?;
+    }
+
+    if found < JOURNALED && versions.schema >= JOURNALED {
+        begin_history(&transaction)?;
     }
 
     {

@@ -264,7 +264,7 @@ fn commit(
         }
         swept => swept?,
     }
-    let names = tables.into_names();
+    let names = tables.finish()?;
     open.commit(transaction)?;
     caches.names.learn_all(names);
     Ok(())

@@ -5,8 +5,10 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use locality_uuid::LocalityId;
 
+use super::histories::Past;
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
+use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::record::Record;
 use crate::identifier::IdentityKey;
 
@@ -43,6 +45,15 @@ pub trait CheckableStore: Sync {
     fn index_faults(&self) -> BoxStream<'_, Result<Option<IndexFault>, Error>> {
         stream::empty().boxed()
     }
+
+    /// A user with its history; none where it has gone, or has no history.
+    async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error>;
+
+    /// The ended ownerships of keys, in their order.
+    async fn ended_at(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error>;
+
+    /// All ended ownerships, by their keys.
+    fn ended(&self) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>>;
 
     /// Repairs faults of the index, all of which can be.
     async fn mend_index(&self, _faults: &[IndexFault]) -> Result<(), Error> {

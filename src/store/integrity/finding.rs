@@ -7,7 +7,7 @@ use locality_uuid::LocalityId;
 use super::checkable::IndexFault;
 use crate::identifier::IdentityKey;
 
-/// The kinds of inconsistency between users, claims, and what searches read.
+/// The kinds of inconsistency between users, claims, what searches read, and histories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Inconsistency {
     /// A user lists a key that has no claim.
@@ -32,6 +32,10 @@ pub enum Inconsistency {
     Unindexed,
     /// An entry of the index of searches has a value that its user does not have.
     StrayEntry,
+    /// The events of a user's history do not lead to the user.
+    History,
+    /// An ended ownership and the history of its user contradict each other.
+    Ownership,
     /// A document among the users is no user.
     UnreadableUser,
     /// A document among the claims is no claim.
@@ -84,7 +88,7 @@ pub struct Summary {
 
 impl Inconsistency {
     /// All kinds.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Unclaimed,
         Self::Misclaimed,
         Self::Differs,
@@ -96,6 +100,8 @@ impl Inconsistency {
         Self::Unnamed,
         Self::Unindexed,
         Self::StrayEntry,
+        Self::History,
+        Self::Ownership,
         Self::UnreadableUser,
         Self::UnreadableClaim,
     ];
@@ -107,6 +113,7 @@ impl Inconsistency {
             Self::Ownerless | Self::Unlisted | Self::Unowned => true,
             Self::Unindexed | Self::StrayEntry => true,
             Self::Shared | Self::Unclear | Self::Unnamed => false,
+            Self::History | Self::Ownership => false,
             Self::UnreadableUser | Self::UnreadableClaim => false,
         }
     }
@@ -125,6 +132,8 @@ impl Inconsistency {
             Self::Unnamed => "unnamed",
             Self::Unindexed => "unindexed",
             Self::StrayEntry => "stray_entry",
+            Self::History => "history",
+            Self::Ownership => "ownership",
             Self::UnreadableUser => "unreadable_user",
             Self::UnreadableClaim => "unreadable_claim",
         }
@@ -140,6 +149,7 @@ impl Inconsistency {
             Self::Unnamed => "restore a backup that has the name",
             Self::Unindexed => "the missing entries are made",
             Self::StrayEntry => "the entry is deleted",
+            Self::History | Self::Ownership => "what happened cannot be known from the rest",
             Self::Shared => "unlink it from one of the two users",
             Self::Unclear => "look at the documents that cannot be read first",
             Self::UnreadableUser | Self::UnreadableClaim => {
@@ -169,6 +179,10 @@ impl fmt::Display for Inconsistency {
             Self::StrayEntry => {
                 "an entry of the index of searches has a value that its user does not have"
             }
+            Self::History => "the events of a user's history do not lead to the user",
+            Self::Ownership => {
+                "an ended ownership of an identity and the history of its user differ"
+            }
             Self::UnreadableUser => "a document among the users is no user",
             Self::UnreadableClaim => "a document among the claims is no claim",
         })
@@ -180,6 +194,12 @@ impl Finding {
     pub(super) const fn of_user(fault: Inconsistency, user: LocalityId) -> Self {
         let repair = RepairState::Impossible;
         Self { fault, user: Some(user), other: None, key: None, document: None, repair }
+    }
+
+    /// A fault of an ended ownership, which cannot be repaired.
+    pub(super) const fn of_ownership(key: IdentityKey, user: Option<LocalityId>) -> Self {
+        let (fault, repair) = (Inconsistency::Ownership, RepairState::Impossible);
+        Self { fault, user, other: None, key: Some(key), document: None, repair }
     }
 
     /// A fault of the index.

@@ -1,6 +1,6 @@
-//! The passes of a verification, in bounded memory: users with their claims, then claims with their
-//! users. Every suspicion is checked again as of one moment, since a store may be in use, and only
-//! then reported.
+//! The passes of a verification, in bounded memory: users with their claims, claims with their
+//! users, the index of searches, and histories. Every suspicion is checked again as of one moment,
+//! since a store may be in use, and only then reported.
 //!
 //! A key that a user lists without having its claim is repaired last, by passes of its own: another
 //! user, later in the pass, may list it too.
@@ -16,6 +16,7 @@ use super::checkable::{
 use super::diagnosis::diagnose;
 use super::duplicate_filter::{DuplicateFilter, Hashes};
 use super::finding::{Finding, Inconsistency, RepairState, Summary};
+use super::histories::{ended_faults, history_faults};
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::timestamp::Timestamp;
@@ -53,6 +54,8 @@ pub async fn verify<A: CheckableStore>(
     run.walk_unclaimed().await?;
     run.walk_claims().await?;
     run.walk_index().await?;
+    run.walk_histories().await?;
+    run.walk_ended().await?;
     Ok(run.summary)
 }
 
@@ -243,6 +246,40 @@ impl<A: CheckableStore> Run<'_, A> {
                 self.report(&Finding::of_index(fault, repair));
             }
             self.observer.at("index", done, self.totals.0);
+        }
+
+        Ok(())
+    }
+
+    async fn walk_histories(&mut self) -> Result<(), Error> {
+        let store = self.store;
+        let mut batches = store.users().try_chunks(BATCH);
+        let mut done = 0;
+        while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
+            done += batch.len() as u64;
+            let users = batch.into_iter().filter_map(|row| match row {
+                UserRow::UserClaims(user) => Some(user.id),
+                UserRow::Unnamed(_) | UserRow::Unreadable(_) => None,
+            });
+            let faults = stream::iter(users).map(|user| history_faults(store, user));
+            let faults: Vec<_> = faults.buffered(AT_ONCE).try_collect().await?;
+            faults.iter().flatten().for_each(|finding| self.report(finding));
+            self.observer.at("histories", done, self.totals.0);
+        }
+
+        Ok(())
+    }
+
+    async fn walk_ended(&mut self) -> Result<(), Error> {
+        let store = self.store;
+        let mut batches = store.ended().try_chunks(BATCH);
+        let mut done = 0;
+        while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
+            done += batch.len() as u64;
+            let faults = stream::iter(batch).map(|(key, ended)| ended_faults(store, key, ended));
+            let faults: Vec<_> = faults.buffered(AT_ONCE).try_collect().await?;
+            faults.iter().flatten().for_each(|finding| self.report(finding));
+            self.observer.at("ended ownerships", done, done);
         }
 
         Ok(())

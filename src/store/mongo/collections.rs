@@ -10,8 +10,14 @@ use super::reachability::Reachability;
 use super::schema;
 use super::sessions::Sessions;
 use super::versions::Fence;
+use crate::directory::model::user::User;
+use crate::directory::read_set::Write;
 use crate::store::attribute_names::AttributeNames;
+use crate::store::lookup_cache::{LookupCache, PendingWrite};
 use crate::store::owner_hints::OwnerHints;
+
+/// The time in which all shards of a transaction show it: its commit is acknowledged before.
+const SETTLING_TIME: Duration = Duration::from_secs(1);
 
 /// The collections of one store.
 #[derive(Clone)]
@@ -29,6 +35,7 @@ pub struct Collections {
     pub fence: Arc<Fence>,
     pub reachability: Arc<Reachability>,
     pub hints: Arc<OwnerHints>,
+    pub cache: Option<Arc<LookupCache>>,
     pub names: Arc<AttributeNames>,
 }
 
@@ -47,7 +54,30 @@ impl Collections {
             fence: Arc::new(fence),
             reachability: Arc::default(),
             hints: OwnerHints::new(0),
+            cache: None,
             names: Arc::default(),
         }
+    }
+
+    /// Has the cache forget what a mutation is about to write, at the end of its commit.
+    pub fn pending_write<'w>(
+        &self,
+        writes: impl Iterator<Item = &'w Write>,
+    ) -> Option<PendingWrite> {
+        let cache = self.cache.as_ref()?;
+        Some(cache.pending_write(writes, self.settling_time()))
+    }
+
+    /// Has the cache forget a user. A request that is repeated writes nothing, and its first
+    /// attempt may have ended on this server without a known outcome.
+    pub fn forget_user(&self, user: &User) {
+        if let Some(cache) = &self.cache {
+            drop(cache.pending_user(user, self.settling_time()));
+        }
+    }
+
+    /// The time that a commit may take to be visible once it is acknowledged.
+    const fn settling_time(&self) -> Duration {
+        if self.is_routed { SETTLING_TIME } else { Duration::ZERO }
     }
 }

@@ -16,6 +16,7 @@ use super::transaction::Transaction;
 use crate::directory::error::Error;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{Decision, MutationReport, Outcome, ReadRequest, ReadSet};
+use crate::store::lookup_cache::PendingWrite;
 
 /// Repetitions of a commit that MongoDB does not ask for. One more answer often decides.
 const RESENT: usize = 3;
@@ -56,6 +57,8 @@ pub struct Unconfirmed {
     pub outcome: Outcome,
     /// The fault of the commit.
     pub fault: Fault,
+    /// What the cache forgets once the outcome is found, or is not.
+    pub pending: Option<PendingWrite>,
 }
 
 impl Collections {
@@ -73,7 +76,10 @@ impl Collections {
             Some(request) => self.found_remembered(mutation, request, &unconfirmed).await,
             None => self.found_written(mutation, &unconfirmed).await,
         };
-        found.ok().flatten().ok_or_else(|| Error::OutcomeUnknown(unconfirmed.fault.into()))
+        let Unconfirmed { fault, pending, .. } = unconfirmed;
+        // The commit may have been under way until now.
+        drop(pending);
+        found.ok().flatten().ok_or_else(|| Error::OutcomeUnknown(fault.into()))
     }
 
     /// The outcome where what is stored is what the mutation has written.

@@ -11,6 +11,8 @@ use tokio::time::timeout;
 use super::error::OpenError;
 use super::inspect::{inspect, obstacle};
 use super::pool;
+use super::schema::{ENDED, JOURNAL};
+use super::versions::Versions;
 
 /// Connections at once: look-ups share them, mutations take one each while they last.
 const MAX_POOL: u32 = 100;
@@ -140,16 +142,18 @@ fn uri_fault(error: &mongodb::error::Error) -> OpenError {
 ///
 /// # Errors
 /// [`OpenError::Foreign`], [`OpenError::Incomplete`], or what the server says.
-pub async fn check_complete(database: &Database) -> Result<(), OpenError> {
+pub async fn check_complete(database: &Database, versions: Versions) -> Result<(), OpenError> {
     let found = inspect(database, None).await?;
     let name = || database.name().to_owned();
     if let Some(what) = obstacle(&found, true) {
         return Err(OpenError::Foreign { database: name(), what });
     }
 
-    // An upgrade may be about to raise the epoch in the validators. A server that starts meanwhile
-    // knows the present one.
-    let missing: Vec<_> = found.iter().flat_map(|found| found.missing(false, 0)).collect();
+    // An upgrade may be about to raise the epoch in the validators, or to make the journal. A
+    // server that starts meanwhile knows the present epoch, and uses what the present schema has.
+    let is_used = |name: &str| versions.has_journal() || ![JOURNAL, ENDED].contains(&name);
+    let used = found.iter().filter(|found| is_used(found.name));
+    let missing: Vec<_> = used.flat_map(|found| found.missing(false, 0)).collect();
     if missing.is_empty() {
         Ok(())
     } else {

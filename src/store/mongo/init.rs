@@ -16,7 +16,7 @@ use super::error::{Fault, OpenError};
 use super::inspect::{CollectionState, inspect, obstacle};
 use super::presplit;
 use super::presplit::{Range, Step};
-use super::schema::{IDENTITIES, META, NAMES, SERVERS, TENANTS};
+use super::schema::{ENDED, IDENTITIES, JOURNAL, META, NAMES, SERVERS, TENANTS};
 use super::supported::Supported;
 use super::validators::{by_order, level, shard_key, validator};
 use super::versions::Versions;
@@ -235,9 +235,13 @@ async fn shard(
             continue;
         }
         match name {
-            IDENTITIES => hand_out(cluster, found, &shards, progress).await?,
+            IDENTITIES | ENDED => hand_out(cluster, found, &shards, progress).await?,
             // There are few of them.
             TENANTS | NAMES | SERVERS => {}
+            JOURNAL => {
+                let ranges = presplit::of_buckets(shards.len());
+                place(cluster, name, &ranges, &shards, progress).await?;
+            }
             _ => place(cluster, name, &presplit::of_ids(shards.len()), &shards, progress).await?,
         }
     }

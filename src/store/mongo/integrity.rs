@@ -7,28 +7,30 @@ use async_trait::async_trait;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use locality_uuid::LocalityId;
-use mongodb::Collection;
 use mongodb::bson::{Bson, RawDocument, RawDocumentBuf, doc};
 use mongodb::options::{FindOptions, ReadConcern};
+use mongodb::{Collection, Database};
 use tokio::time::Instant;
 
 use super::backoff::while_transient;
 use super::collections::Collections;
 use super::commit::commit;
 use super::connect::{connect, disconnect, is_routed, or_disconnect};
+use super::ended::read_row;
 use super::error::{Fault, OpenError};
 use super::freshness::Freshness;
-use super::schema::{ID, StoredUser, TENANT, by_id, id_value, key_value, read_claim};
+use super::schema::{ENDED, ID, StoredUser, TENANT, by_id, id_value, key_value, read_claim};
 use super::status::count;
 use super::supported::Supported;
 use super::transaction::Transaction;
 use super::versions::{Fence, Versions};
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
+use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
 use crate::store::integrity::{
-    Candidate, CheckableStore, ClaimRow, Moment, Presence, UserClaims, UserRow, plan_repair,
+    Candidate, CheckableStore, ClaimRow, Moment, Past, Presence, UserClaims, UserRow, plan_repair,
 };
 
 /// Documents in one page.
@@ -56,19 +58,18 @@ impl IntegritySession {
     /// [`OpenError`].
     pub async fn open_supporting(uri: &str, supported: Supported) -> Result<Self, OpenError> {
         let database = connect(uri).await?;
-        let versions = Versions::supported_in(&database, supported);
-        let versions = or_disconnect(&database, versions).await?;
-        let is_routed = or_disconnect(&database, is_routed(&database)).await?;
-        let fence = Fence::new(supported, versions);
+        or_disconnect(&database, Self::over(database.clone(), supported)).await
+    }
 
-        Ok(Self {
-            collections: Collections::new(
-                database,
-                super::Options::default().timeout,
-                is_routed,
-                fence,
-            ),
-        })
+    /// Looks at the store in a database through a client of the caller's.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn over(database: Database, supported: Supported) -> Result<Self, OpenError> {
+        let fence = Fence::new(supported, Versions::supported_in(&database, supported).await?);
+        let is_routed = is_routed(&database).await?;
+        let timeout = super::Options::default().timeout;
+        Ok(Self { collections: Collections::new(database, timeout, is_routed, fence) })
     }
 
     /// Ends the sessions on the servers, and closes the connections.
@@ -116,9 +117,8 @@ impl IntegritySession {
 
     async fn attempt(&self, candidate: &Candidate, deadline: Instant) -> Result<bool, Fault> {
         let versions = self.collections.fence.versions()?;
-        let mut transaction = Transaction::begin(&self.collections, &Freshness::default())
-            .await?
-            .under(versions.epoch);
+        let mut transaction =
+            Transaction::begin(&self.collections, &Freshness::default()).await?.under(versions);
         match self.statements(&mut transaction, candidate).await {
             Ok(true) => commit(transaction, deadline).await.map(|()| true),
             outcome => {
@@ -265,6 +265,19 @@ impl CheckableStore for IntegritySession {
             moment
         };
         Ok(while_transient(Instant::now() + self.collections.timeout, look).await?)
+    }
+
+    async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error> {
+        Ok(self.collections.past(user).await?)
+    }
+
+    async fn ended_at(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
+        Ok(self.collections.ended_ownerships(keys).await?)
+    }
+
+    fn ended(&self) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>> {
+        let ended = self.walk(&self.collections.database.collection(ENDED), read_row);
+        ended.map(|row| Ok(row??)).boxed()
     }
 
     async fn mend(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {

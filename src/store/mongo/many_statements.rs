@@ -11,7 +11,9 @@ use super::preserved::stamped;
 use super::schema::{
     StoredRequest, StoredUser, by_id, id_of, id_value, request_document, request_id, user_document,
 };
+use super::tail::Tail;
 use super::transaction::{Transaction, raw};
+use crate::directory::model::event::Event;
 use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
@@ -72,15 +74,20 @@ impl Transaction<'_> {
         self.insert_all(&self.collections.requests.clone(), documents).await
     }
 
-    /// Stores new users. `tokens` has the names of all of their attributes, where they are stored
-    /// by tokens.
+    /// Stores new users with their first events. `tokens` has the names of all of their attributes,
+    /// where they are stored by tokens.
     pub async fn insert_users(
         &mut self,
         users: &[&Record],
+        events: &HashMap<LocalityId, &Event>,
         tokens: Option<AttributeTokens<'_>>,
     ) -> Result<(), Fault> {
         let document = |record: &&Record| {
-            let document = user_document(record, tokens, self.written_revision(record.id()));
+            let (mut tail, id) = (Tail::default(), record.id());
+            if let Some(event) = events.get(&id).filter(|_| self.has_journal) {
+                tail.add(None, event);
+            }
+            let document = user_document(record, tokens, &tail, self.written_revision(id));
             raw(&stamped(document, self.epoch, None))
         };
         let documents = users.iter().map(document).collect::<Result<Vec<_>, _>>()?;

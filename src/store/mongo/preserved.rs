@@ -5,11 +5,13 @@ use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument};
 use super::attributes::ATTRIBUTES;
 use super::error::Fault;
 use super::schema::{
-    EPOCH, EXPIRES_AT, ID, POLICIES, PRIVATE, REVISION, TENANT, WIRE, fields, needed,
+    EPOCH, EXPIRES_AT, ID, POLICIES, PRIVATE, REVISION, TAIL, TENANT, WIRE, fields, needed,
 };
+use super::tail::Tail;
 
 /// The fields of users and of tenants that this program supports.
-const OF_USER: [&str; 8] = [ID, REVISION, TENANT, WIRE, PRIVATE, EXPIRES_AT, EPOCH, ATTRIBUTES];
+const OF_USER: [&str; 9] =
+    [ID, REVISION, TENANT, WIRE, PRIVATE, EXPIRES_AT, EPOCH, ATTRIBUTES, TAIL];
 const OF_TENANT: [&str; 4] = [ID, REVISION, POLICIES, EPOCH];
 
 /// The part that a transaction keeps of the document of a user or a tenant that it has read, to
@@ -17,6 +19,8 @@ const OF_TENANT: [&str; 4] = [ID, REVISION, POLICIES, EPOCH];
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PreservedFields {
     pub revision: i64,
+    /// Of a user: the end of its history.
+    pub tail: Tail,
     /// The fields that a newer program added.
     unknown: Document,
 }
@@ -31,7 +35,9 @@ impl PreservedFields {
     }
 
     fn read(document: &RawDocument, known: &[&str]) -> Result<Self, Fault> {
-        let [revision] = fields(document, [REVISION])?;
+        let [revision, tail] = fields(document, [REVISION, TAIL])?;
+        let tail = tail.and_then(RawBsonRef::as_binary);
+        let tail = tail.map_or(Ok(Tail::default()), |tail| Tail::read(tail.bytes))?;
         let mut unknown = Document::new();
         for element in document.iter_elements() {
             let element = element.map_err(Fault::damaged)?;
@@ -43,7 +49,8 @@ impl PreservedFields {
             }
         }
 
-        Ok(Self { revision: needed(REVISION, revision, RawBsonRef::as_i64)?, unknown })
+        let revision = needed(REVISION, revision, RawBsonRef::as_i64)?;
+        Ok(Self { revision, tail, unknown })
     }
 }
 

@@ -1,10 +1,11 @@
 //! The first ranges of users and requests, and the shards of the first hashes of claims, before the
 //! first document exists: all shards work from the start. Pure: `cluster` carries it out.
 
-use locality_uuid::split_points;
+use locality_uuid::{LocalityId, split_points};
 use mongodb::bson::Bson;
 
 use super::schema::id_value;
+use super::tail::bucket_id;
 
 /// Ranges of ids for each shard: a shard that is added later takes whole ones.
 const RANGES_OF_IDS: usize = 4;
@@ -20,8 +21,17 @@ pub struct Range {
 /// The ranges of a collection whose ids are spread evenly. Neighbours lie on different shards, so
 /// that nothing joins them.
 pub fn of_ids(shards: usize) -> Vec<Range> {
+    ranges(shards, id_value)
+}
+
+/// The ranges of parts of histories: each is on the shard of its user.
+pub fn of_buckets(shards: usize) -> Vec<Range> {
+    ranges(shards, |id| bucket_id(id, 0))
+}
+
+fn ranges(shards: usize, key: impl Fn(LocalityId) -> Bson) -> Vec<Range> {
     let starts = split_points(shards * RANGES_OF_IDS).into_iter().zip(1..);
-    starts.map(|(id, n)| Range { start: id_value(id), shard: n % shards }).collect()
+    starts.map(|(id, n)| Range { start: key(id), shard: n % shards }).collect()
 }
 
 /// A chunk of a collection that is sharded on hashes, which are whole numbers of 64 bits.

@@ -10,6 +10,7 @@ use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, RawDocument, doc};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 
+use super::attributes::ATTRIBUTES;
 use super::collections::Collections;
 use super::error::Fault;
 use super::find::{Finds, documents};
@@ -282,7 +283,7 @@ impl Collections {
                 return Ok((users, reads));
             }
             let keys = wanted.keys().copied().map(id_value).collect();
-            let reply = finds.find(&self.users, keys, projection(view)).await?;
+            let reply = finds.find(&self.users, keys, Some(projection(view))).await?;
             finds.note(wanted.keys().copied().map(Key::User));
             let mut wanted = wanted;
             reads += 1;
@@ -365,11 +366,10 @@ async fn read_user(
     }
 }
 
-/// The fields of users to read, where that is not all of them. MongoDB takes less time to pick
-/// fields than to leave one out.
-fn projection(view: View) -> Option<Document> {
+/// The fields of users to read. MongoDB takes less time to pick fields than to leave one out.
+fn projection(view: View) -> Document {
     match view {
-        View::Full => None,
-        View::Basic => Some(doc! { REVISION: 1, WIRE: 1 }),
+        View::Full => doc! { REVISION: 1, WIRE: 1, ATTRIBUTES: 1 },
+        View::Basic => doc! { REVISION: 1, WIRE: 1 },
     }
 }

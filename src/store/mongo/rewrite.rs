@@ -3,15 +3,19 @@
 
 use std::collections::HashMap;
 
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::options::{Acknowledgment, FindOptions, WriteConcern};
 
 use super::attributes::ATTRIBUTES;
 use super::collections::Collections;
 use super::error::Fault;
+use super::preserved::{PreservedFields, stamped};
 use super::schema::{
-    EPOCH, ID, REVISION, StoredUser, TENANTS, USERS, id_value, tenant_document, user_document,
+    EPOCH, ID, REVISION, StoredUser, TENANTS, USERS, id_value, read_tenant, tenant_document,
+    user_document,
 };
+use super::tail::Tail;
+use super::transaction::raw;
 use super::versions::Versions;
 use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
@@ -81,11 +85,39 @@ impl Collections {
         let names = self.names_with(&record.user.tenant, since, &[record]).await?;
         let names = names.map_err(Fault::damaged)?;
         let tokens = AttributeTokens { names: &names, policies: &Policies::default() };
-        let mut set = user_document(record, Some(tokens), revision + 1);
+        let mut set = user_document(record, Some(tokens), &Tail::default(), revision + 1);
         set.remove(ID);
         set.insert(EPOCH, versions.epoch);
         let filter = doc! { ID: id_value(record.id()), REVISION: revision };
         Ok(doc! { "q": filter, "u": { "$set": set } })
+    }
+
+    /// Has the histories of all tenants begin now.
+    pub async fn begin_histories(&self, versions: Versions) -> Result<(), Fault> {
+        let mut after = String::new();
+        loop {
+            let tenants = self.tenants("", &after, PAGE as usize).await?;
+            let Some(last) = tenants.last() else { return Ok(()) };
+            after = last.name.as_str().to_owned();
+            for tenant in tenants {
+                while !self.begin_history(&tenant.name, versions).await? {}
+            }
+        }
+    }
+
+    /// Returns whether it was done: another program may have changed the tenant meanwhile.
+    async fn begin_history(&self, name: &Tenant, versions: Versions) -> Result<bool, Fault> {
+        let tenants = self.database.collection::<RawDocumentBuf>(TENANTS);
+        let id = doc! { ID: name.as_str() };
+        let Some(found) = tenants.find_one(id.clone()).await? else { return Ok(true) };
+        let (kept, mut tenant) = (PreservedFields::of_tenant(&found)?, read_tenant(&found)?);
+        tenant.policies.history_since = Some(Timestamp::now());
+        let document = tenant_document(&tenant, kept.revision + 1);
+        let document = raw(&stamped(document, versions.epoch, Some(&kept)))?;
+        let unchanged = doc! { ID: name.as_str(), REVISION: kept.revision };
+        let majority = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
+        let replaced = tenants.replace_one(unchanged, document).write_concern(majority).await?;
+        Ok(replaced.matched_count == 1)
     }
 
     /// When a tenant was created. One without a record, which was never given policies, gets one.

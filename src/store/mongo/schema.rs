@@ -5,10 +5,12 @@ use bytes::Bytes;
 use locality_uuid::LocalityId;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, DateTime, Document, RawBsonRef, RawDocument, doc};
+use prost::Message;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::attributes::{ATTRIBUTES, attribute_array, read_attributes};
 use super::error::Fault;
+use super::tail::Tail;
 use crate::directory::error::ItemError;
 use crate::directory::model::attribute::Value;
 use crate::directory::model::claim::Claim;
@@ -36,6 +38,12 @@ pub const TENANTS: &str = "tenants";
 /// The names of attributes by their tenants and numbers: see [`names`](super::names). Stores of
 /// older programs have no such collection.
 pub const NAMES: &str = "names";
+/// Parts of users' histories: see [`tail`](super::tail). [`EVENTS`], [`EXPIRES_AT`]. Stores of
+/// older programs have no such collection.
+pub const JOURNAL: &str = "journal";
+/// Ended ownerships by their identity keys: [`OWNERSHIPS`], [`EXPIRES_AT`]. Stores of older
+/// programs have no such collection.
+pub const ENDED: &str = "ended";
 /// The servers that are up, by random ids: [`TIME`], [`SESSIONS`], [`AHEAD`]. Stores of older
 /// programs have no such collection.
 pub const SERVERS: &str = "servers";
@@ -67,7 +75,16 @@ pub const TENANT: &str = "t";
 pub const WIRE: &str = "w";
 /// Of a user: what answers do not show; absent where there is nothing of that.
 pub const PRIVATE: &str = "x";
-/// Of a user: when something is to be done about it; absent where nothing is.
+/// Of a user: the end of its history; absent where it has none.
+pub const TAIL: &str = "j";
+/// Of a part of a history: its events.
+pub const EVENTS: &str = "e";
+/// Of ended ownerships: a list, each with [`USER`] and [`OWNERSHIP`].
+pub const OWNERSHIPS: &str = "o";
+/// Of one of them: all of it.
+pub const OWNERSHIP: &str = "o";
+/// Of a user: when something is to be done about it; absent where nothing is. Of others: when they
+/// are removed.
 pub const EXPIRES_AT: &str = "d";
 /// Of a tenant: its policies and times.
 pub const POLICIES: &str = "p";
@@ -179,6 +196,7 @@ impl StoredUser {
 pub fn user_document(
     record: &Record,
     tokens: Option<AttributeTokens<'_>>,
+    tail: &Tail,
     revision: i64,
 ) -> Document {
     let (wire, private) = match tokens {
@@ -195,6 +213,9 @@ pub fn user_document(
         document.insert(PRIVATE, bytes(private));
     }
 
+    if tail.count > 0 {
+        document.insert(TAIL, bytes(tail.encode_to_vec()));
+    }
     if let Some(due) = record.expires_at() {
         document.insert(EXPIRES_AT, date(due));
     }
@@ -234,7 +255,8 @@ pub fn date(time: Timestamp) -> Bson {
     Bson::DateTime(DateTime::from_millis(time.as_millis()))
 }
 
-fn bytes(bytes: Vec<u8>) -> Bson {
+/// Bytes as MongoDB's.
+pub fn bytes(bytes: Vec<u8>) -> Bson {
     Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes })
 }
 

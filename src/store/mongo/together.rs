@@ -48,9 +48,11 @@ impl Collections {
         }
 
         let begun = Transaction::begin(self, &Freshness::default()).await?;
-        let mut transaction = begun.under(versions.epoch);
+        let mut transaction = begun.under(versions);
         match self.write_together(&mut transaction, mutations, versions.has_tokens()).await {
             Ok(write_sets) => {
+                let writes = write_sets.iter().flatten().flat_map(|write_set| &write_set.writes);
+                let _pending = self.pending_write(writes);
                 commit(transaction, deadline).await?;
                 let outcome = |write_set: Option<Box<WriteSet>>| Some(write_set?.into_outcome());
                 Ok(write_sets.into_iter().map(outcome).collect())
@@ -84,7 +86,8 @@ impl Collections {
 
         let policies = &*mutations[0].policies;
         let tokens = names.as_deref().map(|names| AttributeTokens { names, policies });
-        transaction.insert_users(&users, tokens).await?;
+        let events = written().flat_map(|write_set| &write_set.events).map(|one| (one.user, one));
+        transaction.insert_users(&users, &events.collect(), tokens).await?;
         let claims = written().flat_map(|write_set| &write_set.writes);
         let claims = claims.filter_map(|write| match write {
             Write::Claim(key, write) => Some((key, write)),

@@ -18,12 +18,12 @@ use super::error::Fault;
 use super::freshness::{Freshness, Key};
 use super::preserved::{PreservedFields, stamped};
 use super::schema::{
-    CONFIRMED, EPOCH, ID, META, NAMES, REVISION, SCHEMA, StoredRequest, StoredUser, TENANT, by_id,
-    id_value, read_tenant, request_document, request_id, tenant_document, user_document,
+    CONFIRMED, EPOCH, ID, META, REVISION, SCHEMA, StoredRequest, StoredUser, TENANT, id_value,
+    read_tenant, request_document, request_id, user_document,
 };
+use super::tail::Tail;
+use super::versions::Versions;
 use crate::directory::model::record::Record;
-use crate::directory::model::tenant::Tenant;
-use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{ReadRequest, ReadSet, Write, WriteSet};
@@ -33,18 +33,20 @@ pub struct Transaction<'c> {
     pub(super) collections: &'c Collections,
     pub(super) session: ClientSession,
     /// The kept parts of the documents of the users that were read.
-    users: HashMap<LocalityId, PreservedFields>,
+    pub(super) users: HashMap<LocalityId, PreservedFields>,
     /// The kept part of the document of the tenant that was read.
-    tenant: Option<PreservedFields>,
+    pub(super) tenant: Option<PreservedFields>,
     /// The epoch under which it writes; 0 where the store has none.
     pub(super) epoch: i32,
+    /// Whether it writes the journal.
+    pub(super) has_journal: bool,
     /// Whether it has written what MongoDB takes in any epoch: claims, and deletions.
     pub(super) needs_epoch: bool,
     /// Whether it has written what MongoDB takes only in the present epoch.
     pub(super) is_in_epoch: bool,
     /// By how much it raises revisions: at random, so that a revision identifies the transaction
     /// that wrote it.
-    raise: i64,
+    pub(super) raise: i64,
     /// The documents that were read. Behind a router alone: elsewhere a snapshot begins as late as
     /// can be.
     read: HashSet<Key>,
@@ -79,6 +81,7 @@ impl<'c> Transaction<'c> {
             users: HashMap::new(),
             tenant: None,
             epoch: 0,
+            has_journal: false,
             needs_epoch: false,
             is_in_epoch: false,
             raise,
@@ -87,9 +90,9 @@ impl<'c> Transaction<'c> {
         })
     }
 
-    /// The same transaction, which writes under this epoch.
-    pub fn under(self, epoch: i32) -> Self {
-        Self { epoch, ..self }
+    /// The same transaction, which writes as a store of these versions has it.
+    pub fn under(self, versions: Versions) -> Self {
+        Self { epoch: versions.epoch, has_journal: versions.has_journal(), ..self }
     }
 
     /// Takes note of documents that are read.
@@ -190,34 +193,44 @@ impl<'c> Transaction<'c> {
         Ok(find.session(&mut self.session).await?)
     }
 
-    /// Writes the write set of a mutation in this tenant. `tokens` has the names of all attributes
+    /// Writes the write set of a mutation. `tokens` has the names of all attributes
     /// of its users, where they are stored by tokens.
     pub async fn write(
         &mut self,
-        tenant: &Tenant,
-        write_set: &WriteSet,
+        mutation: &Mutation,
+        (read_set, write_set): (&ReadSet, &WriteSet),
         tokens: Option<AttributeTokens<'_>>,
     ) -> Result<(), Fault> {
-        let mut claims = Vec::new();
+        let (mut claims, mut ended) = (Vec::new(), Vec::new());
         for write in &write_set.writes {
             match write {
-                Write::PutUser(record) => self.put_user(record, tokens).await?,
+                Write::PutUser(record) => {
+                    let before = read_set.user(record.id());
+                    let event = write_set.event(record.id());
+                    let tail = self.add_event(mutation, record.id(), before, event).await?;
+                    self.put_user(record, tokens, &tail).await?;
+                }
                 Write::RemoveUser(id) => self.delete_user(*id).await?,
+                Write::EndOwnership(key, ownership) => ended.push((key, &**ownership)),
                 Write::Claim(key, write) => {
                     self.collections.hints.learn_write(key, write);
                     claims.push((key, write));
                 }
                 Write::PutTenant(record) => self.write_tenant(record).await?,
                 Write::RemoveTenant => {
-                    self.delete_tenant(tenant).await?;
-                    self.forget_names(tenant).await?;
+                    self.delete_tenant(&mutation.tenant).await?;
+                    self.forget_names(&mutation.tenant).await?;
                 }
                 #[cfg(feature = "test-entity")]
                 Write::Count(name) => self.count(name).await?,
             }
         }
 
-        self.write_claims(&claims).await
+        self.write_claims(&claims).await?;
+        if self.has_journal {
+            self.end_ownerships(mutation, &ended).await?;
+        }
+        Ok(())
     }
 
     #[cfg(feature = "test-entity")]
@@ -232,8 +245,9 @@ impl<'c> Transaction<'c> {
         &mut self,
         record: &Record,
         tokens: Option<AttributeTokens<'_>>,
+        tail: &Tail,
     ) -> Result<(), Fault> {
-        let document = user_document(record, tokens, self.written_revision(record.id()));
+        let document = user_document(record, tokens, tail, self.written_revision(record.id()));
         let document = raw(&stamped(document, self.epoch, self.users.get(&record.id())))?;
         match self.users.get(&record.id()).map(|kept| kept.revision) {
             None => self.insert_user(document).await?,
@@ -289,15 +303,20 @@ impl<'c> Transaction<'c> {
     }
 
     async fn delete_user(&mut self, id: LocalityId) -> Result<(), Fault> {
-        let filter =
-            doc! { ID: id_value(id), REVISION: self.users.get(&id).map(|kept| kept.revision) };
+        let kept = self.users.get(&id);
+        let filter = doc! { ID: id_value(id), REVISION: kept.map(|kept| kept.revision) };
+        let has_history = kept.is_some_and(|kept| kept.tail.count > 0);
         self.needs_epoch = true;
         // MongoDB does not validate deletions: an update before it carries the epoch.
         if self.epoch > 0 {
             self.update_user(filter.clone(), doc! { "$set": { EPOCH: self.epoch } }).await?;
         }
         let deleted = self.collections.users.delete_one(filter).session(&mut self.session).await?;
-        all_there(deleted.deleted_count, 1)
+        all_there(deleted.deleted_count, 1)?;
+        if has_history {
+            self.forget_history(id).await?;
+        }
+        if self.has_journal { self.forget_ownerships(id).await } else { Ok(()) }
     }
 
     async fn update_user(&mut self, filter: Document, change: Document) -> Result<(), Fault> {
@@ -305,43 +324,6 @@ impl<'c> Transaction<'c> {
             self.collections.users.update_one(filter, change).session(&mut self.session).await?;
         self.is_in_epoch = true;
         all_there(updated.matched_count, 1)
-    }
-
-    async fn write_tenant(&mut self, tenant: &TenantRecord) -> Result<(), Fault> {
-        let tenants = &self.collections.tenants;
-        let Some(kept) = &self.tenant else {
-            let document = raw(&stamped(tenant_document(tenant, 0), self.epoch, None))?;
-            tenants.insert_one(document).session(&mut self.session).await?;
-            return Ok(());
-        };
-
-        let filter = doc! { ID: tenant.name.as_str(), REVISION: kept.revision };
-        let document = tenant_document(tenant, kept.revision + self.raise);
-        let document = raw(&stamped(document, self.epoch, Some(kept)))?;
-        let replaced = tenants.replace_one(filter, document).session(&mut self.session).await?;
-        all_there(replaced.matched_count, 1)
-    }
-
-    async fn delete_tenant(&mut self, name: &Tenant) -> Result<(), Fault> {
-        let filter =
-            doc! { ID: name.as_str(), REVISION: self.tenant.as_ref().map(|kept| kept.revision) };
-        self.needs_epoch = true;
-        let tenants = &self.collections.tenants;
-        let deleted = tenants.delete_one(filter).session(&mut self.session).await?;
-        all_there(deleted.deleted_count, 1)
-    }
-
-    /// Removes the names of a tenant's attributes, all but the mark of the tokens that were given.
-    async fn forget_names(&mut self, tenant: &Tenant) -> Result<(), Fault> {
-        let names = self.collections.names_to_forget(tenant.as_str()).await?;
-        let Some((ids, tombstone)) = names else { return Ok(()) };
-        let collection = self.collections.database.collection::<RawDocumentBuf>(NAMES);
-        if !ids.is_empty() {
-            collection.delete_many(by_id(ids)).session(&mut self.session).await?;
-        }
-        let id = tombstone.get_str(ID).map_err(Fault::damaged)?;
-        collection.replace_one(doc! { ID: id }, &tombstone).session(&mut self.session).await?;
-        Ok(())
     }
 
     /// Remembers that a request was carried out, in the place of what is there of one whose time is

@@ -17,7 +17,7 @@ use super::connect::{connect, disconnect};
 use super::error::OpenError;
 use super::init::{InitOptions, complete};
 use super::schema::{META, MOVING};
-use super::supported::{Supported, TOKENS};
+use super::supported::{JOURNALED, Supported, TOKENS};
 use super::versions::{Fence, LEASE, Versions};
 use super::{Mongo, Options};
 use crate::directory::service::moving::move_all;
@@ -70,12 +70,15 @@ impl Upgrade<'_> {
         // The store gets all that it lacks in its old versions first: servers that support the new
         // ones rely on it.
         let mut versions = self.complete().await?;
-        for schema in [TOKENS.min(newest), newest] {
+        for schema in [TOKENS.min(newest), JOURNALED.min(newest), newest] {
             if versions.schema >= schema {
                 continue;
             }
-            if versions.has_tokens() {
+            if versions.has_tokens() && !versions.is_searchable() {
                 self.rewrite_users(versions).await?;
+            }
+            if versions.has_journal() {
+                self.begin_histories(versions).await?;
             }
             self.raise(versions, Versions { schema, ..versions }).await?;
             (self.progress)(&format!(
@@ -109,6 +112,16 @@ impl Upgrade<'_> {
             (users, after) = (users + count, last);
             (self.progress)(&format!("{users} users have attributes that can be searched"));
         }
+    }
+
+    /// Has the histories of all tenants begin now. Servers write them in this epoch.
+    async fn begin_histories(&self, versions: Versions) -> Result<(), OpenError> {
+        let fence = Fence::new(self.supported, versions);
+        let collections = Collections::new(self.database.clone(), SLOW, false, fence);
+        let begun = collections.begin_histories(versions).await;
+        begun.map_err(|fault| OpenError::Failed(fault.to_string()))?;
+        (self.progress)("the histories of all tenants begin now");
+        Ok(())
     }
 
     /// Moves all identities to the new rules. Nothing is changed where some cannot be.

@@ -6,19 +6,21 @@ use mongodb::bson::{Document, doc};
 use super::attributes::{ATTRIBUTES, KEY, VALUE};
 use super::names::{FIRST, NAMES_FIELD, SINCE};
 use super::schema::{
-    EPOCH, EXPIRES_AT, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, NAMES, POLICIES, PRIVATE,
-    REQUESTS, REVISION, RULES, SERVERS, SESSIONS, TENANT, TENANTS, TIME, USER, USERS, WIRE,
+    ENDED, EPOCH, EVENTS, EXPIRES_AT, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, JOURNAL, NAMES,
+    OWNERSHIPS, POLICIES, PRIVATE, REQUESTS, REVISION, RULES, SERVERS, SESSIONS, TENANT, TENANTS,
+    TIME, USER, USERS, WIRE,
 };
 use crate::directory::mutation::IdempotencyKey;
 
 /// The collections of a store, in the order in which they are made.
-pub const COLLECTIONS: [&str; 6] = [USERS, IDENTITIES, REQUESTS, TENANTS, NAMES, SERVERS];
+pub const COLLECTIONS: [&str; 8] =
+    [USERS, IDENTITIES, REQUESTS, TENANTS, NAMES, JOURNAL, ENDED, SERVERS];
 
 /// The shard key of a collection. Ids of users and requests are evenly distributed, and kept in
 /// their order. Identity keys of one tenant and kind begin alike, so they are sharded by their
 /// hashes.
 pub fn shard_key(collection: &str) -> Document {
-    if collection == IDENTITIES {
+    if matches!(collection, IDENTITIES | ENDED) {
         doc! { ID: "hashed" }
     } else {
         by_order()
@@ -38,7 +40,7 @@ pub fn by_order() -> Document {
 
 /// Whether a store can be without this collection: one that an older program made is.
 pub fn is_optional(collection: &str) -> bool {
-    matches!(collection, SERVERS | NAMES)
+    matches!(collection, SERVERS | NAMES | JOURNAL | ENDED)
 }
 
 /// The time in seconds for which requests and holds are kept beyond their end: the servers' clocks
@@ -101,6 +103,7 @@ fn fields(collection: &str) -> (Vec<&'static str>, Document) {
             },
         ),
         NAMES => of_names(),
+        JOURNAL | ENDED => of_journal(collection),
         SERVERS => (
             vec![ID, TIME],
             doc! {
@@ -132,6 +135,19 @@ fn of_names() -> (Vec<&'static str>, Document) {
     (vec![ID, FIRST, NAMES_FIELD], types)
 }
 
+/// The fields of [`JOURNAL`] and [`ENDED`].
+fn of_journal(collection: &str) -> (Vec<&'static str>, Document) {
+    let date = doc! { "bsonType": "date" };
+    if collection == JOURNAL {
+        let bytes = doc! { "bsonType": "binData" };
+        let types = doc! { ID: bytes.clone(), EVENTS: bytes, EXPIRES_AT: date };
+        return (vec![ID, EVENTS, EXPIRES_AT], types);
+    }
+    let list = doc! { "bsonType": "array", "items": { "bsonType": "object" } };
+    let types = doc! { ID: { "bsonType": "string" }, OWNERSHIPS: list, EXPIRES_AT: date };
+    (vec![ID, OWNERSHIPS, EXPIRES_AT], types)
+}
+
 /// The name of the index of all attributes.
 pub const ATTRIBUTES_INDEX: &str = "t_1_a_1__id_1";
 
@@ -140,6 +156,11 @@ pub const ATTRIBUTES_INDEX: &str = "t_1_a_1__id_1";
 fn by_attributes() -> Document {
     let (key, value) = (format!("{ATTRIBUTES}.{KEY}"), format!("{ATTRIBUTES}.{VALUE}"));
     doc! { "key": { TENANT: 1, key: 1, value: 1, ID: 1 }, "name": ATTRIBUTES_INDEX }
+}
+
+/// The index by which the server deletes what is over.
+fn expiring() -> Document {
+    doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "expireAfterSeconds": GRACE }
 }
 
 /// The indexes of a collection in this epoch, beside that of `_id`. Those on what is due or held
@@ -156,6 +177,11 @@ pub fn indexes(collection: &str, epoch: i32) -> Vec<Document> {
         IDENTITIES => vec![
             doc! { "key": { HOLD: 1 }, "name": "h_1", "sparse": true, "expireAfterSeconds": GRACE },
         ],
+        JOURNAL => vec![expiring()],
+        ENDED => {
+            let users = format!("{OWNERSHIPS}.{USER}");
+            vec![expiring(), doc! { "key": { users: 1 }, "name": "o.u_1", "sparse": true }]
+        }
         REQUESTS => vec![doc! { "key": { TIME: 1 }, "name": "t_1", "expireAfterSeconds": seconds }],
         _ => Vec::new(),
     }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::error::{Fault, OpenError};
 use super::schema::{EPOCH, ID, META, MOVING, NORMALISATION, RULES, SCHEMA, number};
-use super::supported::{OLDEST, SEARCHABLE, Supported, TOKENS, VERSION};
+use super::supported::{JOURNALED, OLDEST, SEARCHABLE, Supported, TOKENS, VERSION};
 use crate::directory::store::Consistency;
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
@@ -89,6 +89,11 @@ impl Versions {
     /// Whether attributes are stored by tokens.
     pub const fn has_tokens(self) -> bool {
         self.schema >= TOKENS
+    }
+
+    /// Whether mutations write the journal.
+    pub const fn has_journal(self) -> bool {
+        self.schema >= JOURNALED
     }
 
     /// Whether users can be searched.

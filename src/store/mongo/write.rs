@@ -37,6 +37,7 @@ impl From<Fault> for AttemptError {
 /// The decision on a mutation.
 struct Decided {
     write_set: Box<WriteSet>,
+    read_set: ReadSet,
     /// The request under which it is to be remembered.
     remembered: Option<IdempotencyKey>,
 }
@@ -114,7 +115,7 @@ impl Collections {
         gate: &CommitGate,
         freshness: &mut Freshness,
     ) -> Result<Outcome, AttemptError> {
-        let mut transaction = Transaction::begin(self, freshness).await?.under(versions.epoch);
+        let mut transaction = Transaction::begin(self, freshness).await?.under(versions);
         let decided = decide(&mut transaction, mutation, is_optimistic).await;
         let decided = match checked(&transaction, decided, freshness) {
             Ok(_) if gate.is_closed() => Err(Fault::Late.into()),
@@ -130,7 +131,11 @@ impl Collections {
             // majority-committed.
             Ok(decided) if decided.writes_nothing() => {
                 confirm(transaction, gate.deadline()).await?;
-                Ok(decided.write_set.into_outcome())
+                let outcome = decided.write_set.into_outcome();
+                if mutation.request.is_some() {
+                    outcome.user.iter().for_each(|user| self.forget_user(user));
+                }
+                Ok(outcome)
             }
             Err(AttemptError::Refused(error)) => {
                 confirm(transaction, gate.deadline()).await?;
@@ -161,7 +166,8 @@ impl Collections {
 
         let tokens =
             names.as_deref().map(|names| AttributeTokens { names, policies: &mutation.policies });
-        transaction.write(&mutation.tenant, &decided.write_set, tokens).await?;
+        let sets = (&decided.read_set, &*decided.write_set);
+        transaction.write(mutation, sets, tokens).await?;
         transaction.confirm_epoch().await?;
         if let Some(request) = &decided.remembered {
             transaction.remember(request, decided.write_set.subject, mutation.time).await?;
@@ -189,7 +195,7 @@ async fn decide(
         match decision.map_err(AttemptError::Refused)? {
             Decision::Ready(write_set) => {
                 let remembered = mutation.request.clone().filter(|_| again.is_none());
-                return Ok(Decided { write_set, remembered });
+                return Ok(Decided { write_set, read_set, remembered });
             }
             Decision::NeedsReads(more) => needs = more,
         }
@@ -216,12 +222,14 @@ async fn commit_writes(
     gate: &CommitGate,
 ) -> Result<Outcome, AttemptError> {
     let subject = write_set.subject;
+    let pending = transaction.collections.pending_write(write_set.writes.iter());
     let revision = subject.map(|id| transaction.written_revision(id));
     match commit(transaction, gate.deadline()).await {
         Ok(()) => Ok(write_set.into_outcome()),
         Err(fault) if fault.is_unknown_commit() => {
             let outcome = write_set.into_outcome();
-            Err(AttemptError::Unknown(Box::new(Unconfirmed { subject, revision, outcome, fault })))
+            let unconfirmed = Unconfirmed { subject, revision, outcome, fault, pending };
+            Err(AttemptError::Unknown(Box::new(unconfirmed)))
         }
         Err(fault) => {
             gate.back();

@@ -22,7 +22,8 @@ use super::runtime;
 use super::sharded::Sharded;
 
 /// The collections of a store that are sharded in a cluster.
-const COLLECTIONS: [&str; 5] = ["names", "users", "identities", "requests", "tenants"];
+const COLLECTIONS: [&str; 7] =
+    ["names", "users", "identities", "requests", "tenants", "journal", "ended"];
 
 /// The time for which a released database stays reuse: a mutation of a cancelled caller may still
 /// be in progress.
@@ -138,6 +139,13 @@ async fn spread(cluster: &Sharded, name: &str) {
     for collection in ["users", "requests"] {
         cluster.spread(&format!("{name}.{collection}"), &ids).await;
     }
+    // A part of a history has the id of its user and the number of its first event.
+    let first_part = |id: &locality_uuid::LocalityId| {
+        let bytes = [id.as_bytes().as_slice(), &[0; 8]].concat();
+        Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes })
+    };
+    let parts: Vec<_> = split_points(3).iter().map(first_part).collect();
+    cluster.spread(&format!("{name}.journal"), &parts).await;
 }
 
 /// A store in a database, which is chosen on first use.

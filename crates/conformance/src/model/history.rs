@@ -1,0 +1,152 @@
+//! Who owned each key when, as the model has seen it; and the check of a store's journal.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use locality_uuid::LocalityId;
+use polynym::directory::{Error, Now, Store, Tenant, Timestamp, View, check_history, owners_at};
+use polynym::identifier::IdentityKey;
+
+use super::super::Failure;
+use super::super::assertions::{ensure, equal};
+use super::super::fixture::{identifier, tenant};
+use super::super::step::{NAMES, TENANTS};
+use super::state::ReferenceModel;
+
+/// The most events in one read: fewer than a history has, so that reads have to go on.
+const EVENTS: usize = 3;
+
+/// The ownerships of each key, in the order in which they began.
+#[derive(Clone, Default)]
+pub struct Owners(BTreeMap<IdentityKey, Vec<Span>>);
+
+#[derive(Clone, Debug)]
+struct Span {
+    /// None once the user was purged.
+    owner: Option<LocalityId>,
+    begin: Timestamp,
+    end: Option<Timestamp>,
+}
+
+impl Owners {
+    /// Takes note of what has changed hands between two states.
+    pub fn note(&mut self, before: &ReferenceModel, after: &ReferenceModel, now: Timestamp) {
+        let is_changed = |id: &LocalityId| {
+            before.people.get(id).map(|person| &person.user)
+                != after.people.get(id).map(|person| &person.user)
+        };
+        let changed = after.people.iter().filter(|(id, _)| is_changed(id));
+        let time = changed.map(|(_, person)| person.user.update_time).max().unwrap_or(now);
+        let (had, has) = (owned(before), owned(after));
+        for (key, owner) in had.iter().filter(|(key, owner)| has.get(*key) != Some(*owner)) {
+            let spans = self.0.get_mut(key).into_iter().flatten();
+            for span in spans.filter(|span| span.owner == Some(*owner) && span.end.is_none()) {
+                span.end = Some(time);
+            }
+        }
+        for (key, owner) in has.iter().filter(|(key, owner)| had.get(*key) != Some(*owner)) {
+            let span = Span { owner: Some(*owner), begin: time, end: None };
+            self.0.entry(key.clone()).or_default().push(span);
+        }
+        let gone = before.people.keys().filter(|id| !after.people.contains_key(id));
+        let gone: BTreeSet<_> = gone.collect();
+        for span in self.0.values_mut().flatten() {
+            span.owner = span.owner.filter(|owner| !gone.contains(owner));
+        }
+    }
+
+    fn at(&self, key: &IdentityKey, time: Timestamp) -> Option<LocalityId> {
+        let spans = self.0.get(key)?;
+        let span = spans.iter().find(|span| span.end.is_none_or(|end| time < end))?;
+        span.owner.filter(|_| span.begin <= time)
+    }
+
+    /// Each time at which something changed hands, and the moments around it.
+    fn moments(&self) -> BTreeSet<Timestamp> {
+        let spans = self.0.values().flatten();
+        let times = spans.flat_map(|span| [Some(span.begin), span.end]).flatten();
+        let around = |time: Timestamp| [-1, 0, 1].map(|by| time.as_millis() + by);
+        times.flat_map(around).map(Timestamp::from_millis).collect()
+    }
+
+    /// Fails unless the store knows each owner at each moment.
+    pub async fn compare(
+        &self,
+        world: &ReferenceModel,
+        store: &dyn Store,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
+        for name in TENANTS {
+            let tenant = tenant(name)?;
+            let key = |name: &&str| Ok(IdentityKey::new(tenant.as_str(), &identifier(name)?));
+            let keys = NAMES.iter().map(key).collect::<Result<Vec<_>, Failure>>()?;
+            for time in self.moments() {
+                let at = (&tenant, Now::certain(now));
+                let found = owners_at(store, at, &keys, time, View::Basic).await?;
+                let found = found.ok_or("an identity of nobody")?;
+                for (key, found) in keys.iter().zip(found) {
+                    let found = match found {
+                        Ok(found) => Some(found.user.decode()?.id),
+                        Err(Error::IdentityNotFound) => None,
+                        Err(error) => return Err(error.into()),
+                    };
+                    let owner = self.at(key, time);
+                    let is_present = |id: &LocalityId| world.present(*id, &tenant, now).is_ok();
+                    let owner = owner.filter(is_present);
+                    let what = format!("the owner of {} at {time:?}", key.as_str());
+                    equal(&found, &owner, &what)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn owned(world: &ReferenceModel) -> BTreeMap<IdentityKey, LocalityId> {
+    let keys = |(id, person): (&LocalityId, &super::state::Person)| {
+        let keys = person.keys().into_iter().filter(|(_, guard)| !guard);
+        keys.map(|(key, _)| (key, *id)).collect::<Vec<_>>()
+    };
+    world.people.iter().flat_map(keys).collect()
+}
+
+/// Fails unless the events of each user lead back to nothing, and no one else has events.
+pub async fn compare_events(
+    world: &ReferenceModel,
+    store: &dyn Store,
+    known: &[LocalityId],
+) -> Result<(), Failure> {
+    for id in known {
+        let Some(person) = world.people.get(id) else {
+            for name in TENANTS {
+                let history = store.history(&tenant(name)?, *id, None, 1).await?;
+                ensure(history.is_none(), "a history of nobody")?;
+            }
+            continue;
+        };
+        check_user(store, &person.user.tenant, *id, &person.user).await?;
+    }
+    Ok(())
+}
+
+async fn check_user(
+    store: &dyn Store,
+    tenant: &Tenant,
+    id: LocalityId,
+    user: &polynym::directory::User,
+) -> Result<(), Failure> {
+    let (mut events, mut place) = (Vec::new(), None);
+    loop {
+        let history = store.history(tenant, id, place, EVENTS).await?;
+        let history = history.ok_or("a user without a history")?;
+        ensure(history.events.len() <= EVENTS, "more events than asked for")?;
+        events.extend(history.events);
+        place = history.next;
+        if place.is_none() {
+            break;
+        }
+    }
+    check_history(user, &events).map_err(|fault| format!("{id}: {fault}: {events:#?}"))?;
+    equal(&events.last().map(|event| event.sequence), &Some(1), "the first event")?;
+    let is_own = events.iter().all(|event| event.user == id && event.tenant == *tenant);
+    ensure(is_own, "events of another user")
+}

@@ -1,0 +1,103 @@
+//! `polynym user history`.
+
+use std::io::{IsTerminal, stdout};
+
+use clap::Args;
+use prost_types::Timestamp;
+
+use crate::cli::client::Session;
+use crate::cli::failure::Failure;
+use crate::cli::output::printable;
+use crate::cli::time::instant;
+use crate::cli::who::{self, Who};
+use crate::cli::{event, output};
+use crate::config::{Client, Flags};
+use crate::proto::v1::list_history_request::User;
+use crate::proto::v1::{Event, EventType, ListHistoryRequest};
+
+pub const HISTORY: &str = "\
+Examples:
+  polynym user history handle:joe
+  polynym user history handle:joe --from 2026-01-01 --type identity_linked --limit 10
+  polynym user history 20be0ffc-314a-bd53-7a50-013a65ca76d2 --json";
+
+/// The events of one request.
+const PAGE: i32 = 200;
+
+#[derive(Args)]
+pub struct History {
+    /// The user: an id, or an identifier that it owns.
+    #[arg(value_name = "USER", value_parser = who::parse)]
+    user: Who,
+    /// Show events from this time on: 2026-01-31, 2026-01-31T12:00:00Z, or an age: 90d.
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    from: Option<Timestamp>,
+    /// Show events before this time.
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    to: Option<Timestamp>,
+    /// Show events of this type, such as user_updated or identity_linked; may be given again.
+    #[arg(long = "type", value_name = "TYPE", value_parser = event_type)]
+    types: Vec<EventType>,
+    /// The most events to show.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+/// Reads the name of a type of events, as the API spells it or in small letters.
+pub fn event_type(text: &str) -> Result<EventType, String> {
+    let name = format!("EVENT_TYPE_{}", text.to_ascii_uppercase().replace('-', "_"));
+    let known = EventType::from_str_name(&name).filter(|kind| *kind != EventType::Unspecified);
+    known.ok_or_else(|| {
+        "none of the types of docs/history.md, such as user_updated or identity_linked".to_owned()
+    })
+}
+
+pub async fn run(command: History) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let user = match command.user {
+        Who::Id(id) => User::UserId(id),
+        Who::Identifier(typed) => User::Identifier(typed.message),
+    };
+    let mut request = ListHistoryRequest {
+        tenant: session.tenant(),
+        user: Some(user),
+        from: command.from,
+        to: command.to,
+        types: command.types.iter().map(|kind| (*kind).into()).collect(),
+        page_size: PAGE,
+        page_token: String::new(),
+    };
+    let mut left = command.limit.unwrap_or(u32::MAX);
+    loop {
+        request.page_size = PAGE.min(left.try_into().unwrap_or(PAGE));
+        let call = session.directory().list_history(session.request(request.clone())).await;
+        let answer = session.answer(call)?;
+        for event in &answer.events {
+            show(&session, event)?;
+        }
+        left -= answer.events.len().try_into().unwrap_or(left).min(left);
+        request.page_token = answer.next_page_token;
+        if left == 0 || request.page_token.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+/// Shows an event: its time and kind, then its differences.
+pub fn show(session: &Session, event: &Event) -> Result<(), Failure> {
+    if session.json() {
+        return output::print_message("Event", event);
+    }
+    let (kind, changes) = event::parts(event);
+    let time = event.time.as_ref().map(ToString::to_string).unwrap_or_default();
+    let (caller, method) = (printable(&event.caller), printable(&event.method));
+    let (bold, plain) = if stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
+    let mut text =
+        format!("{time}  #{}  {bold}{kind}{plain}  by {caller} ({method})\n", event.sequence);
+    for line in event::lines(changes) {
+        text.push_str(&format!("    {line}\n"));
+    }
+    output::print(&text)
+}

@@ -1,0 +1,123 @@
+//! Ended ownerships: who owned an identifier before its present owner.
+
+use locality_uuid::LocalityId;
+
+use super::timestamp::Timestamp;
+use super::user::Identity;
+
+/// The time in which a user owned an identifier.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ownership {
+    /// The user; none where it was purged since.
+    pub user: Option<LocalityId>,
+    /// The link time of the identity. Where another user owned the identifier after that, as
+    /// before a merge, the ownership began when that one's ended.
+    pub begin: Timestamp,
+    /// When it ended.
+    pub end: Timestamp,
+    /// The identity as it was at the end; none where the user was purged since.
+    pub identity: Option<Identity>,
+}
+
+/// The ownerships of one identifier that have ended, in the order of their ends.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EndedOwnerships(pub Vec<Ownership>);
+
+/// The owner of an identifier at some time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OwnerAt<'o> {
+    /// Whoever owns it now, if its link time is not later.
+    Present,
+    /// This one.
+    Past(&'o Ownership),
+    /// Nobody, or a user who was purged since.
+    Nobody,
+    /// It is no longer known.
+    Forgotten {
+        /// The earliest time of which the owner is known.
+        earliest: Timestamp,
+    },
+}
+
+impl EndedOwnerships {
+    /// The most that are kept of one identifier. The oldest are dropped.
+    pub const MOST: usize = 32;
+
+    /// Adds the ownership that has ended last.
+    pub fn push(&mut self, ended: Ownership) {
+        self.0.push(ended);
+        let surplus = self.0.len().saturating_sub(Self::MOST);
+        self.0.drain(..surplus);
+    }
+
+    /// Forgets a user. Returns whether any other user is left.
+    pub fn forget(&mut self, user: LocalityId) -> bool {
+        for ownership in self.0.iter_mut().filter(|one| one.user == Some(user)) {
+            (ownership.user, ownership.identity) = (None, None);
+        }
+        self.0.iter().any(|one| one.user.is_some())
+    }
+
+    /// The owner at `time`. Where two ownerships overlap, since the clocks of servers differ, it is
+    /// the earlier one.
+    pub fn at(&self, time: Timestamp) -> OwnerAt<'_> {
+        let Some(n) = self.0.iter().position(|one| time < one.end) else {
+            return OwnerAt::Present;
+        };
+        let one = &self.0[n];
+        if n == 0 && self.0.len() == Self::MOST && time < one.begin {
+            return OwnerAt::Forgotten { earliest: one.begin };
+        }
+        match one.user {
+            Some(_) if one.begin <= time => OwnerAt::Past(one),
+            _ => OwnerAt::Nobody,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(user: u8, begin: i64, end: i64) -> Ownership {
+        let user = Some(LocalityId::from([user; 16]));
+        let [begin, end] = [begin, end].map(Timestamp::from_millis);
+        Ownership { user, begin, end, identity: None }
+    }
+
+    fn owner(ended: &EndedOwnerships, time: i64) -> Option<u8> {
+        match ended.at(Timestamp::from_millis(time)) {
+            OwnerAt::Past(one) => one.user.map(|id| id.as_bytes()[0]),
+            OwnerAt::Present => Some(0),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_earlier_of_two_owners_counts_where_they_overlap() {
+        // The second got it by a merge, with the link time of the first.
+        let mut ended = EndedOwnerships(vec![owned(1, 10, 20), owned(2, 10, 30), owned(3, 40, 50)]);
+        let owners: Vec<_> = [9, 10, 19, 20, 29, 30, 39, 40, 49, 50]
+            .into_iter()
+            .map(|time| owner(&ended, time))
+            .collect();
+        let [one, two, three, present] = [1, 2, 3, 0].map(Some);
+        assert_eq!(owners, [None, one, one, two, two, None, None, three, three, present]);
+
+        assert!(ended.forget(LocalityId::from([2; 16])));
+        assert_eq!([owner(&ended, 19), owner(&ended, 20), owner(&ended, 29)], [one, None, None]);
+    }
+
+    #[test]
+    fn the_oldest_are_dropped() {
+        let mut ended = EndedOwnerships::default();
+        for n in 0..40 {
+            ended.push(owned(1, n * 10, n * 10 + 5));
+        }
+        assert_eq!(ended.0.len(), EndedOwnerships::MOST);
+        let earliest = Timestamp::from_millis(80);
+        assert_eq!(ended.at(Timestamp::from_millis(7)), OwnerAt::Forgotten { earliest });
+        assert_eq!(owner(&ended, 80), Some(1));
+        assert_eq!(owner(&ended, 85), None);
+    }
+}

@@ -1,0 +1,146 @@
+//! The check of users against their histories, and of ended ownerships against both.
+
+use std::slice;
+use std::time::Duration;
+
+use locality_uuid::LocalityId;
+use tokio::time::sleep;
+
+use super::checkable::CheckableStore;
+use super::finding::{Finding, Inconsistency};
+use crate::directory::error::Error;
+use crate::directory::model::event::Event;
+use crate::directory::model::ownership::{EndedOwnerships, Ownership};
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::model::user::{Identity, User};
+use crate::directory::replay::check_history;
+use crate::identifier::IdentityKey;
+
+/// The pauses between looks at what one shard may not show yet.
+const SHOWN: [Duration; 5] = [
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+    Duration::from_millis(200),
+    Duration::from_millis(400),
+    Duration::from_millis(800),
+];
+/// A user with its history.
+#[derive(Clone, Debug)]
+pub struct Past {
+    /// The user.
+    pub user: User,
+    /// Its events, the newest first, as of the same moment.
+    pub events: Vec<Event>,
+    /// The earliest time of which the tenant keeps history.
+    pub begin: Timestamp,
+}
+
+impl Past {
+    /// The fault of the history itself.
+    fn fault(&self) -> Option<Finding> {
+        let outcome = check_history(&self.user, &self.events);
+        outcome.is_err().then(|| Finding::of_user(Inconsistency::History, self.user.id))
+    }
+
+    /// The identities that the user has lost, with their keys and times, as far as the tenant keeps
+    /// history.
+    fn lost(&self) -> Vec<(IdentityKey, Timestamp)> {
+        let events = self.events.iter().filter(|event| event.time >= self.begin);
+        events.flat_map(|event| removed(event).map(|own| (self.key(own), event.time))).collect()
+    }
+
+    /// Whether the history has an ended ownership of the user, or does not reach back to its end.
+    fn fits(&self, key: &IdentityKey, ownership: &Ownership) -> bool {
+        let reaches = self.events.last().is_some_and(|first| {
+            first.sequence == 1 && first.time <= ownership.end || first.time < ownership.end
+        });
+        let fits = |event: &Event| {
+            event.time == ownership.end && removed(event).any(|own| self.key(own) == *key)
+        };
+        !reaches || ownership.end < self.begin || self.events.iter().any(fits)
+    }
+
+    fn key(&self, identity: &Identity) -> IdentityKey {
+        IdentityKey::new(self.user.tenant.as_str(), &identity.identifier)
+    }
+}
+
+/// The identities that an event takes from its user.
+fn removed(event: &Event) -> impl Iterator<Item = &Identity> {
+    let removed = event.changes.identities.iter().filter(|change| change.after.is_none());
+    removed.filter_map(|change| change.before.as_ref())
+}
+
+/// Whether the ended ownerships of a key have that of a user that ended then. The oldest of many
+/// are dropped, and clocks differ.
+fn has_ended(ended: &EndedOwnerships, user: LocalityId, time: Timestamp) -> bool {
+    let is_full = ended.0.len() == EndedOwnerships::MOST;
+    ended
+        .0
+        .iter()
+        .any(|one| one.user == Some(user) && one.end == time || is_full && time <= one.end)
+}
+
+/// The faults of a user's history, and the ended ownerships that lack what it has.
+pub(super) async fn history_faults<A: CheckableStore>(
+    store: &A,
+    user: LocalityId,
+) -> Result<Vec<Finding>, Error> {
+    let past = match store.past(user).await {
+        Err(Error::Internal(_)) => return Ok(vec![Finding::of_user(Inconsistency::History, user)]),
+        past => past?,
+    };
+    let Some(past) = past else { return Ok(Vec::new()) };
+    let (keys, times): (Vec<_>, Vec<_>) = past.lost().into_iter().unzip();
+    let ended = store.ended_at(&keys).await?;
+    let mut faults: Vec<_> = past.fault().into_iter().collect();
+    for ((key, time), ended) in keys.into_iter().zip(times).zip(ended) {
+        let is_there = async || -> Result<bool, Error> {
+            let ended = store.ended_at(slice::from_ref(&key)).await?;
+            Ok(ended.iter().any(|ended| has_ended(ended, user, time)))
+        };
+        if !has_ended(&ended, user, time) && !holds_soon(is_there).await? {
+            faults.push(Finding::of_ownership(key, Some(user)));
+        }
+    }
+    Ok(faults)
+}
+
+/// The faults of the ended ownerships of a key.
+pub(super) async fn ended_faults<A: CheckableStore>(
+    store: &A,
+    key: IdentityKey,
+    ended: EndedOwnerships,
+) -> Result<Vec<Finding>, Error> {
+    let mut faults = Vec::new();
+    for ownership in &ended.0 {
+        let Some(user) = ownership.user else { continue };
+        let fits = async || -> Result<bool, Error> {
+            let past = match store.past(user).await {
+                Err(Error::Internal(_)) => return Ok(true),
+                past => past?,
+            };
+            if past.is_some_and(|past| past.fits(&key, ownership)) {
+                return Ok(true);
+            }
+            let again = store.ended_at(slice::from_ref(&key)).await?;
+            Ok(!again.iter().any(|again| again.0.contains(ownership)))
+        };
+        if !holds_soon(fits).await? {
+            faults.push(Finding::of_ownership(key.clone(), Some(user)));
+        }
+    }
+    Ok(faults)
+}
+
+/// Whether something holds, now or soon: where a store is in use, one shard may show a mutation
+/// before another does.
+async fn holds_soon(holds: impl AsyncFn() -> Result<bool, Error>) -> Result<bool, Error> {
+    for pause in SHOWN {
+        if holds().await? {
+            return Ok(true);
+        }
+        sleep(pause).await;
+    }
+    holds().await
+}

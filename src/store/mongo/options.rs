@@ -1,0 +1,22 @@
+//! The settings of the store on MongoDB.
+
+use std::time::Duration;
+
+use crate::store::owner_hints::HINT_BYTES;
+
+/// The settings of a [`Mongo`](super::Mongo) store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The longest that one operation may take, what is tried again included.
+    pub timeout: Duration,
+    /// Memory for guesses of keys' owners, in bytes. It is taken as it is needed.
+    pub hint_bytes: usize,
+    /// Memory for the cache of look-ups, in bytes; 0 for none.
+    pub cache_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(10), hint_bytes: HINT_BYTES, cache_bytes: 0 }
+    }
+}

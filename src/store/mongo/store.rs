@@ -1,0 +1,216 @@
+//! The calls of a store, each as an operation that outlives its caller.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use locality_uuid::LocalityId;
+use tokio::task::JoinError;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::commit_gate::CommitGate;
+use super::error::Fault;
+use super::{MIN_COMMIT_WAIT, Mongo, PROBE_TIMEOUT, SCAN_TIMEOUT};
+use crate::directory::error::Error;
+use crate::directory::model::claim::Claim;
+use crate::directory::model::ownership::EndedOwnerships;
+use crate::directory::model::record::{Hold, Record};
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::Mutation;
+use crate::directory::read_set::Outcome;
+use crate::directory::search::{Lead, Position, SearchedUser};
+use crate::directory::store::{
+    Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
+};
+use crate::directory::stored_rules::StoredRules;
+use crate::identifier::IdentityKey;
+use crate::wire::encoded_user::EncodedUser;
+
+#[async_trait]
+impl Store for Mongo {
+    async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
+        Ok(self.collections.fence.rules(&self.collections.database, consistency).await?)
+    }
+
+    async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+        view: View,
+    ) -> Result<Resolved, Error> {
+        let keys = keys.to_vec();
+        self.run_here(
+            |collections| async move { collections.resolve(&keys, consistency, view).await },
+        )
+        .await
+    }
+
+    async fn get(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        let (tenant, ids) = (tenant.clone(), ids.to_vec());
+        self.run(|collections| async move { collections.get(&tenant, &ids, view).await }).await
+    }
+
+    async fn get_snapshot(
+        &self,
+        tenant: &Tenant,
+        ids: &[LocalityId],
+        view: View,
+    ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
+        let (tenant, ids) = (tenant.clone(), ids.to_vec());
+        self.run(|collections| async move { collections.get_snapshot(&tenant, &ids, view).await })
+            .await
+    }
+
+    async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
+        let keys = keys.to_vec();
+        self.run(|collections| async move { collections.claims(&keys).await }).await
+    }
+
+    async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
+        let name = name.clone();
+        self.run(|collections| async move { collections.tenant(&name).await }).await
+    }
+
+    async fn tenants(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<TenantRecord>, Error> {
+        let (prefix, after) = (prefix.to_owned(), after.to_owned());
+        self.run(|own| async move { own.tenants(&prefix, &after, limit).await }).await
+    }
+
+    async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
+        let tenant = tenant.clone();
+        self.run(|collections| async move { collections.keys(&tenant, limit).await }).await
+    }
+
+    async fn ownerless_holds(
+        &self,
+        tenant: &Tenant,
+        after: Option<&IdentityKey>,
+        limit: usize,
+    ) -> Result<Vec<Hold>, Error> {
+        let (tenant, after) = (tenant.clone(), after.cloned());
+        self.run(|own| async move { own.ownerless_holds(&tenant, after, limit).await }).await
+    }
+
+    async fn history(
+        &self,
+        tenant: &Tenant,
+        user: LocalityId,
+        place: Option<u64>,
+        limit: usize,
+    ) -> Result<Option<History>, Error> {
+        let tenant = tenant.clone();
+        self.run(|own| async move { own.history(&tenant, user, place, limit).await }).await
+    }
+
+    async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
+        let keys = keys.to_vec();
+        self.run(|own| async move { own.ended_ownerships(&keys).await }).await
+    }
+
+    async fn scan(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        let turn = self.walks.clone().acquire_owned().await;
+        let (collections, tenant) = (self.collections.clone(), tenant.clone());
+        let walk = self.spawn(SCAN_TIMEOUT, async move {
+            let users = collections.scan(&tenant, after, limit).await;
+            drop(turn);
+            users
+        })?;
+        Ok(walk.await.unwrap_or_else(|_| Err(Fault::Panicked))?)
+    }
+
+    async fn search(
+        &self,
+        tenant: &Tenant,
+        lead: &Lead,
+        after: Option<&Position>,
+        limit: usize,
+        view: View,
+    ) -> Result<Vec<SearchedUser>, Error> {
+        self.check_searchable(lead)?;
+        let (tenant, lead, after) = (tenant.clone(), lead.clone(), after.cloned());
+        self.run(|collections| async move {
+            collections.search(&tenant, &lead, after.as_ref(), limit, view).await
+        })
+        .await
+    }
+
+    async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {
+        self.check_searchable(lead)?;
+        let (tenant, lead) = (tenant.clone(), lead.clone());
+        self.run(|collections| async move { collections.probe(&tenant, &lead, limit).await }).await
+    }
+
+    async fn attribute_names(
+        &self,
+        tenant: &Tenant,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, Error> {
+        let (tenant, after) = (tenant.clone(), after.to_owned());
+        let names =
+            self.run(|collections| async move { collections.all_names(tenant.as_str()).await });
+        Ok(names.await?.page(&after, limit))
+    }
+
+    async fn expired_users(
+        &self,
+        now: Timestamp,
+        after: Option<(Timestamp, LocalityId)>,
+        limit: usize,
+    ) -> Result<Vec<ExpiredUser>, Error> {
+        self.run(|own| async move { own.expired_users(now, after, limit).await }).await
+    }
+
+    async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        let deadline = Instant::now() + self.collections.timeout;
+        let gate = Arc::new(CommitGate::new(deadline));
+        let (collections, entry) = (self.collections.clone(), gate.clone());
+        let mut task = self
+            .spawn(self.abandoned(), async move { collections.mutate(&mutation, &entry).await })?;
+        let ended = match timeout_at(deadline, &mut task).await {
+            Ok(ended) => ended,
+            Err(_) if gate.close() => return Err(Fault::Late.into()),
+            Err(_) => {
+                let settled = timeout(MIN_COMMIT_WAIT + self.collections.timeout, task).await;
+                settled.map_err(|_| Error::from(Fault::Unanswered))?
+            }
+        };
+
+        ended.unwrap_or_else(|_: JoinError| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
+    }
+
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        self.all(mutations).await
+    }
+
+    fn time(&self, wall: Timestamp) -> Option<Timestamp> {
+        self.heartbeat.time(wall)
+    }
+
+    #[cfg(feature = "test-entity")]
+    async fn counter(&self, name: &str) -> Result<u64, Error> {
+        let name = name.to_owned();
+        self.run(|collections| async move { collections.counter(&name).await }).await
+    }
+
+    async fn check(&self) -> Result<(), Error> {
+        let check = self.run(|collections| async move { collections.check().await });
+        timeout(PROBE_TIMEOUT, check).await.unwrap_or_else(|_| Err(Fault::Late.into()))
+    }
+}

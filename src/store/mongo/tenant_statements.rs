@@ -1,0 +1,49 @@
+//! The statements of a transaction on tenants and the names of their attributes.
+
+use mongodb::bson::{RawDocumentBuf, doc};
+
+use super::error::Fault;
+use super::preserved::stamped;
+use super::schema::{ID, NAMES, REVISION, by_id, tenant_document};
+use super::transaction::{Transaction, all_there, raw};
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::TenantRecord;
+
+impl Transaction<'_> {
+    pub(super) async fn write_tenant(&mut self, tenant: &TenantRecord) -> Result<(), Fault> {
+        let tenants = &self.collections.tenants;
+        let Some(kept) = &self.tenant else {
+            let document = raw(&stamped(tenant_document(tenant, 0), self.epoch, None))?;
+            tenants.insert_one(document).session(&mut self.session).await?;
+            return Ok(());
+        };
+
+        let filter = doc! { ID: tenant.name.as_str(), REVISION: kept.revision };
+        let document = tenant_document(tenant, kept.revision + self.raise);
+        let document = raw(&stamped(document, self.epoch, Some(kept)))?;
+        let replaced = tenants.replace_one(filter, document).session(&mut self.session).await?;
+        all_there(replaced.matched_count, 1)
+    }
+
+    pub(super) async fn delete_tenant(&mut self, name: &Tenant) -> Result<(), Fault> {
+        let filter =
+            doc! { ID: name.as_str(), REVISION: self.tenant.as_ref().map(|kept| kept.revision) };
+        self.needs_epoch = true;
+        let tenants = &self.collections.tenants;
+        let deleted = tenants.delete_one(filter).session(&mut self.session).await?;
+        all_there(deleted.deleted_count, 1)
+    }
+
+    /// Removes the names of a tenant's attributes, all but the mark of the tokens that were given.
+    pub(super) async fn forget_names(&mut self, tenant: &Tenant) -> Result<(), Fault> {
+        let names = self.collections.names_to_forget(tenant.as_str()).await?;
+        let Some((ids, tombstone)) = names else { return Ok(()) };
+        let collection = self.collections.database.collection::<RawDocumentBuf>(NAMES);
+        if !ids.is_empty() {
+            collection.delete_many(by_id(ids)).session(&mut self.session).await?;
+        }
+        let id = tombstone.get_str(ID).map_err(Fault::damaged)?;
+        collection.replace_one(doc! { ID: id }, &tombstone).session(&mut self.session).await?;
+        Ok(())
+    }
+}
