@@ -110,7 +110,8 @@ fn methods() -> Vec<(String, usize)> {
             .map(|method| {
                 // A search finds users by what nobody but a registrar has to know, and a history
                 // has what they were.
-                let is_for_registrars = ["SearchUsers", "ListHistory"].contains(&method.name());
+                let is_for_registrars =
+                    ["SearchUsers", "ListHistory", "Watch"].contains(&method.name());
                 let least = if is_for_registrars { 1 } else { least };
                 (format!("{path}{}", method.name()), least)
             })

@@ -10,6 +10,7 @@ mod merging;
 mod resending;
 mod searching;
 mod tenants;
+mod watching;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use super::{
     attributes, bench, completions, id, identity, renormalize, resolve, store, tenant, token, top,
-    transfer, user,
+    transfer, user, watch,
 };
 use crate::config::{Flags, Serve, Top};
 
@@ -81,6 +81,9 @@ pub enum Command {
     /// Generate ids, or show the fields of one. Needs no server.
     #[command(subcommand, after_help = id::EXAMPLES)]
     Id(id::Id),
+    /// Show what happens to users, as it happens.
+    #[command(after_help = watch::EXAMPLES)]
+    Watch(watch::Watch),
     /// Load a running server and measure it.
     #[command(after_help = bench::EXAMPLES)]
     Bench(bench::Run),

@@ -26,6 +26,7 @@ mod top;
 mod transfer;
 mod user;
 mod view;
+mod watch;
 mod who;
 
 pub use arguments::{Arguments, Command};
@@ -50,6 +51,7 @@ pub fn run(
         Command::Store(command) => store(command),
         Command::Resolve(command) => client::block_on(resolve::run(command)),
         Command::User(command) => client::block_on(user::run(command)),
+        Command::Watch(command) => client::block_on(watch::run(command)),
         Command::Identity(command) => client::block_on(identity::run(command)),
         Command::Attribute(command) => client::block_on(attributes::run(command)),
         Command::Tenant(command) => client::block_on(tenant::run(command)),

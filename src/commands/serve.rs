@@ -16,6 +16,7 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use polynym::access::Access;
 use polynym::cli::Failure;
 use polynym::config::{Flags, LogCalls, LogFormat, MongoUri, Serve, StoreChoice};
+use polynym::directory::feed::EventFeed;
 use polynym::directory::{Directory, FileStore, Limits, Store};
 use polynym::operators::Readiness;
 use polynym::store::coalesce::{self, Coalesced};
@@ -82,7 +83,8 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let store = kept.store(settings.coalesce);
     let outcome = runtime.block_on(async {
         let stops = (stop, &readiness);
-        let serving = serve(&settings, stops, listener, access, store, kept.file());
+        let abilities = Abilities { store, file: kept.file(), feed: kept.feed() };
+        let serving = serve(&settings, stops, listener, access, abilities);
         tokio::select! {
             outcome = serving => outcome,
             () = kept.writer_ended() => Err(Failure::Other(WRITER_ENDED.to_owned())),
@@ -216,6 +218,14 @@ impl OpenStore {
         }
     }
 
+    /// The same store, as one whose events can be watched.
+    fn feed(&self) -> Option<Arc<dyn EventFeed>> {
+        match self {
+            Self::Embedded(store) => Some(store.clone()),
+            Self::Mongo(_) => None,
+        }
+    }
+
     /// Returns where the store can take no mutations any more.
     async fn writer_ended(&self) {
         match self {
@@ -238,13 +248,19 @@ fn runtime(threads: usize) -> Result<Runtime, Failure> {
     runtime.map_err(|error| Failure::Other(format!("cannot start the threads: {error}")))
 }
 
+/// A store, and what it can do beside.
+struct Abilities {
+    store: Arc<dyn Store>,
+    file: Option<Arc<dyn FileStore>>,
+    feed: Option<Arc<dyn EventFeed>>,
+}
+
 async fn serve(
     settings: &Serve,
     (stop, readiness): (Stop, &Arc<Readiness>),
     listener: Listener,
     access: Arc<Access>,
-    store: Arc<dyn Store>,
-    file: Option<Arc<dyn FileStore>>,
+    Abilities { store, file, feed }: Abilities,
 ) -> Result<(), Failure> {
     let address = listener.tcp.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
     // The first call must not wait for tables that are built on first use. A build without
@@ -260,6 +276,10 @@ async fn serve(
     let directory = Directory::new(store, Generator::new(Mode::Variable), limits(settings));
     let directory = match file {
         Some(file) => directory.with_file_store(file),
+        None => directory,
+    };
+    let directory = match feed {
+        Some(feed) => directory.with_feed(feed),
         None => directory,
     };
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });

@@ -170,6 +170,15 @@ pub enum Error {
         /// The earliest time of which it is known who owned the identifier.
         earliest: Timestamp,
     },
+    /// The events after a resume token are gone.
+    #[error("the events after this token are gone: list the users again, then watch without one")]
+    ResumeExpired,
+    /// The store does not tell of its events.
+    #[error(
+        "the store does not tell of its events: a watch needs the embedded store, or MongoDB as a \
+         replica set or behind its own routers"
+    )]
+    WatchUnsupported,
     /// The request id was used before, for another request.
     #[error("this request_id was used for another request: take a new one")]
     RequestIdReused,
@@ -258,6 +267,8 @@ pub enum Invalid {
     Filter,
     /// A page token is not one that a call gave.
     PageToken,
+    /// A resume token is not one that a watch gave.
+    ResumeToken,
     /// Another field: its text, time or number is out of range.
     Field,
 }

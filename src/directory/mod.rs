@@ -6,6 +6,7 @@ pub(crate) mod claim_diff;
 pub(crate) mod clock;
 pub(crate) mod duplicates;
 pub(crate) mod error;
+pub mod feed;
 pub(crate) mod journal;
 pub(crate) mod model;
 pub(crate) mod mutation;

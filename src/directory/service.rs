@@ -22,6 +22,7 @@ pub mod tenant_cache;
 mod tenant_jobs;
 mod tenant_queue;
 mod tenants;
+pub mod watch;
 pub mod write;
 
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use self::context::RequestContext;
 use self::importing::Imports;
 use super::clock::{CLOCK_AHEAD, Clock, ClockLog, Now};
 use super::error::Error;
+use super::feed::EventFeed;
 use super::store::{Consistency, FileStore, Store};
 use super::stored_rules::StoredRules;
 use crate::directory::model::limits::Limits;
@@ -48,6 +50,7 @@ pub struct Directory {
     store: Arc<dyn Store>,
     /// The same store, where it is a file.
     file_store: Option<Arc<dyn FileStore>>,
+    feed: Option<Arc<dyn EventFeed>>,
     ids: Generator,
     limits: Limits,
     tenants: Tenants,
@@ -72,6 +75,7 @@ impl Directory {
         Self {
             store,
             file_store: None,
+            feed: None,
             ids,
             limits,
             tenants,
@@ -97,6 +101,12 @@ impl Directory {
     #[must_use]
     pub fn with_file_store(self, store: Arc<dyn FileStore>) -> Self {
         Self { file_store: Some(store), ..self }
+    }
+
+    /// The same directory, whose events can be watched.
+    #[must_use]
+    pub fn with_feed(self, feed: Arc<dyn EventFeed>) -> Self {
+        Self { feed: Some(feed), ..self }
     }
 
     /// The same directory, which knows later rules of normalisation than those of this build.

@@ -7,12 +7,14 @@ use prost_types::Timestamp as ProtoTimestamp;
 
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute::Value;
+use crate::directory::model::event::EventKind;
 use crate::directory::model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::Verification;
 use crate::directory::search::Lead;
 use crate::directory::service::history::{HistoryOf, HistoryRequest};
 use crate::directory::service::search::Plan;
+use crate::directory::service::watch::WatchRequest;
 use crate::directory::service::write::RawIdentity;
 use crate::directory::store::Consistency;
 use crate::identifier::{Change, IdentityKey, Normalization, RawIdentifier};
@@ -204,18 +206,28 @@ pub fn history(request: &v1::ListHistoryRequest) -> Result<HistoryRequest<'_>, E
     };
     let time =
         |field, time: &Option<_>| time.as_ref().map(|time| timestamp(field, time)).transpose();
-    let kind = |number: &i32| {
-        let kind = v1::EventType::try_from(*number).ok().and_then(read_event_type);
-        kind.ok_or_else(|| Error::invalid(Invalid::Field, "types", "has one that is not known"))
-    };
     Ok(HistoryRequest {
         user,
         from: time("from", &request.from)?,
         to: time("to", &request.to)?,
-        kinds: request.types.iter().map(kind).collect::<Result<_, _>>()?,
+        kinds: kinds(&request.types)?,
         page_size: request.page_size,
         page_token: &request.page_token,
     })
+}
+
+/// The request for a watch.
+pub fn watch(request: &v1::WatchRequest) -> Result<WatchRequest<'_>, Error> {
+    let (users, resume_token) = (&request.user_ids[..], &*request.resume_token);
+    Ok(WatchRequest { users, kinds: kinds(&request.types)?, resume_token })
+}
+
+fn kinds(numbers: &[i32]) -> Result<Vec<EventKind>, Error> {
+    let kind = |number: &i32| {
+        let kind = v1::EventType::try_from(*number).ok().and_then(read_event_type);
+        kind.ok_or_else(|| Error::invalid(Invalid::Field, "types", "has one that is not known"))
+    };
+    numbers.iter().map(kind).collect()
 }
 
 /// The greatest age of an answer; zero if the request has none.

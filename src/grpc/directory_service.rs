@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use metrics::{Histogram, histogram};
 use prost_types::Timestamp as ProtoTimestamp;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tonic::{Request, Response, Status};
 
 use super::authorization::{permitted_tenant, role_too_low, with_caller};
@@ -33,11 +33,13 @@ const BATCHES: usize = 64;
 pub struct DirectoryApi {
     directory: Arc<Directory>,
     batches: Semaphore,
+    /// Whether the server is about to stop.
+    stopping: watch::Receiver<bool>,
 }
 
 impl DirectoryApi {
-    pub fn new(directory: Arc<Directory>) -> Self {
-        Self { directory, batches: Semaphore::new(BATCHES) }
+    pub fn new(directory: Arc<Directory>, stopping: watch::Receiver<bool>) -> Self {
+        Self { directory, batches: Semaphore::new(BATCHES), stopping }
     }
 
     /// Waits for a batch's turn.
@@ -250,6 +252,19 @@ impl DirectoryService for DirectoryApi {
             events: page.events.iter().map(event_message).collect(),
             next_page_token: page.next_page_token,
         }))
+    }
+
+    type WatchStream = super::watch::Responses;
+
+    async fn watch(
+        &self,
+        request: Request<v1::WatchRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        let (caller, request) = with_caller(request)?;
+        let context = self.context(&caller, "Watch", &request.tenant)?;
+        let wanted = convert::watch(&request).map_err(status)?;
+        let watch = self.directory.watch(&context, wanted).await.map_err(status)?;
+        Ok(Response::new(super::watch::responses(watch, self.stopping.clone())))
     }
 }
 

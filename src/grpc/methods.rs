@@ -75,7 +75,7 @@ const fn at_least(role: Role, method: Method) -> Method {
     Method { needs: Needs::Role(role), ..method }
 }
 
-static METHODS: [Method; 39] = [
+static METHODS: [Method; 40] = [
     look_up("/polynym.v1.DirectoryService/ResolveIdentity"),
     look_up("/polynym.v1.DirectoryService/BatchResolveIdentities"),
     look_up("/polynym.v1.DirectoryService/GetUser"),
@@ -85,6 +85,7 @@ static METHODS: [Method; 39] = [
     // Shows all users to whoever may call it.
     at_least(Role::Registrar, look_up("/polynym.v1.DirectoryService/SearchUsers")),
     at_least(Role::Registrar, look_up("/polynym.v1.DirectoryService/ListHistory")),
+    stream(at_least(Role::Registrar, look_up("/polynym.v1.DirectoryService/Watch"))),
     mutation("/polynym.v1.RegistryService/CreateUser"),
     mutation("/polynym.v1.RegistryService/UpdateUser"),
     mutation("/polynym.v1.RegistryService/LinkIdentity"),
@@ -207,7 +208,7 @@ mod tests {
             for method in service.methods() {
                 let path = format!("/{}/{}", service.full_name(), method.name());
                 let expected = match method.name() {
-                    "SearchUsers" | "ListHistory" => Role::Registrar,
+                    "SearchUsers" | "ListHistory" | "Watch" => Role::Registrar,
                     _ => expected,
                 };
                 let target = Target::of(&path);

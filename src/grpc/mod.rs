@@ -20,6 +20,8 @@ mod registry_service;
 mod router;
 mod server;
 mod status;
+mod watch;
 
 pub use directory_service::RESOLVE_READS;
 pub use server::serve;
+pub use watch::{EVENTS as WATCH_EVENTS, WATCHES};

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use http::{HeaderMap, Request, Response};
+use tokio::sync::watch;
 use tonic::body::Body;
 use tonic::codegen::Service as _;
 use tonic_health::pb::health_server::HealthServer;
@@ -50,12 +51,13 @@ impl Router {
         directory: &Arc<Directory>,
         access: Arc<Access>,
         health: &HealthReporter,
+        stopping: watch::Receiver<bool>,
     ) -> Result<Self, tonic_reflection::server::Error> {
         let alpha = reflection().build_v1alpha()?.max_decoding_message_size(SMALL_BYTES);
         Ok(Self {
             batch: directory.limits().batch,
             access,
-            directory: Directories::new(DirectoryApi::new(directory.clone())),
+            directory: Directories::new(DirectoryApi::new(directory.clone(), stopping)),
             registry: Registries::new(RegistryApi(directory.clone())),
             admin: Admins::new(AdminApi(directory.clone())).max_decoding_message_size(STREAM_BYTES),
             health: Healths::new(HealthApi::new(health)).max_decoding_message_size(SMALL_BYTES),

@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
 use super::health;
 use super::router::Router;
 use crate::access::Access;
@@ -24,13 +26,16 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let reporter = health::reporter(&directory).await;
-    let router = Router::new(&directory, access.clone(), &reporter).map_err(io::Error::other)?;
+    let (stop_watches, stopping) = watch::channel(false);
+    let router = Router::new(&directory, access.clone(), &reporter, stopping);
+    let router = router.map_err(io::Error::other)?;
     let stop = async {
         tokio::select! {
             () = health::watch(&reporter, &directory) => {}
             never = access.reload() => match never {},
             () = shutdown => {}
         }
+        stop_watches.send_replace(true);
         health::drain(reporter.clone()).await;
     };
     transport::serve(listener.into(), router, options, stop).await;

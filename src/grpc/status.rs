@@ -62,6 +62,7 @@ fn field(error: &Error) -> Option<&str> {
         | Error::IdentityConfusable { field }
         | Error::IdentityReserved { field } => Some(field),
         Error::HistoryExpired { .. } => Some("as_of"),
+        Error::ResumeExpired => Some("resume_token"),
         Error::RequestIdReused => Some("request_id"),
         _ => None,
     }
@@ -135,7 +136,8 @@ const fn code(error: &Error) -> Code {
         Error::Unavailable(_) | Error::ClockInDoubt | Error::Outdated(_) | Error::RulesChanging => {
             Code::Unavailable
         }
-        Error::HistoryExpired { .. } => Code::OutOfRange,
+        Error::HistoryExpired { .. } | Error::ResumeExpired => Code::OutOfRange,
+        Error::WatchUnsupported => Code::Unimplemented,
         Error::OutcomeUnknown(_) => Code::Unknown,
         Error::Internal(_) => Code::Internal,
     }
@@ -174,6 +176,8 @@ pub const fn reason(error: &Error) -> &'static str {
         Error::UndoExpired => "UNDO_EXPIRED",
         Error::EtagMismatch => "ETAG_MISMATCH",
         Error::HistoryExpired { .. } => "HISTORY_EXPIRED",
+        Error::ResumeExpired => "RESUME_EXPIRED",
+        Error::WatchUnsupported => "WATCH_UNSUPPORTED",
         Error::RequestIdReused => "REQUEST_ID_REUSED",
         Error::ClockInDoubt => "CLOCK_IN_DOUBT",
         Error::Overloaded => "OVERLOADED",
@@ -197,6 +201,7 @@ const fn invalid_reason(what: Invalid) -> &'static str {
         Invalid::Policy => "POLICY_INVALID",
         Invalid::Filter => "FILTER_INVALID",
         Invalid::PageToken => "PAGE_TOKEN_INVALID",
+        Invalid::ResumeToken => "RESUME_TOKEN_INVALID",
         Invalid::Field => "FIELD_INVALID",
     }
 }

@@ -51,7 +51,10 @@ pub fn merging(primary: &str, secondary: &str) -> v1::MergeUsersRequest {
 
 impl Client {
     pub async fn connect(url: &str) -> Self {
-        let channel = Channel::from_shared(url.to_owned()).unwrap().connect().await.unwrap();
+        Self::over(Channel::from_shared(url.to_owned()).unwrap().connect().await.unwrap())
+    }
+
+    pub fn over(channel: Channel) -> Self {
         let directory =
             DirectoryServiceClient::new(channel.clone()).max_decoding_message_size(8 << 20);
         let (registry, admin) =

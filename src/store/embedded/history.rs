@@ -1,11 +1,11 @@
 //! Reads of the journal on a snapshot.
 
 use locality_uuid::LocalityId;
-use redb::{ReadOnlyTable, ReadTransaction};
+use redb::{AccessGuard, ReadOnlyTable, ReadTransaction};
 
 use super::error::Fault;
 use super::read::{Snapshot, optional};
-use super::schema::{ENDED, EVENTS, StoredEvent, StoredUser};
+use super::schema::{ENDED, EVENTS, NEXT_EVENT, StoredEvent, StoredUser};
 use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
@@ -14,9 +14,13 @@ use crate::identifier::IdentityKey;
 use crate::store::integrity::Past;
 use crate::wire::event::decode_ended;
 
+/// The number of an event, and its row.
+type EventRow = (u64, AccessGuard<'static, &'static [u8]>);
+
 /// The tables of the journal.
 pub struct JournalSnapshot {
     events: ReadOnlyTable<u64, &'static [u8]>,
+    next_event: ReadOnlyTable<(), u64>,
     ended: ReadOnlyTable<&'static [u8], &'static [u8]>,
 }
 
@@ -24,8 +28,10 @@ impl JournalSnapshot {
     /// None in a store of a schema that has no journal.
     pub fn open(transaction: &ReadTransaction) -> Result<Option<Self>, Fault> {
         let events = optional(transaction.open_table(EVENTS))?;
+        let next_event = optional(transaction.open_table(NEXT_EVENT))?;
         let ended = optional(transaction.open_table(ENDED))?;
-        Ok(events.zip(ended).map(|(events, ended)| Self { events, ended }))
+        let all = events.zip(next_event).zip(ended);
+        Ok(all.map(|((events, next_event), ended)| Self { events, next_event, ended }))
     }
 }
 
@@ -60,6 +66,35 @@ impl Snapshot {
             number = event.previous;
         }
         Ok(Some(history))
+    }
+
+    /// Whether the store writes events.
+    pub const fn has_journal(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    /// The number of the next event.
+    pub fn next_event(&self) -> Result<u64, Fault> {
+        let Some(journal) = &self.journal else { return Ok(1) };
+        Ok(journal.next_event.get(())?.map_or(1, |next| next.value()))
+    }
+
+    /// The row of the event of this number, if it is there.
+    pub fn event_row(&self, number: u64) -> Result<Option<Vec<u8>>, Fault> {
+        let Some(journal) = &self.journal else { return Ok(None) };
+        Ok(journal.events.get(number)?.map(|row| row.value().to_vec()))
+    }
+
+    /// The rows of events from a number on, with their numbers.
+    pub fn event_rows(
+        &self,
+        from: u64,
+    ) -> Result<impl Iterator<Item = Result<EventRow, Fault>>, Fault> {
+        let rows = self.journal.as_ref().map(|journal| journal.events.range(from..)).transpose()?;
+        Ok(rows.into_iter().flatten().map(|row| {
+            let (number, row) = row?;
+            Ok((number.value(), row))
+        }))
     }
 
     /// A user with its history; none where it is not there, or the store has no journal.

@@ -6,6 +6,7 @@ mod attributes;
 mod backup;
 mod degraded;
 mod error;
+mod feed;
 mod file;
 mod header;
 mod history;
@@ -103,6 +104,8 @@ pub struct Embedded {
     /// The bytes that mutations may still take while they wait for the writer.
     queue: Arc<Semaphore>,
     writer: Option<JoinHandle<()>>,
+    /// Changes with each commit.
+    commits: watch::Receiver<()>,
     /// Closed once the writer has ended.
     alive: watch::Receiver<()>,
     /// The rules do not change while the store is open.
@@ -143,7 +146,8 @@ impl Embedded {
             (Arc::new(Published::from_pointee(snapshot)), Arc::new(DegradedState::empty()));
         let group_limit = options.group_limit.max(1);
         let shared = (published.clone(), trouble.clone(), last_seen.clone());
-        let writer = Writer::new(opener, open, shared, group_limit);
+        let (committed, commits) = watch::channel(());
+        let writer = Writer::new(opener, open, shared, (group_limit, committed));
         let (jobs, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new().name("polynym-writer".to_owned());
         let (is_alive, alive) = watch::channel(());
@@ -163,6 +167,7 @@ impl Embedded {
             jobs: Some(jobs),
             queue,
             writer: Some(thread),
+            commits,
             alive,
             rules,
             hints,

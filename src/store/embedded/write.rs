@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
 
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
 use super::degraded::Degraded;
 use super::error::{DegradedReason, Fault, chain};
@@ -67,6 +67,8 @@ pub struct Writer {
     last_seen: Arc<LastSeen>,
     /// Mutations that may share one sync.
     group_limit: usize,
+    /// Told of each commit that can be read.
+    committed: watch::Sender<()>,
     /// The database that serves reads, and mutations unless the store is degraded.
     open: Option<Open>,
     outage: Option<Degraded>,
@@ -81,7 +83,7 @@ impl Writer {
         opener: Opener,
         open: Open,
         (published, trouble, last_seen): (Arc<Published>, Arc<DegradedState>, Arc<LastSeen>),
-        group_limit: usize,
+        (group_limit, committed): (usize, watch::Sender<()>),
     ) -> Self {
         let (open, opened) = (Some(open), Instant::now());
         Self {
@@ -90,6 +92,7 @@ impl Writer {
             trouble,
             last_seen,
             group_limit,
+            committed,
             open,
             outage: None,
             opened,

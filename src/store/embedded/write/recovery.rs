@@ -92,7 +92,10 @@ impl Writer {
     pub(super) fn publish(&mut self) {
         let Some(open) = &self.open else { return };
         match Snapshot::new(&open.database, self.opener.caches()) {
-            Ok(snapshot) => self.published.store(Some(Arc::new(snapshot))),
+            Ok(snapshot) => {
+                self.published.store(Some(Arc::new(snapshot)));
+                self.committed.send_replace(());
+            }
             Err(fault) => self.enter_degraded(DegradedReason::Unreadable, &chain(&fault)),
         }
     }

@@ -1,0 +1,161 @@
+//! The events of a tenant as they come.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use locality_uuid::LocalityId;
+use prost::Message;
+use tokio::time::Instant;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::Directory;
+use super::context::RequestContext;
+use super::read::parse_user_id;
+use crate::directory::error::{Error, Invalid};
+use crate::directory::feed::{EventFeed, Place};
+use crate::directory::model::event::{Event, EventKind};
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::search::sealed;
+
+/// The time for which a token can be used.
+const LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// The pause after which a token comes without an event.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// The most users that are named.
+const USERS: usize = 1_000;
+/// The seed of the checksum of tokens.
+const SEED: u64 = 0x706f_6c79_6e79_6d03;
+
+/// The events to watch.
+#[derive(Clone, Debug)]
+pub struct WatchRequest<'r> {
+    /// The ids of the users; empty for all.
+    pub users: &'r [String],
+    /// The kinds of events; empty for all.
+    pub kinds: Vec<EventKind>,
+    /// The token to go on from, or nothing to begin now.
+    pub resume_token: &'r str,
+}
+
+/// A watch of a tenant.
+pub struct Watch {
+    feed: Arc<dyn EventFeed>,
+    directory: Arc<Directory>,
+    tenant: Tenant,
+    users: BTreeSet<LocalityId>,
+    kinds: Vec<EventKind>,
+    /// A hash of what the tokens belong to.
+    query: u64,
+    place: Place,
+}
+
+/// What has come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WatchPage {
+    /// Events, each with the token from which the next one follows.
+    pub events: Vec<(Event, String)>,
+    /// The token after all of them.
+    pub resume_token: String,
+}
+
+impl Directory {
+    /// Begins to watch.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::ResumeExpired`], [`Error::WatchUnsupported`],
+    /// [`Error::TenantNotFound`], [`Error::Unavailable`].
+    pub async fn watch(
+        self: &Arc<Self>,
+        context: &RequestContext<'_>,
+        request: WatchRequest<'_>,
+    ) -> Result<Watch, Error> {
+        let feed = self.feed.clone().ok_or(Error::WatchUnsupported)?;
+        if request.users.len() > USERS {
+            let rule = format!("has more than {USERS} users: leave it out, and choose from all");
+            return Err(Error::invalid(Invalid::Field, "user_ids", &rule));
+        }
+        let user = |(n, id): (usize, &String)| parse_user_id(&format!("user_ids[{n}]"), id);
+        let users = request.users.iter().enumerate().map(user).collect::<Result<_, _>>()?;
+        let begin = self.policies(&context.tenant).await?.history_begins(context.now.time);
+        let tenant = context.tenant.clone();
+        let query = query_hash(&tenant, &users, &request.kinds);
+        let place = match request.resume_token {
+            "" => feed.place().await?,
+            token => decode(token, query, begin.max(context.now.time.minus(LIFETIME)))?,
+        };
+        let directory = self.clone();
+        Ok(Watch { feed, directory, tenant, users, kinds: request.kinds, query, place })
+    }
+}
+
+impl Watch {
+    /// The present token.
+    pub fn resume_token(&self) -> String {
+        self.token(&self.place)
+    }
+
+    /// The next events; none where none has come for a while.
+    ///
+    /// # Errors
+    /// [`Error::ResumeExpired`], [`Error::Unavailable`].
+    pub async fn next(&mut self) -> Result<WatchPage, Error> {
+        let deadline = Instant::now() + HEARTBEAT;
+        loop {
+            let patience = deadline.saturating_duration_since(Instant::now());
+            let page = self.feed.events(&self.place, patience).await?;
+            self.place = page.place;
+            let wanted = page.events.into_iter().filter(|(event, _)| self.is_wanted(event));
+            let events: Vec<_> = wanted.map(|(event, place)| (event, self.token(&place))).collect();
+            if !events.is_empty() || Instant::now() >= deadline {
+                return Ok(WatchPage { events, resume_token: self.resume_token() });
+            }
+        }
+    }
+
+    fn is_wanted(&self, event: &Event) -> bool {
+        event.tenant == self.tenant
+            && (self.users.is_empty() || self.users.contains(&event.user))
+            && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
+    }
+
+    fn token(&self, place: &Place) -> String {
+        let issued = self.directory.now().time.as_millis();
+        let record = TokenRecord { query: self.query, issued, place: place.clone() };
+        sealed::seal(record.encode_to_vec(), SEED)
+    }
+}
+
+/// A hash of what a token belongs to.
+fn query_hash(tenant: &Tenant, users: &BTreeSet<LocalityId>, kinds: &[EventKind]) -> u64 {
+    let mut hash = Xxh3::new();
+    users.iter().for_each(|user| hash.update(user.as_bytes()));
+    kinds.iter().for_each(|kind| hash.update(&[*kind as u8]));
+    hash.update(tenant.as_str().as_bytes());
+    hash.digest()
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TokenRecord {
+    #[prost(fixed64, tag = "1")]
+    query: u64,
+    #[prost(int64, tag = "2")]
+    issued: i64,
+    #[prost(bytes = "vec", tag = "3")]
+    place: Vec<u8>,
+}
+
+/// The place of a token that was issued at `earliest` or later.
+fn decode(token: &str, query: u64, earliest: Timestamp) -> Result<Place, Error> {
+    let fault = |rule: &str| Error::invalid(Invalid::ResumeToken, "resume_token", rule);
+    let record = sealed::open(token, SEED).and_then(|bytes| TokenRecord::decode(&*bytes).ok());
+    let record = record.ok_or_else(|| fault("is none that Watch gave: begin without one"))?;
+    if record.query != query {
+        return Err(fault("is of another watch: tenant, user_ids and types must be the same"));
+    }
+    if Timestamp::from_millis(record.issued) < earliest {
+        return Err(Error::ResumeExpired);
+    }
+    Ok(record.place)
+}

@@ -1,0 +1,95 @@
+//! Watch: a stream of events. The next ones are read once the caller has taken those before, so that
+//! a caller who does not read costs no more than its place.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
+use metrics::{Gauge, counter, gauge};
+use prost_types::Timestamp;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tonic::{Code, Status};
+
+use super::status::status;
+use crate::directory::service::watch::Watch;
+use crate::proto::v1::watch_response::Kind;
+use crate::proto::v1::{Event, Heartbeat, WatchResponse};
+use crate::transport::rich_status::plain;
+use crate::wire::event::event_message;
+
+/// The gauge of watches.
+pub const WATCHES: (&str, &str) = ("polynym_watches", "Watches that are open");
+/// The counter of events.
+pub const EVENTS: (&str, &str) =
+    ("polynym_watch_events_total", "Events that were sent to whom watches");
+
+/// The time after which a watch ends, so that credentials are checked anew.
+const LONGEST: Duration = Duration::from_secs(60 * 60);
+
+pub type Responses = Pin<Box<dyn Stream<Item = Result<WatchResponse, Status>> + Send>>;
+
+/// The answers of a watch, until the server stops.
+pub fn responses(watch: Watch, mut stopping: watch::Receiver<bool>) -> Responses {
+    let first = heartbeat(watch.resume_token());
+    let open = Open::new();
+    let pages = stream::try_unfold((watch, open), async |(mut watch, open)| {
+        let page = watch.next().await.map_err(status)?;
+        let mut answers: Vec<_> = page
+            .events
+            .into_iter()
+            .map(|(event, token)| answer(event_message(&event), token))
+            .collect();
+        counter!(EVENTS.0).increment(answers.len() as u64);
+        if answers.is_empty() {
+            answers.push(heartbeat(page.resume_token));
+        }
+        Ok::<_, Status>(Some((stream::iter(answers.into_iter().map(Ok)), (watch, open))))
+    });
+    let end = stream::once(async move {
+        tokio::select! {
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+            () = sleep(LONGEST) => {}
+        }
+        Err(ended())
+    });
+    let answers = stream::once(async move { Ok(first) }).chain(pages.try_flatten());
+    let mut is_ended = false;
+    let all = stream::select(answers, end).take_while(move |answer| {
+        let goes_on = !is_ended;
+        is_ended = answer.is_err();
+        async move { goes_on }
+    });
+    Box::pin(all)
+}
+
+fn answer(event: Event, resume_token: String) -> WatchResponse {
+    WatchResponse { kind: Some(Kind::Event(event)), resume_token }
+}
+
+fn heartbeat(resume_token: String) -> WatchResponse {
+    let time = Some(Timestamp::from(std::time::SystemTime::now()));
+    WatchResponse { kind: Some(Kind::Heartbeat(Heartbeat { time })), resume_token }
+}
+
+fn ended() -> Status {
+    let message = "the watch has ended: go on from the last resume_token";
+    plain(Code::Unavailable, "WATCH_ENDED", message)
+}
+
+/// A watch that is counted while it is open.
+struct Open(Gauge);
+
+impl Open {
+    fn new() -> Self {
+        let open = gauge!(WATCHES.0);
+        open.increment(1.0);
+        Self(open)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
+    }
+}

@@ -1,0 +1,101 @@
+//! The events of the store as they are committed: by their numbers, each from a snapshot. A watcher
+//! holds nothing but its place.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use prost::Message;
+use tokio::time::{Instant, timeout_at};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Embedded;
+use super::error::Fault;
+use super::read::Snapshot;
+use super::schema::StoredEvent;
+use crate::directory::error::{Error, Invalid};
+use crate::directory::feed::{EventFeed, FeedPage, Place};
+
+/// The most events of one answer, and the bytes after which it ends.
+const MOST: usize = 512;
+const MOST_BYTES: usize = 256 << 10;
+
+/// A place: before the event of this number.
+#[derive(Clone, PartialEq, Message)]
+struct PlaceRecord {
+    #[prost(uint64, tag = "1")]
+    number: u64,
+    /// A hash of the event before it, by which another store's place is told; 0 where there is
+    /// none.
+    #[prost(fixed64, tag = "2")]
+    before: u64,
+}
+
+#[async_trait]
+impl EventFeed for Embedded {
+    async fn place(&self) -> Result<Place, Error> {
+        self.feed(|snapshot| {
+            let number = snapshot.next_event()?;
+            let before = snapshot.event_row(number.wrapping_sub(1))?;
+            Ok(PlaceRecord { number, before: before.map_or(0, |row| xxh3_64(&row)) }
+                .encode_to_vec())
+        })
+    }
+
+    async fn events(&self, after: &Place, patience: Duration) -> Result<FeedPage, Error> {
+        let foreign = || {
+            let rule = "is of another store: begin without one";
+            Error::invalid(Invalid::ResumeToken, "resume_token", rule)
+        };
+        let place = PlaceRecord::decode(&**after).map_err(|_| foreign())?;
+        let deadline = Instant::now() + patience;
+        let mut commits = self.commits.clone();
+        loop {
+            commits.mark_unchanged();
+            let page = self.feed(|snapshot| snapshot.events_after(&place))?.ok_or_else(foreign)?;
+            if !page.events.is_empty() {
+                return Ok(page);
+            }
+            match timeout_at(deadline, commits.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Err(self.closed().into()),
+                Err(_) => return Ok(page),
+            }
+        }
+    }
+}
+
+impl Embedded {
+    fn feed<T>(&self, read: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Error> {
+        let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
+        if !snapshot.has_journal() {
+            return Err(Error::WatchUnsupported);
+        }
+        // The database panics where a page that it trusts makes no sense.
+        let look = AssertUnwindSafe(|| read(&snapshot));
+        Ok(catch_unwind(look).unwrap_or(Err(Fault::Panicked))?)
+    }
+}
+
+impl Snapshot {
+    /// The events from a place on. None where it is not of this store.
+    fn events_after(&self, place: &PlaceRecord) -> Result<Option<FeedPage>, Fault> {
+        let (mut number, mut before) = (place.number, place.before);
+        let last = self.event_row(number.wrapping_sub(1))?;
+        if number > self.next_event()? || last.is_some_and(|row| xxh3_64(&row) != before) {
+            return Ok(None);
+        }
+        let (mut events, mut bytes) = (Vec::new(), 0);
+        for row in self.event_rows(number)? {
+            let (found, row) = row?;
+            (number, before) = (found + 1, xxh3_64(row.value()));
+            bytes += row.value().len();
+            let event = StoredEvent::read(row.value())?.decode()?;
+            events.push((event, PlaceRecord { number, before }.encode_to_vec()));
+            if events.len() == MOST || bytes > MOST_BYTES {
+                break;
+            }
+        }
+        Ok(Some(FeedPage { events, place: PlaceRecord { number, before }.encode_to_vec() }))
+    }
+}

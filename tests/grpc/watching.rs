@@ -1,0 +1,265 @@
+//! Watches over gRPC: each event is sent, those of one user in order, whatever ends the watch.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use polynym::proto::v1;
+use polynym::proto::v1::watch_response::Kind;
+use tonic::transport::Channel;
+use tonic::{Code, Status, Streaming};
+
+use super::{Fresh, fresh, store_in, user};
+use crate::support::calls::{Client, handle};
+use crate::support::server::Server;
+use crate::support::status::{StatusDetails, status_details};
+
+/// The longest that anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A watch that has begun, and its last token.
+pub struct Watching {
+    answers: Streaming<v1::WatchResponse>,
+    pub token: String,
+}
+
+impl Watching {
+    pub async fn begin(client: &mut Client, request: v1::WatchRequest) -> Result<Self, Status> {
+        let mut answers = client.directory.watch(request).await?.into_inner();
+        let first = tokio::time::timeout(PATIENCE, answers.message()).await.unwrap()?.unwrap();
+        assert!(matches!(first.kind, Some(Kind::Heartbeat(_))), "{first:?}");
+        Ok(Self { answers, token: first.resume_token })
+    }
+
+    /// The next event; an error where the watch has ended.
+    pub async fn next(&mut self) -> Result<v1::Event, Status> {
+        loop {
+            let answer = tokio::time::timeout(PATIENCE, self.answers.message()).await;
+            let answer = answer.expect("an event comes")?.ok_or_else(|| Status::unknown("end"))?;
+            self.token = answer.resume_token;
+            if let Some(Kind::Event(event)) = answer.kind {
+                return Ok(event);
+            }
+        }
+    }
+}
+
+pub fn from(token: &str) -> v1::WatchRequest {
+    v1::WatchRequest { resume_token: token.to_owned(), ..Default::default() }
+}
+
+async fn refused(client: &mut Client, request: v1::WatchRequest) -> StatusDetails {
+    match Watching::begin(client, request).await {
+        Err(status) => status_details(status),
+        Ok(_) => panic!("it is not refused"),
+    }
+}
+
+/// Renames a user again and again.
+pub async fn rename(client: &mut Client, id: &str, name: &str) -> Result<v1::User, Status> {
+    let named = v1::User { user_id: id.to_owned(), ..user(name, Vec::new()) };
+    client.update(named, &["display_name"]).await
+}
+
+#[tokio::test]
+async fn events_are_sent_as_they_come() {
+    let (_server, mut client) = fresh().await;
+    let ann = client.create(user("Ann", vec![handle("ann")])).await.unwrap();
+    let mut all = Watching::begin(&mut client, v1::WatchRequest::default()).await.unwrap();
+    let of_ann = v1::WatchRequest { user_ids: vec![ann.user_id.clone()], ..Default::default() };
+    let mut of_ann = Watching::begin(&mut client, of_ann).await.unwrap();
+    let types = vec![v1::EventType::UserDisabled.into()];
+    let disabled = v1::WatchRequest { types, ..Default::default() };
+    let mut disabled = Watching::begin(&mut client, disabled).await.unwrap();
+
+    let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    rename(&mut client, &ann.user_id, "Anna").await.unwrap();
+    client.disable(&joe.user_id).await.unwrap();
+    for (id, sequence) in [(&joe, 1), (&ann, 2), (&joe, 2)] {
+        let event = all.next().await.unwrap();
+        assert_eq!((&event.user_id, event.sequence), (&id.user_id, sequence));
+    }
+    assert_eq!(of_ann.next().await.unwrap().sequence, 2);
+    assert_eq!(disabled.next().await.unwrap().user_id, joe.user_id);
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_after_each_event() {
+    let (_server, mut client) = fresh().await;
+    let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    let mut watching = Watching::begin(&mut client, v1::WatchRequest::default()).await.unwrap();
+    let mut tokens = vec![watching.token.clone()];
+    for n in 0..20 {
+        rename(&mut client, &joe.user_id, &format!("Joe {n}")).await.unwrap();
+        watching.next().await.unwrap();
+        tokens.push(watching.token.clone());
+    }
+    drop(watching);
+    for (n, token) in tokens.iter().enumerate().take(20) {
+        let mut later = Watching::begin(&mut client, from(token)).await.unwrap();
+        for sequence in n + 2..22 {
+            assert_eq!(later.next().await.unwrap().sequence, sequence as i64, "after {n}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn bad_requests_name_the_field() {
+    let (_server, mut client) = fresh().await;
+    let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    for n in 0..3 {
+        rename(&mut client, &joe.user_id, &format!("Joe {n}")).await.unwrap();
+    }
+    let token = Watching::begin(&mut client, from("")).await.unwrap().token;
+    let invalid = StatusDetails::new(Code::InvalidArgument, "RESUME_TOKEN_INVALID");
+    let invalid = invalid.field("resume_token");
+    let mut changed = token.clone();
+    let last = changed.pop().unwrap();
+    changed.push(if last == 'A' { 'B' } else { 'A' });
+    for bad in [&changed, "joe", &"A".repeat(64 << 10)] {
+        assert_eq!(refused(&mut client, from(bad)).await, invalid);
+    }
+    let types = vec![v1::EventType::UserDeleted.into()];
+    let user_ids = vec![joe.user_id.clone()];
+    for other in
+        [v1::WatchRequest { types, ..from(&token) }, v1::WatchRequest { user_ids, ..from(&token) }]
+    {
+        assert_eq!(refused(&mut client, other).await, invalid);
+    }
+    // Another store has not come so far, or has come there by other events.
+    for renamed in [0, 9] {
+        let (_other, mut other) = fresh().await;
+        let eve = other.create(user("Eve", vec![handle("eve")])).await.unwrap();
+        for n in 0..renamed {
+            rename(&mut other, &eve.user_id, &format!("Eve {n}")).await.unwrap();
+        }
+        let mut watch = other.directory.watch(from(&token)).await.unwrap().into_inner();
+        watch.message().await.unwrap();
+        assert_eq!(status_details(watch.message().await.unwrap_err()), invalid);
+    }
+
+    let field = |name: &str| StatusDetails::new(Code::InvalidArgument, "FIELD_INVALID").field(name);
+    let many = v1::WatchRequest { user_ids: vec![joe.user_id; 1_001], ..Default::default() };
+    assert_eq!(refused(&mut client, many).await, field("user_ids"));
+    let unknown = v1::WatchRequest { types: vec![99], ..Default::default() };
+    assert_eq!(refused(&mut client, unknown).await, field("types"));
+    let no_id = v1::WatchRequest { user_ids: vec!["joe".to_owned()], ..Default::default() };
+    let no_id = refused(&mut client, no_id).await;
+    assert_eq!(
+        (&*no_id.reason, &no_id.fields[..]),
+        ("USER_ID_INVALID", &["user_ids[0]".to_owned()][..])
+    );
+    let elsewhere = v1::WatchRequest { tenant: "acme".to_owned(), ..Default::default() };
+    assert_eq!(refused(&mut client, elsewhere).await.reason, "TENANT_NOT_FOUND");
+}
+
+/// What a consumer that follows all events has seen.
+#[derive(Default)]
+pub struct Seen {
+    ids: HashSet<String>,
+    /// The last event of each user.
+    last: BTreeMap<String, i64>,
+}
+
+impl Seen {
+    /// Takes an event, unless it was seen before.
+    pub fn take(&mut self, event: &v1::Event) {
+        if self.ids.insert(event.event_id.clone()) {
+            let last = self.last.entry(event.user_id.clone()).or_insert(event.sequence - 1);
+            assert_eq!(*last + 1, event.sequence, "of user {}", event.user_id);
+            *last = event.sequence;
+        }
+    }
+
+    /// Whether all events of users up to these have been seen.
+    pub fn has(&self, last: &BTreeMap<String, i64>) -> bool {
+        last.iter().all(|(user, sequence)| self.last.get(user) == Some(sequence))
+    }
+}
+
+/// The last event of each user, as its history has it.
+pub async fn last_events(client: &mut Client, users: &[String]) -> BTreeMap<String, i64> {
+    let mut last = BTreeMap::new();
+    for id in users {
+        let user = Some(v1::list_history_request::User::UserId(id.clone()));
+        let request = v1::ListHistoryRequest { user, page_size: 1, ..Default::default() };
+        let page = client.directory.list_history(request).await.unwrap().into_inner();
+        last.insert(id.clone(), page.events[0].sequence);
+    }
+    last
+}
+
+/// Changes users until told to stop, whether or not the server is there.
+async fn change(url: Arc<Mutex<String>>, users: Vec<String>, stop: Arc<AtomicBool>) {
+    let mut n = 0;
+    while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let url = url.lock().unwrap().clone();
+        let Ok(channel) = Channel::from_shared(url).unwrap().connect().await else { continue };
+        let mut client = Client::over(channel);
+        for user in users.iter().cycle() {
+            n += 1;
+            if stop.load(Ordering::Relaxed)
+                || rename(&mut client, user, &format!("Name {n}")).await.is_err()
+            {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_event_is_seen_though_the_server_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = || tokio::task::block_in_place(|| Server::start(&["--store", &store_in(&folder)]));
+    let mut server = start();
+    let mut client = Client::connect(&server.url).await;
+    let mut users = Vec::new();
+    for n in 0..6 {
+        let created = client.create(user("", vec![handle(&format!("user{n}"))])).await.unwrap();
+        users.push(created.user_id);
+    }
+    let mut token = Watching::begin(&mut client, from("")).await.unwrap().token;
+    let url = Arc::new(Mutex::new(server.url.clone()));
+    let stop = Arc::new(AtomicBool::new(false));
+    let changers: Vec<_> = users
+        .chunks(2)
+        .map(|users| tokio::spawn(change(url.clone(), users.to_vec(), stop.clone())))
+        .collect();
+    let mut seen = Seen::default();
+    for _ in 0..4 {
+        let mut client = Client::connect(&server.url).await;
+        let mut watching = Watching::begin(&mut client, from(&token)).await.unwrap();
+        for _ in 0..30 {
+            seen.take(&watching.next().await.unwrap());
+        }
+        token = watching.token.clone();
+        server.signal("KILL");
+        server.wait();
+        server = start();
+        url.lock().unwrap().clone_from(&server.url);
+    }
+    stop.store(true, Ordering::Relaxed);
+    for changer in changers {
+        changer.await.unwrap();
+    }
+    let mut client = Client::connect(&server.url).await;
+    let last = last_events(&mut client, &users).await;
+    let mut watching = Watching::begin(&mut client, from(&token)).await.unwrap();
+    while !seen.has(&last) {
+        seen.take(&watching.next().await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_watch_ends_with_its_server() {
+    let (Fresh { server, _folder }, mut client) = fresh().await;
+    let mut watching = Watching::begin(&mut client, from("")).await.unwrap();
+    let since = Instant::now();
+    server.signal("TERM");
+    let ended = status_details(watching.next().await.unwrap_err());
+    assert_eq!(ended, StatusDetails::new(Code::Unavailable, "WATCH_ENDED"));
+    assert!(server.wait().success());
+    assert!(since.elapsed() < Duration::from_secs(8), "it took {:?}", since.elapsed());
+}
