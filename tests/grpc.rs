@@ -10,7 +10,7 @@ mod merging;
 mod resending;
 mod searching;
 mod tenants;
-mod watching;
+pub mod watching;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -17,6 +17,7 @@ mod rules;
 mod secured;
 mod versions;
 mod waiting;
+mod watching;
 
 use std::sync::Arc;
 

@@ -31,6 +31,7 @@ mod store_cli;
 mod support;
 mod transfer;
 mod walkthrough;
+mod watch_cli;
 
 use support::{
     calls, collector, doc_examples, linear, mongo as servers, reflection, scrape, server, status,

@@ -17,7 +17,7 @@ use polynym::access::Access;
 use polynym::cli::Failure;
 use polynym::config::{Flags, LogCalls, LogFormat, MongoUri, Serve, StoreChoice};
 use polynym::directory::feed::EventFeed;
-use polynym::directory::{Directory, FileStore, Limits, Store};
+use polynym::directory::{Directory, Error, FileStore, Limits, Store};
 use polynym::operators::Readiness;
 use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::embedded::{self, Embedded};
@@ -219,10 +219,10 @@ impl OpenStore {
     }
 
     /// The same store, as one whose events can be watched.
-    fn feed(&self) -> Option<Arc<dyn EventFeed>> {
+    fn feed(&self) -> Arc<dyn EventFeed> {
         match self {
-            Self::Embedded(store) => Some(store.clone()),
-            Self::Mongo(_) => None,
+            Self::Embedded(store) => store.clone(),
+            Self::Mongo(store) => store.feed(),
         }
     }
 
@@ -252,7 +252,7 @@ fn runtime(threads: usize) -> Result<Runtime, Failure> {
 struct Abilities {
     store: Arc<dyn Store>,
     file: Option<Arc<dyn FileStore>>,
-    feed: Option<Arc<dyn EventFeed>>,
+    feed: Arc<dyn EventFeed>,
 }
 
 async fn serve(
@@ -278,10 +278,10 @@ async fn serve(
         Some(file) => directory.with_file_store(file),
         None => directory,
     };
-    let directory = match feed {
-        Some(feed) => directory.with_feed(feed),
-        None => directory,
-    };
+    if matches!(feed.place().await, Err(Error::WatchUnsupported)) {
+        tracing::warn!("events cannot be watched: {}", Error::WatchUnsupported);
+    }
+    let directory = directory.with_feed(feed);
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
     // Before the address is printed: who reads it may ask at once whether the server is ready.
     readiness.opened(directory.clone());

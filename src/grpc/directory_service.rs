@@ -39,6 +39,7 @@ pub struct DirectoryApi {
 
 impl DirectoryApi {
     pub fn new(directory: Arc<Directory>, stopping: watch::Receiver<bool>) -> Self {
+        super::watch::show_metrics();
         Self { directory, batches: Semaphore::new(BATCHES), stopping }
     }
 

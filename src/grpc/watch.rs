@@ -1,5 +1,5 @@
-//! Watch: a stream of events. The next ones are read once the caller has taken those before, so that
-//! a caller who does not read costs no more than its place.
+//! Watch: a stream of events. The next ones are read once the caller has taken those before, so
+//! that a caller who does not read costs no more than its place.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -28,6 +28,12 @@ pub const EVENTS: (&str, &str) =
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 pub type Responses = Pin<Box<dyn Stream<Item = Result<WatchResponse, Status>> + Send>>;
+
+/// Shows the metrics before the first watch.
+pub fn show_metrics() {
+    gauge!(WATCHES.0).set(0.0);
+    counter!(EVENTS.0).absolute(0);
+}
 
 /// The answers of a watch, until the server stops.
 pub fn responses(watch: Watch, mut stopping: watch::Receiver<bool>) -> Responses {

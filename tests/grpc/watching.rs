@@ -87,17 +87,21 @@ async fn events_are_sent_as_they_come() {
 #[tokio::test]
 async fn a_watch_goes_on_after_each_event() {
     let (_server, mut client) = fresh().await;
+    goes_on_after_each_event(&mut client).await;
+}
+
+pub async fn goes_on_after_each_event(client: &mut Client) {
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
-    let mut watching = Watching::begin(&mut client, v1::WatchRequest::default()).await.unwrap();
+    let mut watching = Watching::begin(client, v1::WatchRequest::default()).await.unwrap();
     let mut tokens = vec![watching.token.clone()];
     for n in 0..20 {
-        rename(&mut client, &joe.user_id, &format!("Joe {n}")).await.unwrap();
+        rename(client, &joe.user_id, &format!("Joe {n}")).await.unwrap();
         watching.next().await.unwrap();
         tokens.push(watching.token.clone());
     }
     drop(watching);
     for (n, token) in tokens.iter().enumerate().take(20) {
-        let mut later = Watching::begin(&mut client, from(token)).await.unwrap();
+        let mut later = Watching::begin(client, from(token)).await.unwrap();
         for sequence in n + 2..22 {
             assert_eq!(later.next().await.unwrap().sequence, sequence as i64, "after {n}");
         }
@@ -172,6 +176,11 @@ impl Seen {
         }
     }
 
+    /// The events that were seen.
+    pub fn count(&self) -> usize {
+        self.ids.len()
+    }
+
     /// Whether all events of users up to these have been seen.
     pub fn has(&self, last: &BTreeMap<String, i64>) -> bool {
         last.iter().all(|(user, sequence)| self.last.get(user) == Some(sequence))
@@ -209,47 +218,93 @@ async fn change(url: Arc<Mutex<String>>, users: Vec<String>, stop: Arc<AtomicBoo
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn each_event_is_seen_though_the_server_is_killed() {
-    let folder = tempfile::tempdir().unwrap();
-    let start = || tokio::task::block_in_place(|| Server::start(&["--store", &store_in(&folder)]));
-    let mut server = start();
-    let mut client = Client::connect(&server.url).await;
-    let mut users = Vec::new();
-    for n in 0..6 {
-        let created = client.create(user("", vec![handle(&format!("user{n}"))])).await.unwrap();
-        users.push(created.user_id);
+/// Users who are changed all the while.
+pub struct Changing {
+    users: Vec<String>,
+    url: Arc<Mutex<String>>,
+    stop: Arc<AtomicBool>,
+    changers: Vec<tokio::task::JoinHandle<()>>,
+}
+
+impl Changing {
+    /// Begins, and returns the token of a watch that began before.
+    pub async fn begin(server: &Server) -> (Self, String) {
+        let mut client = Client::connect(&server.url).await;
+        let mut users = Vec::new();
+        for n in 0..6 {
+            let created = client.create(user("", vec![handle(&format!("user{n}"))])).await;
+            users.push(created.unwrap().user_id);
+        }
+        let token = Watching::begin(&mut client, from("")).await.unwrap().token;
+        let url = Arc::new(Mutex::new(server.url.clone()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let changers = users
+            .chunks(2)
+            .map(|users| tokio::spawn(change(url.clone(), users.to_vec(), stop.clone())))
+            .collect();
+        (Self { users, url, stop, changers }, token)
     }
-    let mut token = Watching::begin(&mut client, from("")).await.unwrap().token;
-    let url = Arc::new(Mutex::new(server.url.clone()));
-    let stop = Arc::new(AtomicBool::new(false));
-    let changers: Vec<_> = users
-        .chunks(2)
-        .map(|users| tokio::spawn(change(url.clone(), users.to_vec(), stop.clone())))
-        .collect();
+
+    /// Ends, and follows a watch until it has told of all changes.
+    pub async fn end(self, server: &Server, mut seen: Seen, mut token: String) {
+        self.stop.store(true, Ordering::Relaxed);
+        for changer in self.changers {
+            changer.await.unwrap();
+        }
+        let mut client = Client::connect(&server.url).await;
+        let last = last_events(&mut client, &self.users).await;
+        while !seen.has(&last) {
+            token = follow(server, &mut seen, token, |seen| seen.has(&last)).await;
+        }
+    }
+}
+
+/// Follows a watch until enough was seen, or it ends. Returns the last token.
+pub async fn follow(
+    server: &Server,
+    seen: &mut Seen,
+    token: String,
+    is_enough: impl Fn(&Seen) -> bool,
+) -> String {
+    let mut client = Client::connect(&server.url).await;
+    let Ok(mut watching) = Watching::begin(&mut client, from(&token)).await else {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        return token;
+    };
+    while !is_enough(seen)
+        && let Ok(event) = watching.next().await
+    {
+        seen.take(&event);
+    }
+    watching.token
+}
+
+/// Kills a server again and again, and sees each event nevertheless.
+pub async fn survive_kills(start: impl Fn() -> Server) {
+    let mut server = start();
+    let (changing, mut token) = Changing::begin(&server).await;
     let mut seen = Seen::default();
     for _ in 0..4 {
-        let mut client = Client::connect(&server.url).await;
-        let mut watching = Watching::begin(&mut client, from(&token)).await.unwrap();
-        for _ in 0..30 {
-            seen.take(&watching.next().await.unwrap());
+        let enough = seen.count() + 30;
+        while seen.count() < enough {
+            token = follow(&server, &mut seen, token, |seen| seen.count() >= enough).await;
         }
-        token = watching.token.clone();
         server.signal("KILL");
         server.wait();
         server = start();
-        url.lock().unwrap().clone_from(&server.url);
+        changing.url.lock().unwrap().clone_from(&server.url);
     }
-    stop.store(true, Ordering::Relaxed);
-    for changer in changers {
-        changer.await.unwrap();
-    }
-    let mut client = Client::connect(&server.url).await;
-    let last = last_events(&mut client, &users).await;
-    let mut watching = Watching::begin(&mut client, from(&token)).await.unwrap();
-    while !seen.has(&last) {
-        seen.take(&watching.next().await.unwrap());
-    }
+    changing.end(&server, seen, token).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_event_is_seen_though_the_server_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--store", &store_in(&folder)].map(str::to_owned);
+    survive_kills(|| {
+        tokio::task::block_in_place(|| Server::start(&arguments.each_ref().map(String::as_str)))
+    })
+    .await;
 }
 
 #[tokio::test]

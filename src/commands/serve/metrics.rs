@@ -10,7 +10,7 @@ use polynym::{grpc, transport};
 pub const COUNTERS: [Metric; 2] = [DISPLACED, transport::PANICS];
 
 /// The others.
-pub const OTHERS: [Metric; 25] = [
+pub const OTHERS: [Metric; 27] = [
     transport::CALLS,
     transport::CALL_SECONDS,
     transport::REJECTED,
@@ -23,6 +23,8 @@ pub const OTHERS: [Metric; 25] = [
     CREDENTIALS_BROKEN,
     CLOCK_AHEAD,
     grpc::RESOLVE_READS,
+    grpc::WATCHES,
+    grpc::WATCH_EVENTS,
     measured::OPERATIONS,
     measured::SECONDS,
     measured::SCHEMA_VERSION,

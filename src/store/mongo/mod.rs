@@ -16,6 +16,7 @@ mod detach_on_drop;
 mod driver_text;
 mod ended;
 mod error;
+mod feed;
 mod find;
 mod freshness;
 mod guess;

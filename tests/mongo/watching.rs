@@ -1,0 +1,57 @@
+//! Watches of a store on MongoDB.
+
+use std::time::{Duration, Instant};
+
+use mongodb::bson::doc;
+use polynym::store::mongo::{InitOptions, init};
+
+use crate::calls::Client;
+use crate::grpc::watching::{Changing, Seen, follow, goes_on_after_each_event, survive_kills};
+use crate::server::Server;
+use crate::servers::{self, Layout, ReplicaSet};
+
+async fn prepared(uri: &str) {
+    init(uri, &InitOptions::default(), &|_| {}).await.unwrap();
+}
+
+fn start(uri: &str) -> Server {
+    tokio::task::block_in_place(|| Server::start(&["--store", uri]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_event_is_seen_though_the_server_is_killed() {
+    let uri = servers::one_member().await.uri("watch_killed", "");
+    prepared(&uri).await;
+    survive_kills(|| start(&uri)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_goes_on_after_each_event() {
+    let uri = servers::one_member().await.uri("watch_again", "");
+    prepared(&uri).await;
+    let server = start(&uri);
+    goes_on_after_each_event(&mut Client::connect(&server.url).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_event_is_seen_though_the_primary_steps_down() {
+    let set = ReplicaSet::start(Layout { members: 3, ..Layout::default() }).await;
+    let uri = set.uri("watch_primary", "");
+    prepared(&uri).await;
+    let server = start(&uri);
+    let (changing, mut token) = Changing::begin(&server).await;
+    let mut seen = Seen::default();
+    for _ in 0..3 {
+        let enough = seen.count() + 30;
+        let since = Instant::now();
+        while seen.count() < enough {
+            token = follow(&server, &mut seen, token, |seen| seen.count() >= enough).await;
+            assert!(since.elapsed() < Duration::from_secs(120), "events come no more");
+        }
+        // The primary hangs up on whoever asks.
+        let step_down =
+            doc! { "replSetStepDown": 10, "secondaryCatchUpPeriodSecs": 5, "force": true };
+        let _ = set.primary().await.admin(step_down).await;
+    }
+    changing.end(&server, seen, token).await;
+}

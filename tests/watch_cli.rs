@@ -1,0 +1,79 @@
+//! `polynym watch` from outside.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use crate::server::{Server, polynym};
+
+/// A watch, and what it prints.
+struct Watch {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Watch {
+    fn start(server: &str, arguments: &[&str]) -> Self {
+        let mut command = polynym(&["watch"]);
+        command.args(arguments).env("POLYNYM_SERVER", server).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Ends it as Ctrl-C does.
+    fn interrupt(mut self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        assert_eq!(self.child.wait().unwrap().code(), Some(130));
+    }
+}
+
+fn create(server: &Server, handle: &str) {
+    let identity = format!("handle:{handle}");
+    assert!(server.run(&["user", "create", "--identity", &identity]).status.success());
+}
+
+fn event(line: &str) -> serde_json::Value {
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"))
+}
+
+/// The file has a token as soon as the watch has begun.
+fn wait_for(file: &std::path::Path) {
+    let since = std::time::Instant::now();
+    while !file.exists() {
+        assert!(since.elapsed().as_secs() < 60, "there is no token");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn events_are_shown_and_none_is_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", folder.path().join("store").display());
+    let server = Server::start(&["--store", &store]);
+    let file = folder.path().join("token");
+    let arguments = ["--json", "--resume-file", file.to_str().unwrap()];
+    // The first user makes the tenant.
+    create(&server, "ann");
+
+    let mut watch = Watch::start(&server.url, &arguments);
+    wait_for(&file);
+    create(&server, "joe");
+    let joe = event(&watch.line());
+    assert_eq!((&joe["sequence"], &joe["method"]), (&"1".into(), &"CreateUser".into()), "{joe}");
+    watch.interrupt();
+
+    // What happens while nobody watches is shown later.
+    create(&server, "eve");
+    let mut watch = Watch::start(&server.url, &arguments);
+    let eve = event(&watch.line());
+    assert_ne!(eve["userId"], joe["userId"]);
+    assert!(eve.to_string().contains("eve"), "{eve}");
+    watch.interrupt();
+}
