@@ -74,8 +74,7 @@ const TENANT_USERS: TableDefinition<'_, (&str, &[u8; 16]), ()> =
     TableDefinition::new("tenant_users");
 /// The first schema with a journal, and the tables of that.
 const JOURNALED: u64 = 7;
-const JOURNAL: [&str; 6] =
-    ["events", "event_times", "next_event", "ended", "ended_users", "ended_times"];
+const JOURNAL: [&str; 4] = ["events", "event_times", "next_event", "ended"];
 /// The names of attributes and their index, absent in older stores.
 const ATTRIBUTE_NAMES: TableDefinition<'_, (&str, u32), (i64, &str)> =
     TableDefinition::new("attribute_names");
@@ -101,8 +100,6 @@ fn rows(folder: &Path) -> String {
     dump::<(i64, u64), ()>(&database, "event_times", &mut text);
     dump::<(), u64>(&database, "next_event", &mut text);
     dump::<&[u8], &[u8]>(&database, "ended", &mut text);
-    dump::<(&[u8; 16], &[u8]), ()>(&database, "ended_users", &mut text);
-    dump::<(i64, &[u8], i64), ()>(&database, "ended_times", &mut text);
     text
 }
 

@@ -34,8 +34,9 @@ impl Watching {
 
     /// The next event; an error where the watch has ended.
     pub async fn next(&mut self) -> Result<v1::Event, Status> {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
-            let answer = tokio::time::timeout(PATIENCE, self.answers.message()).await;
+            let answer = tokio::time::timeout_at(deadline, self.answers.message()).await;
             let answer = answer.expect("an event comes")?.ok_or_else(|| Status::unknown("end"))?;
             self.token = answer.resume_token;
             if let Some(Kind::Event(event)) = answer.kind {

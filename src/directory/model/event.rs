@@ -28,6 +28,15 @@ pub struct Event {
     pub changes: ChangeSet,
 }
 
+impl Event {
+    /// The keys of the identities that it takes from its user.
+    pub fn lost_keys(&self) -> impl Iterator<Item = IdentityKey> {
+        let lost = self.changes.identities.iter().filter(|change| change.after.is_none());
+        let lost = lost.filter_map(|change| change.before.as_ref());
+        lost.map(|own| IdentityKey::new(self.tenant.as_str(), &own.identifier))
+    }
+}
+
 /// The call behind a mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {

@@ -9,9 +9,8 @@ use redb::{Database, Durability, Key, ReadTransaction, ReadableTable, TableDefin
 
 use super::error::Fault;
 use super::schema::{
-    ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, ENDED_TIMES, ENDED_USERS, EVENT_TIMES, EVENTS, EXPIRES_AT,
-    HOLD_TIMES, IDENTITIES, META, NEXT_EVENT, REQUEST_TIMES, REQUESTS, TENANT_USERS, TENANTS,
-    USERS,
+    ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, EVENT_TIMES, EVENTS, EXPIRES_AT, HOLD_TIMES, IDENTITIES,
+    META, NEXT_EVENT, REQUEST_TIMES, REQUESTS, TENANT_USERS, TENANTS, USERS,
 };
 
 /// The memory for pages of the copy.
@@ -47,8 +46,6 @@ fn copy_into(from: &ReadTransaction, file: File) -> Result<(), Fault> {
         table(from, &to, EVENT_TIMES)?,
         table(from, &to, NEXT_EVENT)?,
         table(from, &to, ENDED)?,
-        table(from, &to, ENDED_USERS)?,
-        table(from, &to, ENDED_TIMES)?,
     ];
     let copied = copied.into_iter().filter(|copied| *copied).count();
     if from.list_tables()?.count() != copied {

@@ -8,8 +8,7 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::error::Fault;
 use super::schema::{
-    ENDED, ENDED_TIMES, ENDED_USERS, EVENT_TIMES, EVENTS, JournalHead, NEXT_EVENT, StoredEvent,
-    encode_event_row,
+    ENDED, EVENT_TIMES, EVENTS, JournalHead, NEXT_EVENT, StoredEvent, encode_event_row,
 };
 use crate::directory::journal::beginning;
 use crate::directory::model::event::Event;
@@ -25,11 +24,18 @@ pub struct Journal<'t> {
     event_times: Table<'t, (i64, u64), ()>,
     next_event: Table<'t, (), u64>,
     ended: Table<'t, &'static [u8], &'static [u8]>,
-    ended_users: Table<'t, (&'static [u8; 16], &'static [u8]), ()>,
-    ended_times: Table<'t, (i64, &'static [u8], i64), ()>,
     /// The number of the next event.
     next: u64,
     first: u64,
+}
+
+/// An event that was removed.
+struct Removed {
+    /// The number of the event before it of the same user.
+    previous: u64,
+    time: Timestamp,
+    /// The keys of the identities that it took from its user.
+    lost: Vec<IdentityKey>,
 }
 
 impl<'t> Journal<'t> {
@@ -41,8 +47,6 @@ impl<'t> Journal<'t> {
             event_times: transaction.open_table(EVENT_TIMES)?,
             next_event,
             ended: transaction.open_table(ENDED)?,
-            ended_users: transaction.open_table(ENDED_USERS)?,
-            ended_times: transaction.open_table(ENDED_TIMES)?,
             next,
             first: next,
         })
@@ -78,21 +82,11 @@ impl<'t> Journal<'t> {
     }
 
     /// Adds to the ended ownerships of a key.
-    pub fn end(
-        &mut self,
-        mutation: &Mutation,
-        key: &IdentityKey,
-        ownership: &Ownership,
-    ) -> Result<(), Fault> {
+    pub fn end(&mut self, key: &IdentityKey, ownership: &Ownership) -> Result<(), Fault> {
         let key = key.as_str().as_bytes();
         let mut ended = self.ended(key)?;
         ended.push(ownership.clone());
         self.ended.insert(key, encode_ended(&ended).as_slice())?;
-        if let Some(user) = ownership.user {
-            self.ended_users.insert((user.as_bytes(), key), ())?;
-        }
-        let expiry = ownership.end.plus(mutation.policies.history_retention);
-        self.ended_times.insert((expiry.as_millis(), key, ownership.end.as_millis()), ())?;
         Ok(())
     }
 
@@ -104,70 +98,58 @@ impl<'t> Journal<'t> {
     /// Removes the history of a user, and the user from ended ownerships.
     pub fn forget_user(&mut self, id: LocalityId, head: JournalHead) -> Result<(), Fault> {
         let mut number = head.last;
-        while let Some(row) = self.events.remove(number)? {
-            number = StoredEvent::read(row.value())?.previous;
-        }
-
-        let (first, last) = (id.as_bytes(), id.as_bytes());
-        let owned = self.ended_users.range((first, [].as_slice())..)?;
-        let mut keys = Vec::new();
-        for entry in owned {
-            let entry = entry?.0;
-            let (user, key) = entry.value();
-            if user != last {
-                break;
-            }
-            keys.push(key.to_vec());
-        }
-        for key in keys {
-            self.ended_users.remove((id.as_bytes(), key.as_slice()))?;
-            let mut ended = self.ended(&key)?;
-            match ended.forget(id) {
-                true => drop(self.ended.insert(key.as_slice(), encode_ended(&ended).as_slice())?),
-                false => drop(self.ended.remove(key.as_slice())?),
+        while let Some(event) = self.remove(number)? {
+            number = event.previous;
+            for key in event.lost {
+                self.change_ended(&key, |ended| {
+                    if !ended.forget(id) {
+                        ended.0.clear();
+                    }
+                })?;
             }
         }
         Ok(())
     }
 
-    /// Removes an event whose time is over. Returns whether there was one.
-    pub fn sweep_event(&mut self, now: i64) -> Result<bool, Fault> {
+    /// Removes an event whose time is over, and the ownerships that it ended. Returns whether there
+    /// was one.
+    pub fn sweep(&mut self, now: i64) -> Result<bool, Fault> {
         let first = self.event_times.first()?.map(|(entry, _)| entry.value());
         let Some((expiry, number)) = first.filter(|(expiry, _)| *expiry <= now) else {
             return Ok(false);
         };
         self.event_times.remove((expiry, number))?;
-        self.events.remove(number)?;
+        if let Some(event) = self.remove(number)? {
+            for key in event.lost {
+                self.change_ended(&key, |ended| ended.0.retain(|one| one.end > event.time))?;
+            }
+        }
         Ok(true)
     }
 
-    /// Removes an ended ownership whose time is over. Returns whether there was one.
-    pub fn sweep_ended(&mut self, now: i64) -> Result<bool, Fault> {
-        let first = self.ended_times.first()?;
-        let first = first.map(|(entry, _)| {
-            let (expiry, key, end) = entry.value();
-            (expiry, key.to_vec(), end)
-        });
-        let Some((expiry, key, end)) = first.filter(|(expiry, ..)| *expiry <= now) else {
-            return Ok(false);
-        };
-        self.ended_times.remove((expiry, key.as_slice(), end))?;
-        let mut ended = self.ended(&key)?;
-        let (gone, left): (Vec<_>, Vec<_>) =
-            ended.0.drain(..).partition(|one| one.end <= Timestamp::from_millis(end));
-        for user in gone.iter().filter_map(|one| one.user) {
-            if left.iter().all(|one| one.user != Some(user)) {
-                self.ended_users.remove((user.as_bytes(), key.as_slice()))?;
-            }
+    fn remove(&mut self, number: u64) -> Result<Option<Removed>, Fault> {
+        let Some(row) = self.events.remove(number)? else { return Ok(None) };
+        let row = StoredEvent::read(row.value())?;
+        // One that is damaged must not keep others from being written.
+        let event = row.decode().ok();
+        let lost = event.iter().flat_map(Event::lost_keys).collect();
+        let time = event.map(|event| event.time).unwrap_or_default();
+        Ok(Some(Removed { previous: row.previous, time, lost }))
+    }
+
+    fn change_ended(
+        &mut self,
+        key: &IdentityKey,
+        change: impl FnOnce(&mut EndedOwnerships),
+    ) -> Result<(), Fault> {
+        let key = key.as_str().as_bytes();
+        let mut ended = self.ended(key)?;
+        change(&mut ended);
+        match ended.0.is_empty() {
+            true => drop(self.ended.remove(key)?),
+            false => drop(self.ended.insert(key, encode_ended(&ended).as_slice())?),
         }
-        match left.is_empty() {
-            true => drop(self.ended.remove(key.as_slice())?),
-            false => {
-                let left = encode_ended(&EndedOwnerships(left));
-                self.ended.insert(key.as_slice(), left.as_slice())?;
-            }
-        }
-        Ok(true)
+        Ok(())
     }
 
     /// Writes the number of the next event.

@@ -16,9 +16,9 @@ use super::header;
 use super::lock::{FileId, Locker};
 use super::measure;
 use super::schema::{
-    ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, ENDED_TIMES, ENDED_USERS, EVENT_TIMES, EVENTS, EXPIRES_AT,
-    HOLD_TIMES, IDENTITIES, META, META_MOVING, META_RULES, META_SCHEMA, NEXT_EVENT, REQUEST_TIMES,
-    REQUESTS, TENANT_USERS, TENANTS, USERS,
+    ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, EVENT_TIMES, EVENTS, EXPIRES_AT, HOLD_TIMES, IDENTITIES,
+    META, META_MOVING, META_RULES, META_SCHEMA, NEXT_EVENT, REQUEST_TIMES, REQUESTS, TENANT_USERS,
+    TENANTS, USERS,
 };
 use super::version::{OLDEST, VERSION};
 use crate::directory::stored_rules::StoredRules;
@@ -289,8 +289,6 @@ pub fn create_journal(transaction: &WriteTransaction) -> Result<(), redb::Error>
     transaction.open_table(EVENT_TIMES)?;
     transaction.open_table(NEXT_EVENT)?;
     transaction.open_table(ENDED)?;
-    transaction.open_table(ENDED_USERS)?;
-    transaction.open_table(ENDED_TIMES)?;
     Ok(())
 }
 

@@ -70,13 +70,6 @@ pub const EVENT_TIMES: TableDefinition<'_, (i64, u64), ()> = TableDefinition::ne
 pub const NEXT_EVENT: TableDefinition<'_, (), u64> = TableDefinition::new("next_event");
 /// Identity key to its ended ownerships.
 pub const ENDED: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("ended");
-/// A user and the identity key of an ended ownership of it.
-pub const ENDED_USERS: TableDefinition<'_, (&[u8; 16], &[u8]), ()> =
-    TableDefinition::new("ended_users");
-/// When an ended ownership is to be removed, in milliseconds, its key, and when it ended. There are
-/// also entries of such that were removed before.
-pub const ENDED_TIMES: TableDefinition<'_, (i64, &[u8], i64), ()> =
-    TableDefinition::new("ended_times");
 
 /// The bytes of a claim on an identity that a user owns: 16 of the user's id, then the version of
 /// the rules that made the key. Any other claim has [`FLAGS`] and a time after them. Numbers are

@@ -28,11 +28,10 @@ impl Tables<'_> {
         Ok(())
     }
 
-    /// Whether there was an event, or an ended ownership, whose time is over. An ended ownership
-    /// stays as long as the event that says so.
+    /// Whether there was an event whose time is over.
     fn forget_history(&mut self, now: i64) -> Result<bool, Fault> {
         let Some(journal) = &mut self.journal else { return Ok(false) };
-        Ok(journal.sweep_event(now)? || journal.sweep_ended(now)?)
+        journal.sweep(now)
     }
 
     /// Whether there was a hold that is over. A claim that is held no longer, or for longer, stays.

@@ -218,7 +218,7 @@ impl<'t> Tables<'t> {
                 }
                 Write::EndOwnership(key, ownership) => {
                     if let Some(journal) = &mut self.journal {
-                        journal.end(mutation, key, ownership)?;
+                        journal.end(key, ownership)?;
                     }
                 }
                 Write::PutTenant(record) => {

@@ -12,7 +12,7 @@ use crate::directory::error::Error;
 use crate::directory::model::event::Event;
 use crate::directory::model::ownership::{EndedOwnerships, Ownership};
 use crate::directory::model::timestamp::Timestamp;
-use crate::directory::model::user::{Identity, User};
+use crate::directory::model::user::User;
 use crate::directory::replay::check_history;
 use crate::identifier::IdentityKey;
 
@@ -46,7 +46,7 @@ impl Past {
     /// history.
     fn lost(&self) -> Vec<(IdentityKey, Timestamp)> {
         let events = self.events.iter().filter(|event| event.time >= self.begin);
-        events.flat_map(|event| removed(event).map(|own| (self.key(own), event.time))).collect()
+        events.flat_map(|event| event.lost_keys().map(|key| (key, event.time))).collect()
     }
 
     /// Whether the history has an ended ownership of the user, or does not reach back to its end.
@@ -54,21 +54,10 @@ impl Past {
         let reaches = self.events.last().is_some_and(|first| {
             first.sequence == 1 && first.time <= ownership.end || first.time < ownership.end
         });
-        let fits = |event: &Event| {
-            event.time == ownership.end && removed(event).any(|own| self.key(own) == *key)
-        };
+        let fits =
+            |event: &Event| event.time == ownership.end && event.lost_keys().any(|own| own == *key);
         !reaches || ownership.end < self.begin || self.events.iter().any(fits)
     }
-
-    fn key(&self, identity: &Identity) -> IdentityKey {
-        IdentityKey::new(self.user.tenant.as_str(), &identity.identifier)
-    }
-}
-
-/// The identities that an event takes from its user.
-fn removed(event: &Event) -> impl Iterator<Item = &Identity> {
-    let removed = event.changes.identities.iter().filter(|change| change.after.is_none());
-    removed.filter_map(|change| change.before.as_ref())
 }
 
 /// Whether the ended ownerships of a key have that of a user that ended then. The oldest of many
