@@ -74,7 +74,7 @@ def one_at_a_time(options, port, store):
     """Rows of calls that wait for each other: p50 in µs, beside another call."""
     user = json.loads(run(options, port, "user", "create", "--json", "--tenant", "kept",
                           "--identity", "email:a@example.com", "--identity", "email:b@example.com"))
-    user = user["userId"]
+    user = user.get("user", user)["userId"]
     update = Connection(port, "/polynym.v1.RegistryService/UpdateUser")
     for n in range(EVENTS):
         own = field(1, user.encode()) + field(4, f"Name {n}".encode())

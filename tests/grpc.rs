@@ -4,7 +4,7 @@ mod accounts;
 mod defining;
 mod deleting;
 mod duplicates;
-mod history;
+pub mod history;
 mod life;
 mod merging;
 mod resending;

@@ -11,6 +11,7 @@ mod heartbeat;
 mod losses;
 mod opening;
 mod preference;
+mod purging;
 mod records;
 mod roles;
 mod rules;

@@ -8,7 +8,7 @@ use polynym::proto::v1::list_history_request::User;
 use prost_types::Timestamp;
 use tonic::{Code, Status};
 
-use super::{fresh, user};
+use super::{Fresh, fresh, user};
 use crate::support::calls::{Client, email, handle, merging};
 use crate::support::status::{StatusDetails, outcome, status_details};
 
@@ -342,4 +342,40 @@ async fn a_history_goes_with_its_user() {
     assert_eq!(refused(&mut client, of(&joe.user_id)).await, not_found);
     let rest = v1::ListHistoryRequest { page_token, ..request };
     assert_eq!(refused(&mut client, rest).await, not_found);
+}
+
+/// A user with a name of its own in everything that is written of it, who has changed in many ways
+/// and is purged.
+pub async fn come_and_go(client: &mut Client, name: &str) {
+    client.hold_nothing().await;
+    let mail = |n: usize| email(&format!("{name}{n}@example.com"));
+    let mut user = user(name, vec![mail(0), handle(name)]);
+    user.attributes.insert("note".to_owned(), text(name));
+    let user = client.create(user).await.unwrap();
+    for n in 0..20 {
+        client.link(&user.user_id, mail(n + 1)).await.unwrap();
+        client.unlink(&user.user_id, mail(n)).await.unwrap();
+    }
+    client.replace(&user.user_id, handle(name), handle(&format!("{name}-2"))).await.unwrap();
+    let other = client.create(v1::User::default()).await.unwrap();
+    // Another user has what this one had.
+    client.link(&other.user_id, handle(name)).await.unwrap();
+    client.unlink(&other.user_id, handle(name)).await.unwrap();
+    client.purge(&other.user_id).await.unwrap();
+    client.purge(&user.user_id).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_a_purged_user() {
+    const NAME: &str = "quetzalcoatl";
+    let (Fresh { server, _folder: folder }, mut client) = fresh().await;
+    client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    come_and_go(&mut client, NAME).await;
+    // A copy has what is stored, and no freed pages.
+    let copy = folder.path().join("copy");
+    let output = server.run(&["backup", copy.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let bytes = std::fs::read(copy).unwrap();
+    let has = |name: &str| bytes.windows(name.len()).any(|part| part == name.as_bytes());
+    assert!(has("Joe") && !has(NAME));
 }
