@@ -4,11 +4,15 @@ use std::time::{Duration, Instant};
 
 use mongodb::bson::doc;
 use polynym::store::mongo::{InitOptions, init};
+use tonic::Code;
 
 use crate::calls::Client;
-use crate::grpc::watching::{Changing, Seen, follow, goes_on_after_each_event, survive_kills};
+use crate::grpc::watching::{
+    Changing, Seen, Watching, follow, from, goes_on_after_each_event, survive_kills,
+};
 use crate::server::Server;
 use crate::servers::{self, Layout, ReplicaSet};
+use crate::status::{StatusDetails, status_details};
 
 async fn prepared(uri: &str) {
     init(uri, &InitOptions::default(), &|_| {}).await.unwrap();
@@ -54,4 +58,16 @@ async fn each_event_is_seen_though_the_primary_steps_down() {
         let _ = set.primary().await.admin(step_down).await;
     }
     changing.end(&server, seen, token).await;
+}
+
+/// The front end of the tests has no change streams.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_is_refused_where_there_are_no_change_streams() {
+    let uri = servers::three_shards().await.uri("watch_refused");
+    init(&uri, &InitOptions { spread: false }, &|_| {}).await.unwrap();
+    let server = start(&uri);
+    let mut client = Client::connect(&server.url).await;
+    let refused = Watching::begin(&mut client, from("")).await.err().expect("it is refused");
+    let refused = status_details(refused);
+    assert_eq!(refused, StatusDetails::new(Code::Unimplemented, "WATCH_UNSUPPORTED"));
 }

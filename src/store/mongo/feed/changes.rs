@@ -113,7 +113,7 @@ fn token_text(token: &ResumeToken) -> Result<Token, Error> {
 /// The error of a stream.
 fn failure(error: DriverError) -> Error {
     /// There are change streams on replica sets alone; or nobody knows the stage, or the command.
-    const UNSUPPORTED: [i32; 4] = [40_573, 40_324, 59, 115];
+    const UNSUPPORTED: [i32; 5] = [40_573, 40_324, 20, 59, 115];
     /// The oplog does not reach back to the token.
     const GONE: [i32; 2] = [286, 280];
     /// A text that is no token, or one of a collection that is not there.
