@@ -22,7 +22,7 @@ from calls import Connection
 from databases import mongod
 from pages import number, table
 from people import say
-from search import server
+from search import made, server
 
 TENANTS = {"kept": "400d", "none": "0s"}
 SERVICE = "/polynym.v1.DirectoryService/"
@@ -129,9 +129,7 @@ def main():
                 waits += one_at_a_time(options, port, "embedded")
         if "mongodb" in options.only:
             with mongod(options.mongod, folder, 0.5) as database:
-                store = f"mongodb://127.0.0.1:{database}/history?replicaSet=rs0"
-                init = [options.program, "store", "init", "--store", store]
-                subprocess.run(init, check=True, stdout=subprocess.DEVNULL)
+                store = made(options, database, "history")
                 with server(options, folder, store) as port:
                     rates += at_64(options, port, "MongoDB")
                 with server(options, folder, store, "--coalesce", "off") as port:

@@ -56,6 +56,14 @@ def server(options, folder, store, *flags):
         process.wait()
 
 
+def made(options, port, name):
+    """Makes a store in a database of MongoDB. Gives its connection string."""
+    store = f"mongodb://127.0.0.1:{port}/{name}?replicaSet=rs0"
+    init = [options.program, "store", "init", "--store", store]
+    subprocess.run(init, check=True, stdout=subprocess.DEVNULL)
+    return store
+
+
 def load(options, folder, port, tenant, users, count):
     """Imports users with so many attributes."""
     command = [options.program, "import", "-", "--server", f"http://127.0.0.1:{port}"]
@@ -239,9 +247,7 @@ def main():
                 look_ups += measure_resolve(options, port, "embedded")
         if "mongodb" in options.only:
             with mongod(options.mongod, folder, 0.5) as database:
-                store = f"mongodb://127.0.0.1:{database}/search?replicaSet=rs0"
-                init = [options.program, "store", "init", "--store", store]
-                subprocess.run(init, check=True, stdout=subprocess.DEVNULL)
+                store = made(options, database, "search")
                 with server(options, folder, store) as port, MongoClient(store) as client:
                     fill(port, "MongoDB", both + few)
                     look_ups += measure_resolve(options, port, "MongoDB")

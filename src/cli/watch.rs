@@ -47,32 +47,37 @@ pub async fn run(command: Watch) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let file = command.resume_file.as_deref();
     let token = command.resume_token.map_or_else(|| kept(file), Ok)?;
-    let mut request = WatchRequest {
+    let request = WatchRequest {
         tenant: session.tenant(),
         user_ids: command.users,
         types: command.types.iter().map(|kind| (*kind).into()).collect(),
         resume_token: token,
     };
+    tokio::select! {
+        outcome = watch_on(&session, request, file) => outcome,
+        _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
+    }
+}
+
+/// Watches again and again, each time from where the last watch has ended.
+async fn watch_on(
+    session: &Session,
+    mut request: WatchRequest,
+    file: Option<&Path>,
+) -> Result<(), Failure> {
     let mut is_away = false;
     loop {
-        let outcome = tokio::select! {
-            outcome = watch(&session, &mut request, file, &mut is_away) => outcome,
-            _ = tokio::signal::ctrl_c() => return Err(Failure::Interrupted),
-        };
-        let status = match outcome {
+        let status = match watch(session, &mut request, file, &mut is_away).await {
+            Ok(()) => continue,
             Err(Broken::Call(status)) if is_passing(&status) => status,
             Err(Broken::Call(status)) => return Err(session.failed(status, None)),
             Err(Broken::Here(failure)) => return Err(failure),
-            Ok(()) => continue,
         };
         if !is_away {
             eprintln!("the watch goes on once the server answers: {}", printable(status.message()));
         }
         is_away = true;
-        tokio::select! {
-            () = tokio::time::sleep(PAUSE) => {}
-            _ = tokio::signal::ctrl_c() => return Err(Failure::Interrupted),
-        }
+        tokio::time::sleep(PAUSE).await;
     }
 }
 
@@ -80,6 +85,12 @@ pub async fn run(command: Watch) -> Result<(), Failure> {
 enum Broken {
     Call(Status),
     Here(Failure),
+}
+
+impl From<Failure> for Broken {
+    fn from(failure: Failure) -> Self {
+        Self::Here(failure)
+    }
 }
 
 /// Watches until the server ends it.
@@ -94,10 +105,10 @@ async fn watch(
     while let Some(answer) = answers.message().await.map_err(Broken::Call)? {
         *is_away = false;
         if let Some(Kind::Event(event)) = &answer.kind {
-            show(session, event).map_err(Broken::Here)?;
+            show(session, event)?;
         }
         if let Some(file) = file {
-            keep(file, &answer.resume_token).map_err(Broken::Here)?;
+            keep(file, &answer.resume_token)?;
         }
         request.resume_token = answer.resume_token;
     }

@@ -4,6 +4,7 @@ mod listen;
 mod metrics;
 mod signals;
 
+use std::convert::Infallible;
 use std::future::pending;
 use std::path::Path;
 use std::sync::Arc;
@@ -248,7 +249,7 @@ fn runtime(threads: usize) -> Result<Runtime, Failure> {
     runtime.map_err(|error| Failure::Other(format!("cannot start the threads: {error}")))
 }
 
-/// A store, and what it can do beside.
+/// A store, with its optional abilities.
 struct Abilities {
     store: Arc<dyn Store>,
     file: Option<Arc<dyn FileStore>>,
@@ -278,10 +279,7 @@ async fn serve(
         Some(file) => directory.with_file_store(file),
         None => directory,
     };
-    if matches!(feed.place().await, Err(Error::WatchUnsupported)) {
-        tracing::warn!("events cannot be watched: {}", Error::WatchUnsupported);
-    }
-    let directory = directory.with_feed(feed);
+    let directory = directory.with_feed(feed.clone());
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
     // Before the address is printed: who reads it may ask at once whether the server is ready.
     readiness.opened(directory.clone());
@@ -294,11 +292,20 @@ async fn serve(
     let serving = grpc::serve(listener, directory.clone(), access, options(settings), stopped);
     let served = tokio::select! {
         served = serving => served,
+        never = warn_if_unwatched(&*feed) => match never {},
         never = directory.run_expiry() => match never {},
         never = directory.run_tenant_jobs() => match never {},
     };
 
     served.map_err(|error| Failure::Other(format!("the server failed: {error}")))
+}
+
+/// Logs a warning if the events of the store cannot be watched.
+async fn warn_if_unwatched(feed: &dyn EventFeed) -> Infallible {
+    if matches!(feed.place().await, Err(Error::WatchUnsupported)) {
+        tracing::warn!("events cannot be watched: {}", Error::WatchUnsupported);
+    }
+    pending().await
 }
 
 async fn load_sample(store: &dyn Store) -> Result<(), Failure> {

@@ -4,11 +4,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::error::Error;
+use super::error::{Error, Invalid};
 use super::model::event::Event;
 
 /// A place between two events of a store. Only the store that gave it can read it.
 pub type Place = Vec<u8>;
+
+/// The error for a place that another store gave.
+pub fn foreign_place() -> Error {
+    let rule = "is of another store: begin without one";
+    Error::invalid(Invalid::ResumeToken, "resume_token", rule)
+}
 
 /// Events in the order in which they were committed; those of one user in the order of their
 /// numbers.

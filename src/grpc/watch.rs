@@ -1,5 +1,5 @@
-//! Watch: a stream of events. The next ones are read once the caller has taken those before, so
-//! that a caller who does not read costs no more than its place.
+//! Watch: a stream of events. A page is read only when the caller has received the page before, so
+//! a caller who stops reading costs the server one page at most.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -21,8 +21,7 @@ use crate::wire::event::event_message;
 /// The gauge of watches.
 pub const WATCHES: (&str, &str) = ("polynym_watches", "Watches that are open");
 /// The counter of events.
-pub const EVENTS: (&str, &str) =
-    ("polynym_watch_events_total", "Events that were sent to whom watches");
+pub const EVENTS: (&str, &str) = ("polynym_watch_events_total", "Events that were sent to watches");
 
 /// The time after which a watch ends, so that credentials are checked anew.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
@@ -52,21 +51,14 @@ pub fn responses(watch: Watch, mut stopping: watch::Receiver<bool>) -> Responses
         }
         Ok::<_, Status>(Some((stream::iter(answers.into_iter().map(Ok)), (watch, open))))
     });
-    let end = stream::once(async move {
+    let end = async move {
         tokio::select! {
             _ = stopping.wait_for(|stopping| *stopping) => {}
             () = sleep(LONGEST) => {}
         }
-        Err(ended())
-    });
-    let answers = stream::once(async move { Ok(first) }).chain(pages.try_flatten());
-    let mut is_ended = false;
-    let all = stream::select(answers, end).take_while(move |answer| {
-        let goes_on = !is_ended;
-        is_ended = answer.is_err();
-        async move { goes_on }
-    });
-    Box::pin(all)
+    };
+    let answers = stream::iter([Ok(first)]).chain(pages.try_flatten());
+    Box::pin(answers.take_until(end).chain(stream::iter([Err(ended())])))
 }
 
 fn answer(event: Event, resume_token: String) -> WatchResponse {

@@ -1,7 +1,6 @@
 //! Page tokens: where a search goes on, and of which search that is.
 
 use std::ops::Bound;
-use std::time::Duration;
 
 use locality_uuid::LocalityId;
 use prost::{Message, Oneof};
@@ -11,14 +10,12 @@ use super::field::Field;
 use super::lead::{Lead, Position};
 use super::range::Range;
 use super::scalar::Scalar;
-use super::sealed::{open, seal};
+use super::sealed::{has_expired, open, seal};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::{Identifier, Kind};
 
-/// The time in which a token can be used.
-const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// The seed of the checksum; another one for each form of the token.
 const SEED: u64 = 0x706f_6c79_6e79_6d01;
 
@@ -67,7 +64,7 @@ impl PageToken {
                 "is of another search: tenant, filter and order_by must be those of the first page",
             ));
         }
-        if now.millis_after(Timestamp::from_millis(record.issued)) > LIFETIME.as_millis() as i64 {
+        if has_expired(record.issued, now) {
             return Err(fault("has expired after a day: begin again without one"));
         }
         Self::try_from(record).map_err(|Damaged| damaged())

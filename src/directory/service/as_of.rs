@@ -1,5 +1,5 @@
-//! Who owned an identifier at some time: the present owner, if it is so already for long enough,
-//! or one of those whose ownership has ended.
+//! Look-ups of the owner of an identifier at a given time. That is the present owner if it linked
+//! the identifier before that time, or else one of the former owners.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ use crate::identifier::{IdentityKey, RawIdentifier};
 use crate::wire::encode::identity_message;
 use crate::wire::encoded_user::{EncodedUser, Found};
 
-/// How often a look-up is begun again where an identity changes hands meanwhile.
+/// The number of times that a look-up is repeated because the owner changed between its reads.
 const ATTEMPTS: usize = 5;
 /// The reads of a look-up: of claims, of ended ownerships, and of users.
 const READS: u32 = 3;
@@ -103,8 +103,8 @@ impl Directory {
     }
 }
 
-/// The owner of each key at `time`, as it is now. None where an identity has changed hands
-/// meanwhile.
+/// The owner of each key at `time`, as it is now. None if the owner of one changed between the
+/// reads: repeat the look-up.
 ///
 /// # Errors
 /// [`Error::Unavailable`].
@@ -115,7 +115,7 @@ pub async fn owners_at(
     time: Timestamp,
     view: View,
 ) -> Result<Option<Outcomes>, Error> {
-    // Claims first: whoever stops owning a key after that is among the ended ownerships.
+    // Claims first: a user who loses a key after this read is among the ended ownerships.
     let claims = store.claims(keys).await?;
     let ended = store.ended_ownerships(keys).await?;
     let owners = claims.into_iter().zip(&ended).map(|(claim, ended)| owner(claim, ended, time));
@@ -143,7 +143,7 @@ pub async fn owners_at(
     Ok(Some(outcomes))
 }
 
-/// The owner of a key at `time`; the present one may own it for less long.
+/// The owner of a key at `time`. If it is the present owner, its link time is still to be checked.
 fn owner(claim: Option<Claim>, ended: &EndedOwnerships, time: Timestamp) -> Result<Owner, Error> {
     let owner = match ended.at(time) {
         OwnerAt::Past(one) => {

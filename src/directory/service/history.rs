@@ -1,7 +1,5 @@
 //! The history of a user: its events, the newest first, page by page.
 
-use std::time::Duration;
-
 use locality_uuid::LocalityId;
 use prost::Message;
 use xxhash_rust::xxh3::Xxh3;
@@ -18,8 +16,6 @@ use crate::directory::model::user::State;
 use crate::directory::search::sealed;
 use crate::identifier::{IdentityKey, RawIdentifier};
 
-/// The time in which a page token can be used.
-const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// Reads for one page: after that it ends early.
 const READS: usize = 20;
 
@@ -126,7 +122,7 @@ impl Directory {
     }
 }
 
-/// A hash of what a page token belongs to.
+/// A hash of the user, times, kinds and tenant, which a page token must match.
 fn query_hash(context: &RequestContext<'_>, user: LocalityId, request: &HistoryRequest<'_>) -> u64 {
     let mut hash = Xxh3::new();
     hash.update(user.as_bytes());
@@ -168,7 +164,7 @@ fn decode(token: &str, query: u64, now: Timestamp) -> Result<u64, Error> {
             "is of another history: user, times and types must be those of the first page",
         ));
     }
-    if now.millis_after(Timestamp::from_millis(record.issued)) > LIFETIME.as_millis() as i64 {
+    if sealed::has_expired(record.issued, now) {
         return Err(fault("has expired after a day: begin again without one"));
     }
     Ok(record.place)

@@ -1,4 +1,4 @@
-//! The events of a tenant as they come.
+//! Watches: the events of a tenant as they are committed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::directory::search::sealed;
 
 /// The time for which a token can be used.
 const LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// The pause after which a token comes without an event.
+/// The time without events after which a page without events is returned.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The most users that are named.
 const USERS: usize = 1_000;
@@ -46,12 +46,12 @@ pub struct Watch {
     tenant: Tenant,
     users: BTreeSet<LocalityId>,
     kinds: Vec<EventKind>,
-    /// A hash of what the tokens belong to.
+    /// A hash of the tenant, users and kinds, which a token must match.
     query: u64,
     place: Place,
 }
 
-/// What has come.
+/// A page of events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchPage {
     /// Events, each with the token from which the next one follows.
@@ -93,10 +93,10 @@ impl Directory {
 impl Watch {
     /// The present token.
     pub fn resume_token(&self) -> String {
-        self.token(&self.place)
+        self.token(self.place.clone(), self.directory.now().time)
     }
 
-    /// The next events; none where none has come for a while.
+    /// The next events. Without any for [`HEARTBEAT`], a page without events.
     ///
     /// # Errors
     /// [`Error::ResumeExpired`], [`Error::Unavailable`].
@@ -106,10 +106,13 @@ impl Watch {
             let patience = deadline.saturating_duration_since(Instant::now());
             let page = self.feed.events(&self.place, patience).await?;
             self.place = page.place;
-            let wanted = page.events.into_iter().filter(|(event, _)| self.is_wanted(event));
-            let events: Vec<_> = wanted.map(|(event, place)| (event, self.token(&place))).collect();
+            let mut events = page.events;
+            events.retain(|(event, _)| self.is_wanted(event));
             if !events.is_empty() || Instant::now() >= deadline {
-                return Ok(WatchPage { events, resume_token: self.resume_token() });
+                let now = self.directory.now().time;
+                let with_token = |(event, place)| (event, self.token(place, now));
+                let events = events.into_iter().map(with_token).collect();
+                return Ok(WatchPage { events, resume_token: self.token(self.place.clone(), now) });
             }
         }
     }
@@ -120,14 +123,13 @@ impl Watch {
             && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
     }
 
-    fn token(&self, place: &Place) -> String {
-        let issued = self.directory.now().time.as_millis();
-        let record = TokenRecord { query: self.query, issued, place: place.clone() };
+    fn token(&self, place: Place, now: Timestamp) -> String {
+        let record = TokenRecord { query: self.query, issued: now.as_millis(), place };
         sealed::seal(record.encode_to_vec(), SEED)
     }
 }
 
-/// A hash of what a token belongs to.
+/// A hash of the tenant, users and kinds, which a token must match.
 fn query_hash(tenant: &Tenant, users: &BTreeSet<LocalityId>, kinds: &[EventKind]) -> u64 {
     let mut hash = Xxh3::new();
     users.iter().for_each(|user| hash.update(user.as_bytes()));

@@ -1,7 +1,6 @@
 //! The events of the store as they are committed: by their numbers, each from a snapshot. A watcher
 //! holds nothing but its place.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,8 +12,8 @@ use super::Embedded;
 use super::error::Fault;
 use super::read::Snapshot;
 use super::schema::StoredEvent;
-use crate::directory::error::{Error, Invalid};
-use crate::directory::feed::{EventFeed, FeedPage, Place};
+use crate::directory::error::Error;
+use crate::directory::feed::{EventFeed, FeedPage, Place, foreign_place};
 
 /// The most events of one answer, and the bytes after which it ends.
 const MOST: usize = 512;
@@ -34,25 +33,22 @@ struct PlaceRecord {
 #[async_trait]
 impl EventFeed for Embedded {
     async fn place(&self) -> Result<Place, Error> {
-        self.feed(|snapshot| {
+        let place = self.on_journal(|snapshot| {
             let number = snapshot.next_event()?;
             let before = snapshot.event_row(number.wrapping_sub(1))?;
-            Ok(PlaceRecord { number, before: before.map_or(0, |row| xxh3_64(&row)) }
-                .encode_to_vec())
-        })
+            Ok(PlaceRecord { number, before: before.map_or(0, |row| xxh3_64(&row)) })
+        });
+        Ok(place?.encode_to_vec())
     }
 
     async fn events(&self, after: &Place, patience: Duration) -> Result<FeedPage, Error> {
-        let foreign = || {
-            let rule = "is of another store: begin without one";
-            Error::invalid(Invalid::ResumeToken, "resume_token", rule)
-        };
-        let place = PlaceRecord::decode(&**after).map_err(|_| foreign())?;
+        let place = PlaceRecord::decode(&**after).map_err(|_| foreign_place())?;
         let deadline = Instant::now() + patience;
         let mut commits = self.commits.clone();
         loop {
             commits.mark_unchanged();
-            let page = self.feed(|snapshot| snapshot.events_after(&place))?.ok_or_else(foreign)?;
+            let page = self.on_journal(|snapshot| snapshot.events_after(&place))?;
+            let page = page.ok_or_else(foreign_place)?;
             if !page.events.is_empty() {
                 return Ok(page);
             }
@@ -66,14 +62,10 @@ impl EventFeed for Embedded {
 }
 
 impl Embedded {
-    fn feed<T>(&self, read: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Error> {
-        let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
-        if !snapshot.has_journal() {
-            return Err(Error::WatchUnsupported);
-        }
-        // The database panics where a page that it trusts makes no sense.
-        let look = AssertUnwindSafe(|| read(&snapshot));
-        Ok(catch_unwind(look).unwrap_or(Err(Fault::Panicked))?)
+    /// Reads a snapshot of a store that writes events.
+    fn on_journal<T>(&self, look: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Error> {
+        let look = |snapshot: &Snapshot| snapshot.has_journal().then(|| look(snapshot)).transpose();
+        self.on_snapshot(look)?.ok_or(Error::WatchUnsupported)
     }
 }
 

@@ -1,14 +1,13 @@
 //! Reads of the journal on a snapshot.
 
 use locality_uuid::LocalityId;
-use redb::{AccessGuard, ReadOnlyTable, ReadTransaction};
+use redb::{AccessGuard, ReadOnlyTable, ReadTransaction, ReadableTable};
 
 use super::error::Fault;
 use super::read::{Snapshot, optional};
 use super::schema::{ENDED, EVENTS, NEXT_EVENT, StoredEvent, StoredUser};
 use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::model::timestamp::Timestamp;
 use crate::directory::store::History;
 use crate::identifier::IdentityKey;
 use crate::store::integrity::Past;
@@ -75,8 +74,7 @@ impl Snapshot {
 
     /// The number of the next event.
     pub fn next_event(&self) -> Result<u64, Fault> {
-        let Some(journal) = &self.journal else { return Ok(1) };
-        Ok(journal.next_event.get(())?.map_or(1, |next| next.value()))
+        self.journal.as_ref().map_or(Ok(1), |journal| next_number(&journal.next_event))
     }
 
     /// The row of the event of this number, if it is there.
@@ -105,9 +103,7 @@ impl Snapshot {
         let user = self.decode(&StoredUser::read(record.value())?)?.user;
         let history = self.history(&user.tenant, id, None, usize::MAX)?;
         let tenant = self.tenant(&user.tenant)?;
-        let policies = tenant.map(|tenant| tenant.policies).unwrap_or_default();
-        let begin = policies.history_begins(Timestamp::now());
-        Ok(history.map(|history| Past { user, events: history.events, begin }))
+        Ok(history.map(|history| Past::new(user, history.events, tenant)))
     }
 
     /// All ended ownerships, by their keys.
@@ -127,8 +123,21 @@ impl Snapshot {
     /// The ended ownerships of a key.
     pub fn ended(&self, key: &IdentityKey) -> Result<EndedOwnerships, Fault> {
         let Some(journal) = &self.journal else { return Ok(EndedOwnerships::default()) };
-        let ended = journal.ended.get(key.as_str().as_bytes())?;
-        let ended = ended.map(|ended| decode_ended(ended.value()));
-        Ok(ended.transpose().map_err(Fault::damaged)?.unwrap_or_default())
+        ended_of(&journal.ended, key)
     }
+}
+
+/// The number of the next event.
+pub fn next_number(table: &impl ReadableTable<(), u64>) -> Result<u64, Fault> {
+    Ok(table.get(())?.map_or(1, |next| next.value()))
+}
+
+/// The ended ownerships of a key.
+pub fn ended_of(
+    table: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    key: &IdentityKey,
+) -> Result<EndedOwnerships, Fault> {
+    let ended = table.get(key.as_str().as_bytes())?;
+    let ended = ended.map(|ended| decode_ended(ended.value()));
+    Ok(ended.transpose().map_err(Fault::damaged)?.unwrap_or_default())
 }

@@ -7,6 +7,7 @@ use locality_uuid::LocalityId;
 use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::error::Fault;
+use super::history::{ended_of, next_number};
 use super::schema::{
     ENDED, EVENT_TIMES, EVENTS, JournalHead, NEXT_EVENT, StoredEvent, encode_event_row,
 };
@@ -17,7 +18,7 @@ use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::identifier::IdentityKey;
-use crate::wire::event::{decode_ended, encode_ended};
+use crate::wire::event::encode_ended;
 
 pub struct Journal<'t> {
     events: Table<'t, u64, &'static [u8]>,
@@ -41,7 +42,7 @@ struct Removed {
 impl<'t> Journal<'t> {
     pub fn open(transaction: &'t WriteTransaction) -> Result<Self, Fault> {
         let next_event = transaction.open_table(NEXT_EVENT)?;
-        let next = next_event.get(())?.map_or(1, |next| next.value());
+        let next = next_number(&next_event)?;
         Ok(Self {
             events: transaction.open_table(EVENTS)?,
             event_times: transaction.open_table(EVENT_TIMES)?,
@@ -52,8 +53,8 @@ impl<'t> Journal<'t> {
         })
     }
 
-    /// Writes the event of a user whose record was `before`. The history of a user who has none is
-    /// begun with what the user was.
+    /// Writes an event of a user whose record was `before`. If the user has no history yet, a first
+    /// event with the user as it was is written before it.
     pub fn add(
         &mut self,
         mutation: &Mutation,
@@ -83,16 +84,7 @@ impl<'t> Journal<'t> {
 
     /// Adds to the ended ownerships of a key.
     pub fn end(&mut self, key: &IdentityKey, ownership: &Ownership) -> Result<(), Fault> {
-        let key = key.as_str().as_bytes();
-        let mut ended = self.ended(key)?;
-        ended.push(ownership.clone());
-        self.ended.insert(key, encode_ended(&ended).as_slice())?;
-        Ok(())
-    }
-
-    fn ended(&self, key: &[u8]) -> Result<EndedOwnerships, Fault> {
-        let ended = self.ended.get(key)?.map(|ended| decode_ended(ended.value()));
-        Ok(ended.transpose().map_err(Fault::damaged)?.unwrap_or_default())
+        self.change_ended(key, |ended| ended.push(ownership.clone()))
     }
 
     /// Removes the history of a user, and the user from ended ownerships.
@@ -142,9 +134,9 @@ impl<'t> Journal<'t> {
         key: &IdentityKey,
         change: impl FnOnce(&mut EndedOwnerships),
     ) -> Result<(), Fault> {
-        let key = key.as_str().as_bytes();
-        let mut ended = self.ended(key)?;
+        let mut ended = ended_of(&self.ended, key)?;
         change(&mut ended);
+        let key = key.as_str().as_bytes();
         match ended.0.is_empty() {
             true => drop(self.ended.remove(key)?),
             false => drop(self.ended.insert(key, encode_ended(&ended).as_slice())?),

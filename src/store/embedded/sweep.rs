@@ -1,4 +1,4 @@
-//! Forgetting what is over: requests, claims that were held, and history.
+//! Removal of expired records: requests, holds and events.
 
 use redb::ReadableTable;
 

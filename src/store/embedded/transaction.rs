@@ -360,8 +360,8 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Writes what is written once a transaction. Returns the names of attributes that it knows:
-    /// others may know them once it is committed.
+    /// Writes the number of the next event. Returns the names of attributes that the transaction
+    /// has read or added: they may be cached once it is committed.
     pub fn finish(mut self) -> Result<HashMap<String, Arc<KnownNames>>, Fault> {
         self.journal.as_mut().map_or(Ok(()), Journal::finish)?;
         Ok(self.attributes.map(|attributes| attributes.names.into_own()).unwrap_or_default())

@@ -11,12 +11,13 @@ use super::finding::{Finding, Inconsistency};
 use crate::directory::error::Error;
 use crate::directory::model::event::Event;
 use crate::directory::model::ownership::{EndedOwnerships, Ownership};
+use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::User;
 use crate::directory::replay::check_history;
 use crate::identifier::IdentityKey;
 
-/// The pauses between looks at what one shard may not show yet.
+/// The pauses between reads that are repeated because a shard may not show a commit yet.
 const SHOWN: [Duration; 5] = [
     Duration::from_millis(50),
     Duration::from_millis(100),
@@ -24,18 +25,25 @@ const SHOWN: [Duration; 5] = [
     Duration::from_millis(400),
     Duration::from_millis(800),
 ];
+
 /// A user with its history.
 #[derive(Clone, Debug)]
 pub struct Past {
     /// The user.
-    pub user: User,
+    user: User,
     /// Its events, the newest first, as of the same moment.
-    pub events: Vec<Event>,
+    events: Vec<Event>,
     /// The earliest time of which the tenant keeps history.
-    pub begin: Timestamp,
+    begin: Timestamp,
 }
 
 impl Past {
+    /// A user of a tenant, with its events.
+    pub fn new(user: User, events: Vec<Event>, tenant: Option<TenantRecord>) -> Self {
+        let policies = tenant.map(|tenant| tenant.policies).unwrap_or_default();
+        Self { user, events, begin: policies.history_begins(Timestamp::now()) }
+    }
+
     /// The fault of the history itself.
     fn fault(&self) -> Option<Finding> {
         let outcome = check_history(&self.user, &self.events);
@@ -60,8 +68,8 @@ impl Past {
     }
 }
 
-/// Whether the ended ownerships of a key have that of a user that ended then. The oldest of many
-/// are dropped, and clocks differ.
+/// Whether the ended ownerships of a key include one of this user that ended at `time`. A full list
+/// may have dropped it; since clocks differ, any end in the list may be later than a dropped one.
 fn has_ended(ended: &EndedOwnerships, user: LocalityId, time: Timestamp) -> bool {
     let is_full = ended.0.len() == EndedOwnerships::MOST;
     ended
@@ -70,7 +78,7 @@ fn has_ended(ended: &EndedOwnerships, user: LocalityId, time: Timestamp) -> bool
         .any(|one| one.user == Some(user) && one.end == time || is_full && time <= one.end)
 }
 
-/// The faults of a user's history, and the ended ownerships that lack what it has.
+/// The faults of a user's history, and the identities that it has lost without an ended ownership.
 pub(super) async fn history_faults<A: CheckableStore>(
     store: &A,
     user: LocalityId,
@@ -122,7 +130,7 @@ pub(super) async fn ended_faults<A: CheckableStore>(
     Ok(faults)
 }
 
-/// Whether something holds, now or soon: where a store is in use, one shard may show a mutation
+/// Repeats a check for a while until it succeeds: in a store in use, one shard may show a commit
 /// before another does.
 async fn holds_soon(holds: impl AsyncFn() -> Result<bool, Error>) -> Result<bool, Error> {
     for pause in SHOWN {

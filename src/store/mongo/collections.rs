@@ -16,7 +16,7 @@ use crate::store::attribute_names::AttributeNames;
 use crate::store::lookup_cache::{LookupCache, PendingWrite};
 use crate::store::owner_hints::OwnerHints;
 
-/// The time in which all shards of a transaction show it: its commit is acknowledged before.
+/// The time after the acknowledgement of a commit in which the last shard shows it.
 const SETTLING_TIME: Duration = Duration::from_secs(1);
 
 /// The collections of one store.
@@ -59,7 +59,8 @@ impl Collections {
         }
     }
 
-    /// Has the cache forget what a mutation is about to write, at the end of its commit.
+    /// Begins a write of this server. The cache drops the written users and keys when the returned
+    /// value is dropped, which is to be after the commit.
     pub fn pending_write<'w>(
         &self,
         writes: impl Iterator<Item = &'w Write>,

@@ -57,7 +57,8 @@ pub struct Unconfirmed {
     pub outcome: Outcome,
     /// The fault of the commit.
     pub fault: Fault,
-    /// What the cache forgets once the outcome is found, or is not.
+    /// Removes the written users and keys from the cache when it is dropped, which is after the
+    /// search for the outcome.
     pub pending: Option<PendingWrite>,
 }
 

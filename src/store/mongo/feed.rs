@@ -1,6 +1,6 @@
 //! The events of the store as they are committed, from change streams on the users, whose documents
 //! have the ends of their histories. One stream of the server fills [`Recent`], which all watchers
-//! share. One who goes on from further back reads a stream of its own until it has caught up.
+//! share. A watcher whose place is older than that reads its own stream until it has caught up.
 
 mod changes;
 mod recent;
@@ -15,14 +15,14 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Mongo;
 use super::collections::Collections;
-use crate::directory::error::{Error, Invalid};
-use crate::directory::feed::{EventFeed, FeedPage, Place};
+use crate::directory::error::Error;
+use crate::directory::feed::{EventFeed, FeedPage, Place, foreign_place};
 use changes::{Changes, Token};
 use recent::Recent;
 
 /// The most events of one answer.
 const MOST: usize = 512;
-/// Streams of watchers who go on from further back.
+/// The number of watchers that may read their own streams at once.
 const CATCHING_UP: usize = 4;
 /// The pause before the server's stream is opened again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -86,7 +86,7 @@ impl EventFeed for Feed {
 }
 
 impl Feed {
-    /// What comes after a token by a stream of its own.
+    /// A page of the changes after a token, from a change stream that is opened for it.
     async fn catch_up(&self, after: &Token) -> Result<FeedPage, Error> {
         let turn = self.catching_up.acquire().await;
         let mut changes = Changes::open(&self.collections, Some(after)).await?;
@@ -105,10 +105,10 @@ impl Feed {
     }
 }
 
-/// Fills `recent`, whatever becomes of its streams.
+/// Fills `recent` from a change stream, and opens another one when it fails.
 async fn fill(collections: Arc<Collections>, recent: Arc<Recent>) {
     loop {
-        // Watchers learn what is wrong from streams of their own.
+        // Watchers get the error when they open their own streams.
         if let Err(error) = follow(&collections, &recent).await {
             tracing::debug!(%error, "the change stream has ended");
         }
@@ -139,11 +139,5 @@ fn places<E>(events: Vec<E>, before: &str, after: &str) -> Vec<(E, Place)> {
 fn place_token(place: &Place) -> Result<Token, Error> {
     let token = String::from_utf8(place.clone()).ok();
     let token = token.filter(|token| token.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    token.ok_or_else(foreign)
-}
-
-/// A token that another store gave.
-fn foreign() -> Error {
-    let rule = "is of another store: begin without one";
-    Error::invalid(Invalid::ResumeToken, "resume_token", rule)
+    token.ok_or_else(foreign_place)
 }

@@ -9,15 +9,15 @@ use super::collections::Collections;
 use super::error::Fault;
 use super::schema::{ID, JOURNAL, StoredUser, TAIL, WIRE, fields, id_value, needed};
 use super::tail::{Bucket, Tail, buckets_up_to};
+use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::model::timestamp::Timestamp;
 use crate::directory::store::History;
 use crate::store::integrity::Past;
 use crate::wire::encoded_user::EncodedUser;
 use crate::wire::event::decode_event;
 
-/// Events that are read at once for a verification.
-const PAGE: usize = 1_000;
+/// The limit of a page of all events.
+const ALL: usize = u32::MAX as usize;
 
 impl Collections {
     /// See [`Store::history`](crate::directory::store::Store::history). A place is the sequence
@@ -30,35 +30,10 @@ impl Collections {
         limit: usize,
     ) -> Result<Option<History>, Fault> {
         let Some((user, tail)) = self.read_tail(tenant, id).await? else { return Ok(None) };
-        let mut history = History { user, events: Vec::new(), next: None };
-        let mut next = place.unwrap_or(tail.count).min(tail.count);
-        let begin = tail.count - tail.events.len() as u64;
-        if next > begin {
-            let known = tail.events.into_iter().take((next - begin) as usize);
-            next = self.take(tenant, id, known.collect(), next, limit, &mut history)?;
-        }
-
-        while next > 0 && history.events.len() < limit {
-            let size = (limit - history.events.len()).div_ceil(4) as u32;
-            let journal = self.database.collection::<RawDocumentBuf>(JOURNAL);
-            let find = journal.find(buckets_up_to(id, next));
-            let find = find.sort(doc! { ID: -1 }).limit(size.into());
-            let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
-            let mut buckets = find.await?;
-            let before = next;
-            while let Some(bucket) = buckets.try_next().await? {
-                if history.events.len() < limit {
-                    let events = Bucket::events(&bucket)?;
-                    next = self.take(tenant, id, events, next, limit, &mut history)?;
-                }
-            }
-            if next == before {
-                // What is older is gone.
-                next = 0;
-            }
-        }
-        history.next = Some(next).filter(|next| *next > 0);
-        Ok(Some(history))
+        let next = place.unwrap_or(tail.count).min(tail.count);
+        let page = self.page(EventPage::new(tenant, id, next, limit), &tail).await?;
+        let next = Some(page.next).filter(|next| *next > 0);
+        Ok(Some(History { user, events: page.events, next }))
     }
 
     /// A user with its history, as of one moment; none where it is not there, or the store has no
@@ -73,41 +48,33 @@ impl Collections {
         let stored = StoredUser::read(&document)?;
         let user = stored.decode(&*self.names_for(&stored).await?)?.user;
         let [tail] = fields(&document, [TAIL])?;
-        let tail = tail.and_then(RawBsonRef::as_binary);
-        let tail = tail.map_or(Ok(Tail::default()), |tail| Tail::read(tail.bytes))?;
+        let tail = Tail::of(tail)?;
 
-        let (mut events, mut place) = (Vec::new(), Some(tail.count).filter(|count| *count > 0));
-        while let Some(next) = place {
-            let history = self.history(&user.tenant, id, Some(next), PAGE).await?;
-            let Some(history) = history else { return Ok(None) };
-            events.extend(history.events);
-            place = history.next;
-        }
-        let policies = self.tenant(&user.tenant).await?.map(|tenant| tenant.policies);
-        let begin = policies.unwrap_or_default().history_begins(Timestamp::now());
-        Ok(Some(Past { user, events, begin }))
+        let page = EventPage::new(&user.tenant, id, tail.count, ALL);
+        let events = self.page(page, &tail).await?.events;
+        let tenant = self.tenant(&user.tenant).await?;
+        Ok(Some(Past::new(user, events, tenant)))
     }
 
-    /// Adds events that end with the one of number `last`, the newest first. Returns the number of
-    /// the next one.
-    fn take(
-        &self,
-        tenant: &Tenant,
-        id: LocalityId,
-        events: Vec<Vec<u8>>,
-        last: u64,
-        limit: usize,
-        history: &mut History,
-    ) -> Result<u64, Fault> {
-        let mut next = last;
-        for event in events.iter().rev() {
-            let event = decode_event(tenant, id, event).map_err(Fault::damaged)?;
-            if event.sequence <= last && history.events.len() < limit {
-                next = event.sequence - 1;
-                history.events.push(event);
+    /// Fills a page: from the tail, then from the buckets.
+    async fn page<'p>(&self, mut page: EventPage<'p>, tail: &Tail) -> Result<EventPage<'p>, Fault> {
+        page.add(&tail.events)?;
+        while page.next > 0 && page.room() > 0 {
+            let size = i64::try_from(page.room().div_ceil(4)).map_err(Fault::damaged)?;
+            let journal = self.database.collection::<RawDocumentBuf>(JOURNAL);
+            let find = journal.find(buckets_up_to(page.id, page.next)).sort(doc! { ID: -1 });
+            let find = find.limit(size).read_concern(ReadConcern::majority());
+            let mut buckets = find.max_time(self.timeout).await?;
+            let before = page.next;
+            while let Some(bucket) = buckets.try_next().await? {
+                page.add(&Bucket::events(&bucket)?)?;
+            }
+            if page.next == before {
+                // Older events were removed.
+                page.next = 0;
             }
         }
-        Ok(next)
+        Ok(page)
     }
 
     /// A user of the tenant without attributes, and the end of its history.
@@ -123,9 +90,41 @@ impl Collections {
         let [wire, tail] = fields(&document, [WIRE, TAIL])?;
         let wire = needed(WIRE, wire, RawBsonRef::as_binary)?.bytes.to_vec();
         let user = EncodedUser::from_stored(wire.into()).without_attributes();
-        let tail = tail.and_then(RawBsonRef::as_binary);
-        let tail = tail.map_or(Ok(Tail::default()), |tail| Tail::read(tail.bytes))?;
+        let tail = Tail::of(tail)?;
         let is_own = user.tenant() == tenant.as_str().as_bytes();
         Ok(is_own.then_some((user, tail)))
+    }
+}
+
+/// Events of a user, the newest first.
+struct EventPage<'p> {
+    tenant: &'p Tenant,
+    id: LocalityId,
+    events: Vec<Event>,
+    /// The number of the next event; 0 where there are no more.
+    next: u64,
+    limit: usize,
+}
+
+impl<'p> EventPage<'p> {
+    /// An empty page, which begins with the event of number `next`.
+    const fn new(tenant: &'p Tenant, id: LocalityId, next: u64, limit: usize) -> Self {
+        Self { tenant, id, events: Vec::new(), next, limit }
+    }
+
+    const fn room(&self) -> usize {
+        self.limit - self.events.len()
+    }
+
+    /// Adds those of `events`, which are in the order of their numbers, that come next.
+    fn add(&mut self, events: &[Vec<u8>]) -> Result<(), Fault> {
+        for event in events.iter().rev() {
+            let event = decode_event(self.tenant, self.id, event).map_err(Fault::damaged)?;
+            if event.sequence <= self.next && self.room() > 0 {
+                self.next = event.sequence - 1;
+                self.events.push(event);
+            }
+        }
+        Ok(())
     }
 }

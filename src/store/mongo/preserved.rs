@@ -36,8 +36,6 @@ impl PreservedFields {
 
     fn read(document: &RawDocument, known: &[&str]) -> Result<Self, Fault> {
         let [revision, tail] = fields(document, [REVISION, TAIL])?;
-        let tail = tail.and_then(RawBsonRef::as_binary);
-        let tail = tail.map_or(Ok(Tail::default()), |tail| Tail::read(tail.bytes))?;
         let mut unknown = Document::new();
         for element in document.iter_elements() {
             let element = element.map_err(Fault::damaged)?;
@@ -50,7 +48,7 @@ impl PreservedFields {
         }
 
         let revision = needed(REVISION, revision, RawBsonRef::as_i64)?;
-        Ok(Self { revision, tail, unknown })
+        Ok(Self { revision, tail: Tail::of(tail)?, unknown })
     }
 }
 

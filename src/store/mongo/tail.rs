@@ -45,13 +45,14 @@ struct BucketRecord {
 }
 
 impl Tail {
-    /// The tail of a stored form.
-    pub fn read(bytes: &[u8]) -> Result<Self, Fault> {
-        Self::decode(bytes).map_err(Fault::damaged)
+    /// The tail of a user's field; an empty one where the user has no history.
+    pub fn of(field: Option<RawBsonRef<'_>>) -> Result<Self, Fault> {
+        let Some(tail) = field.and_then(RawBsonRef::as_binary) else { return Ok(Self::default()) };
+        Self::decode(tail.bytes).map_err(Fault::damaged)
     }
 
-    /// Adds the event of a user whose record was `before`. The history of a user who has none is
-    /// begun with what the user was. Returns the events for which there is no room any more.
+    /// Adds an event of a user whose record was `before`. If the user has no history yet, a first
+    /// event with the user as it was is added before it. Returns the events that no longer fit.
     pub fn add(&mut self, before: Option<&Record>, event: &Event) -> Option<Bucket> {
         let begun = before.filter(|_| self.count == 0).map(|before| beginning(before, event));
         let mut new = Vec::new();

@@ -9,8 +9,8 @@ use mongodb::change_stream::ChangeStream;
 use mongodb::change_stream::event::ResumeToken;
 use mongodb::error::{Error as DriverError, ErrorKind};
 
-use super::foreign;
 use crate::directory::error::Error;
+use crate::directory::feed::foreign_place;
 use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
 use crate::store::mongo::collections::Collections;
@@ -35,11 +35,12 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Opens a stream of what comes after a token, or from now on.
+    /// Opens a stream of the changes after a token, or of those from now on.
     pub async fn open(collections: &Collections, after: Option<&Token>) -> Result<Self, Error> {
         let resume = |token: &Token| {
             let token = doc! { "_data": token };
-            mongodb::bson::deserialize_from_document::<ResumeToken>(token).map_err(|_| foreign())
+            mongodb::bson::deserialize_from_document::<ResumeToken>(token)
+                .map_err(|_| foreign_place())
         };
         let pipeline = [
             doc! { "$match": { "operationType": { "$in": ["insert", "replace"] } } },
@@ -61,7 +62,8 @@ impl Changes {
         token_text(&token)
     }
 
-    /// The next change with events, and the token after it; none where none comes for a second.
+    /// The events of the next change that has any, and its token; none if there is no such change
+    /// within [`AWAIT`].
     pub async fn next(&mut self) -> Result<Option<(Vec<Event>, Token)>, Error> {
         while let Some(change) = self.stream.next_if_any().await.map_err(failure)? {
             let [token] = fields(&change, [ID])?;
@@ -87,8 +89,7 @@ impl Changes {
         let [tenant, tail] = fields(user, [TENANT, TAIL])?;
         let tenant = needed(TENANT, tenant, RawBsonRef::as_str)?;
         let tenant = Tenant::parse(tenant).map_err(Fault::damaged)?;
-        let Some(tail) = tail.and_then(RawBsonRef::as_binary) else { return Ok(Vec::new()) };
-        let tail = Tail::read(tail.bytes)?;
+        let tail = Tail::of(tail)?;
         let events = tail.events.iter().map(|event| decode_event(&tenant, id, event));
         let mut events: Vec<Event> = events.collect::<Result<_, _>>().map_err(Fault::damaged)?;
 
@@ -112,7 +113,8 @@ fn token_text(token: &ResumeToken) -> Result<Token, Error> {
 
 /// The error of a stream.
 fn failure(error: DriverError) -> Error {
-    /// There are change streams on replica sets alone; or nobody knows the stage, or the command.
+    /// The server has no change streams: it is no replica set, or does not know the stage or the
+    /// command.
     const UNSUPPORTED: [i32; 5] = [40_573, 40_324, 20, 59, 115];
     /// The oplog does not reach back to the token.
     const GONE: [i32; 2] = [286, 280];
@@ -121,7 +123,7 @@ fn failure(error: DriverError) -> Error {
     match &*error.kind {
         ErrorKind::Command(failed) if UNSUPPORTED.contains(&failed.code) => Error::WatchUnsupported,
         ErrorKind::Command(failed) if GONE.contains(&failed.code) => Error::ResumeExpired,
-        ErrorKind::Command(failed) if FOREIGN.contains(&failed.code) => foreign(),
+        ErrorKind::Command(failed) if FOREIGN.contains(&failed.code) => foreign_place(),
         _ => Fault::from(error).into(),
     }
 }

@@ -19,7 +19,7 @@ pub struct Recent {
     changed: watch::Sender<()>,
 }
 
-/// What is kept: all changes between two tokens.
+/// All changes between two tokens.
 #[derive(Default)]
 struct Kept {
     /// None while no stream is open.
@@ -30,7 +30,7 @@ struct Kept {
 }
 
 impl Recent {
-    /// Tells of each change.
+    /// A receiver that is notified of each change.
     pub fn subscribe(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
@@ -62,12 +62,13 @@ impl Recent {
         });
     }
 
-    /// Nothing has come up to a token.
+    /// Records that there are no changes up to a token.
     pub fn idle(&self, token: Token) {
         self.lock().end = token;
     }
 
-    /// The events after a token, at most about `most`; none where what is kept begins later.
+    /// The events after a token: whole changes, until there are `most` events. None if the kept
+    /// changes begin after the token.
     pub fn after(&self, after: &Token, most: usize) -> Option<FeedPage> {
         let kept = self.lock();
         kept.begin.as_ref().filter(|begin| *begin <= after)?;
