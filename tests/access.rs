@@ -92,7 +92,7 @@ async fn call<M: prost::Message + 'static, A: prost::Message + Default + 'static
 async fn refusal(channel: &Channel, path: &str, token: &str) -> Option<StatusDetails> {
     let header = format!("Bearer {token}");
     let answer = call(channel, path, Some(&header), ());
-    // Whoever may watch is answered for an hour.
+    // A watch that is permitted lasts an hour.
     let answer: Result<(), _> = match path.ends_with("/Watch") {
         true => timeout(Duration::from_secs(2), answer).await.unwrap_or(Ok(())),
         false => answer.await,

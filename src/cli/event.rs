@@ -101,7 +101,7 @@ fn identity_line(change: &IdentityChange) -> String {
     }
 }
 
-/// What is to be said of an identity beside its name.
+/// The marks of an identity that follow its name: whether it is primary and verified.
 fn marks(identity: &Identity) -> String {
     let primary = if identity.primary { " primary" } else { "" };
     let verified = match &identity.verify_time {

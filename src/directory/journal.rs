@@ -52,7 +52,8 @@ pub fn events(
     transitions.iter().filter_map(of).collect()
 }
 
-/// The first event of a user whose history begins later than the user: what it was until then.
+/// The first event of a user who was created before its history began: it has the whole user as it
+/// was before `event`.
 pub fn beginning(before: &Record, event: &Event) -> Event {
     let changes = changes(None, before);
     Event { kind: EventKind::HistoryBegun, changes, ..event.clone() }

@@ -33,7 +33,7 @@ pub fn check_history(user: &User, events: &[Event]) -> Result<(), String> {
     }
 }
 
-/// A user at some time of its history.
+/// A user while its events are undone one by one.
 struct Replay {
     fields: BTreeMap<String, RecordedValue>,
     identities: Vec<Identity>,

@@ -38,7 +38,7 @@ pub fn encode_event(event: &Event) -> Vec<u8> {
     stored_message(event).encode_to_vec()
 }
 
-/// The event of what [`encode_event`] gave.
+/// Decodes the output of [`encode_event`].
 pub fn decode_event(tenant: &Tenant, user: LocalityId, bytes: &[u8]) -> Result<Event, WireError> {
     let message = v1::Event::decode(bytes).map_err(|error| WireError(error.to_string()))?;
     let change = message.change.ok_or_else(|| fault("an event without its change"))?;
@@ -276,7 +276,7 @@ pub fn encode_ended(ended: &EndedOwnerships) -> Vec<u8> {
     EndedRecord { ended: ended.0.iter().map(ownership_record).collect() }.encode_to_vec()
 }
 
-/// What [`encode_ended`] encoded.
+/// Decodes the output of [`encode_ended`].
 pub fn decode_ended(bytes: &[u8]) -> Result<EndedOwnerships, WireError> {
     let record = EndedRecord::decode(bytes).map_err(|error| WireError(error.to_string()))?;
     record.ended.into_iter().map(read_ownership).collect::<Result<_, _>>().map(EndedOwnerships)
@@ -287,7 +287,7 @@ pub fn encode_ownership(ownership: &Ownership) -> Vec<u8> {
     ownership_record(ownership).encode_to_vec()
 }
 
-/// What [`encode_ownership`] encoded.
+/// Decodes the output of [`encode_ownership`].
 pub fn decode_ownership(bytes: &[u8]) -> Result<Ownership, WireError> {
     let record = OwnershipRecord::decode(bytes).map_err(|error| WireError(error.to_string()))?;
     read_ownership(record)

@@ -117,7 +117,8 @@ impl Backup {
         linked
     }
 
-    /// Mends what users and claims say of each other. What happened before may stay in doubt.
+    /// Repairs claims by `store verify --mend`. Findings about histories may remain: they cannot be
+    /// repaired.
     async fn mend(&self) {
         let uri = self.set.uri(&self.name, "");
         let mut findings = String::new();

@@ -78,7 +78,7 @@ fn now() -> Timestamp {
     SystemTime::now().into()
 }
 
-/// A moment between what has happened and what will.
+/// A time later than all changes so far, and earlier than all further ones.
 async fn pause() -> Timestamp {
     tokio::time::sleep(Duration::from_millis(5)).await;
     let time = now();
@@ -344,8 +344,8 @@ async fn a_history_goes_with_its_user() {
     assert_eq!(refused(&mut client, rest).await, not_found);
 }
 
-/// A user with a name of its own in everything that is written of it, who has changed in many ways
-/// and is purged.
+/// Creates a user with `name` in all of its fields and identities, changes it in many ways, and
+/// purges it.
 pub async fn come_and_go(client: &mut Client, name: &str) {
     client.hold_nothing().await;
     let mail = |n: usize| email(&format!("{name}{n}@example.com"));

@@ -159,7 +159,7 @@ async fn bad_requests_name_the_field() {
     assert_eq!(refused(&mut client, elsewhere).await.reason, "TENANT_NOT_FOUND");
 }
 
-/// What a consumer that follows all events has seen.
+/// The events that a consumer has received.
 #[derive(Default)]
 pub struct Seen {
     ids: HashSet<String>,
@@ -219,7 +219,7 @@ async fn change(url: Arc<Mutex<String>>, users: Vec<String>, stop: Arc<AtomicBoo
     }
 }
 
-/// Users who are changed all the while.
+/// Users that are changed continually in the background.
 pub struct Changing {
     users: Vec<String>,
     url: Arc<Mutex<String>>,

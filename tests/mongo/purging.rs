@@ -1,4 +1,4 @@
-//! What a purge leaves in the collections.
+//! After a purge, no collection contains the names of the user.
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{RawDocumentBuf, doc};

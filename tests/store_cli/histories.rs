@@ -1,5 +1,4 @@
-//! Histories in stores that are damaged: events that are not their user's, and former owners who
-//! are missing or never were.
+//! Damaged histories: events of another user, and former owners that are missing or wrong.
 
 use std::path::Path;
 
@@ -22,7 +21,7 @@ fn key(user: usize) -> String {
     format!("default,handle,user{user}")
 }
 
-/// Four users, of whom each had a handle.
+/// Creates four users, each of which has had a handle and lost it.
 async fn create(store: &dyn Store) {
     for user in 0..4 {
         store.mutate(users::creation(user)).await.unwrap();

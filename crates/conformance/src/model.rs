@@ -239,7 +239,8 @@ impl Model {
         equal(&found, &due, "who is due at some time")
     }
 
-    /// Fails unless the store has the events of all users, and knows who owned what when.
+    /// Fails unless the store has all events of all users, and the right owner of each key at each
+    /// time.
     ///
     /// # Errors
     /// A [`Failure`] that names the first difference.

@@ -1,4 +1,4 @@
-//! Ended ownerships: who owned an identifier before its present owner.
+//! Ended ownerships: the former owners of an identifier, each with a begin and an end.
 
 use locality_uuid::LocalityId;
 
@@ -23,14 +23,14 @@ pub struct Ownership {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EndedOwnerships(pub Vec<Ownership>);
 
-/// The owner of an identifier at some time.
+/// The owner of an identifier at a given time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OwnerAt<'o> {
-    /// Whoever owns it now, if its link time is not later.
+    /// The present owner, unless it linked the identifier after that time.
     Present,
     /// This one.
     Past(&'o Ownership),
-    /// Nobody, or a user who was purged since.
+    /// No user, or one who has been purged since.
     Nobody,
     /// It is no longer known.
     Forgotten {

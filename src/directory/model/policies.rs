@@ -14,7 +14,7 @@ const LONGEST: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
 /// The longest that a merge can be undone: what it takes is kept with the user that is gone.
 const LONGEST_UNDO: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// For how long the history is kept unless the tenant says otherwise.
+/// The default retention of history.
 pub const HISTORY: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 
 /// The rules of one tenant.
@@ -87,8 +87,8 @@ impl Policies {
         self.history_since.map_or(kept, |since| since.max(kept))
     }
 
-    /// Has the history be kept for so long from `now` on. What was older than the retention before
-    /// is gone.
+    /// Sets the retention of history from `now` on. A longer retention does not bring back events
+    /// that were already older than the former one.
     fn keep_history(&mut self, retention: Duration, now: Timestamp) {
         if retention > self.history_retention {
             self.history_since = Some(self.history_begins(now));

@@ -27,7 +27,8 @@ const SHARE_OF_WRITES: usize = 16;
 /// The answers to look-ups of one server.
 ///
 /// A user is an answer to each key that it lists, as its own document proves its ownership. The age
-/// of that answer is the age of the user. The age of "nobody" is the age of the key's own entry.
+/// of that answer is the age of the user. The age of the answer that no user owns a key is the age
+/// of the key's own entry.
 pub struct LookupCache {
     entries: Entries,
     writes: OwnWrites,

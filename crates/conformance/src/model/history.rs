@@ -1,4 +1,5 @@
-//! Who owned each key when, as the model has seen it; and the check of a store's journal.
+//! The owners of each key in the course of time, as the model records them, and the comparison of a
+//! store's history with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +29,7 @@ struct Span {
 }
 
 impl Owners {
-    /// Takes note of what has changed hands between two states.
+    /// Records the keys that have another owner in the second state than in the first.
     pub fn note(&mut self, before: &ReferenceModel, after: &ReferenceModel, now: Timestamp) {
         let is_changed = |id: &LocalityId| {
             before.people.get(id).map(|person| &person.user)
