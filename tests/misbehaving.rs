@@ -10,7 +10,7 @@ use polynym::access::Access;
 use polynym::directory::{
     Claim, Consistency, Directory, EncodedUser, EndedOwnerships, Error, ExpiredUser, History, Hold,
     ItemResult, Limits, Mutation, Outcome, Record, Resolved, Store, StoredRules, Tenant,
-    TenantRecord, Timestamp, View,
+    TenantEvent, TenantRecord, Timestamp, View,
 };
 use polynym::grpc;
 use polynym::identifier::IdentityKey;
@@ -110,6 +110,15 @@ impl Store for Faulty {
         _: Option<u64>,
         _: usize,
     ) -> Result<Option<History>, Error> {
+        Err(Error::Unavailable("cut off: secret cause".into()))
+    }
+
+    async fn tenant_history(
+        &self,
+        _: &Tenant,
+        _: Option<u64>,
+        _: usize,
+    ) -> Result<Vec<TenantEvent>, Error> {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }
 

@@ -40,17 +40,20 @@ const EMPTY: ChangeSet = ChangeSet {
     state: None,
     holds: Vec::new(),
     other_user_id: String::new(),
+    redacted: false,
 };
 
 /// The differences, a line each: `+` for what is new, `-` for what is gone.
 pub fn lines(changes: &ChangeSet) -> Vec<String> {
     let other = Some(&changes.other_user_id).filter(|id| !id.is_empty());
     let other = other.map(|id| format!("with user {}", printable(id)));
+    let redacted = changes.redacted.then(|| "values of a purged user were removed".to_owned());
     let state = changes.state.as_ref().map(state_line);
     let fields = changes.fields.iter().map(field_line);
     let identities = changes.identities.iter().map(identity_line);
     let holds = changes.holds.iter().map(hold_line);
-    other.into_iter().chain(state).chain(fields).chain(identities).chain(holds).collect()
+    let notes = other.into_iter().chain(redacted);
+    notes.chain(state).chain(fields).chain(identities).chain(holds).collect()
 }
 
 fn state_line(change: &StateChange) -> String {
@@ -85,6 +88,7 @@ fn value(recorded: &RecordedValue) -> String {
         Some(Recorded::Digest(digest)) => {
             format!("({} bytes, hash {:016x})", digest.size_bytes, digest.hash)
         }
+        Some(Recorded::Redacted(_)) => "(of a purged user)".to_owned(),
         None => String::new(),
     }
 }

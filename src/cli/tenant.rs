@@ -1,6 +1,7 @@
 //! `polynym tenant`.
 
 mod delete;
+mod history;
 
 use std::time::Duration;
 
@@ -54,6 +55,10 @@ pub enum Tenant {
     /// Delete a tenant: one without users, or with --force all of its users as well.
     #[command(after_help = DELETE)]
     Delete(delete::Delete),
+    /// Show what happened to a tenant, the newest first: changes of its policies, and users that
+    /// were purged.
+    #[command(after_help = history::HISTORY)]
+    History(history::History),
     /// List the tenants.
     #[command(after_help = LIST)]
     List(Get),
@@ -142,6 +147,7 @@ pub async fn run(command: Tenant) -> Result<(), Failure> {
         Tenant::Get(command) => get(command).await,
         Tenant::Set(command) => set(command).await,
         Tenant::Delete(command) => delete::delete(command).await,
+        Tenant::History(command) => history::history(command).await,
         Tenant::List(command) => list(command).await,
     }
 }

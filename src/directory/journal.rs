@@ -9,10 +9,13 @@ use super::model::event::{
     ChangeSet, Event, EventKind, FieldChange, HoldChange, IdentityChange, RecordedValue,
 };
 use super::model::ownership::Ownership;
+use super::model::policies::Policies;
 use super::model::record::{Hold, Record};
+use super::model::tenant_event::{TenantEvent, TenantEventKind};
 use super::model::timestamp::Timestamp;
 use super::model::user::{Identity, User};
 use super::mutation::{Mutation, UserChange, size};
+use super::read_set::Write;
 use crate::identifier::IdentityKey;
 use crate::wire::encode::value_message;
 
@@ -50,6 +53,24 @@ pub fn events(
         .filter(|event| !event.changes.is_empty())
     };
     transitions.iter().filter_map(of).collect()
+}
+
+/// The write of an event of the mutation's tenant, which has these policies; none where it keeps no
+/// history.
+pub fn tenant_event(
+    mutation: &Mutation,
+    policies: &Policies,
+    kind: TenantEventKind,
+) -> Option<Write> {
+    let event = TenantEvent {
+        tenant: mutation.tenant.clone(),
+        sequence: 0,
+        time: mutation.time,
+        origin: mutation.origin.clone(),
+        kind,
+    };
+    let retention = Some(policies.history_retention).filter(|time| !time.is_zero());
+    retention.map(|retention| Write::AddTenantEvent(Box::new(event), retention))
 }
 
 /// The first event of a user who was created before its history began: it has the whole user as it
@@ -98,6 +119,7 @@ fn changes(before: Option<&Record>, after: &Record) -> ChangeSet {
         state: Some(state).filter(|(old, new)| *old != Some(*new)),
         holds: holds(before.map_or(&[], |before| &before.private.holds), &after.private.holds),
         other_user: None,
+        is_redacted: false,
     }
 }
 

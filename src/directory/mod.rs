@@ -11,6 +11,7 @@ pub(crate) mod journal;
 pub(crate) mod model;
 pub(crate) mod mutation;
 pub(crate) mod read_set;
+pub(crate) mod redaction;
 pub(crate) mod replay;
 pub(crate) mod scanned;
 pub mod search;
@@ -50,6 +51,7 @@ pub use model::policies::{Policies, PolicyUpdate};
 pub use model::record::{Hold, Record};
 pub use model::reserved::{DEFAULT as RESERVED_HANDLES, parse as reserved_handles};
 pub use model::tenant::Tenant;
+pub use model::tenant_event::{TenantEvent, TenantEventKind};
 pub use model::tenant_record::{Deletion, DeletionStep, TenantRecord};
 pub use model::timestamp::Timestamp;
 pub use model::user::{Identity, State, User, Verification};
@@ -70,6 +72,7 @@ pub use service::history::{HistoryOf, HistoryPage, HistoryRequest};
 pub use service::moving::move_all;
 pub use service::read::{Got, ResolveOptions};
 pub use service::search::{Page, Plan, SearchRequest};
+pub use service::tenant_history::{TenantHistoryPage, TenantHistoryRequest};
 pub use service::write::{DISPLACED, RawIdentity};
 pub use store::{
     ANSWER_BYTES, Consistency, ExpiredUser, FileStore, History, ItemResult, Resolved, Store,

@@ -13,6 +13,7 @@ pub mod policies;
 pub mod record;
 pub mod reserved;
 pub mod tenant;
+pub mod tenant_event;
 pub mod tenant_record;
 pub mod timestamp;
 pub mod user;

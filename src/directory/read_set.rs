@@ -2,6 +2,7 @@
 //! further reads, and the write set.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use locality_uuid::LocalityId;
 
@@ -12,6 +13,7 @@ use crate::directory::model::imported_user::Imported;
 use crate::directory::model::merge_report::{NotRestored, Preview};
 use crate::directory::model::ownership::Ownership;
 use crate::directory::model::record::Record;
+use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::user::User;
 use crate::identifier::IdentityKey;
@@ -21,6 +23,7 @@ use crate::identifier::IdentityKey;
 pub struct ReadSet {
     users: HashMap<LocalityId, Option<Record>>,
     claims: HashMap<IdentityKey, Option<Claim>>,
+    histories: HashMap<LocalityId, Vec<Event>>,
     tenant: Option<Option<TenantRecord>>,
     has_members: Option<bool>,
     is_optimistic: bool,
@@ -33,6 +36,8 @@ pub struct ReadRequest {
     pub users: Vec<LocalityId>,
     /// Claims, by their keys.
     pub claims: Vec<IdentityKey>,
+    /// The histories of users, by their ids. The users were read before, or are read as well.
+    pub histories: Vec<LocalityId>,
     /// Whether the mutation's tenant must be read.
     pub tenant: bool,
     /// Whether it must be known if the tenant has users.
@@ -77,6 +82,13 @@ pub enum Write {
     /// Adds to the ended ownerships of a key. Such of users that are removed are forgotten with
     /// them, without a write of their own.
     EndOwnership(IdentityKey, Box<Ownership>),
+    /// Takes a user out of the ended ownerships of a key.
+    ForgetOwnership(IdentityKey, LocalityId),
+    /// Replaces events of a user by others of the same numbers. The read set has the user and its
+    /// history.
+    ReplaceEvents(LocalityId, Vec<Event>),
+    /// Adds an event to the history of the mutation's tenant, to be kept for this time.
+    AddTenantEvent(Box<TenantEvent>, Duration),
     /// Stores the mutation's tenant. It is new if the read set does not have it.
     PutTenant(Box<TenantRecord>),
     /// Removes the mutation's tenant. The read set has it.
@@ -166,6 +178,11 @@ impl ReadSet {
         self.claims.insert(key, claim);
     }
 
+    /// Adds the events of a user, the newest first.
+    pub fn add_history(&mut self, id: LocalityId, events: Vec<Event>) {
+        self.histories.insert(id, events);
+    }
+
     /// Adds what was read of the mutation's tenant.
     pub fn set_tenant(&mut self, tenant: Option<TenantRecord>) {
         self.tenant = Some(tenant);
@@ -196,6 +213,13 @@ impl ReadSet {
             return Ok(ids.iter().filter_map(|id| self.user(*id)).collect());
         }
         Err(DecideError::NeedsReads(ReadRequest { users, ..ReadRequest::default() }))
+    }
+
+    /// The events of a user, the newest first, which must be read.
+    pub(crate) fn read_history(&self, id: LocalityId) -> Result<&[Event], DecideError> {
+        self.histories.get(&id).map(Vec::as_slice).ok_or_else(|| {
+            DecideError::NeedsReads(ReadRequest { histories: vec![id], ..ReadRequest::default() })
+        })
     }
 
     /// Those of the keys under which there is a claim, with it; all must be read.

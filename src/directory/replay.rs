@@ -42,13 +42,8 @@ struct Replay {
 
 impl Replay {
     fn of(user: &User) -> Self {
-        let attribute = |(name, value)| (format!("attributes.{name}"), recorded(value));
-        let name = Some(&user.display_name).filter(|name| !name.is_empty());
-        let name = name.map(|name| {
-            ("display_name".to_owned(), RecordedValue::Whole(Value::String(name.clone())))
-        });
         Self {
-            fields: user.attributes.iter().map(attribute).chain(name).collect(),
+            fields: recorded_fields(user),
             identities: user.identities.iter().map(shown).collect(),
             state: Some(user.state),
         }
@@ -56,7 +51,7 @@ impl Replay {
 
     fn undo(&mut self, changes: &ChangeSet) -> Result<(), &'static str> {
         for change in &changes.fields {
-            if self.fields.remove(&change.path) != change.after {
+            if !agree(self.fields.remove(&change.path).as_ref(), change.after.as_ref()) {
                 return Err("a field has another value");
             }
             let before = change.before.clone().map(|value| (change.path.clone(), value));
@@ -91,6 +86,21 @@ impl Replay {
         }
         Ok(())
     }
+}
+
+/// The fields of a user as its events have them.
+pub fn recorded_fields(user: &User) -> BTreeMap<String, RecordedValue> {
+    let attribute = |(name, value)| (format!("attributes.{name}"), recorded(value));
+    let name = Some(&user.display_name).filter(|name| !name.is_empty());
+    let name = name
+        .map(|name| ("display_name".to_owned(), RecordedValue::Whole(Value::String(name.clone()))));
+    user.attributes.iter().map(attribute).chain(name).collect()
+}
+
+/// Whether two records of a value can be of the same value.
+fn agree(one: Option<&RecordedValue>, other: Option<&RecordedValue>) -> bool {
+    let is_redacted = |value| matches!(value, Some(&RecordedValue::Redacted));
+    one == other || one.is_some() && other.is_some() && (is_redacted(one) || is_redacted(other))
 }
 
 /// An identity as far as an event shows it.

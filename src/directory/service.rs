@@ -19,6 +19,7 @@ pub mod read;
 pub mod runs;
 pub mod search;
 pub mod tenant_cache;
+pub mod tenant_history;
 mod tenant_jobs;
 mod tenant_queue;
 mod tenants;

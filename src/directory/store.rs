@@ -18,6 +18,7 @@ use crate::directory::model::event::Event;
 use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
@@ -225,6 +226,18 @@ pub trait Store: Send + Sync + 'static {
         place: Option<u64>,
         limit: usize,
     ) -> Result<Option<History>, Error>;
+
+    /// The events of a tenant itself, the newest first, at most `limit`: those whose numbers are
+    /// below `before`, if that is given.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn tenant_history(
+        &self,
+        tenant: &Tenant,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<TenantEvent>, Error>;
 
     /// The ended ownerships of keys, in their order.
     ///

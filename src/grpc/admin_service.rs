@@ -19,6 +19,7 @@ use crate::proto::services::admin_service_server::AdminService;
 use crate::proto::v1;
 use crate::wire::encode::identifier_message;
 use crate::wire::tenant::tenant_message;
+use crate::wire::tenant_event::tenant_event_message;
 use v1::renormalize_response::Problem as ProblemMessage;
 
 /// Tenants in a page by default, and at most (AIP-158).
@@ -200,6 +201,21 @@ impl AdminService for AdminApi {
         let tenants = tenants.iter().map(tenant_message).collect();
 
         Ok(Response::new(v1::ListTenantsResponse { tenants, next_page_token }))
+    }
+
+    async fn list_tenant_history(
+        &self,
+        request: Request<v1::ListTenantHistoryRequest>,
+    ) -> Result<Response<v1::ListTenantHistoryResponse>, Status> {
+        let (caller, request) = with_caller(request)?;
+        let tenant = permitted_tenant(&caller, &request.tenant)?;
+        let context = self.0.context(tenant, &caller.name, "ListTenantHistory", "");
+        let history = convert::tenant_history(&request).map_err(status)?;
+        let page = self.0.tenant_history(&context, history).await.map_err(status)?;
+        Ok(Response::new(v1::ListTenantHistoryResponse {
+            events: page.events.iter().map(tenant_event_message).collect(),
+            next_page_token: page.next_page_token,
+        }))
     }
 
     async fn list_attribute_names(

@@ -14,6 +14,7 @@ use crate::directory::model::user::Verification;
 use crate::directory::search::Lead;
 use crate::directory::service::history::{HistoryOf, HistoryRequest};
 use crate::directory::service::search::Plan;
+use crate::directory::service::tenant_history::TenantHistoryRequest;
 use crate::directory::service::watch::WatchRequest;
 use crate::directory::service::write::RawIdentity;
 use crate::directory::store::Consistency;
@@ -211,6 +212,20 @@ pub fn history(request: &v1::ListHistoryRequest) -> Result<HistoryRequest<'_>, E
         from: time("from", &request.from)?,
         to: time("to", &request.to)?,
         kinds: kinds(&request.types)?,
+        page_size: request.page_size,
+        page_token: &request.page_token,
+    })
+}
+
+/// The request for the history of a tenant.
+pub fn tenant_history(
+    request: &v1::ListTenantHistoryRequest,
+) -> Result<TenantHistoryRequest<'_>, Error> {
+    let time =
+        |field, time: &Option<_>| time.as_ref().map(|time| timestamp(field, time)).transpose();
+    Ok(TenantHistoryRequest {
+        from: time("from", &request.from)?,
+        to: time("to", &request.to)?,
         page_size: request.page_size,
         page_token: &request.page_token,
     })

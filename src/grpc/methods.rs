@@ -75,7 +75,7 @@ const fn at_least(role: Role, method: Method) -> Method {
     Method { needs: Needs::Role(role), ..method }
 }
 
-static METHODS: [Method; 40] = [
+static METHODS: [Method; 41] = [
     look_up("/polynym.v1.DirectoryService/ResolveIdentity"),
     look_up("/polynym.v1.DirectoryService/BatchResolveIdentities"),
     look_up("/polynym.v1.DirectoryService/GetUser"),
@@ -107,6 +107,7 @@ static METHODS: [Method; 40] = [
     admin("/polynym.v1.AdminService/UpdateTenant"),
     admin("/polynym.v1.AdminService/DeleteTenant"),
     admin("/polynym.v1.AdminService/ListTenants"),
+    admin("/polynym.v1.AdminService/ListTenantHistory"),
     admin("/polynym.v1.AdminService/ListAttributeNames"),
     stream(admin("/polynym.v1.AdminService/ImportUsers")),
     stream(admin("/polynym.v1.AdminService/ExportUsers")),

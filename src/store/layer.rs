@@ -10,6 +10,7 @@ use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
@@ -152,6 +153,15 @@ impl<L: LookUpLayer> Store for L {
         limit: usize,
     ) -> Result<Option<History>, Error> {
         self.inner().history(tenant, user, place, limit).await
+    }
+
+    async fn tenant_history(
+        &self,
+        tenant: &Tenant,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<TenantEvent>, Error> {
+        self.inner().tenant_history(tenant, before, limit).await
     }
 
     async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {

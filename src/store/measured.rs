@@ -12,6 +12,7 @@ use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
@@ -176,6 +177,15 @@ impl Store for Measured {
         limit: usize,
     ) -> Result<Option<History>, Error> {
         SCAN.measure(self.0.history(tenant, user, place, limit)).await
+    }
+
+    async fn tenant_history(
+        &self,
+        tenant: &Tenant,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<TenantEvent>, Error> {
+        SCAN.measure(self.0.tenant_history(tenant, before, limit)).await
     }
 
     async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {

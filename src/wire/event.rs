@@ -56,6 +56,12 @@ pub fn decode_event(tenant: &Tenant, user: LocalityId, bytes: &[u8]) -> Result<E
     })
 }
 
+/// The number of an event that [`encode_event`] encoded.
+pub fn sequence_of(bytes: &[u8]) -> Result<u64, WireError> {
+    let message = v1::Event::decode(bytes).map_err(|error| WireError(error.to_string()))?;
+    message.sequence.try_into().map_err(|_| fault("a number below zero"))
+}
+
 fn fault(what: &str) -> WireError {
     WireError(what.to_owned())
 }
@@ -164,6 +170,7 @@ fn changes_message(changes: &ChangeSet) -> v1::ChangeSet {
         state: changes.state.map(state),
         holds: changes.holds.iter().filter_map(hold_message).collect(),
         other_user_id: changes.other_user.map(|id| id.to_string()).unwrap_or_default(),
+        redacted: changes.is_redacted,
     }
 }
 
@@ -173,6 +180,7 @@ fn recorded_message(value: &RecordedValue) -> v1::RecordedValue {
         RecordedValue::Digest(size, hash) => {
             Recorded::Digest(v1::ValueDigest { size_bytes: *size as i64, hash: *hash })
         }
+        RecordedValue::Redacted => Recorded::Redacted(true),
     };
     v1::RecordedValue { recorded: Some(recorded) }
 }
@@ -230,6 +238,7 @@ fn read_changes(tenant: &Tenant, mut message: v1::ChangeSet) -> Result<ChangeSet
         state: message.state.map(read_state_change).transpose()?,
         holds: holds?,
         other_user: other.as_deref().map(read_id).transpose()?,
+        is_redacted: message.redacted,
     })
 }
 
@@ -240,6 +249,7 @@ fn read_recorded(message: v1::RecordedValue) -> Result<RecordedValue, WireError>
         Recorded::Digest(digest) => {
             RecordedValue::Digest(digest.size_bytes.try_into().unwrap_or_default(), digest.hash)
         }
+        Recorded::Redacted(_) => RecordedValue::Redacted,
     })
 }
 

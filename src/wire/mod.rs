@@ -12,6 +12,7 @@ pub(crate) mod fields;
 pub(crate) mod internals;
 mod record;
 pub(crate) mod tenant;
+pub(crate) mod tenant_event;
 pub(crate) mod time_text;
 pub(crate) mod unknown;
 mod v1_tag;

@@ -65,7 +65,7 @@ pub fn tenant_message(tenant: &TenantRecord) -> v1::Tenant {
 fn message(tenant: &TenantRecord) -> v1::Tenant {
     v1::Tenant {
         tenant: tenant.name.as_str().to_owned(),
-        policies: Some(policies(&tenant.policies)),
+        policies: Some(policies_message(&tenant.policies)),
         create_time: Some(time_message(tenant.create_time)),
         update_time: Some(time_message(tenant.update_time)),
         etag: String::new(),
@@ -74,7 +74,8 @@ fn message(tenant: &TenantRecord) -> v1::Tenant {
     }
 }
 
-fn policies(policies: &Policies) -> v1::Policies {
+/// Policies as the API's message.
+pub fn policies_message(policies: &Policies) -> v1::Policies {
     let hold = |kind| policies.holds.get(&kind).copied().map(span);
     v1::Policies {
         holds: Some(v1::Holds {
@@ -98,6 +99,24 @@ fn policies(policies: &Policies) -> v1::Policies {
     }
 }
 
+/// The names of the fields that differ.
+pub fn differing_policies(one: &v1::Policies, other: &v1::Policies) -> Vec<String> {
+    let differs = [
+        ("holds", one.holds != other.holds),
+        ("hide_unverified", one.hide_unverified != other.hide_unverified),
+        ("verified_wins", one.verified_wins != other.verified_wins),
+        ("keep_primary_identity", one.keep_primary_identity != other.keep_primary_identity),
+        ("keep_last_identity", one.keep_last_identity != other.keep_last_identity),
+        ("allow_lookalikes", one.allow_lookalikes != other.allow_lookalikes),
+        ("restore_window", one.restore_window != other.restore_window),
+        ("undo_window", one.undo_window != other.undo_window),
+        ("reserved_handles", one.reserved_handles != other.reserved_handles),
+        ("attribute_definitions", one.attribute_definitions != other.attribute_definitions),
+        ("history_retention", one.history_retention != other.history_retention),
+    ];
+    differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned()).collect()
+}
+
 fn reserved(handles: &BTreeSet<String>) -> v1::ReservedHandles {
     v1::ReservedHandles { handles: handles.iter().cloned().collect() }
 }
@@ -106,7 +125,8 @@ fn span(time: Duration) -> ProtoDuration {
     ProtoDuration { seconds: time.as_secs() as i64, nanos: time.subsec_nanos() as i32 }
 }
 
-fn read_policies(message: v1::Policies) -> Policies {
+/// The policies of a message.
+pub fn read_policies(message: v1::Policies) -> Policies {
     let v1::Holds { email, handle, phone, social, url } = message.holds.unwrap_or_default();
     let holds = [
         (Kind::Email, email),

@@ -344,14 +344,34 @@ async fn a_history_goes_with_its_user() {
     assert_eq!(refused(&mut client, rest).await, not_found);
 }
 
+/// Creates a user that has had the fields and identities of another one for a while: by a merge
+/// that was undone, and by identities that were moved there and back.
+async fn entangled(client: &mut Client, other: &v1::User, name: &str) -> v1::User {
+    let ann = client.create(user("", vec![handle("ann"), handle(&format!("{name}-ann"))])).await;
+    let ann = ann.unwrap();
+    client.merge(&ann.user_id, &other.user_id).await.unwrap();
+    // As many events as make some of them leave the end of the history.
+    for n in 0..6 {
+        client.verify(&ann.user_id, handle(name), n % 2 == 0, "a letter").await.unwrap();
+    }
+    client.unmerge(&ann.user_id, &other.user_id).await.unwrap();
+    let away = (&*other.user_id, &*ann.user_id);
+    let back = (&*ann.user_id, &*other.user_id);
+    client.move_identity(away, handle(name)).await.unwrap();
+    client.move_identity(back, handle(name)).await.unwrap();
+    client.move_identity(back, handle(&format!("{name}-ann"))).await.unwrap();
+    client.get(&ann.user_id).await.unwrap()
+}
+
 /// Creates a user with `name` in all of its fields and identities, changes it in many ways, and
-/// purges it.
-pub async fn come_and_go(client: &mut Client, name: &str) {
+/// purges it. Returns a user that stays, and that had the other's identities for a while.
+pub async fn come_and_go(client: &mut Client, name: &str) -> v1::User {
     client.hold_nothing().await;
     let mail = |n: usize| email(&format!("{name}{n}@example.com"));
     let mut user = user(name, vec![mail(0), handle(name)]);
     user.attributes.insert("note".to_owned(), text(name));
     let user = client.create(user).await.unwrap();
+    let ann = entangled(client, &user, name).await;
     for n in 0..20 {
         client.link(&user.user_id, mail(n + 1)).await.unwrap();
         client.unlink(&user.user_id, mail(n)).await.unwrap();
@@ -363,6 +383,20 @@ pub async fn come_and_go(client: &mut Client, name: &str) {
     client.unlink(&other.user_id, handle(name)).await.unwrap();
     client.purge(&other.user_id).await.unwrap();
     client.purge(&user.user_id).await.unwrap();
+
+    assert_eq!(client.get(&ann.user_id).await.unwrap(), ann);
+    let history = events(client, of(&ann.user_id)).await;
+    let redacted = history.iter().filter(|event| changes(event).redacted).count();
+    let sequences: Vec<_> = history.iter().map(|event| event.sequence).collect();
+    assert_eq!(sequences, (1..=sequences.len() as i64).rev().collect::<Vec<_>>());
+    // All but her own handle was another's.
+    assert!(redacted + 1 >= history.len(), "{history:#?}");
+    let created = &changes(history.last().unwrap()).identities;
+    assert_eq!(
+        created.iter().map(|one| &one.after.as_ref().unwrap().display).collect::<Vec<_>>(),
+        ["ann"]
+    );
+    ann
 }
 
 #[tokio::test]

@@ -163,6 +163,20 @@ impl Client {
         Ok(self.registry.unmerge_users(request).await?.into_inner())
     }
 
+    pub async fn move_identity(
+        &mut self,
+        (from, to): (&str, &str),
+        identifier: v1::Identifier,
+    ) -> Outcome {
+        let request = v1::MoveIdentityRequest {
+            from_user_id: from.to_owned(),
+            to_user_id: to.to_owned(),
+            identifier: Some(identifier),
+            ..Default::default()
+        };
+        Ok(self.registry.move_identity(request).await?.into_inner().user.unwrap())
+    }
+
     pub async fn release(
         &mut self,
         identifier: v1::Identifier,

@@ -112,6 +112,8 @@ pub struct ChangeSet {
     pub holds: Vec<HoldChange>,
     /// The other user of a merge, a move or a take-over.
     pub other_user: Option<LocalityId>,
+    /// Whether values of a user who was purged since were removed.
+    pub is_redacted: bool,
 }
 
 impl ChangeSet {
@@ -142,6 +144,8 @@ pub enum RecordedValue {
     Whole(Value),
     /// Of a large value: its size in bytes, and its XXH3 hash.
     Digest(u64, u64),
+    /// A value of a user who was purged since.
+    Redacted,
 }
 
 /// An identity of a user that changes.

@@ -4,10 +4,13 @@ use locality_uuid::LocalityId;
 
 use super::Mutation;
 use crate::directory::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use crate::directory::journal::tenant_event;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::Record;
+use crate::directory::model::tenant_event::TenantEventKind;
 use crate::directory::model::user::State;
-use crate::directory::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
+use crate::directory::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
+use crate::directory::redaction::PurgedValues;
 
 /// Removes a user and all that is kept of it, and the users that were merged into it. What it owned
 /// is held for nobody, where the tenant's policy holds it; what was held for it stays held for
@@ -27,12 +30,39 @@ pub fn purge(
     let reserved = holds.map(|(key, claim)| {
         (key, (Some(claim.clone()), Some(Claim { owner: None, ..claim.clone() })))
     });
-    let removed = |record| UserTransition { before: Some(record), after: None };
-    let transitions: Vec<_> = std::iter::once(record).chain(merged).map(removed).collect();
-    let write_set = plan_writes(mutation, read_set, transitions, reserved.collect::<ClaimDiff>())?;
-    let report = MutationReport::Purged(write_set.removed_users().collect());
+    let removed: Vec<_> = std::iter::once(record).chain(merged).collect();
+    let redactions = redactions(mutation, read_set, &removed)?;
+    let removal = |record| UserTransition { before: Some(record), after: None };
+    let transitions = removed.into_iter().map(removal).collect();
+    let mut write_set =
+        plan_writes(mutation, read_set, transitions, reserved.collect::<ClaimDiff>())?;
+    let purged: Vec<_> = write_set.removed_users().collect();
+    let event = |id: &LocalityId| {
+        tenant_event(mutation, &mutation.policies, TenantEventKind::UserPurged(*id))
+    };
+    write_set.writes.extend(redactions.into_iter().chain(purged.iter().filter_map(event)));
+    let report = MutationReport::Purged(purged);
 
     Ok(WriteSet { report, ..write_set })
+}
+
+/// The writes that take the values of removed users out of the histories of others.
+fn redactions(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    removed: &[&Record],
+) -> Result<Vec<Write>, DecideError> {
+    let mut values = PurgedValues::default();
+    for record in removed {
+        values.add(&record.user, read_set.read_history(record.id())?);
+    }
+    let mut redactions = Vec::new();
+    for other in read_set.read_users(&values.others())? {
+        if other.user.tenant == mutation.tenant {
+            redactions.extend(values.redaction(&other.user, read_set.read_history(other.id())?));
+        }
+    }
+    Ok(redactions)
 }
 
 /// Purges a user whose time is over, or forgets how to undo a merge that can be undone no longer.

@@ -3,7 +3,9 @@
 use super::Mutation;
 use crate::directory::claim_diff::{ClaimDiff, plan_writes};
 use crate::directory::error::Error;
+use crate::directory::journal::tenant_event;
 use crate::directory::model::policies::PolicyUpdate;
+use crate::directory::model::tenant_event::TenantEventKind;
 use crate::directory::model::tenant_record::{Deletion, DeletionStep, TenantRecord};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
@@ -32,7 +34,12 @@ pub fn set(
         after.update_time = now.after(before.update_time);
     }
 
-    Ok(put(before, after))
+    let policies = Box::new(after.policies.clone());
+    let kind = match before.map(|before| Box::new(before.policies.clone())) {
+        None => TenantEventKind::Created(policies),
+        Some(before) => TenantEventKind::PoliciesChanged { before, after: policies },
+    };
+    Ok(put_with_event(mutation, before, after, kind))
 }
 
 /// Notes that the index has followed the changes of definitions up to `since`.
@@ -58,6 +65,20 @@ fn put(before: Option<&TenantRecord>, after: TenantRecord) -> WriteSet {
     WriteSet { writes, report, ..WriteSet::unchanged(None) }
 }
 
+/// The same, with the event of the change.
+fn put_with_event(
+    mutation: &Mutation,
+    before: Option<&TenantRecord>,
+    after: TenantRecord,
+    kind: TenantEventKind,
+) -> WriteSet {
+    let event = tenant_event(mutation, &after.policies, kind);
+    let mut write_set = put(before, after);
+    let is_changed = !write_set.writes.is_empty();
+    write_set.writes.extend(event.filter(|_| is_changed));
+    write_set
+}
+
 fn check_etag(mutation: &Mutation, before: Option<&TenantRecord>) -> Result<(), Error> {
     let is_other = |etag: &String| before.is_none_or(|before| *etag != before.etag());
     if mutation.etag.as_ref().is_some_and(is_other) { Err(Error::EtagMismatch) } else { Ok(()) }
@@ -78,12 +99,19 @@ pub fn delete(
             if !with_users && read_set.has_members()? {
                 return Err(Error::TenantNotEmpty.into());
             }
-            Ok(put(Some(before), marked(before, mutation.time, *with_users)))
+            let after = marked(before, mutation.time, *with_users);
+            let with_users = after.deletion.is_some_and(|mark| mark.with_users);
+            let kind = TenantEventKind::DeletionBegun { with_users };
+            Ok(put_with_event(mutation, Some(before), after, kind))
         }
         _ if before.deletion.is_none() => Ok(nothing),
         DeletionStep::GiveUp => {
             let after = TenantRecord { deletion: None, ..before.clone() };
-            Ok(WriteSet { writes: vec![Write::PutTenant(Box::new(after))], ..nothing })
+            let kind = TenantEventKind::DeletionCancelled;
+            Ok(WriteSet {
+                report: nothing.report,
+                ..put_with_event(mutation, Some(before), after, kind)
+            })
         }
         DeletionStep::Forget(keys) => {
             let claims = read_set.read_claims(keys.clone())?;
@@ -91,7 +119,15 @@ pub fn delete(
             plan_writes(mutation, read_set, Vec::new(), removed.collect::<ClaimDiff>())
         }
         DeletionStep::Finish if read_set.has_members()? => Err(Error::TenantNotEmpty.into()),
-        DeletionStep::Finish => Ok(WriteSet { writes: vec![Write::RemoveTenant], ..nothing }),
+        DeletionStep::Finish => {
+            let with_users = before.deletion.is_some_and(|mark| mark.with_users);
+            let kind = TenantEventKind::Deleted { with_users };
+            let event = tenant_event(mutation, &before.policies, kind);
+            Ok(WriteSet {
+                writes: event.into_iter().chain([Write::RemoveTenant]).collect(),
+                ..nothing
+            })
+        }
     }
 }
 

@@ -173,7 +173,9 @@ impl Directory {
         kind: MutationKind,
     ) -> Result<MutationReport, Error> {
         let known = self.tenants.get(&*self.store, name).await?.unwrap_or_default();
-        let policies = Arc::new(Policies { holds: Default::default(), ..Policies::default() });
+        let history_retention = known.policies.history_retention;
+        let holds = Default::default();
+        let policies = Arc::new(Policies { holds, history_retention, ..Policies::default() });
         let mutation = self.own_mutation(name, KnownTenant { policies, ..known }, kind);
         Ok(self.store.mutate(mutation).await?.report)
     }

@@ -72,7 +72,7 @@ impl Directory {
         let now = context.now.time;
         let mut place = match request.page_token {
             "" => None,
-            token => Some(decode(token, query, now)?),
+            token => Some(decode_token(token, query, now)?),
         };
         let oldest = now.minus(policies.history_retention);
         let from = request.from.map_or(oldest, |from| from.max(oldest));
@@ -100,7 +100,8 @@ impl Directory {
                 break;
             }
         }
-        let next_page_token = place.map(|place| encode(place, query, now)).unwrap_or_default();
+        let next_page_token =
+            place.map(|place| encode_token(place, query, now)).unwrap_or_default();
         Ok(HistoryPage { events, next_page_token })
     }
 
@@ -149,16 +150,19 @@ struct TokenRecord {
 /// The seed of the checksum of tokens.
 const SEED: u64 = 0x706f_6c79_6e79_6d02;
 
-fn encode(place: u64, query: u64, now: Timestamp) -> String {
+/// The token of a page of events that begins at a place.
+pub(super) fn encode_token(place: u64, query: u64, now: Timestamp) -> String {
     let record = TokenRecord { query, issued: now.as_millis(), place };
     sealed::seal(record.encode_to_vec(), SEED)
 }
 
-fn decode(token: &str, query: u64, now: Timestamp) -> Result<u64, Error> {
+/// The place of a token of [`encode_token`] that belongs to this query.
+pub(super) fn decode_token(token: &str, query: u64, now: Timestamp) -> Result<u64, Error> {
     let fault = |rule: &str| Error::invalid(Invalid::PageToken, "page_token", rule);
     let record = sealed::open(token, SEED).and_then(|bytes| TokenRecord::decode(&*bytes).ok());
-    let record =
-        record.ok_or_else(|| fault("is none that ListHistory gave: begin again without one"))?;
+    let record = record.ok_or_else(|| {
+        fault("is none that an answer of this method gave: begin again without one")
+    })?;
     if record.query != query {
         return Err(fault(
             "is of another history: user, times and types must be those of the first page",

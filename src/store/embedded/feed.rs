@@ -6,7 +6,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use prost::Message;
 use tokio::time::{Instant, timeout_at};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::Embedded;
 use super::error::Fault;
@@ -24,8 +23,8 @@ const MOST_BYTES: usize = 256 << 10;
 struct PlaceRecord {
     #[prost(uint64, tag = "1")]
     number: u64,
-    /// A hash of the event before it, by which another store's place is told; 0 where there is
-    /// none.
+    /// The [fingerprint](StoredEvent::fingerprint) of the event before it, by which another
+    /// store's place is told; 0 where there is none.
     #[prost(fixed64, tag = "2")]
     before: u64,
 }
@@ -36,7 +35,10 @@ impl EventFeed for Embedded {
         let place = self.on_journal(|snapshot| {
             let number = snapshot.next_event()?;
             let before = snapshot.event_row(number.wrapping_sub(1))?;
-            Ok(PlaceRecord { number, before: before.map_or(0, |row| xxh3_64(&row)) })
+            Ok(PlaceRecord {
+                number,
+                before: before.map_or(0, |row| StoredEvent::fingerprint(&row)),
+            })
         });
         Ok(place?.encode_to_vec())
     }
@@ -74,13 +76,15 @@ impl Snapshot {
     fn events_after(&self, place: &PlaceRecord) -> Result<Option<FeedPage>, Fault> {
         let (mut number, mut before) = (place.number, place.before);
         let last = self.event_row(number.wrapping_sub(1))?;
-        if number > self.next_event()? || last.is_some_and(|row| xxh3_64(&row) != before) {
+        if number > self.next_event()?
+            || last.is_some_and(|row| StoredEvent::fingerprint(&row) != before)
+        {
             return Ok(None);
         }
         let (mut events, mut bytes) = (Vec::new(), 0);
         for row in self.event_rows(number)? {
             let (found, row) = row?;
-            (number, before) = (found + 1, xxh3_64(row.value()));
+            (number, before) = (found + 1, StoredEvent::fingerprint(row.value()));
             bytes += row.value().len();
             let event = StoredEvent::read(row.value())?.decode()?;
             events.push((event, PlaceRecord { number, before }.encode_to_vec()));

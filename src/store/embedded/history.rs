@@ -5,13 +5,15 @@ use redb::{AccessGuard, ReadOnlyTable, ReadTransaction, ReadableTable};
 
 use super::error::Fault;
 use super::read::{Snapshot, optional};
-use super::schema::{ENDED, EVENTS, NEXT_EVENT, StoredEvent, StoredUser};
+use super::schema::{ENDED, EVENTS, NEXT_EVENT, StoredEvent, StoredUser, TENANT_EVENTS};
 use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::store::History;
 use crate::identifier::IdentityKey;
 use crate::store::integrity::Past;
 use crate::wire::event::decode_ended;
+use crate::wire::tenant_event::decode_tenant_event;
 
 /// The number of an event, and its row.
 type EventRow = (u64, AccessGuard<'static, &'static [u8]>);
@@ -21,6 +23,8 @@ pub struct JournalSnapshot {
     events: ReadOnlyTable<u64, &'static [u8]>,
     next_event: ReadOnlyTable<(), u64>,
     ended: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    /// None until there is an event of a tenant.
+    tenant_events: Option<ReadOnlyTable<(&'static str, u64), &'static [u8]>>,
 }
 
 impl JournalSnapshot {
@@ -30,7 +34,13 @@ impl JournalSnapshot {
         let next_event = optional(transaction.open_table(NEXT_EVENT))?;
         let ended = optional(transaction.open_table(ENDED))?;
         let all = events.zip(next_event).zip(ended);
-        Ok(all.map(|((events, next_event), ended)| Self { events, next_event, ended }))
+        let tenant_events = optional(transaction.open_table(TENANT_EVENTS))?;
+        Ok(all.map(|((events, next_event), ended)| Self {
+            events,
+            next_event,
+            ended,
+            tenant_events,
+        }))
     }
 }
 
@@ -65,6 +75,24 @@ impl Snapshot {
             number = event.previous;
         }
         Ok(Some(history))
+    }
+
+    /// See [`Store::tenant_history`](crate::directory::store::Store::tenant_history).
+    pub fn tenant_history(
+        &self,
+        tenant: &Tenant,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<TenantEvent>, Fault> {
+        let table = self.journal.as_ref().and_then(|journal| journal.tenant_events.as_ref());
+        let Some(table) = table else { return Ok(Vec::new()) };
+        let name = tenant.as_str();
+        let rows = table.range((name, 0)..(name, before.unwrap_or(u64::MAX)))?.rev();
+        let events = rows.take(limit).map(|row| {
+            let (key, row) = row?;
+            decode_tenant_event(key.value().1, row.value()).map_err(Fault::damaged)
+        });
+        events.collect()
     }
 
     /// Whether the store writes events.

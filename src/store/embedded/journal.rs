@@ -3,28 +3,37 @@
 //! of the same user, so that a user's history is a chain that begins at its record: an event costs
 //! one row at the end of the table.
 
+use std::time::Duration;
+
 use locality_uuid::LocalityId;
 use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::error::Fault;
 use super::history::{ended_of, next_number};
 use super::schema::{
-    ENDED, EVENT_TIMES, EVENTS, JournalHead, NEXT_EVENT, StoredEvent, encode_event_row,
+    ENDED, EVENT_TIMES, EVENTS, JournalHead, NEXT_EVENT, StoredEvent, TENANT_EVENTS,
+    encode_event_row,
 };
 use crate::directory::journal::beginning;
 use crate::directory::model::event::Event;
 use crate::directory::model::ownership::{EndedOwnerships, Ownership};
 use crate::directory::model::record::Record;
+use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
 use crate::identifier::IdentityKey;
 use crate::wire::event::encode_ended;
+use crate::wire::tenant_event::{decode_tenant_event, encode_tenant_event};
+
+/// The most events of a tenant that are removed when one is added.
+const SWEPT: usize = 4;
 
 pub struct Journal<'t> {
     events: Table<'t, u64, &'static [u8]>,
     event_times: Table<'t, (i64, u64), ()>,
     next_event: Table<'t, (), u64>,
     ended: Table<'t, &'static [u8], &'static [u8]>,
+    tenant_events: Table<'t, (&'static str, u64), &'static [u8]>,
     /// The number of the next event.
     next: u64,
     first: u64,
@@ -48,6 +57,7 @@ impl<'t> Journal<'t> {
             event_times: transaction.open_table(EVENT_TIMES)?,
             next_event,
             ended: transaction.open_table(ENDED)?,
+            tenant_events: transaction.open_table(TENANT_EVENTS)?,
             next,
             first: next,
         })
@@ -82,9 +92,70 @@ impl<'t> Journal<'t> {
         Ok(JournalHead { count: sequence, last: number })
     }
 
+    /// Adds an event of a tenant, and removes some whose time is over.
+    pub fn add_tenant_event(
+        &mut self,
+        event: &TenantEvent,
+        retention: Duration,
+    ) -> Result<(), Fault> {
+        let name = event.tenant.as_str();
+        let all = (name, 0)..=(name, u64::MAX);
+        let last = self.tenant_events.range(all.clone())?.next_back().transpose()?;
+        let sequence = last.map_or(0, |(key, _)| key.value().1) + 1;
+        let row = encode_tenant_event(event);
+        self.tenant_events.insert((name, sequence), row.as_slice())?;
+
+        for _ in 0..SWEPT {
+            let first = self.tenant_events.range(all.clone())?.next().transpose()?;
+            let first = first.map(|(key, row)| decode_tenant_event(key.value().1, row.value()));
+            let first = first.transpose().map_err(Fault::damaged)?;
+            let is_over = |first: &TenantEvent| first.time.plus(retention) < event.time;
+            let Some(first) = first.filter(is_over) else { break };
+            self.tenant_events.remove((name, first.sequence))?;
+        }
+        Ok(())
+    }
+
     /// Adds to the ended ownerships of a key.
     pub fn end(&mut self, key: &IdentityKey, ownership: &Ownership) -> Result<(), Fault> {
         self.change_ended(key, |ended| ended.push(ownership.clone()))
+    }
+
+    /// Takes a user out of the ended ownerships of a key.
+    pub fn forget(&mut self, key: &IdentityKey, user: LocalityId) -> Result<(), Fault> {
+        self.change_ended(key, |ended| {
+            if !ended.forget(user) {
+                ended.0.clear();
+            }
+        })
+    }
+
+    /// The events of a history, the newest first.
+    pub fn history(&self, head: JournalHead) -> Result<Vec<Event>, Fault> {
+        let (mut events, mut number) = (Vec::new(), head.last);
+        while let Some(row) = self.events.get(number)? {
+            let row = StoredEvent::read(row.value())?;
+            // One that is damaged must not keep its user from being purged.
+            events.extend(row.decode());
+            number = row.previous;
+        }
+        Ok(events)
+    }
+
+    /// Replaces those events of a history that have the numbers of `events`.
+    pub fn replace(&mut self, head: JournalHead, events: &[Event]) -> Result<(), Fault> {
+        let mut number = head.last;
+        loop {
+            let Some(row) = self.events.get(number)?.map(|row| row.value().to_vec()) else {
+                return Ok(());
+            };
+            let row = StoredEvent::read(&row)?;
+            let sequence = row.decode().map(|event| event.sequence).unwrap_or_default();
+            if let Some(new) = events.iter().find(|event| event.sequence == sequence) {
+                self.events.insert(number, encode_event_row(row.previous, new).as_slice())?;
+            }
+            number = row.previous;
+        }
     }
 
     /// Removes the history of a user, and the user from ended ownerships.
@@ -93,11 +164,7 @@ impl<'t> Journal<'t> {
         while let Some(event) = self.remove(number)? {
             number = event.previous;
             for key in event.lost {
-                self.change_ended(&key, |ended| {
-                    if !ended.forget(id) {
-                        ended.0.clear();
-                    }
-                })?;
+                self.forget(&key, id)?;
             }
         }
         Ok(())

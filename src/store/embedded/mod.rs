@@ -60,6 +60,7 @@ use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
@@ -328,6 +329,15 @@ impl Store for Embedded {
         limit: usize,
     ) -> Result<Option<History>, Error> {
         self.on_snapshot(|snapshot| snapshot.history(tenant, user, place, limit))
+    }
+
+    async fn tenant_history(
+        &self,
+        tenant: &Tenant,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<TenantEvent>, Error> {
+        self.on_snapshot(|snapshot| snapshot.tenant_history(tenant, before, limit))
     }
 
     async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {

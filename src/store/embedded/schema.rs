@@ -68,6 +68,9 @@ pub const EVENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("events
 pub const EVENT_TIMES: TableDefinition<'_, (i64, u64), ()> = TableDefinition::new("event_times");
 /// The number of the next event; 1 where it is absent.
 pub const NEXT_EVENT: TableDefinition<'_, (), u64> = TableDefinition::new("next_event");
+/// A tenant and the number of one of its own events to the event.
+pub const TENANT_EVENTS: TableDefinition<'_, (&str, u64), &[u8]> =
+    TableDefinition::new("tenant_events");
 /// Identity key to its ended ownerships.
 pub const ENDED: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("ended");
 
@@ -179,6 +182,9 @@ pub struct JournalHead {
     pub last: u64,
 }
 
+/// The bytes of a row of [`EVENTS`] that never change.
+const STABLE: usize = 24;
+
 /// A row of [`EVENTS`]: 8 bytes of the number of the event before it of the same user (0: none),
 /// big-endian; 16 of the user's id; one of the length of the tenant's name; the name; and the rest
 /// of the event, in the form of the API.
@@ -204,6 +210,12 @@ impl<'r> StoredEvent<'r> {
             tenant: std::str::from_utf8(tenant).map_err(Fault::damaged)?,
             event,
         })
+    }
+
+    /// A hash of the part of a row that never changes: the number of the event before it, and its
+    /// user.
+    pub fn fingerprint(row: &[u8]) -> u64 {
+        xxh3_64(&row[..row.len().min(STABLE)])
     }
 
     pub fn decode(&self) -> Result<Event, Fault> {

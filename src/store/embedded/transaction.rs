@@ -154,6 +154,13 @@ impl<'t> Tables<'t> {
             read_set.add_claim(key, claim.transpose()?);
         }
 
+        for id in needs.histories {
+            let head = self.heads.get(&id).copied().unwrap_or_default();
+            let journal = self.journal.as_ref();
+            let events = journal.map(|journal| journal.history(head)).transpose()?;
+            read_set.add_history(id, events.unwrap_or_default());
+        }
+
         if needs.tenant {
             let tenant = self
                 .tenants
@@ -221,6 +228,12 @@ impl<'t> Tables<'t> {
                         journal.end(key, ownership)?;
                     }
                 }
+                Write::ForgetOwnership(..) | Write::ReplaceEvents(..) => self.redact(write)?,
+                Write::AddTenantEvent(event, retention) => {
+                    if let Some(journal) = &mut self.journal {
+                        journal.add_tenant_event(event, *retention)?;
+                    }
+                }
                 Write::PutTenant(record) => {
                     self.tenants.insert(tenant, record.encode().as_slice())?;
                 }
@@ -239,6 +252,17 @@ impl<'t> Tables<'t> {
         }
 
         Ok(())
+    }
+
+    /// Removes values of a purged user from the journal.
+    fn redact(&mut self, write: &Write) -> Result<(), Fault> {
+        match (&mut self.journal, write) {
+            (Some(journal), Write::ForgetOwnership(key, user)) => journal.forget(key, *user),
+            (Some(journal), Write::ReplaceEvents(user, events)) => {
+                journal.replace(self.heads.get(user).copied().unwrap_or_default(), events)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Adds the event of a user to its history, if there is one.

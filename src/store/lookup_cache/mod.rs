@@ -128,7 +128,12 @@ impl LookupCache {
                 Write::PutUser(record) => users.push(record.id()),
                 Write::RemoveUser(id) => users.push(*id),
                 Write::Claim(key, _) => keys.push(key.clone()),
-                Write::EndOwnership(..) | Write::PutTenant(_) | Write::RemoveTenant => {}
+                Write::EndOwnership(..)
+                | Write::ForgetOwnership(..)
+                | Write::ReplaceEvents(..)
+                | Write::AddTenantEvent(..)
+                | Write::PutTenant(_)
+                | Write::RemoveTenant => {}
                 #[cfg(feature = "test-entity")]
                 Write::Count(_) => {}
             }

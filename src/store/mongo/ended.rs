@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use locality_uuid::LocalityId;
-use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, doc};
+use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 
 use super::collections::Collections;
 use super::error::Fault;
@@ -69,10 +69,22 @@ impl Transaction<'_> {
 
     /// Takes a user out of all ended ownerships.
     pub async fn forget_ownerships(&mut self, user: LocalityId) -> Result<(), Fault> {
-        let collection =
-            self.collections.database.collection::<mongodb::bson::RawDocumentBuf>(ENDED);
-        let of_user = doc! { format!("{OWNERSHIPS}.{USER}"): id_value(user) };
-        let find = collection.find(of_user).max_time(self.collections.timeout);
+        self.forget(doc! { format!("{OWNERSHIPS}.{USER}"): id_value(user) }, user).await
+    }
+
+    /// Takes a user out of the ended ownerships of a key.
+    pub async fn forget_ownership(
+        &mut self,
+        key: &IdentityKey,
+        user: LocalityId,
+    ) -> Result<(), Fault> {
+        self.forget(doc! { ID: key.as_str() }, user).await
+    }
+
+    /// Takes a user out of the ended ownerships that a filter finds.
+    async fn forget(&mut self, filter: Document, user: LocalityId) -> Result<(), Fault> {
+        let collection = self.collections.database.collection::<RawDocumentBuf>(ENDED);
+        let find = collection.find(filter).max_time(self.collections.timeout);
         let mut cursor = find.session(&mut self.session).await?;
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
         while cursor.advance(&mut self.session).await? {

@@ -1,15 +1,18 @@
 //! Writes of users' histories.
 
 use locality_uuid::LocalityId;
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{Bson, Document, RawBsonRef, RawDocumentBuf, doc};
+use prost::Message;
 
 use super::error::Fault;
-use super::schema::{ID, JOURNAL};
-use super::tail::{Tail, buckets_up_to};
+use super::schema::{EPOCH, EVENTS, ID, JOURNAL, REVISION, TAIL, bytes, fields, id_value, needed};
+use super::tail::{Bucket, Tail, buckets_up_to, encode_bucket};
 use super::transaction::Transaction;
 use crate::directory::model::event::Event;
 use crate::directory::model::record::Record;
+use crate::directory::model::tenant::Tenant;
 use crate::directory::mutation::Mutation;
+use crate::wire::event::{decode_event, encode_event, sequence_of};
 
 impl Transaction<'_> {
     /// Adds the event of a user to its history, if there is one. Returns the end of the history.
@@ -32,6 +35,70 @@ impl Transaction<'_> {
         Ok(tail)
     }
 
+    /// The events of a user that was read before, the newest first.
+    pub async fn read_history(
+        &mut self,
+        tenant: &Tenant,
+        id: LocalityId,
+    ) -> Result<Vec<Event>, Fault> {
+        let Some(tail) = self.users.get(&id).map(|kept| kept.tail.clone()) else {
+            return Ok(Vec::new());
+        };
+        let mut encoded = Vec::new();
+        for (_, events) in self.read_buckets(id, &tail).await? {
+            encoded.extend(events);
+        }
+        let encoded = encoded.iter().chain(&tail.events).rev();
+        // One that is damaged must not keep its user from being purged.
+        Ok(encoded.filter_map(|event| decode_event(tenant, id, event).ok()).collect())
+    }
+
+    /// The buckets of a history in their order, each with its id.
+    async fn read_buckets(
+        &mut self,
+        id: LocalityId,
+        tail: &Tail,
+    ) -> Result<Vec<(Bson, Vec<Vec<u8>>)>, Fault> {
+        if tail.count == tail.events.len() as u64 {
+            return Ok(Vec::new());
+        }
+        let journal = self.collections.database.collection::<RawDocumentBuf>(JOURNAL);
+        let find = journal.find(buckets_up_to(id, tail.count)).sort(doc! { ID: 1 });
+        let find = find.max_time(self.collections.timeout);
+        let mut cursor = find.session(&mut self.session).await?;
+        let mut buckets = Vec::new();
+        while cursor.advance(&mut self.session).await? {
+            let document = cursor.current();
+            let [bucket] = fields(document, [ID])?;
+            let bucket = needed(ID, bucket, RawBsonRef::as_binary)?.to_binary();
+            buckets.push((Bson::Binary(bucket), Bucket::events(document)?));
+        }
+        Ok(buckets)
+    }
+
+    /// Replaces those events of a user that have the numbers of `events`.
+    pub async fn replace_events(&mut self, id: LocalityId, events: &[Event]) -> Result<(), Fault> {
+        let Some(kept) = self.users.get(&id) else { return Ok(()) };
+        let (revision, mut tail) = (kept.revision, kept.tail.clone());
+        let journal = self.collections.database.collection::<Document>(JOURNAL);
+        for (bucket, mut encoded) in self.read_buckets(id, &tail).await? {
+            if replace(&mut encoded, events) {
+                let change = doc! { "$set": { EVENTS: encode_bucket(encoded) } };
+                let update = journal.update_one(doc! { ID: bucket }, change);
+                update.session(&mut self.session).await?;
+            }
+        }
+        // The revision goes up also where only buckets change: a change of the user meanwhile may
+        // have moved events there.
+        replace(&mut tail.events, events);
+        let mut fields = doc! { TAIL: bytes(tail.encode_to_vec()) };
+        if self.epoch > 0 {
+            fields.insert(EPOCH, self.epoch);
+        }
+        let change = doc! { "$set": fields, "$inc": { REVISION: self.raise } };
+        self.update_user(doc! { ID: id_value(id), REVISION: revision }, change).await
+    }
+
     /// Removes the parts of a user's history that are not in its document.
     pub async fn forget_history(&mut self, user: LocalityId) -> Result<(), Fault> {
         let journal = self.collections.database.collection::<Document>(JOURNAL);
@@ -39,4 +106,18 @@ impl Transaction<'_> {
         journal.delete_many(all).session(&mut self.session).await?;
         Ok(())
     }
+}
+
+/// Replaces those of the encoded events that have the numbers of `events`. Returns whether there
+/// are any.
+fn replace(encoded: &mut [Vec<u8>], events: &[Event]) -> bool {
+    let mut is_changed = false;
+    for old in encoded {
+        let sequence = sequence_of(old).unwrap_or_default();
+        if let Some(new) = events.iter().find(|event| event.sequence == sequence) {
+            *old = encode_event(new);
+            is_changed = true;
+        }
+    }
+    is_changed
 }

@@ -47,6 +47,7 @@ mod status;
 mod store;
 mod supported;
 mod tail;
+mod tenant_journal;
 mod tenant_statements;
 mod together;
 mod transaction;

@@ -15,6 +15,7 @@ use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
@@ -111,6 +112,16 @@ impl Store for Mongo {
     ) -> Result<Option<History>, Error> {
         let tenant = tenant.clone();
         self.run(|own| async move { own.history(&tenant, user, place, limit).await }).await
+    }
+
+    async fn tenant_history(
+        &self,
+        tenant: &Tenant,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<TenantEvent>, Error> {
+        let tenant = tenant.clone();
+        self.run(|own| async move { own.tenant_history(&tenant, before, limit).await }).await
     }
 
     async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {

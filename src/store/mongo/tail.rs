@@ -76,10 +76,9 @@ impl Tail {
 impl Bucket {
     /// The document of the bucket of a user.
     pub fn document(self, user: LocalityId, mutation: &Mutation) -> Document {
-        let record = BucketRecord { events: self.events };
         doc! {
             ID: bucket_id(user, self.first),
-            EVENTS: bytes(record.encode_to_vec()),
+            EVENTS: encode_bucket(self.events),
             EXPIRES_AT: date(mutation.time.plus(mutation.policies.history_retention)),
         }
     }
@@ -90,6 +89,11 @@ impl Bucket {
         let events = needed(EVENTS, events, RawBsonRef::as_binary)?.bytes;
         Ok(BucketRecord::decode(events).map_err(Fault::damaged)?.events)
     }
+}
+
+/// The events of a bucket as its document has them.
+pub fn encode_bucket(events: Vec<Vec<u8>>) -> Bson {
+    bytes(BucketRecord { events }.encode_to_vec())
 }
 
 /// The id of the bucket of a user that begins with the event of this number: the user's id, and the

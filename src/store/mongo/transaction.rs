@@ -149,6 +149,10 @@ impl<'c> Transaction<'c> {
         }
 
         self.read_claims(needs.claims, read_set).await?;
+        for id in needs.histories {
+            let events = self.read_history(&mutation.tenant, id).await?;
+            read_set.add_history(id, events);
+        }
         if needs.tenant {
             let name = mutation.tenant.as_str();
             let document = self.find_one(&self.collections.tenants, doc! { ID: name }).await?;
@@ -212,6 +216,11 @@ impl<'c> Transaction<'c> {
                 }
                 Write::RemoveUser(id) => self.delete_user(*id).await?,
                 Write::EndOwnership(key, ownership) => ended.push((key, &**ownership)),
+                Write::ForgetOwnership(key, user) => self.forget_ownership(key, *user).await?,
+                Write::AddTenantEvent(event, retention) => {
+                    self.add_tenant_event(event, *retention).await?;
+                }
+                Write::ReplaceEvents(user, events) => self.replace_events(*user, events).await?,
                 Write::Claim(key, write) => {
                     self.collections.hints.learn_write(key, write);
                     claims.push((key, write));
@@ -319,7 +328,11 @@ impl<'c> Transaction<'c> {
         if self.has_journal { self.forget_ownerships(id).await } else { Ok(()) }
     }
 
-    async fn update_user(&mut self, filter: Document, change: Document) -> Result<(), Fault> {
+    pub(super) async fn update_user(
+        &mut self,
+        filter: Document,
+        change: Document,
+    ) -> Result<(), Fault> {
         let updated =
             self.collections.users.update_one(filter, change).session(&mut self.session).await?;
         self.is_in_epoch = true;

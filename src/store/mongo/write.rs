@@ -46,7 +46,9 @@ impl Decided {
     fn writes(&self, key: &Key) -> bool {
         let writes_it = |write: &Write| match (key, write) {
             (Key::User(id), Write::PutUser(record)) => record.id() == *id,
-            (Key::User(id), Write::RemoveUser(removed)) => removed == id,
+            (Key::User(id), Write::RemoveUser(other) | Write::ReplaceEvents(other, _)) => {
+                other == id
+            }
             (Key::Claim(key), Write::Claim(written, _)) => written == key,
             (Key::Tenant, Write::PutTenant(_) | Write::RemoveTenant) => true,
             _ => false,

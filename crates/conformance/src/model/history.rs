@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use locality_uuid::LocalityId;
-use polynym::directory::{Error, Now, Store, Tenant, Timestamp, View, check_history, owners_at};
+use polynym::directory::{
+    Error, Now, State, Store, Tenant, Timestamp, View, check_history, owners_at,
+};
 use polynym::identifier::IdentityKey;
 
 use super::super::Failure;
@@ -18,7 +20,11 @@ const EVENTS: usize = 3;
 
 /// The ownerships of each key, in the order in which they began.
 #[derive(Clone, Default)]
-pub struct Owners(BTreeMap<IdentityKey, Vec<Span>>);
+pub struct Owners {
+    spans: BTreeMap<IdentityKey, Vec<Span>>,
+    /// Pairs of users that were merged, or of whom one had an identity after the other.
+    related: BTreeSet<(LocalityId, LocalityId)>,
+}
 
 #[derive(Clone, Debug)]
 struct Span {
@@ -39,31 +45,59 @@ impl Owners {
         let time = changed.map(|(_, person)| person.user.update_time).max().unwrap_or(now);
         let (had, has) = (owned(before), owned(after));
         for (key, owner) in had.iter().filter(|(key, owner)| has.get(*key) != Some(*owner)) {
-            let spans = self.0.get_mut(key).into_iter().flatten();
+            self.relate(*owner, has.get(key).copied());
+            let spans = self.spans.get_mut(key).into_iter().flatten();
             for span in spans.filter(|span| span.owner == Some(*owner) && span.end.is_none()) {
                 span.end = Some(time);
             }
         }
         for (key, owner) in has.iter().filter(|(key, owner)| had.get(*key) != Some(*owner)) {
             let span = Span { owner: Some(*owner), begin: time, end: None };
-            self.0.entry(key.clone()).or_default().push(span);
+            self.spans.entry(key.clone()).or_default().push(span);
+        }
+        for (id, person) in &before.people {
+            let states = [Some(person), after.people.get(id)].into_iter().flatten();
+            for state in states.map(|person| person.user.state) {
+                let merged = if let State::Merged { into } = state { Some(into) } else { None };
+                self.relate(*id, merged);
+            }
         }
         let gone = before.people.keys().filter(|id| !after.people.contains_key(id));
-        let gone: BTreeSet<_> = gone.collect();
-        for span in self.0.values_mut().flatten() {
-            span.owner = span.owner.filter(|owner| !gone.contains(owner));
+        self.forget(&gone.copied().collect(), &has);
+    }
+
+    fn relate(&mut self, one: LocalityId, other: Option<LocalityId>) {
+        let pairs = other.map(|other| [(one, other), (other, one)]);
+        self.related.extend(pairs.into_iter().flatten());
+    }
+
+    /// Forgets purged users, and of the keys that they had, those who are related to them and do
+    /// not have them now.
+    fn forget(&mut self, gone: &BTreeSet<LocalityId>, has: &BTreeMap<IdentityKey, LocalityId>) {
+        let is_related =
+            |owner: LocalityId| gone.iter().any(|gone| self.related.contains(&(*gone, owner)));
+        for (key, spans) in &mut self.spans {
+            let is_theirs =
+                spans.iter().filter_map(|span| span.owner).any(|own| gone.contains(&own));
+            let is_forgotten = |owner: LocalityId| {
+                gone.contains(&owner)
+                    || is_theirs && is_related(owner) && has.get(key) != Some(&owner)
+            };
+            for span in spans {
+                span.owner = span.owner.filter(|owner| !is_forgotten(*owner));
+            }
         }
     }
 
     fn at(&self, key: &IdentityKey, time: Timestamp) -> Option<LocalityId> {
-        let spans = self.0.get(key)?;
+        let spans = self.spans.get(key)?;
         let span = spans.iter().find(|span| span.end.is_none_or(|end| time < end))?;
         span.owner.filter(|_| span.begin <= time)
     }
 
     /// Each time at which something changed hands, and the moments around it.
     fn moments(&self) -> BTreeSet<Timestamp> {
-        let spans = self.0.values().flatten();
+        let spans = self.spans.values().flatten();
         let times = spans.flat_map(|span| [Some(span.begin), span.end]).flatten();
         let around = |time: Timestamp| [-1, 0, 1].map(|by| time.as_millis() + by);
         times.flat_map(around).map(Timestamp::from_millis).collect()

@@ -1,0 +1,53 @@
+//! Events of a tenant itself: its policies, its deletion, and its users that were purged. They have
+//! no personal data.
+
+use locality_uuid::LocalityId;
+
+use super::event::Origin;
+use super::policies::Policies;
+use super::tenant::Tenant;
+use super::timestamp::Timestamp;
+
+/// An event of a tenant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TenantEvent {
+    /// The tenant.
+    pub tenant: Tenant,
+    /// A number that later events of the tenant exceed. A store gives it when it writes the event;
+    /// 0 before that.
+    pub sequence: u64,
+    /// The time of the mutation.
+    pub time: Timestamp,
+    /// The call that asked for it.
+    pub origin: Origin,
+    /// What happened.
+    pub kind: TenantEventKind,
+}
+
+/// What happened in an event of a tenant.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TenantEventKind {
+    /// The tenant was created, with these policies.
+    Created(Box<Policies>),
+    /// Its policies changed.
+    PoliciesChanged {
+        /// The policies before.
+        before: Box<Policies>,
+        /// The policies after.
+        after: Box<Policies>,
+    },
+    /// It was marked for deletion.
+    DeletionBegun {
+        /// Whether its users are deleted with it.
+        with_users: bool,
+    },
+    /// The mark was taken back: it had users.
+    DeletionCancelled,
+    /// It was removed.
+    Deleted {
+        /// Whether its users were to be deleted with it.
+        with_users: bool,
+    },
+    /// This user was purged.
+    UserPurged(LocalityId),
+}

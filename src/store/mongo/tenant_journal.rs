@@ -1,0 +1,86 @@
+//! The events of tenants themselves: each a document of [`JOURNAL`], of the same form as a bucket of
+//! a user's events. The id of such a document is a hash of the tenant's name, in the place of a
+//! user's id, and the number of the event. So they are in the order of their times, and two servers
+//! write events of one tenant without a conflict.
+
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use locality_uuid::LocalityId;
+use mongodb::bson::{Document, RawBsonRef, RawDocumentBuf, doc};
+use mongodb::options::ReadConcern;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::collections::Collections;
+use super::error::Fault;
+use super::schema::{EVENTS, EXPIRES_AT, ID, JOURNAL, date, fields, needed};
+use super::tail::{Bucket, bucket_id, encode_bucket};
+use super::transaction::Transaction;
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_event::TenantEvent;
+use crate::wire::tenant_event::{decode_tenant_event, encode_tenant_event};
+
+/// The bits of an event's number that are random. Those above are its time in milliseconds.
+const RANDOM_BITS: u32 = 20;
+
+impl Transaction<'_> {
+    /// Adds an event of a tenant.
+    pub async fn add_tenant_event(
+        &mut self,
+        event: &TenantEvent,
+        retention: Duration,
+    ) -> Result<(), Fault> {
+        if !self.has_journal {
+            return Ok(());
+        }
+        let millis = u64::try_from(event.time.as_millis()).map_err(Fault::damaged)?;
+        let random = getrandom::u32().map_err(Fault::damaged)? >> (u32::BITS - RANDOM_BITS);
+        let number = (millis << RANDOM_BITS) | u64::from(random);
+        let document = doc! {
+            ID: bucket_id(journal_id(&event.tenant), number),
+            EVENTS: encode_bucket(vec![encode_tenant_event(event)]),
+            EXPIRES_AT: date(event.time.plus(retention)),
+        };
+        let journal = self.collections.database.collection::<Document>(JOURNAL);
+        journal.insert_one(document).session(&mut self.session).await?;
+        Ok(())
+    }
+}
+
+impl Collections {
+    /// See [`Store::tenant_history`](crate::directory::store::Store::tenant_history).
+    pub async fn tenant_history(
+        &self,
+        tenant: &Tenant,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<TenantEvent>, Fault> {
+        if !self.fence.versions()?.has_journal() {
+            return Ok(Vec::new());
+        }
+        let id = journal_id(tenant);
+        let before = bucket_id(id, before.unwrap_or(u64::MAX));
+        let journal = self.database.collection::<RawDocumentBuf>(JOURNAL);
+        let find = journal.find(doc! { ID: { "$gte": bucket_id(id, 0), "$lt": before } });
+        let find = find.sort(doc! { ID: -1 }).limit(i64::try_from(limit).map_err(Fault::damaged)?);
+        let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
+        let documents: Vec<_> = find.await?.try_collect().await?;
+
+        let mut events = Vec::new();
+        for document in &documents {
+            let [id] = fields(document, [ID])?;
+            let number = needed(ID, id, RawBsonRef::as_binary)?.bytes.last_chunk();
+            let number = number.ok_or_else(|| Fault::damaged("an event without a number"))?;
+            for event in Bucket::events(document)? {
+                let event = decode_tenant_event(u64::from_be_bytes(*number), &event);
+                events.push(event.map_err(Fault::damaged)?);
+            }
+        }
+        Ok(events)
+    }
+}
+
+/// The id under which the events of a tenant are.
+fn journal_id(tenant: &Tenant) -> LocalityId {
+    LocalityId::from(xxh3_128(tenant.as_str().as_bytes()).to_be_bytes())
+}
