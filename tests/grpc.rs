@@ -9,6 +9,7 @@ mod life;
 mod merging;
 mod resending;
 mod searching;
+pub mod tenant_history;
 mod tenants;
 pub mod watching;
 

@@ -1,4 +1,4 @@
-//! After a purge, no collection contains the names of the user.
+//! After a purge, no collection has the names of the user, and the tenant's history tells of it.
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{RawDocumentBuf, doc};
@@ -6,6 +6,7 @@ use polynym::store::mongo::{InitOptions, init};
 
 use crate::calls::{Client, handle, identity};
 use crate::grpc::history::come_and_go;
+use crate::grpc::tenant_history::a_tenant_tells_what_happened_to_it;
 use crate::server::Server;
 use crate::servers;
 
@@ -37,4 +38,14 @@ async fn nothing_is_left_of_a_purged_user() {
         }
     }
     assert!(documents > 3, "{documents}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_has_its_own_history() {
+    let set = servers::one_member().await;
+    let uri = set.uri("tenant_history", "");
+    init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
+    let server = tokio::task::block_in_place(|| Server::start(&["--store", &uri]));
+    let mut client = Client::connect(&server.url).await;
+    a_tenant_tells_what_happened_to_it(&mut client).await;
 }

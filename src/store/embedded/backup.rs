@@ -10,7 +10,8 @@ use redb::{Database, Durability, Key, ReadTransaction, ReadableTable, TableDefin
 use super::error::Fault;
 use super::schema::{
     ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, EVENT_TIMES, EVENTS, EXPIRES_AT, HOLD_TIMES, IDENTITIES,
-    META, NEXT_EVENT, REQUEST_TIMES, REQUESTS, TENANT_EVENTS, TENANT_USERS, TENANTS, USERS,
+    META, NEXT_EVENT, REQUEST_TIMES, REQUESTS, TENANT_EVENT_TIMES, TENANT_EVENTS, TENANT_USERS,
+    TENANTS, USERS,
 };
 
 /// The memory for pages of the copy.
@@ -46,6 +47,7 @@ fn copy_into(from: &ReadTransaction, file: File) -> Result<(), Fault> {
         table(from, &to, EVENT_TIMES)?,
         table(from, &to, NEXT_EVENT)?,
         table(from, &to, TENANT_EVENTS)?,
+        table(from, &to, TENANT_EVENT_TIMES)?,
         table(from, &to, ENDED)?,
     ];
     let copied = copied.into_iter().filter(|copied| *copied).count();

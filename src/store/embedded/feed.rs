@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use super::Embedded;
 use super::error::Fault;
 use super::read::Snapshot;
-use super::schema::StoredEvent;
+use super::stored_event::StoredEvent;
 use crate::directory::error::Error;
 use crate::directory::feed::{EventFeed, FeedPage, Place, foreign_place};
 

@@ -5,7 +5,8 @@ use redb::{AccessGuard, ReadOnlyTable, ReadTransaction, ReadableTable};
 
 use super::error::Fault;
 use super::read::{Snapshot, optional};
-use super::schema::{ENDED, EVENTS, NEXT_EVENT, StoredEvent, StoredUser, TENANT_EVENTS};
+use super::schema::{ENDED, EVENTS, NEXT_EVENT, StoredUser, TENANT_EVENTS};
+use super::stored_event::StoredEvent;
 use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_event::TenantEvent;

@@ -11,9 +11,10 @@ use redb::{ReadableTable, Table, WriteTransaction};
 use super::error::Fault;
 use super::history::{ended_of, next_number};
 use super::schema::{
-    ENDED, EVENT_TIMES, EVENTS, JournalHead, NEXT_EVENT, StoredEvent, TENANT_EVENTS,
-    encode_event_row,
+    ENDED, EVENT_TIMES, EVENTS, JournalHead, NEXT_EVENT, TENANT_EVENT_TIMES, TENANT_EVENTS,
 };
+use super::stored_event::{StoredEvent, encode_event_row};
+use super::transaction::Tables;
 use crate::directory::journal::beginning;
 use crate::directory::model::event::Event;
 use crate::directory::model::ownership::{EndedOwnerships, Ownership};
@@ -21,11 +22,12 @@ use crate::directory::model::record::Record;
 use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
+use crate::directory::read_set::Write;
 use crate::identifier::IdentityKey;
 use crate::wire::event::encode_ended;
-use crate::wire::tenant_event::{decode_tenant_event, encode_tenant_event};
+use crate::wire::tenant_event::encode_tenant_event;
 
-/// The most events of a tenant that are removed when one is added.
+/// The most events of tenants that are removed when one is added.
 const SWEPT: usize = 4;
 
 pub struct Journal<'t> {
@@ -33,7 +35,8 @@ pub struct Journal<'t> {
     event_times: Table<'t, (i64, u64), ()>,
     next_event: Table<'t, (), u64>,
     ended: Table<'t, &'static [u8], &'static [u8]>,
-    tenant_events: Table<'t, (&'static str, u64), &'static [u8]>,
+    /// Opens the tables of tenants' events, which few transactions need.
+    transaction: &'t WriteTransaction,
     /// The number of the next event.
     next: u64,
     first: u64,
@@ -57,7 +60,7 @@ impl<'t> Journal<'t> {
             event_times: transaction.open_table(EVENT_TIMES)?,
             next_event,
             ended: transaction.open_table(ENDED)?,
-            tenant_events: transaction.open_table(TENANT_EVENTS)?,
+            transaction,
             next,
             first: next,
         })
@@ -92,27 +95,25 @@ impl<'t> Journal<'t> {
         Ok(JournalHead { count: sequence, last: number })
     }
 
-    /// Adds an event of a tenant, and removes some whose time is over.
-    pub fn add_tenant_event(
-        &mut self,
-        event: &TenantEvent,
-        retention: Duration,
-    ) -> Result<(), Fault> {
-        let name = event.tenant.as_str();
-        let all = (name, 0)..=(name, u64::MAX);
-        let last = self.tenant_events.range(all.clone())?.next_back().transpose()?;
-        let sequence = last.map_or(0, |(key, _)| key.value().1) + 1;
-        let row = encode_tenant_event(event);
-        self.tenant_events.insert((name, sequence), row.as_slice())?;
-
-        for _ in 0..SWEPT {
-            let first = self.tenant_events.range(all.clone())?.next().transpose()?;
-            let first = first.map(|(key, row)| decode_tenant_event(key.value().1, row.value()));
-            let first = first.transpose().map_err(Fault::damaged)?;
-            let is_over = |first: &TenantEvent| first.time.plus(retention) < event.time;
-            let Some(first) = first.filter(is_over) else { break };
-            self.tenant_events.remove((name, first.sequence))?;
+    /// Adds an event of a tenant, and removes some, of any tenant, whose time is over.
+    pub fn add_tenant_event(&self, event: &TenantEvent, retention: Duration) -> Result<(), Fault> {
+        let mut events = self.transaction.open_table(TENANT_EVENTS)?;
+        let mut times = self.transaction.open_table(TENANT_EVENT_TIMES)?;
+        let now = (event.time.as_millis(), "", 0);
+        let over = times.extract_from_if(..now, |_, ()| true)?.take(SWEPT);
+        for entry in over {
+            let (entry, _) = entry?;
+            let (_, tenant, number) = entry.value();
+            events.remove((tenant, number))?;
         }
+
+        let name = event.tenant.as_str();
+        let last = events.range((name, 0)..=(name, u64::MAX))?.next_back().transpose()?;
+        let last = last.map_or(0, |(key, _)| key.value().1);
+        // At least the time, so that no number is used twice once the events before are removed.
+        let number = event.time.as_millis().unsigned_abs().max(last + 1);
+        events.insert((name, number), encode_tenant_event(event).as_slice())?;
+        times.insert((event.time.plus(retention).as_millis(), name, number), ())?;
         Ok(())
     }
 
@@ -217,5 +218,36 @@ impl<'t> Journal<'t> {
             self.next_event.insert((), self.next)?;
         }
         Ok(())
+    }
+}
+
+impl Tables<'_> {
+    /// Adds the event of a user to its history, if there is one.
+    pub(super) fn add_event(
+        &mut self,
+        mutation: &Mutation,
+        id: LocalityId,
+        before: Option<&Record>,
+        event: Option<&Event>,
+    ) -> Result<JournalHead, Fault> {
+        let head = self.heads.get(&id).copied().unwrap_or_default();
+        match (&mut self.journal, event) {
+            (Some(journal), Some(event)) => journal.add(mutation, head, before, event),
+            _ => Ok(head),
+        }
+    }
+
+    /// Changes what the journal has beside the events of the users that are written.
+    pub(super) fn write_journal(&mut self, write: &Write) -> Result<(), Fault> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        match write {
+            Write::EndOwnership(key, ownership) => journal.end(key, ownership),
+            Write::ForgetOwnership(key, user) => journal.forget(key, *user),
+            Write::ReplaceEvents(user, events) => {
+                journal.replace(self.heads.get(user).copied().unwrap_or_default(), events)
+            }
+            Write::AddTenantEvent(event, retention) => journal.add_tenant_event(event, *retention),
+            _ => Ok(()),
+        }
     }
 }

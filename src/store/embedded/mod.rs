@@ -27,6 +27,7 @@ mod restore;
 mod schema;
 mod search;
 mod status;
+mod stored_event;
 mod sweep;
 #[cfg(test)]
 mod tests;

@@ -11,13 +11,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::Fault;
 use crate::directory::model::claim::Claim;
-use crate::directory::model::event::Event;
 use crate::directory::model::record::Record;
-use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::store::attribute_names::{KnownNames, Token};
 use crate::wire::encoded_user::EncodedUser;
-use crate::wire::event::{decode_event, encode_event};
 use crate::wire::exported_user::ExportedUser;
 use crate::wire::unknown::Unknown;
 use crate::wire::{attributes, encoded_user, fields};
@@ -61,7 +58,7 @@ pub const EXPIRES_AT: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinitio
 /// holds that were ended before their time, or were followed by others.
 pub const HOLD_TIMES: TableDefinition<'_, (i64, &[u8]), ()> = TableDefinition::new("hold_times");
 
-/// The number of an event to its row: see [`StoredEvent`].
+/// The number of an event to its row: see [`StoredEvent`](super::stored_event::StoredEvent).
 pub const EVENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("events");
 /// When an event is to be removed, in milliseconds, and its number. There are also entries of
 /// events that were removed with their users.
@@ -71,6 +68,9 @@ pub const NEXT_EVENT: TableDefinition<'_, (), u64> = TableDefinition::new("next_
 /// A tenant and the number of one of its own events to the event.
 pub const TENANT_EVENTS: TableDefinition<'_, (&str, u64), &[u8]> =
     TableDefinition::new("tenant_events");
+/// When an event of a tenant is to be removed, in milliseconds, and its key in [`TENANT_EVENTS`].
+pub const TENANT_EVENT_TIMES: TableDefinition<'_, (i64, &str, u64), ()> =
+    TableDefinition::new("tenant_event_times");
 /// Identity key to its ended ownerships.
 pub const ENDED: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("ended");
 
@@ -180,59 +180,6 @@ pub struct JournalHead {
     pub count: u64,
     /// The number of the last one in [`EVENTS`]; 0 where there was none.
     pub last: u64,
-}
-
-/// The bytes of a row of [`EVENTS`] that never change.
-const STABLE: usize = 24;
-
-/// A row of [`EVENTS`]: 8 bytes of the number of the event before it of the same user (0: none),
-/// big-endian; 16 of the user's id; one of the length of the tenant's name; the name; and the rest
-/// of the event, in the form of the API.
-pub struct StoredEvent<'r> {
-    /// The number of the event before it.
-    pub previous: u64,
-    /// Its user.
-    pub user: LocalityId,
-    tenant: &'r str,
-    event: &'r [u8],
-}
-
-impl<'r> StoredEvent<'r> {
-    pub fn read(row: &'r [u8]) -> Result<Self, Fault> {
-        let fault = || Fault::damaged("an event that is too short");
-        let (previous, rest) = row.split_first_chunk().ok_or_else(fault)?;
-        let (user, rest) = rest.split_first_chunk::<16>().ok_or_else(fault)?;
-        let (length, rest) = rest.split_first().ok_or_else(fault)?;
-        let (tenant, event) = rest.split_at_checked((*length).into()).ok_or_else(fault)?;
-        Ok(Self {
-            previous: u64::from_be_bytes(*previous),
-            user: LocalityId::from(*user),
-            tenant: std::str::from_utf8(tenant).map_err(Fault::damaged)?,
-            event,
-        })
-    }
-
-    /// A hash of the part of a row that never changes: the number of the event before it, and its
-    /// user.
-    pub fn fingerprint(row: &[u8]) -> u64 {
-        xxh3_64(&row[..row.len().min(STABLE)])
-    }
-
-    pub fn decode(&self) -> Result<Event, Fault> {
-        let tenant = Tenant::parse(self.tenant).map_err(Fault::damaged)?;
-        decode_event(&tenant, self.user, self.event).map_err(Fault::damaged)
-    }
-}
-
-/// The row of an event.
-pub fn encode_event_row(previous: u64, event: &Event) -> Vec<u8> {
-    let tenant = event.tenant.as_str().as_bytes();
-    let mut row = previous.to_be_bytes().to_vec();
-    row.extend(event.user.as_bytes());
-    row.push(tenant.len() as u8);
-    row.extend(tenant);
-    row.extend(encode_event(event));
-    row
 }
 
 /// The numbers of the fields of a [`UserRecord`].

@@ -21,7 +21,6 @@ use super::schema::{
 use super::version::{INDEXED, JOURNALED, LISTED};
 use crate::directory::error::Error;
 use crate::directory::model::claim::{Claim, ClaimWrite};
-use crate::directory::model::event::Event;
 use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant_record::TenantRecord;
@@ -46,7 +45,7 @@ pub struct Tables<'t> {
     /// None in a store of a schema that has no journal.
     pub(super) journal: Option<Journal<'t>>,
     /// The histories of the users that the present mutation has read.
-    heads: HashMap<LocalityId, JournalHead>,
+    pub(super) heads: HashMap<LocalityId, JournalHead>,
     expiries: Table<'t, (i64, &'static [u8; 16]), ()>,
     pub(super) hold_times: Table<'t, (i64, &'static [u8]), ()>,
     #[cfg(feature = "test-entity")]
@@ -223,17 +222,10 @@ impl<'t> Tables<'t> {
                     self.hints.learn_write(key, write);
                     self.write_claim(key, write)?;
                 }
-                Write::EndOwnership(key, ownership) => {
-                    if let Some(journal) = &mut self.journal {
-                        journal.end(key, ownership)?;
-                    }
-                }
-                Write::ForgetOwnership(..) | Write::ReplaceEvents(..) => self.redact(write)?,
-                Write::AddTenantEvent(event, retention) => {
-                    if let Some(journal) = &mut self.journal {
-                        journal.add_tenant_event(event, *retention)?;
-                    }
-                }
+                Write::EndOwnership(..)
+                | Write::ForgetOwnership(..)
+                | Write::ReplaceEvents(..)
+                | Write::AddTenantEvent(..) => self.write_journal(write)?,
                 Write::PutTenant(record) => {
                     self.tenants.insert(tenant, record.encode().as_slice())?;
                 }
@@ -252,32 +244,6 @@ impl<'t> Tables<'t> {
         }
 
         Ok(())
-    }
-
-    /// Removes values of a purged user from the journal.
-    fn redact(&mut self, write: &Write) -> Result<(), Fault> {
-        match (&mut self.journal, write) {
-            (Some(journal), Write::ForgetOwnership(key, user)) => journal.forget(key, *user),
-            (Some(journal), Write::ReplaceEvents(user, events)) => {
-                journal.replace(self.heads.get(user).copied().unwrap_or_default(), events)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Adds the event of a user to its history, if there is one.
-    fn add_event(
-        &mut self,
-        mutation: &Mutation,
-        id: LocalityId,
-        before: Option<&Record>,
-        event: Option<&Event>,
-    ) -> Result<JournalHead, Fault> {
-        let head = self.heads.get(&id).copied().unwrap_or_default();
-        match (&mut self.journal, event) {
-            (Some(journal), Some(event)) => journal.add(mutation, head, before, event),
-            _ => Ok(head),
-        }
     }
 
     /// Keeps the indexes of a user's tenant, its attributes and its expiry.

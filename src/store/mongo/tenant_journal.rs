@@ -1,7 +1,7 @@
-//! The events of tenants themselves: each a document of [`JOURNAL`], of the same form as a bucket of
-//! a user's events. The id of such a document is a hash of the tenant's name, in the place of a
-//! user's id, and the number of the event. So they are in the order of their times, and two servers
-//! write events of one tenant without a conflict.
+//! The events of tenants themselves: each a document of [`JOURNAL`], in the form of a bucket of a
+//! user's events. Its id is a hash of the tenant's name, in the place of a user's id, and the
+//! number of the event. So they are in the order of their times, and two servers write events of
+//! one tenant without a conflict.
 
 use std::time::Duration;
 
