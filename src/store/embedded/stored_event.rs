@@ -12,8 +12,8 @@ use crate::wire::event::{decode_event, encode_event};
 const STABLE: usize = 24;
 
 /// A row of [`EVENTS`](super::schema::EVENTS): 8 bytes of the number of the event before it of the
-/// same user (0: none), big-endian; 16 of the user's id; one of the length of the tenant's name; the
-/// name; and the rest of the event, in the form of the API.
+/// same user (0: none), big-endian; 16 of the user's id; one of the length of the tenant's name;
+/// the name; and the rest of the event, in the form of the API.
 pub struct StoredEvent<'r> {
     /// The number of the event before it.
     pub previous: u64,
