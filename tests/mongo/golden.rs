@@ -1,11 +1,12 @@
 //! Golden stores: the documents are what they were, and an old store reads under later rules as
 //! what it is.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
 use mongodb::Database;
-use mongodb::bson::{Document, RawDocumentBuf, doc};
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use polynym::identifier::Rules;
 use polynym::store::mongo::{
     InitOptions, IntegritySession, Mongo, Options, Supported, init, upgrade_to,
@@ -71,12 +72,29 @@ async fn batch(database: &Database, command: Document) -> Vec<Document> {
     batch.iter().map(|document| document.as_document().unwrap().clone()).collect()
 }
 
-/// A database as text: of each collection how it was made, then its documents.
+/// The ids of all users, as bytes.
+async fn users_of(database: &Database) -> HashSet<Vec<u8>> {
+    let users = database.collection::<Document>("users").find(doc! {}).await.unwrap();
+    let users: Vec<_> = users.try_collect().await.unwrap();
+    users.iter().map(|user| user_of(user).to_vec()).collect()
+}
+
+/// The user's id in the `_id` of a document.
+fn user_of(document: &Document) -> &[u8] {
+    match document.get("_id") {
+        Some(Bson::Binary(id)) => &id.bytes[..16],
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A database as text: of each collection how it was made, then its documents. Events of tenants
+/// are left out: stores of the same schema may have none, and their ids are random.
 pub async fn dump(database: &Database) -> String {
     let mut text = String::new();
     let meta = database.collection::<Document>("meta");
     let versions = meta.find_one(doc! { "_id": "schema" }).await.unwrap();
     let version = versions.map_or(0, |versions| versions.get_i64("v").unwrap());
+    let users: HashSet<_> = users_of(database).await;
     for name in COLLECTIONS {
         let listed =
             batch(database, doc! { "listCollections": 1, "filter": { "name": name } }).await;
@@ -93,7 +111,10 @@ pub async fn dump(database: &Database) -> String {
         text += &line(&doc! { "collection": name, "options": options, "indexes": indexes });
         let collection = database.collection::<Document>(name);
         let documents = collection.find(doc! {}).sort(doc! { "_id": 1 }).await.unwrap();
-        let documents: Vec<_> = documents.try_collect().await.unwrap();
+        let mut documents: Vec<_> = documents.try_collect().await.unwrap();
+        if name == "journal" {
+            documents.retain(|document| users.contains(user_of(document)));
+        }
         text.extend(documents.into_iter().map(plain).map(|document| line(&document)));
     }
     text
