@@ -1,8 +1,8 @@
 //! A store that gets later rules of normalisation, while servers of both versions are at work.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::directory::{
@@ -11,6 +11,8 @@ use polynym::directory::{
 use polynym::identifier::RawIdentifier;
 use polynym::store::integrity::{Finding, Observer, verify};
 use polynym::store::mongo::{IntegritySession, Mongo, OpenError, Options, Supported, upgrade_to};
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
 
 use super::servers::{self, Databases, InDatabase};
 use crate::support::golden::{later_rules, records};
@@ -244,20 +246,22 @@ async fn identities_that_collide_at_the_last_moment_stop_the_move_before_it_begi
     assert_eq!(new.resolve(&second).await.unwrap(), one);
 }
 
-/// Stops a run when it has said this.
-async fn interrupted(place: &InDatabase, at: &str) {
-    let enough = tokio::sync::Notify::new();
-    let stop = |line: &str| {
-        if line.contains(at) {
-            enough.notify_one();
-        }
-    };
-    let uri = place.uri().await;
-    tokio::select! {
-        biased;
-        () = enough.notified() => {}
-        outcome = upgrade_to(&uri, later_rules(), &stop) => panic!("it has ended: {outcome:?}"),
-    }
+/// Has a run hang for ever when it has said this.
+async fn interrupted(place: &InDatabase, at: &'static str) {
+    let (uri, (said, heard)) = (place.uri().await, oneshot::channel());
+    std::thread::spawn(move || {
+        let said = Mutex::new(Some(said));
+        let hang = |line: &str| {
+            while line.contains(at) {
+                said.lock().unwrap().take().map(|said| said.send(()));
+                std::thread::park();
+            }
+        };
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let outcome = runtime.block_on(upgrade_to(&uri, later_rules(), &hang));
+        panic!("it has ended: {outcome:?}");
+    });
+    heard.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
