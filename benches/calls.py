@@ -100,9 +100,9 @@ def entries(answer, tag):
     return count
 
 
-def drive(port, bodies, seconds, warmup=0.5):
-    """By 64 callers on four connections: look-ups a second, and µs of the servers for each."""
-    lines = [Connection(port, RESOLVE) for _ in range(4)]
+def drive(port, bodies, seconds, warmup=0.5, path=RESOLVE):
+    """By 64 callers on four connections: calls a second, and µs of the servers for each."""
+    lines = [Connection(port, path) for _ in range(4)]
     bodies = iter(bodies)
     for n in range(CALLERS):
         lines[n % 4].call(next(bodies))

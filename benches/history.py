@@ -8,8 +8,10 @@ none, in turn; pages of a history beside GetUser; and former owners beside prese
 """
 
 import argparse
+import itertools
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -18,7 +20,7 @@ import time
 
 from access import PROGRAM
 from attacks import field
-from calls import Connection
+from calls import Connection, drive
 from databases import mongod
 from pages import number, table
 from people import say
@@ -26,6 +28,7 @@ from search import made, server
 
 TENANTS = {"kept": "400d", "none": "0s"}
 SERVICE = "/polynym.v1.DirectoryService/"
+UPDATE = "/polynym.v1.RegistryService/UpdateUser"
 EVENTS = 1_000
 
 
@@ -43,17 +46,34 @@ def bench(options, port, mode, tenant):
     return report["calls_per_second"]
 
 
+def ids(options, port, tenant):
+    """The ids of some users of a tenant."""
+    lines = run(options, port, "export", "--tenant", tenant).splitlines()
+    return [found[1] for line in lines if (found := re.search(r'"userId": ?"([^"]+)"', line))][:5_000]
+
+
+def updates(tenant, users):
+    """Requests that give users a new name each, for ever."""
+    for n in itertools.count():
+        own = field(1, users[n % len(users)].encode()) + field(4, f"Name {n}".encode())
+        yield field(1, tenant.encode()) + field(2, own) + field(3, field(1, b"display_name"))
+
+
 def at_64(options, port, store):
     """A row for each kind of calls: the best rates, their ratio, and the median of those in a round."""
     for tenant, retention in TENANTS.items():
         run(options, port, "bench", "create", "--tenant", tenant, "--duration", "1")
         run(options, port, "tenant", "set", "--tenant", tenant, "--history-retention", retention)
-    rows = []
-    for mode in ("create", "link", "resolve"):
+    rows, users = [], {tenant: ids(options, port, tenant) for tenant in TENANTS}
+    for mode in ("create", "link", "update", "resolve"):
         rates = {tenant: [] for tenant in TENANTS}
         for _ in range(options.rounds):
             for tenant in TENANTS:
-                rates[tenant].append(bench(options, port, mode, tenant))
+                if mode == "update":
+                    rate, _ = drive(port, updates(tenant, users[tenant]), options.duration, path=UPDATE)
+                else:
+                    rate = bench(options, port, mode, tenant)
+                rates[tenant].append(rate)
                 say(f"  {store:9} {mode:8} {tenant} {rates[tenant][-1]:,.0f}")
         kept, none = rates["kept"], rates["none"]
         in_round = statistics.median(own / other for own, other in zip(kept, none))
@@ -75,7 +95,7 @@ def one_at_a_time(options, port, store):
     user = json.loads(run(options, port, "user", "create", "--json", "--tenant", "kept",
                           "--identity", "email:a@example.com", "--identity", "email:b@example.com"))
     user = user.get("user", user)["userId"]
-    update = Connection(port, "/polynym.v1.RegistryService/UpdateUser")
+    update = Connection(port, UPDATE)
     for n in range(EVENTS):
         own = field(1, user.encode()) + field(4, f"Name {n}".encode())
         update.one(field(1, b"kept") + field(2, own) + field(3, field(1, b"display_name")))
