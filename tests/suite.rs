@@ -30,6 +30,7 @@ mod sharded;
 mod store_cli;
 mod support;
 mod transfer;
+mod usage;
 mod walkthrough;
 mod watch_cli;
 

@@ -1,5 +1,6 @@
 //! Authentication by a credentials file, which is read again when it changes.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use http::header::AUTHORIZATION;
 
 use super::caller::Caller;
 use super::credentials::Credentials;
+use super::tally::Counts;
 use super::token::Token;
 use super::usage::{Rate, Usages};
 use crate::reload::{self, Content};
@@ -92,6 +94,16 @@ impl Access {
             (Some(_), Some(_)) => return None,
         };
         file.current.load().caller(token, names, SystemTime::now()).cloned()
+    }
+
+    /// Takes the counts of all callers: of each its name and its counts by tenant.
+    pub fn take_counts(&self) -> Vec<(String, HashMap<String, Counts>)> {
+        let usages = match self {
+            Self::Open(caller) => vec![(caller.name.clone(), caller.usage.clone())],
+            Self::File(file) => file.usages.all(),
+        };
+        let counts = usages.into_iter().map(|(name, usage)| (name, usage.tally.take()));
+        counts.filter(|(_, counts)| !counts.is_empty()).collect()
     }
 
     fn anonymous(&self) -> Option<Arc<Caller>> {

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use metrics::Counter;
 
+use super::tally::Tally;
+
 /// The bounds of a caller, each a second and with a burst of one second; none is no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rate {
@@ -34,6 +36,8 @@ pub struct Usage {
     pub misses: Spent,
     /// The calls that were counted, by method and code.
     pub counters: Counters,
+    /// The calls and look-ups by tenant, since they were last stored.
+    pub tally: Tally,
 }
 
 /// Counters by two small numbers, registered when they are first used.
@@ -161,7 +165,13 @@ impl Usages {
     /// Forgets those that nobody uses any more.
     pub fn forget_unused(&self) {
         let mut by_name = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        by_name.retain(|_, usage| Arc::strong_count(usage) > 1);
+        by_name.retain(|_, usage| Arc::strong_count(usage) > 1 || !usage.tally.is_empty());
+    }
+
+    /// All usages, with the names of their callers.
+    pub fn all(&self) -> Vec<(String, Arc<Usage>)> {
+        let by_name = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        by_name.iter().map(|(name, usage)| (name.clone(), usage.clone())).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use super::{
     attributes, bench, completions, id, identity, renormalize, resolve, store, tenant, token, top,
-    transfer, user, watch,
+    transfer, usage, user, watch,
 };
 use crate::config::{Flags, Serve, Top};
 
@@ -84,6 +84,9 @@ pub enum Command {
     /// Show what happens to users, as it happens.
     #[command(after_help = watch::EXAMPLES)]
     Watch(watch::Watch),
+    /// Show how often callers did what in a tenant, by minute, hour or day.
+    #[command(after_help = usage::EXAMPLES)]
+    Usage(usage::Usage),
     /// Load a running server and measure it.
     #[command(after_help = bench::EXAMPLES)]
     Bench(bench::Run),

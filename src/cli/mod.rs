@@ -24,6 +24,7 @@ mod time;
 mod token;
 mod top;
 mod transfer;
+mod usage;
 mod user;
 mod view;
 mod watch;
@@ -55,6 +56,7 @@ pub fn run(
         Command::Identity(command) => client::block_on(identity::run(command)),
         Command::Attribute(command) => client::block_on(attributes::run(command)),
         Command::Tenant(command) => client::block_on(tenant::run(command)),
+        Command::Usage(command) => client::block_on(usage::run(command)),
         Command::Import(command) => client::block_on(transfer::import::run(command)),
         Command::Export(command) => client::block_on(transfer::export::run(command)),
         Command::Backup(command) => client::block_on(transfer::backup::run(command)),

@@ -18,7 +18,8 @@ use polynym::access::Access;
 use polynym::cli::Failure;
 use polynym::config::{Flags, LogCalls, LogFormat, MongoUri, Serve, StoreChoice};
 use polynym::directory::feed::EventFeed;
-use polynym::directory::{Directory, Error, FileStore, Limits, Store};
+use polynym::directory::usage::UsageStore;
+use polynym::directory::{Directory, FileStore, Limits, Store};
 use polynym::operators::Readiness;
 use polynym::store::coalesce::{self, Coalesced};
 use polynym::store::embedded::{self, Embedded};
@@ -84,7 +85,8 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let store = kept.store(settings.coalesce);
     let outcome = runtime.block_on(async {
         let stops = (stop, &readiness);
-        let abilities = Abilities { store, file: kept.file(), feed: kept.feed() };
+        let (file, feed, usage) = (kept.file(), kept.feed(), kept.usage());
+        let abilities = Abilities { store, file, feed, usage };
         let serving = serve(&settings, stops, listener, access, abilities);
         tokio::select! {
             outcome = serving => outcome,
@@ -227,6 +229,14 @@ impl OpenStore {
         }
     }
 
+    /// The same store, as one that keeps counters.
+    fn usage(&self) -> Arc<dyn UsageStore> {
+        match self {
+            Self::Embedded(store) => store.clone(),
+            Self::Mongo(store) => store.clone(),
+        }
+    }
+
     /// Returns where the store can take no mutations any more.
     async fn writer_ended(&self) {
         match self {
@@ -254,6 +264,7 @@ struct Abilities {
     store: Arc<dyn Store>,
     file: Option<Arc<dyn FileStore>>,
     feed: Arc<dyn EventFeed>,
+    usage: Arc<dyn UsageStore>,
 }
 
 async fn serve(
@@ -261,7 +272,7 @@ async fn serve(
     (stop, readiness): (Stop, &Arc<Readiness>),
     listener: Listener,
     access: Arc<Access>,
-    Abilities { store, file, feed }: Abilities,
+    Abilities { store, file, feed, usage }: Abilities,
 ) -> Result<(), Failure> {
     let address = listener.tcp.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
     // The first call must not wait for tables that are built on first use. A build without
@@ -279,7 +290,7 @@ async fn serve(
         Some(file) => directory.with_file_store(file),
         None => directory,
     };
-    let directory = directory.with_feed(feed.clone());
+    let directory = directory.with_feed(feed.clone()).with_usage(usage);
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
     // Before the address is printed: who reads it may ask at once whether the server is ready.
     readiness.opened(directory.clone());
@@ -302,8 +313,8 @@ async fn serve(
 
 /// Logs a warning if the events of the store cannot be watched.
 async fn warn_if_unwatched(feed: &dyn EventFeed) -> Infallible {
-    if matches!(feed.place().await, Err(Error::WatchUnsupported)) {
-        tracing::warn!("events cannot be watched: {}", Error::WatchUnsupported);
+    if let Err(error) = feed.place().await {
+        tracing::warn!("events cannot be watched: {}", error.with_causes());
     }
     pending().await
 }

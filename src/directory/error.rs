@@ -170,6 +170,15 @@ pub enum Error {
         /// The earliest time of which it is known who owned the identifier.
         earliest: Timestamp,
     },
+    /// Counters of that resolution are not kept for so long.
+    #[error(
+        "counters of this resolution are not kept for so long: see the earliest time in the \
+         details, or take a coarser resolution"
+    )]
+    UsageExpired {
+        /// The earliest time of which there are counters.
+        earliest: Timestamp,
+    },
     /// The events after a resume token are gone.
     #[error("the events after this token are gone: list the users again, then watch without one")]
     ResumeExpired,

@@ -18,6 +18,7 @@ pub mod search;
 pub(crate) mod service;
 pub(crate) mod store;
 pub(crate) mod stored_rules;
+pub mod usage;
 
 #[cfg(test)]
 mod tests;
@@ -73,6 +74,7 @@ pub use service::moving::move_all;
 pub use service::read::{Got, ResolveOptions};
 pub use service::search::{Page, Plan, SearchRequest};
 pub use service::tenant_history::{TenantHistoryPage, TenantHistoryRequest};
+pub use service::usage::{UsageReport, UsageRequest};
 pub use service::write::{DISPLACED, RawIdentity};
 pub use store::{
     ANSWER_BYTES, Consistency, ExpiredUser, FileStore, History, ItemResult, Resolved, Store,

@@ -23,6 +23,7 @@ pub mod tenant_history;
 mod tenant_jobs;
 mod tenant_queue;
 mod tenants;
+pub mod usage;
 pub mod watch;
 pub mod write;
 
@@ -38,6 +39,7 @@ use super::error::Error;
 use super::feed::EventFeed;
 use super::store::{Consistency, FileStore, Store};
 use super::stored_rules::StoredRules;
+use super::usage::UsageStore;
 use crate::directory::model::limits::Limits;
 use crate::directory::model::tenant::Tenant;
 use crate::identifier::Rules;
@@ -52,6 +54,7 @@ pub struct Directory {
     /// The same store, where it is a file.
     file_store: Option<Arc<dyn FileStore>>,
     feed: Option<Arc<dyn EventFeed>>,
+    usage: Option<Arc<dyn UsageStore>>,
     ids: Generator,
     limits: Limits,
     tenants: Tenants,
@@ -77,6 +80,7 @@ impl Directory {
             store,
             file_store: None,
             feed: None,
+            usage: None,
             ids,
             limits,
             tenants,

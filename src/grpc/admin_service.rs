@@ -9,8 +9,8 @@ use tonic::{Request, Response, Status, Streaming};
 use super::authorization::{permitted_tenant, with_caller};
 use super::registry_service::{call, with_dry_run};
 use super::status::{reason, status};
-use super::{backup, convert, duplicates, export, import, policies};
-use crate::access::Caller;
+use super::{backup, convert, duplicates, export, import, policies, usage};
+use crate::access::Call;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::service::Directory;
@@ -218,6 +218,18 @@ impl AdminService for AdminApi {
         }))
     }
 
+    async fn get_usage(
+        &self,
+        request: Request<v1::GetUsageRequest>,
+    ) -> Result<Response<v1::GetUsageResponse>, Status> {
+        let (caller, request) = with_caller(request)?;
+        let tenant = permitted_tenant(&caller, &request.tenant)?;
+        let context = self.0.context(tenant, &caller.name, "GetUsage", "");
+        let wanted = usage::usage(&request).map_err(status)?;
+        let report = self.0.usage(&context, wanted).await.map_err(status)?;
+        Ok(Response::new(usage::usage_message(report)))
+    }
+
     async fn list_attribute_names(
         &self,
         request: Request<v1::ListAttributeNamesRequest>,
@@ -240,7 +252,7 @@ impl AdminApi {
     /// So many tenants that the caller may work in, after `token`. No token names another one.
     async fn own_tenants(
         &self,
-        caller: &Caller,
+        caller: &Call,
         prefix: &str,
         token: &str,
         count: usize,

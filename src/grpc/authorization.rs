@@ -7,7 +7,7 @@ use tonic::{Code, Request, Status};
 
 use super::methods::{Needs, Target};
 use super::status::status;
-use crate::access::{Access, Caller, Role};
+use crate::access::{Access, Call, Role};
 use crate::directory::model::tenant::Tenant;
 use crate::transport::rich_status::{internal, plain};
 use crate::transport::routes::{Refusal, Target as _};
@@ -18,38 +18,40 @@ pub fn authorize<B>(
     access: &Access,
     request: &mut http::Request<B>,
     names: &[String],
-) -> Result<Option<Arc<Caller>>, Refusal> {
+) -> Result<Option<Arc<Call>>, Refusal> {
     let needs = Target::of(request.uri().path()).method().needs;
     if needs == Needs::Nothing {
         return Ok(None);
     }
     let caller = access.caller(request.headers(), names);
-    let caller = caller.ok_or_else(|| Refusal { caller: None, status: unauthenticated() })?;
+    let caller = caller.ok_or_else(|| Refusal { call: None, status: unauthenticated() })?;
+    let call = Arc::new(Call::new(caller));
     if let Needs::Role(least) = needs
-        && caller.role < least
+        && call.role < least
     {
-        return Err(Refusal { caller: Some(caller), status: role_too_low("this method", least) });
+        return Err(Refusal { call: Some(call), status: role_too_low("this method", least) });
     }
 
-    request.extensions_mut().insert(caller.clone());
-    Ok(Some(caller))
+    request.extensions_mut().insert(call.clone());
+    Ok(Some(call))
 }
 
-/// The caller of a request, and its message.
-pub fn with_caller<M>(mut request: Request<M>) -> Result<(Arc<Caller>, M), Status> {
-    let caller = request.extensions_mut().remove::<Arc<Caller>>().ok_or_else(internal)?;
-    Ok((caller, request.into_inner()))
+/// The caller of a request, with the call that it makes, and the message.
+pub fn with_caller<M>(mut request: Request<M>) -> Result<(Arc<Call>, M), Status> {
+    let call = request.extensions_mut().remove::<Arc<Call>>().ok_or_else(internal)?;
+    Ok((call, request.into_inner()))
 }
 
 /// The tenant of a request, if the caller may work in it. The answer does not depend on whether
 /// the tenant exists.
-pub fn permitted_tenant(caller: &Caller, name: &str) -> Result<Tenant, Status> {
+pub fn permitted_tenant(call: &Call, name: &str) -> Result<Tenant, Status> {
     let tenant = Tenant::parse(name).map_err(status)?;
-    if !caller.tenants.contains(tenant.as_str()) {
+    if !call.tenants.contains(tenant.as_str()) {
         let message = "this credential is not for this tenant: its `tenants` in the server's \
             credentials file name others";
         return Err(plain(Code::PermissionDenied, "TENANT_DENIED", message));
     }
+    call.set_tenant(tenant.as_str());
     Ok(tenant)
 }
 

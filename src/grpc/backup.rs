@@ -9,7 +9,7 @@ use futures_util::{Stream, stream};
 use tonic::{Code, Status};
 
 use super::status::status;
-use crate::access::Caller;
+use crate::access::Call;
 use crate::directory::error::Error;
 use crate::directory::service::Directory;
 use crate::proto::v1::BackupStoreResponse;
@@ -22,7 +22,7 @@ pub type Responses = Pin<Box<dyn Stream<Item = Result<BackupStoreResponse, Statu
 
 /// Copies the store, and sends the copy as the caller takes it. The copy begins once the stream is
 /// read, and takes as long as there is data.
-pub fn backup(directory: Arc<Directory>, caller: &Caller) -> Result<Responses, Status> {
+pub fn backup(directory: Arc<Directory>, caller: &Call) -> Result<Responses, Status> {
     if !caller.tenants.are_all() {
         let message = "a backup has all tenants: this credential is for some of them";
         return Err(plain(Code::PermissionDenied, "TENANT_DENIED", message));

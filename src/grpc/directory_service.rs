@@ -12,13 +12,14 @@ use super::batch::fill;
 use super::read_mask::ReadMask;
 use super::status::{reason, status};
 use super::{convert, raw_response};
-use crate::access::{Caller, Role};
+use crate::access::{Call, Metric, Role};
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
 use crate::directory::service::read::ResolveOptions;
 use crate::directory::service::search::SearchRequest;
+use crate::identifier::RawIdentifier;
 use crate::proto::services::directory_service_server::DirectoryService;
 use crate::proto::v1;
 use crate::transport::protocol;
@@ -66,7 +67,7 @@ pub fn check_batch(path: &str, message: &[u8], limit: usize) -> Result<(), Statu
 impl DirectoryApi {
     fn context<'a>(
         &self,
-        caller: &'a Caller,
+        caller: &'a Call,
         method: &'static str,
         tenant: &str,
     ) -> Result<RequestContext<'a>, Status> {
@@ -78,7 +79,7 @@ impl DirectoryApi {
     /// for.
     fn look_up<'a>(
         &self,
-        caller: &'a Caller,
+        caller: &'a Call,
         method: &'static str,
         tenant: &str,
     ) -> Result<RequestContext<'a>, Status> {
@@ -110,6 +111,7 @@ impl DirectoryService for DirectoryApi {
             None => self.directory.resolve(&context, raw, options).await,
         };
         count_misses(&caller, [&resolved]);
+        count_resolves(&caller, [(&raw, &resolved)]);
         let (found, reads) = resolved.map_err(status)?;
         resolve_reads().record(reads);
         Ok(with_reads(mask.apply_to_found(found).into(), reads))
@@ -140,6 +142,7 @@ impl DirectoryService for DirectoryApi {
         };
         let (outcomes, reads) = resolved.map_err(status)?;
         count_misses(&caller, &outcomes);
+        count_resolves(&caller, raw.iter().zip(&outcomes));
         let masked = |outcome: Result<_, _>| outcome.map(|found| mask.apply_to_found(found));
         let outcomes = outcomes.into_iter().map(masked).collect();
         Ok(with_reads(raw_response::BatchResolved { results: fill(outcomes) }, reads))
@@ -270,7 +273,7 @@ impl DirectoryService for DirectoryApi {
 }
 
 /// The time of which a look-up asks. Resolvers may ask for the present alone.
-fn as_of(caller: &Caller, time: Option<&ProtoTimestamp>) -> Result<Option<Timestamp>, Status> {
+fn as_of(caller: &Call, time: Option<&ProtoTimestamp>) -> Result<Option<Timestamp>, Status> {
     if time.is_some() && caller.role < Role::Registrar {
         return Err(role_too_low("as_of", Role::Registrar));
     }
@@ -288,13 +291,30 @@ fn resolve_reads() -> &'static Histogram {
 
 /// Counts the look-ups that found nobody.
 fn count_misses<'a, T: 'a>(
-    caller: &Caller,
+    caller: &Call,
     outcomes: impl IntoIterator<Item = &'a Result<T, Error>>,
 ) {
     let is_miss = |outcome: &&Result<T, Error>| {
         matches!(outcome, Err(Error::IdentityNotFound | Error::UserNotFound))
     };
     caller.missed(outcomes.into_iter().filter(is_miss).count());
+}
+
+/// Counts look-ups by the kinds of their identifiers.
+fn count_resolves<'a, T: 'a>(
+    caller: &Call,
+    looked_up: impl IntoIterator<Item = (&'a Option<RawIdentifier<'a>>, &'a Result<T, Error>)>,
+) {
+    for (raw, outcome) in looked_up {
+        let found = match outcome {
+            Ok(_) => true,
+            Err(Error::IdentityNotFound) => false,
+            Err(_) => continue,
+        };
+        if let Some(raw) = raw {
+            caller.count(Metric::Resolve { kind: raw.kind().as_str(), found }, 1);
+        }
+    }
 }
 
 /// Answers with the number of reads that were sent for a call.

@@ -14,7 +14,7 @@ use super::import_batch::{self, LineResult, PendingLine, UserLine, Work};
 use super::import_line::raw_hold;
 use super::policies;
 use super::status::{reason, status};
-use crate::access::Caller;
+use crate::access::{Call, Metric};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::imported_user::OnConflict;
 use crate::directory::model::tenant::Tenant;
@@ -38,7 +38,7 @@ pub type Responses = Pin<Box<dyn Stream<Item = Result<v1::ImportUsersResponse, S
 /// Imports what the caller sends.
 pub fn import(
     directory: Arc<Directory>,
-    caller: Arc<Caller>,
+    caller: Arc<Call>,
     requests: Streaming<Line>,
 ) -> Responses {
     Box::pin(stream::once(open(directory, caller, requests)).try_flatten())
@@ -47,7 +47,7 @@ pub fn import(
 /// Reads the options, and returns the answers to the lines that follow.
 async fn open(
     directory: Arc<Directory>,
-    caller: Arc<Caller>,
+    caller: Arc<Call>,
     mut requests: Streaming<Line>,
 ) -> Result<Responses, Status> {
     let first = requests.message().await?;
@@ -55,6 +55,8 @@ async fn open(
     let message = first.and_then(|first| first.options).ok_or_else(missing)?;
     let options = options(&caller, &message)?;
     let import = directory.begin_import(&caller.name, options).map_err(status)?;
+    // The call was counted before its tenant was known.
+    caller.count(Metric::Call { method: "ImportUsers", code: "OK" }, 1);
     let log = SummaryLog { caller: caller.name.clone(), tenant: message.tenant, done: None };
 
     let lines = LineReader {
@@ -82,7 +84,7 @@ async fn open(
     })))
 }
 
-fn options(caller: &Caller, message: &Options) -> Result<ImportOptions, Status> {
+fn options(caller: &Call, message: &Options) -> Result<ImportOptions, Status> {
     let on_conflict = match v1::OnConflict::try_from(message.on_conflict) {
         Ok(v1::OnConflict::Unspecified | v1::OnConflict::Reject) => OnConflict::Reject,
         Ok(v1::OnConflict::SkipIdentity) => OnConflict::SkipIdentity,
@@ -104,7 +106,7 @@ fn fault(field: &str, message: &str) -> Status {
 /// The lines as they come.
 struct LineReader {
     import: Arc<Import>,
-    caller: Arc<Caller>,
+    caller: Arc<Call>,
     requests: Streaming<Line>,
     room: Arc<Semaphore>,
     last: i64,

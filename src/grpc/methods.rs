@@ -75,7 +75,7 @@ const fn at_least(role: Role, method: Method) -> Method {
     Method { needs: Needs::Role(role), ..method }
 }
 
-static METHODS: [Method; 41] = [
+static METHODS: [Method; 42] = [
     look_up("/polynym.v1.DirectoryService/ResolveIdentity"),
     look_up("/polynym.v1.DirectoryService/BatchResolveIdentities"),
     look_up("/polynym.v1.DirectoryService/GetUser"),
@@ -108,6 +108,7 @@ static METHODS: [Method; 41] = [
     admin("/polynym.v1.AdminService/DeleteTenant"),
     admin("/polynym.v1.AdminService/ListTenants"),
     admin("/polynym.v1.AdminService/ListTenantHistory"),
+    admin("/polynym.v1.AdminService/GetUsage"),
     admin("/polynym.v1.AdminService/ListAttributeNames"),
     stream(admin("/polynym.v1.AdminService/ImportUsers")),
     stream(admin("/polynym.v1.AdminService/ExportUsers")),

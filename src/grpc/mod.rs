@@ -20,6 +20,7 @@ mod registry_service;
 mod router;
 mod server;
 mod status;
+mod usage;
 mod watch;
 
 pub use directory_service::RESOLVE_READS;

@@ -7,7 +7,7 @@ use tonic::{Request, Response, Status};
 use super::authorization::{permitted_tenant, with_caller};
 use super::convert;
 use super::status::status;
-use crate::access::Caller;
+use crate::access::Call;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::user::User;
 use crate::directory::mutation::UserChange;
@@ -22,7 +22,7 @@ pub struct RegistryApi(pub Arc<Directory>);
 /// A call of this method.
 pub fn call<'a>(
     directory: &Directory,
-    caller: &'a Caller,
+    caller: &'a Call,
     method: &'static str,
     tenant: &str,
     etag: &'a str,

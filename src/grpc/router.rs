@@ -18,7 +18,7 @@ use super::directory_service::{DirectoryApi, check_batch};
 use super::health::HealthApi;
 use super::methods::{SMALL_BYTES, STREAM_BYTES, Service, Target};
 use super::registry_service::RegistryApi;
-use crate::access::{Access, Caller};
+use crate::access::{Access, Call, Caller};
 use crate::directory::service::Directory;
 use crate::proto::DESCRIPTORS;
 use crate::proto::services::admin_service_server::AdminServiceServer;
@@ -82,7 +82,7 @@ impl Routes for Router {
         &self,
         request: &mut Request<B>,
         names: &[String],
-    ) -> Result<Option<Arc<Caller>>, Refusal> {
+    ) -> Result<Option<Arc<Call>>, Refusal> {
         authorization::authorize(&self.access, request, names)
     }
 

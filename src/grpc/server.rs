@@ -3,10 +3,12 @@
 use std::io;
 use std::sync::Arc;
 
+use locality_uuid::LocalityId;
 use tokio::sync::watch;
 
 use super::health;
 use super::router::Router;
+use super::usage::UsageWriter;
 use crate::access::Access;
 use crate::directory::service::Directory;
 use crate::transport;
@@ -25,6 +27,7 @@ pub async fn serve(
     options: Options,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    let mut usage = UsageWriter::new(access.clone(), directory.clone(), run_id()?);
     let reporter = health::reporter(&directory).await;
     let (stop_watches, stopping) = watch::channel(false);
     let router = Router::new(&directory, access.clone(), &reporter, stopping);
@@ -38,6 +41,17 @@ pub async fn serve(
         stop_watches.send_replace(true);
         health::drain(reporter.clone()).await;
     };
-    transport::serve(listener.into(), router, options, stop).await;
+    tokio::select! {
+        () = transport::serve(listener.into(), router, options, stop) => {}
+        never = usage.run() => match never {},
+    }
+    usage.finish().await;
     Ok(())
+}
+
+/// The id of a run of a server.
+fn run_id() -> io::Result<LocalityId> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(LocalityId::from(bytes))
 }

@@ -62,6 +62,7 @@ fn field(error: &Error) -> Option<&str> {
         | Error::IdentityConfusable { field }
         | Error::IdentityReserved { field } => Some(field),
         Error::HistoryExpired { .. } => Some("as_of"),
+        Error::UsageExpired { .. } => Some("from"),
         Error::ResumeExpired => Some("resume_token"),
         Error::RequestIdReused => Some("request_id"),
         _ => None,
@@ -78,7 +79,9 @@ fn metadata(error: &Error) -> Vec<(&'static str, String)> {
             vec![("limit", limit.to_string())]
         }
         Error::IdentityTaken { owner, .. } => vec![("owner", owner.to_string())],
-        Error::HistoryExpired { earliest } => vec![("earliest", convert::time_text(*earliest))],
+        Error::HistoryExpired { earliest } | Error::UsageExpired { earliest } => {
+            vec![("earliest", convert::time_text(*earliest))]
+        }
         Error::IdentityHeld { until, .. } => vec![("until", convert::time_text(*until))],
         Error::UserDeleted { user } => vec![("user_id", user.to_string())],
         Error::UserMerged { user, into } => {
@@ -136,7 +139,9 @@ const fn code(error: &Error) -> Code {
         Error::Unavailable(_) | Error::ClockInDoubt | Error::Outdated(_) | Error::RulesChanging => {
             Code::Unavailable
         }
-        Error::HistoryExpired { .. } | Error::ResumeExpired => Code::OutOfRange,
+        Error::HistoryExpired { .. } | Error::UsageExpired { .. } | Error::ResumeExpired => {
+            Code::OutOfRange
+        }
         Error::WatchUnsupported => Code::Unimplemented,
         Error::OutcomeUnknown(_) => Code::Unknown,
         Error::Internal(_) => Code::Internal,
@@ -176,6 +181,7 @@ pub const fn reason(error: &Error) -> &'static str {
         Error::UndoExpired => "UNDO_EXPIRED",
         Error::EtagMismatch => "ETAG_MISMATCH",
         Error::HistoryExpired { .. } => "HISTORY_EXPIRED",
+        Error::UsageExpired { .. } => "USAGE_EXPIRED",
         Error::ResumeExpired => "RESUME_EXPIRED",
         Error::WatchUnsupported => "WATCH_UNSUPPORTED",
         Error::RequestIdReused => "REQUEST_ID_REUSED",

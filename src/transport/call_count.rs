@@ -12,7 +12,7 @@ use tracing::Span;
 
 use super::routes::Target;
 use super::trace::{CallTrace, milliseconds};
-use crate::access::Caller;
+use crate::access::{Call, Metric};
 
 /// The counter of calls.
 pub const CALLS: (&str, &str) = ("polynym_calls_total", "Calls, by method, code and caller");
@@ -60,7 +60,7 @@ pub struct CallCount {
     method: &'static str,
     index: usize,
     begun: Instant,
-    caller: Option<Arc<Caller>>,
+    call: Option<Arc<Call>>,
     trace: CallTrace,
     log: LogCalls,
     is_due: bool,
@@ -70,7 +70,7 @@ impl CallCount {
     pub fn begin(target: impl Target, headers: &HeaderMap, log: LogCalls) -> Self {
         let (method, index) = (target.name(), target.index());
         let trace = CallTrace::begin(method, headers);
-        Self { method, index, begun: Instant::now(), caller: None, trace, log, is_due: true }
+        Self { method, index, begun: Instant::now(), call: None, trace, log, is_due: true }
     }
 
     /// The span in which log lines name the call's trace.
@@ -78,9 +78,9 @@ impl CallCount {
         self.trace.log_span()
     }
 
-    /// The call is of this caller.
-    pub fn caller(&mut self, caller: Option<Arc<Caller>>) {
-        self.caller = caller;
+    /// The call is this one of a caller.
+    pub fn call(&mut self, call: Option<Arc<Call>>) {
+        self.call = call;
     }
 
     /// The call was answered.
@@ -106,8 +106,8 @@ impl CallCount {
             return;
         }
         seconds(self.index, self.method).record(self.begun.elapsed().as_secs_f64());
-        let (caller, method) = (self.caller.as_deref(), self.method);
-        let name = caller.map_or(UNKNOWN, |caller| &caller.name);
+        let (call, method) = (self.call.as_deref(), self.method);
+        let name = call.map_or(UNKNOWN, |call| &call.name);
         let register = || {
             let labels = [("method", method), ("code", name_of(code)), ("caller", name)];
             let labels = labels.map(|(label, value)| Label::new(label, value.to_owned()));
@@ -118,9 +118,10 @@ impl CallCount {
             self.log_span().in_scope(|| tracing::info!(caller = name, method, code, ms, "call"));
         }
         self.trace.end(code, name);
-        match caller {
-            Some(caller) => {
-                caller.usage.counters.get(self.index, code as usize, register).increment(1);
+        match call {
+            Some(call) => {
+                call.usage.counters.get(self.index, code as usize, register).increment(1);
+                call.count(Metric::Call { method, code: name_of(code) }, 1);
             }
             None => register().increment(1),
         }

@@ -23,7 +23,7 @@ use super::response_body::ResponseBody;
 use super::routes::{Permits, Refusal, Routes, Target};
 use super::strangers::Strangers;
 use super::{protocol, request_body, request_check, rich_status};
-use crate::access::{Caller, Counted};
+use crate::access::{Call, Counted};
 
 /// The counter of panics: its name, and what it counts.
 pub const PANICS: (&str, &str) = ("polynym_panics_total", "Handlers that panicked");
@@ -89,8 +89,8 @@ impl<R: Routes> CallHandler<R> {
             Err(refusal) => return ResponseBody::call(refusal.into(), Reservation::call(budget)),
         };
         let mut count = CallCount::begin(target, request.headers(), self.log_calls);
-        let caller = match self.admit(target, peer, &mut request, &mut count) {
-            Ok(caller) => caller,
+        let call = match self.admit(target, peer, &mut request, &mut count) {
+            Ok(call) => call,
             Err(refusal) => {
                 count.end(&refusal);
                 let reservation = Reservation::call(budget);
@@ -115,7 +115,7 @@ impl<R: Routes> CallHandler<R> {
             // Takes a permit once the message has arrived: slow senders cannot starve others.
             let _permit = match target.permits() {
                 Some(_) if !budget.has_room() => return Err(protocol::unread()),
-                Some(kind) => Some(self.permits.take(kind, caller.as_ref())?),
+                Some(kind) => Some(self.permits.take(kind, call.as_deref().map(Call::caller))?),
                 None => None,
             };
             Ok(self.routes.call(target, request).await)
@@ -135,20 +135,20 @@ impl<R: Routes> CallHandler<R> {
         peer: &Peer,
         request: &mut Request<Incoming>,
         count: &mut CallCount,
-    ) -> Result<Option<Arc<Caller>>, Status> {
-        let caller = self.routes.authorize(request, peer.names());
-        let caller = caller.map_err(|Refusal { caller, status }| {
-            count.caller(caller);
+    ) -> Result<Option<Arc<Call>>, Status> {
+        let call = self.routes.authorize(request, peer.names());
+        let call = call.map_err(|Refusal { call, status }| {
+            count.call(call);
             status
         })?;
-        count.caller(caller.clone());
-        let Some(caller) = caller else { return Ok(None) };
-        peer.belongs_to(&caller, self.max_connections)?;
+        count.call(call.clone());
+        let Some(call) = call else { return Ok(None) };
+        peer.belongs_to(&call, self.max_connections)?;
         if let Some(kind) = target.permits() {
-            self.permits.check(kind, &caller)?;
+            self.permits.check(kind, &call)?;
         }
-        caller.take_call().map_err(protocol::rate_spent)?;
-        Ok(Some(caller))
+        call.take_call().map_err(protocol::rate_spent)?;
+        Ok(Some(call))
     }
 
     /// Opens a stream, which stays open until its caller leaves or loses its right to it. It takes

@@ -7,7 +7,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::request_body::RequestBody;
-use crate::access::Caller;
+use crate::access::{Call, Caller};
 
 /// The services of a server, as the transport sees them.
 pub trait Routes: Send + Sync + 'static {
@@ -29,7 +29,7 @@ pub trait Routes: Send + Sync + 'static {
         &self,
         request: &mut Request<B>,
         names: &[String],
-    ) -> Result<Option<Arc<Caller>>, Refusal>;
+    ) -> Result<Option<Arc<Call>>, Refusal>;
 
     /// Carries out a call.
     fn call(
@@ -41,8 +41,8 @@ pub trait Routes: Send + Sync + 'static {
 
 /// The refusal of a call by its headers.
 pub struct Refusal {
-    /// The caller, if it is known.
-    pub caller: Option<Arc<Caller>>,
+    /// The call, if its caller is known.
+    pub call: Option<Arc<Call>>,
     /// The answer.
     pub status: Status,
 }

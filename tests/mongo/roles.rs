@@ -26,8 +26,9 @@ const AT_ONCE: usize = 6;
 const GONE: Duration = Duration::from_secs(60);
 const REQUEST: &str = "--request-id=0c9d2c80-6b0a-4b7e-9d53-3f3d0f6b9a01";
 /// Commands that need every privilege of the role for `serve`.
-const COMMANDS: [&[&str]; 12] = [
+const COMMANDS: [&[&str]; 13] = [
     &["user", "create", "--identity=email:ann@example.com", REQUEST],
+    &["usage"],
     &["identity", "link", "email:ann@example.com", "handle:ann"],
     &["identity", "unlink", "email:ann@example.com", "handle:ann"],
     &["resolve", "email:ann@example.com"],
@@ -37,8 +38,27 @@ const COMMANDS: [&[&str]; 12] = [
     &["user", "create", "--identity=handle:other"],
     &["tenant", "set", "--tenant=acme", "--hide-unverified=on"],
     &["tenant", "set", "--tenant=acme", "--hide-unverified=off"],
-    &["user", "create", "--tenant=acme", "--identity=handle:joe"],
+    &["user", "create", "--tenant=acme", "--identity=handle:joe", "--attribute=team=a"],
     &["tenant", "delete", "--tenant=acme", "--force", "--yes", "--no-wait"],
+];
+
+/// Commands that give two users a history in common.
+const SHARED: [&[&str]; 5] = [
+    &["user", "create", "--identity=handle:bob"],
+    &["user", "create", "--identity=handle:carl", "--identity=phone:+14155552671"],
+    &["user", "update", "handle:carl", "--attribute=team=a"],
+    &["identity", "move", "phone:+14155552671", "handle:bob", "handle:carl"],
+    &["identity", "move", "handle:bob", "phone:+14155552671", "handle:carl"],
+];
+/// Commands that are two events of a user's history.
+const EVENTS: [&[&str]; 2] = [
+    &["identity", "link", "handle:bob", "url:https://example.com/bob"],
+    &["identity", "unlink", "handle:bob", "url:https://example.com/bob"],
+];
+/// Commands that take one of the two out of the history of the other.
+const PURGE: [&[&str]; 2] = [
+    &["user", "update", "handle:bob", "--attribute=room=b"],
+    &["user", "purge", "--yes", "handle:carl"],
 ];
 
 type Outcome = Result<(), String>;
@@ -58,7 +78,7 @@ fn serve(uri: &str) -> Outcome {
     let mut command = polynym(&[
         "serve",
         "--listen=127.0.0.1:0",
-        "--log=error,polynym::store=warn,polynym::directory=warn",
+        "--log=error,polynym=warn,polynym::commands::serve::listen=error",
     ]);
     command.env("POLYNYM_STORE", uri).stderr(File::create(&log).unwrap());
     let outcome = Server::try_start_with(&mut command, &[]).map(|server| {
@@ -76,9 +96,20 @@ fn serve(uri: &str) -> Outcome {
 }
 
 fn use_server(server: &Server, log: &Path) -> Outcome {
-    for arguments in COMMANDS {
+    let events = [EVENTS; 4].concat();
+    let (deletion, commands) = COMMANDS.split_last().unwrap();
+    for arguments in [&SHARED[..], &events, &PURGE, commands].concat() {
         done(&server.run(arguments))?;
     }
+    // More names than one document has.
+    for handle in ["ann", "bob"] {
+        let identity = format!("--identity=handle:{handle}");
+        let attributes: Vec<_> = (0..60).map(|n| format!("--attribute={handle}{n}=1")).collect();
+        let create = ["user", "create", "--tenant=acme", &identity];
+        let attributes = attributes.iter().map(String::as_str);
+        done(&server.run(&create.into_iter().chain(attributes).collect::<Vec<_>>()))?;
+    }
+    done(&server.run(deletion))?;
     let since = Instant::now();
     while String::from_utf8_lossy(&server.run(&["tenant", "list"]).stdout).contains("acme") {
         let has_warned = fs::metadata(log).unwrap().len() > 0;

@@ -13,6 +13,7 @@ use super::schema::{
     META, NEXT_EVENT, REQUEST_TIMES, REQUESTS, TENANT_EVENT_TIMES, TENANT_EVENTS, TENANT_USERS,
     TENANTS, USERS,
 };
+use super::usage::{USAGE, USAGE_BATCH, USAGE_SERIES};
 
 /// The memory for pages of the copy.
 const CACHE: usize = 32 << 20;
@@ -49,6 +50,9 @@ fn copy_into(from: &ReadTransaction, file: File) -> Result<(), Fault> {
         table(from, &to, TENANT_EVENTS)?,
         table(from, &to, TENANT_EVENT_TIMES)?,
         table(from, &to, ENDED)?,
+        table(from, &to, USAGE_SERIES)?,
+        table(from, &to, USAGE)?,
+        table(from, &to, USAGE_BATCH)?,
     ];
     let copied = copied.into_iter().filter(|copied| *copied).count();
     if from.list_tables()?.count() != copied {

@@ -35,10 +35,8 @@ impl EventFeed for Embedded {
         let place = self.on_journal(|snapshot| {
             let number = snapshot.next_event()?;
             let before = snapshot.event_row(number.wrapping_sub(1))?;
-            Ok(PlaceRecord {
-                number,
-                before: before.map_or(0, |row| StoredEvent::fingerprint(&row)),
-            })
+            let before = before.map_or(Ok(0), |row| fingerprint(&row))?;
+            Ok(PlaceRecord { number, before })
         });
         Ok(place?.encode_to_vec())
     }
@@ -76,17 +74,17 @@ impl Snapshot {
     fn events_after(&self, place: &PlaceRecord) -> Result<Option<FeedPage>, Fault> {
         let (mut number, mut before) = (place.number, place.before);
         let last = self.event_row(number.wrapping_sub(1))?;
-        if number > self.next_event()?
-            || last.is_some_and(|row| StoredEvent::fingerprint(&row) != before)
-        {
+        let last = last.map(|row| fingerprint(&row)).transpose()?;
+        if number > self.next_event()? || last.is_some_and(|last| last != before) {
             return Ok(None);
         }
         let (mut events, mut bytes) = (Vec::new(), 0);
         for row in self.event_rows(number)? {
             let (found, row) = row?;
-            (number, before) = (found + 1, StoredEvent::fingerprint(row.value()));
             bytes += row.value().len();
-            let event = StoredEvent::read(row.value())?.decode()?;
+            let stored = StoredEvent::read(row.value())?;
+            let event = stored.decode()?;
+            (number, before) = (found + 1, stored.fingerprint(&event));
             events.push((event, PlaceRecord { number, before }.encode_to_vec()));
             if events.len() == MOST || bytes > MOST_BYTES {
                 break;
@@ -94,4 +92,9 @@ impl Snapshot {
         }
         Ok(Some(FeedPage { events, place: PlaceRecord { number, before }.encode_to_vec() }))
     }
+}
+
+fn fingerprint(row: &[u8]) -> Result<u64, Fault> {
+    let row = StoredEvent::read(row)?;
+    Ok(row.fingerprint(&row.decode()?))
 }

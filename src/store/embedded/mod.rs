@@ -33,6 +33,7 @@ mod sweep;
 mod tests;
 mod transaction;
 mod upgrade;
+mod usage;
 mod version;
 mod view;
 mod write;

@@ -8,9 +8,6 @@ use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
 use crate::wire::event::{decode_event, encode_event};
 
-/// The bytes of a row that never change.
-const STABLE: usize = 24;
-
 /// A row of [`EVENTS`](super::schema::EVENTS): 8 bytes of the number of the event before it of the
 /// same user (0: none), big-endian; 16 of the user's id; one of the length of the tenant's name;
 /// the name; and the rest of the event, in the form of the API.
@@ -38,10 +35,14 @@ impl<'r> StoredEvent<'r> {
         })
     }
 
-    /// A hash of the part of a row that never changes: the number of the event before it, and its
-    /// user.
-    pub fn fingerprint(row: &[u8]) -> u64 {
-        xxh3_64(&row[..row.len().min(STABLE)])
+    /// A hash of what never changes of a row, also where values are removed from its event: the
+    /// number of the event before it, its user, number and time.
+    pub fn fingerprint(&self, event: &Event) -> u64 {
+        let mut stable = self.previous.to_be_bytes().to_vec();
+        stable.extend(self.user.as_bytes());
+        stable.extend(event.sequence.to_be_bytes());
+        stable.extend(event.time.as_millis().to_be_bytes());
+        xxh3_64(&stable)
     }
 
     pub fn decode(&self) -> Result<Event, Fault> {

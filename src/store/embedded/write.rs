@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
 
+use redb::WriteTransaction;
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
 use super::degraded::Degraded;
@@ -18,10 +19,11 @@ use super::lock::FileId;
 use super::measure::{Queued, group_size};
 use super::open::{Caches, Open, Opener};
 use super::transaction::Tables;
-use super::{DegradedState, Published, last_seen};
+use super::{DegradedState, Published, last_seen, usage};
 use crate::directory::error::Error;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
+use crate::directory::usage::UsageBatch;
 
 /// A job of the writer.
 pub enum Job {
@@ -31,6 +33,8 @@ pub enum Job {
     Check(oneshot::Sender<Result<(), Fault>>),
     /// Write the last time seen.
     KeepTime,
+    /// Add to the counters and answer.
+    AddUsage(Arc<UsageBatch>, oneshot::Sender<Result<(), Error>>),
     /// A read has failed, and with it the snapshot that was published.
     Unreadable(DegradedReason, String),
     /// End by a fault.
@@ -126,7 +130,7 @@ impl Writer {
         let mut mutations = Vec::new();
         let mut answers: Answers = Vec::new();
         let mut rooms = Vec::new();
-        let (mut checks, mut keeps_time) = (Vec::new(), false);
+        let (mut checks, mut keeps_time, mut counts) = (Vec::new(), false, Vec::new());
         let mut next = Some(first);
         while let Some(job) = next {
             match job {
@@ -140,6 +144,7 @@ impl Writer {
                 }
                 Job::Check(answer) => checks.push(answer),
                 Job::KeepTime => keeps_time = true,
+                Job::AddUsage(batch, answer) => counts.push((batch, answer)),
                 Job::Unreadable(trouble, cause) => self.cannot_read(trouble, &cause),
                 #[cfg(test)]
                 Job::Panic => panic!("as asked"),
@@ -159,21 +164,31 @@ impl Writer {
         if !mutations.is_empty() {
             self.mutate(&mutations, answers);
         }
+        for (batch, answer) in counts {
+            let _ = answer.send(self.add_usage(&batch));
+        }
     }
 
     /// Writes the last time seen, where it is certain.
     fn keep_time(&mut self) {
         let Some(open) = self.open.as_ref().filter(|_| self.outage.is_none()) else { return };
         let Some(time) = self.last_seen.to_keep(Instant::now()) else { return };
-        let write = || {
-            let mut transaction = open.database.begin_write()?;
-            transaction.set_quick_repair(true);
-            last_seen::write(&transaction, time)?;
-            open.commit(transaction)
-        };
-        if let Err(fault) = catch_unwind(AssertUnwindSafe(write)).unwrap_or(Err(Fault::Panicked)) {
+        let written = write_aside(open, |transaction| last_seen::write(transaction, time));
+        if let Err(fault) = written {
             self.enter_degraded(fault.degraded_by_commit(), &chain(&fault));
         }
+    }
+
+    fn add_usage(&mut self, batch: &UsageBatch) -> Result<(), Error> {
+        let Some(open) = self.open.as_ref().filter(|_| self.outage.is_none()) else {
+            return Err(self.refusal().map_or(Fault::Closed, Fault::Refused).into());
+        };
+        let Err(fault) = write_aside(open, |transaction| usage::add(transaction, batch)) else {
+            self.publish();
+            return Ok(());
+        };
+        self.enter_degraded(fault.degraded_by_commit(), &chain(&fault));
+        Err(Error::OutcomeUnknown(fault.into()))
     }
 
     /// The next program that opens the file must find every acknowledged mutation.
@@ -241,6 +256,20 @@ impl Writer {
         let trouble = self.refusal();
         answer_all(answers, || trouble.map_or(Fault::Closed, Fault::Refused).into());
     }
+}
+
+/// Commits what is no mutation.
+fn write_aside(
+    open: &Open,
+    write: impl FnOnce(&WriteTransaction) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let attempt = AssertUnwindSafe(|| {
+        let mut transaction = open.database.begin_write()?;
+        transaction.set_quick_repair(true);
+        write(&transaction)?;
+        open.commit(transaction)
+    });
+    catch_unwind(attempt).unwrap_or(Err(Fault::Panicked))
 }
 
 fn commit(

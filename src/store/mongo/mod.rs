@@ -52,6 +52,7 @@ mod tenant_statements;
 mod together;
 mod transaction;
 mod upgrade;
+mod usage;
 mod validators;
 mod versions;
 mod write;

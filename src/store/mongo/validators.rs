@@ -6,15 +6,16 @@ use mongodb::bson::{Document, doc};
 use super::attributes::{ATTRIBUTES, KEY, VALUE};
 use super::names::{FIRST, NAMES_FIELD, SINCE};
 use super::schema::{
-    ENDED, EPOCH, EVENTS, EXPIRES_AT, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, JOURNAL, NAMES,
-    OWNERSHIPS, POLICIES, PRIVATE, REQUESTS, REVISION, RULES, SERVERS, SESSIONS, TENANT, TENANTS,
-    TIME, USER, USERS, WIRE,
+    CALLER, COUNTS, ENDED, EPOCH, EVENTS, EXPIRES_AT, FINGERPRINT, FLUSHES, GUARD, HOLD, ID,
+    IDENTITIES, JOURNAL, METRIC, NAMES, OWNERSHIPS, PERIOD, POLICIES, PRIVATE, REQUESTS,
+    RESOLUTION, REVISION, RULES, SERVERS, SESSIONS, TENANT, TENANTS, TIME, USAGE, USER, USERS,
+    WIRE,
 };
 use crate::directory::mutation::IdempotencyKey;
 
 /// The collections of a store, in the order in which they are made.
-pub const COLLECTIONS: [&str; 8] =
-    [USERS, IDENTITIES, REQUESTS, TENANTS, NAMES, JOURNAL, ENDED, SERVERS];
+pub const COLLECTIONS: [&str; 9] =
+    [USERS, IDENTITIES, REQUESTS, TENANTS, NAMES, JOURNAL, ENDED, USAGE, SERVERS];
 
 /// The shard key of a collection. Ids of users and requests are evenly distributed, and kept in
 /// their order. Identity keys of one tenant and kind begin alike, so they are sharded by their
@@ -40,7 +41,7 @@ pub fn by_order() -> Document {
 
 /// Whether a store can be without this collection: one that an older program made is.
 pub fn is_optional(collection: &str) -> bool {
-    matches!(collection, SERVERS | NAMES | JOURNAL | ENDED)
+    matches!(collection, SERVERS | NAMES | JOURNAL | ENDED | USAGE)
 }
 
 /// The time in seconds for which requests and holds are kept beyond their end: the servers' clocks
@@ -104,14 +105,8 @@ fn fields(collection: &str) -> (Vec<&'static str>, Document) {
         ),
         NAMES => of_names(),
         JOURNAL | ENDED => of_journal(collection),
-        SERVERS => (
-            vec![ID, TIME],
-            doc! {
-                ID: { "bsonType": "binData" },
-                TIME: { "bsonType": "date" },
-                SESSIONS: { "bsonType": "array", "items": { "bsonType": "binData" } },
-            },
-        ),
+        USAGE => of_usage(),
+        SERVERS => of_servers(),
         _ => (
             vec![ID, USER, FINGERPRINT, TIME],
             doc! {
@@ -135,6 +130,16 @@ fn of_names() -> (Vec<&'static str>, Document) {
     (vec![ID, FIRST, NAMES_FIELD], types)
 }
 
+/// The fields of [`SERVERS`].
+fn of_servers() -> (Vec<&'static str>, Document) {
+    let types = doc! {
+        ID: { "bsonType": "binData" },
+        TIME: { "bsonType": "date" },
+        SESSIONS: { "bsonType": "array", "items": { "bsonType": "binData" } },
+    };
+    (vec![ID, TIME], types)
+}
+
 /// The fields of [`JOURNAL`] and [`ENDED`].
 fn of_journal(collection: &str) -> (Vec<&'static str>, Document) {
     let date = doc! { "bsonType": "date" };
@@ -146,6 +151,22 @@ fn of_journal(collection: &str) -> (Vec<&'static str>, Document) {
     let list = doc! { "bsonType": "array", "items": { "bsonType": "object" } };
     let types = doc! { ID: { "bsonType": "string" }, OWNERSHIPS: list, EXPIRES_AT: date };
     (vec![ID, OWNERSHIPS, EXPIRES_AT], types)
+}
+
+/// The fields of [`USAGE`].
+fn of_usage() -> (Vec<&'static str>, Document) {
+    let types = doc! {
+        ID: { "bsonType": "binData" },
+        TENANT: { "bsonType": "string" },
+        CALLER: { "bsonType": "string" },
+        METRIC: { "bsonType": "string" },
+        RESOLUTION: { "bsonType": "int" },
+        PERIOD: { "bsonType": "date" },
+        COUNTS: { "bsonType": "object" },
+        FLUSHES: { "bsonType": "object" },
+        EXPIRES_AT: { "bsonType": "date" },
+    };
+    (vec![ID, TENANT, CALLER, METRIC, RESOLUTION, PERIOD, COUNTS, FLUSHES], types)
 }
 
 /// The name of the index of all attributes.
@@ -178,6 +199,10 @@ pub fn indexes(collection: &str, epoch: i32) -> Vec<Document> {
             doc! { "key": { HOLD: 1 }, "name": "h_1", "sparse": true, "expireAfterSeconds": GRACE },
         ],
         JOURNAL => vec![expiring()],
+        USAGE => {
+            let of_tenant = doc! { TENANT: 1, RESOLUTION: 1, PERIOD: 1 };
+            vec![expiring(), doc! { "key": of_tenant, "name": "t_1_r_1_p_1" }]
+        }
         ENDED => {
             let users = format!("{OWNERSHIPS}.{USER}");
             vec![expiring(), doc! { "key": { users: 1 }, "name": "o.u_1", "sparse": true }]

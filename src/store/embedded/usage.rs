@@ -1,0 +1,129 @@
+//! Counters of calls. Each tenant, caller and metric together are a series, which has a number, so
+//! that a counter takes 21 bytes.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use redb::{ReadableTable, ReadableTableMetadata, TableDefinition, WriteTransaction};
+use tokio::sync::oneshot;
+
+use super::Embedded;
+use super::error::Fault;
+use super::read::{Snapshot, optional};
+use super::write::Job;
+use crate::directory::error::Error;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::usage::{
+    Resolution, UsageBatch, UsageCount, UsagePoint, UsageQuery, UsageStore,
+};
+
+/// A tenant, a caller and a metric to the number of their series: 0, 1, 2 and so on.
+pub const USAGE_SERIES: TableDefinition<'_, (&str, &str, &str), u32> =
+    TableDefinition::new("usage_series");
+/// The number of a series, the resolution and the number of the interval since the Unix epoch to
+/// what was counted in it.
+pub const USAGE: TableDefinition<'_, (u32, u8, u32), u64> = TableDefinition::new("usage");
+/// The server whose batch was added last, and the number of that batch.
+pub const USAGE_BATCH: TableDefinition<'_, (), (&[u8; 16], u64)> =
+    TableDefinition::new("usage_batch");
+
+/// The series of which each batch removes what is over.
+const SWEPT: u64 = 100;
+
+#[async_trait]
+impl UsageStore for Embedded {
+    async fn add_usage(&self, batch: Arc<UsageBatch>) -> Result<(), Error> {
+        let (answer, added) = oneshot::channel();
+        self.send(Job::AddUsage(batch, answer))?;
+        added.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
+    }
+
+    async fn usage(&self, query: UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Error> {
+        self.on_snapshot(|snapshot| snapshot.usage(&query, limit))
+    }
+}
+
+/// Adds a batch, unless it was added before.
+pub fn add(transaction: &WriteTransaction, batch: &UsageBatch) -> Result<(), Fault> {
+    let mut last = transaction.open_table(USAGE_BATCH)?;
+    let this = (batch.server.as_bytes(), batch.number);
+    if last.get(())?.is_some_and(|last| last.value() == this) {
+        return Ok(());
+    }
+    last.insert((), this)?;
+
+    let mut series = transaction.open_table(USAGE_SERIES)?;
+    let mut counters = transaction.open_table(USAGE)?;
+    for UsageCount { tenant, caller, metric, count } in &batch.counts {
+        let name = (tenant.as_str(), caller.as_str(), metric.as_str());
+        let known = series.get(name)?.map(|number| number.value());
+        let number = known.unwrap_or(series.len()? as u32);
+        if known.is_none() {
+            series.insert(name, number)?;
+        }
+        for resolution in Resolution::ALL {
+            let key = (number, resolution as u8, interval(resolution, batch.time));
+            let before = counters.get(key)?.map_or(0, |count| count.value());
+            counters.insert(key, before + count)?;
+        }
+    }
+
+    let all = series.len()?;
+    for step in 0..SWEPT.min(all) {
+        let number = ((batch.number * SWEPT + step) % all) as u32;
+        for resolution in Resolution::ALL {
+            let Some(retention) = resolution.retention() else { continue };
+            let oldest = interval(resolution, batch.time.minus(retention));
+            let over = (number, resolution as u8, 0)..(number, resolution as u8, oldest);
+            counters.retain_in(over, |_, _| false)?;
+        }
+    }
+    Ok(())
+}
+
+impl Snapshot {
+    /// See [`UsageStore::usage`].
+    pub fn usage(&self, query: &UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Fault> {
+        let series = optional(self.transaction.open_table(USAGE_SERIES))?;
+        let counters = optional(self.transaction.open_table(USAGE))?;
+        let Some((series, counters)) = series.zip(counters) else { return Ok(Vec::new()) };
+        let (name, resolution) = (query.tenant.as_str(), query.resolution);
+        let [from, to] = [query.from, query.to].map(|time| interval(resolution, time));
+
+        let mut points = Vec::new();
+        for row in series.range((name, "", "")..)? {
+            let (key, number) = row?;
+            let (tenant, caller, metric) = key.value();
+            if tenant != name || points.len() >= limit {
+                break;
+            }
+            if !query.wants(caller, metric) {
+                continue;
+            }
+            let number = number.value();
+            let all = (number, resolution as u8, from)..=(number, resolution as u8, to);
+            for row in counters.range(all)? {
+                let (key, count) = row?;
+                let time = time(resolution, key.value().2);
+                if query.covers(time) {
+                    let (metric, caller) = (metric.to_owned(), caller.to_owned());
+                    points.push(UsagePoint { metric, caller, time, count: count.value() });
+                }
+            }
+        }
+        points.truncate(limit);
+        Ok(points)
+    }
+}
+
+/// The number of the interval of a time since the Unix epoch.
+fn interval(resolution: Resolution, time: Timestamp) -> u32 {
+    let length = resolution.length().as_millis() as i64;
+    let number = time.as_millis().div_euclid(length);
+    number.clamp(0, u32::MAX.into()) as u32
+}
+
+/// The beginning of an interval.
+fn time(resolution: Resolution, number: u32) -> Timestamp {
+    Timestamp::from_millis(i64::from(number) * resolution.length().as_millis() as i64)
+}

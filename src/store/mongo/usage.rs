@@ -1,0 +1,238 @@
+//! Counters of calls: documents of [`USAGE`], one for each tenant, caller and metric, and each
+//! period: a day by minutes, 10 days by hours, 40 days by days. The numbers stand in a tree of two
+//! levels, such as hours and minutes, so that a change skips most of the others. Periods are short,
+//! since a document has an entry for each server that ran in its time.
+//!
+//! A batch is many updates without a transaction. Each notes the number of the batch in its
+//! document and has no effect where it is noted there already, so that a batch can be sent again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::TryStreamExt;
+use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use mongodb::error::Error as DriverError;
+use mongodb::options::ReadConcern;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::Mongo;
+use super::collections::Collections;
+use super::error::Fault;
+use super::schema::{
+    CALLER, COUNTS, EXPIRES_AT, FLUSHES, ID, METRIC, PERIOD, RESOLUTION, TENANT, USAGE, date,
+    fields, id_value, needed, number,
+};
+use crate::directory::error::Error;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::usage::{
+    Resolution, UsageBatch, UsageCount, UsagePoint, UsageQuery, UsageStore,
+};
+
+/// The updates of one command.
+const UPDATES: usize = 500;
+/// DuplicateKey: the document is there.
+const DUPLICATE: i64 = 11_000;
+
+/// The way in which the counters of a resolution are put together.
+struct Layout {
+    /// The intervals of a document.
+    all: i64,
+    /// The intervals of a part of a document.
+    part: i64,
+}
+
+const fn layout(resolution: Resolution) -> Layout {
+    match resolution {
+        Resolution::Minute => Layout { all: 24 * 60, part: 60 },
+        Resolution::Hour => Layout { all: 10 * 24, part: 24 },
+        Resolution::Day => Layout { all: 40, part: 10 },
+    }
+}
+
+/// The place of an interval.
+struct Place {
+    /// The beginning of the period of its document.
+    period: Timestamp,
+    part: i64,
+    within: i64,
+}
+
+fn place(resolution: Resolution, time: Timestamp) -> Place {
+    let (Layout { all, part }, length) = (layout(resolution), millis(resolution));
+    let interval = time.as_millis().div_euclid(length);
+    let (period, within) = (interval.div_euclid(all), interval.rem_euclid(all));
+    let period = Timestamp::from_millis(period * all * length);
+    Place { period, part: within / part, within: within % part }
+}
+
+fn millis(resolution: Resolution) -> i64 {
+    resolution.length().as_millis() as i64
+}
+
+#[async_trait]
+impl UsageStore for Mongo {
+    async fn add_usage(&self, batch: Arc<UsageBatch>) -> Result<(), Error> {
+        self.run(|collections| async move { collections.add_usage(&batch).await }).await
+    }
+
+    async fn usage(&self, query: UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Error> {
+        self.run(|collections| async move { collections.usage(&query, limit).await }).await
+    }
+}
+
+impl Collections {
+    /// See [`UsageStore::add_usage`].
+    pub async fn add_usage(&self, batch: &UsageBatch) -> Result<(), Fault> {
+        let updates = batch
+            .counts
+            .iter()
+            .flat_map(|count| Resolution::ALL.map(|resolution| update(batch, count, resolution)));
+        let updates: Vec<_> = updates.collect();
+        for updates in updates.chunks(UPDATES) {
+            let mut again = self.update_usage(updates).await?;
+            // Another server may have made the document meanwhile; or it is there and has the
+            // batch, and the update has no effect.
+            again.iter_mut().for_each(|update| {
+                update.insert("upsert", false);
+            });
+            if !again.is_empty() && !self.update_usage(&again).await?.is_empty() {
+                return Err(DriverError::custom("counters were not stored").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends updates. Returns those whose documents were there already and were not found by their
+    /// filters.
+    async fn update_usage(&self, updates: &[Document]) -> Result<Vec<Document>, Fault> {
+        let command = doc! {
+            "update": USAGE,
+            "updates": updates.to_vec(),
+            "ordered": false,
+            "writeConcern": { "w": "majority" },
+            "maxTimeMS": self.timeout.as_millis() as i64,
+        };
+        let reply = self.database.run_command(command).await?;
+        let errors = reply.get_array("writeErrors").map_or(&[][..], Vec::as_slice);
+        let errors = errors.iter().filter_map(Bson::as_document);
+        let field = |error: &Document, name| error.get(name).and_then(number);
+        let places = errors.map(|error| match field(error, "code") {
+            Some(DUPLICATE) => field(error, "index"),
+            _ => None,
+        });
+        let found = |place: Option<i64>| updates.get(usize::try_from(place?).ok()?).cloned();
+        let again: Option<Vec<_>> = places.map(found).collect();
+        match again {
+            Some(again) if !reply.contains_key("writeConcernError") => Ok(again),
+            _ => Err(DriverError::custom("counters were not stored").into()),
+        }
+    }
+
+    /// See [`UsageStore::usage`].
+    pub async fn usage(&self, query: &UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Fault> {
+        let resolution = query.resolution;
+        let first = place(resolution, query.from).period;
+        let filter = doc! {
+            TENANT: query.tenant.as_str(),
+            RESOLUTION: resolution as i32,
+            PERIOD: { "$gte": date(first), "$lt": date(query.to) },
+        };
+        let collection = self.database.collection::<RawDocumentBuf>(USAGE);
+        let find = collection.find(filter).projection(doc! { FLUSHES: false });
+        let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
+        let mut cursor = find.await?;
+
+        let mut points = Vec::new();
+        while let Some(document) = cursor.try_next().await? {
+            read(&document, query, &mut points)?;
+            if points.len() >= limit {
+                points.truncate(limit);
+                break;
+            }
+        }
+        Ok(points)
+    }
+}
+
+/// The update of a counter.
+fn update(batch: &UsageBatch, count: &UsageCount, resolution: Resolution) -> Document {
+    let UsageCount { tenant, caller, metric, count } = count;
+    let Place { period, part, within } = place(resolution, batch.time);
+    let kind = resolution as i32;
+    let name = format!("{tenant}\0{caller}\0{metric}\0{kind}\0{}", period.as_millis());
+    let id = xxh3_128(name.as_bytes()).to_be_bytes().into();
+    let flush = format!("{FLUSHES}.{}", batch.server);
+    let number = batch.number as i64;
+    let mut first = doc! {
+        TENANT: tenant.as_str(),
+        CALLER: caller,
+        METRIC: metric,
+        RESOLUTION: kind,
+        PERIOD: date(period),
+    };
+    if let Some(retention) = resolution.retention() {
+        let length = Duration::from_millis((layout(resolution).all * millis(resolution)) as u64);
+        first.insert(EXPIRES_AT, date(period.plus(length).plus(retention)));
+    }
+    doc! {
+        "q": { ID: id_value(id), flush.as_str(): { "$not": { "$gte": number } } },
+        "u": {
+            "$inc": { format!("{COUNTS}.{part}.{within}"): *count as i64 },
+            "$set": { flush: number },
+            "$setOnInsert": first,
+        },
+        "upsert": true,
+    }
+}
+
+/// Adds the counters of a document that are asked for.
+fn read(
+    document: &RawDocument,
+    query: &UsageQuery,
+    points: &mut Vec<UsagePoint>,
+) -> Result<(), Fault> {
+    let [caller, metric, period, counts] = fields(document, [CALLER, METRIC, PERIOD, COUNTS])?;
+    let caller = needed(CALLER, caller, RawBsonRef::as_str)?;
+    let metric = needed(METRIC, metric, RawBsonRef::as_str)?;
+    if !query.wants(caller, metric) {
+        return Ok(());
+    }
+    let period = needed(PERIOD, period, RawBsonRef::as_datetime)?.timestamp_millis();
+    let counts = needed(COUNTS, counts, RawBsonRef::as_document)?;
+    for part in counts {
+        let (part, within) = part.map_err(Fault::damaged)?;
+        let part: i64 = part.as_str().parse().map_err(Fault::damaged)?;
+        for count in needed(COUNTS, Some(within), RawBsonRef::as_document)? {
+            let (within, count) = count.map_err(Fault::damaged)?;
+            let within: i64 = within.as_str().parse().map_err(Fault::damaged)?;
+            let count = needed(COUNTS, Some(count), RawBsonRef::as_i64)?;
+            let interval = part * layout(query.resolution).part + within;
+            let time = Timestamp::from_millis(period + interval * millis(query.resolution));
+            if query.covers(time) {
+                let (metric, caller) = (metric.to_owned(), caller.to_owned());
+                points.push(UsagePoint { metric, caller, time, count: count as u64 });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_interval_has_a_place_of_its_own() {
+        // 2026-11-25T14:37:59Z.
+        let time = Timestamp::from_millis(1_795_617_479_000);
+        let Place { period, part, within } = place(Resolution::Minute, time);
+        assert_eq!((period, part, within), (Resolution::Day.floor(time), 14, 37));
+        for resolution in Resolution::ALL {
+            let Place { period, part, within } = place(resolution, time);
+            let interval = part * layout(resolution).part + within;
+            let begin = period.as_millis() + interval * millis(resolution);
+            assert_eq!(begin, resolution.floor(time).as_millis());
+        }
+    }
+}

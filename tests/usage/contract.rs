@@ -1,0 +1,172 @@
+//! What any store of counters does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use locality_uuid::{Generator, LocalityId, Mode};
+use polynym::directory::usage::{
+    Resolution, UsageBatch, UsageCount, UsagePoint, UsageQuery, UsageStore,
+};
+use polynym::directory::{Tenant, Timestamp};
+use polynym::store::embedded::{self, Embedded};
+use polynym::store::mongo::{self, InitOptions, Mongo, init};
+
+use crate::servers;
+
+const DAY: Duration = Duration::from_secs(86_400);
+const METRIC: &str = "calls.GetUser.OK";
+
+fn server() -> LocalityId {
+    Generator::new(Mode::Variable).next_id()
+}
+
+fn batch(server: LocalityId, number: u64, time: Timestamp, count: u64) -> UsageBatch {
+    let caller = "web".to_owned();
+    let metric = METRIC.to_owned();
+    let counts = vec![UsageCount { tenant: Tenant::DEFAULT, caller, metric, count }];
+    UsageBatch { server, number, time: Resolution::Minute.floor(time), counts }
+}
+
+fn query(resolution: Resolution, from: Timestamp, to: Timestamp) -> UsageQuery {
+    let from = resolution.floor(from);
+    let (callers, metrics) = (Vec::new(), Vec::new());
+    UsageQuery { tenant: Tenant::DEFAULT, from, to, resolution, callers, metrics }
+}
+
+async fn add(store: &dyn UsageStore, batch: UsageBatch) {
+    store.add_usage(Arc::new(batch)).await.unwrap();
+}
+
+/// The counters between two times.
+async fn counters(
+    store: &dyn UsageStore,
+    resolution: Resolution,
+    (from, to): (Timestamp, Timestamp),
+) -> BTreeMap<Timestamp, u64> {
+    let points = store.usage(query(resolution, from, to), usize::MAX).await.unwrap();
+    let count = points.len();
+    let by_time = |point: UsagePoint| {
+        assert_eq!((&*point.metric, &*point.caller), (METRIC, "web"));
+        (point.time, point.count)
+    };
+    let counters: BTreeMap<_, _> = points.into_iter().map(by_time).collect();
+    assert_eq!(counters.len(), count, "two counters of one interval");
+    counters
+}
+
+/// Adds minutes of some days, with the batches of two servers in turn, some of them sent twice.
+async fn check(store: &dyn UsageStore) {
+    // 2026-11-24T22:30:00Z: with midnight, and the end of a month.
+    let start = Timestamp::from_millis(1_795_559_400_000);
+    let servers = [server(), server()];
+    let mut expected: [BTreeMap<Timestamp, u64>; 3] = Default::default();
+    let mut end = start;
+    for n in 0..60_u64 {
+        // Steps of 7 minutes, and later of 5 hours.
+        let step = if n < 40 { n * 7 * 60 } else { 40 * 7 * 60 + (n - 40) * 5 * 3_600 };
+        let time = start.plus(Duration::from_secs(step));
+        let batch = batch(servers[n as usize % 2], n / 2 + 1, time, n + 1);
+        for resolution in Resolution::ALL {
+            *expected[resolution as usize].entry(resolution.floor(time)).or_default() += n + 1;
+        }
+        add(store, batch.clone()).await;
+        if n % 2 == 1 {
+            add(store, batch).await;
+        }
+        end = time.plus(Duration::from_secs(60));
+    }
+    for resolution in Resolution::ALL {
+        let all = counters(store, resolution, (start, end)).await;
+        assert_eq!(all, expected[resolution as usize], "{resolution:?}");
+        // A part: the beginning is included, the end is not.
+        let times: Vec<_> = all.keys().copied().collect();
+        let (from, to) = (times[1], times[times.len() - 1]);
+        let part = counters(store, resolution, (from, to)).await;
+        let expected: BTreeMap<_, _> = all.range(from..to).map(|(time, n)| (*time, *n)).collect();
+        assert_eq!(part, expected, "{resolution:?}");
+    }
+
+    // Other tenants, callers and metrics.
+    let wanted = query(Resolution::Day, start, end);
+    let none = UsageQuery { tenant: Tenant::parse("acme").unwrap(), ..wanted.clone() };
+    assert_eq!(store.usage(none, 10).await.unwrap(), []);
+    let none = UsageQuery { callers: vec!["job".to_owned()], ..wanted.clone() };
+    assert_eq!(store.usage(none, 10).await.unwrap(), []);
+    let some = UsageQuery { metrics: vec!["calls.GetUser.*".to_owned()], ..wanted.clone() };
+    assert_eq!(store.usage(some, usize::MAX).await.unwrap().len(), expected[2].len());
+    assert_eq!(store.usage(wanted, 2).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn an_embedded_store_adds_each_batch_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = embedded::Options { create: true, ..Default::default() };
+    let store = Embedded::open(&folder.path().join("store"), options).unwrap();
+    check(&store).await;
+}
+
+#[tokio::test]
+async fn an_embedded_store_removes_what_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = embedded::Options { create: true, ..Default::default() };
+    let store = Embedded::open(&folder.path().join("store"), options).unwrap();
+    let start = Timestamp::from_millis(1_795_559_400_000);
+    let later = start.plus(15 * DAY);
+    let (server, all) = (server(), (start, later.plus(DAY)));
+    add(&store, batch(server, 1, start, 5)).await;
+    add(&store, batch(server, 2, later, 6)).await;
+    let sums = async |resolution| -> Vec<u64> {
+        counters(&store, resolution, all).await.into_values().collect()
+    };
+    assert_eq!(sums(Resolution::Minute).await, [6]);
+    assert_eq!(sums(Resolution::Hour).await, [5, 6]);
+    assert_eq!(sums(Resolution::Day).await, [5, 6]);
+    let years = 800 * DAY;
+    add(&store, batch(server, 3, start.plus(years), 7)).await;
+    let all = (start, start.plus(years + DAY));
+    assert_eq!(
+        counters(&store, Resolution::Hour, all).await.into_values().collect::<Vec<_>>(),
+        [7]
+    );
+    assert_eq!(counters(&store, Resolution::Day, all).await.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mongodb_adds_each_batch_once() {
+    let uri = servers::one_member().await.uri("usage_contract", "");
+    init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
+    let store = Mongo::open(&uri, mongo::Options::default()).await.unwrap();
+    check(&store).await;
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_make_the_same_documents_lose_nothing() {
+    const ROUNDS: u32 = 40;
+    let uri = servers::one_member().await.uri("usage_race", "");
+    init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
+    let open = async || Arc::new(Mongo::open(&uri, mongo::Options::default()).await.unwrap());
+    let stores = [open().await, open().await, open().await];
+    let start = Timestamp::from_millis(1_795_559_400_000);
+    let ids = stores.each_ref().map(|_| server());
+    for round in 0..ROUNDS {
+        let adding = stores.iter().zip(ids).map(|(store, id)| {
+            let batch = batch(id, u64::from(round) + 1, start.plus(round * DAY), 1);
+            let store = store.clone();
+            tokio::spawn(async move { add(&*store, batch).await })
+        });
+        for added in adding.collect::<Vec<_>>() {
+            added.await.unwrap();
+        }
+    }
+    let all = (start, start.plus(ROUNDS * DAY));
+    for resolution in Resolution::ALL {
+        let counted = counters(&*stores[0], resolution, all).await;
+        assert_eq!(counted.len(), ROUNDS as usize, "{resolution:?}");
+        assert!(counted.values().all(|count| *count == 3), "{resolution:?}: {counted:?}");
+    }
+    for store in stores {
+        store.close().await;
+    }
+}
