@@ -144,9 +144,7 @@ impl Session {
     /// The failure of a call. It names the request id if sending the call again is safe.
     pub fn failed(&self, status: Status, request_id: Option<&str>) -> Failure {
         let status = match status.code() {
-            Code::Cancelled if was_hung_up(&status) => {
-                self.broken("the connection was closed before the call was sent")
-            }
+            Code::Cancelled if was_hung_up(&status) => self.broken(HUNG_UP),
             Code::Unknown if status.source().is_some() => {
                 self.broken(&cause(&status).unwrap_or_default())
             }
@@ -164,8 +162,11 @@ impl Session {
     }
 }
 
+/// The message of [`was_hung_up`].
+pub const HUNG_UP: &str = "the connection was closed before the call was sent";
+
 /// Whether the connection was closed before it took the call.
-fn was_hung_up(status: &Status) -> bool {
+pub fn was_hung_up(status: &Status) -> bool {
     let causes = successors(status.source(), |&cause| cause.source());
     causes.filter_map(|cause| cause.downcast_ref::<hyper::Error>()).any(hyper::Error::is_canceled)
 }

@@ -4,6 +4,7 @@ use std::io;
 
 use tonic::Status;
 
+use super::client::{HUNG_UP, was_hung_up};
 use crate::config::SettingErrors;
 
 /// Why a command did not succeed.
@@ -44,6 +45,7 @@ impl From<SettingErrors> for Failure {
 
 impl From<Status> for Failure {
     fn from(status: Status) -> Self {
+        let status = if was_hung_up(&status) { Status::unknown(HUNG_UP) } else { status };
         Failure::Call(Box::new(FailedCall { status, request_id: None, json: false }))
     }
 }

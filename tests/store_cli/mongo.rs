@@ -185,6 +185,7 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
         ("names", 1, 0),
         ("journal", 12, 0),
         ("ended", 6, 0),
+        ("usage", 12, 0),
         ("servers", 1, 0),
     ];
     assert_eq!(
