@@ -218,12 +218,10 @@ async fn a_full_disk_refuses_mutations_and_serves_reads() {
     }
 
     client.create(person(u64::from(u32::MAX))).await.unwrap();
-    let log = limited.log();
+    let mut log = limited.log();
+    // Lines of refused calls, and of counters that cannot be stored, name the same cause.
+    log.retain(|line| !line.contains("suppressed") && !line.contains("usage"));
     for part in ["cannot be written", "takes mutations again"] {
-        assert_eq!(
-            log.iter().filter(|line| line.contains(part) && !line.contains("suppressed")).count(),
-            1,
-            "{log:?}"
-        );
+        assert_eq!(log.iter().filter(|line| line.contains(part)).count(), 1, "{log:?}");
     }
 }
