@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use locality_uuid::LocalityId;
 
 use super::model::event::{Event, FieldChange, RecordedValue};
-use super::model::record::Record;
 use super::model::user::User;
 use super::read_set::Write;
 use super::replay::recorded_fields;
@@ -44,14 +43,12 @@ impl PurgedValues {
     }
 
     /// The writes that take these values out of the history of a user, and the user out of the
-    /// ended ownerships of the identifiers. What the user has or holds now stays.
-    pub fn redaction(&self, record: &Record, events: &[Event]) -> Vec<Write> {
-        let user = &record.user;
+    /// ended ownerships of the identifiers. What the user has now stays.
+    pub fn redaction(&self, user: &User, events: &[Event]) -> Vec<Write> {
         let foreign = self.identifiers.iter().filter(|name| user.identity(name).is_none());
         let foreign = foreign.map(|name| IdentityKey::new(user.tenant.as_str(), name));
-        let is_held = |key: &IdentityKey| record.private.holds.iter().any(|hold| hold.key == *key);
         let values = ForeignValues {
-            keys: foreign.filter(|key| !is_held(key)).collect(),
+            keys: foreign.collect(),
             fields: &self.fields,
             present: recorded_fields(user),
             since: self.first_event_of(events).unwrap_or(u64::MAX),

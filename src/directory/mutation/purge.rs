@@ -59,7 +59,7 @@ fn redactions(
     let mut redactions = Vec::new();
     for other in read_set.read_users(&values.others())? {
         if other.user.tenant == mutation.tenant {
-            redactions.extend(values.redaction(other, read_set.read_history(other.id())?));
+            redactions.extend(values.redaction(&other.user, read_set.read_history(other.id())?));
         }
     }
     Ok(redactions)
