@@ -15,6 +15,7 @@ mod id;
 mod identifier;
 mod identity;
 pub mod output;
+mod pages;
 mod renormalize;
 mod report;
 mod resolve;

@@ -53,7 +53,7 @@ impl Resolution {
     }
 }
 
-/// What a server has counted in one minute since it last stored its counts.
+/// The counts of a server in one minute, since it last stored its counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageBatch {
     /// The server: a random id of its run.

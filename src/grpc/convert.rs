@@ -92,6 +92,14 @@ fn value(n: usize, message: &v1::AttributeValue) -> Result<Value, Error> {
     })
 }
 
+/// The time of a field that may be absent.
+pub fn optional_timestamp(
+    field: &str,
+    message: Option<&ProtoTimestamp>,
+) -> Result<Option<Timestamp>, Error> {
+    message.map(|time| timestamp(field, time)).transpose()
+}
+
 pub fn timestamp(field: &str, message: &ProtoTimestamp) -> Result<Timestamp, Error> {
     let millis = message
         .seconds
@@ -205,12 +213,10 @@ pub fn history(request: &v1::ListHistoryRequest) -> Result<HistoryRequest<'_>, E
             return Err(Error::invalid(Invalid::UserId, "user_id", message));
         }
     };
-    let time =
-        |field, time: &Option<_>| time.as_ref().map(|time| timestamp(field, time)).transpose();
     Ok(HistoryRequest {
         user,
-        from: time("from", &request.from)?,
-        to: time("to", &request.to)?,
+        from: optional_timestamp("from", request.from.as_ref())?,
+        to: optional_timestamp("to", request.to.as_ref())?,
         kinds: kinds(&request.types)?,
         page_size: request.page_size,
         page_token: &request.page_token,
@@ -221,11 +227,9 @@ pub fn history(request: &v1::ListHistoryRequest) -> Result<HistoryRequest<'_>, E
 pub fn tenant_history(
     request: &v1::ListTenantHistoryRequest,
 ) -> Result<TenantHistoryRequest<'_>, Error> {
-    let time =
-        |field, time: &Option<_>| time.as_ref().map(|time| timestamp(field, time)).transpose();
     Ok(TenantHistoryRequest {
-        from: time("from", &request.from)?,
-        to: time("to", &request.to)?,
+        from: optional_timestamp("from", request.from.as_ref())?,
+        to: optional_timestamp("to", request.to.as_ref())?,
         page_size: request.page_size,
         page_token: &request.page_token,
     })

@@ -277,7 +277,7 @@ fn as_of(caller: &Call, time: Option<&ProtoTimestamp>) -> Result<Option<Timestam
     if time.is_some() && caller.role < Role::Registrar {
         return Err(role_too_low("as_of", Role::Registrar));
     }
-    time.map(|time| convert::timestamp("as_of", time)).transpose().map_err(status)
+    convert::optional_timestamp("as_of", time).map_err(status)
 }
 
 /// The histogram of reads.

@@ -21,6 +21,7 @@ mod router;
 mod server;
 mod status;
 mod usage;
+mod usage_writer;
 mod watch;
 
 pub use directory_service::RESOLVE_READS;

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::health;
 use super::router::Router;
-use super::usage::UsageWriter;
+use super::usage_writer::UsageWriter;
 use crate::access::Access;
 use crate::directory::service::Directory;
 use crate::transport;

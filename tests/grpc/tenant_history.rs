@@ -44,7 +44,7 @@ async fn set_retention(client: &mut Client, seconds: i64) -> v1::Policies {
     client.govern(policies).await.unwrap().policies.unwrap()
 }
 
-/// What a tenant's history says of its creation, its policies and its users that were purged.
+/// Checks the events of a tenant: its creation, a change of its policies, and purged users.
 pub async fn a_tenant_tells_what_happened_to_it(client: &mut Client) {
     let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
     let joseph = client.create(user("Joseph", vec![handle("joseph")])).await.unwrap();

@@ -11,6 +11,7 @@ use polynym::directory::usage::{
 use polynym::directory::{Tenant, Timestamp};
 use polynym::store::embedded::{self, Embedded};
 use polynym::store::mongo::{self, InitOptions, Mongo, init};
+use tempfile::TempDir;
 
 use crate::servers;
 
@@ -98,19 +99,22 @@ async fn check(store: &dyn UsageStore) {
     assert_eq!(store.usage(wanted, 2).await.unwrap().len(), 2);
 }
 
-#[tokio::test]
-async fn an_embedded_store_adds_each_batch_once() {
+/// A new embedded store, and its folder.
+fn embedded_store() -> (Embedded, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let options = embedded::Options { create: true, ..Default::default() };
-    let store = Embedded::open(&folder.path().join("store"), options).unwrap();
+    (Embedded::open(&folder.path().join("store"), options).unwrap(), folder)
+}
+
+#[tokio::test]
+async fn an_embedded_store_adds_each_batch_once() {
+    let (store, _folder) = embedded_store();
     check(&store).await;
 }
 
 #[tokio::test]
 async fn an_embedded_store_removes_what_is_over() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = embedded::Options { create: true, ..Default::default() };
-    let store = Embedded::open(&folder.path().join("store"), options).unwrap();
+    let (store, _folder) = embedded_store();
     let start = Timestamp::from_millis(1_795_559_400_000);
     let later = start.plus(15 * DAY);
     let (server, all) = (server(), (start, later.plus(DAY)));

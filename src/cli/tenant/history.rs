@@ -7,6 +7,7 @@ use crate::cli::client::Session;
 use crate::cli::failure::Failure;
 use crate::cli::output;
 use crate::cli::output::printable;
+use crate::cli::pages::Pages;
 use crate::cli::time::instant;
 use crate::config::{Client, Flags};
 use crate::proto::v1::tenant_event::Change;
@@ -16,9 +17,6 @@ pub const HISTORY: &str = "\
 Examples:
   polynym tenant history
   polynym tenant history --tenant acme --from 90d --json";
-
-/// The events of one request.
-const PAGE: i32 = 200;
 
 #[derive(Args)]
 pub struct History {
@@ -41,20 +39,18 @@ pub async fn history(command: History) -> Result<(), Failure> {
         tenant: session.tenant(),
         from: command.from,
         to: command.to,
-        page_size: PAGE,
+        page_size: 0,
         page_token: String::new(),
     };
-    let mut left = command.limit.unwrap_or(u32::MAX);
+    let mut pages = Pages::new(command.limit);
     loop {
-        request.page_size = PAGE.min(left.try_into().unwrap_or(PAGE));
+        (request.page_size, request.page_token) = (pages.size(), pages.token.clone());
         let call = session.admin().list_tenant_history(session.request(request.clone())).await;
         let answer = session.answer(call)?;
         for event in &answer.events {
             show(&session, event)?;
         }
-        left -= answer.events.len().try_into().unwrap_or(left).min(left);
-        request.page_token = answer.next_page_token;
-        if left == 0 || request.page_token.is_empty() {
+        if !pages.advance(answer.events.len(), answer.next_page_token) {
             return Ok(());
         }
     }
@@ -70,7 +66,7 @@ fn show(session: &Session, event: &TenantEvent) -> Result<(), Failure> {
     output::print(&format!("{time}  {}  by {caller} ({method})\n", text(event)))
 }
 
-/// What happened, in words.
+/// The event as a phrase, such as `deletion begun`.
 fn text(event: &TenantEvent) -> String {
     let users = |with: bool| if with { ", with its users" } else { "" };
     match &event.change {

@@ -8,6 +8,7 @@ use prost_types::Timestamp;
 use crate::cli::client::Session;
 use crate::cli::failure::Failure;
 use crate::cli::output::printable;
+use crate::cli::pages::Pages;
 use crate::cli::time::instant;
 use crate::cli::who::{self, Who};
 use crate::cli::{event, output};
@@ -20,9 +21,6 @@ Examples:
   polynym user history handle:joe
   polynym user history handle:joe --from 2026-01-01 --type identity_linked --limit 10
   polynym user history 20be0ffc-314a-bd53-7a50-013a65ca76d2 --json";
-
-/// The events of one request.
-const PAGE: i32 = 200;
 
 #[derive(Args)]
 pub struct History {
@@ -66,20 +64,18 @@ pub async fn run(command: History) -> Result<(), Failure> {
         from: command.from,
         to: command.to,
         types: command.types.iter().map(|kind| (*kind).into()).collect(),
-        page_size: PAGE,
+        page_size: 0,
         page_token: String::new(),
     };
-    let mut left = command.limit.unwrap_or(u32::MAX);
+    let mut pages = Pages::new(command.limit);
     loop {
-        request.page_size = PAGE.min(left.try_into().unwrap_or(PAGE));
+        (request.page_size, request.page_token) = (pages.size(), pages.token.clone());
         let call = session.directory().list_history(session.request(request.clone())).await;
         let answer = session.answer(call)?;
         for event in &answer.events {
             show(&session, event)?;
         }
-        left -= answer.events.len().try_into().unwrap_or(left).min(left);
-        request.page_token = answer.next_page_token;
-        if left == 0 || request.page_token.is_empty() {
+        if !pages.advance(answer.events.len(), answer.next_page_token) {
             return Ok(());
         }
     }

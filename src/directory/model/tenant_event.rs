@@ -20,11 +20,11 @@ pub struct TenantEvent {
     pub time: Timestamp,
     /// The call that asked for it.
     pub origin: Origin,
-    /// What happened.
+    /// The kind of the event, with its details.
     pub kind: TenantEventKind,
 }
 
-/// What happened in an event of a tenant.
+/// The kinds of events of a tenant, with their details.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TenantEventKind {
     /// The tenant was created, with these policies.

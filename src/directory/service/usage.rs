@@ -79,7 +79,7 @@ impl Directory {
         Ok(UsageReport { points, from, to, resolution })
     }
 
-    /// Stores what a server has counted. Counts of tenants that do not exist are left out.
+    /// Adds the counts of a server to the counters, without those of tenants that do not exist.
     ///
     /// # Errors
     /// [`Error::Unavailable`] or [`Error::OutcomeUnknown`]: the same batch may be stored again.
@@ -93,7 +93,8 @@ impl Directory {
         }
         let counts = batch.counts.iter().filter(|count| existing.contains(&count.tenant));
         let counts = counts.cloned().collect();
-        self.usage_store()?.add_usage(Arc::new(UsageBatch { counts, ..batch.clone() })).await
+        let UsageBatch { server, number, time, .. } = *batch;
+        self.usage_store()?.add_usage(Arc::new(UsageBatch { server, number, time, counts })).await
     }
 
     fn usage_store(&self) -> Result<&dyn UsageStore, Error> {
@@ -101,7 +102,7 @@ impl Directory {
     }
 }
 
-/// What to read for a request.
+/// The counters that a request asks for, once it is checked.
 fn query(context: &RequestContext<'_>, request: &UsageRequest<'_>) -> Result<UsageQuery, Error> {
     let now = context.now.time;
     let to = request.to.unwrap_or_else(|| now.plus(Duration::from_millis(1)));

@@ -237,7 +237,7 @@ impl Tables<'_> {
         }
     }
 
-    /// Changes what the journal has beside the events of the users that are written.
+    /// Carries out a write that concerns the journal alone.
     pub(super) fn write_journal(&mut self, write: &Write) -> Result<(), Fault> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         match write {

@@ -21,13 +21,13 @@ use crate::directory::usage::{
 pub const USAGE_SERIES: TableDefinition<'_, (&str, &str, &str), u32> =
     TableDefinition::new("usage_series");
 /// The number of a series, the resolution and the number of the interval since the Unix epoch to
-/// what was counted in it.
+/// the count in it.
 pub const USAGE: TableDefinition<'_, (u32, u8, u32), u64> = TableDefinition::new("usage");
 /// The server whose batch was added last, and the number of that batch.
 pub const USAGE_BATCH: TableDefinition<'_, (), (&[u8; 16], u64)> =
     TableDefinition::new("usage_batch");
 
-/// The series of which each batch removes what is over.
+/// The series whose expired counters are removed with each batch.
 const SWEPT: u64 = 100;
 
 #[async_trait]

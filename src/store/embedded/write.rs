@@ -258,7 +258,7 @@ impl Writer {
     }
 }
 
-/// Commits what is no mutation.
+/// Commits a write that is not a mutation of the directory, such as counters.
 fn write_aside(
     open: &Open,
     write: impl FnOnce(&WriteTransaction) -> Result<(), Fault>,
