@@ -4,10 +4,11 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
-const PROTOS: [&str; 4] = [
+const PROTOS: [&str; 5] = [
     "polynym/v1/admin_service.proto",
     "polynym/v1/directory_service.proto",
     "polynym/v1/registry_service.proto",
+    "polynym/v1/inbox_service.proto",
     "google/rpc/error_details.proto",
 ];
 

@@ -18,6 +18,7 @@ use polynym::access::Access;
 use polynym::cli::Failure;
 use polynym::config::{Flags, LogCalls, LogFormat, MongoUri, Serve, StoreChoice};
 use polynym::directory::feed::EventFeed;
+use polynym::directory::inbox::InboxStore;
 use polynym::directory::usage::UsageStore;
 use polynym::directory::{Directory, FileStore, Limits, Store};
 use polynym::operators::Readiness;
@@ -85,8 +86,9 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let store = kept.store(settings.coalesce);
     let outcome = runtime.block_on(async {
         let stops = (stop, &readiness);
-        let (file, feed, usage) = (kept.file(), kept.feed(), kept.usage());
-        let abilities = Abilities { store, file, feed, usage };
+        let (file, feed) = (kept.file(), kept.feed());
+        let (usage, inboxes) = (kept.usage(), kept.inboxes());
+        let abilities = Abilities { store, file, feed, usage, inboxes };
         let serving = serve(&settings, stops, listener, access, abilities);
         tokio::select! {
             outcome = serving => outcome,
@@ -237,6 +239,14 @@ impl OpenStore {
         }
     }
 
+    /// The same store, as one that keeps inboxes.
+    fn inboxes(&self) -> Arc<dyn InboxStore> {
+        match self {
+            Self::Embedded(store) => store.clone(),
+            Self::Mongo(store) => store.clone(),
+        }
+    }
+
     /// Returns where the store can take no mutations any more.
     async fn writer_ended(&self) {
         match self {
@@ -265,6 +275,7 @@ struct Abilities {
     file: Option<Arc<dyn FileStore>>,
     feed: Arc<dyn EventFeed>,
     usage: Arc<dyn UsageStore>,
+    inboxes: Arc<dyn InboxStore>,
 }
 
 async fn serve(
@@ -272,7 +283,7 @@ async fn serve(
     (stop, readiness): (Stop, &Arc<Readiness>),
     listener: Listener,
     access: Arc<Access>,
-    Abilities { store, file, feed, usage }: Abilities,
+    Abilities { store, file, feed, usage, inboxes }: Abilities,
 ) -> Result<(), Failure> {
     let address = listener.tcp.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
     // The first call must not wait for tables that are built on first use. A build without
@@ -290,7 +301,7 @@ async fn serve(
         Some(file) => directory.with_file_store(file),
         None => directory,
     };
-    let directory = directory.with_feed(feed.clone()).with_usage(usage);
+    let directory = directory.with_feed(feed.clone()).with_usage(usage).with_inboxes(inboxes);
     let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
     // Before the address is printed: who reads it may ask at once whether the server is ready.
     readiness.opened(directory.clone());

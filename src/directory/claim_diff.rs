@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use locality_uuid::LocalityId;
 
 use super::error::Error;
-use super::journal;
+use super::{journal, rule_notices};
 use super::mutation::{Mutation, UserChange};
 use super::read_set::{DecideError, ReadRequest, ReadSet, ReadState, Write, WriteSet};
 use crate::directory::model::claim::{Claim, ClaimWrite};
@@ -74,7 +74,10 @@ pub fn plan_writes(
     let ended = journal::ended(mutation, time, &transitions, &changes);
     let claims = writes(mutation, read_set, changes)?;
     let mut write_set = users(mutation, transitions);
-    write_set.events = events;
+    write_set.writes.extend(rule_notices::writes(mutation, &events));
+    if !mutation.policies.history_retention.is_zero() {
+        write_set.events = events;
+    }
     write_set.writes.extend(claims.into_iter().map(|(key, write)| Write::Claim(key, write)));
     let ended = ended.into_iter().map(|(key, one)| Write::EndOwnership(key, Box::new(one)));
     write_set.writes.extend(ended);

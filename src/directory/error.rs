@@ -164,6 +164,15 @@ pub enum Error {
     /// The index of an attribute is being changed to what its definition says.
     #[error("the index of an attribute of this search is being changed: try again later")]
     IndexChanging,
+    /// The store keeps no inboxes yet.
+    #[error("the store has no inboxes yet: `polynym store upgrade` makes them")]
+    NoInboxes,
+    /// The inbox does not have the notice.
+    #[error("the inbox does not have this notice: it was deleted, or is not kept any more")]
+    NoticeNotFound {
+        /// The path of the field that names the notice.
+        field: String,
+    },
     /// The history does not reach that far back.
     #[error("the history does not reach back to that time: see the earliest time in the details")]
     HistoryExpired {

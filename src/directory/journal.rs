@@ -22,13 +22,14 @@ use crate::wire::encode::value_message;
 /// The size in bytes from which a value is recorded by its hash.
 const LARGE: usize = 1 << 10;
 
-/// The events of the users that stay.
+/// The events of the users that stay; none where nothing follows from them.
 pub fn events(
     mutation: &Mutation,
     time: Timestamp,
     transitions: &[UserTransition<'_>],
 ) -> Vec<Event> {
-    if mutation.policies.history_retention.is_zero() {
+    let policies = &mutation.policies;
+    if policies.history_retention.is_zero() && !policies.rule_notices {
         return Vec::new();
     }
     let of = |transition: &UserTransition<'_>| {

@@ -7,12 +7,14 @@ pub(crate) mod clock;
 pub(crate) mod duplicates;
 pub(crate) mod error;
 pub mod feed;
+pub mod inbox;
 pub(crate) mod journal;
 pub(crate) mod model;
 pub(crate) mod mutation;
 pub(crate) mod read_set;
 pub(crate) mod redaction;
 pub(crate) mod replay;
+pub(crate) mod rule_notices;
 pub(crate) mod scanned;
 pub mod search;
 pub(crate) mod service;
@@ -47,6 +49,7 @@ pub use model::imported_user::{
 pub use model::limits::Limits;
 pub use model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
 pub use model::new_user::{NewIdentity, NewUser};
+pub use model::notice::{Notice, NoticeContent};
 pub use model::ownership::{EndedOwnerships, OwnerAt, Ownership};
 pub use model::policies::{Policies, PolicyUpdate};
 pub use model::record::{Hold, Record};
@@ -59,7 +62,7 @@ pub use model::user::{Identity, State, User, Verification};
 pub use mutation::update::Update;
 pub use mutation::{IdempotencyKey, Mutation, MutationKind, TenantChange, UserChange};
 pub use read_set::{
-    Decision, MutationReport, Notice, Outcome, ReadRequest, ReadSet, Write, WriteSet,
+    Decision, MutationReport, Outcome, ReadRequest, ReadSet, Takeover, Write, WriteSet,
 };
 pub use replay::check_history;
 pub use service::Directory;
@@ -69,9 +72,11 @@ pub use service::context::{MutationCall, RequestContext};
 pub use service::duplicates::{
     DuplicateEvent, DuplicateOptions, DuplicateProgress, DuplicateSearch,
 };
-pub use service::history::{HistoryOf, HistoryPage, HistoryRequest};
+pub use service::history::{HistoryPage, HistoryRequest};
+pub use service::inbox::{NoticePage, NoticesRequest};
+pub use service::inbox_send::{SendRequest, SentNotice};
 pub use service::moving::move_all;
-pub use service::read::{Got, ResolveOptions};
+pub use service::read::{Got, ResolveOptions, UserRef};
 pub use service::search::{Page, Plan, SearchRequest};
 pub use service::tenant_history::{TenantHistoryPage, TenantHistoryRequest};
 pub use service::usage::{UsageReport, UsageRequest};

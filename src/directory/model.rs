@@ -8,6 +8,7 @@ pub mod imported_user;
 pub mod limits;
 pub mod merge_report;
 pub mod new_user;
+pub mod notice;
 pub mod ownership;
 pub mod policies;
 pub mod record;

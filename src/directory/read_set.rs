@@ -11,6 +11,7 @@ use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::event::Event;
 use crate::directory::model::imported_user::Imported;
 use crate::directory::model::merge_report::{NotRestored, Preview};
+use crate::directory::model::notice::Notice;
 use crate::directory::model::ownership::Ownership;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant_event::TenantEvent;
@@ -61,8 +62,8 @@ pub struct WriteSet {
     pub writes: Vec<Write>,
     /// The events of the users that are stored, for their histories. A store numbers them.
     pub events: Vec<Event>,
-    /// Further parties to be told.
-    pub notices: Vec<Notice>,
+    /// The identities that went from one user to another.
+    pub takeovers: Vec<Takeover>,
     /// The user that the answer is about. A request is remembered with it.
     pub subject: Option<LocalityId>,
     /// The subject, if it is not written.
@@ -89,6 +90,8 @@ pub enum Write {
     ReplaceEvents(LocalityId, Vec<Event>),
     /// Adds an event to the history of the mutation's tenant, to be kept for this time.
     AddTenantEvent(Box<TenantEvent>, Duration),
+    /// Delivers a notice to a user that is stored.
+    Notify(LocalityId, Box<Notice>),
     /// Stores the mutation's tenant. It is new if the read set does not have it.
     PutTenant(Box<TenantRecord>),
     /// Removes the mutation's tenant. The read set has it.
@@ -98,16 +101,13 @@ pub enum Write {
     Count(String),
 }
 
-/// A fact that a mutation has made true, for parties other than its caller.
+/// A user lost an unverified identity to another, who had it verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// A user lost an unverified identity to another, who had it verified.
-    TakenOver {
-        /// The user who has the identity now.
-        winner: LocalityId,
-        /// The user who had it before.
-        loser: LocalityId,
-    },
+pub struct Takeover {
+    /// The user who has the identity now.
+    pub winner: LocalityId,
+    /// The user who had it before.
+    pub loser: LocalityId,
 }
 
 /// The answer to the caller of a mutation.
@@ -117,8 +117,8 @@ pub struct Outcome {
     pub user: Option<User>,
     /// Further results.
     pub report: MutationReport,
-    /// Further parties to be told.
-    pub notices: Vec<Notice>,
+    /// The identities that went from one user to another.
+    pub takeovers: Vec<Takeover>,
 }
 
 /// The results of a mutation beside the user.
@@ -273,7 +273,7 @@ impl WriteSet {
         Self {
             writes: Vec::new(),
             events: Vec::new(),
-            notices: Vec::new(),
+            takeovers: Vec::new(),
             subject,
             unchanged: None,
             report: MutationReport::Nothing,
@@ -309,7 +309,7 @@ impl WriteSet {
     /// The outcome for the caller, once everything is written.
     pub fn into_outcome(self) -> Outcome {
         let written = self.subject.and_then(|subject| self.user(subject).cloned());
-        Outcome { user: self.unchanged.or(written), report: self.report, notices: self.notices }
+        Outcome { user: self.unchanged.or(written), report: self.report, takeovers: self.takeovers }
     }
 }
 

@@ -8,6 +8,8 @@ pub mod duplicates;
 pub mod expiry;
 pub mod exporting;
 pub mod history;
+pub mod inbox;
+pub mod inbox_send;
 pub mod importing;
 mod index_changes;
 pub mod life;
@@ -37,6 +39,7 @@ use self::importing::Imports;
 use super::clock::{CLOCK_AHEAD, Clock, ClockLog, Now};
 use super::error::Error;
 use super::feed::EventFeed;
+use super::inbox::InboxStore;
 use super::store::{Consistency, FileStore, Store};
 use super::stored_rules::StoredRules;
 use super::usage::UsageStore;
@@ -55,6 +58,7 @@ pub struct Directory {
     file_store: Option<Arc<dyn FileStore>>,
     feed: Option<Arc<dyn EventFeed>>,
     usage: Option<Arc<dyn UsageStore>>,
+    inboxes: Option<Arc<dyn InboxStore>>,
     ids: Generator,
     limits: Limits,
     tenants: Tenants,
@@ -81,6 +85,7 @@ impl Directory {
             file_store: None,
             feed: None,
             usage: None,
+            inboxes: None,
             ids,
             limits,
             tenants,

@@ -12,7 +12,8 @@ use crate::directory::model::merge_report::{Conflict, ConflictPolicy, NotRestore
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::Verification;
 use crate::directory::search::Lead;
-use crate::directory::service::history::{HistoryOf, HistoryRequest};
+use crate::directory::service::history::HistoryRequest;
+use crate::directory::service::read::UserRef;
 use crate::directory::service::search::Plan;
 use crate::directory::service::tenant_history::TenantHistoryRequest;
 use crate::directory::service::watch::WatchRequest;
@@ -67,20 +68,29 @@ fn raw_identity(n: usize, message: &v1::Identity) -> Result<RawIdentity<'_>, Err
     })
 }
 
-/// The attributes of a request.
+/// The attributes of a request's user.
 pub fn attributes(
     messages: &BTreeMap<String, v1::AttributeValue>,
 ) -> Result<BTreeMap<String, Value>, Error> {
-    let convert =
-        |(n, (name, message)): (usize, (&String, _))| Ok((name.clone(), value(n, message)?));
+    attributes_of("user.attributes", messages)
+}
+
+/// The attributes in this field of a request.
+pub fn attributes_of(
+    field: &str,
+    messages: &BTreeMap<String, v1::AttributeValue>,
+) -> Result<BTreeMap<String, Value>, Error> {
+    let convert = |(n, (name, message)): (usize, (&String, _))| {
+        Ok((name.clone(), value(field, n, message)?))
+    };
     messages.iter().enumerate().map(convert).collect()
 }
 
 /// The value of the attribute that is the `n`th by name: names are not checked yet, and so not
 /// repeated to a caller.
-fn value(n: usize, message: &v1::AttributeValue) -> Result<Value, Error> {
+fn value(field: &str, n: usize, message: &v1::AttributeValue) -> Result<Value, Error> {
     use attribute_value::Kind;
-    let field = || format!("user.attributes (name {n} in order)");
+    let field = || format!("{field} (name {n} in order)");
     let missing = || Error::invalid(Invalid::Attribute, field(), "an attribute has no value");
     Ok(match message.kind.as_ref().ok_or_else(missing)? {
         Kind::StringValue(text) => Value::String(text.clone()),
@@ -206,8 +216,8 @@ pub fn plan(plan: &Plan) -> v1::SearchPlan {
 pub fn history(request: &v1::ListHistoryRequest) -> Result<HistoryRequest<'_>, Error> {
     use v1::list_history_request::User;
     let user = match &request.user {
-        Some(User::UserId(id)) => HistoryOf::Id(id),
-        Some(User::Identifier(identifier)) => HistoryOf::Owner(raw(Some(identifier))),
+        Some(User::UserId(id)) => UserRef::Id(id),
+        Some(User::Identifier(identifier)) => UserRef::Owner(raw(Some(identifier))),
         None => {
             let message = "a user is missing: set user_id or identifier";
             return Err(Error::invalid(Invalid::UserId, "user_id", message));

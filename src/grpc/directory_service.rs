@@ -290,7 +290,7 @@ fn resolve_reads() -> &'static Histogram {
 }
 
 /// Counts the look-ups that found nobody.
-fn count_misses<'a, T: 'a>(
+pub fn count_misses<'a, T: 'a>(
     caller: &Call,
     outcomes: impl IntoIterator<Item = &'a Result<T, Error>>,
 ) {

@@ -4,7 +4,7 @@
 use crate::access::Role;
 use crate::transport::routes::{self, Permits};
 
-/// The largest request of DirectoryService: room for a full batch.
+/// The largest request of DirectoryService and InboxService: room for a full batch.
 const DIRECTORY_BYTES: usize = 1 << 20;
 /// The largest request of RegistryService and AdminService: room for a full user.
 pub const REGISTRY_BYTES: usize = 64 << 10;
@@ -18,6 +18,7 @@ pub const SMALL_BYTES: usize = 4 << 10;
 pub enum Service {
     Directory,
     Registry,
+    Inbox,
     Admin,
     Health,
     Reflection,
@@ -41,41 +42,50 @@ pub struct Method {
     path: &'static str,
     pub service: Service,
     pub needs: Needs,
+    /// The permits of which a call takes one.
+    permits: Option<Permits>,
     is_stream: bool,
 }
 
+const fn method(path: &'static str, service: Service, role: Role, permits: Permits) -> Method {
+    let (needs, permits) = (Needs::Role(role), Some(permits));
+    Method { path, service, needs, permits, is_stream: false }
+}
+
 const fn look_up(path: &'static str) -> Method {
-    let needs = Needs::Role(Role::Resolver);
-    Method { path, service: Service::Directory, needs, is_stream: false }
+    method(path, Service::Directory, Role::Resolver, Permits::Reads)
 }
 
 const fn mutation(path: &'static str) -> Method {
-    let needs = Needs::Role(Role::Registrar);
-    Method { path, service: Service::Registry, needs, is_stream: false }
+    method(path, Service::Registry, Role::Registrar, Permits::Mutations)
 }
 
 const fn admin(path: &'static str) -> Method {
-    let needs = Needs::Role(Role::Admin);
-    Method { path, service: Service::Admin, needs, is_stream: false }
+    method(path, Service::Admin, Role::Admin, Permits::Mutations)
+}
+
+const fn inbox(path: &'static str, permits: Permits) -> Method {
+    method(path, Service::Inbox, Role::Registrar, permits)
 }
 
 const fn health(path: &'static str) -> Method {
-    Method { path, service: Service::Health, needs: Needs::Nothing, is_stream: false }
+    let (service, needs) = (Service::Health, Needs::Nothing);
+    Method { path, service, needs, permits: None, is_stream: false }
 }
 
 const fn reflection(path: &'static str, service: Service) -> Method {
-    Method { path, service, needs: Needs::Credential, is_stream: true }
+    Method { path, service, needs: Needs::Credential, permits: None, is_stream: true }
 }
 
 const fn stream(method: Method) -> Method {
-    Method { is_stream: true, ..method }
+    Method { is_stream: true, permits: None, ..method }
 }
 
 const fn at_least(role: Role, method: Method) -> Method {
     Method { needs: Needs::Role(role), ..method }
 }
 
-static METHODS: [Method; 42] = [
+static METHODS: [Method; 47] = [
     look_up("/polynym.v1.DirectoryService/ResolveIdentity"),
     look_up("/polynym.v1.DirectoryService/BatchResolveIdentities"),
     look_up("/polynym.v1.DirectoryService/GetUser"),
@@ -99,6 +109,11 @@ static METHODS: [Method; 42] = [
     mutation("/polynym.v1.RegistryService/UndeleteUser"),
     mutation("/polynym.v1.RegistryService/MergeUsers"),
     mutation("/polynym.v1.RegistryService/UnmergeUsers"),
+    inbox("/polynym.v1.InboxService/SendNotice", Permits::Mutations),
+    inbox("/polynym.v1.InboxService/ListNotices", Permits::Reads),
+    inbox("/polynym.v1.InboxService/MarkRead", Permits::Mutations),
+    inbox("/polynym.v1.InboxService/DeleteNotice", Permits::Mutations),
+    inbox("/polynym.v1.InboxService/CountUnread", Permits::Reads),
     admin("/polynym.v1.AdminService/PurgeUser"),
     admin("/polynym.v1.AdminService/ReleaseHold"),
     // Moves a tenant to new rules and reports progress.
@@ -130,6 +145,7 @@ const UNKNOWN: Method = Method {
     path: "/unknown",
     service: Service::Unknown,
     needs: Needs::Credential,
+    permits: None,
     is_stream: false,
 };
 
@@ -171,7 +187,7 @@ impl routes::Target for Target {
 
     fn message_bytes(self) -> usize {
         match self.method().service {
-            Service::Directory => DIRECTORY_BYTES,
+            Service::Directory | Service::Inbox => DIRECTORY_BYTES,
             Service::Admin if self.is_stream() => STREAM_BYTES,
             Service::Registry | Service::Admin => REGISTRY_BYTES,
             _ => SMALL_BYTES,
@@ -179,12 +195,7 @@ impl routes::Target for Target {
     }
 
     fn permits(self) -> Option<Permits> {
-        match self.method().service {
-            _ if self.is_stream() => None,
-            Service::Directory => Some(Permits::Reads),
-            Service::Registry | Service::Admin => Some(Permits::Mutations),
-            _ => None,
-        }
+        self.method().permits
     }
 }
 
@@ -203,7 +214,7 @@ mod tests {
         for service in pool.services() {
             let expected = match service.name() {
                 "DirectoryService" => Role::Resolver,
-                "RegistryService" => Role::Registrar,
+                "RegistryService" | "InboxService" => Role::Registrar,
                 "AdminService" => Role::Admin,
                 other => panic!("{other} has no role"),
             };

@@ -12,6 +12,7 @@ mod health;
 mod import;
 mod import_batch;
 mod import_line;
+mod inbox_service;
 mod methods;
 mod policies;
 pub(crate) mod raw_response;

@@ -29,12 +29,13 @@ pub fn update(
     Ok(update)
 }
 
-const SWITCHES: [&str; 5] = [
+const SWITCHES: [&str; 6] = [
     "hide_unverified",
     "verified_wins",
     "keep_primary_identity",
     "keep_last_identity",
     "allow_lookalikes",
+    "rule_notices",
 ];
 
 fn set_present(update: &mut PolicyUpdate, policies: &v1::Policies) -> Result<(), Error> {
@@ -60,6 +61,12 @@ fn set_present(update: &mut PolicyUpdate, policies: &v1::Policies) -> Result<(),
     if policies.history_retention.is_some() {
         set(update, policies, "history_retention")?;
     }
+    if policies.inbox_retention.is_some() {
+        set(update, policies, "inbox_retention")?;
+    }
+    if policies.inbox_limit != 0 {
+        set(update, policies, "inbox_limit")?;
+    }
     if policies.reserved_handles.is_some() {
         set(update, policies, "reserved_handles")?;
     }
@@ -75,6 +82,8 @@ fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result
                 "restore_window",
                 "undo_window",
                 "history_retention",
+                "inbox_retention",
+                "inbox_limit",
                 "reserved_handles",
                 "attribute_definitions",
             ];
@@ -88,10 +97,18 @@ fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result
         "keep_primary_identity" => update.keep_primary = Some(policies.keep_primary_identity),
         "keep_last_identity" => update.keep_last = Some(policies.keep_last_identity),
         "allow_lookalikes" => update.allow_lookalikes = Some(policies.allow_lookalikes),
+        "rule_notices" => update.rule_notices = Some(policies.rule_notices),
         "restore_window" => update.restore_window = Some(span(policies.restore_window, path)?),
         "undo_window" => update.undo_window = Some(span(policies.undo_window, path)?),
         "history_retention" => {
             update.history_retention = Some(span(policies.history_retention, path)?);
+        }
+        "inbox_retention" => {
+            update.inbox_retention = Some(span(policies.inbox_retention, path)?);
+        }
+        // What is negative is refused as what is too small.
+        "inbox_limit" => {
+            update.inbox_limit = Some(policies.inbox_limit.try_into().unwrap_or_default());
         }
         "reserved_handles" => {
             let handles =
@@ -135,6 +152,7 @@ fn switch_of(policies: &v1::Policies, name: &str) -> bool {
         "verified_wins" => policies.verified_wins,
         "keep_primary_identity" => policies.keep_primary_identity,
         "keep_last_identity" => policies.keep_last_identity,
+        "rule_notices" => policies.rule_notices,
         _ => policies.allow_lookalikes,
     }
 }

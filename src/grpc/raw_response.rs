@@ -130,7 +130,7 @@ impl From<Result<Found, Status>> for ResolvedItem {
     fn from(outcome: Result<Found, Status>) -> Self {
         match outcome {
             Ok(found) => Self { found: Some(found.into()), error: None },
-            Err(status) => Self { found: None, error: Some(message(&status)) },
+            Err(status) => Self { found: None, error: Some(status_message(&status)) },
         }
     }
 }
@@ -139,13 +139,13 @@ impl From<Result<GotUser, Status>> for GotItem {
     fn from(outcome: Result<GotUser, Status>) -> Self {
         match outcome {
             Ok(user) => Self { found: Some(user.into()), error: None },
-            Err(status) => Self { found: None, error: Some(message(&status)) },
+            Err(status) => Self { found: None, error: Some(status_message(&status)) },
         }
     }
 }
 
 /// A status as the message that stands in a batch's answer.
-fn message(status: &Status) -> tonic_types::Status {
+pub fn status_message(status: &Status) -> tonic_types::Status {
     let bare = || tonic_types::Status {
         code: status.code().into(),
         message: status.message().to_owned(),

@@ -16,6 +16,7 @@ use super::admin_service::AdminApi;
 use super::authorization;
 use super::directory_service::{DirectoryApi, check_batch};
 use super::health::HealthApi;
+use super::inbox_service::InboxApi;
 use super::methods::{SMALL_BYTES, STREAM_BYTES, Service, Target};
 use super::registry_service::RegistryApi;
 use crate::access::{Access, Call, Caller};
@@ -23,6 +24,7 @@ use crate::directory::service::Directory;
 use crate::proto::DESCRIPTORS;
 use crate::proto::services::admin_service_server::AdminServiceServer;
 use crate::proto::services::directory_service_server::DirectoryServiceServer;
+use crate::proto::services::inbox_service_server::InboxServiceServer;
 use crate::proto::services::registry_service_server::RegistryServiceServer;
 use crate::transport::protocol;
 use crate::transport::request_body::{PREFIX, RequestBody};
@@ -30,6 +32,7 @@ use crate::transport::routes::{Refusal, Routes};
 
 pub type Directories = DirectoryServiceServer<DirectoryApi>;
 pub type Registries = RegistryServiceServer<RegistryApi>;
+pub type Inboxes = InboxServiceServer<InboxApi>;
 pub type Admins = AdminServiceServer<AdminApi>;
 pub type Healths = HealthServer<HealthApi>;
 type Boxed = BoxCloneSyncService<Request<RequestBody>, Response<Body>, Infallible>;
@@ -40,6 +43,7 @@ pub struct Router {
     access: Arc<Access>,
     directory: Directories,
     registry: Registries,
+    inbox: Inboxes,
     admin: Admins,
     health: Healths,
     reflection: Boxed,
@@ -59,6 +63,7 @@ impl Router {
             access,
             directory: Directories::new(DirectoryApi::new(directory.clone(), stopping)),
             registry: Registries::new(RegistryApi(directory.clone())),
+            inbox: Inboxes::new(InboxApi(directory.clone())),
             admin: Admins::new(AdminApi(directory.clone())).max_decoding_message_size(STREAM_BYTES),
             health: Healths::new(HealthApi::new(health)).max_decoding_message_size(SMALL_BYTES),
             reflection: Boxed::new(reflection().build_v1()?.max_decoding_message_size(SMALL_BYTES)),
@@ -100,6 +105,7 @@ impl Routes for Router {
         let Ok(response) = match service {
             Service::Directory => self.directory.clone().call(request).await,
             Service::Registry => self.registry.clone().call(request).await,
+            Service::Inbox => self.inbox.clone().call(request).await,
             Service::Admin => self.admin.clone().call(request).await,
             Service::Health => self.health.clone().call(request).await,
             Service::Reflection => self.reflection.clone().call(request).await,

@@ -111,6 +111,7 @@ const fn code(error: &Error) -> Code {
         | Error::NotOwned
         | Error::UserNotFound
         | Error::NotHeld
+        | Error::NoticeNotFound { .. }
         | Error::TenantNotFound => Code::NotFound,
         Error::IdentityTaken { .. }
         | Error::UserExists
@@ -129,6 +130,7 @@ const fn code(error: &Error) -> Code {
         | Error::TenantNotEmpty
         | Error::NotSearchable
         | Error::IndexChanging
+        | Error::NoInboxes
         | Error::BackupUnsupported
         | Error::UndoExpired => Code::FailedPrecondition,
         Error::EtagMismatch | Error::RenormalizeRunning => Code::Aborted,
@@ -163,6 +165,8 @@ pub const fn reason(error: &Error) -> &'static str {
         Error::UserExists => "USER_EXISTS",
         Error::TenantExists => "TENANT_EXISTS",
         Error::NotHeld => "HOLD_NOT_FOUND",
+        Error::NoticeNotFound { .. } => "NOTICE_NOT_FOUND",
+        Error::NoInboxes => "STORE_NOT_UPGRADED",
         Error::TenantNotFound => "TENANT_NOT_FOUND",
         Error::TenantNotEmpty => "TENANT_NOT_EMPTY",
         Error::IdentityTaken { .. } => "IDENTITY_TAKEN",

@@ -10,6 +10,7 @@ pub(crate) mod event;
 pub(crate) mod exported_user;
 pub(crate) mod fields;
 pub(crate) mod internals;
+pub(crate) mod notice;
 mod record;
 pub(crate) mod tenant;
 pub(crate) mod tenant_event;

@@ -12,7 +12,7 @@ use super::definition::{definition_messages, read_definition};
 use super::encode::time_message;
 use super::error::WireError;
 use super::unknown::{Unknown, write_message};
-use crate::directory::model::policies::{HISTORY, Policies};
+use crate::directory::model::policies::{HISTORY, INBOX_LIMIT, INBOX_RETENTION, Policies};
 use crate::directory::model::tenant_record::{Deletion, TenantRecord};
 use crate::identifier::Kind;
 use crate::proto::v1;
@@ -21,14 +21,18 @@ use crate::proto::v1;
 /// program knows.
 const POLICIES: u32 = 2;
 const LAST: u32 = 7;
-const POLICIES_LAST: u32 = 12;
+const POLICIES_LAST: u32 = 15;
 
-/// Encodes what [`decode_tenant`] reads. The default retention is left out, as it was before
-/// tenants had one, so that the etags of older tenants stay what they are.
+/// Encodes what [`decode_tenant`] reads. Defaults of retention and limits are left out, as they were
+/// before tenants had any, so that the etags of older tenants stay what they are.
 pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
     let mut message = message(tenant);
     if let Some(policies) = &mut message.policies {
         policies.history_retention.take_if(|own| *own == span(HISTORY));
+        policies.inbox_retention.take_if(|own| *own == span(INBOX_RETENTION));
+        if policies.inbox_limit == INBOX_LIMIT as i32 {
+            policies.inbox_limit = 0;
+        }
     }
     let mut bytes = message.encode_to_vec();
     let [unknown, of_policies] = &tenant.unknown;
@@ -96,6 +100,9 @@ pub fn policies_message(policies: &Policies) -> v1::Policies {
         attribute_definitions: definition_messages(&policies.attributes),
         history_retention: Some(span(policies.history_retention)),
         history_since_time: policies.history_since.map(time_message),
+        inbox_retention: Some(span(policies.inbox_retention)),
+        inbox_limit: policies.inbox_limit as i32,
+        rule_notices: policies.rule_notices,
     }
 }
 
@@ -113,6 +120,9 @@ pub fn differing_policies(one: &v1::Policies, other: &v1::Policies) -> Vec<Strin
         ("reserved_handles", one.reserved_handles != other.reserved_handles),
         ("attribute_definitions", one.attribute_definitions != other.attribute_definitions),
         ("history_retention", one.history_retention != other.history_retention),
+        ("inbox_retention", one.inbox_retention != other.inbox_retention),
+        ("inbox_limit", one.inbox_limit != other.inbox_limit),
+        ("rule_notices", one.rule_notices != other.rule_notices),
     ];
     differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned()).collect()
 }
@@ -158,6 +168,12 @@ pub fn read_policies(message: v1::Policies) -> Policies {
             .collect(),
         history_retention: message.history_retention.map_or(HISTORY, read_span),
         history_since: message.history_since_time.map(|time| read_time(Some(time))),
+        inbox_retention: message.inbox_retention.map_or(INBOX_RETENTION, read_span),
+        inbox_limit: match u32::try_from(message.inbox_limit) {
+            Ok(count) if count > 0 => count,
+            _ => INBOX_LIMIT,
+        },
+        rule_notices: message.rule_notices,
     }
 }
 

@@ -183,5 +183,5 @@ async fn now(scene: &Scene<'_>, sent: Sent) -> Result<Outcome, Failure> {
         _ => MutationReport::Nothing,
     };
 
-    Ok(Outcome { user, report, notices: Vec::new() })
+    Ok(Outcome { user, report, takeovers: Vec::new() })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polynym::directory::{
-    Error, Mutation, NewUser, Notice, Outcome, Policies, Timestamp, User, UserChange, Verification,
+    Error, Mutation, NewUser, Outcome, Policies, Takeover, Timestamp, User, UserChange, Verification,
 };
 
 use super::Failure;
@@ -39,8 +39,8 @@ pub async fn a_verified_identity_takes_the_place_of_another(f: Fixture) -> Resul
         "identifier",
     )?;
     let outcome = winning(&f, &winner, verified_link("email:joe@example.com")?).await?;
-    let taken_over = Notice::TakenOver { winner: winner.id, loser: loser.id };
-    equal(&outcome.notices, &vec![taken_over], "the notices")?;
+    let taken_over = Takeover { winner: winner.id, loser: loser.id };
+    equal(&outcome.takeovers, &vec![taken_over], "the takeovers")?;
     let winner = outcome.into_user()?;
     f.is_kept(&winner).await?;
     let left = f.get(loser.id).await?.ok_or("the loser is gone")?;
@@ -94,10 +94,10 @@ pub async fn a_new_user_takes_from_several(f: Fixture) -> Result<(), Failure> {
     let outcome = f.store.mutate(Mutation { policies, ..creation }).await?;
     let mut losers = vec![a.id, b.id];
     losers.sort_unstable();
-    let notices = outcome.notices.clone();
+    let takeovers = outcome.takeovers.clone();
     let winner = outcome.into_user()?;
-    let lost = |loser| Notice::TakenOver { winner: winner.id, loser };
-    equal(&notices, &losers.into_iter().map(lost).collect(), "the notices")?;
+    let lost = |loser| Takeover { winner: winner.id, loser };
+    equal(&takeovers, &losers.into_iter().map(lost).collect(), "the takeovers")?;
     f.is_kept(&winner).await?;
     equal(
         &names(&f.get(a.id).await?.ok_or("gone")?),

@@ -14,6 +14,13 @@ const LONGEST: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
 /// The longest that a merge can be undone: what it takes is kept with the user that is gone.
 const LONGEST_UNDO: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+/// The default retention of notices, and the default number of them in an inbox.
+pub const INBOX_RETENTION: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+/// See [`INBOX_RETENTION`].
+pub const INBOX_LIMIT: u32 = 1_000;
+/// The most notices that a tenant can have an inbox keep.
+const LARGEST_INBOX: u32 = 10_000;
+
 /// The default retention of history.
 pub const HISTORY: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 
@@ -49,6 +56,12 @@ pub struct Policies {
     /// Since when there is all of the history that is to be kept; none where that is since the
     /// tenant was made.
     pub history_since: Option<Timestamp>,
+    /// For how long a notice stays in an inbox.
+    pub inbox_retention: Duration,
+    /// The number of notices that an inbox keeps.
+    pub inbox_limit: u32,
+    /// Whether users get notices of what the rules do to them.
+    pub rule_notices: bool,
 }
 
 impl Default for Policies {
@@ -66,6 +79,9 @@ impl Default for Policies {
             attributes: BTreeMap::new(),
             history_retention: HISTORY,
             history_since: None,
+            inbox_retention: INBOX_RETENTION,
+            inbox_limit: INBOX_LIMIT,
+            rule_notices: false,
         }
     }
 }
@@ -122,6 +138,12 @@ pub struct PolicyUpdate {
     pub attributes: DefinitionUpdate,
     /// See [`Policies::history_retention`].
     pub history_retention: Option<Duration>,
+    /// See [`Policies::inbox_retention`].
+    pub inbox_retention: Option<Duration>,
+    /// See [`Policies::inbox_limit`].
+    pub inbox_limit: Option<u32>,
+    /// See [`Policies::rule_notices`].
+    pub rule_notices: Option<bool>,
 }
 
 impl PolicyUpdate {
@@ -134,6 +156,12 @@ impl PolicyUpdate {
         within(self.undo_window.unwrap_or_default(), LONGEST_UNDO, "policies.undo_window")?;
         let history = self.history_retention.unwrap_or_default();
         within(history, LONGEST, "policies.history_retention")?;
+        let inbox = self.inbox_retention.unwrap_or_default();
+        within(inbox, LONGEST, "policies.inbox_retention")?;
+        if self.inbox_limit.is_some_and(|count| !(1..=LARGEST_INBOX).contains(&count)) {
+            let message = format!("1 to {LARGEST_INBOX} notices");
+            return Err(Error::invalid(Invalid::Policy, "policies.inbox_limit", message));
+        }
         self.attributes.check()
     }
 
@@ -158,6 +186,9 @@ impl PolicyUpdate {
         set(&mut policies.undo_window, &self.undo_window);
 
         set(&mut policies.reserved_handles, &self.reserved_handles);
+        set(&mut policies.inbox_retention, &self.inbox_retention);
+        set(&mut policies.inbox_limit, &self.inbox_limit);
+        set(&mut policies.rule_notices, &self.rule_notices);
         self.attributes.apply(policies, now);
         if let Some(retention) = self.history_retention {
             policies.keep_history(retention, now);

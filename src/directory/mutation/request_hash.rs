@@ -130,6 +130,13 @@ fn policies(hash: &mut Fields, update: &PolicyUpdate) {
         reserved.iter().flatten().for_each(|handle| hash.bytes(handle.as_bytes()));
     }
 
+    // So do those from before there were these.
+    for (tag, time) in [(4, update.history_retention), (5, update.inbox_retention)] {
+        time.iter().for_each(|time| hash.number(tag, time.as_millis() as u64));
+    }
+    update.inbox_limit.iter().for_each(|count| hash.number(6, u64::from(*count)));
+    update.rule_notices.iter().for_each(|sends| hash.number(7, u64::from(*sends)));
+
     definitions(hash, &update.attributes);
 }
 

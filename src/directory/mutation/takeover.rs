@@ -10,7 +10,7 @@ use crate::directory::claim_diff::{ClaimDiff, UserTransition};
 use crate::directory::error::Error;
 use crate::directory::model::new_user::NewIdentity;
 use crate::directory::model::record::Record;
-use crate::directory::read_set::{DecideError, Notice, ReadSet, ReadState, WriteSet};
+use crate::directory::read_set::{DecideError, ReadSet, ReadState, Takeover, WriteSet};
 
 /// Settles the transition of a user who takes the identities of `drafts`: from other users, too,
 /// where theirs are not verified.
@@ -27,16 +27,16 @@ pub fn plan_writes(
         }
     }
 
-    let notice = |loser: &LocalityId| {
+    let takeover = |loser: &LocalityId| {
         let winner = mutation.user_id()?;
-        Some(Notice::TakenOver { winner, loser: *loser })
+        Some(Takeover { winner, loser: *loser })
     };
-    let notices = losers.keys().filter_map(notice).collect();
+    let takeovers = losers.keys().filter_map(takeover).collect();
     let lost = losers.into_values().map(|(before, after)| UserTransition::new(before, after));
     let transitions = std::iter::once(transition).chain(lost).collect();
     let write_set = claim_diff::plan_writes(mutation, read_set, transitions, ClaimDiff::new())?;
 
-    Ok(WriteSet { notices, ..write_set })
+    Ok(WriteSet { takeovers, ..write_set })
 }
 
 /// Users who lose something, as they were and as they will be.

@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::Directory;
 use super::context::RequestContext;
-use super::read::{parse, parse_user_id};
+use super::read::{UserRef, parse, parse_user_id};
 use super::search::page_size;
 use super::write::SKEW;
 use crate::directory::error::{Error, Invalid};
@@ -14,7 +14,7 @@ use crate::directory::model::event::{Event, EventKind};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::State;
 use crate::directory::search::sealed;
-use crate::identifier::{IdentityKey, RawIdentifier};
+use crate::identifier::IdentityKey;
 
 /// Reads for one page: after that it ends early.
 const READS: usize = 20;
@@ -23,7 +23,7 @@ const READS: usize = 20;
 #[derive(Clone, Debug)]
 pub struct HistoryRequest<'r> {
     /// The user.
-    pub user: HistoryOf<'r>,
+    pub user: UserRef<'r>,
     /// The time from which events are listed, itself included.
     pub from: Option<Timestamp>,
     /// The time up to which events are listed, itself excluded.
@@ -34,15 +34,6 @@ pub struct HistoryRequest<'r> {
     pub page_size: i32,
     /// The token of the page, or nothing for the first.
     pub page_token: &'r str,
-}
-
-/// The user whose history is asked for.
-#[derive(Clone, Copy, Debug)]
-pub enum HistoryOf<'r> {
-    /// The user with this id.
-    Id(&'r str),
-    /// The owner of this identifier.
-    Owner(Option<RawIdentifier<'r>>),
 }
 
 /// A page of events.
@@ -108,11 +99,11 @@ impl Directory {
     async fn user_of(
         &self,
         context: &RequestContext<'_>,
-        user: HistoryOf<'_>,
+        user: UserRef<'_>,
     ) -> Result<LocalityId, Error> {
         let raw = match user {
-            HistoryOf::Id(id) => return parse_user_id("user_id", id),
-            HistoryOf::Owner(raw) => raw,
+            UserRef::Id(id) => return parse_user_id("user_id", id),
+            UserRef::Owner(raw) => raw,
         };
         let rules = self.rules_to_change().await?;
         let identifier = parse(rules, "identifier", raw)?;

@@ -29,6 +29,15 @@ pub struct Got {
     pub merged_from: Option<LocalityId>,
 }
 
+/// A user, as a caller names it.
+#[derive(Clone, Copy, Debug)]
+pub enum UserRef<'r> {
+    /// The user with this id.
+    Id(&'r str),
+    /// The owner of this identifier.
+    Owner(Option<RawIdentifier<'r>>),
+}
+
 /// The options of a look-up by identifiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResolveOptions {
@@ -127,7 +136,7 @@ impl Directory {
 
     /// Those of the users that are there and not to be purged by now. Who was merged into another
     /// is followed.
-    async fn get_present(
+    pub(super) async fn get_present(
         &self,
         context: &RequestContext<'_>,
         ids: &[LocalityId],

@@ -6,7 +6,7 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 
 use super::Directory;
-use super::context::MutationCall;
+use super::context::{MutationCall, RequestContext};
 use super::mutation_line::MutationLine;
 use super::read::{parse, parse_user_id};
 use super::tenant_cache::KnownTenant;
@@ -20,7 +20,7 @@ use crate::directory::model::{attribute, new_user};
 use crate::directory::mutation::request_hash::request_hash;
 use crate::directory::mutation::update::Update;
 use crate::directory::mutation::{IdempotencyKey, Mutation, MutationKind, UserChange};
-use crate::directory::read_set::{Notice, Outcome};
+use crate::directory::read_set::{Outcome, Takeover};
 use crate::identifier::{RawIdentifier, Rules, character_issue, is_mark};
 
 const TEXT_CHARS: usize = 256;
@@ -264,7 +264,7 @@ impl Directory {
         let tenant = self.tenant_to_change(&call).await?;
         let mutation = Mutation { rules, ..self.mutation(call, kind, tenant)? };
         let outcome = self.store.mutate(mutation).await?;
-        outcome.notices.iter().for_each(log_notice);
+        outcome.takeovers.iter().for_each(log_takeover);
         Ok(outcome)
     }
 
@@ -295,14 +295,9 @@ impl Directory {
     }
 }
 
-fn log_notice(notice: &Notice) {
-    match notice {
-        Notice::TakenOver { winner, loser } => {
-            metrics::counter!(DISPLACED.0).increment(1);
-            tracing::info!(%winner, %loser, "a verified identity took the place of one that was \
-                not");
-        }
-    }
+fn log_takeover(Takeover { winner, loser }: &Takeover) {
+    metrics::counter!(DISPLACED.0).increment(1);
+    tracing::info!(%winner, %loser, "a verified identity took the place of one that was not");
 }
 
 /// Refuses verifications in the future. Clocks may differ by [`SKEW`].
@@ -346,10 +341,14 @@ fn display(field: &str, raw: &RawIdentity<'_>) -> Result<String, Error> {
     Ok(raw.display.to_owned())
 }
 
-/// The request's name: any spelling of the UUID is the same id. The caller comes last, being the
-/// only free text.
 fn request(call: &MutationCall<'_>, kind: &MutationKind) -> Result<Option<IdempotencyKey>, Error> {
-    let context = &call.context;
+    let key = idempotency_key(&call.context)?;
+    Ok(key.map(|key| IdempotencyKey { key, request_hash: request_hash(call.etag, kind) }))
+}
+
+/// The request's name, if it has one: any spelling of the UUID is the same id. The caller comes
+/// last, being the only free text.
+pub(super) fn idempotency_key(context: &RequestContext<'_>) -> Result<Option<String>, Error> {
     if context.request_id.is_empty() {
         return Ok(None);
     }
@@ -360,9 +359,7 @@ fn request(call: &MutationCall<'_>, kind: &MutationKind) -> Result<Option<Idempo
     let parsed = parsed.filter(|id| *id.as_bytes() != [0; 16]);
     let message = "a request_id is a UUID in its 36-character text form, and not the one of zeros";
     let id = parsed.ok_or_else(|| Error::invalid(Invalid::RequestId, "request_id", message))?;
-    let key = format!("{},{},{id},{}", context.tenant, context.method, context.caller);
-
-    Ok(Some(IdempotencyKey { key, request_hash: request_hash(call.etag, kind) }))
+    Ok(Some(format!("{},{},{id},{}", context.tenant, context.method, context.caller)))
 }
 
 pub(crate) fn check_text(field: &str, text: &str) -> Result<(), Error> {

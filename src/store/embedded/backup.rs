@@ -13,6 +13,7 @@ use super::schema::{
     META, NEXT_EVENT, REQUEST_TIMES, REQUESTS, TENANT_EVENT_TIMES, TENANT_EVENTS, TENANT_USERS,
     TENANTS, USERS,
 };
+use super::inbox::{INBOX, INBOX_NOTICES, INBOX_TIMES};
 use super::usage::{USAGE, USAGE_BATCH, USAGE_SERIES};
 
 /// The memory for pages of the copy.
@@ -53,6 +54,9 @@ fn copy_into(from: &ReadTransaction, file: File) -> Result<(), Fault> {
         table(from, &to, USAGE_SERIES)?,
         table(from, &to, USAGE)?,
         table(from, &to, USAGE_BATCH)?,
+        table(from, &to, INBOX)?,
+        table(from, &to, INBOX_NOTICES)?,
+        table(from, &to, INBOX_TIMES)?,
     ];
     let copied = copied.into_iter().filter(|copied| *copied).count();
     if from.list_tables()?.count() != copied {

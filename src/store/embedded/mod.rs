@@ -9,6 +9,8 @@ mod error;
 mod feed;
 mod file;
 mod header;
+mod inbox;
+mod inbox_store;
 mod history;
 mod index_check;
 mod index_key;

@@ -13,6 +13,7 @@ use redb::{Database, ReadableDatabase, StorageError, TableError, WriteTransactio
 use super::error::{Fault, OpenError};
 use super::file::{Gate, StoreFile};
 use super::header;
+use super::inbox::Inboxes;
 use super::lock::{FileId, Locker};
 use super::measure;
 use super::schema::{
@@ -279,6 +280,7 @@ fn initialise(database: &Database) -> Result<(), redb::Error> {
     transaction.open_table(ATTRIBUTE_NAMES)?;
     transaction.open_table(ATTRIBUTES)?;
     create_journal(&transaction)?;
+    drop(Inboxes::open(&transaction)?);
 
     Ok(transaction.commit()?)
 }

@@ -1,5 +1,6 @@
 //! The way of mutations to the writer.
 
+use redb::WriteTransaction;
 use tokio::sync::oneshot::{self, Receiver};
 
 use super::Embedded;
@@ -40,6 +41,24 @@ impl Embedded {
             });
         }
         outcomes
+    }
+
+    /// Makes a write that is no mutation, and returns its result once it is on the disk.
+    pub(super) async fn write_aside<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&WriteTransaction) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (result, results) = oneshot::channel();
+        let (answer, answered) = oneshot::channel();
+        let write = move |transaction: &WriteTransaction| {
+            // Nobody waits for it any more where this fails.
+            let _ = result.send(write(transaction)?);
+            Ok(())
+        };
+        self.send(Job::WriteAside(Box::new(write), answer))?;
+        let unknown = || Error::OutcomeUnknown(Fault::Panicked.into());
+        answered.await.unwrap_or_else(|_| Err(unknown()))?;
+        results.await.map_err(|_| unknown())
     }
 
     /// A mutation as the writer takes it, and where its answer comes.

@@ -2,10 +2,10 @@
 
 use locality_uuid::LocalityId;
 use prost::Message;
-use redb::ReadableTable;
+use redb::{ReadableTable, WriteTransaction};
 
 use super::error::Fault;
-use super::schema::RequestRecord;
+use super::schema::{REQUEST_TIMES, REQUESTS, RequestRecord};
 use super::transaction::Tables;
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
@@ -18,17 +18,11 @@ impl Tables<'_> {
         mutation: &Mutation,
     ) -> Result<Option<Result<Option<LocalityId>, Error>>, Fault> {
         let Some(request) = &mutation.request else { return Ok(None) };
-        let Some(record) = self.requests.get(request.key.as_str())? else { return Ok(None) };
-        let record = RequestRecord::decode(record.value()).map_err(Fault::damaged)?;
-        if mutation.forgets(Timestamp::from_millis(record.time)) {
-            return Ok(None);
-        }
-
-        if record.request_hash != request.request_hash {
-            return Ok(Some(Err(Error::RequestIdReused)));
-        }
-        let id: [u8; 16] = record.user_id.as_slice().try_into().map_err(Fault::damaged)?;
-        Ok(Some(Ok(IdempotencyKey::subject(id.into()))))
+        let stored = self.requests.get(request.key.as_str())?;
+        let stored = stored.map(|record| RequestRecord::decode(record.value())).transpose();
+        let stored = stored.map_err(Fault::damaged)?;
+        let repeated = repeated(request, stored, |time| mutation.forgets(time))?;
+        Ok(repeated.map(|stored| stored.map(IdempotencyKey::subject)))
     }
 
     /// Remembers that a request was carried out.
@@ -38,12 +32,9 @@ impl Tables<'_> {
         subject: Option<LocalityId>,
         time: Timestamp,
     ) -> Result<(), Fault> {
-        let time = time.as_millis();
-        let user_id = IdempotencyKey::stored_subject(subject).as_bytes().to_vec();
-        let record =
-            RequestRecord { user_id, request_hash: request.request_hash, time }.encode_to_vec();
+        let record = record(request, IdempotencyKey::stored_subject(subject), time);
         self.requests.insert(request.key.as_str(), record.as_slice())?;
-        self.request_times.insert((time, request.key.as_str()), ())?;
+        self.request_times.insert((time.as_millis(), request.key.as_str()), ())?;
         Ok(())
     }
 
@@ -69,4 +60,52 @@ impl Tables<'_> {
 
         Ok(true)
     }
+}
+
+/// The notice that this very request sends, if it was made before.
+pub fn begun_notice(
+    transaction: &WriteTransaction,
+    request: &IdempotencyKey,
+    now: Timestamp,
+) -> Result<Option<Result<LocalityId, Error>>, Fault> {
+    let requests = transaction.open_table(REQUESTS)?;
+    let stored = requests.get(request.key.as_str())?;
+    let stored = stored.map(|record| RequestRecord::decode(record.value())).transpose();
+    let is_over = |time: Timestamp| time.plus(IdempotencyKey::LIFETIME) <= now;
+    repeated(request, stored.map_err(Fault::damaged)?, is_over)
+}
+
+/// Remembers the notice that a request sends.
+pub fn begin_notice(
+    transaction: &WriteTransaction,
+    request: &IdempotencyKey,
+    notice: LocalityId,
+    time: Timestamp,
+) -> Result<(), Fault> {
+    let record = record(request, notice, time);
+    transaction.open_table(REQUESTS)?.insert(request.key.as_str(), record.as_slice())?;
+    let entry = (time.as_millis(), request.key.as_str());
+    transaction.open_table(REQUEST_TIMES)?.insert(entry, ())?;
+    Ok(())
+}
+
+/// The subject of a request that was carried out before, from its record.
+fn repeated(
+    request: &IdempotencyKey,
+    stored: Option<RequestRecord>,
+    is_over: impl FnOnce(Timestamp) -> bool,
+) -> Result<Option<Result<LocalityId, Error>>, Fault> {
+    let Some(stored) = stored.filter(|stored| !is_over(Timestamp::from_millis(stored.time))) else {
+        return Ok(None);
+    };
+    if stored.request_hash != request.request_hash {
+        return Ok(Some(Err(Error::RequestIdReused)));
+    }
+    let id: [u8; 16] = stored.user_id.as_slice().try_into().map_err(Fault::damaged)?;
+    Ok(Some(Ok(id.into())))
+}
+
+fn record(request: &IdempotencyKey, subject: LocalityId, time: Timestamp) -> Vec<u8> {
+    let (user_id, request_hash) = (subject.as_bytes().to_vec(), request.request_hash);
+    RequestRecord { user_id, request_hash, time: time.as_millis() }.encode_to_vec()
 }

@@ -1,4 +1,4 @@
-//! Removal of expired records: requests, holds and events.
+//! Removal of expired records: requests, holds, events and notices.
 
 use redb::ReadableTable;
 
@@ -21,7 +21,8 @@ impl Tables<'_> {
         for _ in 0..mutations.len() * 2 {
             let journal = self.forget_history(now)?;
             let request = self.forget_request(now)?;
-            if !self.forget_hold(now)? && !request && !journal {
+            let notice = self.forget_notice(now)?;
+            if !self.forget_hold(now)? && !request && !journal && !notice {
                 break;
             }
         }
@@ -32,6 +33,12 @@ impl Tables<'_> {
     fn forget_history(&mut self, now: i64) -> Result<bool, Fault> {
         let Some(journal) = &mut self.journal else { return Ok(false) };
         journal.sweep(now)
+    }
+
+    /// Whether there was a notice whose time is over.
+    fn forget_notice(&mut self, now: i64) -> Result<bool, Fault> {
+        let Some(inboxes) = &mut self.inboxes else { return Ok(false) };
+        inboxes.sweep(Timestamp::from_millis(now))
     }
 
     /// Whether there was a hold that is over. A claim that is held no longer, or for longer, stays.

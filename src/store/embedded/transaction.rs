@@ -11,6 +11,7 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::attributes::Attributes;
 use super::error::Fault;
+use super::inbox::Inboxes;
 use super::journal::Journal;
 use super::open::Caches;
 use super::schema::{
@@ -18,8 +19,9 @@ use super::schema::{
     StoredUser, TENANT_USERS, TENANTS, USERS, decode_claim, encode_claim, encode_user,
     extended_claim, extended_user,
 };
-use super::version::{INDEXED, JOURNALED, LISTED};
+use super::version::{INBOXED, INDEXED, JOURNALED, LISTED};
 use crate::directory::error::Error;
+use crate::directory::inbox::InboxLimits;
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
@@ -44,6 +46,8 @@ pub struct Tables<'t> {
     attributes: Option<Attributes<'t>>,
     /// None in a store of a schema that has no journal.
     pub(super) journal: Option<Journal<'t>>,
+    /// None in a store of a schema that has no inboxes.
+    pub(super) inboxes: Option<Inboxes<'t>>,
     /// The histories of the users that the present mutation has read.
     pub(super) heads: HashMap<LocalityId, JournalHead>,
     expiries: Table<'t, (i64, &'static [u8; 16]), ()>,
@@ -73,6 +77,10 @@ impl<'t> Tables<'t> {
             journal: match schema {
                 ..JOURNALED => None,
                 _ => Some(Journal::open(transaction)?),
+            },
+            inboxes: match schema {
+                ..INBOXED => None,
+                _ => Some(Inboxes::open(transaction)?),
             },
             heads: HashMap::new(),
             expiries: transaction.open_table(EXPIRES_AT)?,
@@ -226,6 +234,11 @@ impl<'t> Tables<'t> {
                 | Write::ForgetOwnership(..)
                 | Write::ReplaceEvents(..)
                 | Write::AddTenantEvent(..) => self.write_journal(write)?,
+                Write::Notify(user, notice) => {
+                    if let Some(inboxes) = &mut self.inboxes {
+                        inboxes.deliver(*user, notice, InboxLimits::of(&mutation.policies))?;
+                    }
+                }
                 Write::PutTenant(record) => {
                     self.tenants.insert(tenant, record.encode().as_slice())?;
                 }
@@ -276,6 +289,9 @@ impl<'t> Tables<'t> {
         }
         if let Some(journal) = &mut self.journal {
             journal.forget_user(id, self.heads.get(&id).copied().unwrap_or_default())?;
+        }
+        if let Some(inboxes) = &mut self.inboxes {
+            inboxes.forget(id)?;
         }
         self.schedule(id, before.and_then(Record::expires_at), None)
     }

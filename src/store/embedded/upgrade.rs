@@ -10,6 +10,7 @@ use redb::{ReadableTable, WriteTransaction};
 
 use super::attributes::Attributes;
 use super::error::{Fault, OpenError};
+use super::inbox::Inboxes;
 use super::integrity::CACHE;
 use super::open::{Open, Opener, Versions, create_journal, versions};
 use super::schema::{
@@ -17,7 +18,7 @@ use super::schema::{
     USERS, encode_user, extended_user,
 };
 use super::transaction::schema;
-use super::version::{INDEXED, JOURNALED, LISTED, VERSION};
+use super::version::{INBOXED, INDEXED, JOURNALED, LISTED, VERSION};
 use super::{Embedded, Options};
 use crate::directory::model::policies::Policies;
 use crate::directory::model::tenant::Tenant;
@@ -210,6 +211,9 @@ fn write(open: &Open, versions: Versions) -> Result<(), Fault> {
 
     if found < JOURNALED && versions.schema >= JOURNALED {
         begin_history(&transaction)?;
+    }
+    if found < INBOXED && versions.schema >= INBOXED {
+        Inboxes::open(&transaction)?;
     }
 
     {

@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use redb::{ReadableTable, ReadableTableMetadata, TableDefinition, WriteTransaction};
-use tokio::sync::oneshot;
 
 use super::Embedded;
 use super::error::Fault;
 use super::read::{Snapshot, optional};
-use super::write::Job;
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::usage::{
@@ -33,9 +31,7 @@ const SWEPT: u64 = 100;
 #[async_trait]
 impl UsageStore for Embedded {
     async fn add_usage(&self, batch: Arc<UsageBatch>) -> Result<(), Error> {
-        let (answer, added) = oneshot::channel();
-        self.send(Job::AddUsage(batch, answer))?;
-        added.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
+        self.write_aside(move |transaction| add(transaction, &batch)).await
     }
 
     async fn usage(&self, query: UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Error> {

@@ -1,7 +1,9 @@
 //! The schema versions that this program supports.
 
 /// The present version, which [`super::schema`] describes.
-pub const VERSION: u64 = 7;
+pub const VERSION: u64 = 8;
+/// The first version with inboxes.
+pub const INBOXED: u64 = 8;
 /// The first version with a journal.
 pub const JOURNALED: u64 = 7;
 /// The first version with [`ATTRIBUTES`](super::schema::ATTRIBUTES): in earlier ones a user's

@@ -19,11 +19,10 @@ use super::lock::FileId;
 use super::measure::{Queued, group_size};
 use super::open::{Caches, Open, Opener};
 use super::transaction::Tables;
-use super::{DegradedState, Published, last_seen, usage};
+use super::{DegradedState, Published, last_seen};
 use crate::directory::error::Error;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
-use crate::directory::usage::UsageBatch;
 
 /// A job of the writer.
 pub enum Job {
@@ -33,14 +32,17 @@ pub enum Job {
     Check(oneshot::Sender<Result<(), Fault>>),
     /// Write the last time seen.
     KeepTime,
-    /// Add to the counters and answer.
-    AddUsage(Arc<UsageBatch>, oneshot::Sender<Result<(), Error>>),
+    /// Make a write that is no mutation, and answer.
+    WriteAside(AsideWrite, oneshot::Sender<Result<(), Error>>),
     /// A read has failed, and with it the snapshot that was published.
     Unreadable(DegradedReason, String),
     /// End by a fault.
     #[cfg(test)]
     Panic,
 }
+
+/// A write that is not a mutation of the directory, such as one of counters.
+pub type AsideWrite = Box<dyn FnOnce(&WriteTransaction) -> Result<(), Fault> + Send>;
 
 /// A mutation that waits for its turn.
 pub struct Waiting {
@@ -130,7 +132,7 @@ impl Writer {
         let mut mutations = Vec::new();
         let mut answers: Answers = Vec::new();
         let mut rooms = Vec::new();
-        let (mut checks, mut keeps_time, mut counts) = (Vec::new(), false, Vec::new());
+        let (mut checks, mut keeps_time, mut asides) = (Vec::new(), false, Vec::new());
         let mut next = Some(first);
         while let Some(job) = next {
             match job {
@@ -144,7 +146,7 @@ impl Writer {
                 }
                 Job::Check(answer) => checks.push(answer),
                 Job::KeepTime => keeps_time = true,
-                Job::AddUsage(batch, answer) => counts.push((batch, answer)),
+                Job::WriteAside(write, answer) => asides.push((write, answer)),
                 Job::Unreadable(trouble, cause) => self.cannot_read(trouble, &cause),
                 #[cfg(test)]
                 Job::Panic => panic!("as asked"),
@@ -164,8 +166,8 @@ impl Writer {
         if !mutations.is_empty() {
             self.mutate(&mutations, answers);
         }
-        for (batch, answer) in counts {
-            let _ = answer.send(self.add_usage(&batch));
+        if !asides.is_empty() {
+            self.write_asides(asides);
         }
     }
 
@@ -173,22 +175,45 @@ impl Writer {
     fn keep_time(&mut self) {
         let Some(open) = self.open.as_ref().filter(|_| self.outage.is_none()) else { return };
         let Some(time) = self.last_seen.to_keep(Instant::now()) else { return };
-        let written = write_aside(open, |transaction| last_seen::write(transaction, time));
+        let written = write(open, |transaction| last_seen::write(transaction, time));
         if let Err(fault) = written {
             self.enter_degraded(fault.degraded_by_commit(), &chain(&fault));
         }
     }
 
-    fn add_usage(&mut self, batch: &UsageBatch) -> Result<(), Error> {
+    /// Makes writes that share a sync.
+    fn write_asides(&mut self, asides: Vec<(AsideWrite, oneshot::Sender<Result<(), Error>>)>) {
+        let (writes, answers): (Vec<_>, Vec<_>) = asides.into_iter().unzip();
+        let written = self.try_asides(writes);
+        for answer in answers {
+            let _ = answer.send(written.as_ref().copied().map_err(|error| error()));
+        }
+    }
+
+    fn try_asides(&mut self, writes: Vec<AsideWrite>) -> Result<(), Box<dyn Fn() -> Error>> {
         let Some(open) = self.open.as_ref().filter(|_| self.outage.is_none()) else {
-            return Err(self.refusal().map_or(Fault::Closed, Fault::Refused).into());
+            let trouble = self.refusal();
+            return Err(Box::new(move || trouble.map_or(Fault::Closed, Fault::Refused).into()));
         };
-        let Err(fault) = write_aside(open, |transaction| usage::add(transaction, batch)) else {
-            self.publish();
-            return Ok(());
+        let all = |transaction: &WriteTransaction| {
+            writes.into_iter().try_for_each(|write| write(transaction))
         };
-        self.enter_degraded(fault.degraded_by_commit(), &chain(&fault));
-        Err(Error::OutcomeUnknown(fault.into()))
+        match write(open, all) {
+            Ok(()) => {
+                self.publish();
+                Ok(())
+            }
+            // A record that cannot be read is no fault of the file, and nothing was written.
+            Err(Fault::Damaged(cause)) => {
+                tracing::error!(cause = chain(&*cause), "a write was given up");
+                Err(Box::new(|| Fault::damaged("a record of this write or of one beside it").into()))
+            }
+            Err(fault) => {
+                let trouble = fault.degraded_by_commit();
+                self.enter_degraded(trouble, &chain(&fault));
+                Err(Box::new(move || Error::OutcomeUnknown(Fault::Refused(trouble).into())))
+            }
+        }
     }
 
     /// The next program that opens the file must find every acknowledged mutation.
@@ -258,8 +283,8 @@ impl Writer {
     }
 }
 
-/// Commits a write that is not a mutation of the directory, such as counters.
-fn write_aside(
+/// Commits what is not a mutation of the directory.
+fn write(
     open: &Open,
     write: impl FnOnce(&WriteTransaction) -> Result<(), Fault>,
 ) -> Result<(), Fault> {

@@ -132,6 +132,7 @@ impl LookupCache {
                 | Write::ForgetOwnership(..)
                 | Write::ReplaceEvents(..)
                 | Write::AddTenantEvent(..)
+                | Write::Notify(..)
                 | Write::PutTenant(_)
                 | Write::RemoveTenant => {}
                 #[cfg(feature = "test-entity")]

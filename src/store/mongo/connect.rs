@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::error::OpenError;
 use super::inspect::{inspect, obstacle};
 use super::pool;
-use super::schema::{ENDED, JOURNAL, USAGE};
+use super::schema::{ENDED, INBOX, JOURNAL, USAGE};
 use super::versions::Versions;
 
 /// Connections at once: look-ups share them, mutations take one each while they last.
@@ -152,8 +152,12 @@ pub async fn check_complete(database: &Database, versions: Versions) -> Result<(
     // An upgrade may be about to raise the epoch in the validators, or to make the journal. A
     // server that starts meanwhile knows the present epoch, and uses what the present schema has.
     // Counters are added to a store of any schema.
-    let is_used =
-        |name: &str| name != USAGE && (versions.has_journal() || ![JOURNAL, ENDED].contains(&name));
+    let is_used = |name: &str| match name {
+        USAGE => false,
+        JOURNAL | ENDED => versions.has_journal(),
+        INBOX => versions.has_inboxes(),
+        _ => true,
+    };
     let used = found.iter().filter(|found| is_used(found.name));
     let missing: Vec<_> = used.flat_map(|found| found.missing(false, 0)).collect();
     if missing.is_empty() {

@@ -16,7 +16,7 @@ use super::error::{Fault, OpenError};
 use super::inspect::{CollectionState, inspect, obstacle};
 use super::presplit;
 use super::presplit::{Range, Step};
-use super::schema::{ENDED, IDENTITIES, JOURNAL, META, NAMES, SERVERS, TENANTS};
+use super::schema::{ENDED, IDENTITIES, INBOX, JOURNAL, META, NAMES, SERVERS, TENANTS};
 use super::supported::Supported;
 use super::validators::{by_order, level, shard_key, validator};
 use super::versions::Versions;
@@ -238,7 +238,7 @@ async fn shard(
             IDENTITIES | ENDED => hand_out(cluster, found, &shards, progress).await?,
             // There are few of them.
             TENANTS | NAMES | SERVERS => {}
-            JOURNAL => {
+            JOURNAL | INBOX => {
                 let ranges = presplit::of_buckets(shards.len());
                 place(cluster, name, &ranges, &shards, progress).await?;
             }

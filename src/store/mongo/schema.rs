@@ -46,6 +46,9 @@ pub const JOURNAL: &str = "journal";
 pub const ENDED: &str = "ended";
 /// Counters: see [`usage`](super::usage). Stores of older programs have no such collection.
 pub const USAGE: &str = "usage";
+/// Parts of users' inboxes: see [`inbox_bucket`](super::inbox_bucket). Stores of older programs have
+/// no such collection.
+pub const INBOX: &str = "inbox";
 /// The servers that are up, by random ids: [`TIME`], [`SESSIONS`], [`AHEAD`]. Stores of older
 /// programs have no such collection.
 pub const SERVERS: &str = "servers";
@@ -388,7 +391,7 @@ pub fn needed<'d, T>(
         .ok_or_else(|| Fault::damaged(format!("a field {name} is missing, or of another type")))
 }
 
-fn as_id(value: RawBsonRef) -> Option<LocalityId> {
+pub fn as_id(value: RawBsonRef<'_>) -> Option<LocalityId> {
     let bytes: [u8; 16] = value.as_binary()?.bytes.try_into().ok()?;
     Some(LocalityId::from(bytes))
 }

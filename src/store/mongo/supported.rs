@@ -3,7 +3,7 @@
 use crate::identifier::RULES_VERSION;
 
 /// The present version of the schema, which [`super::schema`] describes.
-pub const VERSION: i64 = 7;
+pub const VERSION: i64 = 8;
 /// The version in which attributes are stored by tokens. Users that were written before still have
 /// them in their wire form, until an upgrade has rewritten them all.
 pub const TOKENS: i64 = 4;
@@ -12,6 +12,10 @@ pub const SEARCHABLE: i64 = 5;
 /// The version in which mutations write the journal. Tenants may not have been told yet since when
 /// their history is complete.
 pub const JOURNALED: i64 = 6;
+/// The version in which all tenants have been told since when their history is complete.
+pub const BEGUN: i64 = 7;
+/// The version in which users have inboxes.
+pub const INBOXED: i64 = 8;
 /// The oldest version of the schema that this program supports.
 pub const OLDEST: i64 = 2;
 

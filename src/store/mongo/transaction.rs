@@ -23,6 +23,7 @@ use super::schema::{
 };
 use super::tail::Tail;
 use super::versions::Versions;
+use crate::directory::inbox::InboxLimits;
 use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
@@ -40,6 +41,8 @@ pub struct Transaction<'c> {
     pub(super) epoch: i32,
     /// Whether it writes the journal.
     pub(super) has_journal: bool,
+    /// Whether it writes inboxes.
+    pub(super) has_inboxes: bool,
     /// Whether it has written what MongoDB takes in any epoch: claims, and deletions.
     pub(super) needs_epoch: bool,
     /// Whether it has written what MongoDB takes only in the present epoch.
@@ -82,6 +85,7 @@ impl<'c> Transaction<'c> {
             tenant: None,
             epoch: 0,
             has_journal: false,
+            has_inboxes: false,
             needs_epoch: false,
             is_in_epoch: false,
             raise,
@@ -92,7 +96,8 @@ impl<'c> Transaction<'c> {
 
     /// The same transaction, which writes as a store of these versions has it.
     pub fn under(self, versions: Versions) -> Self {
-        Self { epoch: versions.epoch, has_journal: versions.has_journal(), ..self }
+        let (has_journal, has_inboxes) = (versions.has_journal(), versions.has_inboxes());
+        Self { epoch: versions.epoch, has_journal, has_inboxes, ..self }
     }
 
     /// Takes note of documents that are read.
@@ -214,7 +219,12 @@ impl<'c> Transaction<'c> {
                     let tail = self.add_event(mutation, record.id(), before, event).await?;
                     self.put_user(record, tokens, &tail).await?;
                 }
-                Write::RemoveUser(id) => self.delete_user(*id).await?,
+                Write::RemoveUser(id) => self.delete_user(*id, mutation.time).await?,
+                Write::Notify(user, notice) if self.has_inboxes => {
+                    let limits = InboxLimits::of(&mutation.policies);
+                    self.notify(*user, notice, limits).await?;
+                }
+                Write::Notify(..) => {}
                 Write::EndOwnership(key, ownership) => ended.push((key, &**ownership)),
                 Write::ForgetOwnership(key, user) => self.forget_ownership(key, *user).await?,
                 Write::AddTenantEvent(event, retention) => {
@@ -311,7 +321,7 @@ impl<'c> Transaction<'c> {
         all_there(replaced.matched_count, 1)
     }
 
-    async fn delete_user(&mut self, id: LocalityId) -> Result<(), Fault> {
+    async fn delete_user(&mut self, id: LocalityId, now: Timestamp) -> Result<(), Fault> {
         let kept = self.users.get(&id);
         let filter = doc! { ID: id_value(id), REVISION: kept.map(|kept| kept.revision) };
         let has_history = kept.is_some_and(|kept| kept.tail.count > 0);
@@ -325,7 +335,10 @@ impl<'c> Transaction<'c> {
         if has_history {
             self.forget_history(id).await?;
         }
-        if self.has_journal { self.forget_ownerships(id).await } else { Ok(()) }
+        if self.has_journal {
+            self.forget_ownerships(id).await?;
+        }
+        if self.has_inboxes { self.forget_inbox(id, now).await } else { Ok(()) }
     }
 
     pub(super) async fn update_user(

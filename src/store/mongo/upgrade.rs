@@ -77,7 +77,7 @@ impl Upgrade<'_> {
             if versions.has_tokens() && !versions.is_searchable() {
                 self.rewrite_users(versions).await?;
             }
-            if versions.has_journal() {
+            if versions.has_journal() && !versions.has_begun_histories() {
                 self.begin_histories(versions).await?;
             }
             self.raise(versions, Versions { schema, ..versions }).await?;

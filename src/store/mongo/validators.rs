@@ -4,18 +4,19 @@
 use mongodb::bson::{Document, doc};
 
 use super::attributes::{ATTRIBUTES, KEY, VALUE};
+use super::inbox_bucket::{COUNT, FIRST as FIRST_POSITION, NOTICES, SIZE};
 use super::names::{FIRST, NAMES_FIELD, SINCE};
 use super::schema::{
     CALLER, COUNTS, ENDED, EPOCH, EVENTS, EXPIRES_AT, FINGERPRINT, FLUSHES, GUARD, HOLD, ID,
-    IDENTITIES, JOURNAL, METRIC, NAMES, OWNERSHIPS, PERIOD, POLICIES, PRIVATE, REQUESTS,
+    IDENTITIES, INBOX, JOURNAL, METRIC, NAMES, OWNERSHIPS, PERIOD, POLICIES, PRIVATE, REQUESTS,
     RESOLUTION, REVISION, RULES, SERVERS, SESSIONS, TENANT, TENANTS, TIME, USAGE, USER, USERS,
     WIRE,
 };
 use crate::directory::mutation::IdempotencyKey;
 
 /// The collections of a store, in the order in which they are made.
-pub const COLLECTIONS: [&str; 9] =
-    [USERS, IDENTITIES, REQUESTS, TENANTS, NAMES, JOURNAL, ENDED, USAGE, SERVERS];
+pub const COLLECTIONS: [&str; 10] =
+    [USERS, IDENTITIES, REQUESTS, TENANTS, NAMES, JOURNAL, ENDED, USAGE, INBOX, SERVERS];
 
 /// The shard key of a collection. Ids of users and requests are evenly distributed, and kept in
 /// their order. Identity keys of one tenant and kind begin alike, so they are sharded by their
@@ -41,7 +42,7 @@ pub fn by_order() -> Document {
 
 /// Whether a store can be without this collection: one that an older program made is.
 pub fn is_optional(collection: &str) -> bool {
-    matches!(collection, SERVERS | NAMES | JOURNAL | ENDED | USAGE)
+    matches!(collection, SERVERS | NAMES | JOURNAL | ENDED | USAGE | INBOX)
 }
 
 /// The time in seconds for which requests and holds are kept beyond their end: the servers' clocks
@@ -106,6 +107,7 @@ fn fields(collection: &str) -> (Vec<&'static str>, Document) {
         NAMES => of_names(),
         JOURNAL | ENDED => of_journal(collection),
         USAGE => of_usage(),
+        INBOX => of_inbox(),
         SERVERS => of_servers(),
         _ => (
             vec![ID, USER, FINGERPRINT, TIME],
@@ -169,6 +171,20 @@ fn of_usage() -> (Vec<&'static str>, Document) {
     (vec![ID, TENANT, CALLER, METRIC, RESOLUTION, PERIOD, COUNTS, FLUSHES], types)
 }
 
+/// The fields of [`INBOX`].
+fn of_inbox() -> (Vec<&'static str>, Document) {
+    let long = doc! { "bsonType": "long" };
+    let types = doc! {
+        ID: { "bsonType": "binData" },
+        FIRST_POSITION: long.clone(),
+        COUNT: long.clone(),
+        SIZE: long,
+        NOTICES: { "bsonType": "array", "items": { "bsonType": "object" } },
+        EXPIRES_AT: { "bsonType": "date" },
+    };
+    (vec![ID, FIRST_POSITION, COUNT, SIZE, NOTICES, EXPIRES_AT], types)
+}
+
 /// The name of the index of all attributes.
 pub const ATTRIBUTES_INDEX: &str = "t_1_a_1__id_1";
 
@@ -198,7 +214,7 @@ pub fn indexes(collection: &str, epoch: i32) -> Vec<Document> {
         IDENTITIES => vec![
             doc! { "key": { HOLD: 1 }, "name": "h_1", "sparse": true, "expireAfterSeconds": GRACE },
         ],
-        JOURNAL => vec![expiring()],
+        JOURNAL | INBOX => vec![expiring()],
         USAGE => {
             let of_tenant = doc! { TENANT: 1, RESOLUTION: 1, PERIOD: 1 };
             vec![expiring(), doc! { "key": of_tenant, "name": "t_1_r_1_p_1" }]

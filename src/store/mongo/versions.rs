@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::error::{Fault, OpenError};
 use super::schema::{EPOCH, ID, META, MOVING, NORMALISATION, RULES, SCHEMA, number};
-use super::supported::{JOURNALED, OLDEST, SEARCHABLE, Supported, TOKENS, VERSION};
+use super::supported::{BEGUN, INBOXED, JOURNALED, OLDEST, SEARCHABLE, Supported, TOKENS, VERSION};
 use crate::directory::store::Consistency;
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
@@ -94,6 +94,16 @@ impl Versions {
     /// Whether mutations write the journal.
     pub const fn has_journal(self) -> bool {
         self.schema >= JOURNALED
+    }
+
+    /// Whether users have inboxes.
+    pub const fn has_inboxes(self) -> bool {
+        self.schema >= INBOXED
+    }
+
+    /// Whether all tenants have been told since when their history is complete.
+    pub const fn has_begun_histories(self) -> bool {
+        self.schema >= BEGUN
     }
 
     /// Whether users can be searched.

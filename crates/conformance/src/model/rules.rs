@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Error, Identity, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, Notice, Outcome,
+    Error, Identity, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, Outcome, Takeover,
     Policies, State, Timestamp, Unknown, User, UserChange,
 };
 use polynym::identifier::{Guard, Identifier, IdentityKey, Kind};
@@ -20,12 +20,12 @@ use super::{merges, transfers};
 struct Done {
     subject: Option<LocalityId>,
     report: MutationReport,
-    notices: Vec<Notice>,
+    takeovers: Vec<Takeover>,
 }
 
 impl Done {
     fn new(subject: LocalityId, report: MutationReport) -> Self {
-        Self { subject: Some(subject), report, notices: Vec::new() }
+        Self { subject: Some(subject), report, takeovers: Vec::new() }
     }
 }
 
@@ -37,7 +37,7 @@ impl ReferenceModel {
         action: &Action,
     ) -> Result<(ReferenceModel, Outcome), Vec<Error>> {
         let mut next = self.clone();
-        let Done { subject, report, notices } =
+        let Done { subject, report, takeovers } =
             next.act(mutation, action).map_err(|error| vec![error])?;
         next.apply_consequences(self, mutation);
         let mut refusals = next.excesses(self, mutation);
@@ -57,9 +57,9 @@ impl ReferenceModel {
             }
             other => other,
         };
-        let notices = if mutation.dry_run { Vec::new() } else { notices };
+        let takeovers = if mutation.dry_run { Vec::new() } else { takeovers };
 
-        Ok((next, Outcome { user, report, notices }))
+        Ok((next, Outcome { user, report, takeovers }))
     }
 
     /// Executes the mutation.
@@ -105,7 +105,7 @@ impl ReferenceModel {
         if let UserChange::Link(new) = change
             && person.position(&new.identifier).is_err()
         {
-            done.notices = self.take_over(mutation, id, std::slice::from_ref(new));
+            done.takeovers = self.take_over(mutation, id, std::slice::from_ref(new));
         }
         alter(&mut person, mutation, change, action)?;
         self.people.insert(id, person);
@@ -136,9 +136,9 @@ impl ReferenceModel {
             person.give(new, at, new.primary, mutation.time, mutation);
         }
 
-        let notices = self.take_over(mutation, id, &draft.identities);
+        let takeovers = self.take_over(mutation, id, &draft.identities);
         self.people.insert(id, person);
-        Done { notices, ..Done::new(id, MutationReport::Nothing) }
+        Done { takeovers, ..Done::new(id, MutationReport::Nothing) }
     }
 
     /// Takes what is verified from those whose identities are not, where the tenant wants that.
@@ -147,7 +147,7 @@ impl ReferenceModel {
         mutation: &Mutation,
         winner: LocalityId,
         new: &[NewIdentity],
-    ) -> Vec<Notice> {
+    ) -> Vec<Takeover> {
         let mut losers = Vec::new();
         let wins =
             |new: &&NewIdentity| mutation.policies.verified_wins && new.verification.is_some();
@@ -165,7 +165,7 @@ impl ReferenceModel {
 
         losers.sort_unstable();
         losers.dedup();
-        losers.into_iter().map(|loser| Notice::TakenOver { winner, loser }).collect()
+        losers.into_iter().map(|loser| Takeover { winner, loser }).collect()
     }
 
     fn release(&mut self, mutation: &Mutation, identifier: &Identifier) -> Result<(), Error> {

@@ -1,0 +1,160 @@
+//! The calls of an inbox store.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use locality_uuid::LocalityId;
+use prost::Message;
+use redb::{ReadableTable, WriteTransaction};
+
+use super::Embedded;
+use super::error::Fault;
+use super::inbox::{EntryRecord, INBOX, INBOX_NOTICES, Inboxes, all};
+use super::read::{Snapshot, optional};
+use super::requests::{begin_notice, begun_notice};
+use super::schema::{StoredUser, USERS};
+use super::transaction::schema;
+use super::version::INBOXED;
+use crate::directory::error::Error;
+use crate::directory::inbox::{Delivery, InboxChange, InboxPart, InboxStore};
+use crate::directory::model::tenant::Tenant;
+use crate::directory::model::timestamp::Timestamp;
+use crate::directory::mutation::IdempotencyKey;
+
+/// The most notices whose time is over that are removed with each delivery.
+const SWEPT: usize = 4;
+
+#[async_trait]
+impl InboxStore for Embedded {
+    async fn begin_notice(
+        &self,
+        request: &IdempotencyKey,
+        notice: LocalityId,
+        time: Timestamp,
+    ) -> Result<(LocalityId, bool), Error> {
+        let request = request.clone();
+        self.write_aside(move |transaction| {
+            Ok(match begun_notice(transaction, &request, time)? {
+                Some(Ok(before)) => Ok((before, true)),
+                Some(Err(refused)) => Err(refused),
+                None => {
+                    begin_notice(transaction, &request, notice, time)?;
+                    Ok((notice, false))
+                }
+            })
+        })
+        .await?
+    }
+
+    async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
+        self.write_aside(move |transaction| deliver(transaction, &delivery)).await?
+    }
+
+    async fn holders(
+        &self,
+        notice: LocalityId,
+        users: &[LocalityId],
+    ) -> Result<Vec<LocalityId>, Error> {
+        self.on_snapshot(|snapshot| {
+            let notices = optional(snapshot.transaction.open_table(INBOX_NOTICES))?;
+            let Some(notices) = notices else { return Ok(Err(Error::NoInboxes)) };
+            let mut holders = Vec::new();
+            for user in users {
+                if notices.get((user.as_bytes(), notice.as_bytes()))?.is_some() {
+                    holders.push(*user);
+                }
+            }
+            Ok(Ok(holders))
+        })?
+    }
+
+    async fn inboxes(
+        &self,
+        tenant: &Tenant,
+        user: LocalityId,
+    ) -> Result<Option<Vec<LocalityId>>, Error> {
+        self.on_snapshot(|snapshot| snapshot.inboxes(tenant, user))
+    }
+
+    async fn inbox(
+        &self,
+        user: LocalityId,
+        before: Option<u64>,
+        limit: usize,
+        with_content: bool,
+    ) -> Result<InboxPart, Error> {
+        self.on_snapshot(|snapshot| snapshot.inbox(user, before, limit, with_content))?
+    }
+
+    async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {
+        self.write_aside(move |transaction| {
+            if schema(transaction)? < INBOXED {
+                return Ok(Err(Error::NoInboxes));
+            }
+            Inboxes::open(transaction)?.change(user, &change).map(Ok)
+        })
+        .await?
+    }
+}
+
+/// Delivers a notice to those of the users that are there.
+fn deliver(
+    transaction: &WriteTransaction,
+    Delivery { notice, users, limits }: &Delivery,
+) -> Result<Result<Vec<bool>, Error>, Fault> {
+    if schema(transaction)? < INBOXED {
+        return Ok(Err(Error::NoInboxes));
+    }
+    let known = transaction.open_table(USERS)?;
+    let mut inboxes = Inboxes::open(transaction)?;
+    let mut delivered = Vec::with_capacity(users.len());
+    for user in users {
+        let is_there = known.get(user.as_bytes())?.is_some();
+        if is_there {
+            inboxes.deliver(*user, notice, *limits)?;
+        }
+        delivered.push(is_there);
+    }
+    for _ in 0..SWEPT {
+        if !inboxes.sweep(notice.send_time)? {
+            break;
+        }
+    }
+    Ok(Ok(delivered))
+}
+
+impl Snapshot {
+    /// See [`InboxStore::inboxes`].
+    fn inboxes(&self, tenant: &Tenant, id: LocalityId) -> Result<Option<Vec<LocalityId>>, Fault> {
+        let Some(record) = self.users.get(id.as_bytes())? else { return Ok(None) };
+        let stored = StoredUser::read(record.value())?;
+        if stored.tenant()? != tenant.as_str() {
+            return Ok(None);
+        }
+        let merged = self.decode(&stored)?.private.merged;
+        Ok(Some([vec![id], merged].concat()))
+    }
+
+    /// See [`InboxStore::inbox`].
+    fn inbox(
+        &self,
+        user: LocalityId,
+        before: Option<u64>,
+        limit: usize,
+        with_content: bool,
+    ) -> Result<Result<InboxPart, Error>, Fault> {
+        let Some(rows) = optional(self.transaction.open_table(INBOX))? else {
+            return Ok(Err(Error::NoInboxes));
+        };
+        let last = rows.range(all(&user))?.next_back().transpose()?;
+        let last = last.map_or(0, |(key, _)| key.value().1);
+        let wanted = (user.as_bytes(), 0)..(user.as_bytes(), before.unwrap_or(u64::MAX));
+        let mut entries = Vec::new();
+        for row in rows.range(wanted)?.rev().take(limit) {
+            let (key, record) = row?;
+            let record = EntryRecord::decode(record.value()).map_err(Fault::damaged)?;
+            entries.push(record.entry(key.value().1, with_content)?);
+        }
+        Ok(Ok(InboxPart { last, entries }))
+    }
+}
