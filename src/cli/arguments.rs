@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use super::{
-    attributes, bench, completions, id, identity, renormalize, resolve, store, tenant, token, top,
-    transfer, usage, user, watch,
+    attributes, bench, completions, id, identity, inbox, renormalize, resolve, store, tenant,
+    token, top, transfer, usage, user, watch,
 };
 use crate::config::{Flags, Serve, Top};
 
@@ -84,6 +84,9 @@ pub enum Command {
     /// Show what happens to users, as it happens.
     #[command(after_help = watch::EXAMPLES)]
     Watch(watch::Watch),
+    /// Send notices to users, and list, mark and delete those of a user.
+    #[command(subcommand, after_help = inbox::EXAMPLES)]
+    Inbox(inbox::Inbox),
     /// Show how often callers did what in a tenant, by minute, hour or day.
     #[command(after_help = usage::EXAMPLES)]
     Usage(usage::Usage),

@@ -20,6 +20,7 @@ use crate::access::Token;
 use crate::config::{Client, Flags};
 use crate::proto::v1::admin_service_client::AdminServiceClient;
 use crate::proto::v1::directory_service_client::DirectoryServiceClient;
+use crate::proto::v1::inbox_service_client::InboxServiceClient;
 use crate::proto::v1::registry_service_client::RegistryServiceClient;
 use crate::proto::v1::{GetTenantRequest, Tenant};
 
@@ -72,6 +73,10 @@ impl Session {
 
     pub fn registry(&self) -> RegistryServiceClient<Connection> {
         RegistryServiceClient::new(self.connection.clone())
+    }
+
+    pub fn inbox(&self) -> InboxServiceClient<Connection> {
+        InboxServiceClient::new(self.connection.clone()).max_decoding_message_size(usize::MAX)
     }
 
     pub fn admin(&self) -> AdminServiceClient<Connection> {

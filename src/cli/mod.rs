@@ -14,6 +14,7 @@ mod failure;
 mod id;
 mod identifier;
 mod identity;
+mod inbox;
 pub mod output;
 mod pages;
 mod renormalize;
@@ -57,6 +58,7 @@ pub fn run(
         Command::Identity(command) => client::block_on(identity::run(command)),
         Command::Attribute(command) => client::block_on(attributes::run(command)),
         Command::Tenant(command) => client::block_on(tenant::run(command)),
+        Command::Inbox(command) => client::block_on(inbox::run(command)),
         Command::Usage(command) => client::block_on(usage::run(command)),
         Command::Import(command) => client::block_on(transfer::import::run(command)),
         Command::Export(command) => client::block_on(transfer::export::run(command)),

@@ -106,6 +106,16 @@ pub struct Set {
     /// For how long the history of users is kept: 400d; 0d for no history.
     #[arg(long, value_name = "TIME", value_parser = time)]
     history_retention: Option<Duration>,
+    /// For how long a notice stays in an inbox: 90d.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    inbox_retention: Option<Duration>,
+    /// The number of notices that an inbox keeps.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=10_000))]
+    inbox_limit: Option<i32>,
+    /// Users get notices of what the rules do to them: an identity went to another user, a merge,
+    /// being disabled or restored.
+    #[arg(long, value_enum)]
+    rule_notices: Option<Switch>,
     /// Handles that are reserved: they cannot be registered or linked. Separated by commas; empty
     /// for none, `default` for the list in docs/api.md.
     #[arg(long, value_name = "HANDLES")]
@@ -192,6 +202,7 @@ fn policies(command: &Set) -> (Policies, Vec<String>) {
         keep_primary_identity: switch("keep_primary_identity", command.keep_primary_identity),
         keep_last_identity: switch("keep_last_identity", command.keep_last_identity),
         allow_lookalikes: switch("allow_lookalikes", command.allow_lookalikes),
+        rule_notices: switch("rule_notices", command.rule_notices),
         ..Policies::default()
     };
     let mut window = |name: &str, value: Option<Duration>| {
@@ -201,6 +212,11 @@ fn policies(command: &Set) -> (Policies, Vec<String>) {
     policies.restore_window = window("restore_window", command.restore_window);
     policies.undo_window = window("undo_window", command.undo_window);
     policies.history_retention = window("history_retention", command.history_retention);
+    policies.inbox_retention = window("inbox_retention", command.inbox_retention);
+    if let Some(count) = command.inbox_limit {
+        policies.inbox_limit = count;
+        paths.push("inbox_limit".to_owned());
+    }
     if let Some(list) = &command.reserved_handles {
         let handles =
             list.split(',').map(str::trim).filter(|handle| !handle.is_empty()).map(str::to_owned);
@@ -298,6 +314,9 @@ fn fields(tenant: &Message) -> Table {
     if let Some(time) = &policies.history_since_time {
         row("history is complete since", time.to_string());
     }
+    row("notices are kept for", length(&policies.inbox_retention.unwrap_or_default()));
+    row("notices in an inbox", policies.inbox_limit.to_string());
+    row("rule notices", on(policies.rule_notices));
     row("created", tenant.create_time.as_ref().map(ToString::to_string).unwrap_or_default());
     row(
         "policies changed",

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use locality_uuid::LocalityId;
 
 use super::error::Error;
-use super::{journal, rule_notices};
 use super::mutation::{Mutation, UserChange};
 use super::read_set::{DecideError, ReadRequest, ReadSet, ReadState, Write, WriteSet};
+use super::{journal, rule_notices};
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::timestamp::Timestamp;

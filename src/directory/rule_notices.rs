@@ -63,9 +63,11 @@ fn content(mutation: &Mutation, event: &Event) -> Option<NoticeContent> {
 /// The kinds of the identities that an event takes from its user, in words.
 fn lost_kinds(event: &Event) -> String {
     let lost = event.changes.identities.iter().filter(|change| change.after.is_none());
-    let kinds: BTreeSet<_> =
-        lost.filter_map(|change| Some(change.before.as_ref()?.identifier.kind().as_str())).collect();
-    let identities: Vec<_> = kinds.iter().map(|kind| format!("an identity of kind {kind}")).collect();
+    let kinds: BTreeSet<_> = lost
+        .filter_map(|change| Some(change.before.as_ref()?.identifier.kind().as_str()))
+        .collect();
+    let identities: Vec<_> =
+        kinds.iter().map(|kind| format!("an identity of kind {kind}")).collect();
     identities.join(" and ")
 }
 

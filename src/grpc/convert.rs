@@ -80,9 +80,8 @@ pub fn attributes_of(
     field: &str,
     messages: &BTreeMap<String, v1::AttributeValue>,
 ) -> Result<BTreeMap<String, Value>, Error> {
-    let convert = |(n, (name, message)): (usize, (&String, _))| {
-        Ok((name.clone(), value(field, n, message)?))
-    };
+    let convert =
+        |(n, (name, message)): (usize, (&String, _))| Ok((name.clone(), value(field, n, message)?));
     messages.iter().enumerate().map(convert).collect()
 }
 

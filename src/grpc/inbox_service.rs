@@ -135,4 +135,3 @@ fn send_request(request: &v1::SendNoticeRequest) -> Result<SendRequest<'_>, Erro
         expire_time: convert::optional_timestamp("notice.expire_time", expire_time)?,
     })
 }
-

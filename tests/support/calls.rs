@@ -2,6 +2,7 @@
 
 use polynym::proto::v1::admin_service_client::AdminServiceClient;
 use polynym::proto::v1::directory_service_client::DirectoryServiceClient;
+use polynym::proto::v1::inbox_service_client::InboxServiceClient;
 use polynym::proto::v1::registry_service_client::RegistryServiceClient;
 use polynym::proto::v1::{self, identifier::Kind};
 use tonic::Status;
@@ -11,6 +12,7 @@ use tonic::transport::Channel;
 pub struct Client {
     pub directory: DirectoryServiceClient<Channel>,
     pub registry: RegistryServiceClient<Channel>,
+    pub inbox: InboxServiceClient<Channel>,
     pub admin: AdminServiceClient<Channel>,
 }
 
@@ -57,9 +59,10 @@ impl Client {
     pub fn over(channel: Channel) -> Self {
         let directory =
             DirectoryServiceClient::new(channel.clone()).max_decoding_message_size(8 << 20);
+        let inbox = InboxServiceClient::new(channel.clone());
         let (registry, admin) =
             (RegistryServiceClient::new(channel.clone()), AdminServiceClient::new(channel));
-        Self { directory, registry, admin }
+        Self { directory, registry, inbox, admin }
     }
 
     pub async fn resolve(

@@ -39,6 +39,9 @@ fn all() -> PolicyUpdate {
         restore_window: Some(Duration::from_millis(1_500)),
         undo_window: Some(Duration::ZERO),
         history_retention: Some(Duration::from_secs(90 * 24 * 60 * 60)),
+        inbox_retention: Some(Duration::from_secs(7 * 86_400)),
+        inbox_limit: Some(20),
+        rule_notices: Some(true),
         reserved_handles: Some(Some(["boss".to_owned()].into())),
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use polynym::directory::{
-    Error, Mutation, NewUser, Outcome, Policies, Takeover, Timestamp, User, UserChange, Verification,
+    Error, Mutation, NewUser, Outcome, Policies, Takeover, Timestamp, User, UserChange,
+    Verification,
 };
 
 use super::Failure;

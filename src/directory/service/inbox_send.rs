@@ -203,9 +203,11 @@ impl Directory {
         let mut results = Vec::with_capacity(raw.len());
         for batch in raw.chunks(self.limits.batch.max(1)) {
             let (found, _) = self.batch_resolve(context, batch, options).await?;
-            results.extend(found.into_iter().map(|found| {
-                found?.user.id().map_err(|error| Error::Internal(error.into()))
-            }));
+            results.extend(
+                found
+                    .into_iter()
+                    .map(|found| found?.user.id().map_err(|error| Error::Internal(error.into()))),
+            );
         }
         Ok(results)
     }

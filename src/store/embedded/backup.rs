@@ -8,12 +8,12 @@ use std::path::Path;
 use redb::{Database, Durability, Key, ReadTransaction, ReadableTable, TableDefinition, Value};
 
 use super::error::Fault;
+use super::inbox::{INBOX, INBOX_NOTICES, INBOX_TIMES};
 use super::schema::{
     ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, EVENT_TIMES, EVENTS, EXPIRES_AT, HOLD_TIMES, IDENTITIES,
     META, NEXT_EVENT, REQUEST_TIMES, REQUESTS, TENANT_EVENT_TIMES, TENANT_EVENTS, TENANT_USERS,
     TENANTS, USERS,
 };
-use super::inbox::{INBOX, INBOX_NOTICES, INBOX_TIMES};
 use super::usage::{USAGE, USAGE_BATCH, USAGE_SERIES};
 
 /// The memory for pages of the copy.

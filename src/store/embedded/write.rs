@@ -206,7 +206,9 @@ impl Writer {
             // A record that cannot be read is no fault of the file, and nothing was written.
             Err(Fault::Damaged(cause)) => {
                 tracing::error!(cause = chain(&*cause), "a write was given up");
-                Err(Box::new(|| Fault::damaged("a record of this write or of one beside it").into()))
+                Err(Box::new(|| {
+                    Fault::damaged("a record of this write or of one beside it").into()
+                }))
             }
             Err(fault) => {
                 let trouble = fault.degraded_by_commit();

@@ -18,8 +18,8 @@ use super::commit::commit;
 use super::error::Fault;
 use super::freshness::Freshness;
 use super::inbox_bucket::{
-    Bucket, FIRST, RECENT, NOTICE, NOTICES, OpenBucket, all, content_left_out, addition, open, push,
-    refusal, update_of,
+    Bucket, FIRST, NOTICE, NOTICES, OpenBucket, RECENT, addition, all, content_left_out, open,
+    push, refusal, update_of,
 };
 use super::schema::{
     ID, INBOX, PRIVATE, REVISION, StoredRequest, StoredUser, WIRE, id_value, number,
@@ -192,7 +192,11 @@ impl Collections {
         with_content: bool,
     ) -> Result<InboxPart, Fault> {
         let inbox = self.database.collection::<RawDocumentBuf>(INBOX);
-        let projection = if with_content { doc! {} } else { content_left_out() };
+        let projection = if with_content {
+            doc! {}
+        } else {
+            content_left_out()
+        };
         let find = inbox.find_one(doc! { ID: open(user) }).projection(projection.clone());
         let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
         let Some(document) = find.await? else { return Ok(InboxPart::default()) };
@@ -222,11 +226,7 @@ impl Collections {
     /// See [`InboxStore::change_inbox`](crate::directory::inbox::InboxStore::change_inbox). What was
     /// copied to another bucket meanwhile is looked for afterwards, from the open bucket on, and
     /// changed again.
-    pub async fn change_inbox(
-        &self,
-        user: LocalityId,
-        change: &InboxChange,
-    ) -> Result<(), Fault> {
+    pub async fn change_inbox(&self, user: LocalityId, change: &InboxChange) -> Result<(), Fault> {
         let deadline = Instant::now() + self.timeout;
         let mut backoff = Backoff::of_transaction(deadline);
         let (update, left) = update_of(user, change);

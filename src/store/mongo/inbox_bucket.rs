@@ -189,11 +189,7 @@ impl<'d> Bucket<'d> {
     }
 }
 
-fn read_entry(
-    position: u64,
-    entry: &RawDocument,
-    with_content: bool,
-) -> Result<InboxEntry, Fault> {
+fn read_entry(position: u64, entry: &RawDocument, with_content: bool) -> Result<InboxEntry, Fault> {
     let [id, sent, ends, content, read] = fields(entry, [NOTICE, SENT, ENDS, CONTENT, READ])?;
     let read = read.is_some();
     // One that was deleted has nothing but its id.
@@ -285,7 +281,8 @@ impl OpenBucket {
     /// The open bucket after it, which begins with this notice. It is kept for at least as long.
     pub fn next(&self, user: LocalityId, notice: &Notice, limits: InboxLimits) -> Document {
         let mut next = begun(user, self.next_position(), notice, limits);
-        let expiry = next.get_datetime(EXPIRES_AT).ok().max(self.document.get_datetime(EXPIRES_AT).ok());
+        let expiry =
+            next.get_datetime(EXPIRES_AT).ok().max(self.document.get_datetime(EXPIRES_AT).ok());
         next.insert(EXPIRES_AT, expiry.copied());
         let youngest = notice.send_time.minus(REMEMBERED);
         let (own, before) = self.ids.split_at(self.ids.len().min(self.count as usize));

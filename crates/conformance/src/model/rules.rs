@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use locality_uuid::LocalityId;
 use polynym::directory::{
-    Error, Identity, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, Outcome, Takeover,
-    Policies, State, Timestamp, Unknown, User, UserChange,
+    Error, Identity, Mutation, MutationKind, MutationReport, NewIdentity, NewUser, Outcome,
+    Policies, State, Takeover, Timestamp, Unknown, User, UserChange,
 };
 use polynym::identifier::{Guard, Identifier, IdentityKey, Kind};
 

@@ -1,0 +1,117 @@
+//! `polynym inbox`.
+
+mod list;
+mod send;
+
+use clap::{Args, Subcommand};
+use prost_types::Timestamp;
+
+use super::client::Session;
+use super::failure::Failure;
+use super::output;
+use super::time::instant;
+use super::who::{self, Who};
+use crate::config::{Client, Flags};
+use crate::proto::v1::{DeleteNoticeRequest, MarkReadRequest, MarkReadResponse};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  polynym inbox send handle:joe --subject 'Your email is verified'
+  polynym inbox list handle:joe --unread
+  polynym inbox read handle:joe --all";
+
+const READ: &str = "\
+Examples:
+  polynym inbox read handle:joe 20be0ffc-314a-bd53-7a50-013a65ca76d2
+  polynym inbox read handle:joe --all
+  polynym inbox read handle:joe --up-to 2026-01-31";
+
+const DELETE: &str = "\
+Examples:
+  polynym inbox delete handle:joe 20be0ffc-314a-bd53-7a50-013a65ca76d2";
+
+/// Commands for inboxes.
+#[derive(Subcommand)]
+pub enum Inbox {
+    /// Send a notice to users.
+    #[command(after_help = send::SEND)]
+    Send(send::Send),
+    /// List the notices of a user, the latest first.
+    #[command(after_help = list::LIST)]
+    List(list::List),
+    /// Mark notices of a user as read.
+    #[command(after_help = READ)]
+    Read(Read),
+    /// Delete a notice of a user.
+    #[command(after_help = DELETE)]
+    Delete(Delete),
+}
+
+#[derive(Args)]
+pub struct Read {
+    /// The user: an id, or an identifier that it owns.
+    #[arg(value_name = "USER", value_parser = who::parse)]
+    user: Who,
+    /// The ids of the notices.
+    #[arg(value_name = "NOTICE", required_unless_present_any = ["all", "up_to"])]
+    notices: Vec<String>,
+    /// Mark all notices that are there now.
+    #[arg(long, conflicts_with_all = ["notices", "up_to"])]
+    all: bool,
+    /// Mark the notices up to this time: 2026-01-31, 2026-01-31T12:00:00Z, or an age: 7d.
+    #[arg(long, value_name = "TIME", value_parser = instant, conflicts_with = "notices")]
+    up_to: Option<Timestamp>,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+#[derive(Args)]
+pub struct Delete {
+    /// The user: an id, or an identifier that it owns.
+    #[arg(value_name = "USER", value_parser = who::parse)]
+    user: Who,
+    /// The id of the notice.
+    #[arg(value_name = "NOTICE")]
+    notice: String,
+    #[command(flatten)]
+    settings: Flags<Client>,
+}
+
+pub async fn run(command: Inbox) -> Result<(), Failure> {
+    match command {
+        Inbox::Send(command) => send::send(command).await,
+        Inbox::List(command) => list::list(command).await,
+        Inbox::Read(command) => read(command).await,
+        Inbox::Delete(command) => delete(command).await,
+    }
+}
+
+async fn read(command: Read) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let user_id = command.user.id(&session).await?;
+    let now = || Timestamp::from(std::time::SystemTime::now());
+    let request = MarkReadRequest {
+        tenant: session.tenant(),
+        user_id,
+        notice_ids: command.notices,
+        up_to_time: command.up_to.or_else(|| command.all.then(now)),
+    };
+    session.answer(session.inbox().mark_read(session.request(request)).await)?;
+    done(&session, "marked as read")
+}
+
+async fn delete(command: Delete) -> Result<(), Failure> {
+    let session = Session::open(&command.settings).await?;
+    let user_id = command.user.id(&session).await?;
+    let (tenant, notice_id) = (session.tenant(), command.notice);
+    let request = DeleteNoticeRequest { tenant, user_id, notice_id };
+    session.answer(session.inbox().delete_notice(session.request(request)).await)?;
+    done(&session, "deleted")
+}
+
+fn done(session: &Session, what: &str) -> Result<(), Failure> {
+    match session.json() {
+        true => output::print_message("MarkReadResponse", &MarkReadResponse {}),
+        false => output::print(&format!("{what}\n")),
+    }
+}
