@@ -227,6 +227,10 @@ fn tenants() -> Vec<(Tenant, MutationKind)> {
         undo_window: Some(HOLD_TIME),
         reserved_handles: None,
         history_retention: None,
+        // Later than these stores.
+        inbox_retention: None,
+        inbox_limit: None,
+        rule_notices: None,
     };
 
     let set = |name, update| {
