@@ -21,6 +21,7 @@ mod full;
 mod grpc;
 mod harness;
 mod http2;
+mod inbox;
 mod lookup_cache;
 mod misbehaving;
 mod mongo;

@@ -104,9 +104,9 @@ pub trait InboxStore: Send + Sync + 'static {
         time: Timestamp,
     ) -> Result<(LocalityId, bool), Error>;
 
-    /// Delivers a notice to users. An inbox that has the notice already stays as it is; that is
-    /// certain where [`InboxStore::holders`] did not name its user, and of an inbox that has had
-    /// fewer than 50 notices since. Returns for each user, in their order, whether it is there.
+    /// Delivers a notice to users. An inbox that has had the notice stays as it is, for as long as
+    /// fewer than 50 others have come since and the notice's time is not over; look for older ones
+    /// with [`InboxStore::holders`]. Returns for each user, in their order, whether it is there.
     /// Where users are on several servers, some may have the notice before others.
     ///
     /// # Errors

@@ -60,7 +60,8 @@ fn field(error: &Error) -> Option<&str> {
         | Error::IdentityTaken { field, .. }
         | Error::IdentityHeld { field, .. }
         | Error::IdentityConfusable { field }
-        | Error::IdentityReserved { field } => Some(field),
+        | Error::IdentityReserved { field }
+        | Error::NoticeNotFound { field } => Some(field),
         Error::HistoryExpired { .. } => Some("as_of"),
         Error::UsageExpired { .. } => Some("from"),
         Error::ResumeExpired => Some("resume_token"),
