@@ -105,7 +105,7 @@ fn methods() -> Vec<(String, usize)> {
     let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
     let least = |service: &str| match service {
         "DirectoryService" => 0,
-        "RegistryService" => 1,
+        "RegistryService" | "InboxService" => 1,
         "AdminService" => 2,
         other => panic!("{other}"),
     };

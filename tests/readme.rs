@@ -59,7 +59,7 @@ async fn calls_by_reflection_print_the_documented_output() {
 
     for version in [Version::V1, Version::V1Alpha] {
         let mut api = Api::discover(channel.clone(), version).await.unwrap();
-        let services = ["AdminService", "DirectoryService", "RegistryService"]
+        let services = ["AdminService", "DirectoryService", "InboxService", "RegistryService"]
             .map(|name| format!("polynym.v1.{name}"));
         let services = [&services[..], &["grpc.health.v1.Health".to_owned()]].concat();
         assert_eq!(api.services(), services, "{version:?}");

@@ -14,11 +14,12 @@ use tonic_health::server::{HealthReporter, HealthService, WatchStream};
 use crate::directory::service::Directory;
 use crate::proto::services::admin_service_server::SERVICE_NAME as ADMIN;
 use crate::proto::services::directory_service_server::SERVICE_NAME as DIRECTORY;
+use crate::proto::services::inbox_service_server::SERVICE_NAME as INBOX;
 use crate::proto::services::registry_service_server::SERVICE_NAME as REGISTRY;
 use crate::transport::protocol;
 
 /// The services whose health is reported; the empty name is the server as a whole.
-const SERVICES: [&str; 4] = ["", DIRECTORY, REGISTRY, ADMIN];
+const SERVICES: [&str; 5] = ["", DIRECTORY, REGISTRY, INBOX, ADMIN];
 
 /// The pause between two checks of the store.
 const PERIOD: Duration = Duration::from_millis(500);
