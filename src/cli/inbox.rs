@@ -30,6 +30,9 @@ const DELETE: &str = "\
 Examples:
   polynym inbox delete handle:joe 20be0ffc-314a-bd53-7a50-013a65ca76d2";
 
+/// The end of the year 9999: no notice is sent later, whatever the server's clock says.
+const LATEST: Timestamp = Timestamp { seconds: 253_402_300_799, nanos: 0 };
+
 /// Commands for inboxes.
 #[derive(Subcommand)]
 pub enum Inbox {
@@ -55,7 +58,7 @@ pub struct Read {
     /// The ids of the notices.
     #[arg(value_name = "NOTICE", required_unless_present_any = ["all", "up_to"])]
     notices: Vec<String>,
-    /// Mark all notices that are there now.
+    /// Mark all notices.
     #[arg(long, conflicts_with_all = ["notices", "up_to"])]
     all: bool,
     /// Mark the notices up to this time: 2026-01-31, 2026-01-31T12:00:00Z, or an age: 7d.
@@ -89,12 +92,11 @@ pub async fn run(command: Inbox) -> Result<(), Failure> {
 async fn read(command: Read) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let user_id = command.user.id(&session).await?;
-    let now = || Timestamp::from(std::time::SystemTime::now());
     let request = MarkReadRequest {
         tenant: session.tenant(),
         user_id,
         notice_ids: command.notices,
-        up_to_time: command.up_to.or_else(|| command.all.then(now)),
+        up_to_time: command.up_to.or_else(|| command.all.then_some(LATEST)),
     };
     session.answer(session.inbox().mark_read(session.request(request)).await)?;
     done(&session, "marked as read")

@@ -7,7 +7,7 @@ use prost_types::Duration as ProtoDuration;
 
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::attribute_definition::{AttributeDefinition, DefinitionUpdate};
-use crate::directory::model::policies::PolicyUpdate;
+use crate::directory::model::policies::{INBOX_LIMIT, PolicyUpdate};
 use crate::directory::model::reserved;
 use crate::identifier::Kind;
 use crate::proto::v1;
@@ -38,6 +38,9 @@ const SWITCHES: [&str; 6] = [
     "rule_notices",
 ];
 
+const WINDOWS: [&str; 4] =
+    ["restore_window", "undo_window", "history_retention", "inbox_retention"];
+
 fn set_present(update: &mut PolicyUpdate, policies: &v1::Policies) -> Result<(), Error> {
     for switch in SWITCHES {
         if switch_of(policies, switch) {
@@ -51,18 +54,10 @@ fn set_present(update: &mut PolicyUpdate, policies: &v1::Policies) -> Result<(),
         }
     }
 
-    if policies.restore_window.is_some() {
-        set(update, policies, "restore_window")?;
-    }
-    if policies.undo_window.is_some() {
-        set(update, policies, "undo_window")?;
-    }
-
-    if policies.history_retention.is_some() {
-        set(update, policies, "history_retention")?;
-    }
-    if policies.inbox_retention.is_some() {
-        set(update, policies, "inbox_retention")?;
+    for path in WINDOWS {
+        if window(update, policies, path).is_some_and(|(_, time)| time.is_some()) {
+            set(update, policies, path)?;
+        }
     }
     if policies.inbox_limit != 0 {
         set(update, policies, "inbox_limit")?;
@@ -75,41 +70,24 @@ fn set_present(update: &mut PolicyUpdate, policies: &v1::Policies) -> Result<(),
 }
 
 fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result<(), Error> {
+    if let Some(switch) = switch(update, path) {
+        *switch = Some(switch_of(policies, path));
+        return Ok(());
+    }
+    if let Some((window, time)) = window(update, policies, path) {
+        *window = Some(span(time, path)?);
+        return Ok(());
+    }
     match path {
         "*" => {
-            let all = [
-                "holds",
-                "restore_window",
-                "undo_window",
-                "history_retention",
-                "inbox_retention",
-                "inbox_limit",
-                "reserved_handles",
-                "attribute_definitions",
-            ];
-            all.iter().chain(&SWITCHES).try_for_each(|path| set(update, policies, path))?;
+            let all = ["holds", "inbox_limit", "reserved_handles", "attribute_definitions"];
+            let all = all.iter().chain(&SWITCHES).chain(&WINDOWS);
+            all.copied().try_for_each(|path| set(update, policies, path))?;
         }
         "holds" => {
             Kind::ALL.iter().try_for_each(|kind| set(update, policies, &format!("holds.{kind}")))?
         }
-        "hide_unverified" => update.hide_unverified = Some(policies.hide_unverified),
-        "verified_wins" => update.verified_wins = Some(policies.verified_wins),
-        "keep_primary_identity" => update.keep_primary = Some(policies.keep_primary_identity),
-        "keep_last_identity" => update.keep_last = Some(policies.keep_last_identity),
-        "allow_lookalikes" => update.allow_lookalikes = Some(policies.allow_lookalikes),
-        "rule_notices" => update.rule_notices = Some(policies.rule_notices),
-        "restore_window" => update.restore_window = Some(span(policies.restore_window, path)?),
-        "undo_window" => update.undo_window = Some(span(policies.undo_window, path)?),
-        "history_retention" => {
-            update.history_retention = Some(span(policies.history_retention, path)?);
-        }
-        "inbox_retention" => {
-            update.inbox_retention = Some(span(policies.inbox_retention, path)?);
-        }
-        // What is negative is refused as what is too small.
-        "inbox_limit" => {
-            update.inbox_limit = Some(policies.inbox_limit.try_into().unwrap_or_default());
-        }
+        "inbox_limit" => update.inbox_limit = Some(inbox_limit(policies.inbox_limit)),
         "reserved_handles" => {
             let handles =
                 policies.reserved_handles.as_ref().map(|handles| reserved::parse(&handles.handles));
@@ -144,6 +122,39 @@ fn definitions(policies: &v1::Policies) -> Result<BTreeMap<String, AttributeDefi
         }
     }
     Ok(definitions)
+}
+
+/// The number of notices; the default where none is given. A negative one is refused later, as 0.
+fn inbox_limit(count: i32) -> u32 {
+    if count == 0 { INBOX_LIMIT } else { count.try_into().unwrap_or_default() }
+}
+
+/// The part of the update that sets a switch.
+fn switch<'u>(update: &'u mut PolicyUpdate, name: &str) -> Option<&'u mut Option<bool>> {
+    Some(match name {
+        "hide_unverified" => &mut update.hide_unverified,
+        "verified_wins" => &mut update.verified_wins,
+        "keep_primary_identity" => &mut update.keep_primary,
+        "keep_last_identity" => &mut update.keep_last,
+        "allow_lookalikes" => &mut update.allow_lookalikes,
+        "rule_notices" => &mut update.rule_notices,
+        _ => return None,
+    })
+}
+
+/// The part of the update that sets a length of time, and that time.
+fn window<'u>(
+    update: &'u mut PolicyUpdate,
+    policies: &v1::Policies,
+    name: &str,
+) -> Option<(&'u mut Option<Duration>, Option<ProtoDuration>)> {
+    Some(match name {
+        "restore_window" => (&mut update.restore_window, policies.restore_window),
+        "undo_window" => (&mut update.undo_window, policies.undo_window),
+        "history_retention" => (&mut update.history_retention, policies.history_retention),
+        "inbox_retention" => (&mut update.inbox_retention, policies.inbox_retention),
+        _ => return None,
+    })
 }
 
 fn switch_of(policies: &v1::Policies, name: &str) -> bool {

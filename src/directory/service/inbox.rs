@@ -10,6 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::Directory;
 use super::context::RequestContext;
+use super::mutation_line::MutationLine;
 use super::search::page_size;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::inbox::{InboxChange, InboxEntry, InboxLimits, InboxStore};
@@ -141,19 +142,21 @@ impl Directory {
         let ids: Vec<_> = ids.collect::<Result<_, _>>()?;
 
         let users = self.inboxes_of(context, user_id).await?;
-        match up_to {
-            Some(time) => {
-                for user in users {
-                    let change = InboxChange::ReadUpTo(time);
-                    self.inbox_store()?.change_inbox(user, change).await?;
-                }
-                Ok(())
-            }
-            None => {
-                let field = |n| format!("notice_ids[{n}]");
-                self.change_notices(context, &users, &ids, field, InboxChange::Read).await
-            }
+        let line = MutationLine::of(context, users.first().copied());
+        let field = |n| format!("notice_ids[{n}]");
+        let marked = match up_to {
+            Some(time) => self.mark_up_to(&users, time).await,
+            None => self.change_notices(context, &users, &ids, field, InboxChange::Read).await,
+        };
+        line.log_outcome(&marked);
+        marked
+    }
+
+    async fn mark_up_to(&self, users: &[LocalityId], time: Timestamp) -> Result<(), Error> {
+        for user in users {
+            self.inbox_store()?.change_inbox(*user, InboxChange::ReadUpTo(time)).await?;
         }
+        Ok(())
     }
 
     /// Deletes a notice of a user.
@@ -168,8 +171,11 @@ impl Directory {
     ) -> Result<(), Error> {
         let id = parse_notice_id("notice_id", notice_id)?;
         let users = self.inboxes_of(context, user_id).await?;
-        let change = |_| InboxChange::Delete(id);
-        self.change_notices(context, &users, &[id], |_| "notice_id".to_owned(), change).await
+        let line = MutationLine::of(context, users.first().copied());
+        let (field, change) = (|_| "notice_id".to_owned(), |_| InboxChange::Delete(id));
+        let deleted = self.change_notices(context, &users, &[id], field, change).await;
+        line.log_outcome(&deleted);
+        deleted
     }
 
     /// Changes notices, all of which must be shown, in each of the inboxes that has any.

@@ -9,6 +9,7 @@ use locality_uuid::LocalityId;
 
 use super::Directory;
 use super::context::RequestContext;
+use super::mutation_line::MutationLine;
 use super::read::{ResolveOptions, UserRef, parse, parse_user_id};
 use super::write::{check_text, idempotency_key, is_shown};
 use crate::directory::error::{Error, Invalid};
@@ -70,6 +71,17 @@ impl Directory {
         context: &RequestContext<'_>,
         request: SendRequest<'_>,
     ) -> Result<SentNotice, Error> {
+        let line = MutationLine::of(context, None);
+        let sent = self.send(context, request).await;
+        line.log_outcome(&sent);
+        sent
+    }
+
+    async fn send(
+        &self,
+        context: &RequestContext<'_>,
+        request: SendRequest<'_>,
+    ) -> Result<SentNotice, Error> {
         check(context, &request)?;
         let policies = self.policies(&context.tenant).await?;
         let key = self.notice_key(context, &request).await?;
@@ -100,7 +112,10 @@ impl Directory {
         let users: Vec<_> = users.into_iter().collect();
         let limits = InboxLimits::of(&policies);
         let delivery = Delivery { notice, users: users.clone(), limits };
-        let delivered = self.inbox_store()?.deliver(Arc::new(delivery)).await?;
+        let delivered = match users.is_empty() {
+            true => Vec::new(),
+            false => self.inbox_store()?.deliver(Arc::new(delivery)).await?,
+        };
         let gone = users.iter().zip(delivered).filter(|(_, delivered)| !delivered);
         let gone: BTreeSet<_> = gone.map(|(user, _)| *user).collect();
         for result in &mut results {

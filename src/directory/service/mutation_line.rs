@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use locality_uuid::LocalityId;
 
-use super::context::MutationCall;
+use super::context::{MutationCall, RequestContext};
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::read_set::Outcome;
@@ -23,21 +23,33 @@ pub struct MutationLine<'a> {
 impl<'a> MutationLine<'a> {
     /// The line of a call that is about this user, or about none.
     pub fn new(call: &MutationCall<'a>, user: Option<LocalityId>) -> Self {
+        let mut line = Self::of(&call.context, user);
+        line.is_due = !call.dry_run;
+        line
+    }
+
+    /// The line of a call that is no mutation of the directory, but changes something.
+    pub fn of(context: &RequestContext<'a>, user: Option<LocalityId>) -> Self {
         Self {
-            caller: call.context.caller,
-            tenant: call.context.tenant.clone(),
-            method: call.context.method,
+            caller: context.caller,
+            tenant: context.tenant.clone(),
+            method: context.method,
             user,
             begun: Instant::now(),
-            is_due: !call.dry_run,
+            is_due: true,
         }
     }
 
-    /// Logs the line with the outcome.
+    /// Logs the line with the outcome of a mutation.
     pub fn log(mut self, outcome: &Result<Outcome, Error>) {
         // A request that is sent again is answered with the user that it made before.
         let user = outcome.as_ref().ok().and_then(|outcome| outcome.user.as_ref());
         self.user = user.map(|user| user.id).or(self.user);
+        self.log_outcome(outcome);
+    }
+
+    /// Logs the line with an outcome.
+    pub fn log_outcome<T>(mut self, outcome: &Result<T, Error>) {
         match outcome {
             Ok(_) => self.write("done"),
             Err(Error::OutcomeUnknown(_)) => self.write("unknown"),

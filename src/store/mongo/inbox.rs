@@ -210,7 +210,9 @@ impl Collections {
         if part.entries.len() < limit && first > 1 {
             let range = doc! { "$gte": bucket_id(user, 0), "$lt": bucket_id(user, first) };
             let find = inbox.find(doc! { ID: range }).sort(doc! { ID: -1 }).projection(projection);
-            let find = find.batch_size(4).read_concern(ReadConcern::majority());
+            let find = find
+                .batch_size(if with_content { 4 } else { 100 })
+                .read_concern(ReadConcern::majority());
             let mut buckets = find.max_time(self.timeout).await?;
             while let Some(document) = buckets.try_next().await? {
                 let bucket = Bucket::read(&document)?;
@@ -262,7 +264,7 @@ impl Transaction<'_> {
             return Ok(Delivered::There);
         };
         if found.is_gone {
-            return Ok(Delivered::Gone);
+            return self.renew(user, notice, limits).await;
         }
         if found.has(notice.id) {
             return Ok(Delivered::There);
@@ -284,6 +286,24 @@ impl Transaction<'_> {
         let replaced = replace.session(&mut self.session).await?.matched_count;
         all_there(replaced, 1)?;
         self.remove_older(user, found.next_position(), limits).await?;
+        Ok(Delivered::There)
+    }
+
+    /// Begins the inbox of a user anew who was removed, and is there again by an import.
+    async fn renew(
+        &mut self,
+        user: LocalityId,
+        notice: &Notice,
+        limits: InboxLimits,
+    ) -> Result<Delivered, Fault> {
+        let by_id = doc! { ID: id_value(user) };
+        if self.find_one(&self.collections.users, by_id).await?.is_none() {
+            return Ok(Delivered::Gone);
+        }
+        let inbox = self.collections.database.collection::<RawDocumentBuf>(INBOX);
+        let first = raw(&OpenBucket::first(user, notice, limits))?;
+        let replace = inbox.replace_one(doc! { ID: open(user) }, first);
+        all_there(replace.session(&mut self.session).await?.matched_count, 1)?;
         Ok(Delivered::There)
     }
 
