@@ -7,8 +7,8 @@ use std::path::PathBuf;
 const PROTOS: [&str; 5] = [
     "polynym/v1/admin_service.proto",
     "polynym/v1/directory_service.proto",
-    "polynym/v1/registry_service.proto",
     "polynym/v1/inbox_service.proto",
+    "polynym/v1/registry_service.proto",
     "google/rpc/error_details.proto",
 ];
 

@@ -23,8 +23,8 @@ const POLICIES: u32 = 2;
 const LAST: u32 = 7;
 const POLICIES_LAST: u32 = 15;
 
-/// Encodes what [`decode_tenant`] reads. Defaults of retention and limits are left out, as they were
-/// before tenants had any, so that the etags of older tenants stay what they are.
+/// Encodes what [`decode_tenant`] reads. Defaults of retention and limits are left out, as they
+/// were before tenants had any, so that the etags of older tenants stay what they are.
 pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
     let mut message = message(tenant);
     if let Some(policies) = &mut message.policies {

@@ -225,9 +225,9 @@ impl Collections {
         Ok(part)
     }
 
-    /// See [`InboxStore::change_inbox`](crate::directory::inbox::InboxStore::change_inbox). What was
-    /// copied to another bucket meanwhile is looked for afterwards, from the open bucket on, and
-    /// changed again.
+    /// See [`InboxStore::change_inbox`](crate::directory::inbox::InboxStore::change_inbox). What
+    /// was copied to another bucket meanwhile is looked for afterwards, from the open bucket on,
+    /// and changed again.
     pub async fn change_inbox(&self, user: LocalityId, change: &InboxChange) -> Result<(), Fault> {
         let deadline = Instant::now() + self.timeout;
         let mut backoff = Backoff::of_transaction(deadline);

@@ -46,8 +46,8 @@ pub const JOURNAL: &str = "journal";
 pub const ENDED: &str = "ended";
 /// Counters: see [`usage`](super::usage). Stores of older programs have no such collection.
 pub const USAGE: &str = "usage";
-/// Parts of users' inboxes: see [`inbox_bucket`](super::inbox_bucket). Stores of older programs have
-/// no such collection.
+/// Parts of users' inboxes: see [`inbox_bucket`](super::inbox_bucket). Stores of older programs
+/// have no such collection.
 pub const INBOX: &str = "inbox";
 /// The servers that are up, by random ids: [`TIME`], [`SESSIONS`], [`AHEAD`]. Stores of older
 /// programs have no such collection.
@@ -97,18 +97,6 @@ pub const POLICIES: &str = "p";
 pub const RULES: &str = "v";
 /// Of a claim or a request: the user's id. Absent from a claim without an owner.
 pub const USER: &str = "u";
-/// Of counters: the name of the caller.
-pub const CALLER: &str = "c";
-/// Of counters: the name of the metric.
-pub const METRIC: &str = "m";
-/// Of counters: 0 for minutes, 1 for hours, 2 for days.
-pub const RESOLUTION: &str = "r";
-/// Of counters: the time of the first one.
-pub const PERIOD: &str = "p";
-/// Of counters: the numbers, in a tree of two levels.
-pub const COUNTS: &str = "n";
-/// Of counters: of each server the number of the last batch that was added.
-pub const FLUSHES: &str = "f";
 /// Of a claim: that it is a guard.
 pub const GUARD: &str = "g";
 /// Of a claim: until when it is held for its former owner.

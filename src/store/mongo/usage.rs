@@ -19,15 +19,25 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::Mongo;
 use super::collections::Collections;
 use super::error::Fault;
-use super::schema::{
-    CALLER, COUNTS, EXPIRES_AT, FLUSHES, ID, METRIC, PERIOD, RESOLUTION, TENANT, USAGE, date,
-    fields, id_value, needed, number,
-};
+use super::schema::{EXPIRES_AT, ID, TENANT, USAGE, date, fields, id_value, needed, number};
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::usage::{
     Resolution, UsageBatch, UsageCount, UsagePoint, UsageQuery, UsageStore,
 };
+
+/// Of counters: the name of the caller.
+pub const CALLER: &str = "c";
+/// Of counters: the name of the metric.
+pub const METRIC: &str = "m";
+/// Of counters: 0 for minutes, 1 for hours, 2 for days.
+pub const RESOLUTION: &str = "r";
+/// Of counters: the time of the first one.
+pub const PERIOD: &str = "p";
+/// Of counters: the numbers, in a tree of two levels.
+pub const COUNTS: &str = "n";
+/// Of counters: of each server the number of the last batch that was added.
+pub const FLUSHES: &str = "f";
 
 /// The updates of one command.
 const UPDATES: usize = 500;
