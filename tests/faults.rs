@@ -3,6 +3,7 @@
 //! see [`audit`] and [`ledger`].
 
 mod absent;
+mod aged;
 mod audit;
 mod away;
 mod caller;

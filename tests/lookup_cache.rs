@@ -2,6 +2,7 @@
 //! a cache on MongoDB, and servers that share a replica set.
 
 mod bounds;
+mod clocks;
 mod layer;
 mod scene;
 mod servers;

@@ -9,8 +9,8 @@ use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::access::Access;
 use polynym::directory::{
     Claim, Consistency, Directory, EncodedUser, EndedOwnerships, Error, ExpiredUser, History, Hold,
-    ItemResult, Limits, Mutation, Outcome, Record, Resolved, Store, StoredRules, Tenant,
-    TenantEvent, TenantRecord, Timestamp, View,
+    ItemResult, Limits, Mutation, Outcome, Record, Resolved, Shortened, Shortening, Store,
+    StoredRules, Tenant, TenantEvent, TenantRecord, Timestamp, View,
 };
 use polynym::grpc;
 use polynym::identifier::IdentityKey;
@@ -123,6 +123,15 @@ impl Store for Faulty {
     }
 
     async fn ended_ownerships(&self, _: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
+        Err(Error::Unavailable("cut off: secret cause".into()))
+    }
+
+    async fn shorten_history(
+        &self,
+        _: &Tenant,
+        _: Shortening,
+        _: Option<Vec<u8>>,
+    ) -> Result<Shortened, Error> {
         Err(Error::Unavailable("cut off: secret cause".into()))
     }
 

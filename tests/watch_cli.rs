@@ -1,6 +1,7 @@
 //! `polynym watch` from outside.
 
-use std::io::{BufRead, BufReader};
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
 use crate::server::{Server, polynym};
@@ -24,6 +25,16 @@ impl Watch {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         line
+    }
+
+    /// Kills it. Returns the lines that it has printed by then.
+    fn kill(mut self) -> Vec<String> {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        // The last one may be cut off.
+        rest.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(str::to_owned).collect()
     }
 
     /// Ends it as Ctrl-C does.
@@ -76,4 +87,35 @@ fn events_are_shown_and_none_is_missed() {
     assert_ne!(eve["userId"], joe["userId"]);
     assert!(eve.to_string().contains("eve"), "{eve}");
     watch.interrupt();
+}
+
+#[test]
+fn a_watch_that_is_killed_again_and_again_shows_each_event() {
+    const USERS: usize = 60;
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", folder.path().join("store").display());
+    let server = Server::start(&["--store", &store]);
+    let file = folder.path().join("token");
+    let arguments = ["--json", "--resume-file", file.to_str().unwrap()];
+    create(&server, "first");
+    let watch = Watch::start(&server.url, &arguments);
+    wait_for(&file);
+    watch.kill();
+
+    let mut seen = BTreeSet::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..USERS).for_each(|n| create(&server, &format!("user{n}"))));
+        for lines in (1..6).cycle() {
+            let mut watch = Watch::start(&server.url, &arguments);
+            for _ in 0..lines {
+                if seen.len() < USERS {
+                    seen.insert(event(&watch.line())["userId"].to_string());
+                }
+            }
+            seen.extend(watch.kill().iter().map(|line| event(line)["userId"].to_string()));
+            if seen.len() == USERS {
+                return;
+            }
+        }
+    });
 }

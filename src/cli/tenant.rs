@@ -314,6 +314,9 @@ fn fields(tenant: &Message) -> Table {
     if let Some(time) = &policies.history_since_time {
         row("history is complete since", time.to_string());
     }
+    if let Some(time) = &policies.history_change_time {
+        row("older history is being removed since", time.to_string());
+    }
     row("notices are kept for", length(&policies.inbox_retention.unwrap_or_default()));
     row("notices in an inbox", policies.inbox_limit.to_string());
     row("rule notices", on(policies.rule_notices));

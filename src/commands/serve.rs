@@ -349,6 +349,7 @@ fn limits(settings: &Serve) -> Limits {
         holds: settings.max_holds,
         merged: settings.max_merged,
         bytes: settings.max_user_bytes,
+        redactions: Limits::default().redactions,
     }
 }
 

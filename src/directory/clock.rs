@@ -65,6 +65,13 @@ impl Now {
         Self { time, in_doubt, ahead: Some(ahead) }
     }
 
+    /// The time by the earlier one of both clocks, if they differ: what is over age by this is so
+    /// by both.
+    pub fn earliest(&self) -> Timestamp {
+        let apart = self.ahead.filter(|_| self.in_doubt).unwrap_or_default();
+        self.time.minus(Duration::from_millis(apart.unsigned_abs()))
+    }
+
     /// Whether `deadline` is over for certain.
     pub fn is_past(&self, deadline: Timestamp) -> bool {
         !self.in_doubt && deadline <= self.time
@@ -127,6 +134,15 @@ mod tests {
     fn a_time_in_doubt_is_the_later_one() {
         assert_eq!(compare(-86_400_000).time, STORE);
         assert_eq!(compare(86_400_000).time.as_millis(), STORE.as_millis() + 86_400_000);
+    }
+
+    #[test]
+    fn the_earliest_time_is_that_of_the_clock_that_is_behind() {
+        assert_eq!(compare(86_400_000).earliest(), STORE);
+        for ahead in [-86_400_000, -60_000, 0, 60_000] {
+            assert_eq!(compare(ahead).earliest().as_millis(), STORE.as_millis() + ahead);
+        }
+        assert_eq!(Now::compare(STORE, None).earliest(), STORE);
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub use service::tenant_history::{TenantHistoryPage, TenantHistoryRequest};
 pub use service::usage::{UsageReport, UsageRequest};
 pub use service::write::{DISPLACED, RawIdentity};
 pub use store::{
-    ANSWER_BYTES, Consistency, ExpiredUser, FileStore, History, ItemResult, Resolved, Store,
-    UserScan, View,
+    ANSWER_BYTES, Consistency, ExpiredUser, FileStore, History, ItemResult, Resolved, Shortened,
+    Shortening, Store, UserScan, View,
 };
 pub use stored_rules::StoredRules;

@@ -160,6 +160,9 @@ pub enum TenantChange {
     Delete(DeletionStep),
     /// Notes that the index has followed the changes of definitions up to then.
     FinishIndexChanges(Timestamp),
+    /// Notes that what a shorter retention of history does not keep is removed, up to the change
+    /// then.
+    FinishHistoryChange(Timestamp),
 }
 
 impl MutationKind {

@@ -133,6 +133,9 @@ pub enum MutationReport {
     NotRestored(Vec<NotRestored>),
     /// The users that were removed.
     Purged(Vec<LocalityId>),
+    /// A purge has rewritten as many events of other users as one transaction may: it is to be
+    /// carried out again.
+    PurgeBegun,
     /// The result of importing a user.
     Imported(Imported),
     /// The tenant as it is now.
@@ -215,11 +218,15 @@ impl ReadSet {
         Err(DecideError::NeedsReads(ReadRequest { users, ..ReadRequest::default() }))
     }
 
-    /// The events of a user, the newest first, which must be read.
-    pub(crate) fn read_history(&self, id: LocalityId) -> Result<&[Event], DecideError> {
-        self.histories.get(&id).map(Vec::as_slice).ok_or_else(|| {
-            DecideError::NeedsReads(ReadRequest { histories: vec![id], ..ReadRequest::default() })
-        })
+    /// The events of users, the newest first; all must be read.
+    pub(crate) fn read_histories(&self, ids: &[LocalityId]) -> Result<Vec<&[Event]>, DecideError> {
+        let is_unread = |id: &LocalityId| !self.histories.contains_key(id);
+        let histories: Vec<_> = ids.iter().copied().filter(is_unread).collect();
+        if histories.is_empty() {
+            let events = |id| self.histories.get(id).map(Vec::as_slice);
+            return Ok(ids.iter().filter_map(events).collect());
+        }
+        Err(DecideError::NeedsReads(ReadRequest { histories, ..ReadRequest::default() }))
     }
 
     /// Those of the keys under which there is a claim, with it; all must be read.
@@ -294,6 +301,11 @@ impl WriteSet {
             Write::RemoveUser(id) => Some(*id),
             _ => None,
         })
+    }
+
+    /// Whether the mutation is to be carried out again. Its request is not remembered then.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.report == MutationReport::PurgeBegun
     }
 
     /// The user to store with this id.

@@ -1,7 +1,7 @@
 //! The removal of purged users' values from the histories of other users: of those with which they
 //! were merged, and of those that had an identity before or after them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use locality_uuid::LocalityId;
 
@@ -10,14 +10,24 @@ use super::model::user::User;
 use super::read_set::Write;
 use super::replay::recorded_fields;
 use crate::identifier::{Identifier, IdentityKey};
+use crate::wire::event::encode_recorded;
 
 /// The users that a mutation purges, with the values that their histories have.
 #[derive(Debug, Default)]
 pub struct PurgedValues {
     users: BTreeSet<LocalityId>,
     identifiers: BTreeSet<Identifier>,
-    fields: BTreeMap<String, Vec<RecordedValue>>,
+    fields: BTreeMap<String, HashSet<Vec<u8>>>,
     others: BTreeSet<LocalityId>,
+}
+
+/// What is done to the history of one other user.
+#[derive(Debug, Default)]
+pub struct Redaction {
+    /// The writes.
+    pub writes: Vec<Write>,
+    /// The events that they rewrite.
+    pub events: usize,
 }
 
 impl PurgedValues {
@@ -32,7 +42,8 @@ impl PurgedValues {
             self.identifiers.extend(sides.map(|own| own.identifier.clone()));
             for change in &changes.fields {
                 let sides = change.before.iter().chain(&change.after);
-                self.fields.entry(change.path.clone()).or_default().extend(sides.cloned());
+                let values = sides.map(encode_recorded);
+                self.fields.entry(change.path.clone()).or_default().extend(values);
             }
         }
     }
@@ -42,9 +53,10 @@ impl PurgedValues {
         self.others.difference(&self.users).copied().collect()
     }
 
-    /// The writes that take these values out of the history of a user, and the user out of the
-    /// ended ownerships of the identifiers. What the user has now stays.
-    pub fn redaction(&self, user: &User, events: &[Event]) -> Vec<Write> {
+    /// Takes these values out of the history of a user, from its newest events on and out of at
+    /// most `most` of them, and the user out of the ended ownerships of the identifiers that it
+    /// lost by these events. What the user has now stays.
+    pub fn redaction(&self, user: &User, events: &[Event], most: usize) -> Redaction {
         let foreign = self.identifiers.iter().filter(|name| user.identity(name).is_none());
         let foreign = foreign.map(|name| IdentityKey::new(user.tenant.as_str(), name));
         let values = ForeignValues {
@@ -53,14 +65,15 @@ impl PurgedValues {
             present: recorded_fields(user),
             since: self.first_event_of(events).unwrap_or(u64::MAX),
         };
-        let lost: BTreeSet<_> = events.iter().flat_map(Event::lost_keys).collect();
-        let redacted: Vec<_> = events.iter().filter_map(|event| values.redacted(event)).collect();
-
-        let rewrite = Some(redacted).filter(|events| !events.is_empty());
-        let rewrite = rewrite.map(|events| Write::ReplaceEvents(user.id, events));
-        let forgotten = values.keys.into_iter().filter(|key| lost.contains(key));
+        let redacted = events.iter().filter_map(|event| Some((event, values.redacted(event)?)));
+        let (before, after): (Vec<_>, Vec<_>) = redacted.take(most).unzip();
+        let lost: BTreeSet<_> = before.into_iter().flat_map(Event::lost_keys).collect();
+        let forgotten = lost.into_iter().filter(|key| values.keys.contains(key));
         let forgotten = forgotten.map(|key| Write::ForgetOwnership(key, user.id));
-        rewrite.into_iter().chain(forgotten).collect()
+
+        let events = after.len();
+        let rewrite = (events > 0).then(|| Write::ReplaceEvents(user.id, after));
+        Redaction { writes: rewrite.into_iter().chain(forgotten).collect(), events }
     }
 
     /// The number of the first event that one of the purged users shares.
@@ -76,7 +89,7 @@ impl PurgedValues {
 struct ForeignValues<'v> {
     /// Identifiers that the user does not have now.
     keys: BTreeSet<IdentityKey>,
-    fields: &'v BTreeMap<String, Vec<RecordedValue>>,
+    fields: &'v BTreeMap<String, HashSet<Vec<u8>>>,
     /// The fields that the user has now.
     present: BTreeMap<String, RecordedValue>,
     /// The number of the event from which fields may have values of others.
@@ -107,7 +120,7 @@ impl ForeignValues<'_> {
         let Some(theirs) = self.fields.get(path) else { return };
         let own = self.present.get(path);
         for value in before.iter_mut().chain(after) {
-            if theirs.contains(value) && own != Some(value) {
+            if theirs.contains(&encode_recorded(value)) && own != Some(value) {
                 *value = RecordedValue::Redacted;
             }
         }

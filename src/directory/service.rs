@@ -8,6 +8,7 @@ pub mod duplicates;
 pub mod expiry;
 pub mod exporting;
 pub mod history;
+mod history_changes;
 pub mod importing;
 pub mod inbox;
 pub mod inbox_send;
@@ -64,6 +65,7 @@ pub struct Directory {
     tenants: Tenants,
     deletions: TenantQueue,
     index_changes: TenantQueue,
+    history_changes: TenantQueue,
     /// Whether only admins make tenants other than the default one.
     closed: bool,
     /// The latest rules of normalisation that this build supports.
@@ -91,6 +93,7 @@ impl Directory {
             tenants,
             deletions: TenantQueue::default(),
             index_changes: TenantQueue::default(),
+            history_changes: TenantQueue::default(),
             closed: false,
             rules: Rules::PRESENT,
             clock,

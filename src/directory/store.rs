@@ -78,6 +78,31 @@ pub struct History {
     pub next: Option<u64>,
 }
 
+/// A retention of history that is shorter than the one under which some of it was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Shortening {
+    /// For how long history is kept.
+    pub retention: Duration,
+    /// The present time, which is certain.
+    pub now: Timestamp,
+}
+
+impl Shortening {
+    /// When what is of this time is to be removed.
+    pub fn removal(&self, time: Timestamp) -> Timestamp {
+        time.plus(self.retention)
+    }
+}
+
+/// A part of shortening the history of a tenant.
+#[derive(Clone, Debug, Default)]
+pub struct Shortened {
+    /// The place at which the next part begins; none at the end.
+    pub next: Option<Vec<u8>>,
+    /// Users whose records have events that are over age: they are to be stored again.
+    pub users: Vec<LocalityId>,
+}
+
 /// A user that is [due](Record::expires_at).
 #[derive(Clone, Debug)]
 pub struct ExpiredUser {
@@ -244,6 +269,18 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
     async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error>;
+
+    /// Has what is kept of the past of `tenant` removed as early as a shorter retention says: a
+    /// part of it, from the [place](Shortened::next) on at which an earlier call stopped.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn shorten_history(
+        &self,
+        tenant: &Tenant,
+        by: Shortening,
+        place: Option<Vec<u8>>,
+    ) -> Result<Shortened, Error>;
 
     /// Users of `tenant` in the order of their ids: those after `after`, at most `limit`.
     ///

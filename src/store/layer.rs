@@ -17,7 +17,7 @@ use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
 use crate::directory::store::{
-    Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
+    Consistency, ExpiredUser, History, ItemResult, Resolved, Shortened, Shortening, Store, View,
 };
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
@@ -166,6 +166,15 @@ impl<L: LookUpLayer> Store for L {
 
     async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
         self.inner().ended_ownerships(keys).await
+    }
+
+    async fn shorten_history(
+        &self,
+        tenant: &Tenant,
+        by: Shortening,
+        place: Option<Vec<u8>>,
+    ) -> Result<Shortened, Error> {
+        self.inner().shorten_history(tenant, by, place).await
     }
 
     async fn scan(

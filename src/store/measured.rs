@@ -19,7 +19,7 @@ use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
 use crate::directory::store::{
-    Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
+    Consistency, ExpiredUser, History, ItemResult, Resolved, Shortened, Shortening, Store, View,
 };
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
@@ -190,6 +190,15 @@ impl Store for Measured {
 
     async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
         SCAN.measure(self.0.ended_ownerships(keys)).await
+    }
+
+    async fn shorten_history(
+        &self,
+        tenant: &Tenant,
+        by: Shortening,
+        place: Option<Vec<u8>>,
+    ) -> Result<Shortened, Error> {
+        SCAN.measure(self.0.shorten_history(tenant, by, place)).await
     }
 
     async fn scan(

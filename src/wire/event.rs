@@ -62,6 +62,15 @@ pub fn sequence_of(bytes: &[u8]) -> Result<u64, WireError> {
     message.sequence.try_into().map_err(|_| fault("a number below zero"))
 }
 
+/// The time of an encoded event.
+///
+/// # Errors
+/// [`WireError`] where it is none.
+pub fn time_of(bytes: &[u8]) -> Result<Timestamp, WireError> {
+    let message = v1::Event::decode(bytes).map_err(|error| WireError(error.to_string()))?;
+    Ok(read_time(message.time))
+}
+
 fn fault(what: &str) -> WireError {
     WireError(what.to_owned())
 }
@@ -172,6 +181,11 @@ fn changes_message(changes: &ChangeSet) -> v1::ChangeSet {
         other_user_id: changes.other_user.map(|id| id.to_string()).unwrap_or_default(),
         redacted: changes.is_redacted,
     }
+}
+
+/// The encoded form of a value of an event: equal values have equal forms.
+pub fn encode_recorded(value: &RecordedValue) -> Vec<u8> {
+    recorded_message(value).encode_to_vec()
 }
 
 fn recorded_message(value: &RecordedValue) -> v1::RecordedValue {

@@ -21,7 +21,7 @@ use crate::proto::v1;
 /// program knows.
 const POLICIES: u32 = 2;
 const LAST: u32 = 7;
-const POLICIES_LAST: u32 = 15;
+const POLICIES_LAST: u32 = 16;
 
 /// Encodes what [`decode_tenant`] reads. Defaults of retention and limits are left out, as they
 /// were before tenants had any, so that the etags of older tenants stay what they are.
@@ -100,6 +100,7 @@ pub fn policies_message(policies: &Policies) -> v1::Policies {
         attribute_definitions: definition_messages(&policies.attributes),
         history_retention: Some(span(policies.history_retention)),
         history_since_time: policies.history_since.map(time_message),
+        history_change_time: policies.history_change.map(time_message),
         inbox_retention: Some(span(policies.inbox_retention)),
         inbox_limit: policies.inbox_limit as i32,
         rule_notices: policies.rule_notices,
@@ -168,6 +169,7 @@ pub fn read_policies(message: v1::Policies) -> Policies {
             .collect(),
         history_retention: message.history_retention.map_or(HISTORY, read_span),
         history_since: message.history_since_time.map(|time| read_time(Some(time))),
+        history_change: message.history_change_time.map(|time| read_time(Some(time))),
         inbox_retention: message.inbox_retention.map_or(INBOX_RETENTION, read_span),
         inbox_limit: match u32::try_from(message.inbox_limit) {
             Ok(count) if count > 0 => count,

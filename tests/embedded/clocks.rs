@@ -1,10 +1,11 @@
 //! Clock jumps under a server on the embedded store, in both directions and under load.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use conformance::StoreFactory;
 use polynym::directory::{Store, Timestamp};
-use polynym::store::embedded::Options;
+use polynym::store::embedded::{Embedded, Options};
 use redb::{ReadableDatabase, TableDefinition};
 
 use super::{Folder, database, open};
@@ -23,6 +24,13 @@ async fn a_clock_behind_keeps_deadlines() {
 #[tokio::test(flavor = "multi_thread")]
 async fn clock_jumps_under_load_harm_no_user() {
     clocks::jumping(Folder::new(Options::default()).open().await.unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clock_jumps_lose_no_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(Embedded::open(folder.path(), Options::default()).unwrap());
+    clocks::histories(clocks::Scene::watched(store.clone(), store).await).await;
 }
 
 #[test]

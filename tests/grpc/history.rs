@@ -344,6 +344,81 @@ async fn a_history_goes_with_its_user() {
     assert_eq!(refused(&mut client, rest).await, not_found);
 }
 
+/// Each page that is read meanwhile is whole, or the user is not found.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_are_whole_while_their_user_is_purged() {
+    let (_server, mut client) = fresh().await;
+    let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    for n in 0..40 {
+        let renamed = v1::User { display_name: format!("Joe {n}"), ..joe.clone() };
+        let renamed = v1::User { etag: String::new(), ..renamed };
+        client.update(renamed, &["display_name"]).await.unwrap();
+    }
+    let readers: Vec<_> = (1..5)
+        .map(|page_size| {
+            let first = v1::ListHistoryRequest { page_size, ..of(&joe.user_id) };
+            tokio::spawn(read_until_gone(client.clone(), first))
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    client.purge(&joe.user_id).await.unwrap();
+    for reader in readers {
+        reader.await.unwrap();
+    }
+}
+
+async fn read_until_gone(mut client: Client, first: v1::ListHistoryRequest) {
+    let (mut request, mut next) = (first.clone(), 41);
+    loop {
+        match page(&mut client, &request).await {
+            Ok(page) => {
+                assert_eq!(page.events.len(), (first.page_size as usize).min(next));
+                for event in &page.events {
+                    assert_eq!(event.sequence as usize, next);
+                    next -= 1;
+                }
+                request.page_token = page.next_page_token;
+                if request.page_token.is_empty() {
+                    assert_eq!(next, 0);
+                    (request, next) = (first.clone(), 41);
+                }
+            }
+            Err(status) => {
+                let gone = StatusDetails::new(Code::NotFound, "USER_NOT_FOUND");
+                return assert_eq!(status_details(status), gone);
+            }
+        }
+    }
+}
+
+/// A shorter retention is marked until what it does not keep is removed.
+#[tokio::test]
+async fn a_shorter_retention_is_carried_out() {
+    let (_server, mut client) = fresh().await;
+    let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    let retention = |seconds| v1::Policies {
+        history_retention: Some(prost_types::Duration { seconds, nanos: 0 }),
+        ..Default::default()
+    };
+    let shorter = client.govern(retention(90 * 86_400)).await.unwrap().policies.unwrap();
+    assert!(shorter.history_change_time.is_some());
+    let since = std::time::Instant::now();
+    loop {
+        let request = v1::GetTenantRequest::default();
+        let tenant = client.admin.get_tenant(request).await.unwrap().into_inner().tenant.unwrap();
+        if tenant.policies.unwrap().history_change_time.is_none() {
+            break;
+        }
+        assert!(since.elapsed() < Duration::from_secs(120), "it is not carried out");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    assert_eq!(events(&mut client, of(&joe.user_id)).await.len(), 1, "it is younger");
+    // What a shorter retention has hidden stays hidden by a longer one.
+    client.govern(retention(0)).await.unwrap();
+    client.govern(retention(400 * 86_400)).await.unwrap();
+    assert_eq!(events(&mut client, of(&joe.user_id)).await, []);
+}
+
 /// Creates a user that has had the fields and identities of another one for a while: by a merge
 /// that was undone, and by identities that were moved there and back.
 async fn entangled(client: &mut Client, other: &v1::User, name: &str) -> v1::User {

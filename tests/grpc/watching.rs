@@ -246,8 +246,14 @@ impl Changing {
         (Self { users, url, stop, changers }, token)
     }
 
-    /// Ends, and follows a watch until it has told of all changes.
-    pub async fn end(self, server: &Server, mut seen: Seen, mut token: String) {
+    /// Ends, and follows a watch until it has told of all changes. Returns the last event of each
+    /// user.
+    pub async fn end(
+        self,
+        server: &Server,
+        mut seen: Seen,
+        mut token: String,
+    ) -> BTreeMap<String, i64> {
         self.stop.store(true, Ordering::Relaxed);
         for changer in self.changers {
             changer.await.unwrap();
@@ -257,6 +263,7 @@ impl Changing {
         while !seen.has(&last) {
             token = follow(server, &mut seen, token, |seen| seen.has(&last)).await;
         }
+        last
     }
 }
 
@@ -306,6 +313,70 @@ async fn each_event_is_seen_though_the_server_is_killed() {
         tokio::task::block_in_place(|| Server::start(&arguments.each_ref().map(String::as_str)))
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_watcher_sees_each_event_though_it_comes_and_goes() {
+    let (Fresh { server, _folder }, _) = fresh().await;
+    come_and_go(&server).await;
+}
+
+/// Watchers that leave without a word and come back, some with an older token, see each event; and
+/// none is kept waiting by others that never read.
+pub async fn come_and_go(server: &Server) {
+    let (changing, token) = Changing::begin(server).await;
+    let mut idle = Vec::new();
+    for _ in 0..4 {
+        let mut client = Client::connect(&server.url).await;
+        idle.push(client.directory.watch(from(&token)).await.unwrap());
+    }
+    let watchers = (1..=6).map(|n| restless(server, n, token.clone()));
+    let watchers = futures_util::future::join_all(watchers).await;
+    let mut watchers = watchers.into_iter();
+    let (seen, token) = watchers.next().unwrap();
+    let last = changing.end(server, seen, token).await;
+    for (mut seen, mut token) in watchers {
+        while !seen.has(&last) {
+            token = follow(server, &mut seen, token, |seen| seen.has(&last)).await;
+        }
+    }
+}
+
+/// Follows 12 watches, each for some events, and leaves each in the midst of them.
+async fn restless(server: &Server, n: u32, begin: String) -> (Seen, String) {
+    let (mut seen, mut tokens, mut random) = (Seen::default(), vec![begin], n);
+    for _ in 0..12 {
+        // Numerical Recipes: good enough to leave at other places each time.
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let [some, back] = [(random >> 8) % 40, (random >> 16) % 3].map(|n| n as usize);
+        let token = tokens[tokens.len().saturating_sub(1 + back)].clone();
+        let enough = seen.count() + some;
+        tokens.push(follow(server, &mut seen, token, |seen| seen.count() >= enough).await);
+    }
+    let token = tokens.pop().unwrap();
+    (seen, token)
+}
+
+/// A token is as good as the history is long.
+#[tokio::test]
+async fn a_token_that_is_over_age_is_refused() {
+    let (_server, mut client) = fresh().await;
+    client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    let token = Watching::begin(&mut client, from("")).await.unwrap().token;
+    let second = Some(prost_types::Duration { seconds: 1, nanos: 0 });
+    let policies = v1::Policies { history_retention: second, ..Default::default() };
+    client.govern(policies).await.unwrap();
+    let since = Instant::now();
+    loop {
+        let refused = Watching::begin(&mut client, from(&token)).await.err();
+        if let Some(refused) = refused {
+            let expired = StatusDetails::new(Code::OutOfRange, "RESUME_EXPIRED");
+            assert_eq!(status_details(refused), expired);
+            return;
+        }
+        assert!(since.elapsed() < PATIENCE, "the token is still good");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 #[tokio::test]

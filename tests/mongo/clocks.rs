@@ -35,6 +35,13 @@ async fn a_clock_that_jumps_under_load_harms_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_event_is_lost_by_a_clock_that_jumps() {
+    let store = place().await.mongo().await.unwrap();
+    let feed = store.feed();
+    clocks::histories(Scene::watched(Arc::new(store), feed).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn status_shows_a_clock_that_differs_until_it_is_set_right() {
     let place = place().await;
     let mut scene = Scene::new(place.open().await.unwrap()).await;

@@ -8,10 +8,10 @@ use tonic::Code;
 
 use crate::calls::Client;
 use crate::grpc::watching::{
-    Changing, Seen, Watching, follow, from, goes_on_after_each_event, survive_kills,
+    Changing, Seen, Watching, come_and_go, follow, from, goes_on_after_each_event, survive_kills,
 };
 use crate::server::Server;
-use crate::servers::{self, Layout, ReplicaSet};
+use crate::servers::{self, Layout, ReplicaSet, Signal};
 use crate::status::{StatusDetails, status_details};
 
 async fn prepared(uri: &str) {
@@ -58,6 +58,60 @@ async fn each_event_is_seen_though_the_primary_steps_down() {
         let _ = set.primary().await.admin(step_down).await;
     }
     changing.end(&server, seen, token).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_watcher_sees_each_event_though_it_comes_and_goes() {
+    let uri = servers::one_member().await.uri("watch_restless", "");
+    prepared(&uri).await;
+    come_and_go(&start(&uri)).await;
+}
+
+/// The change streams of the server end again and again, and the one member hangs for a while.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_event_is_seen_though_change_streams_are_lost_or_stall() {
+    let set = ReplicaSet::start(Layout::default()).await;
+    let uri = set.uri("watch_streams", "");
+    prepared(&uri).await;
+    let server = start(&uri);
+    let (changing, mut token) = Changing::begin(&server).await;
+    let (mut seen, mut lost) = (Seen::default(), 0);
+    for round in 0..8 {
+        let enough = seen.count() + 20;
+        let since = Instant::now();
+        while seen.count() < enough {
+            token = follow(&server, &mut seen, token, |seen| seen.count() >= enough).await;
+            assert!(since.elapsed() < Duration::from_secs(120), "events come no more");
+        }
+        lost += end_change_streams(&set).await;
+        if round == 4 {
+            set.members[0].signal(Signal::Stop).await;
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            set.members[0].signal(Signal::Continue).await;
+        }
+    }
+    assert!(lost > 0, "no change stream was found");
+    changing.end(&server, seen, token).await;
+}
+
+/// Ends all change streams. Returns how many there were.
+async fn end_change_streams(set: &ReplicaSet) -> usize {
+    let all = doc! { "$currentOp": { "allUsers": true, "idleCursors": true } };
+    let found = doc! {
+        "aggregate": 1, "cursor": {}, "pipeline": [all, { "$match": {
+            "cursor.originatingCommand.pipeline.0.$changeStream": { "$exists": true },
+        } }],
+    };
+    let reply = set.members[0].admin(found).await.unwrap();
+    let streams = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
+    let database = set.client().await.database("watch_streams");
+    for stream in streams {
+        let cursor = stream.as_document().unwrap().get_document("cursor").unwrap();
+        let id = cursor.get("cursorId").unwrap().clone();
+        // It may have ended by itself.
+        let _ = database.run_command(doc! { "killCursors": "users", "cursors": [id] }).await;
+    }
+    streams.len()
 }
 
 /// The front end of the tests has no change streams.

@@ -1,20 +1,23 @@
 //! A server whose clock jumps: it does nothing irreversible by that clock, and keeps serving calls.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use locality_uuid::{Generator, Mode};
 use polynym::access::Access;
+use polynym::directory::feed::EventFeed;
 use polynym::directory::{Clock, Directory, Limits, Store};
 use polynym::grpc;
 use polynym::proto::v1;
 use polynym::transport::Options;
+use prost_types::Timestamp;
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 use tonic::{Code, Status};
 
 use super::calls::{Client, email, handle, identity};
 use super::status::{StatusDetails, status_details};
+use crate::grpc::watching::{Watching, from, rename};
 
 /// One day in milliseconds.
 pub const DAY: i64 = 24 * 60 * 60 * 1_000;
@@ -42,11 +45,19 @@ impl Scene {
 
     /// Starts a server on the store whose clock is `ahead` milliseconds fast.
     pub async fn at(store: Arc<dyn Store>, ahead: i64) -> Self {
+        Self::of(Directory::new(store, ids(), Limits::default()), ahead).await
+    }
+
+    /// Starts a server on the store that tells of its events.
+    pub async fn watched(store: Arc<dyn Store>, feed: Arc<dyn EventFeed>) -> Self {
+        Self::of(Directory::new(store, ids(), Limits::default()).with_feed(feed), 0).await
+    }
+
+    async fn of(directory: Directory, ahead: i64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let clock = Clock::default();
         clock.set_ahead(ahead);
-        let directory = Directory::new(store, Generator::new(Mode::Variable), Limits::default());
         let directory = Arc::new(directory.with_clock(clock.clone()));
         let expiry = directory.clone();
         tokio::spawn(async move { expiry.run_expiry().await });
@@ -96,6 +107,10 @@ impl Scene {
 
         panic!("the user is not purged");
     }
+}
+
+fn ids() -> Generator {
+    Generator::new(Mode::Variable)
 }
 
 /// Creates user `n` with a request id that depends on `n` alone.
@@ -221,4 +236,59 @@ async fn work(clock: Clock, mut client: Client, caller: usize) -> Vec<(usize, St
     }
 
     users
+}
+
+/// The clock jumps while a user changes, and while it is watched: its events stay in their order,
+/// all are there and sent, and former owners are known.
+pub async fn histories(mut s: Scene) {
+    s.client.hold_nothing().await;
+    let joe = s.create(handle("joe")).await;
+    let mut watching = Watching::begin(&mut s.client, from("")).await.unwrap();
+    s.client.link(&joe, handle("wanderer")).await.unwrap();
+    sleep(Duration::from_millis(20)).await;
+    let with_joe = Timestamp::from(SystemTime::now());
+    sleep(Duration::from_millis(20)).await;
+    s.client.unlink(&joe, handle("wanderer")).await.unwrap();
+
+    let (mut changes, mut token) = (3, watching.token.clone());
+    for ahead in [LONG, -LONG, 500 * DAY, 0, -500 * DAY, 2 * DAY, 0] {
+        s.clock.set_ahead(ahead);
+        for n in 0..3 {
+            rename(&mut s.client, &joe, &format!("Joe {ahead} {n}")).await.unwrap();
+        }
+        changes += 3;
+        let events = all_events(&mut s.client, &joe).await;
+        let numbers: Vec<_> = events.iter().map(|event| event.sequence).collect();
+        assert_eq!(numbers, (1..=changes).rev().collect::<Vec<_>>(), "{ahead} ms ahead");
+        let times: Vec<_> = events.iter().map(|event| event.time.unwrap()).collect();
+        let times: Vec<_> = times.iter().map(|time| (time.seconds, time.nanos)).collect();
+        assert!(times.is_sorted_by(|later, earlier| later >= earlier), "{times:?}");
+        assert_eq!(owner_at(&mut s.client, "wanderer", with_joe).await, joe, "{ahead} ms ahead");
+        // A watch goes on after a token of another time.
+        let mut again = Watching::begin(&mut s.client, from(&token)).await.unwrap();
+        let first = again.next().await.unwrap().sequence;
+        let mut last = first;
+        while last < changes {
+            last += 1;
+            assert_eq!(again.next().await.unwrap().sequence, last);
+        }
+        token = again.token.clone();
+        while watching.next().await.unwrap().sequence < changes {}
+    }
+}
+
+async fn all_events(client: &mut Client, user: &str) -> Vec<v1::Event> {
+    let user = Some(v1::list_history_request::User::UserId(user.to_owned()));
+    let request = v1::ListHistoryRequest { user, page_size: 1_000, ..Default::default() };
+    client.directory.list_history(request).await.unwrap().into_inner().events
+}
+
+async fn owner_at(client: &mut Client, name: &str, time: Timestamp) -> String {
+    let request = v1::ResolveIdentityRequest {
+        identifier: Some(handle(name)),
+        as_of: Some(time),
+        ..Default::default()
+    };
+    let found = client.directory.resolve_identity(request).await.unwrap().into_inner();
+    found.user.unwrap().user_id
 }

@@ -20,6 +20,7 @@ mod merging;
 mod merging_concurrently;
 pub mod model;
 mod naming;
+mod purging;
 mod quantity;
 mod reading;
 mod renormalizing;
@@ -27,6 +28,7 @@ mod replacing;
 mod requests;
 mod resending;
 mod searching;
+mod shortening;
 mod states;
 pub mod step;
 mod survival;
@@ -248,6 +250,9 @@ fn of_lives() -> Vec<Case> {
 
 fn of_merges() -> Vec<Case> {
     vec![
+        case(shortening::what_a_shorter_retention_does_not_keep_is_removed),
+        case(purging::a_purge_goes_on_until_no_event_has_the_name),
+        case(purging::a_dry_run_of_a_purge_needs_no_second_one),
         case(merging::a_merged_user_is_part_of_the_primary),
         case(merging::the_secondary_can_win),
         case(merging::a_merge_can_be_made_to_fail),

@@ -135,13 +135,6 @@ impl Policies {
         self.attributes.retain(|_, definition| *definition != AttributeDefinition::default());
     }
 
-    /// The policies once the index has followed all changes.
-    pub(crate) fn with_changed_indexes(&self) -> Self {
-        let mut policies = self.clone();
-        policies.finish_index_changes(Timestamp::MAX);
-        policies
-    }
-
     /// Checks the types of new values.
     ///
     /// # Errors

@@ -37,6 +37,12 @@ impl Event {
     }
 }
 
+/// The event of this number among events that are in order, the newest first.
+pub fn of_sequence(events: &[Event], sequence: u64) -> Option<&Event> {
+    let place = events.binary_search_by(|event| sequence.cmp(&event.sequence)).ok()?;
+    events.get(place)
+}
+
 /// The call behind a mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {

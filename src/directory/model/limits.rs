@@ -1,6 +1,6 @@
-//! Bounds on what a caller may ask for, and on the size of a user.
+//! Bounds on what a caller may ask for, on the size of a user, and on that of a purge.
 
-/// Limits on what a caller may request, and on the size of a user.
+/// Limits on what a caller may request, on the size of a user, and on that of a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Items in one batch request.
@@ -17,6 +17,8 @@ pub struct Limits {
     pub merged: usize,
     /// Bytes of one user, all in all.
     pub bytes: usize,
+    /// Events of other users that one transaction of a purge rewrites.
+    pub redactions: usize,
 }
 
 impl Default for Limits {
@@ -29,6 +31,7 @@ impl Default for Limits {
             holds: 100,
             merged: 100,
             bytes: 512 << 10,
+            redactions: 5_000,
         }
     }
 }

@@ -56,6 +56,9 @@ pub struct Policies {
     /// Since when there is all of the history that is to be kept; none where that is since the
     /// tenant was made.
     pub history_since: Option<Timestamp>,
+    /// Since when the servers remove what a shorter retention no longer keeps; none once they are
+    /// done.
+    pub history_change: Option<Timestamp>,
     /// For how long a notice stays in an inbox.
     pub inbox_retention: Duration,
     /// The number of notices that an inbox keeps.
@@ -79,6 +82,7 @@ impl Default for Policies {
             attributes: BTreeMap::new(),
             history_retention: HISTORY,
             history_since: None,
+            history_change: None,
             inbox_retention: INBOX_RETENTION,
             inbox_limit: INBOX_LIMIT,
             rule_notices: false,
@@ -109,7 +113,23 @@ impl Policies {
         if retention > self.history_retention {
             self.history_since = Some(self.history_begins(now));
         }
+        if retention < self.history_retention {
+            self.history_change = Some(now);
+        }
         self.history_retention = retention;
+    }
+
+    /// Notes that what a retention no longer keeps is removed, up to the change at `since`.
+    pub(crate) fn finish_history_change(&mut self, since: Timestamp) {
+        self.history_change = self.history_change.filter(|time| *time > since);
+    }
+
+    /// The policies once the servers have done all that changes of them ask for.
+    pub(crate) fn settled(&self) -> Self {
+        let mut policies = self.clone();
+        policies.finish_index_changes(Timestamp::MAX);
+        policies.finish_history_change(Timestamp::MAX);
+        policies
     }
 }
 

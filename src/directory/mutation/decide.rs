@@ -89,7 +89,9 @@ impl Mutation {
             MutationKind::Tenant(TenantChange::Delete(_)) => {
                 return tenancy::repeat_deletion(read_set);
             }
-            MutationKind::Tenant(TenantChange::FinishIndexChanges(_))
+            MutationKind::Tenant(
+                TenantChange::FinishIndexChanges(_) | TenantChange::FinishHistoryChange(_),
+            )
             | MutationKind::ReleaseHold(_)
             | MutationKind::ImportHold(_) => return Ok(WriteSet::unchanged(None)),
         };
@@ -121,7 +123,10 @@ impl Mutation {
                 tenancy::delete(self, read_set, step)
             }
             MutationKind::Tenant(TenantChange::FinishIndexChanges(since)) => {
-                tenancy::finish_index_changes(self, read_set, *since)
+                tenancy::finish(self, read_set, |policies| policies.finish_index_changes(*since))
+            }
+            MutationKind::Tenant(TenantChange::FinishHistoryChange(since)) => {
+                tenancy::finish(self, read_set, |policies| policies.finish_history_change(*since))
             }
             MutationKind::ReleaseHold(identifier) => hold::release(self, read_set, identifier),
             MutationKind::ImportHold(hold) => hold::import(self, read_set, hold),

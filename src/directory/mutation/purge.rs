@@ -15,6 +15,9 @@ use crate::directory::redaction::PurgedValues;
 /// Removes a user and all that is kept of it, and the users that were merged into it. What it owned
 /// is held for nobody, where the tenant's policy holds it; what was held for it stays held for
 /// nobody.
+///
+/// Where more events of others are to be rewritten than one transaction may, it does no more than
+/// that: [`MutationReport::PurgeBegun`].
 pub fn purge(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -31,7 +34,11 @@ pub fn purge(
         (key, (Some(claim.clone()), Some(Claim { owner: None, ..claim.clone() })))
     });
     let removed: Vec<_> = std::iter::once(record).chain(merged).collect();
-    let redactions = redactions(mutation, read_set, &removed)?;
+    let (redactions, is_whole) = redactions(mutation, read_set, &removed)?;
+    if !is_whole {
+        let report = MutationReport::PurgeBegun;
+        return Ok(WriteSet { writes: redactions, report, ..WriteSet::unchanged(None) });
+    }
     let removal = |record| UserTransition { before: Some(record), after: None };
     let transitions = removed.into_iter().map(removal).collect();
     let mut write_set =
@@ -46,23 +53,33 @@ pub fn purge(
     Ok(WriteSet { report, ..write_set })
 }
 
-/// The writes that take the values of removed users out of the histories of others.
+/// The writes that take the values of removed users out of the histories of others, as many as one
+/// transaction may have, and whether these are all. A dry run has no bound: it writes nothing.
 fn redactions(
     mutation: &Mutation,
     read_set: &ReadSet,
     removed: &[&Record],
-) -> Result<Vec<Write>, DecideError> {
+) -> Result<(Vec<Write>, bool), DecideError> {
     let mut values = PurgedValues::default();
-    for record in removed {
-        values.add(&record.user, read_set.read_history(record.id())?);
+    let ids: Vec<_> = removed.iter().map(|record| record.id()).collect();
+    for (record, events) in removed.iter().zip(read_set.read_histories(&ids)?) {
+        values.add(&record.user, events);
     }
-    let mut redactions = Vec::new();
-    for other in read_set.read_users(&values.others())? {
-        if other.user.tenant == mutation.tenant {
-            redactions.extend(values.redaction(&other.user, read_set.read_history(other.id())?));
+    let others = read_set.read_users(&values.others())?;
+    let others = others.into_iter().filter(|other| other.user.tenant == mutation.tenant);
+    let (ids, others): (Vec<_>, Vec<_>) = others.map(|other| (other.id(), other)).unzip();
+
+    let mut writes = Vec::new();
+    let mut room = if mutation.dry_run { usize::MAX } else { mutation.limits.redactions.max(1) };
+    for (other, events) in others.into_iter().zip(read_set.read_histories(&ids)?) {
+        if room == 0 {
+            return Ok((writes, false));
         }
+        let redaction = values.redaction(&other.user, events, room);
+        room -= redaction.events;
+        writes.extend(redaction.writes);
     }
-    Ok(redactions)
+    Ok((writes, room > 0))
 }
 
 /// Purges a user whose time is over, or forgets how to undo a merge that can be undone no longer.

@@ -30,7 +30,9 @@ pub fn request_hash(etag: &str, kind: &MutationKind) -> u64 {
             let with_users = matches!(step, DeletionStep::Begin { with_users: true });
             hash.number(0, with_users.into());
         }
-        MutationKind::Tenant(TenantChange::FinishIndexChanges(since)) => {
+        MutationKind::Tenant(
+            TenantChange::FinishIndexChanges(since) | TenantChange::FinishHistoryChange(since),
+        ) => {
             hash.number(0, since.as_millis() as u64);
         }
         // Has no request.

@@ -4,7 +4,7 @@ use super::Mutation;
 use crate::directory::claim_diff::{ClaimDiff, plan_writes};
 use crate::directory::error::Error;
 use crate::directory::journal::tenant_event;
-use crate::directory::model::policies::PolicyUpdate;
+use crate::directory::model::policies::{Policies, PolicyUpdate};
 use crate::directory::model::tenant_event::TenantEventKind;
 use crate::directory::model::tenant_record::{Deletion, DeletionStep, TenantRecord};
 use crate::directory::model::timestamp::Timestamp;
@@ -27,8 +27,8 @@ pub fn set(
     let mut after = before.cloned().unwrap_or_else(new);
     update.apply(&mut after.policies, now);
     if before.is_none() {
-        // There are no users to be stored again.
-        after.policies = after.policies.with_changed_indexes();
+        // There are no users yet.
+        after.policies = after.policies.settled();
     }
     if let Some(before) = before.filter(|before| before.policies != after.policies) {
         after.update_time = now.after(before.update_time);
@@ -42,15 +42,15 @@ pub fn set(
     Ok(put_with_event(mutation, before, after, kind))
 }
 
-/// Notes that the index has followed the changes of definitions up to `since`.
-pub fn finish_index_changes(
+/// Notes that the servers have done what changes of policies ask for.
+pub fn finish(
     mutation: &Mutation,
     read_set: &ReadSet,
-    since: Timestamp,
+    finish: impl FnOnce(&mut Policies),
 ) -> Result<WriteSet, DecideError> {
     let before = read_set.read_tenant()?.ok_or(Error::TenantNotFound)?;
     let mut after = before.clone();
-    after.policies.finish_index_changes(since);
+    finish(&mut after.policies);
     if after.policies != before.policies {
         after.update_time = mutation.time.after(before.update_time);
     }

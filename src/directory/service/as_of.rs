@@ -79,7 +79,8 @@ impl Directory {
         if time > now {
             return Err(Error::invalid(Invalid::Field, "as_of", "lies in the future"));
         }
-        let earliest = self.policies(&context.tenant).await?.history_begins(now);
+        let policies = self.policies(&context.tenant).await?;
+        let earliest = policies.history_begins(context.now.earliest());
         if time < earliest {
             return Err(Error::HistoryExpired { earliest });
         }

@@ -177,6 +177,6 @@ impl Directory {
         let holds = Default::default();
         let policies = Arc::new(Policies { holds, history_retention, ..Policies::default() });
         let mutation = self.own_mutation(name, KnownTenant { policies, ..known }, kind);
-        Ok(self.store.mutate(mutation).await?.report)
+        Ok(self.carry_out(mutation).await?.report)
     }
 }

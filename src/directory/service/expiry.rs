@@ -84,7 +84,7 @@ impl Directory {
         let mutation = Mutation::of_user(tenant, id, now.time, UserChange::Expire);
         let mutation =
             Mutation { tenant_since: since, in_doubt: now.in_doubt, policies, ..mutation };
-        let outcome = self.store.mutate(mutation).await?;
+        let outcome = self.carry_out(mutation).await?;
         if let MutationReport::Purged(users) = outcome.report {
             tracing::info!(user = %id, users = users.len(), "purged");
         }

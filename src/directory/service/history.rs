@@ -65,7 +65,7 @@ impl Directory {
             "" => None,
             token => Some(decode_token(token, query, now)?),
         };
-        let oldest = now.minus(policies.history_retention);
+        let oldest = policies.history_begins(context.now.earliest());
         let from = request.from.map_or(oldest, |from| from.max(oldest));
         let is_wanted = |event: &Event| {
             event.time >= from

@@ -284,9 +284,9 @@ impl Import {
         update.check()?;
         let mut wanted = Policies::default();
         update.apply(&mut wanted, Timestamp::default());
-        let wanted = wanted.with_changed_indexes();
+        let wanted = wanted.settled();
         match self.directory.store.tenant(&tenant).await? {
-            Some(there) if there.policies.with_changed_indexes() == wanted => return Ok(false),
+            Some(there) if there.policies.settled() == wanted => return Ok(false),
             Some(_) => return Err(Error::TenantExists),
             None => {}
         }

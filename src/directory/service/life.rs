@@ -8,8 +8,8 @@ use super::read::parse_user_id;
 use crate::directory::error::Error;
 use crate::directory::model::merge_report::{ConflictPolicy, NotRestored, Preview};
 use crate::directory::model::user::User;
-use crate::directory::mutation::UserChange;
-use crate::directory::read_set::MutationReport;
+use crate::directory::mutation::{Mutation, UserChange};
+use crate::directory::read_set::{MutationReport, Outcome};
 
 impl Directory {
     /// Makes the secondary user part of the primary. Answers with the primary, and for a dry run
@@ -70,6 +70,23 @@ impl Directory {
         match self.execute(call, id, UserChange::Purge).await?.report {
             MutationReport::Purged(ids) => Ok(ids),
             _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Carries out a mutation. A purge may take several transactions: one that ends early, by a
+    /// fault or since its caller leaves, goes on where it stopped when it is asked for again.
+    ///
+    /// # Errors
+    /// Those of [`crate::directory::store::Store::mutate`].
+    pub(super) async fn carry_out(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        if !matches!(mutation.user_change(), Some(UserChange::Purge | UserChange::Expire)) {
+            return self.store.mutate(mutation).await;
+        }
+        loop {
+            let outcome = self.store.mutate(mutation.clone()).await?;
+            if outcome.report != MutationReport::PurgeBegun {
+                return Ok(outcome);
+            }
         }
     }
 }

@@ -49,7 +49,7 @@ impl Directory {
             "" => None,
             token => Some(decode_token(token, query, now)?),
         };
-        let oldest = now.minus(tenant.policies.history_retention);
+        let oldest = context.now.earliest().minus(tenant.policies.history_retention);
         let from = request.from.map_or(oldest, |from| from.max(oldest));
 
         let mut events = self.store.tenant_history(&context.tenant, before, size).await?;

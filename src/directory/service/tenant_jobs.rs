@@ -1,5 +1,5 @@
 //! Jobs of a server in the background for tenants that are marked: their deletion, and changes of
-//! their indexes.
+//! their indexes and of the retention of their history.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -25,6 +25,7 @@ impl Directory {
             never = self.find_marked_tenants() => never,
             never = self.delete_marked_tenants() => never,
             never = self.change_indexes() => never,
+            never = self.shorten_histories() => never,
         }
     }
 
@@ -35,6 +36,9 @@ impl Directory {
         }
         if let Some(since) = tenant.policies.index_change() {
             self.index_changes.add(&tenant.name, since);
+        }
+        if let Some(since) = tenant.policies.history_change {
+            self.history_changes.add(&tenant.name, since);
         }
     }
 
@@ -62,6 +66,15 @@ impl Directory {
         loop {
             for tenant in self.index_changes.ready() {
                 self.change_marked_index(&tenant).await;
+            }
+            sleep(PERIOD).await;
+        }
+    }
+
+    async fn shorten_histories(&self) -> Infallible {
+        loop {
+            for tenant in self.history_changes.ready() {
+                self.shorten_marked_history(&tenant).await;
             }
             sleep(PERIOD).await;
         }

@@ -78,12 +78,13 @@ impl Directory {
         }
         let user = |(n, id): (usize, &String)| parse_user_id(&format!("user_ids[{n}]"), id);
         let users = request.users.iter().enumerate().map(user).collect::<Result<_, _>>()?;
-        let begin = self.policies(&context.tenant).await?.history_begins(context.now.time);
+        let now = context.now.earliest();
+        let begin = self.policies(&context.tenant).await?.history_begins(now);
         let tenant = context.tenant.clone();
         let query = query_hash(&tenant, &users, &request.kinds);
         let place = match request.resume_token {
             "" => feed.place().await?,
-            token => decode(token, query, begin.max(context.now.time.minus(LIFETIME)))?,
+            token => decode(token, query, begin.max(now.minus(LIFETIME)))?,
         };
         let directory = self.clone();
         Ok(Watch { feed, directory, tenant, users, kinds: request.kinds, query, place })

@@ -263,7 +263,7 @@ impl Directory {
     ) -> Result<Outcome, Error> {
         let tenant = self.tenant_to_change(&call).await?;
         let mutation = Mutation { rules, ..self.mutation(call, kind, tenant)? };
-        let outcome = self.store.mutate(mutation).await?;
+        let outcome = self.carry_out(mutation).await?;
         outcome.takeovers.iter().for_each(log_takeover);
         Ok(outcome)
     }

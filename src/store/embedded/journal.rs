@@ -16,7 +16,7 @@ use super::schema::{
 use super::stored_event::{StoredEvent, encode_event_row};
 use super::transaction::Tables;
 use crate::directory::journal::beginning;
-use crate::directory::model::event::Event;
+use crate::directory::model::event::{Event, of_sequence};
 use crate::directory::model::ownership::{EndedOwnerships, Ownership};
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant_event::TenantEvent;
@@ -95,12 +95,19 @@ impl<'t> Journal<'t> {
         Ok(JournalHead { count: sequence, last: number })
     }
 
-    /// Adds an event of a tenant, and removes some, of any tenant, whose time is over.
-    pub fn add_tenant_event(&self, event: &TenantEvent, retention: Duration) -> Result<(), Fault> {
+    /// Adds an event of a tenant, and removes some, of any tenant, whose time is over, unless the
+    /// time is in doubt.
+    pub fn add_tenant_event(
+        &self,
+        event: &TenantEvent,
+        retention: Duration,
+        in_doubt: bool,
+    ) -> Result<(), Fault> {
         let mut events = self.transaction.open_table(TENANT_EVENTS)?;
         let mut times = self.transaction.open_table(TENANT_EVENT_TIMES)?;
         let now = (event.time.as_millis(), "", 0);
-        let over = times.extract_from_if(..now, |_, ()| true)?.take(SWEPT);
+        let most = if in_doubt { 0 } else { SWEPT };
+        let over = times.extract_from_if(..now, |_, ()| true)?.take(most);
         for entry in over {
             let (entry, _) = entry?;
             let (_, tenant, number) = entry.value();
@@ -143,20 +150,23 @@ impl<'t> Journal<'t> {
         Ok(events)
     }
 
-    /// Replaces those events of a history that have the numbers of `events`.
+    /// Replaces those events of a history that have the numbers of `events`, which are in order,
+    /// the newest first.
     pub fn replace(&mut self, head: JournalHead, events: &[Event]) -> Result<(), Fault> {
-        let mut number = head.last;
-        loop {
+        let (mut number, mut left) = (head.last, events.len());
+        while left > 0 {
             let Some(row) = self.events.get(number)?.map(|row| row.value().to_vec()) else {
-                return Ok(());
+                break;
             };
             let row = StoredEvent::read(&row)?;
             let sequence = row.decode().map(|event| event.sequence).unwrap_or_default();
-            if let Some(new) = events.iter().find(|event| event.sequence == sequence) {
+            if let Some(new) = of_sequence(events, sequence) {
                 self.events.insert(number, encode_event_row(row.previous, new).as_slice())?;
+                left -= 1;
             }
             number = row.previous;
         }
+        Ok(())
     }
 
     /// Removes the history of a user, and the user from ended ownerships.
@@ -179,12 +189,33 @@ impl<'t> Journal<'t> {
             return Ok(false);
         };
         self.event_times.remove((expiry, number))?;
+        self.forget_event(number)?;
+        Ok(true)
+    }
+
+    /// Gives an event an earlier date of removal, or removes it where that is over.
+    pub fn remove_earlier(
+        &mut self,
+        (expiry, number): (i64, u64),
+        removal: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), Fault> {
+        self.event_times.remove((expiry, number))?;
+        if removal > now {
+            self.event_times.insert((removal.as_millis(), number), ())?;
+            return Ok(());
+        }
+        self.forget_event(number)
+    }
+
+    /// Removes an event, and the ownerships that ended with it or before it.
+    fn forget_event(&mut self, number: u64) -> Result<(), Fault> {
         if let Some(event) = self.remove(number)? {
             for key in event.lost {
                 self.change_ended(&key, |ended| ended.0.retain(|one| one.end > event.time))?;
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     fn remove(&mut self, number: u64) -> Result<Option<Removed>, Fault> {
@@ -238,7 +269,11 @@ impl Tables<'_> {
     }
 
     /// Carries out a write that concerns the journal alone.
-    pub(super) fn write_journal(&mut self, write: &Write) -> Result<(), Fault> {
+    pub(super) fn write_journal(
+        &mut self,
+        mutation: &Mutation,
+        write: &Write,
+    ) -> Result<(), Fault> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         match write {
             Write::EndOwnership(key, ownership) => journal.end(key, ownership),
@@ -246,7 +281,9 @@ impl Tables<'_> {
             Write::ReplaceEvents(user, events) => {
                 journal.replace(self.heads.get(user).copied().unwrap_or_default(), events)
             }
-            Write::AddTenantEvent(event, retention) => journal.add_tenant_event(event, *retention),
+            Write::AddTenantEvent(event, retention) => {
+                journal.add_tenant_event(event, *retention, mutation.in_doubt)
+            }
             _ => Ok(()),
         }
     }

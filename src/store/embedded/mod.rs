@@ -28,6 +28,7 @@ mod requests;
 mod restore;
 mod schema;
 mod search;
+mod shorten;
 mod status;
 mod stored_event;
 mod sweep;
@@ -71,7 +72,8 @@ use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
 use crate::directory::store::{
-    ANSWER_BYTES, Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
+    ANSWER_BYTES, Consistency, ExpiredUser, History, ItemResult, Resolved, Shortened, Shortening,
+    Store, View,
 };
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{IdentityKey, RULES_VERSION};
@@ -346,6 +348,15 @@ impl Store for Embedded {
 
     async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
         self.on_snapshot(|snapshot| keys.iter().map(|key| snapshot.ended(key)).collect())
+    }
+
+    async fn shorten_history(
+        &self,
+        tenant: &Tenant,
+        by: Shortening,
+        place: Option<Vec<u8>>,
+    ) -> Result<Shortened, Error> {
+        self.shorten(tenant, by, place).await
     }
 
     async fn scan(

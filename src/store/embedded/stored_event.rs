@@ -45,6 +45,11 @@ impl<'r> StoredEvent<'r> {
         xxh3_64(&stable)
     }
 
+    /// The name of its tenant.
+    pub const fn tenant(&self) -> &'r str {
+        self.tenant
+    }
+
     pub fn decode(&self) -> Result<Event, Fault> {
         let tenant = Tenant::parse(self.tenant).map_err(Fault::damaged)?;
         decode_event(&tenant, self.user, self.event).map_err(Fault::damaged)

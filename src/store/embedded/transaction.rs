@@ -118,7 +118,8 @@ impl<'t> Tables<'t> {
             Err(refused) => return Ok(Err(refused)),
         };
         self.write(mutation, &read_set, &write_set, names.as_deref())?;
-        if let Some(request) = mutation.request.as_ref().filter(|_| again.is_none()) {
+        let is_done = again.is_none() && !write_set.is_partial();
+        if let Some(request) = mutation.request.as_ref().filter(|_| is_done) {
             self.remember(request, write_set.subject, mutation.time)?;
         }
 
@@ -233,7 +234,7 @@ impl<'t> Tables<'t> {
                 Write::EndOwnership(..)
                 | Write::ForgetOwnership(..)
                 | Write::ReplaceEvents(..)
-                | Write::AddTenantEvent(..) => self.write_journal(write)?,
+                | Write::AddTenantEvent(..) => self.write_journal(mutation, write)?,
                 Write::Notify(user, notice) => {
                     if let Some(inboxes) = &mut self.inboxes {
                         inboxes.deliver(*user, notice, InboxLimits::of(&mutation.policies))?;

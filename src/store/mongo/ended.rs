@@ -1,6 +1,6 @@
 //! Ended ownerships: a document for each identity key, with the last of them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
@@ -18,6 +18,9 @@ use crate::directory::mutation::Mutation;
 use crate::directory::store::Consistency;
 use crate::identifier::IdentityKey;
 use crate::wire::event::{decode_ownership, encode_ownership};
+
+/// The most documents of one statement: a command has at most 48 MB.
+const STATEMENT: usize = 1_000;
 
 impl Collections {
     /// The ended ownerships of keys, in their order.
@@ -64,7 +67,7 @@ impl Transaction<'_> {
             };
             doc! { "q": { ID: key.as_str() }, "u": change, "upsert": true }
         };
-        self.update_ended(ended.iter().map(update).collect()).await
+        self.update_many(ENDED, ended.iter().map(update).collect()).await
     }
 
     /// Takes a user out of all ended ownerships.
@@ -72,13 +75,19 @@ impl Transaction<'_> {
         self.forget(doc! { format!("{OWNERSHIPS}.{USER}"): id_value(user) }, user).await
     }
 
-    /// Takes a user out of the ended ownerships of a key.
-    pub async fn forget_ownership(
+    /// Takes users out of the ended ownerships of keys.
+    pub async fn forget_those(
         &mut self,
-        key: &IdentityKey,
-        user: LocalityId,
+        those: &[(&IdentityKey, LocalityId)],
     ) -> Result<(), Fault> {
-        self.forget(doc! { ID: key.as_str() }, user).await
+        let mut keys: BTreeMap<LocalityId, Vec<Bson>> = BTreeMap::new();
+        for (key, user) in those {
+            keys.entry(*user).or_default().push(key.as_str().into());
+        }
+        for (user, keys) in keys {
+            self.forget(by_id(keys), user).await?;
+        }
+        Ok(())
     }
 
     /// Takes a user out of the ended ownerships that a filter finds.
@@ -98,21 +107,26 @@ impl Transaction<'_> {
                 gone.push(key);
             }
         }
-        if !gone.is_empty() {
-            collection.delete_many(by_id(gone)).session(&mut self.session).await?;
+        for gone in gone.chunks(STATEMENT) {
+            collection.delete_many(by_id(gone.to_vec())).session(&mut self.session).await?;
         }
-        self.update_ended(changed).await
+        self.update_many(ENDED, changed).await
     }
 
-    async fn update_ended(&mut self, updates: Vec<Document>) -> Result<(), Fault> {
-        if updates.is_empty() {
-            return Ok(());
-        }
-        let count = updates.len();
-        let command = doc! { "update": ENDED, "updates": updates };
+    /// Sends updates of documents that are all there.
+    pub(super) async fn update_many(
+        &mut self,
+        collection: &str,
+        updates: Vec<Document>,
+    ) -> Result<(), Fault> {
         let database = &self.collections.database;
-        let reply = database.run_command(command).session(&mut self.session).await?;
-        all_there(reply.get_i32("n").unwrap_or_default().try_into().unwrap_or_default(), count)
+        for updates in updates.chunks(STATEMENT) {
+            let command = doc! { "update": collection, "updates": updates.to_vec() };
+            let reply = database.run_command(command).session(&mut self.session).await?;
+            let found = reply.get_i32("n").unwrap_or_default();
+            all_there(found.try_into().unwrap_or_default(), updates.len())?;
+        }
+        Ok(())
     }
 }
 

@@ -8,10 +8,10 @@ use super::error::Fault;
 use super::schema::{EPOCH, EVENTS, ID, JOURNAL, REVISION, TAIL, bytes, fields, id_value, needed};
 use super::tail::{Bucket, Tail, buckets_up_to, encode_bucket};
 use super::transaction::Transaction;
-use crate::directory::model::event::Event;
+use crate::directory::model::event::{Event, of_sequence};
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::mutation::Mutation;
+use crate::directory::mutation::{Mutation, UserChange};
 use crate::wire::event::{decode_event, encode_event, sequence_of};
 
 impl Transaction<'_> {
@@ -24,6 +24,10 @@ impl Transaction<'_> {
         event: Option<&Event>,
     ) -> Result<Tail, Fault> {
         let mut tail = self.users.get(&id).map(|kept| kept.tail.clone()).unwrap_or_default();
+        // By then, documents with older events are gone: a history has no gaps.
+        if mutation.user_change() == Some(&UserChange::Reindex) && !mutation.in_doubt {
+            tail.forget_older(mutation.time.minus(mutation.policies.history_retention));
+        }
         let bucket = event.filter(|_| self.has_journal).and_then(|event| tail.add(before, event));
         if let Some(bucket) = bucket {
             // There may be one already, where users were restored from an older backup than this.
@@ -76,18 +80,19 @@ impl Transaction<'_> {
         Ok(buckets)
     }
 
-    /// Replaces those events of a user that have the numbers of `events`.
+    /// Replaces those events of a user that have the numbers of `events`, which are in order, the
+    /// newest first.
     pub async fn replace_events(&mut self, id: LocalityId, events: &[Event]) -> Result<(), Fault> {
         let Some(kept) = self.users.get(&id) else { return Ok(()) };
         let (revision, mut tail) = (kept.revision, kept.tail.clone());
-        let journal = self.collections.database.collection::<Document>(JOURNAL);
+        let mut updates = Vec::new();
         for (bucket, mut encoded) in self.read_buckets(id, &tail).await? {
             if replace(&mut encoded, events) {
                 let change = doc! { "$set": { EVENTS: encode_bucket(encoded) } };
-                let update = journal.update_one(doc! { ID: bucket }, change);
-                update.session(&mut self.session).await?;
+                updates.push(doc! { "q": { ID: bucket }, "u": change });
             }
         }
+        self.update_many(JOURNAL, updates).await?;
         // The revision goes up also where only buckets change: a change of the user meanwhile may
         // have moved events there.
         replace(&mut tail.events, events);
@@ -114,7 +119,7 @@ fn replace(encoded: &mut [Vec<u8>], events: &[Event]) -> bool {
     let mut is_changed = false;
     for old in encoded {
         let sequence = sequence_of(old).unwrap_or_default();
-        if let Some(new) = events.iter().find(|event| event.sequence == sequence) {
+        if let Some(new) = of_sequence(events, sequence) {
             *old = encode_event(new);
             is_changed = true;
         }

@@ -46,6 +46,7 @@ mod rewrite;
 mod schema;
 mod search;
 mod sessions;
+mod shorten;
 mod status;
 mod store;
 mod supported;

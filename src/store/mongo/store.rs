@@ -22,7 +22,7 @@ use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
 use crate::directory::store::{
-    Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
+    Consistency, ExpiredUser, History, ItemResult, Resolved, Shortened, Shortening, Store, View,
 };
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::IdentityKey;
@@ -127,6 +127,22 @@ impl Store for Mongo {
     async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
         let keys = keys.to_vec();
         self.run(|own| async move { own.ended_ownerships(&keys).await }).await
+    }
+
+    async fn shorten_history(
+        &self,
+        tenant: &Tenant,
+        by: Shortening,
+        place: Option<Vec<u8>>,
+    ) -> Result<Shortened, Error> {
+        let turn = self.walks.clone().acquire_owned().await;
+        let (collections, tenant) = (self.collections.clone(), tenant.clone());
+        let walk = self.spawn(SCAN_TIMEOUT, async move {
+            let part = collections.shorten_history(&tenant, by, place).await;
+            drop(turn);
+            part
+        })?;
+        Ok(walk.await.unwrap_or_else(|_| Err(Fault::Panicked))?)
     }
 
     async fn scan(

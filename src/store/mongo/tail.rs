@@ -12,8 +12,9 @@ use super::schema::{EVENTS, EXPIRES_AT, ID, bytes, date, fields, needed};
 use crate::directory::journal::beginning;
 use crate::directory::model::event::Event;
 use crate::directory::model::record::Record;
+use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
-use crate::wire::event::encode_event;
+use crate::wire::event::{encode_event, time_of};
 
 /// The most events of a tail, and the most bytes of them, but for the newest event.
 const MOST: usize = 8;
@@ -49,6 +50,19 @@ impl Tail {
     pub fn of(field: Option<RawBsonRef<'_>>) -> Result<Self, Fault> {
         let Some(tail) = field.and_then(RawBsonRef::as_binary) else { return Ok(Self::default()) };
         Self::decode(tail.bytes).map_err(Fault::damaged)
+    }
+
+    /// Whether there are events of a time before this one.
+    pub fn has_older(&self, time: Timestamp) -> bool {
+        let oldest = self.events.first().and_then(|event| time_of(event).ok());
+        oldest.is_some_and(|oldest| oldest < time)
+    }
+
+    /// Forgets the events of a time before this one. The count stays: numbers are used once.
+    pub fn forget_older(&mut self, time: Timestamp) {
+        while self.has_older(time) {
+            self.events.remove(0);
+        }
     }
 
     /// Adds an event of a user whose record was `before`. If the user has no history yet, a first

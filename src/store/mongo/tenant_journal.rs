@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
-use mongodb::bson::{Document, RawBsonRef, RawDocumentBuf, doc};
+use mongodb::bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use mongodb::options::ReadConcern;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -18,6 +18,7 @@ use super::tail::{Bucket, bucket_id, encode_bucket};
 use super::transaction::Transaction;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_event::TenantEvent;
+use crate::directory::model::timestamp::Timestamp;
 use crate::wire::tenant_event::{decode_tenant_event, encode_tenant_event};
 
 /// The bits of an event's number that are random. Those above are its time in milliseconds.
@@ -68,11 +69,9 @@ impl Collections {
 
         let mut events = Vec::new();
         for document in &documents {
-            let [id] = fields(document, [ID])?;
-            let number = needed(ID, id, RawBsonRef::as_binary)?.bytes.last_chunk();
-            let number = number.ok_or_else(|| Fault::damaged("an event without a number"))?;
+            let number = number_of(document)?;
             for event in Bucket::events(document)? {
-                let event = decode_tenant_event(u64::from_be_bytes(*number), &event);
+                let event = decode_tenant_event(number, &event);
                 events.push(event.map_err(Fault::damaged)?);
             }
         }
@@ -81,6 +80,19 @@ impl Collections {
 }
 
 /// The id under which the events of a tenant are.
-fn journal_id(tenant: &Tenant) -> LocalityId {
+pub fn journal_id(tenant: &Tenant) -> LocalityId {
     LocalityId::from(xxh3_128(tenant.as_str().as_bytes()).to_be_bytes())
+}
+
+/// The time of an event of a tenant, which is in its number.
+pub fn time_of_number(document: &RawDocument) -> Result<Timestamp, Fault> {
+    let number = number_of(document)? >> RANDOM_BITS;
+    Ok(Timestamp::from_millis(i64::try_from(number).map_err(Fault::damaged)?))
+}
+
+fn number_of(document: &RawDocument) -> Result<u64, Fault> {
+    let [id] = fields(document, [ID])?;
+    let number = needed(ID, id, RawBsonRef::as_binary)?.bytes.last_chunk();
+    let number = number.ok_or_else(|| Fault::damaged("an event without a number"))?;
+    Ok(u64::from_be_bytes(*number))
 }

@@ -210,7 +210,7 @@ impl<'c> Transaction<'c> {
         (read_set, write_set): (&ReadSet, &WriteSet),
         tokens: Option<AttributeTokens<'_>>,
     ) -> Result<(), Fault> {
-        let (mut claims, mut ended) = (Vec::new(), Vec::new());
+        let (mut claims, mut ended, mut forgotten) = (Vec::new(), Vec::new(), Vec::new());
         for write in &write_set.writes {
             match write {
                 Write::PutUser(record) => {
@@ -226,7 +226,7 @@ impl<'c> Transaction<'c> {
                 }
                 Write::Notify(..) => {}
                 Write::EndOwnership(key, ownership) => ended.push((key, &**ownership)),
-                Write::ForgetOwnership(key, user) => self.forget_ownership(key, *user).await?,
+                Write::ForgetOwnership(key, user) => forgotten.push((key, *user)),
                 Write::AddTenantEvent(event, retention) => {
                     self.add_tenant_event(event, *retention).await?;
                 }
@@ -245,6 +245,7 @@ impl<'c> Transaction<'c> {
             }
         }
 
+        self.forget_those(&forgotten).await?;
         self.write_claims(&claims).await?;
         if self.has_journal {
             self.end_ownerships(mutation, &ended).await?;

@@ -196,7 +196,8 @@ async fn decide(
         };
         match decision.map_err(AttemptError::Refused)? {
             Decision::Ready(write_set) => {
-                let remembered = mutation.request.clone().filter(|_| again.is_none());
+                let is_done = again.is_none() && !write_set.is_partial();
+                let remembered = mutation.request.clone().filter(|_| is_done);
                 return Ok(Decided { write_set, read_set, remembered });
             }
             Decision::NeedsReads(more) => needs = more,

@@ -1,0 +1,122 @@
+//! Look-ups of mixed ages through the caches of two stores, while callers change users through
+//! both: answers are no older than was accepted, and those to whom no age was accepted are the
+//! latest. On a set of one member, and on one of three that loses its primary.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use polynym::directory::{Consistency, Error, Resolved, Store, View};
+use polynym::identifier::IdentityKey;
+use polynym::store::layer::LookUpLayer;
+use polynym::store::lookup_cache::Cached;
+use polynym::store::mongo::{Mongo, Options};
+
+use super::audit::State;
+use super::caller::{Caller, Direct, Lagging};
+use super::load::{Length, Load, Plan};
+use super::place::{PATIENCE, fresh, limit_transactions, prepare, print_line};
+use crate::servers::{Layout, ReplicaSet, Signal};
+
+/// The ages that callers accept.
+const AGES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(1_500)];
+/// The look-ups, and the mutations, that are answered before and after a fault.
+const SOME: usize = 100;
+const PLAN: Plan = Plan { callers: 16, creates: false, ..Plan::DEFAULT };
+
+/// A store whose callers accept answers of some age.
+struct Accepting {
+    inner: Arc<dyn Store>,
+    age: Duration,
+}
+
+#[async_trait]
+impl LookUpLayer for Accepting {
+    fn inner(&self) -> &dyn Store {
+        &*self.inner
+    }
+
+    async fn resolve(
+        &self,
+        keys: &[IdentityKey],
+        consistency: Consistency,
+        view: View,
+    ) -> Result<Resolved, Error> {
+        self.inner.resolve_within(keys, consistency, view, self.age).await
+    }
+}
+
+/// Callers of a store with a cache: one who accepts no age, one who asks for linearizable answers
+/// and names an age all the same, and those who accept some age. `strict` is the consistency of the
+/// first.
+async fn callers(uri: &str, strict: Consistency) -> Vec<Arc<dyn Caller>> {
+    let options = Options { timeout: PATIENCE, cache_bytes: 1 << 20, ..Options::default() };
+    let store = Mongo::open(uri, options).await.unwrap();
+    let cache = store.cache().unwrap().clone();
+    let store: Arc<dyn Store> = Arc::new(Cached::new(Arc::new(store), cache));
+    let accepting = |age, consistency| Direct {
+        store: Arc::new(Accepting { inner: store.clone(), age }),
+        consistency,
+    };
+    let mut callers: Vec<Arc<dyn Caller>> = vec![
+        Arc::new(accepting(Duration::ZERO, strict)),
+        Arc::new(accepting(AGES[1], Consistency::Linearizable)),
+    ];
+    for age in AGES {
+        callers.push(Arc::new(Lagging(accepting(age, Consistency::Latest))));
+    }
+    callers
+}
+
+async fn stage(set: &ReplicaSet, strict: Consistency) -> (String, Vec<Arc<dyn Caller>>) {
+    let name = fresh();
+    prepare(set, &name).await;
+    let mut all = callers(&set.uri(&name, ""), strict).await;
+    all.extend(callers(&set.uri(&name, ""), strict).await);
+    (name, all)
+}
+
+async fn check(set: &ReplicaSet, name: &str, callers: &[Arc<dyn Caller>], load: Load, what: &str) {
+    let (ledger, before) = load.stop().await;
+    let after = State::read(&set.primary().await.database(name).await).await;
+    // Those who accept an age are answered from the caches; in time, they see the same.
+    tokio::time::sleep(AGES[1]).await;
+    for caller in callers {
+        after.is_found(&**caller).await;
+    }
+    print_line(&format!("look-ups of mixed ages, {what}: {}", ledger.count()));
+    ledger.may_be_stale(AGES[1]);
+    ledger.check(&before, &after);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_no_older_than_was_accepted() {
+    let set = ReplicaSet::start(Layout::default()).await;
+    let (name, callers) = stage(&set, Consistency::Latest).await;
+    let load = Load::start(PLAN, &callers).await;
+    load.go_on(Length::Calls(2_500)).await;
+    check(&set, &name, &callers, load, "nothing fails").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_no_older_though_the_primary_is_lost() {
+    let set = ReplicaSet::start(Layout { members: 3, ..Layout::default() }).await;
+    limit_transactions(&set.members).await;
+    let (name, callers) = stage(&set, Consistency::Linearizable).await;
+    let load = Load::start(PLAN, &callers).await;
+    for is_killed in [true, false] {
+        load.until_answered(SOME, Instant::now()).await;
+        if is_killed {
+            let primary = set.primary().await;
+            primary.signal(Signal::Kill).await;
+            set.primary().await;
+            primary.restart().await;
+            limit_transactions([primary]).await;
+        } else {
+            set.step_down().await;
+        }
+        set.whole().await;
+        load.until_answered(SOME, Instant::now()).await;
+    }
+    check(&set, &name, &callers, load, "the primary is lost").await;
+}
