@@ -371,6 +371,7 @@ async fn a_token_that_is_over_age_is_refused() {
         let refused = Watching::begin(&mut client, from(&token)).await.err();
         if let Some(refused) = refused {
             let expired = StatusDetails::new(Code::OutOfRange, "RESUME_EXPIRED");
+            let expired = expired.field("resume_token");
             assert_eq!(status_details(refused), expired);
             return;
         }

@@ -1,5 +1,5 @@
 //! A shorter retention of history: events that it does not keep are removed, and others get an
-//! earlier date of removal.
+//! earlier date of removal. Those that are damaged keep their dates.
 
 use redb::{ReadableTable, WriteTransaction};
 
@@ -56,9 +56,11 @@ fn shorten(
             let (expiry, number) = entry?.0.value();
             last = Some(place(expiry, number));
             let Some(row) = events.get(number)? else { continue };
-            let row = StoredEvent::read(row.value())?;
-            if row.tenant() == part.tenant.as_str() {
-                let removal = part.by.removal(row.decode()?.time);
+            let Ok(row) = StoredEvent::read(row.value()) else { continue };
+            if row.tenant() == part.tenant.as_str()
+                && let Ok(event) = row.decode()
+            {
+                let removal = part.by.removal(event.time);
                 later.extend((removal.as_millis() < expiry).then_some((expiry, number, removal)));
             }
         }
@@ -85,7 +87,7 @@ fn shorten_tenant_events(
     for row in events.range((name, 0)..=(name, u64::MAX))? {
         let (key, row) = row?;
         let number = key.value().1;
-        let event = decode_tenant_event(number, row.value()).map_err(Fault::damaged)?;
+        let Ok(event) = decode_tenant_event(number, row.value()) else { continue };
         let removal = part.by.removal(event.time);
         if removal <= part.by.now {
             over.push(number);

@@ -85,7 +85,9 @@ impl Transaction<'_> {
             keys.entry(*user).or_default().push(key.as_str().into());
         }
         for (user, keys) in keys {
-            self.forget(by_id(keys), user).await?;
+            for keys in keys.chunks(STATEMENT) {
+                self.forget(by_id(keys.to_vec()), user).await?;
+            }
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! A shorter retention of history: documents of a tenant's past that are over age are removed, and
 //! others get an earlier date, by which MongoDB removes them. First those of its users, page by
-//! page, then the ended ownerships of its identifiers, and at last its own events.
+//! page, then the ended ownerships of its identifiers, and at last its own events. Documents that are
+//! damaged keep their dates: they are no reason to leave the others.
 
 use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
@@ -99,7 +100,7 @@ impl Collections {
             let id = id_of(&document)?;
             last = Some(id);
             let [tail] = fields(&document, [TAIL])?;
-            let tail = Tail::of(tail)?;
+            let Ok(tail) = Tail::of(tail) else { continue };
             if tail.count > tail.events.len() as u64 {
                 self.shorten_buckets(id, by, newest_of_bucket).await?;
             }
@@ -124,7 +125,8 @@ impl Collections {
         let mut found = find.read_concern(ReadConcern::majority()).await?;
         let (mut updates, mut over) = (Vec::new(), Vec::new());
         while let Some(document) = found.try_next().await? {
-            let removal = by.removal(time(&document)?);
+            let Ok(time) = time(&document) else { continue };
+            let removal = by.removal(time);
             let bucket = document.get(ID).map_err(Fault::damaged)?;
             let bucket = bucket.and_then(|id| Bson::try_from(id).ok()).unwrap_or(Bson::Null);
             if removal <= by.now {
@@ -159,7 +161,8 @@ impl Collections {
         let (mut last, mut updates) = (None, Vec::new());
         for document in self.all(&ended, doc! { ID: keys }, options.build()).await? {
             let key = key_of(&document)?.to_owned();
-            let (_, owners) = read_row(&document)?;
+            last = Some(key.clone());
+            let Ok((_, owners)) = read_row(&document) else { continue };
             let newest = owners.0.iter().map(|one| one.end).max().unwrap_or_default();
             let removal = date(by.removal(newest));
             // Unless an ownership has ended meanwhile.
@@ -168,7 +171,6 @@ impl Collections {
             let present =
                 doc! { ID: &key, OWNERSHIPS: owners, EXPIRES_AT: { "$gt": removal.clone() } };
             updates.push(doc! { "q": present, "u": { "$set": { EXPIRES_AT: removal } } });
-            last = Some(key);
         }
         self.set_dates(ENDED, &updates).await?;
         Ok(last)
