@@ -1,12 +1,12 @@
-"""Draws figures as SVG: lines against concurrency or the like on a logarithmic scale, and shares as stacked columns.
+"""Draws figures as SVG: lines against concurrency or the like on a logarithmic scale, shares as stacked columns, and bars.
 The colours show on light and dark pages."""
 
 import math
 
 WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 100, 24, 56, 56
-COLOURS = ("#8a8f98", "#2f81f7", "#d9822b", "#2da44e")
-DASHES = ("6 4", "none", "2 3", "8 3 2 3")
+COLOURS = ("#8a8f98", "#2f81f7", "#d9822b", "#2da44e", "#a371f7")
+DASHES = ("6 4", "none", "2 3", "8 3 2 3", "12 4")
 
 # Where the viewer does not tell which page it is on, a grey that can be read on both.
 STYLE = """
@@ -97,6 +97,23 @@ def stacks(path, parts, panels, along):
         for i, column in enumerate(columns):
             drawn += stack(left + width * i / len(columns), top + height, width / len(columns) - 1, height, column)
     save(path, [*drawn, text(WIDTH / 2, HEIGHT - 20, along)])
+
+
+def bars(path, names, panels):
+    """Writes a panel for each of `panels`, two side by side: a title, and a bar for each of `names`, from zero on. A bar is
+    the text of a figure."""
+    drawn = [piece for n, name in enumerate(names) for piece in legend(n, len(names), name, width=12)]
+    gap, rows = 40, math.ceil(len(panels) / 2)
+    width, height = (WIDTH - 2 * RIGHT - gap) / 2, (HEIGHT - TOP - 16 - gap * rows) / rows
+    for n, (title, figures) in enumerate(panels):
+        left, bottom = RIGHT + n % 2 * (width + gap), TOP + n // 2 * (height + gap) + gap + height - 8
+        drawn.append(text(left, bottom - height - 24, title, "start"))
+        values = [float(figure.replace(",", "")) for figure in figures]
+        for i, (figure, value) in enumerate(zip(figures, values)):
+            x, wide, tall = left + width * i / len(names), width / len(names) - 12, height * value / max(values)
+            at = f'x="{x:.1f}" y="{bottom - tall:.1f}" width="{wide:.1f}" height="{tall:.1f}"'
+            drawn += [f'<rect {at} fill="{COLOURS[i]}"/>', text(x + wide / 2, bottom - tall - 5, figure)]
+    save(path, drawn)
 
 
 def stack(x, bottom, width, height, column):
