@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{DateTime, Document, doc};
-use polynym::directory::{Mutation, Policies, Record, Store, Tenant, Timestamp, UserChange};
+use polynym::directory::inbox::{Delivery, InboxLimits, InboxStore};
+use polynym::directory::{
+    Mutation, Notice, NoticeContent, Policies, Record, Store, Tenant, Timestamp, UserChange,
+};
 use polynym::identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 use polynym::store::mongo::Mongo;
 use tokio::time::sleep;
@@ -48,6 +51,31 @@ async fn claims_are_forgotten_some_time_after_their_hold() {
     }
     let left: Vec<_> = store.claims(&keys).await.unwrap().iter().map(Option::is_some).collect();
     assert_eq!(left, [false, true, true, true]);
+}
+
+/// An inbox whose notices are all over goes some time after the last of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn inboxes_are_forgotten_some_time_after_their_notices() {
+    let store = Databases::of_set(servers::one_member().await, "").place().mongo().await.unwrap();
+    let now = Timestamp::now().as_millis();
+    for (user, hours_ago) in [(1, 3), (2, 1), (3, 0)] {
+        let send_time = Timestamp::from_millis(now - hours_ago * HOUR);
+        let content = NoticeContent { subject: "over".to_owned(), ..NoticeContent::default() };
+        let notice = Notice { id: users::id(9), send_time, expire_time: None, content };
+        let limits = InboxLimits { retention: Duration::from_secs(60 * 60), count: 10 };
+        let delivery = Delivery { notice, users: vec![users::id(user)], limits };
+        store.deliver(Arc::new(delivery)).await.unwrap();
+    }
+    let has = async |user| {
+        let part = store.inbox(users::id(user), None, 10, false).await.unwrap();
+        part.entries.len() == 1
+    };
+    let since = Instant::now();
+    while has(1).await {
+        assert!(since.elapsed() < Duration::from_secs(60), "the server has not forgotten it");
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert!(has(2).await && has(3).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
