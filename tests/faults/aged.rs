@@ -21,7 +21,7 @@ use crate::servers::{Layout, ReplicaSet, Signal};
 /// The ages that callers accept.
 const AGES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(1_500)];
 /// The look-ups, and the mutations, that are answered before and after a fault.
-const SOME: usize = 100;
+const SOME: usize = 50;
 const PLAN: Plan = Plan { callers: 16, creates: false, ..Plan::DEFAULT };
 
 /// A store whose callers accept answers of some age.
@@ -94,7 +94,7 @@ async fn answers_are_no_older_than_was_accepted() {
     let set = ReplicaSet::start(Layout::default()).await;
     let (name, callers) = stage(&set, Consistency::Latest).await;
     let load = Load::start(PLAN, &callers).await;
-    load.go_on(Length::Calls(2_500)).await;
+    load.go_on(Length::Calls(800)).await;
     check(&set, &name, &callers, load, "nothing fails").await;
 }
 
