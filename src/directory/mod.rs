@@ -54,6 +54,7 @@ pub use model::ownership::{EndedOwnerships, OwnerAt, Ownership};
 pub use model::policies::{Policies, PolicyUpdate};
 pub use model::record::{Hold, Record};
 pub use model::reserved::{DEFAULT as RESERVED_HANDLES, parse as reserved_handles};
+pub use model::shortening::{Shortened, Shortening};
 pub use model::tenant::Tenant;
 pub use model::tenant_event::{TenantEvent, TenantEventKind};
 pub use model::tenant_record::{Deletion, DeletionStep, TenantRecord};
@@ -82,7 +83,7 @@ pub use service::tenant_history::{TenantHistoryPage, TenantHistoryRequest};
 pub use service::usage::{UsageReport, UsageRequest};
 pub use service::write::{DISPLACED, RawIdentity};
 pub use store::{
-    ANSWER_BYTES, Consistency, ExpiredUser, FileStore, History, ItemResult, Resolved, Shortened,
-    Shortening, Store, UserScan, View,
+    ANSWER_BYTES, Consistency, ExpiredUser, FileStore, History, ItemResult, Resolved, Store,
+    UserScan, View,
 };
 pub use stored_rules::StoredRules;

@@ -13,6 +13,7 @@ pub mod ownership;
 pub mod policies;
 pub mod record;
 pub mod reserved;
+pub mod shortening;
 pub mod tenant;
 pub mod tenant_event;
 pub mod tenant_record;

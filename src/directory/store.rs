@@ -17,6 +17,7 @@ use crate::directory::model::claim::Claim;
 use crate::directory::model::event::Event;
 use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::record::{Hold, Record};
+use crate::directory::model::shortening::{Shortened, Shortening};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::tenant_record::TenantRecord;
@@ -76,31 +77,6 @@ pub struct History {
     pub events: Vec<Event>,
     /// The place at which the next read goes on; none at the end.
     pub next: Option<u64>,
-}
-
-/// A retention of history that is shorter than the one under which some of it was written.
-#[derive(Clone, Copy, Debug)]
-pub struct Shortening {
-    /// For how long history is kept.
-    pub retention: Duration,
-    /// The present time, which is certain.
-    pub now: Timestamp,
-}
-
-impl Shortening {
-    /// When what is of this time is to be removed.
-    pub fn removal(&self, time: Timestamp) -> Timestamp {
-        time.plus(self.retention)
-    }
-}
-
-/// A part of shortening the history of a tenant.
-#[derive(Clone, Debug, Default)]
-pub struct Shortened {
-    /// The place at which the next part begins; none at the end.
-    pub next: Option<Vec<u8>>,
-    /// Users whose records have events that are over age: they are to be stored again.
-    pub users: Vec<LocalityId>,
 }
 
 /// A user that is [due](Record::expires_at).

@@ -9,10 +9,10 @@ use locality_uuid::LocalityId;
 use super::Directory;
 use super::tenant_cache::KnownTenant;
 use crate::directory::error::Error;
+use crate::directory::model::shortening::Shortening;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::mutation::{MutationKind, TenantChange, UserChange};
 use crate::directory::read_set::MutationReport;
-use crate::directory::store::Shortening;
 
 /// Users that are stored concurrently.
 const AT_ONCE: usize = 32;

@@ -64,6 +64,7 @@ use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::EndedOwnerships;
 use crate::directory::model::record::{Hold, Record};
+use crate::directory::model::shortening::{Shortened, Shortening};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::tenant_record::TenantRecord;
@@ -72,8 +73,7 @@ use crate::directory::mutation::Mutation;
 use crate::directory::read_set::Outcome;
 use crate::directory::search::{Lead, Position, SearchedUser};
 use crate::directory::store::{
-    ANSWER_BYTES, Consistency, ExpiredUser, History, ItemResult, Resolved, Shortened, Shortening,
-    Store, View,
+    ANSWER_BYTES, Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
 };
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{IdentityKey, RULES_VERSION};

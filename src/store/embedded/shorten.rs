@@ -9,8 +9,8 @@ use super::journal::Journal;
 use super::schema::{EVENT_TIMES, EVENTS, TENANT_EVENT_TIMES, TENANT_EVENTS};
 use super::stored_event::StoredEvent;
 use crate::directory::error::Error;
+use crate::directory::model::shortening::{Shortened, Shortening};
 use crate::directory::model::tenant::Tenant;
-use crate::directory::store::{Shortened, Shortening};
 use crate::wire::tenant_event::decode_tenant_event;
 
 /// The dates of one part: few, as mutations wait for it.
