@@ -129,9 +129,7 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<Resolved, Error>;
 
     /// The same, with answers that may be as old as `max_staleness`, if a cache has them. A
-    /// [`Consistency::Linearizable`] answer is never from a cache.
-    ///
-    /// The default has no cache.
+    /// [`Consistency::Linearizable`] answer is never from a cache. The default has none.
     ///
     /// # Errors
     /// Those of [`Store::resolve`].
@@ -330,8 +328,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// Those of [`Mutation::decide`]; [`Error::RequestIdReused`]; [`Error::Unavailable`] where
-    /// nothing was written;
-    /// [`Error::OutcomeUnknown`] where that cannot be told.
+    /// nothing was written; [`Error::OutcomeUnknown`] where that cannot be told.
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error>;
 
     /// Carries out mutations, each as [`Store::mutate`] does, and answers in their order. The

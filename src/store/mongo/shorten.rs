@@ -1,6 +1,6 @@
 //! A shorter retention of history: documents of a tenant's past that are over age are removed, and
 //! others get an earlier date, by which MongoDB removes them. First those of its users, page by
-//! page, then the ended ownerships of its identifiers, and at last its own events. Documents that are
+//! page, then the ended ownerships of its identifiers, and at last its own events. Those that are
 //! damaged keep their dates: they are no reason to leave the others.
 
 use futures_util::TryStreamExt;
