@@ -17,10 +17,10 @@ const NAME: &str = "handle:wanderer";
 
 /// Two users: one who has an identity, and one who had it many times.
 async fn entangled(f: &Fixture) -> Result<(User, User), Failure> {
-    let (joe, ann) = (f.create(&[NAME]).await?, f.create(&["handle:ann"]).await?);
+    let (mut joe, ann) = (f.create(&[NAME]).await?, f.create(&["handle:ann"]).await?);
     for _ in 0..TIMES {
         f.change(&ann, UserChange::Move(joe.id, identifier(NAME)?)).await?;
-        f.change(&joe, UserChange::Move(ann.id, identifier(NAME)?)).await?;
+        joe = f.change(&joe, UserChange::Move(ann.id, identifier(NAME)?)).await?;
     }
     Ok((joe, ann))
 }
