@@ -3,12 +3,15 @@
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
 from pathlib import Path
 
 from pymongo import MongoClient
+
+from measure import ROOT
 
 # The processes that the work is done by, apart from the client.
 SERVERS = []
@@ -45,6 +48,24 @@ def mongod(program, folder, cache):
         process.terminate()
         process.wait()
         shutil.rmtree(data)
+
+
+@contextlib.contextmanager
+def cluster(shards, cache):
+    """A sharded cluster, as the tests have it, with so many GiB of cache a shard. Gives its URI."""
+    command = ["cargo", "bench", "--bench", "cluster", "--", "--shards", str(shards)]
+    command += ["--cache", str(cache)]
+    # A group of its own: Cargo does not pass the signal on.
+    own = {"cwd": ROOT, "start_new_session": True}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **own)
+    try:
+        ready = next((line for line in process.stdout if line.startswith("ready ")), None)
+        if ready is None:
+            raise SystemExit("the cluster did not start")
+        yield ready.split()[1]
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
 
 
 @contextlib.contextmanager
