@@ -37,8 +37,7 @@ pub async fn load(store: &dyn Store) -> Result<(usize, usize), Error> {
     let missing =
         mutations.into_iter().zip(present).filter(|(_, user)| !matches!(user, Ok(Some(_))));
     let tenant = store.tenant(&Tenant::DEFAULT).await?;
-    let tenant_since =
-        tenant.as_ref().map_or(Timestamp::from_millis(START), |tenant| tenant.create_time);
+    let tenant_since = tenant.as_ref().map_or(Timestamp::from_millis(START), |tenant| tenant.since);
     if tenant.is_none() {
         let kind = MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default()));
         let time = Timestamp::from_millis(START);

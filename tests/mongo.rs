@@ -5,6 +5,7 @@ mod clocks;
 mod connecting;
 mod deleting;
 mod expiry;
+mod exporting;
 mod forgetting;
 mod golden;
 mod heartbeat;

@@ -21,6 +21,7 @@ pub(crate) mod service;
 pub(crate) mod store;
 pub(crate) mod stored_rules;
 pub mod usage;
+pub(crate) mod user_scan;
 
 #[cfg(test)]
 mod tests;
@@ -57,7 +58,7 @@ pub use model::reserved::{DEFAULT as RESERVED_HANDLES, parse as reserved_handles
 pub use model::shortening::{Shortened, Shortening};
 pub use model::tenant::Tenant;
 pub use model::tenant_event::{TenantEvent, TenantEventKind};
-pub use model::tenant_record::{Deletion, DeletionStep, TenantRecord};
+pub use model::tenant_record::{Deletion, DeletionStep, ImportedTenant, TenantRecord};
 pub use model::timestamp::Timestamp;
 pub use model::user::{Identity, State, User, Verification};
 pub use mutation::update::Update;
@@ -83,7 +84,7 @@ pub use service::tenant_history::{TenantHistoryPage, TenantHistoryRequest};
 pub use service::usage::{UsageReport, UsageRequest};
 pub use service::write::{DISPLACED, RawIdentity};
 pub use store::{
-    ANSWER_BYTES, Consistency, ExpiredUser, FileStore, History, ItemResult, Resolved, Store,
-    UserScan, View,
+    ANSWER_BYTES, Consistency, ExpiredUser, FileStore, History, ItemResult, Resolved, Store, View,
 };
 pub use stored_rules::StoredRules;
+pub use user_scan::UserScan;

@@ -31,7 +31,7 @@ use crate::directory::model::new_user::{NewIdentity, NewUser};
 use crate::directory::model::policies::{Policies, PolicyUpdate};
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
-use crate::directory::model::tenant_record::DeletionStep;
+use crate::directory::model::tenant_record::{DeletionStep, ImportedTenant};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::{State, Verification};
 use crate::identifier::{Identifier, IdentityKey, Rules};
@@ -156,6 +156,8 @@ pub enum UserChange {
 pub enum TenantChange {
     /// Sets policies, and creates the tenant if it does not exist.
     Set(PolicyUpdate),
+    /// Creates the tenant as an export has it, unless it is there already.
+    Import(ImportedTenant),
     /// Takes a step of the tenant's deletion.
     Delete(DeletionStep),
     /// Notes that the index has followed the changes of definitions up to then.

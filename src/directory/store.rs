@@ -13,6 +13,7 @@ use super::read_set::Outcome;
 use super::scanned;
 use super::search::{Lead, Position, SearchedUser};
 use super::stored_rules::StoredRules;
+use super::user_scan::UserScan;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::event::Event;
 use crate::directory::model::ownership::EndedOwnerships;
@@ -24,7 +25,6 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::{EncodedUser, Found};
-use crate::wire::exported_user::ExportedUser;
 
 /// The freshness of a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -267,6 +267,15 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Record>, Error>;
 
+    /// The store as it is now, for reads that go on for a while; none where the store has no such
+    /// views.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where the store does not answer.
+    async fn view(&self) -> Result<Option<Box<dyn UserScan>>, Error> {
+        Ok(None)
+    }
+
     /// The users of `tenant` that `lead` finds, each once and in the order of the lead: those whose
     /// [position](Lead::position) is after `after`, at most `limit`; fewer only where there are no
     /// more. A user that does not change between two calls is never missed or met twice. In
@@ -358,42 +367,10 @@ pub trait Store: Send + Sync + 'static {
 
 /// The abilities of a store that is one file.
 pub trait FileStore: Send + Sync + 'static {
-    /// The users as they are now. Later mutations do not change the view.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`] where the store cannot be read.
-    fn view(&self) -> Result<Box<dyn UserScan>, Error>;
-
     /// Copies the store as it is now to a file that opens as a store, and that is removed with its
     /// last handle. Blocks on the disk.
     ///
     /// # Errors
     /// [`Error::Unavailable`] where the store cannot be read, or the copy not be written.
     fn copy(&self) -> Result<File, Error>;
-}
-
-/// A view of all users at one moment.
-pub trait UserScan: Send + Sync {
-    /// Users of `tenant` in the order of their ids: those after `after`, at most `limit`. None only
-    /// where there are no more.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`] where the store cannot be read.
-    fn scan(
-        &self,
-        tenant: &Tenant,
-        after: Option<LocalityId>,
-        limit: usize,
-    ) -> Result<Vec<ExportedUser>, Error>;
-
-    /// See [`Store::ownerless_holds`].
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`] where the store cannot be read.
-    fn ownerless_holds(
-        &self,
-        tenant: &Tenant,
-        after: Option<&IdentityKey>,
-        limit: usize,
-    ) -> Result<Vec<Hold>, Error>;
 }

@@ -19,7 +19,7 @@ use crate::wire::encode::time_message;
 use crate::wire::exported_user::ExportedUser;
 use crate::wire::internals::hold_message;
 use crate::wire::tenant::tenant_message;
-use v1::export_users_response::Start;
+use v1::export_users_response::{End, Start};
 
 /// The bytes of users after which a message has no further one.
 const MESSAGE_BYTES: usize = 256 << 10;
@@ -38,7 +38,7 @@ pub async fn export(
     }
     let read_time = Some(time_message(directory.now().time));
     let (export, record) = directory.begin_export(tenant).await.map_err(status)?;
-    let start = Start { exact: export.is_exact(), read_time };
+    let start = Start { exact: export.stays_exact(), read_time };
     let start = Message { start: Some(start), ..Message::default() };
     let tenant = record.map(|record| Message {
         tenant_record: Some(tenant_message(&record)),
@@ -51,10 +51,14 @@ pub async fn export(
             status(Error::invalid(Invalid::Field, "page_size", "must not be negative"))
         })?),
     };
-    let pages = stream::try_unfold(export, move |mut export| async move {
+    let pages = stream::try_unfold(Some(export), move |export| async move {
+        let Some(mut export) = export else { return Ok(None) };
         let page = next_page(&mut export, page_size).await.map_err(status)?;
-        let page = (!page.is_empty()).then(|| stream::iter(page.into_iter().map(Ok)));
-        Ok::<_, Status>(page.map(|page| (page, export)))
+        let (page, export) = match page.is_empty() {
+            true => (vec![end(&export)], None),
+            false => (page, Some(export)),
+        };
+        Ok::<_, Status>(Some((stream::iter(page.into_iter().map(Ok)), export)))
     });
     let first = std::iter::once(start).chain(tenant).map(Ok);
     Ok(Box::pin(stream::iter(first).chain(pages.try_flatten())))
@@ -70,6 +74,10 @@ async fn next_page(export: &mut Export, page_size: Option<usize>) -> Result<Vec<
         None => users.into_iter().map(message_of_one).collect(),
         Some(size) => messages(users, size),
     })
+}
+
+fn end(export: &Export) -> Message {
+    Message { end: Some(End { exact: export.is_exact() }), ..Message::default() }
 }
 
 fn message_of_hold(hold: &Hold) -> Option<Message> {

@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use tonic::{Status, Streaming};
 
 use super::authorization::permitted_tenant;
+use super::convert::optional_timestamp;
 use super::import_batch::{self, LineResult, PendingLine, UserLine, Work};
 use super::import_line::raw_hold;
 use super::policies;
@@ -18,6 +19,7 @@ use crate::access::{Call, Metric};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::imported_user::OnConflict;
 use crate::directory::model::tenant::Tenant;
+use crate::directory::model::tenant_record::ImportedTenant;
 use crate::directory::service::Directory;
 use crate::directory::service::importing::{Import, ImportOptions, LineOutcome};
 use crate::proto::v1;
@@ -172,12 +174,21 @@ impl LineReader {
 
     /// Imports a tenant before the lines that follow are read.
     async fn tenant(&self, tenant: Tenant, record: &v1::Tenant) -> Result<LineOutcome, Status> {
-        let mask = ["*".to_owned()];
-        match policies::update(record.policies.as_ref(), Some(&mask)) {
-            Ok(update) => self.import.tenant_record(tenant, update).await.map_err(status),
+        match imported_tenant(record) {
+            Ok(imported) => self.import.tenant_record(tenant, imported).await.map_err(status),
             Err(error) => Ok(LineOutcome::rejected(error)),
         }
     }
+}
+
+fn imported_tenant(record: &v1::Tenant) -> Result<ImportedTenant, Error> {
+    let mask = ["*".to_owned()];
+    let time = |name, time| optional_timestamp(&format!("tenant_record.{name}"), time);
+    Ok(ImportedTenant {
+        policies: policies::update(record.policies.as_ref(), Some(&mask))?,
+        create_time: time("create_time", record.create_time.as_ref())?,
+        update_time: time("update_time", record.update_time.as_ref())?,
+    })
 }
 
 type Answer = Result<v1::ImportUsersResponse, Status>;

@@ -23,7 +23,7 @@ pub fn raw_user<'a>(
     user: &'a v1::User,
     internals: Option<&'a v1::UserInternals>,
 ) -> Result<RawUser<'a>, Error> {
-    let time = |field: &str, time| optional_time(&format!("user.{field}"), time);
+    let time = |field: &str, time| convert::optional_timestamp(&format!("user.{field}"), time);
     let identities = user.identities.iter().enumerate();
     Ok(RawUser {
         user_id: &user.user_id,
@@ -39,7 +39,8 @@ pub fn raw_user<'a>(
 
 fn raw_identity(n: usize, message: &v1::Identity) -> Result<RawImportedIdentity<'_>, Error> {
     let field = |name| format!("user.identities[{n}].{name}");
-    let verify_time = optional_time(&field("verify_time"), message.verify_time.as_ref())?;
+    let verify_time =
+        convert::optional_timestamp(&field("verify_time"), message.verify_time.as_ref())?;
     if verify_time.is_none() && !message.verified_by.is_empty() {
         return Err(Error::invalid(Invalid::Field, field("verified_by"), "needs a verify_time"));
     }
@@ -51,12 +52,12 @@ fn raw_identity(n: usize, message: &v1::Identity) -> Result<RawImportedIdentity<
         verification: verify_time.map(|time| Verification { time, by: by() }),
         primary: message.primary,
     };
-    let link_time = optional_time(&field("link_time"), message.link_time.as_ref())?;
+    let link_time = convert::optional_timestamp(&field("link_time"), message.link_time.as_ref())?;
     Ok(RawImportedIdentity { raw, link_time })
 }
 
 fn raw_state(user: &v1::User) -> Result<RawState<'_>, Error> {
-    let time = |field, time| optional_time(field, time);
+    let time = |field, time| convert::optional_timestamp(field, time);
     let state = v1::State::try_from(user.state)
         .map_err(|_| Error::invalid(Invalid::Field, "user.state", "is none of the known states"))?;
     Ok(match state {
@@ -146,8 +147,4 @@ fn missing(field: &str, message: &str) -> Error {
 
 fn required_time(field: &str, time: Option<&ProtoTimestamp>) -> Result<Timestamp, Error> {
     convert::timestamp(field, time.ok_or_else(|| missing(field, "needs an end_time"))?)
-}
-
-fn optional_time(field: &str, time: Option<&ProtoTimestamp>) -> Result<Option<Timestamp>, Error> {
-    time.map(|time| convert::timestamp(field, time)).transpose()
 }

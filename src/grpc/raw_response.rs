@@ -7,7 +7,7 @@ use prost::Message;
 use tonic::Status;
 
 use crate::directory::service::read::Got as GotUser;
-use crate::proto::v1::export_users_response::Start;
+use crate::proto::v1::export_users_response::{End, Start};
 use crate::proto::v1::{OwnerlessHold, SearchPlan, Tenant};
 use crate::wire::encoded_user::Found;
 use crate::wire::exported_user::ExportedUser;
@@ -94,6 +94,8 @@ pub struct Exported {
     pub users: Vec<ExportedItem>,
     #[prost(message, optional, tag = "6")]
     pub ownerless_hold: Option<OwnerlessHold>,
+    #[prost(message, optional, tag = "7")]
+    pub end: Option<End>,
 }
 
 /// `polynym.v1.ExportedUser`.

@@ -21,6 +21,7 @@ use crate::directory::store::{
     Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
 };
 use crate::directory::stored_rules::StoredRules;
+use crate::directory::user_scan::UserScan;
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::EncodedUser;
 
@@ -185,6 +186,10 @@ impl<L: LookUpLayer> Store for L {
         limit: usize,
     ) -> Result<Vec<Record>, Error> {
         self.inner().scan(tenant, after, limit).await
+    }
+
+    async fn view(&self) -> Result<Option<Box<dyn UserScan>>, Error> {
+        self.inner().view().await
     }
 
     async fn search(

@@ -23,6 +23,7 @@ use crate::directory::store::{
     Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
 };
 use crate::directory::stored_rules::StoredRules;
+use crate::directory::user_scan::UserScan;
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::EncodedUser;
 
@@ -209,6 +210,10 @@ impl Store for Measured {
         limit: usize,
     ) -> Result<Vec<Record>, Error> {
         SCAN.measure(self.0.scan(tenant, after, limit)).await
+    }
+
+    async fn view(&self) -> Result<Option<Box<dyn UserScan>>, Error> {
+        self.0.view().await
     }
 
     async fn search(

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use prost::Message;
-use prost_types::Duration as ProtoDuration;
+use prost::{DecodeError, Message};
+use prost_types::{Duration as ProtoDuration, Timestamp as ProtoTimestamp};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::decode::{read_tenant, read_time};
 use super::definition::{definition_messages, read_definition};
 use super::encode::time_message;
 use super::error::WireError;
-use super::unknown::{Unknown, write_message};
+use super::unknown::{Unknown, messages, write_message};
 use crate::directory::model::policies::{HISTORY, INBOX_LIMIT, INBOX_RETENTION, Policies};
 use crate::directory::model::tenant_record::{Deletion, TenantRecord};
 use crate::identifier::Kind;
@@ -20,13 +20,17 @@ use crate::proto::v1;
 /// The number of a tenant's policies, and the last fields of a tenant and of policies that this
 /// program knows.
 const POLICIES: u32 = 2;
-const LAST: u32 = 7;
+const LAST: u32 = 8;
 const POLICIES_LAST: u32 = 16;
+/// The number of the creation time of an imported tenant in its stored form. The field
+/// `create_time` has there when this store created it, as for all other tenants.
+const IMPORTED_CREATE_TIME: u32 = 8;
 
 /// Encodes what [`decode_tenant`] reads. Defaults of retention and limits are left out, as they
 /// were before tenants had any, so that the etags of older tenants stay what they are.
 pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
     let mut message = message(tenant);
+    message.create_time = Some(time_message(tenant.since));
     if let Some(policies) = &mut message.policies {
         policies.history_retention.take_if(|own| *own == span(HISTORY));
         policies.inbox_retention.take_if(|own| *own == span(INBOX_RETENTION));
@@ -42,17 +46,26 @@ pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
         of_policies.write(&mut policies);
         write_message(POLICIES, &policies, &mut bytes);
     }
+    if tenant.create_time != tenant.since {
+        let time = time_message(tenant.create_time).encode_to_vec();
+        write_message(IMPORTED_CREATE_TIME, &time, &mut bytes);
+    }
     unknown.write(&mut bytes);
     bytes
 }
 
 /// The tenant that [`encode_tenant`] encoded.
 pub fn decode_tenant(bytes: &[u8]) -> Result<TenantRecord, WireError> {
-    let message = v1::Tenant::decode(bytes).map_err(|error| WireError(error.to_string()))?;
+    let damaged = |error: DecodeError| WireError(error.to_string());
+    let message = v1::Tenant::decode(bytes).map_err(damaged)?;
+    let since = read_time(message.create_time);
+    let imported = messages(IMPORTED_CREATE_TIME, bytes).last().map(ProtoTimestamp::decode);
+    let imported = imported.transpose().map_err(damaged)?;
     Ok(TenantRecord {
         name: read_tenant(&message.tenant)?,
         policies: read_policies(message.policies.unwrap_or_default()),
-        create_time: read_time(message.create_time),
+        create_time: imported.map_or(since, |time| read_time(Some(time))),
+        since,
         update_time: read_time(message.update_time),
         deletion: message
             .delete_time
@@ -186,7 +199,8 @@ fn read_span(message: ProtoDuration) -> Duration {
 impl TenantRecord {
     /// A hash of what is visible of the tenant, as 16 hex digits.
     pub fn etag(&self) -> String {
-        format!("{:016x}", xxh3_64(&self.encode()))
+        let visible = Self { since: self.create_time, ..self.clone() };
+        format!("{:016x}", xxh3_64(&visible.encode()))
     }
 
     /// The form in which stores keep it.

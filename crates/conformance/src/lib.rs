@@ -9,6 +9,7 @@ mod decoded;
 mod defining;
 mod deleting;
 mod duplicates;
+mod exporting;
 mod fixture;
 mod holding;
 mod importing;
@@ -16,10 +17,12 @@ mod invariants;
 mod isolation;
 mod linking;
 mod lookalikes;
+mod made_up;
 mod merging;
 mod merging_concurrently;
 pub mod model;
 mod naming;
+mod paging;
 mod purging;
 mod quantity;
 mod reading;
@@ -152,6 +155,7 @@ fn of_searches() -> Vec<Case> {
         case(searching::tenants_do_not_find_each_others_users),
         case(searching::random_filters_find_what_the_reference_finds),
         case(searching::who_does_not_change_is_found_once_while_others_change),
+        case(paging::pages_of_a_directory_have_who_matches_once),
     ]
 }
 
@@ -291,6 +295,8 @@ fn of_imports() -> Vec<Case> {
         case(importing::many_lines_are_imported_as_each_would_be),
         case(importing::a_dry_run_imports_nothing),
         case(importing::holds_without_an_owner_are_exported_and_imported),
+        case(exporting::a_view_is_of_one_moment),
+        case(exporting::a_tenant_is_imported_as_it_is),
     ]
 }
 

@@ -35,7 +35,7 @@ pub async fn run(command: Export) -> Result<(), Failure> {
     let users = output.users;
     let moment = match is_exact {
         true => "each tenant as it was at one moment",
-        false => "each user as it was when it was read",
+        false => "some as they were when they were read",
     };
     eprintln!("{users} users, {moment}");
     Ok(())
@@ -94,6 +94,9 @@ async fn export(session: &Session, output: &mut Output, tenant: String) -> Resul
     while let Some(part) = parts.message().await.map_err(|status| session.failed(status, None))? {
         if let Some(start) = &part.start {
             is_exact = start.exact;
+        }
+        if let Some(end) = &part.end {
+            is_exact = end.exact;
         }
         if let Some(tenant) = &part.tenant_record {
             output.line(&codec::tenant_object(tenant).map_err(unwritten)?)?;

@@ -101,6 +101,12 @@ impl Policies {
         self.holds.get(&kind).copied().filter(|time| !time.is_zero())
     }
 
+    /// Whether an admin has set the same, whenever that was.
+    pub(crate) fn is_set_like(&self, other: &Self) -> bool {
+        let set = |policies: &Self| Self { history_since: None, ..policies.settled() };
+        set(self) == set(other)
+    }
+
     /// The earliest time of which the history is known.
     pub(crate) fn history_begins(&self, now: Timestamp) -> Timestamp {
         let kept = now.minus(self.history_retention);

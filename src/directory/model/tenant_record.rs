@@ -1,6 +1,6 @@
 //! Tenants as stores keep them: a name, its policies, and when they changed.
 
-use super::policies::Policies;
+use super::policies::{Policies, PolicyUpdate};
 use super::tenant::Tenant;
 use super::timestamp::Timestamp;
 use crate::identifier::IdentityKey;
@@ -13,8 +13,11 @@ pub struct TenantRecord {
     pub name: Tenant,
     /// Its rules.
     pub policies: Policies,
-    /// When it was created.
+    /// When it was created. An imported tenant keeps the time of its export.
     pub create_time: Timestamp,
+    /// When it was created in this store. Tells apart tenants of one name, of which one was created
+    /// after the other was deleted.
+    pub since: Timestamp,
     /// When its policies last changed.
     pub update_time: Timestamp,
     /// Whether it is being deleted.
@@ -30,11 +33,23 @@ impl TenantRecord {
             name,
             policies: Policies::default(),
             create_time: now,
+            since: now,
             update_time: now,
             deletion: None,
             unknown: Default::default(),
         }
     }
+}
+
+/// A tenant as an export has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportedTenant {
+    /// Its policies: sets all of them.
+    pub policies: PolicyUpdate,
+    /// When it was created; absent: at the time of the import.
+    pub create_time: Option<Timestamp>,
+    /// When its policies last changed; absent: at the time of the import.
+    pub update_time: Option<Timestamp>,
 }
 
 /// The mark of a tenant that is being deleted.

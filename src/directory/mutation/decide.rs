@@ -90,7 +90,9 @@ impl Mutation {
                 return tenancy::repeat_deletion(read_set);
             }
             MutationKind::Tenant(
-                TenantChange::FinishIndexChanges(_) | TenantChange::FinishHistoryChange(_),
+                TenantChange::FinishIndexChanges(_)
+                | TenantChange::FinishHistoryChange(_)
+                | TenantChange::Import(_),
             )
             | MutationKind::ReleaseHold(_)
             | MutationKind::ImportHold(_) => return Ok(WriteSet::unchanged(None)),
@@ -119,6 +121,9 @@ impl Mutation {
         match &self.kind {
             MutationKind::User(id, change) => self.user_write_set(read_set, *id, change),
             MutationKind::Tenant(TenantChange::Set(update)) => tenancy::set(self, read_set, update),
+            MutationKind::Tenant(TenantChange::Import(imported)) => {
+                tenancy::import(self, read_set, imported)
+            }
             MutationKind::Tenant(TenantChange::Delete(step)) => {
                 tenancy::delete(self, read_set, step)
             }

@@ -35,8 +35,8 @@ pub fn request_hash(etag: &str, kind: &MutationKind) -> u64 {
         ) => {
             hash.number(0, since.as_millis() as u64);
         }
-        // Has no request.
-        MutationKind::ImportHold(_) => {}
+        // Have no request.
+        MutationKind::Tenant(TenantChange::Import(_)) | MutationKind::ImportHold(_) => {}
         MutationKind::ReleaseHold(held) => identifier(&mut hash, held),
     }
 

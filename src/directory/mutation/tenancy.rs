@@ -6,7 +6,9 @@ use crate::directory::error::Error;
 use crate::directory::journal::tenant_event;
 use crate::directory::model::policies::{Policies, PolicyUpdate};
 use crate::directory::model::tenant_event::TenantEventKind;
-use crate::directory::model::tenant_record::{Deletion, DeletionStep, TenantRecord};
+use crate::directory::model::tenant_record::{
+    Deletion, DeletionStep, ImportedTenant, TenantRecord,
+};
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
 
@@ -40,6 +42,33 @@ pub fn set(
         Some(before) => TenantEventKind::PoliciesChanged { before, after: policies },
     };
     Ok(put_with_event(mutation, before, after, kind))
+}
+
+/// Creates a tenant as an export has it. One that is there is to have the same policies.
+pub fn import(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    imported: &ImportedTenant,
+) -> Result<WriteSet, DecideError> {
+    let mut policies = Policies::default();
+    imported.policies.apply(&mut policies, mutation.time);
+    let policies = policies.settled();
+    if let Some(before) = read_set.read_tenant()? {
+        let is_same = before.deletion.is_none() && before.policies.is_set_like(&policies);
+        let there = Some(before).filter(|_| is_same).ok_or(Error::TenantExists)?;
+        return Ok(put(Some(there), there.clone()));
+    }
+
+    let new = TenantRecord::new(mutation.tenant.clone(), mutation.time);
+    let create_time = imported.create_time.unwrap_or(mutation.time);
+    let after = TenantRecord {
+        create_time,
+        update_time: imported.update_time.unwrap_or(mutation.time).max(create_time),
+        policies,
+        ..new
+    };
+    let kind = TenantEventKind::Created(Box::new(after.policies.clone()));
+    Ok(put_with_event(mutation, None, after, kind))
 }
 
 /// Notes that the servers have done what changes of policies ask for.

@@ -93,8 +93,17 @@ impl Directory {
         update: PolicyUpdate,
     ) -> Result<TenantRecord, Error> {
         update.check()?;
+        self.change_tenant(call, TenantChange::Set(update)).await
+    }
+
+    /// Changes a tenant.
+    pub(super) async fn change_tenant(
+        &self,
+        call: MutationCall<'_>,
+        change: TenantChange,
+    ) -> Result<TenantRecord, Error> {
         let (name, dry_run) = (call.context.tenant.clone(), call.dry_run);
-        let kind = MutationKind::Tenant(TenantChange::Set(update));
+        let kind = MutationKind::Tenant(change);
         let mutation = self.mutation(call.clone(), kind, KnownTenant::default())?;
         let began = Instant::now();
         let line = MutationLine::new(&call, None);

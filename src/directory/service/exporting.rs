@@ -10,7 +10,7 @@ use crate::directory::error::Error;
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
-use crate::directory::store::UserScan;
+use crate::directory::user_scan::UserScan;
 use crate::identifier::IdentityKey;
 use crate::wire::exported_user::ExportedUser;
 
@@ -21,8 +21,8 @@ const PAGE: usize = 256;
 pub struct Export {
     directory: Arc<Directory>,
     tenant: Tenant,
-    /// The view of one moment, where the store has such views.
-    view: Option<Arc<dyn UserScan>>,
+    /// The store at one moment, while it remembers that.
+    view: Option<Box<dyn UserScan>>,
     after: Option<LocalityId>,
     /// The key of the last hold without an owner.
     after_hold: Option<IdentityKey>,
@@ -48,22 +48,32 @@ impl Directory {
         self: &Arc<Self>,
         tenant: Tenant,
     ) -> Result<(Export, Option<TenantRecord>), Error> {
-        let record = self.store.tenant(&tenant).await?;
+        let view = self.store.view().await?;
+        let seen = match &view {
+            Some(view) => view.tenant(&tenant).await?,
+            None => None,
+        };
+        let (view, record) = match seen {
+            Some(record) => (view, record),
+            None => (None, self.store.tenant(&tenant).await?),
+        };
         if record.is_none() && tenant != Tenant::DEFAULT {
             return Err(Error::TenantNotFound);
         }
-        let view = self.file_store.as_ref().map(|store| store.view()).transpose()?.map(Arc::from);
-        Ok((
-            Export { directory: self.clone(), tenant, view, after: None, after_hold: None },
-            record,
-        ))
+        let directory = self.clone();
+        Ok((Export { directory, tenant, view, after: None, after_hold: None }, record))
     }
 }
 
 impl Export {
-    /// Whether all users are as they were at one moment.
+    /// Whether all that was returned so far is as it was at one moment.
     pub const fn is_exact(&self) -> bool {
         self.view.is_some()
+    }
+
+    /// Whether all that is to come will be so too.
+    pub fn stays_exact(&self) -> bool {
+        self.view.as_ref().is_some_and(|view| view.is_lasting())
     }
 
     /// The next users, in the order of their ids; none at the end.
@@ -71,12 +81,14 @@ impl Export {
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
     pub async fn page(&mut self) -> Result<Vec<ExportedUser>, Error> {
-        let users = match &self.view {
-            Some(view) => {
-                tokio::task::yield_now().await;
-                view.scan(&self.tenant, self.after, PAGE)?
-            }
+        let seen = match &self.view {
+            Some(view) => view.scan(&self.tenant, self.after, PAGE).await?,
+            None => None,
+        };
+        let users = match seen {
+            Some(users) => users,
             None => {
+                self.view = None;
                 let users = self.directory.store.scan(&self.tenant, self.after, PAGE).await?;
                 users.iter().map(ExportedUser::of).collect()
             }
@@ -91,17 +103,18 @@ impl Export {
     /// # Errors
     /// [`Error::Unavailable`] where the store does not answer.
     pub async fn holds(&mut self) -> Result<Vec<Hold>, Error> {
-        let (tenant, after) = (self.tenant.clone(), self.after_hold.take());
-        let holds = match self.view.clone() {
-            // It goes through all claims.
-            Some(view) => {
-                let look = move || view.ownerless_holds(&tenant, after.as_ref(), PAGE);
-                tokio::task::spawn_blocking(look)
-                    .await
-                    .map_err(|error| Error::Internal(error.into()))?
+        let (tenant, after) = (&self.tenant, self.after_hold.take());
+        let seen = match &self.view {
+            Some(view) => view.ownerless_holds(tenant, after.as_ref(), PAGE).await?,
+            None => None,
+        };
+        let holds = match seen {
+            Some(holds) => holds,
+            None => {
+                self.view = None;
+                self.directory.store.ownerless_holds(tenant, after.as_ref(), PAGE).await?
             }
-            None => self.directory.store.ownerless_holds(&tenant, after.as_ref(), PAGE).await,
-        }?;
+        };
         self.after_hold = holds.last().map(|hold| hold.key.clone());
         Ok(holds)
     }

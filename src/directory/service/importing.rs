@@ -15,10 +15,11 @@ use super::Directory;
 use super::context::MutationCall;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::imported_user::{Imported, OnConflict};
-use crate::directory::model::policies::{Policies, PolicyUpdate};
 use crate::directory::model::tenant::Tenant;
-use crate::directory::model::timestamp::Timestamp;
-use crate::directory::mutation::{IdempotencyKey, Mutation, MutationKind, UserChange};
+use crate::directory::model::tenant_record::ImportedTenant;
+use crate::directory::mutation::{
+    IdempotencyKey, Mutation, MutationKind, TenantChange, UserChange,
+};
 use crate::directory::read_set::{MutationReport, Outcome};
 use raw::{RawHold, RawUser};
 
@@ -241,16 +242,16 @@ impl Import {
         Some(IdempotencyKey { key, request_hash })
     }
 
-    /// Imports a tenant: makes it with these policies. `update` sets all of them.
+    /// Imports a tenant.
     ///
     /// # Errors
     /// Those of the store, which are not about the line: the import is to end.
     pub async fn tenant_record(
         &self,
         tenant: Tenant,
-        update: PolicyUpdate,
+        imported: ImportedTenant,
     ) -> Result<LineOutcome, Error> {
-        match self.try_tenant(tenant, update).await {
+        match self.try_tenant(tenant, imported).await {
             Ok(is_new) => Ok(LineOutcome { is_new: Some(is_new), rejects: Vec::new() }),
             Err(error) if is_of_store(&error) => Err(error),
             Err(error) => Ok(LineOutcome::rejected(error)),
@@ -280,19 +281,14 @@ impl Import {
         self.directory.store.mutate(mutation).await
     }
 
-    async fn try_tenant(&self, tenant: Tenant, update: PolicyUpdate) -> Result<bool, Error> {
-        update.check()?;
-        let mut wanted = Policies::default();
-        update.apply(&mut wanted, Timestamp::default());
-        let wanted = wanted.settled();
-        match self.directory.store.tenant(&tenant).await? {
-            Some(there) if there.policies.settled() == wanted => return Ok(false),
-            Some(_) => return Err(Error::TenantExists),
-            None => {}
-        }
-
-        self.directory.set_tenant(self.call(tenant), update).await?;
-        Ok(true)
+    async fn try_tenant(&self, tenant: Tenant, imported: ImportedTenant) -> Result<bool, Error> {
+        imported.policies.check()?;
+        let now = self.directory.now().time;
+        line::check_past(now, "tenant_record.create_time", imported.create_time)?;
+        line::check_past(now, "tenant_record.update_time", imported.update_time)?;
+        let is_new = self.directory.store.tenant(&tenant).await?.is_none();
+        self.directory.change_tenant(self.call(tenant), TenantChange::Import(imported)).await?;
+        Ok(is_new)
     }
 }
 

@@ -40,7 +40,7 @@ pub struct KnownTenant {
 impl From<&TenantRecord> for KnownTenant {
     fn from(tenant: &TenantRecord) -> Self {
         Self {
-            since: tenant.create_time,
+            since: tenant.since,
             policies: Arc::new(tenant.policies.clone()),
             is_deleted: tenant.deletion.is_some(),
         }
@@ -163,6 +163,7 @@ mod tests {
             name: Tenant::DEFAULT,
             policies,
             create_time: time,
+            since: time,
             update_time: time,
             deletion: None,
             unknown,

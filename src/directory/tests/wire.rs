@@ -142,8 +142,16 @@ fn fields_of_a_newer_program_stay_with_a_tenant_and_its_policies() {
         (Policies { keep_last: true, ..Policies::default() }, Timestamp::from_millis(1));
     let deletion = Some(Deletion { time: now, with_users: true });
     let unknown = Default::default();
-    let tenant =
-        TenantRecord { name, policies, create_time: now, update_time: now, deletion, unknown };
+    let create_time = Timestamp::from_millis(-1);
+    let tenant = TenantRecord {
+        name,
+        policies,
+        create_time,
+        since: now,
+        update_time: now,
+        deletion,
+        unknown,
+    };
     let mut bytes = tenant.encode();
     prost::encoding::bytes::encode(2, &ADDED.to_vec(), &mut bytes);
     bytes.extend(ADDED);
@@ -152,6 +160,7 @@ fn fields_of_a_newer_program_stay_with_a_tenant_and_its_policies() {
     let again = TenantRecord::decode(&read.encode()).unwrap();
     assert_eq!(again, read);
     assert_eq!(again.deletion, deletion);
+    assert_eq!((again.create_time, again.since), (create_time, now));
     assert_eq!((again.policies.keep_last, count(&again.encode())), (true, 2));
     assert_ne!(again.etag(), TenantRecord { unknown: Default::default(), ..again.clone() }.etag());
 }

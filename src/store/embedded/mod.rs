@@ -76,6 +76,7 @@ use crate::directory::store::{
     ANSWER_BYTES, Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
 };
 use crate::directory::stored_rules::StoredRules;
+use crate::directory::user_scan::UserScan;
 use crate::identifier::{IdentityKey, RULES_VERSION};
 use crate::store::measured::set_versions;
 use crate::store::owner_hints::OwnerHints;
@@ -389,6 +390,11 @@ impl Store for Embedded {
         view: View,
     ) -> Result<Vec<SearchedUser>, Error> {
         self.find(tenant, lead, after, limit, view).await
+    }
+
+    async fn view(&self) -> Result<Option<Box<dyn UserScan>>, Error> {
+        let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
+        Ok(Some(Box::new(view::View(snapshot))))
     }
 
     async fn probe(&self, tenant: &Tenant, lead: &Lead, limit: usize) -> Result<usize, Error> {

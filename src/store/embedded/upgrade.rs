@@ -174,11 +174,11 @@ fn created(transaction: &WriteTransaction, name: &Tenant) -> Result<Timestamp, F
     let mut tenants = transaction.open_table(TENANTS)?;
     if let Some(tenant) = tenants.get(name.as_str())? {
         let tenant = TenantRecord::decode(tenant.value()).map_err(Fault::damaged)?;
-        return Ok(tenant.create_time);
+        return Ok(tenant.since);
     }
     let tenant = TenantRecord::new(name.clone(), Timestamp::now());
     tenants.insert(name.as_str(), tenant.encode().as_slice())?;
-    Ok(tenant.create_time)
+    Ok(tenant.since)
 }
 
 /// Makes the journal. The history of each tenant begins now.

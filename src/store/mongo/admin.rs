@@ -82,21 +82,9 @@ impl Collections {
         after: Option<IdentityKey>,
         limit: usize,
     ) -> Result<Vec<Hold>, Fault> {
-        let [first, end] = IdentityKey::range(tenant.as_str());
-        let mut keys = doc! { "$gte": first, "$lt": end };
-        if let Some(after) = after {
-            keys.insert("$gt", after.as_str());
-        }
-        let filter = doc! { ID: keys, HOLD: { "$exists": true }, USER: { "$exists": false } };
-        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
-        let options = options.max_time(self.timeout).build();
-        let mut holds = Vec::new();
-        for document in &self.all(&self.identities, filter, options).await? {
-            let (key, claim) = read_claim(document)?;
-            let key = IdentityKey::from_stored(key.to_owned());
-            holds.extend(key.and_then(|key| Hold::of(&key, &claim)));
-        }
-        Ok(holds)
+        let (filter, mut options) = ownerless_holds_of(tenant, after.as_ref(), limit);
+        options.max_time = Some(self.timeout);
+        read_holds(&self.all(&self.identities, filter, options).await?)
     }
 
     /// Users of a tenant in the order of their ids. The server looks at those of others to find
@@ -107,11 +95,7 @@ impl Collections {
         after: Option<LocalityId>,
         limit: usize,
     ) -> Result<Vec<Record>, Fault> {
-        let mut filter = doc! { TENANT: tenant.as_str() };
-        if let Some(after) = after {
-            filter.insert(ID, doc! { "$gt": id_value(after) });
-        }
-        let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64).build();
+        let (filter, options) = users_of(tenant, after, limit);
         let found = self.all(&self.users, filter, options).await?;
         let mut users = Vec::with_capacity(found.len());
         for document in &found {
@@ -200,4 +184,44 @@ impl Collections {
         let find = from.find(filter).with_options(options).read_concern(ReadConcern::majority());
         Ok(find.await?.try_collect().await?)
     }
+}
+
+/// A find of users of a tenant in the order of their ids.
+pub fn users_of(
+    tenant: &Tenant,
+    after: Option<LocalityId>,
+    limit: usize,
+) -> (Document, FindOptions) {
+    let mut filter = doc! { TENANT: tenant.as_str() };
+    if let Some(after) = after {
+        filter.insert(ID, doc! { "$gt": id_value(after) });
+    }
+    let options = FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64);
+    (filter, options.batch_size(limit as u32).build())
+}
+
+/// A find of claims of a tenant that are holds without an owner, in the order of their keys.
+pub fn ownerless_holds_of(
+    tenant: &Tenant,
+    after: Option<&IdentityKey>,
+    limit: usize,
+) -> (Document, FindOptions) {
+    let [first, end] = IdentityKey::range(tenant.as_str());
+    let mut keys = doc! { "$gte": first, "$lt": end };
+    if let Some(after) = after {
+        keys.insert("$gt", after.as_str());
+    }
+    let filter = doc! { ID: keys, HOLD: { "$exists": true }, USER: { "$exists": false } };
+    (filter, FindOptions::builder().sort(doc! { ID: 1 }).limit(limit as i64).build())
+}
+
+/// The holds of such claims.
+pub fn read_holds(claims: &[RawDocumentBuf]) -> Result<Vec<Hold>, Fault> {
+    let mut holds = Vec::new();
+    for document in claims {
+        let (key, claim) = read_claim(document)?;
+        let key = IdentityKey::from_stored(key.to_owned());
+        holds.extend(key.and_then(|key| Hold::of(&key, &claim)));
+    }
+    Ok(holds)
 }

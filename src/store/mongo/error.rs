@@ -23,6 +23,8 @@ pub const NOT_ALLOWED: i32 = 13;
 const INTERRUPTED: i32 = 11_601;
 /// DocumentValidationFailure.
 const REFUSED_BY_VALIDATOR: i32 = 121;
+/// SnapshotTooOld and SnapshotUnavailable.
+const FORGOTTEN: [i32; 2] = [239, 246];
 /// InvalidNamespace.
 const INVALID_NAME: i32 = 73;
 
@@ -97,6 +99,11 @@ impl Fault {
         matches!(self, Self::Driver(Cause { sort: Sort::Duplicate, .. }))
     }
 
+    /// Whether MongoDB has no snapshot of this moment any more, or never has any.
+    pub const fn is_forgotten(&self) -> bool {
+        matches!(self, Self::Driver(Cause { sort: Sort::Forgotten, .. }))
+    }
+
     /// Whether the document is none that the store takes, which may be because the store was
     /// upgraded.
     pub const fn is_fenced(&self) -> bool {
@@ -155,6 +162,7 @@ enum Sort {
     Duplicate,
     Invalid,
     Forbidden,
+    Forgotten,
     UnknownCommit,
     Other,
 }
@@ -178,6 +186,8 @@ fn sort(error: &DriverError) -> Sort {
         Sort::Invalid
     } else if matches!(&*error.kind, ErrorKind::Command(error) if error.code == NOT_ALLOWED) {
         Sort::Forbidden
+    } else if is_forgotten_snapshot(error) {
+        Sort::Forgotten
     } else if error.contains_label(TRANSIENT_TRANSACTION_ERROR) || is_interrupted(&error.kind) {
         Sort::Transient
     } else if error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT) {
@@ -185,6 +195,13 @@ fn sort(error: &DriverError) -> Sort {
     } else {
         Sort::Other
     }
+}
+
+/// Whether a find of a snapshot session came too late. That of a transaction can be tried again.
+fn is_forgotten_snapshot(error: &DriverError) -> bool {
+    let is_forgotten = FORGOTTEN.iter().any(|code| has_code(&error.kind, *code))
+        || matches!(&*error.kind, ErrorKind::IncompatibleServer { .. });
+    is_forgotten && !error.contains_label(TRANSIENT_TRANSACTION_ERROR)
 }
 
 /// Whether a statement was ended with its transaction from outside: other servers do so if they

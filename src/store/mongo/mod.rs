@@ -47,6 +47,7 @@ mod schema;
 mod search;
 mod sessions;
 mod shorten;
+mod snapshot;
 mod status;
 mod store;
 mod supported;
@@ -114,6 +115,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 /// operation that was dropped while it waited for a connection, before those of callers who are
 /// there. Each has a task of its own, so that it goes on though its caller does not;
 /// [`resolve`](Store::resolve), which must be fast, gets one where its caller leaves.
+#[derive(Clone)]
 pub struct Mongo {
     collections: Arc<Collections>,
     in_flight: Arc<Semaphore>,
@@ -204,12 +206,7 @@ impl Mongo {
             ..(*self.collections).clone()
         };
         self.collections.is_routed.then(|| {
-            Arc::new(Self {
-                collections: Arc::new(collections),
-                heartbeat: self.heartbeat.clone(),
-                in_flight: self.in_flight.clone(),
-                walks: self.walks.clone(),
-            }) as Arc<dyn Store>
+            Arc::new(Self { collections: Arc::new(collections), ..self.clone() }) as Arc<dyn Store>
         })
     }
 

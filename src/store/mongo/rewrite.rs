@@ -123,7 +123,7 @@ impl Collections {
     /// When a tenant was created. One without a record, which was never given policies, gets one.
     async fn tenant_since(&self, name: &Tenant, versions: Versions) -> Result<Timestamp, Fault> {
         if let Some(tenant) = self.tenant(name).await? {
-            return Ok(tenant.create_time);
+            return Ok(tenant.since);
         }
         let tenant = TenantRecord::new(name.clone(), Timestamp::now());
         let mut document = tenant_document(&tenant, 0);
@@ -134,10 +134,10 @@ impl Collections {
             // A server has made it meanwhile.
             Err(fault) if fault.is_duplicate() => {
                 let tenant = self.tenant(name).await?;
-                Ok(tenant.map_or(Timestamp::default(), |tenant| tenant.create_time))
+                Ok(tenant.map_or(Timestamp::default(), |tenant| tenant.since))
             }
             Err(fault) => Err(fault),
-            Ok(_) => Ok(tenant.create_time),
+            Ok(_) => Ok(tenant.since),
         }
     }
 }

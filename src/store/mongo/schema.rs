@@ -145,7 +145,7 @@ pub struct StoredUser {
     pub id: LocalityId,
     pub revision: i64,
     pub wire: EncodedUser,
-    private: Vec<u8>,
+    pub private: Vec<u8>,
     /// The attributes that are stored by tokens.
     pub attributes: Vec<(Token, Value)>,
 }

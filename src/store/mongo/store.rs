@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::commit_gate::CommitGate;
 use super::error::Fault;
+use super::snapshot::Snapshot;
 use super::{MIN_COMMIT_WAIT, Mongo, PROBE_TIMEOUT, SCAN_TIMEOUT};
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
@@ -26,6 +27,7 @@ use crate::directory::store::{
     Consistency, ExpiredUser, History, ItemResult, Resolved, Store, View,
 };
 use crate::directory::stored_rules::StoredRules;
+use crate::directory::user_scan::UserScan;
 use crate::identifier::IdentityKey;
 use crate::wire::encoded_user::EncodedUser;
 
@@ -160,6 +162,10 @@ impl Store for Mongo {
             users
         })?;
         Ok(walk.await.unwrap_or_else(|_| Err(Fault::Panicked))?)
+    }
+
+    async fn view(&self) -> Result<Option<Box<dyn UserScan>>, Error> {
+        Ok(Snapshot::take(self).await?.map(|snapshot| Box::new(snapshot) as _))
     }
 
     async fn search(

@@ -47,8 +47,8 @@ impl Parser<'_> {
         }
         check_text("user.display_name", raw.display_name)?;
         attribute::check(&raw.attributes, "user.attributes")?;
-        self.check_past("user.create_time", raw.create_time)?;
-        self.check_past("user.update_time", raw.update_time)?;
+        check_past(self.now, "user.create_time", raw.create_time)?;
+        check_past(self.now, "user.update_time", raw.update_time)?;
         let state = self.state(&raw.state)?;
         let (identities, rejects) = self.identities(raw, on_conflict)?;
         if matches!(state, State::Merged { .. }) && !identities.is_empty() {
@@ -113,9 +113,9 @@ impl Parser<'_> {
         let other = |name| field.replace("identifier", name);
         if let Some(verification) = &raw.verification {
             check_text(&other("verified_by"), &verification.by)?;
-            self.check_past(&other("verify_time"), Some(verification.time))?;
+            check_past(self.now, &other("verify_time"), Some(verification.time))?;
         }
-        self.check_past(&other("link_time"), *link_time)?;
+        check_past(self.now, &other("link_time"), *link_time)?;
 
         let typed = if raw.display.is_empty() {
             raw.identifier.as_ref().map_or("", RawIdentifier::typed)
@@ -145,7 +145,7 @@ impl Parser<'_> {
             RawState::Active => State::Active,
             RawState::Disabled => State::Disabled,
             RawState::Deleted { delete_time, purge_time } => {
-                self.check_past("user.delete_time", delete_time)?;
+                check_past(self.now, "user.delete_time", delete_time)?;
                 let delete_time = delete_time.unwrap_or(self.now);
                 let window = self.policies.restore_window;
                 let purge_time = purge_time.unwrap_or_else(|| self.now.plus(window));
@@ -156,15 +156,15 @@ impl Parser<'_> {
             }
         })
     }
+}
 
-    /// Refuses times in the future. Clocks may differ a little.
-    fn check_past(&self, field: &str, time: Option<Timestamp>) -> Result<(), Error> {
-        match time {
-            Some(time) if time > self.now.plus(SKEW) => {
-                Err(Error::invalid(Invalid::Field, field, "lies in the future"))
-            }
-            _ => Ok(()),
+/// Refuses times in the future. Clocks may differ a little.
+pub fn check_past(now: Timestamp, field: &str, time: Option<Timestamp>) -> Result<(), Error> {
+    match time {
+        Some(time) if time > now.plus(SKEW) => {
+            Err(Error::invalid(Invalid::Field, field, "lies in the future"))
         }
+        _ => Ok(()),
     }
 }
 

@@ -1,0 +1,120 @@
+//! What an export reads: the store at one moment, and tenants as they are.
+
+use locality_uuid::LocalityId;
+use polynym::directory::{
+    Error, ExportedUser, Hold, ImportedTenant, Mutation, MutationKind, MutationReport, Policies,
+    PolicyUpdate, Tenant, TenantChange, TenantRecord, Timestamp, Update, UserChange, UserScan,
+    Value,
+};
+use polynym::identifier::Kind;
+
+use super::Failure;
+use super::assertions::{ensure, equal};
+use super::fixture::{DAY, Fixture, identifier};
+
+/// Users in a page.
+const PAGE: usize = 2;
+
+/// What a view shows of the default tenant, from a user on.
+async fn seen(
+    view: &dyn UserScan,
+    mut after: Option<LocalityId>,
+) -> Result<(Vec<ExportedUser>, Vec<Hold>), Failure> {
+    const FORGOTTEN: &str = "the moment is forgotten";
+    let mut users = Vec::new();
+    loop {
+        let page = view.scan(&Tenant::DEFAULT, after, PAGE).await?.ok_or(FORGOTTEN)?;
+        ensure(page.len() <= PAGE, format!("a page of {} users", page.len()))?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.id);
+        users.extend(page);
+    }
+    let holds = view.ownerless_holds(&Tenant::DEFAULT, None, 10).await?.ok_or(FORGOTTEN)?;
+    Ok((users, holds))
+}
+
+fn shown(users: &[ExportedUser]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    users.iter().map(|user| (user.user.as_bytes().to_vec(), user.internals.to_vec())).collect()
+}
+
+fn team(name: &str) -> Result<UserChange, Failure> {
+    let attributes = [("team".to_owned(), Value::String(name.to_owned()))].into();
+    Ok(UserChange::Update(Update::from_mask(None, name.to_owned(), attributes)?))
+}
+
+pub async fn a_view_is_of_one_moment(f: Fixture) -> Result<(), Failure> {
+    let holding = Policies { holds: [(Kind::Handle, DAY)].into(), ..Policies::default() };
+    let mut users = Vec::new();
+    for name in ["handle:a", "handle:b", "handle:c", "handle:d", "handle:e"] {
+        let user = f.create(&[name]).await?;
+        users.push(f.change(&user, team("before")?).await?);
+    }
+    users.sort_by_key(|user| user.id);
+    let purge =
+        |id| Mutation { policies: holding.clone().into(), ..f.mutation(id, UserChange::Purge) };
+    let held = f.create(&["handle:held"]).await?;
+    f.change_under(&holding, &held, UserChange::Unlink(identifier("handle:held")?)).await?;
+    f.store.mutate(purge(held.id)).await?;
+
+    let view = f.store.view().await?.ok_or("no view")?;
+    let before = seen(&*view, None).await?;
+    equal(&before.0.iter().map(|user| user.id).collect(), &ids(&users), "the users")?;
+    equal(&before.1.len(), &1, "holds without an owner")?;
+
+    f.change(&users[1], team("after")?).await?;
+    f.change(&users[2], UserChange::Disable).await?;
+    f.store.mutate(purge(users[3].id)).await?;
+    f.create(&["handle:new"]).await?;
+    let released = MutationKind::ReleaseHold(identifier("handle:held")?);
+    f.store.mutate(f.mutation_of(released)).await?;
+
+    let after = seen(&*view, None).await?;
+    equal(&shown(&after.0), &shown(&before.0), "the users as they were")?;
+    equal(&after.1, &before.1, "the holds as they were")?;
+    let rest = seen(&*view, Some(users[1].id)).await?.0;
+    equal(&shown(&rest), &shown(&before.0[2..]), "the rest of them")?;
+    let now = f.store.view().await?.ok_or("no view")?;
+    equal(&seen(&*now, None).await?.0.len(), &5, "users of a later view")
+}
+
+fn ids(users: &[polynym::directory::User]) -> Vec<LocalityId> {
+    users.iter().map(|user| user.id).collect()
+}
+
+fn import(f: &Fixture, tenant: &ImportedTenant) -> Mutation {
+    f.mutation_of(MutationKind::Tenant(TenantChange::Import(tenant.clone())))
+}
+
+async fn imported(f: &Fixture, tenant: &ImportedTenant) -> Result<TenantRecord, Failure> {
+    match f.store.mutate(import(f, tenant)).await?.report {
+        MutationReport::Tenant(tenant) => Ok(*tenant),
+        other => Err(format!("another report: {other:?}").into()),
+    }
+}
+
+pub async fn a_tenant_is_imported_as_it_is(f: Fixture) -> Result<(), Failure> {
+    let time = |millis: i64| Some(Timestamp::from_millis(1_600_000_000_000 + millis));
+    let policies = PolicyUpdate {
+        keep_last: Some(true),
+        history_retention: Some(500 * DAY),
+        ..PolicyUpdate::default()
+    };
+    let line = ImportedTenant { policies, create_time: time(0), update_time: time(1) };
+    let dry = Mutation { dry_run: true, ..import(&f, &line) };
+    f.store.mutate(dry).await?;
+    equal(&f.store.tenant(&Tenant::DEFAULT).await?, &None, "the tenant after a dry run")?;
+
+    let made = imported(&f, &line).await?;
+    equal(&(Some(made.create_time), Some(made.update_time)), &(time(0), time(1)), "the times")?;
+    ensure(made.policies.keep_last, "its policies are others")?;
+    ensure(Some(made.since) > time(1), "it was not made just now")?;
+    let f = f.reopen().await?;
+    equal(&f.store.tenant(&Tenant::DEFAULT).await?, &Some(made.clone()), "the tenant")?;
+    equal(&imported(&f, &line).await?, &made, "the tenant, imported again")?;
+    let other = ImportedTenant::default();
+    let refused = f.store.mutate(import(&f, &other)).await;
+    ensure(matches!(refused, Err(Error::TenantExists)), format!("{refused:?}"))?;
+
+    let view = f.store.view().await?.ok_or("no view")?;
+    equal(&view.tenant(&Tenant::DEFAULT).await?, &Some(Some(made)), "the tenant in a view")
+}
