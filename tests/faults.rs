@@ -20,6 +20,7 @@ mod ledger;
 mod load;
 mod lost;
 mod migration;
+mod naming;
 mod network;
 mod partition;
 mod phases;

@@ -4,6 +4,7 @@
 mod backup;
 mod bad;
 mod directions;
+mod ids;
 mod resuming;
 
 use std::io::Write;
@@ -13,7 +14,7 @@ use std::process::{Output, Stdio};
 use crate::cli::{err, out};
 use crate::support::server::{Server, polynym};
 
-/// Returns the lines of an export, without the tenants, whose times differ.
+/// Returns the lines of an export, without the tenants: each store has changed its own.
 fn export(server: &Server, arguments: &[&str]) -> Vec<String> {
     let output = server.run(&[&["export"], arguments].concat());
     assert!(output.status.success(), "{}", err(&output));

@@ -2,14 +2,11 @@
 //! after it has, and when MongoDB has answered. Then the mutation has happened as a whole or not at
 //! all, and sent again it happens once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use futures_util::TryStreamExt;
-use mongodb::Database;
-use mongodb::bson::{Document, doc};
 use polynym::proto::v1;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -17,6 +14,7 @@ use tonic::{Code, Status};
 
 use super::audit::{State, no_transaction};
 use super::caller::text;
+use super::naming::names_have_one_token;
 use super::place::{LIFETIME, OwnSet, fresh, prepare, print_line};
 use crate::calls::{Client, handle, identity, merging};
 use crate::server::Server;
@@ -350,21 +348,6 @@ impl Job {
         self.count.happened.fetch_add(happened.into(), Relaxed);
         self.count.repeated.fetch_add(self.with_request.into(), Relaxed);
         self.count.waited.fetch_max(waited.as_millis() as usize, Relaxed);
-    }
-}
-
-/// Fails unless each name of an attribute is stored once, in one row of tokens without a gap.
-async fn names_have_one_token(database: &Database) {
-    let names = database.collection::<Document>("names");
-    let pages = names.find(doc! {}).sort(doc! { "_id": 1 }).await;
-    let pages: Vec<Document> = pages.unwrap().try_collect().await.unwrap();
-    let (mut next, mut seen) = (0, BTreeSet::new());
-    for page in pages {
-        assert_eq!(page.get_i32("l").unwrap(), next, "the first token of {page}");
-        for name in page.get_array("n").unwrap() {
-            assert!(seen.insert(name.to_string()), "{name} has two tokens");
-            next += 1;
-        }
     }
 }
 

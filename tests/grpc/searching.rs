@@ -176,6 +176,24 @@ async fn bad_searches_name_the_field() {
     }
 }
 
+#[tokio::test]
+async fn only_finite_numbers_are_taken() {
+    let (_server, mut client) = fresh().await;
+    let ratio = |number| {
+        let kind = Some(v1::attribute_value::Kind::DoubleValue(number));
+        let mut joe = user("Joe", vec![]);
+        joe.attributes.insert("ratio".to_owned(), v1::AttributeValue { kind });
+        joe
+    };
+    for number in [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let details = status_details(client.create(ratio(number)).await.unwrap_err());
+        assert_eq!(details.code, Code::InvalidArgument, "{number}");
+        assert_eq!(details.fields, ["user.attributes.ratio"], "{number}");
+    }
+    client.create(ratio(-0.0)).await.unwrap();
+    assert_eq!(names(&mut client, filtered("attributes.ratio = 0")).await, ["Joe"]);
+}
+
 /// Users come with the same fields, on the same pages, whether or not their attributes are read.
 #[tokio::test]
 async fn a_read_mask_changes_nothing_else() {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{embedded, export, import, sample};
 use crate::cli::{assert_fails, out};
 use crate::server::Server;
+use crate::servers::{self, Databases};
 
 /// Imports a file and returns what the command printed and the rejects.
 fn import_file(server: &Server, path: &str, arguments: &[&str]) -> (String, Vec<Value>) {
@@ -22,9 +23,11 @@ fn bad_lines_are_rejected_and_the_rest_goes_on() {
     let server = embedded(folder.path(), "store");
     let path = folder.path().join("users.jsonl");
     let path = path.to_str().unwrap();
+    let owner = ["user", "create", "--identity", "email:zoe@example.com"];
+    assert!(server.run(&owner).status.success());
     let many: Vec<_> =
         (0..1_000).map(|n| format!(r#"{{"identifier":{{"email":"u{n}@example.com"}}}}"#)).collect();
-    let lines: [Vec<u8>; 10] = [
+    let lines: [Vec<u8>; 11] = [
         br#"{"displayName":"Ada","identities":[{"identifier":{"email":"ada@example.com"}}]}"#
             .into(),
         br#"{"displayName":"#.into(),
@@ -36,12 +39,17 @@ fn bad_lines_are_rejected_and_the_rest_goes_on() {
             .into(),
         br#"{"userId":"x"}"#.into(),
         br#"{"displayName":"Eve","identities":[{"identifier":{"handle":"eve"}}]}"#.into(),
+        [
+            br#"{"identities":[{"identifier":{"handle":"z"}},"#.as_slice(),
+            br#"{"identifier":{"email":"Zoe@example.com"}}]}"#,
+        ]
+        .concat(),
         br#"{"displayName":"Cut","identities":[{"identif"#.into(),
     ];
     fs::write(path, lines.join(&b'\n')).unwrap();
 
     let (text, mut rejects) = import_file(&server, path, &[]);
-    assert!(text.starts_with("2 imported, 0 there already, 8 lines rejected"), "{text}");
+    assert!(text.starts_with("2 imported, 0 there already, 9 lines rejected"), "{text}");
     rejects.sort_by_key(|reject| reject["line"].as_i64());
     let reasons: Vec<_> = rejects
         .iter()
@@ -56,19 +64,21 @@ fn bad_lines_are_rejected_and_the_rest_goes_on() {
         (6, "LIMIT_EXCEEDED"),
         (7, "IDENTITY_TAKEN"),
         (8, "USER_ID_INVALID"),
-        (10, invalid),
+        (10, "IDENTITY_TAKEN"),
+        (11, invalid),
     ];
     assert_eq!(reasons, wanted);
     assert_eq!(rejects[5]["identity_index"], 0);
     assert_eq!(rejects[5]["original"]["displayName"], "Bob");
+    assert_eq!(rejects[7]["identity_index"], 1);
 
     // A mended reject is imported; the others are rejected again.
     let rejected = format!("{path}.rejects");
     let mended = fs::read_to_string(&rejected).unwrap().replace("ADA@", "bob@");
     fs::write(&rejected, mended).unwrap();
     let (text, _) = import_file(&server, &rejected, &[]);
-    assert!(text.starts_with("1 imported, 0 there already, 7 lines rejected"), "{text}");
-    assert_eq!(export(&server, &[]).len(), 3);
+    assert!(text.starts_with("1 imported, 0 there already, 8 lines rejected"), "{text}");
+    assert_eq!(export(&server, &[]).len(), 4);
 }
 
 #[test]
@@ -128,4 +138,79 @@ fn dirty_users_are_imported_without_what_cannot_be_linked() {
     let imported = export(&server, &[]);
     import(&server, folder.path(), &arguments, &users);
     assert_eq!(export(&server, &[]), imported, "the same file again");
+}
+
+/// A line with a user who has these names of attributes.
+fn named(names: impl Iterator<Item = usize>) -> String {
+    let attributes: Vec<_> = names.map(|n| format!(r#""name {n}":{{"intValue":"1"}}"#)).collect();
+    format!("{{\"attributes\":{{{}}}}}\n", attributes.join(","))
+}
+
+/// A tenant's 10,001st name: the user who brings it is rejected, and no other.
+fn names_are_limited(server: &Server, path: &str) {
+    let all: String = (0..50).map(|user| named(200 * user..200 * (user + 1))).collect();
+    fs::write(path, all).unwrap();
+    let (text, rejects) = import_file(server, path, &[]);
+    assert!(text.starts_with("50 imported") && rejects.is_empty(), "{text}");
+
+    fs::write(path, [named(0..3), named(9_999..10_001), named(5_000..5_002)].concat()).unwrap();
+    let (text, rejects) = import_file(server, path, &[]);
+    assert!(text.starts_with("2 imported, 0 there already, 1 lines rejected"), "{text}");
+    assert_eq!(
+        (&rejects[0]["line"], &rejects[0]["reason"]),
+        (&2.into(), &"ATTRIBUTE_NAMES_FULL".into())
+    );
+    assert_eq!(export(server, &[]).len(), 52);
+}
+
+#[test]
+fn a_name_too_many_is_rejected() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    names_are_limited(&server, folder.path().join("names.jsonl").to_str().unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_too_many_is_rejected_on_mongodb() {
+    let place = Databases::of_set(servers::one_member().await, "").place();
+    let uri = place.uri().await;
+    let work = move || {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::start(&["--store", &uri]);
+        names_are_limited(&server, folder.path().join("names.jsonl").to_str().unwrap());
+    };
+    tokio::task::spawn_blocking(work).await.unwrap();
+}
+
+#[test]
+fn bad_rows_are_rejected_and_the_rest_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let owner = ["user", "create", "--identity", "email:ada@example.com"];
+    assert!(server.run(&owner).status.success());
+    let path = folder.path().join("users.csv");
+    let path = path.to_str().unwrap();
+    let rows: [Vec<u8>; 9] = [
+        b"Mail,Level,Unknown".into(),
+        b"one@example.com,1,x".into(),
+        b"\xff@example.com,2,x".into(),
+        [b"big@example.com,3,", "x".repeat(10 << 20).as_bytes()].concat(),
+        b"two@example.com,many,x".into(),
+        b"ADA@example.com,5,x".into(),
+        b"three@example.com,6,x,another".into(),
+        b"four@example.com,7,\"a quote".into(),
+        b"that is never closed".into(),
+    ];
+    fs::write(path, rows.join(&b'\n')).unwrap();
+    let map = ["--map", "email=Mail,attributes.level:int=Level"];
+    let (text, mut rejects) = import_file(&server, path, &map);
+    rejects.sort_by_key(|reject| reject["line"].as_i64());
+    let reasons: Vec<_> =
+        rejects.iter().map(|reject| (reject["line"].as_i64(), reject["reason"].as_str())).collect();
+    let invalid = Some("LINE_INVALID");
+    let wanted =
+        [(3, invalid), (4, invalid), (5, invalid), (6, Some("IDENTITY_TAKEN")), (7, invalid)];
+    assert_eq!(reasons, wanted.map(|(line, reason)| (Some(line), reason)), "{text}");
+    assert!(text.starts_with("2 imported"), "{text}");
+    assert_eq!(export(&server, &[]).len(), 3);
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -109,4 +109,31 @@ async fn an_import_into_a_cluster_that_is_broken_off_goes_on() {
 #[ignore = "runs for minutes"]
 async fn long_an_import_into_a_cluster_that_is_broken_off_a_hundred_times_goes_on() {
     broken_off_on_a_cluster(100, "3000").await;
+}
+
+/// Ctrl-C: what was sent is finished, nothing else is sent, and the command says how to go on.
+#[cfg(unix)]
+#[test]
+fn an_import_that_is_interrupted_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let lines = sample(&["--users", "8000", "--dirty", "0", "--seed", "5"]);
+    fs::write(folder.path().join(FILE), lines).unwrap();
+
+    let client = start(&server, folder.path());
+    let is_begun = || !out(&server.run(&["user", "list", "--limit", "1", "--json"])).is_empty();
+    while !is_begun() {
+        sleep(Duration::from_millis(20));
+    }
+    let interrupted = Command::new("kill").args(["-INT", &client.id().to_string()]).status();
+    assert!(interrupted.unwrap().success());
+    let output = client.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", err(&output));
+    assert!(err(&output).contains("run the same command again to go on"), "{}", err(&output));
+
+    let output = start(&server, folder.path()).wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", err(&output));
+    let text = out(&output);
+    assert!(!text.starts_with("0 imported") && !text.contains(" 0 there already"), "{text}");
+    assert_eq!(export(&server, &[]).len(), 8_000);
 }

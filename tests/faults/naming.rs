@@ -1,0 +1,107 @@
+//! Several servers that bring the same and different names of attributes at once, on a replica set
+//! and on a cluster: each name has one token, which all servers agree on.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use mongodb::Database;
+use mongodb::bson::{Document, doc};
+use polynym::directory::search::Filter;
+use polynym::directory::{Error, Mutation, NewUser, Store, Tenant, User, UserChange, Value, View};
+use polynym::identifier::Rules;
+use polynym::store::mongo::Options;
+
+use super::place::{OwnSet, PATIENCE, cluster, fresh, open, prepare, prepare_sharded};
+use crate::users;
+
+/// Servers that are at work.
+const SERVERS: usize = 3;
+/// Users of each: they bring more names than a document has room for.
+const USERS: usize = 60;
+/// Users that each creates at once.
+const AT_ONCE: usize = 12;
+
+/// Fails unless each name of an attribute is stored once, in one row of tokens without a gap.
+/// Returns their number.
+pub async fn names_have_one_token(database: &Database) -> usize {
+    let names = database.collection::<Document>("names");
+    let pages = names.find(doc! {}).sort(doc! { "_id": 1 }).await;
+    let pages: Vec<Document> = pages.unwrap().try_collect().await.unwrap();
+    let (mut next, mut seen) = (0, BTreeSet::new());
+    for page in pages {
+        assert_eq!(page.get_i32("l").unwrap(), next, "the first token of {page}");
+        for name in page.get_array("n").unwrap() {
+            assert!(seen.insert(name.to_string()), "{name} has two tokens");
+            next += 1;
+        }
+    }
+    seen.len()
+}
+
+/// A user with a name of its own, one that a user of each server has, and one that many have.
+fn creation(server: usize, n: usize) -> Mutation {
+    let names = [format!("own {server} {n}"), format!("shared {n}"), format!("common {}", n % 7)];
+    let value = |name: String| (name, Value::Int(n as i64));
+    let attributes = names.into_iter().map(value).collect();
+    let new = NewUser { attributes, ..NewUser::default() };
+    users::mutation(users::id(server * USERS + n), UserChange::Create(new))
+}
+
+/// Creates a user. On a busy cluster an attempt may have to give up, and leaves nothing.
+async fn create_one(store: &dyn Store, creation: Mutation) -> User {
+    let since = Instant::now();
+    loop {
+        match store.mutate(creation.clone()).await {
+            Err(Error::Unavailable(_)) if since.elapsed() < PATIENCE => {}
+            outcome => return outcome.unwrap().into_user().unwrap(),
+        }
+    }
+}
+
+async fn create(store: &dyn Store, server: usize) -> Vec<User> {
+    let created = (0..USERS).map(|n| create_one(store, creation(server, n)));
+    stream::iter(created.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await
+}
+
+async fn servers_agree(uri: &str, database: &Database) {
+    let mut stores = Vec::new();
+    for _ in 0..SERVERS {
+        stores.push(open(uri, Options::default(), false).await);
+    }
+    let created = stores.iter().enumerate().map(|(n, store)| create(&**store, n));
+    let created: Vec<_> = join_all(created).await.into_iter().flatten().collect();
+    assert_eq!(names_have_one_token(database).await, SERVERS * USERS + USERS + 7);
+
+    stores.push(open(uri, Options::default(), false).await);
+    let ids: Vec<_> = created.iter().map(|user| user.id).collect();
+    for store in &stores {
+        let found = store.get(&Tenant::DEFAULT, &ids, View::Full).await.unwrap();
+        for (found, wanted) in found.into_iter().zip(&created) {
+            assert_eq!(&found.unwrap().unwrap().decode().unwrap(), wanted);
+        }
+        let lead = Filter::parse("attributes.\"shared 5\" = 5", &[Rules::PRESENT]).unwrap();
+        let lead = lead.leads().remove(0);
+        let found = store.search(&Tenant::DEFAULT, &lead, None, 10, View::Full).await.unwrap();
+        let found: BTreeSet<_> = found.into_iter().map(|found| found.user.id).collect();
+        assert_eq!(found, (0..SERVERS).map(|server| users::id(server * USERS + 5)).collect());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_add_names_at_once_agree() {
+    let (set, name) = (OwnSet::new().await, fresh());
+    prepare(&set, &name).await;
+    servers_agree(&set.uri(&name, ""), &set.client().await.database(&name)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_add_names_at_once_agree_on_a_cluster() {
+    let (cluster, _turn) = cluster().await;
+    let name = fresh();
+    prepare_sharded(cluster, &name).await;
+    let database = cluster.client().await.database(&name);
+    servers_agree(&cluster.uri(&name), &database).await;
+    database.drop().await.unwrap();
+}
