@@ -3,12 +3,15 @@
 
     python3 benches/attribute_indexes.py               100,000 users, two rounds: half an hour
     python3 benches/attribute_indexes.py --users 3000  whether it works
-    python3 benches/attribute_indexes.py --only ids    one part: forms, more, lists, postgres, ids
+    python3 benches/attribute_indexes.py --only ids    one part: forms, more, tenants, lists,
+                                                       postgres, ids
 
 - forms: in MongoDB, the array of names and values with one index for all of them, as Polynym
   keeps it with tokens for the names; the same with the names in full; an index for each
   attribute; and a wildcard index. 20 attributes a user. Also tries how many indexes there may be.
 - more: the same with 60 attributes, of a quarter of the users.
+- tenants: the array and the wildcard index, with all users in one tenant, in 10 and in 100, which
+  have the same values.
 - lists: five names of groups in each user, as texts and as binary tokens of four bytes.
 - postgres: jsonb with a GIN index (jsonb_path_ops), and a table of attributes with a B-tree.
 - ids: users with ids that count up, and with ids that are spread, inserted in turns.
@@ -43,6 +46,8 @@ from people import COUNT, TEN, as_json, attributes, line, names, say, sequential
 
 TENANT = "many"
 BATCH = 1_000
+PARTS = ["forms", "more", "tenants", "lists", "postgres", "ids"]
+ONE_INDEX = "array, tokens, one index", "wildcard index"
 BEGIN = datetime(2020, 9, 13, 12, 26, 40, tzinfo=timezone.utc)
 
 
@@ -52,13 +57,13 @@ def as_bson(value):
     return Int64(value) if type(value) is int else value
 
 
-def documents(users, count, put, ids):
+def documents(users, count, put, ids, tenant=TENANT):
     """The users as MongoDB gets them; `put` makes the part that has their attributes."""
     made = []
     for user, own in zip(range(users), ids):
         wire = line(user, 0).encode()
         held = {k: as_bson(v) for k, v in attributes(user, count).items()}
-        document = {"_id": Binary(own, 4), "r": Int64(user), "t": TENANT, "w": wire, **put(held)}
+        document = {"_id": Binary(own, 4), "r": Int64(user), "t": tenant, "w": wire, **put(held)}
         made.append(RawBSONDocument(bson.encode(document)))
     return made
 
@@ -219,6 +224,45 @@ def measure_forms(options, users, count, people):
     print(table(head, rows), flush=True)
 
 
+def measure_tenants(options, users):
+    """The same number of users in one tenant and in many, which have the same values."""
+    array, wildcard = (form for form in forms(20) if form.title in ONE_INDEX)
+    raw = users.with_options(users.codec_options.with_options(document_class=RawBSONDocument))
+    pick, rows = random.Random(7), []
+    for tenants, form in itertools.product((1, 10, 100), (array, wildcard)):
+        users.drop()
+        users.create_index(form.indexes[0])
+        of_one, ids = options.users // tenants, spread()
+        for n in range(tenants):
+            for batch in batches(documents(of_one, 20, form.put, ids, f"tenant {n}")):
+                insert(users, batch)
+
+        def find(name, condition):
+            wanted = form.where(name, condition) | {"t": f"tenant {pick.randrange(tenants)}"}
+            order = {"sort": {"_id": 1}} if name == TEN else {}
+            return {"find": users.name, "filter": wanted, "limit": 50, **order}
+
+        def time_of(name, condition, expected):
+            def call():
+                command = find(name, condition())
+                order = list(command.get("sort", {}).items()) or None
+                return len(list(raw.find(command["filter"], sort=order, limit=50))), expected
+            return ask(call, 200)
+
+        equal = lambda: f"group {pick.randrange(of_one // 10)}"
+        above = lambda: {"$gte": Int64(pick.randrange(of_one - 50))}
+        explain = {"explain": find(TEN, equal()), "verbosity": "executionStats"}
+        read = users.database.command(explain)["executionStats"]
+        entries = f"{read['totalKeysExamined']:,}", f"{read['totalDocsExamined']:,}"
+        times = time_of(TEN, equal, 10), time_of(COUNT, above, 50)
+        rows.append([f"{tenants}", form.title, *map(number, times), *entries])
+        say(f"  {rows[-1]}")
+    users.drop()
+    head = ["tenants", "", "equality, 10 users, µs", "range, 50 users, µs"]
+    head += ["entries read by the equality", "users read"]
+    print(f"\n{options.users:,} users of 20 attributes in all:\n\n" + table(head, rows), flush=True)
+
+
 def most_indexes(users):
     """How many indexes a collection may have beside that of ids."""
     users.drop()
@@ -374,7 +418,7 @@ def main():
     parser.add_argument("--users", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=5, help="of changes")
-    parser.add_argument("--only", nargs="*", default=["forms", "more", "lists", "postgres", "ids"])
+    parser.add_argument("--only", nargs="*", default=PARTS)
     parser.add_argument("--mongod", default=os.environ.get("MONGOD_BIN", "mongod"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="polynym-indexes-") as folder:
@@ -386,6 +430,8 @@ def main():
                     measure_forms(options, users, 20, options.users)
                 if "more" in options.only:
                     measure_forms(options, users, 60, options.users // 4)
+                if "tenants" in options.only:
+                    measure_tenants(options, users)
                 if "lists" in options.only:
                     measure_lists(options, users)
                 if "ids" in options.only:

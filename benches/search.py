@@ -151,11 +151,12 @@ def search_cases(options, port, users):
         return call
 
     ids = [user["_id"] for user in users.find({"t": "many"}, {"_id": 1})]
+    plain = [user["_id"] for user in users.find({"t": "plain"}, {"_id": 1})]
     own = users.with_options(users.codec_options.with_options(document_class=RawBSONDocument))
 
-    def find(count, fields=None):
+    def find(count, fields=None, of=ids):
         def call():
-            wanted = pick.sample(ids, count)
+            wanted = pick.sample(of, count)
             start = time.perf_counter()
             found = list(own.find({"_id": {"$in": wanted}}, fields, batch_size=101))
             taken = time.perf_counter() - start
@@ -175,12 +176,13 @@ def search_cases(options, port, users):
         assert len(found) == 10
         return taken
 
-    all_users, few = options.users, options.users // 5
+    all_users, few = options.users, options.few
     ten = lambda limit: lambda: f'attributes."{TEN}" = "group {some(limit // 10)}"'
     fifty = lambda: f'attributes."{FIFTY}" = "group {some(all_users // 50)}"'
     above = lambda: f'attributes."{COUNT}" >= {some(all_users - 100)}'
     prefix = lambda: f'attributes."{CODE}" = "code-{some(all_users // 100):06}*"'
     few_of = lambda n, mask=None: search(b"a%d" % n, 10, ten(few), mask)
+    others = {"r": 1, "w": 1}
     by_10, by_50 = "find of 10 by id, driver", "find of 50 by id, driver"
     equal_50 = "equality of 50"
     base, alone = "equality of 10, 20 attributes", "equality of 10, 20 attributes, ids alone"
@@ -188,7 +190,8 @@ def search_cases(options, port, users):
         by_10: (find(10), by_10),
         by_50: (find(50), by_50),
         "find of 50 by id, all but attributes": (find(50, {"a": 0}), by_50),
-        "find of 50 by id, the other fields": (find(50, {"r": 1, "t": 1, "w": 1}), by_50),
+        "find of 50 by id, the other fields": (find(50, others), by_50),
+        "find of 50 without attributes by id, the same": (find(50, others, plain), by_50),
         "equality of 10, driver": (find_equal, by_10),
         "equality of 10": (search(b"many", 10, ten(all_users)), by_10),
         equal_50: (search(b"many", 50, fifty), by_50),
@@ -224,6 +227,8 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--users", type=int, default=100_000)
+    parser.add_argument("--few", type=int, help="users of 5, 20 and 80 attributes: a fifth")
+    parser.add_argument("--cache", type=float, default=0.5, help="GiB of MongoDB's cache")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--duration", type=float, default=1, help="seconds of one measurement")
     parser.add_argument("--calls", type=int, default=125, help="searches of each kind and round")
@@ -231,6 +236,7 @@ def main():
     parser.add_argument("--program", default=PROGRAM)
     parser.add_argument("--mongod", default=os.environ.get("MONGOD_BIN", "mongod"))
     options = parser.parse_args()
+    options.few = options.few or options.users // 5
 
     loads, look_ups, searches = [], [], []
     with tempfile.TemporaryDirectory(prefix="polynym-search-") as folder:
@@ -240,13 +246,13 @@ def main():
                 loads.append([store, f"{users:,} of {count} attributes", number(rate)])
 
         both = [("plain", options.users, 0), ("many", options.users, 20)]
-        few = [(f"a{n}", options.users // 5, n) for n in (5, 20, 80)]
+        few = [(f"a{n}", options.few, n) for n in (5, 20, 80)]
         if "embedded" in options.only:
             with server(options, folder, f"embedded:{folder}/store", "--create") as port:
                 fill(port, "embedded", both)
                 look_ups += measure_resolve(options, port, "embedded")
         if "mongodb" in options.only:
-            with mongod(options.mongod, folder, 0.5) as database:
+            with mongod(options.mongod, folder, options.cache) as database:
                 store = made(options, database, "search")
                 with server(options, folder, store) as port, MongoClient(store) as client:
                     fill(port, "MongoDB", both + few)

@@ -90,9 +90,10 @@ class Mongod:
         self.process.wait()
 
 
-def transfer(figures, name, server, users, count):
+def transfer(figures, name, server, users, count, ids):
     """Imports the users and exports them again."""
-    seconds, memory = client("import", users, "--server", server.url, "--rejects", users.with_suffix(".rejects"))
+    rejects = users.with_suffix(".rejects")
+    seconds, memory = client("import", users, "--server", server.url, "--rejects", rejects, "--ids", ids)
     note(figures, f"{name}: import, users/s", count / seconds)
     note(figures, f"{name}: import, MiB of the client", memory)
     note(figures, f"{name}: import, MiB of the server", server.peak())
@@ -115,6 +116,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--users", type=int, default=1_000_000)
     parser.add_argument("--mongodb-users", type=int, default=200_000)
+    parser.add_argument("--ids", choices=["variable", "sequential"], default="variable")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--cache", default="64MiB")
     parser.add_argument("--hints", default="16MiB")
@@ -136,7 +138,7 @@ def main():
                 store = folder / f"store{turn}"
                 memory = ["--cache", options.cache, "--hints", options.hints]
                 with Server("--create", "--store", f"embedded:{store}", *memory) as server:
-                    transfer(figures, "embedded", server, folder / "embedded.jsonl", options.users)
+                    transfer(figures, "embedded", server, folder / "embedded.jsonl", options.users, options.ids)
                 note(figures, "embedded: batches of redb, users/s", rate("redb", store / "directory.redb", folder / "floor"))
                 note(figures, "embedded: scan, users/s", rate("scan", store / "directory.redb"))
                 (folder / "floor").unlink()
@@ -145,7 +147,7 @@ def main():
                     for database in (uri, plain):
                         subprocess.run([PROGRAM, "store", "init", "--store", database], check=True, capture_output=True)
                     with Server("--store", uri, "--hints", options.hints) as server:
-                        transfer(figures, "MongoDB", server, folder / "MongoDB.jsonl", options.mongodb_users)
+                        transfer(figures, "MongoDB", server, folder / "MongoDB.jsonl", options.mongodb_users, options.ids)
                     inserted = rate("mongo", f"{mongod.uri}/?replicaSet=rs0", f"store{turn}", f"plain{turn}")
                     note(figures, "MongoDB: insertions, users/s", inserted)
         finally:
