@@ -3,7 +3,7 @@
 
     python3 benches/patterns.py
 
-So what a page says and what its plot shows are the same. The plot of counters is drawn by counters.py.
+So what a page says and what its plot shows are the same. counters.py draws its plot itself.
 """
 
 from measure import ROOT
@@ -18,7 +18,7 @@ def cells(line):
 
 
 def table_with(page, *titles):
-    """The first table of a page that has these columns: of each row, by its name, what is in them."""
+    """The first table of a page that has these columns: by the name of a row what is in them."""
     lines = (DOCS / page).read_text().splitlines()
     for at, line in enumerate(lines):
         head = cells(line) if line.startswith("| ") else []
@@ -47,8 +47,11 @@ def panels(names, *tables):
 def inboxes():
     sends = {f"to {n}": n for n in (1, 10, 100)}
     found = table_with(PATTERNS, *sends)
-    lines = [(name, [float(own.replace(",", "")) for own in row]) for name, row in found.items()]
-    write(DOCS / "benchmarks-inboxes.svg", "sends a second", list(sends.values()), lines, "recipients")
+    short = lambda name: name.removeprefix("buckets, ")
+    figures = lambda row: [float(own.replace(",", "")) for own in row]
+    lines = [(short(name), figures(row)) for name, row in found.items()]
+    xs = list(sends.values())
+    write(DOCS / "benchmarks-inboxes.svg", "sends a second", xs, lines, "recipients")
     names = list(table_with(PATTERNS, "little in memory"))
     reads = {
         "all in memory": "reads a second, all in memory",
@@ -56,7 +59,8 @@ def inboxes():
         "µs of the shards": "µs of processor a read, all in memory",
         "little, µs of the shards": "µs of processor a read, little in memory",
     }
-    bars(DOCS / "benchmarks-inboxes-reads.svg", names, panels(names, (PATTERNS, reads)))
+    drawn = panels(names, (PATTERNS, reads))
+    bars(DOCS / "benchmarks-inboxes-reads.svg", list(map(short, names)), drawn)
 
 
 def histories():
