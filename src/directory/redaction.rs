@@ -72,7 +72,7 @@ impl PurgedValues {
         let forgotten = forgotten.map(|key| Write::ForgetOwnership(key, user.id));
 
         let events = after.len();
-        let rewrite = (events > 0).then(|| Write::ReplaceEvents(user.id, after));
+        let rewrite = (events > 0).then_some(Write::ReplaceEvents(user.id, after));
         Redaction { writes: rewrite.into_iter().chain(forgotten).collect(), events }
     }
 
