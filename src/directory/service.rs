@@ -11,6 +11,7 @@ pub mod history;
 mod history_changes;
 pub mod importing;
 pub mod inbox;
+mod inbox_merged;
 pub mod inbox_send;
 mod index_changes;
 pub mod life;

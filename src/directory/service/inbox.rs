@@ -19,7 +19,7 @@ use crate::directory::search::sealed;
 use crate::directory::store::{ANSWER_BYTES, View};
 
 /// Entries that are read at once, and reads of one inbox for a page: after those it ends early.
-const READ_AT_ONCE: usize = 100;
+pub(super) const READ_AT_ONCE: usize = 100;
 const READS: usize = 20;
 /// The most notices that are marked by their ids.
 const MARKS: usize = 1_000;
@@ -67,35 +67,44 @@ impl Directory {
         let users = self.inboxes_of(context, request.user_id).await?;
         let query = query_hash(context, &request, &users);
         let now = context.now.time;
-        let places = match request.page_token {
-            "" => BTreeMap::new(),
-            token => decode_token(token, query, now)?,
+        let after = match request.page_token {
+            "" => None,
+            token => Some(decode_token(token, query, now)?),
         };
-        let limits = self.inbox_limits(context).await?;
-        let reader = |user: &LocalityId| InboxReader {
-            user: *user,
-            place: places.get(user).copied(),
-            waiting: VecDeque::new(),
-            reads: 0,
-            has_ended: false,
+        let (entries, next) = match users.as_slice() {
+            [user] => self.page_of_one(context, *user, &request, size, after).await?,
+            users => self.page_of_many(context, users, &request, size, after).await?,
         };
-        let mut readers: Vec<_> = users.iter().map(reader).collect();
+        let next = next.map(|place| encode_token(place, query, now));
+        Ok(NoticePage { entries, next_page_token: next.unwrap_or_default() })
+    }
 
+    /// A page of one inbox, in the order in which the notices came, and where the next begins.
+    async fn page_of_one(
+        &self,
+        context: &RequestContext<'_>,
+        user: LocalityId,
+        request: &NoticesRequest<'_>,
+        size: usize,
+        after: Option<Place>,
+    ) -> Result<(Vec<InboxEntry>, Option<Place>), Error> {
+        let (limits, now) = (self.inbox_limits(context).await?, context.now.time);
+        let place = match after {
+            None => None,
+            Some(Place::InOne(position)) => Some(position),
+            Some(Place::InMany(..)) => return Err(other_list()),
+        };
+        let waiting = VecDeque::new();
+        let mut reader = InboxReader { user, place, waiting, reads: 0, has_ended: false };
         let (mut entries, mut bytes) = (Vec::new(), 0);
         while entries.len() < size && bytes < ANSWER_BYTES / 2 {
-            for reader in &mut readers {
-                reader.fill(self.inbox_store()?, limits, &request, size, now).await?;
-            }
-            if readers.iter().any(InboxReader::is_exhausted) {
-                break;
-            }
-            let Some(entry) = take_latest(&mut readers) else { break };
+            reader.fill(self.inbox_store()?, limits, request, size, now).await?;
+            let Some(entry) = reader.take() else { break };
             bytes += size_of(&entry);
             entries.push(entry);
         }
-        let is_last = readers.iter().all(|reader| reader.has_ended && reader.waiting.is_empty());
-        let next = (!is_last).then(|| encode_token(&readers, query, now));
-        Ok(NoticePage { entries, next_page_token: next.unwrap_or_default() })
+        let is_last = reader.has_ended && reader.waiting.is_empty();
+        Ok((entries, reader.place.filter(|_| !is_last).map(Place::InOne)))
     }
 
     /// The number of a user's notices that are not read.
@@ -211,11 +220,20 @@ impl Directory {
         context: &RequestContext<'_>,
         user: LocalityId,
     ) -> Result<BTreeMap<LocalityId, bool>, Error> {
+        let shown = self.listing(context, user).await?.into_iter();
+        Ok(shown.filter_map(|entry| Some((entry.notice?.id, entry.read))).collect())
+    }
+
+    /// What one inbox shows, without the contents.
+    pub(super) async fn listing(
+        &self,
+        context: &RequestContext<'_>,
+        user: LocalityId,
+    ) -> Result<Vec<InboxEntry>, Error> {
         let limits = self.inbox_limits(context).await?;
         let count = usize::try_from(limits.count).unwrap_or(usize::MAX);
         let part = self.inbox_store()?.inbox(user, None, count, false).await?;
-        let shown = part.shown(limits, context.now.time);
-        Ok(shown.filter_map(|entry| Some((entry.notice?.id, entry.read))).collect())
+        Ok(part.shown(limits, context.now.time).collect())
     }
 
     /// The users whose inboxes a user sees.
@@ -274,29 +292,11 @@ impl InboxReader {
         Ok(())
     }
 
-    /// Whether it may not read on, though there may be more.
-    fn is_exhausted(&self) -> bool {
-        self.waiting.is_empty() && !self.has_ended
-    }
-
-    fn latest(&self) -> Option<(Timestamp, LocalityId)> {
-        let notice = self.waiting.front()?.notice.as_ref()?;
-        Some((notice.send_time, notice.id))
-    }
-
     fn take(&mut self) -> Option<InboxEntry> {
         let entry = self.waiting.pop_front()?;
         self.place = Some(entry.position);
         Some(entry)
     }
-}
-
-/// Takes the latest notice, once where several inboxes have it.
-fn take_latest(readers: &mut [InboxReader]) -> Option<InboxEntry> {
-    let latest = readers.iter().filter_map(InboxReader::latest).max()?;
-    let with_it = readers.iter_mut().filter(|reader| reader.latest() == Some(latest));
-    let taken: Vec<_> = with_it.filter_map(InboxReader::take).collect();
-    taken.into_iter().next()
 }
 
 fn size_of(entry: &InboxEntry) -> usize {
@@ -312,17 +312,26 @@ fn parse_notice_id(field: &str, text: &str) -> Result<LocalityId, Error> {
     text.parse().map_err(|_| Error::invalid(Invalid::Field, field, message))
 }
 
-/// A hash of the user, the tenant and the filter, which a page token must match.
+/// A hash of the inboxes, the tenant and the filter, which a page token must match.
 fn query_hash(
     context: &RequestContext<'_>,
     request: &NoticesRequest<'_>,
     users: &[LocalityId],
 ) -> u64 {
     let mut hash = Xxh3::new();
-    users.iter().take(1).for_each(|user| hash.update(user.as_bytes()));
+    users.iter().for_each(|user| hash.update(user.as_bytes()));
     hash.update(&[request.unread_only.into()]);
     hash.update(context.tenant.as_str().as_bytes());
     hash.digest()
+}
+
+/// The place in a list after which a page begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A position in the one inbox.
+    InOne(u64),
+    /// The last notice of the page before, and when it was sent.
+    InMany(Timestamp, LocalityId),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -331,42 +340,50 @@ struct TokenRecord {
     query: u64,
     #[prost(int64, tag = "2")]
     issued: i64,
-    /// The inboxes that were begun.
-    #[prost(bytes = "vec", repeated, tag = "3")]
-    users: Vec<Vec<u8>>,
-    /// For each of them, the position before which the next notice is.
-    #[prost(uint64, repeated, tag = "4")]
-    places: Vec<u64>,
+    #[prost(uint64, optional, tag = "3")]
+    position: Option<u64>,
+    #[prost(int64, tag = "4")]
+    send_time: i64,
+    #[prost(bytes = "vec", tag = "5")]
+    notice: Vec<u8>,
 }
 
 /// The seed of the checksum of tokens.
 const SEED: u64 = 0x706f_6c79_6e79_6d05;
 
-fn encode_token(readers: &[InboxReader], query: u64, now: Timestamp) -> String {
-    let begun = readers.iter().filter_map(|reader| Some((reader.user, reader.place?)));
-    let (users, places) = begun.map(|(user, place)| (user.as_bytes().to_vec(), place)).unzip();
-    let record = TokenRecord { query, issued: now.as_millis(), users, places };
+fn encode_token(place: Place, query: u64, now: Timestamp) -> String {
+    let record = TokenRecord { query, issued: now.as_millis(), ..TokenRecord::default() };
+    let record = match place {
+        Place::InOne(position) => TokenRecord { position: Some(position), ..record },
+        Place::InMany(time, notice) => {
+            let (send_time, notice) = (time.as_millis(), notice.as_bytes().to_vec());
+            TokenRecord { send_time, notice, ..record }
+        }
+    };
     sealed::seal(record.encode_to_vec(), SEED)
 }
 
-/// The places of a token that belongs to this query.
-fn decode_token(
-    token: &str,
-    query: u64,
-    now: Timestamp,
-) -> Result<BTreeMap<LocalityId, u64>, Error> {
+/// The place of a token that belongs to this query.
+fn decode_token(token: &str, query: u64, now: Timestamp) -> Result<Place, Error> {
     let fault = |rule: &str| Error::invalid(Invalid::PageToken, "page_token", rule);
+    let none = || fault("is none that an answer of this method gave: begin again without one");
     let record = sealed::open(token, SEED).and_then(|bytes| TokenRecord::decode(&*bytes).ok());
-    let record = record.ok_or_else(|| {
-        fault("is none that an answer of this method gave: begin again without one")
-    })?;
+    let record = record.ok_or_else(none)?;
     if record.query != query {
-        return Err(fault("is of another list: the other fields must be those of the first page"));
+        return Err(other_list());
     }
     if sealed::has_expired(record.issued, now) {
         return Err(fault("has expired after a day: begin again without one"));
     }
-    let id = |bytes: Vec<u8>| <[u8; 16]>::try_from(bytes).ok().map(LocalityId::from);
-    let places = record.users.into_iter().zip(record.places);
-    Ok(places.filter_map(|(user, place)| Some((id(user)?, place))).collect())
+    if let Some(position) = record.position {
+        return Ok(Place::InOne(position));
+    }
+    let notice: [u8; 16] = record.notice.try_into().map_err(|_| none())?;
+    Ok(Place::InMany(Timestamp::from_millis(record.send_time), notice.into()))
+}
+
+/// The error of a token of another list. The list is another once users are merged or come apart.
+pub(super) fn other_list() -> Error {
+    let rule = "is of another list: the other fields must be those of the first page";
+    Error::invalid(Invalid::PageToken, "page_token", rule)
 }

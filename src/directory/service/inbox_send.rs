@@ -10,7 +10,7 @@ use locality_uuid::LocalityId;
 use super::Directory;
 use super::context::RequestContext;
 use super::mutation_line::MutationLine;
-use super::read::{ResolveOptions, UserRef, parse, parse_user_id};
+use super::read::{FULL, ResolveOptions, UserRef, parse, parse_user_id};
 use super::write::{check_text, idempotency_key, is_shown};
 use crate::directory::error::{Error, Invalid};
 use crate::directory::inbox::{Delivery, InboxLimits};
@@ -22,6 +22,7 @@ use crate::directory::mutation::IdempotencyKey;
 use crate::directory::mutation::size;
 use crate::directory::store::View;
 use crate::identifier::RawIdentifier;
+use crate::wire::encoded_user::Found;
 
 /// The most recipients of a notice.
 const RECIPIENTS: usize = 1_000;
@@ -185,11 +186,16 @@ impl Directory {
         };
         let ids: Vec<_> = recipients.iter().enumerate().filter_map(id).collect();
         let good: Vec<_> = ids.iter().flatten().copied().collect();
-        let mut users = match good.is_empty() {
-            true => Vec::new(),
-            false => self.get_present(context, &good, View::Basic).await?,
+        let mut users = Vec::with_capacity(good.len());
+        // An answer has room for some.
+        while users.len() < good.len() {
+            let more = self.get_present(context, &good[users.len()..], View::Basic).await?;
+            if more.is_empty() {
+                return Err(FULL);
+            }
+            users.extend(more);
         }
-        .into_iter();
+        let mut users = users.into_iter();
         let result = |id: Result<LocalityId, Error>| {
             id?;
             let user = users.next().ok_or(Error::UserNotFound)??.ok_or(Error::UserNotFound)?.user;
@@ -216,13 +222,22 @@ impl Directory {
         let options =
             ResolveOptions { show_disabled: true, view: View::Basic, ..ResolveOptions::default() };
         let mut results = Vec::with_capacity(raw.len());
-        for batch in raw.chunks(self.limits.batch.max(1)) {
+        while results.len() < raw.len() {
+            let rest = &raw[results.len()..];
+            let batch = &rest[..rest.len().min(self.limits.batch.max(1))];
             let (found, _) = self.batch_resolve(context, batch, options).await?;
+            // An answer has room for some: the others are looked up again.
+            let is_answered =
+                |found: &Result<Found, Error>| !matches!(found, Err(Error::AnswerFull { .. }));
+            let answered = found.into_iter().take_while(is_answered);
+            let before = results.len();
             results.extend(
-                found
-                    .into_iter()
+                answered
                     .map(|found| found?.user.id().map_err(|error| Error::Internal(error.into()))),
             );
+            if results.len() == before {
+                return Err(FULL);
+            }
         }
         Ok(results)
     }
