@@ -42,7 +42,7 @@ async fn an_older_store_is_served_until_it_is_upgraded() {
 
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(
-        printed.contains("schema version 4: is taken to 7")
+        printed.contains("schema version 4: is taken to 8")
             && printed.ends_with("rules version 2 now\n"),
         "{printed}"
     );
@@ -69,11 +69,11 @@ async fn a_killed_upgrade_is_completed_by_the_next() {
         tokio::time::sleep(Duration::from_millis(millis)).await;
         let _ = killed.kill();
         killed.wait().unwrap();
-        assert!([4, 7].contains(&status(folder.path()).unwrap().schema_version));
+        assert!([4, 8].contains(&status(folder.path()).unwrap().schema_version));
         assert!(
             polynym(&["store", "upgrade", "--store", &name]).output().unwrap().status.success()
         );
-        assert_eq!(status(folder.path()).unwrap().schema_version, 7);
+        assert_eq!(status(folder.path()).unwrap().schema_version, 8);
         assert!(users::look_up(&open(folder.path()).unwrap(), 0).await.unwrap());
     }
 }

@@ -439,6 +439,17 @@ async fn entangled(client: &mut Client, other: &v1::User, name: &str) -> v1::Use
     client.get(&ann.user_id).await.unwrap()
 }
 
+/// Sends a notice to a user.
+async fn send_notice(client: &mut Client, user_id: &str, subject: &str) {
+    let recipient = Some(v1::recipient::Recipient::UserId(user_id.to_owned()));
+    let request = v1::SendNoticeRequest {
+        recipients: vec![v1::Recipient { recipient }],
+        notice: Some(v1::NoticeContent { subject: subject.to_owned(), ..Default::default() }),
+        ..Default::default()
+    };
+    client.inbox.send_notice(request).await.unwrap();
+}
+
 /// Creates a user with `name` in all of its fields and identities, changes it in many ways, and
 /// purges it. Returns a user that stays, and that had the other's identities for a while.
 pub async fn come_and_go(client: &mut Client, name: &str) -> v1::User {
@@ -454,6 +465,10 @@ pub async fn come_and_go(client: &mut Client, name: &str) -> v1::User {
     }
     client.replace(&user.user_id, handle(name), handle(&format!("{name}-2"))).await.unwrap();
     let other = client.create(v1::User::default()).await.unwrap();
+    // More than one bucket of an inbox has.
+    for n in 0..60 {
+        send_notice(client, &user.user_id, &format!("{name} {n}")).await;
+    }
     // Another user has what this one had.
     client.link(&other.user_id, handle(name)).await.unwrap();
     client.unlink(&other.user_id, handle(name)).await.unwrap();
@@ -479,7 +494,8 @@ pub async fn come_and_go(client: &mut Client, name: &str) -> v1::User {
 async fn nothing_is_left_of_a_purged_user() {
     const NAME: &str = "quetzalcoatl";
     let (Fresh { server, _folder: folder }, mut client) = fresh().await;
-    client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    send_notice(&mut client, &joe.user_id, "Terms").await;
     come_and_go(&mut client, NAME).await;
     // A copy has what is stored, and no freed pages.
     let copy = folder.path().join("copy");
@@ -487,5 +503,5 @@ async fn nothing_is_left_of_a_purged_user() {
     assert!(output.status.success(), "{output:?}");
     let bytes = std::fs::read(copy).unwrap();
     let has = |name: &str| bytes.windows(name.len()).any(|part| part == name.as_bytes());
-    assert!(has("Joe") && !has(NAME));
+    assert!(has("Joe") && has("Terms") && !has(NAME));
 }

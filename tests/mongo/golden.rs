@@ -14,13 +14,14 @@ use polynym::store::mongo::{
 
 use super::servers;
 use super::support::golden::{
-    self, compare, fill, later_rules, moved, of_the_first_rules, records, searchable, untouched,
+    self, compare, fill, fill_inboxes, later_rules, moved, of_the_first_rules, records, searchable,
+    untouched,
 };
 
 /// The golden stores, the oldest first: the version of the schema that each has. A store is as the
 /// program wrote it that first had this schema. Versions 4 and 6 are of stores that are being
 /// upgraded.
-pub const VERSIONS: [i64; 4] = [2, 3, 5, 7];
+pub const VERSIONS: [i64; 5] = [2, 3, 5, 7, 8];
 const NEWEST: i64 = VERSIONS[VERSIONS.len() - 1];
 
 fn store_of(version: i64) -> String {
@@ -28,11 +29,13 @@ fn store_of(version: i64) -> String {
 }
 
 /// The collections of that store.
-const COLLECTIONS: [&str; 8] =
-    ["meta", "users", "identities", "requests", "tenants", "names", "journal", "ended"];
+const COLLECTIONS: [&str; 9] =
+    ["meta", "users", "identities", "requests", "tenants", "names", "journal", "ended", "inbox"];
 
 /// Those that stores get before their upgrade to a version with a journal.
 const HISTORY: [&str; 2] = ["journal", "ended"];
+/// The first version with inboxes.
+const INBOXED: i64 = 8;
 
 /// A line with a document: its bytes, and what they mean for people.
 fn line(document: &Document) -> String {
@@ -105,7 +108,8 @@ pub async fn dump(database: &Database) -> String {
         options.remove("validationAction");
         let indexes = batch(database, doc! { "listIndexes": name }).await;
         let first = database.collection::<Document>(name).find_one(doc! {}).await.unwrap();
-        if first.is_none() && (name == "names" || version < 7 && HISTORY.contains(&name)) {
+        let is_new = version < 7 && HISTORY.contains(&name) || version < INBOXED && name == "inbox";
+        if first.is_none() && (name == "names" || is_new) {
             continue;
         }
         text += &line(&doc! { "collection": name, "options": options, "indexes": indexes });
@@ -188,6 +192,7 @@ async fn the_stored_forms_are_what_they_were() {
     };
     let store = Mongo::open(&uri, Options::default()).await.unwrap();
     fill(&store).await;
+    fill_inboxes(&store, &store).await;
     compare(&store_of(NEWEST), &dump(&filled).await);
     let expected = records(&store).await;
     for version in VERSIONS {

@@ -26,12 +26,15 @@ const AT_ONCE: usize = 6;
 const GONE: Duration = Duration::from_secs(60);
 const REQUEST: &str = "--request-id=0c9d2c80-6b0a-4b7e-9d53-3f3d0f6b9a01";
 /// Commands that need every privilege of the role for `serve`.
-const COMMANDS: [&[&str]; 13] = [
+const COMMANDS: [&[&str]; 16] = [
     &["user", "create", "--identity=email:ann@example.com", REQUEST],
     &["usage"],
     &["identity", "link", "email:ann@example.com", "handle:ann"],
     &["identity", "unlink", "email:ann@example.com", "handle:ann"],
     &["resolve", "email:ann@example.com"],
+    &["inbox", "send", "email:ann@example.com", "--subject=Hello"],
+    &["inbox", "list", "email:ann@example.com"],
+    &["inbox", "read", "email:ann@example.com", "--all"],
     &["user", "purge", "--yes", "email:ann@example.com"],
     &["tenant", "set", "--hide-unverified=off"],
     &["user", "create", "--identity=handle:missing", "--identity=handle:stolen"],
@@ -205,9 +208,8 @@ async fn the_documented_roles_suffice() {
     // The server's user cannot drop anything.
     let client = Client::with_uri_str(store.uri("serve")).await.unwrap();
     let database = client.database(DATABASE);
-    let collections =
-        ["users", "identities", "requests", "tenants", "servers", "meta", "journal", "ended"];
-    for name in collections {
+    let collections = ["users", "identities", "requests", "tenants", "servers", "meta"];
+    for name in collections.into_iter().chain(["journal", "ended", "usage", "inbox"]) {
         let error = database.collection::<Document>(name).drop().await.unwrap_err();
         assert!(error.to_string().contains("not authorized"), "{error}");
     }
@@ -232,7 +234,7 @@ async fn an_old_store_is_upgraded_with_two_roles() {
     store.run("verify", &["store", "verify"]).unwrap();
     let meta = store.database().collection::<Document>("meta");
     let versions = meta.find_one(doc! { "_id": "schema" }).await.unwrap().unwrap();
-    assert_eq!(versions.get_i64("v").unwrap(), 7, "{versions}");
+    assert_eq!(versions.get_i64("v").unwrap(), 8, "{versions}");
 }
 
 /// A server needs no privilege to end the transactions of another one with the same user.

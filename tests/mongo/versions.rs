@@ -86,7 +86,7 @@ async fn two_versions_work_together_until_the_upgrade() {
     // The upgrade has rewritten what was there, under the first epoch.
     assert_eq!(epochs(&database).await, [Some(1), Some(1), Some(3)]);
     let error = older(&uri).await.err().expect("an older program has opened it");
-    assert!(matches!(error, OpenError::Version { found: 7, .. }), "{error}");
+    assert!(matches!(error, OpenError::Version { found: 8, .. }), "{error}");
 }
 
 /// A set on which the heartbeats of servers learn nothing from now on.
@@ -181,7 +181,7 @@ async fn a_server_that_was_frozen_during_the_upgrade_goes_on_in_the_new_version(
     assert!(
         String::from_utf8(output.stdout)
             .unwrap()
-            .ends_with("schema version 7 and rules version 2 now\n")
+            .ends_with("schema version 8 and rules version 2 now\n")
     );
     server.signal("CONT");
     let created = server.run(&["user", "create", "--identity", "email:eve@example.com"]);

@@ -9,12 +9,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use locality_uuid::{Generator, Mode};
+use locality_uuid::{Generator, LocalityId, Mode};
+use polynym::directory::inbox::{Delivery, InboxChange, InboxLimits, InboxStore};
 use polynym::directory::search::{Lead, SearchedUser, elements};
 use polynym::directory::{
     ConflictPolicy, DefinitionUpdate, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
-    NewIdentity, NewUser, Policies, PolicyUpdate, Record, ResolveOptions, Store, Tenant,
-    TenantChange, Timestamp, Update, UserChange, Value, Verification, View,
+    NewIdentity, NewUser, Notice, NoticeContent, Policies, PolicyUpdate, Record, ResolveOptions,
+    Store, Tenant, TenantChange, Timestamp, Update, UserChange, Value, Verification, View,
 };
 use polynym::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
 use polynym::store::integrity::{CheckableStore, Finding, Observer, verify};
@@ -72,6 +73,54 @@ pub async fn fill(store: &dyn Store) {
             .await
             .unwrap_or_else(|error| panic!("mutation {n}: {error:?}"));
     }
+}
+
+/// Fills inboxes: those of the users of [`fill`] who are there, and a tenant with policies for them.
+pub async fn fill_inboxes(store: &dyn Store, inboxes: &dyn InboxStore) {
+    let update = PolicyUpdate {
+        inbox_retention: Some(HOLD_TIME),
+        inbox_limit: Some(500),
+        rule_notices: Some(true),
+        ..PolicyUpdate::default()
+    };
+    let (tenant, change) = (Tenant::parse("globex").unwrap(), TenantChange::Set(update));
+    let set = Mutation::new(tenant, time(500), MutationKind::Tenant(change));
+    store.mutate(set).await.unwrap();
+
+    // More than one bucket has.
+    let limits = InboxLimits::of(&Policies::default());
+    for n in 0..53 {
+        let notice = notice(n, NoticeContent { subject: n.to_string(), ..Default::default() });
+        deliver(inboxes, notice, vec![id(1)], limits).await;
+    }
+    let content = NoticeContent {
+        sender: "billing".to_owned(),
+        subject: "Terms".to_owned(),
+        body: "They have changed.".to_owned(),
+        attributes: [("string".to_owned(), text("text")), ("int".to_owned(), Value::Int(-5))]
+            .into(),
+    };
+    let expiring = Notice { expire_time: Some(time(9_999)), ..notice(53, content) };
+    deliver(inboxes, expiring, vec![id(2), id(3), id(7)], limits).await;
+    let [read, deleted] = [10, 52].map(|n| notice(n, NoticeContent::default()).id);
+    inboxes.change_inbox(id(1), InboxChange::Read(vec![read])).await.unwrap();
+    inboxes.change_inbox(id(1), InboxChange::Delete(deleted)).await.unwrap();
+    inboxes.change_inbox(id(2), InboxChange::ReadUpTo(time(9_999))).await.unwrap();
+}
+
+fn notice(n: usize, content: NoticeContent) -> Notice {
+    Notice { id: id(1_000 + n), send_time: time(600 + n), expire_time: None, content }
+}
+
+async fn deliver(
+    inboxes: &dyn InboxStore,
+    notice: Notice,
+    users: Vec<LocalityId>,
+    limits: InboxLimits,
+) {
+    let expected = vec![true; users.len()];
+    let delivery = Arc::new(Delivery { notice, users, limits });
+    assert_eq!(inboxes.deliver(delivery).await.unwrap(), expected);
 }
 
 /// Returns all users of a store.

@@ -22,8 +22,8 @@ use super::runtime;
 use super::sharded::Sharded;
 
 /// The collections of a store that are sharded in a cluster.
-const COLLECTIONS: [&str; 7] =
-    ["names", "users", "identities", "requests", "tenants", "journal", "ended"];
+const COLLECTIONS: [&str; 8] =
+    ["names", "users", "identities", "requests", "tenants", "journal", "ended", "inbox"];
 
 /// The time for which a released database stays reuse: a mutation of a cancelled caller may still
 /// be in progress.
@@ -139,13 +139,15 @@ async fn spread(cluster: &Sharded, name: &str) {
     for collection in ["users", "requests"] {
         cluster.spread(&format!("{name}.{collection}"), &ids).await;
     }
-    // A part of a history has the id of its user and the number of its first event.
+    // A part of a history, or of an inbox, has the id of its user and a number.
     let first_part = |id: &locality_uuid::LocalityId| {
         let bytes = [id.as_bytes().as_slice(), &[0; 8]].concat();
         Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes })
     };
     let parts: Vec<_> = split_points(3).iter().map(first_part).collect();
-    cluster.spread(&format!("{name}.journal"), &parts).await;
+    for collection in ["journal", "inbox"] {
+        cluster.spread(&format!("{name}.{collection}"), &parts).await;
+    }
 }
 
 /// A store in a database, which is chosen on first use.
