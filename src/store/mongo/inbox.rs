@@ -18,8 +18,8 @@ use super::commit::commit;
 use super::error::Fault;
 use super::freshness::Freshness;
 use super::inbox_bucket::{
-    Bucket, FIRST, NOTICE, NOTICES, OpenBucket, RECENT, addition, all, content_left_out, open,
-    push, refusal, update_of,
+    Bucket, FIRST, NOTICE, NOTICES, OpenBucket, RECENT, addition, all, buckets_before,
+    content_left_out, open, push, refusal, update_of,
 };
 use super::schema::{
     ID, INBOX, PRIVATE, REVISION, StoredRequest, StoredUser, WIRE, id_value, number,
@@ -197,32 +197,31 @@ impl Collections {
         } else {
             content_left_out()
         };
-        let find = inbox.find_one(doc! { ID: open(user) }).projection(projection.clone());
-        let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
-        let Some(document) = find.await? else { return Ok(InboxPart::default()) };
-        let latest = Bucket::read(&document)?;
-        let mut part = InboxPart { last: latest.last(), entries: Vec::new() };
-        let before = before.unwrap_or(u64::MAX);
-        latest.add_to(&mut part.entries, before, limit, with_content)?;
-
-        // Buckets that begin before the open one: what is copied meanwhile is not met twice.
-        let first = latest.first.min(before);
-        if part.entries.len() < limit && first > 1 {
-            let range = doc! { "$gte": bucket_id(user, 0), "$lt": bucket_id(user, first) };
-            let find = inbox.find(doc! { ID: range }).sort(doc! { ID: -1 }).projection(projection);
-            let find = find
-                .batch_size(if with_content { 4 } else { 100 })
-                .read_concern(ReadConcern::majority());
-            let mut buckets = find.max_time(self.timeout).await?;
-            while let Some(document) = buckets.try_next().await? {
-                let bucket = Bucket::read(&document)?;
-                bucket.add_to(&mut part.entries, before, limit, with_content)?;
-                if part.entries.len() >= limit {
-                    break;
+        let (mut part, before) = (InboxPart::default(), before.unwrap_or(u64::MAX));
+        // The position with which the buckets begin that were read. One that begins there or later
+        // is a copy, made meanwhile.
+        let mut first = before;
+        loop {
+            let count = (limit - part.entries.len()).div_ceil(OpenBucket::MOST as usize) + 1;
+            let find =
+                inbox.find(buckets_before(user, first, part.last == 0)).sort(doc! { ID: -1 });
+            let find = find.limit(count as i64).projection(projection.clone());
+            let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
+            let documents: Vec<_> = find.await?.try_collect().await?;
+            for document in &documents {
+                let bucket = Bucket::read(document)?;
+                if part.last == 0 {
+                    part.last = bucket.last();
+                } else if bucket.first >= first {
+                    continue;
                 }
+                bucket.add_to(&mut part.entries, before, limit, with_content)?;
+                first = first.min(bucket.first);
+            }
+            if documents.len() < count || part.entries.len() >= limit {
+                return Ok(part);
             }
         }
-        Ok(part)
     }
 
     /// See [`InboxStore::change_inbox`](crate::directory::inbox::InboxStore::change_inbox). What

@@ -56,6 +56,17 @@ pub fn all(user: LocalityId) -> Document {
     doc! { "$gte": bucket_id(user, 0), "$lte": open(user) }
 }
 
+/// The filter for the buckets of a user that begin before a position, and for the open one where
+/// that is wanted.
+pub fn buckets_before(user: LocalityId, position: u64, with_open: bool) -> Document {
+    let earlier = doc! { ID: { "$gte": bucket_id(user, 0), "$lt": bucket_id(user, position) } };
+    match (with_open, position) {
+        (false, _) => earlier,
+        (true, u64::MAX) => doc! { ID: all(user) },
+        (true, _) => doc! { "$or": [{ ID: open(user) }, earlier] },
+    }
+}
+
 /// A projection without the contents of notices.
 pub fn content_left_out() -> Document {
     doc! { format!("{NOTICES}.{CONTENT}"): false, RECENT: false }
