@@ -75,7 +75,7 @@ pub async fn fill(store: &dyn Store) {
     }
 }
 
-/// Fills inboxes: those of the users of [`fill`] who are there, and a tenant with policies for them.
+/// Fills inboxes of users of [`fill`], and makes a tenant with policies for inboxes.
 pub async fn fill_inboxes(store: &dyn Store, inboxes: &dyn InboxStore) {
     let update = PolicyUpdate {
         inbox_retention: Some(HOLD_TIME),
