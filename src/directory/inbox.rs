@@ -44,6 +44,8 @@ pub struct Delivery {
     pub users: Vec<LocalityId>,
     /// The limits of their inboxes.
     pub limits: InboxLimits,
+    /// Whether the time is in doubt, so that nothing counts as over.
+    pub in_doubt: bool,
 }
 
 /// A place in an inbox.

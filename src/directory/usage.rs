@@ -62,6 +62,8 @@ pub struct UsageBatch {
     pub number: u64,
     /// The minute.
     pub time: Timestamp,
+    /// Whether that is in doubt, so that nothing counts as over.
+    pub in_doubt: bool,
     /// The counts, at most one of each tenant, caller and metric.
     pub counts: Vec<UsageCount>,
 }

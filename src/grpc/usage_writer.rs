@@ -9,9 +9,9 @@ use locality_uuid::LocalityId;
 use tokio::time::{sleep, timeout};
 
 use crate::access::Access;
+use crate::directory::clock::Now;
 use crate::directory::error::Error;
 use crate::directory::model::tenant::Tenant;
-use crate::directory::model::timestamp::Timestamp;
 use crate::directory::service::Directory;
 use crate::directory::usage::{Resolution, UsageBatch, UsageCount};
 
@@ -31,7 +31,7 @@ pub struct UsageWriter {
     directory: Arc<Directory>,
     server: LocalityId,
     /// Since when the callers' counts have been taken last.
-    since: Timestamp,
+    since: Now,
     /// The number of the last batch.
     number: u64,
     /// Batches that the store has not confirmed yet. It may have the first of them.
@@ -41,7 +41,7 @@ pub struct UsageWriter {
 
 impl UsageWriter {
     pub fn new(access: Arc<Access>, directory: Arc<Directory>, server: LocalityId) -> Self {
-        let since = directory.now().time;
+        let since = directory.now();
         let (waiting, number, has_failed) = (VecDeque::new(), 0, false);
         Self { access, directory, server, since, number, waiting, has_failed }
     }
@@ -74,7 +74,8 @@ impl UsageWriter {
                 return;
             }
             self.waiting.pop_front();
-            if self.directory.now().time.millis_after(self.since) >= PERIOD.as_millis() as i64 {
+            if self.directory.now().time.millis_after(self.since.time) >= PERIOD.as_millis() as i64
+            {
                 self.take();
             }
             if std::mem::take(&mut self.has_failed) {
@@ -97,8 +98,8 @@ impl UsageWriter {
                 }));
             }
         }
-        let time = Resolution::Minute.floor(self.since);
-        self.since = self.directory.now().time;
+        let Now { time, in_doubt, .. } = std::mem::replace(&mut self.since, self.directory.now());
+        let (time, in_doubt) = (Resolution::Minute.floor(time), in_doubt || self.since.in_doubt);
         if counts.is_empty() {
             return;
         }
@@ -106,12 +107,13 @@ impl UsageWriter {
         let is_first = self.waiting.len() == 1;
         match self.waiting.back_mut() {
             Some(last) if last.time == time && !is_first => {
+                last.in_doubt |= in_doubt;
                 last.counts = merged(std::mem::take(&mut last.counts), counts);
             }
             _ => {
                 self.number += 1;
                 let (server, number) = (self.server, self.number);
-                self.waiting.push_back(UsageBatch { server, number, time, counts });
+                self.waiting.push_back(UsageBatch { server, number, time, in_doubt, counts });
             }
         }
         while self.waiting.len() > 1 && self.counts_waiting() > MOST_WAITING {

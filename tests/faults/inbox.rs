@@ -66,18 +66,22 @@ pub struct Stage {
 
 impl Stage {
     pub async fn new(servers: Servers, size: Size) -> Self {
-        let client = servers.client(0);
-        let create = |n: usize| {
-            let mut client = client.clone();
-            let identities = vec![identity(handle(&format!("reader{n}")))];
-            async move {
-                let user = v1::User { identities, ..Default::default() };
-                client.create(user).await.unwrap().user_id
-            }
-        };
-        let users = stream::iter((0..size.users).map(create)).buffered(AT_ONCE).collect().await;
         let (told, calls, repeated) = Default::default();
-        Self { servers, size, users, told, calls, repeated }
+        let stage = Self { servers, size, users: Vec::new(), told, calls, repeated };
+        let create = |n: usize| {
+            let identities = vec![identity(handle(&format!("reader{n}")))];
+            let user = Some(v1::User { identities, ..Default::default() });
+            let request_id = format!("7d9f3a1c-5a0e-4a1b-9a53-{n:012x}");
+            let request = v1::CreateUserRequest { user, request_id, ..Default::default() };
+            let created = stage.until_answered(move |mut client: Client| {
+                let request = request.clone();
+                async move { client.registry.create_user(request).await }
+            });
+            async move { created.await.unwrap().user.unwrap().user_id }
+        };
+        let creating: Vec<_> = (0..size.users).map(create).collect();
+        let users = stream::iter(creating).buffered(AT_ONCE).collect().await;
+        Self { users, ..stage }
     }
 
     /// Makes a call until it is answered, each time by any of the servers.

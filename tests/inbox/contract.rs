@@ -71,7 +71,12 @@ impl<S: Store + InboxStore> World<S> {
     }
 
     async fn deliver(&mut self, notice: Notice, users: Vec<LocalityId>) {
-        let delivery = Delivery { notice: notice.clone(), users: users.clone(), limits: LIMITS };
+        let delivery = Delivery {
+            notice: notice.clone(),
+            users: users.clone(),
+            limits: LIMITS,
+            in_doubt: false,
+        };
         let delivered = self.store.deliver(Arc::new(delivery)).await.unwrap();
         assert_eq!(delivered, vec![true; users.len()]);
         for user in users {
@@ -125,7 +130,7 @@ impl<S: Store + InboxStore> World<S> {
             let is_holder = holders.contains(user);
             assert!(is_holder || kept.filter(is_it).count() == 0, "a holder is not known");
         }
-        let delivery = Delivery { notice, users: vec![user], limits: LIMITS };
+        let delivery = Delivery { notice, users: vec![user], limits: LIMITS, in_doubt: false };
         assert_eq!(self.store.deliver(Arc::new(delivery)).await.unwrap(), [true]);
     }
 
@@ -215,7 +220,7 @@ async fn removed<S: Store + InboxStore>(world: &mut World<S>) {
     assert_eq!(world.store.inboxes(&Tenant::DEFAULT, user).await.unwrap(), None);
     let notice = world.notice();
     let users = vec![user, world.users[1]];
-    let delivery = Delivery { notice, users, limits: LIMITS };
+    let delivery = Delivery { notice, users, limits: LIMITS, in_doubt: false };
     let delivered = world.store.deliver(Arc::new(delivery)).await.unwrap();
     assert_eq!(delivered, [false, true]);
     assert_eq!(world.store.inbox(user, None, 10, true).await.unwrap().entries, []);
@@ -241,6 +246,11 @@ async fn an_embedded_store_removes_what_is_over() {
     world.deliver(Notice { expire_time: None, ..first.clone() }, vec![user]).await;
     world.deliver(second.clone(), vec![user]).await;
     let mut left = Vec::new();
+    // By a clock that has jumped, nothing is over.
+    let notice = Notice { send_time: START.plus(Duration::from_secs(1 << 30)), ..world.notice() };
+    let users = vec![world.users[1]];
+    let jumped = Delivery { notice, users, limits: LIMITS, in_doubt: true };
+    world.store.deliver(Arc::new(jumped)).await.unwrap();
     for days in [0, 10, 20] {
         let day = Duration::from_secs(86_400);
         let late = Notice { send_time: START.plus(days * day), ..world.notice() };
@@ -286,7 +296,8 @@ async fn servers_that_deliver_at_once_lose_and_double_nothing() {
             for id in notices {
                 let content = NoticeContent { subject: "x".to_owned(), ..Default::default() };
                 let notice = Notice { id, send_time: START, expire_time: None, content };
-                let delivery = Delivery { notice, users: vec![user], limits: LIMITS };
+                let delivery =
+                    Delivery { notice, users: vec![user], limits: LIMITS, in_doubt: false };
                 if store.holders(id, &[user]).await.unwrap().is_empty() {
                     store.deliver(Arc::new(delivery)).await.unwrap();
                 }

@@ -63,7 +63,7 @@ async fn inboxes_are_forgotten_some_time_after_their_notices() {
         let content = NoticeContent { subject: "over".to_owned(), ..NoticeContent::default() };
         let notice = Notice { id: users::id(9), send_time, expire_time: None, content };
         let limits = InboxLimits { retention: Duration::from_secs(60 * 60), count: 10 };
-        let delivery = Delivery { notice, users: vec![users::id(user)], limits };
+        let delivery = Delivery { notice, users: vec![users::id(user)], limits, in_doubt: false };
         store.deliver(Arc::new(delivery)).await.unwrap();
     }
     let has = async |user| {

@@ -119,7 +119,7 @@ async fn deliver(
     limits: InboxLimits,
 ) {
     let expected = vec![true; users.len()];
-    let delivery = Arc::new(Delivery { notice, users, limits });
+    let delivery = Arc::new(Delivery { notice, users, limits, in_doubt: false });
     assert_eq!(inboxes.deliver(delivery).await.unwrap(), expected);
 }
 

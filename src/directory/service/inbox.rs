@@ -88,7 +88,7 @@ impl Directory {
         size: usize,
         after: Option<Place>,
     ) -> Result<(Vec<InboxEntry>, Option<Place>), Error> {
-        let (limits, now) = (self.inbox_limits(context).await?, context.now.time);
+        let (limits, now) = (self.inbox_limits(context).await?, context.now.earliest());
         let place = match after {
             None => None,
             Some(Place::InOne(position)) => Some(position),
@@ -233,7 +233,7 @@ impl Directory {
         let limits = self.inbox_limits(context).await?;
         let count = usize::try_from(limits.count).unwrap_or(usize::MAX);
         let part = self.inbox_store()?.inbox(user, None, count, false).await?;
-        Ok(part.shown(limits, context.now.time).collect())
+        Ok(part.shown(limits, context.now.earliest()).collect())
     }
 
     /// The users whose inboxes a user sees.

@@ -88,7 +88,7 @@ impl Directory {
         let key = self.notice_key(context, &request).await?;
         let mut results = self.recipients(context, &request.recipients).await?;
 
-        let (id, now) = (self.ids.next_id(), context.now.time);
+        let (id, now, in_doubt) = (self.ids.next_id(), context.now.time, context.now.in_doubt);
         let (id, is_repeated) = match &key {
             Some(key) => self.inbox_store()?.begin_notice(key, id, now).await?,
             None => (id, false),
@@ -112,7 +112,7 @@ impl Directory {
         let notice = Notice { id, send_time, expire_time: request.expire_time, content };
         let users: Vec<_> = users.into_iter().collect();
         let limits = InboxLimits::of(&policies);
-        let delivery = Delivery { notice, users: users.clone(), limits };
+        let delivery = Delivery { notice, users: users.clone(), limits, in_doubt };
         let delivered = match users.is_empty() {
             true => Vec::new(),
             false => self.inbox_store()?.deliver(Arc::new(delivery)).await?,

@@ -93,8 +93,10 @@ impl Directory {
         }
         let counts = batch.counts.iter().filter(|count| existing.contains(&count.tenant));
         let counts = counts.cloned().collect();
-        let UsageBatch { server, number, time, .. } = *batch;
-        self.usage_store()?.add_usage(Arc::new(UsageBatch { server, number, time, counts })).await
+        let UsageBatch { server, number, time, in_doubt, .. } = *batch;
+        self.usage_store()?
+            .add_usage(Arc::new(UsageBatch { server, number, time, in_doubt, counts }))
+            .await
     }
 
     fn usage_store(&self) -> Result<&dyn UsageStore, Error> {

@@ -64,6 +64,9 @@ pub fn add(transaction: &WriteTransaction, batch: &UsageBatch) -> Result<(), Fau
         }
     }
 
+    if batch.in_doubt {
+        return Ok(());
+    }
     let all = series.len()?;
     for step in 0..SWEPT.min(all) {
         let number = ((batch.number * SWEPT + step) % all) as u32;

@@ -78,7 +78,7 @@ impl Collections {
 
     /// Delivers a notice to users. Returns for each whether it is there.
     pub async fn deliver(&self, delivery: &Delivery) -> Result<Vec<bool>, Fault> {
-        let Delivery { notice, users, limits } = delivery;
+        let Delivery { notice, users, limits, .. } = delivery;
         let mut delivered: HashMap<LocalityId, Delivered> = HashMap::new();
         for users in users.chunks(UPDATES) {
             let updates = users.iter().map(|user| push(*user, notice, *limits)).collect();
