@@ -137,7 +137,7 @@ async fn an_embedded_store_removes_what_is_over() {
         counters(&store, Resolution::Hour, all).await.into_values().collect::<Vec<_>>(),
         [7]
     );
-    assert_eq!(counters(&store, Resolution::Day, all).await.len(), 3);
+    assert_eq!(counters(&store, Resolution::Day, all).await.len(), 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]
