@@ -308,10 +308,17 @@ async fn a_missing_privilege_is_named() {
     ];
     let attempts = cases.into_iter().enumerate().map(async |(n, case)| {
         let (role, collection, action, named) = case;
-        let change = without(role, collection, action);
-        let store = Store::new(&format!("named{n}"), change).await;
-        let outcome = tokio::spawn(async move { store.use_all().await }).await.unwrap();
-        let error = outcome.expect_err(named);
+        let mut error = String::new();
+        // A machine that is too busy has other warnings.
+        for attempt in 0..3 {
+            let change = without(role, collection, action);
+            let store = Store::new(&format!("named{n}-{attempt}"), change).await;
+            let outcome = tokio::spawn(async move { store.use_all().await }).await.unwrap();
+            error = outcome.expect_err(named);
+            if error.contains("lacks the privilege") {
+                break;
+            }
+        }
         let expected = format!("the user lacks the privilege {named}");
         assert!(error.contains(&expected), "{expected}: {error}");
         assert!(!error.contains("ann@") && !error.contains("handle"), "{error}");

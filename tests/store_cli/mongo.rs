@@ -159,7 +159,7 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
     let status = json(&output).pop().unwrap();
     assert_eq!(
         (&status["topology"], &status["schema_version"]),
-        (&"sharded cluster".into(), &7.into()),
+        (&"sharded cluster".into(), &8.into()),
         "{status}"
     );
     assert_eq!(status["missing"], serde_json::json!([]));
