@@ -29,6 +29,12 @@ use redb::{Database, DatabaseError};
 /// The number of concurrent cases: most of their time is spent waiting for fsync.
 const CONCURRENT_CASES: usize = 4;
 
+/// An error and its causes in one line.
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |&cause| cause.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
 /// Runs the conformance suite, each case in a store of its own, and prints the outcome of each.
 /// With `POLYNYM_CASE` set, only cases with that text in their names run.
 pub async fn conformance(place: impl Fn() -> Arc<dyn StoreFactory>) {
@@ -41,7 +47,7 @@ pub async fn conformance(place: impl Fn() -> Arc<dyn StoreFactory>) {
             let outcome = tokio::spawn(case.run(place)).await;
             let failure = match outcome {
                 Ok(Ok(())) => None,
-                Ok(Err(failure)) => Some(failure.to_string()),
+                Ok(Err(failure)) => Some(with_causes(&*failure)),
                 Err(panic) => Some(panic.to_string()),
             };
             println!(

@@ -67,7 +67,7 @@ impl Transaction<'_> {
             return Ok(Vec::new());
         }
         let journal = self.collections.database.collection::<RawDocumentBuf>(JOURNAL);
-        let find = journal.find(buckets_up_to(id, tail.count)).sort(doc! { ID: 1 });
+        let find = journal.find(buckets_up_to(id, tail.count));
         let find = find.max_time(self.collections.timeout);
         let mut cursor = find.session(&mut self.session).await?;
         let mut buckets = Vec::new();
@@ -75,9 +75,11 @@ impl Transaction<'_> {
             let document = cursor.current();
             let [bucket] = fields(document, [ID])?;
             let bucket = needed(ID, bucket, RawBsonRef::as_binary)?.to_binary();
-            buckets.push((Bson::Binary(bucket), Bucket::events(document)?));
+            buckets.push((bucket, Bucket::events(document)?));
         }
-        Ok(buckets)
+        // A transaction over shards does not sort everywhere.
+        buckets.sort_unstable_by(|(one, _), (other, _)| one.bytes.cmp(&other.bytes));
+        Ok(buckets.into_iter().map(|(id, events)| (Bson::Binary(id), events)).collect())
     }
 
     /// Replaces those events of a user that have the numbers of `events`, which are in order, the
