@@ -186,6 +186,7 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
         ("journal", 12, 0),
         ("ended", 6, 0),
         ("usage", 12, 0),
+        ("inbox", 12, 0),
         ("servers", 1, 0),
     ];
     assert_eq!(
@@ -200,7 +201,7 @@ async fn a_status_tells_what_is_there_and_what_is_missing() {
     let (ordered, hashed) = (Some("{ \"_id\": 1 }"), Some("{ \"_id\": \"hashed\" }"));
     assert_eq!(
         keys.collect::<Vec<_>>(),
-        [ordered, hashed, ordered, ordered, ordered, ordered, hashed, ordered, ordered]
+        [ordered, hashed, ordered, ordered, ordered, ordered, hashed, ordered, ordered, ordered]
     );
     assert_eq!(status["advice"], serde_json::json!([]));
     let table = out(&store(&["status"], &uri));
