@@ -21,7 +21,7 @@ pub struct PurgedValues {
     others: BTreeSet<LocalityId>,
 }
 
-/// What is done to the history of one other user.
+/// The changes of the history of one other user.
 #[derive(Debug, Default)]
 pub struct Redaction {
     /// The writes.

@@ -8,7 +8,7 @@ use super::Failure;
 use super::assertions::{ensure, equal};
 use super::fixture::{Fixture, identifier, key, request};
 
-/// How often an identity goes to another user and comes back.
+/// The number of times that an identity goes to another user and comes back.
 const TIMES: usize = 15;
 /// The events that one transaction rewrites.
 const LIMITS: usize = 4;

@@ -224,7 +224,7 @@ impl Directory {
         Ok(shown.filter_map(|entry| Some((entry.notice?.id, entry.read))).collect())
     }
 
-    /// What one inbox shows, without the contents.
+    /// The entries that one inbox shows, without the contents.
     pub(super) async fn listing(
         &self,
         context: &RequestContext<'_>,

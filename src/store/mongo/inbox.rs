@@ -41,7 +41,7 @@ const AT_ONCE: usize = 8;
 /// DuplicateKey: the inbox is there, and does not take the notice as it is.
 const DUPLICATE: i64 = 11_000;
 
-/// What becomes of a notice in an inbox.
+/// The outcome of a delivery to one inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivered {
     /// It is there.
