@@ -44,7 +44,7 @@ const LONG: Size = Size { users: 1_000, senders: 8, notices: 1_000, recipients: 
 /// A notice by its sender and its number there.
 type Sent = (usize, usize);
 
-/// What callers were told.
+/// The answers that callers had.
 #[derive(Default)]
 struct Told {
     /// The users whose notice it is.

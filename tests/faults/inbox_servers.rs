@@ -13,7 +13,7 @@ use crate::calls::Client;
 use crate::server::Server;
 use crate::servers::{Layout, ReplicaSet, Signal};
 
-/// What fails.
+/// A fault of a server or of the primary.
 #[derive(Clone, Copy, Debug)]
 pub enum Blow {
     /// The server with this number is killed.

@@ -413,7 +413,7 @@ async fn a_shorter_retention_is_carried_out() {
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     assert_eq!(events(&mut client, of(&joe.user_id)).await.len(), 1, "it is younger");
-    // What a shorter retention has hidden stays hidden by a longer one.
+    // A longer retention does not show again the events that a shorter one has hidden.
     client.govern(retention(0)).await.unwrap();
     client.govern(retention(400 * 86_400)).await.unwrap();
     assert_eq!(events(&mut client, of(&joe.user_id)).await, []);

@@ -1,4 +1,4 @@
-//! What any store of inboxes does, against a model that keeps lists.
+//! The contract of a store of inboxes, held against a model that keeps lists.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What an export reads: the store at one moment, and tenants as they are.
+//! The reads of an export: the store at one moment, and tenants as they are.
 
 use locality_uuid::LocalityId;
 use polynym::directory::{
@@ -15,7 +15,7 @@ use super::fixture::{DAY, Fixture, identifier};
 /// Users in a page.
 const PAGE: usize = 2;
 
-/// What a view shows of the default tenant, from a user on.
+/// The users of the default tenant in a view, from a user on.
 async fn seen(
     view: &dyn UserScan,
     mut after: Option<LocalityId>,

@@ -7,8 +7,7 @@ use std::collections::HashMap;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use locality_uuid::LocalityId;
-use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
-use mongodb::error::Error as DriverError;
+use mongodb::bson::{RawDocumentBuf, doc};
 use mongodb::options::{Acknowledgment, ReadConcern, WriteConcern};
 use tokio::time::Instant;
 
@@ -22,8 +21,8 @@ use super::inbox_bucket::{
     content_left_out, open, push, refusal, update_of,
 };
 use super::schema::{
-    ID, INBOX, PRIVATE, REVISION, StoredRequest, StoredUser, WIRE, id_value, number,
-    request_document, request_id,
+    ID, INBOX, PRIVATE, REVISION, StoredRequest, StoredUser, WIRE, id_value, request_document,
+    request_id,
 };
 use super::tail::bucket_id;
 use super::transaction::{Transaction, all_there, raw};
@@ -38,8 +37,6 @@ use crate::directory::mutation::IdempotencyKey;
 const UPDATES: usize = 100;
 /// Inboxes that are read or begun anew at once.
 const AT_ONCE: usize = 8;
-/// DuplicateKey: the inbox is there, and does not take the notice as it is.
-const DUPLICATE: i64 = 11_000;
 
 /// The outcome of a delivery to one inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +79,7 @@ impl Collections {
         let mut delivered: HashMap<LocalityId, Delivered> = HashMap::new();
         for users in users.chunks(UPDATES) {
             let updates = users.iter().map(|user| push(*user, notice, *limits)).collect();
-            let refused = self.update_inboxes(updates).await?;
+            let refused = self.update_unordered(INBOX, updates).await?;
             let others = refused.into_iter().filter_map(|n| users.get(n).copied());
             let others = others.map(|user| async move {
                 Ok::<_, Fault>((user, self.deliver_alone(user, notice, *limits).await?))
@@ -92,29 +89,6 @@ impl Collections {
         }
         let is_there = |user| delivered.get(user).copied() != Some(Delivered::Gone);
         Ok(users.iter().map(is_there).collect())
-    }
-
-    /// Sends updates. Returns the places of those whose inboxes did not take them.
-    async fn update_inboxes(&self, updates: Vec<Document>) -> Result<Vec<usize>, Fault> {
-        let command = doc! {
-            "update": INBOX,
-            "updates": updates,
-            "ordered": false,
-            "writeConcern": { "w": "majority" },
-            "maxTimeMS": self.timeout.as_millis() as i64,
-        };
-        let reply = self.database.run_command(command).await?;
-        let errors = reply.get_array("writeErrors").map_or(&[][..], Vec::as_slice);
-        let errors = errors.iter().filter_map(Bson::as_document);
-        let field = |error: &Document, name| error.get(name).and_then(number);
-        let refused = errors.map(|error| match field(error, "code") {
-            Some(DUPLICATE) => usize::try_from(field(error, "index")?).ok(),
-            _ => None,
-        });
-        match refused.collect() {
-            Some(refused) if !reply.contains_key("writeConcernError") => Ok(refused),
-            _ => Err(DriverError::custom("an inbox was not changed").into()),
-        }
     }
 
     /// Delivers a notice to an inbox that is full, or may have it.
@@ -233,7 +207,7 @@ impl Collections {
         let (update, left) = update_of(user, change);
         let inbox = self.database.collection::<RawDocumentBuf>(INBOX);
         loop {
-            self.update_inboxes(vec![update.clone()]).await?;
+            self.update_unordered(INBOX, vec![update.clone()]).await?;
             let find = inbox.find_one(left.clone()).sort(doc! { ID: -1 });
             let find = find.projection(doc! { ID: 1 }).read_concern(ReadConcern::majority());
             if find.max_time(self.timeout).await?.is_none() {

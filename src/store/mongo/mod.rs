@@ -56,6 +56,7 @@ mod tenant_journal;
 mod tenant_statements;
 mod together;
 mod transaction;
+mod unordered_updates;
 mod upgrade;
 mod usage;
 mod validators;

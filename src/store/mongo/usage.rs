@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
-use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use mongodb::bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use mongodb::error::Error as DriverError;
 use mongodb::options::ReadConcern;
 use xxhash_rust::xxh3::xxh3_128;
@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::Mongo;
 use super::collections::Collections;
 use super::error::Fault;
-use super::schema::{EXPIRES_AT, ID, TENANT, USAGE, date, fields, id_value, needed, number};
+use super::schema::{EXPIRES_AT, ID, TENANT, USAGE, date, fields, id_value, needed};
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::usage::{
@@ -41,8 +41,6 @@ pub const FLUSHES: &str = "f";
 
 /// The updates of one command.
 const UPDATES: usize = 500;
-/// DuplicateKey: the document is there.
-const DUPLICATE: i64 = 11_000;
 
 /// The way in which the counters of a resolution are put together.
 struct Layout {
@@ -116,27 +114,8 @@ impl Collections {
     /// Sends updates. Returns those whose documents were there already and were not found by their
     /// filters.
     async fn update_usage(&self, updates: &[Document]) -> Result<Vec<Document>, Fault> {
-        let command = doc! {
-            "update": USAGE,
-            "updates": updates.to_vec(),
-            "ordered": false,
-            "writeConcern": { "w": "majority" },
-            "maxTimeMS": self.timeout.as_millis() as i64,
-        };
-        let reply = self.database.run_command(command).await?;
-        let errors = reply.get_array("writeErrors").map_or(&[][..], Vec::as_slice);
-        let errors = errors.iter().filter_map(Bson::as_document);
-        let field = |error: &Document, name| error.get(name).and_then(number);
-        let places = errors.map(|error| match field(error, "code") {
-            Some(DUPLICATE) => field(error, "index"),
-            _ => None,
-        });
-        let found = |place: Option<i64>| updates.get(usize::try_from(place?).ok()?).cloned();
-        let again: Option<Vec<_>> = places.map(found).collect();
-        match again {
-            Some(again) if !reply.contains_key("writeConcernError") => Ok(again),
-            _ => Err(DriverError::custom("counters were not stored").into()),
-        }
+        let refused = self.update_unordered(USAGE, updates.to_vec()).await?;
+        Ok(refused.into_iter().filter_map(|n| updates.get(n).cloned()).collect())
     }
 
     /// See [`UsageStore::usage`].

@@ -1,0 +1,41 @@
+//! Updates of many documents in one command, without a transaction: each stands for itself.
+
+use mongodb::bson::{Bson, Document, doc};
+use mongodb::error::Error as DriverError;
+
+use super::collections::Collections;
+use super::error::Fault;
+use super::schema::number;
+
+/// DuplicateKey: the document of an upsert is there, and its filter did not find it.
+const DUPLICATE: i64 = 11_000;
+
+impl Collections {
+    /// Sends updates, which a majority has afterwards. Returns the places of those whose documents
+    /// are there already and were not found by their filters.
+    pub async fn update_unordered(
+        &self,
+        collection: &str,
+        updates: Vec<Document>,
+    ) -> Result<Vec<usize>, Fault> {
+        let command = doc! {
+            "update": collection,
+            "updates": updates,
+            "ordered": false,
+            "writeConcern": { "w": "majority" },
+            "maxTimeMS": self.timeout.as_millis() as i64,
+        };
+        let reply = self.database.run_command(command).await?;
+        let errors = reply.get_array("writeErrors").map_or(&[][..], Vec::as_slice);
+        let errors = errors.iter().filter_map(Bson::as_document);
+        let field = |error: &Document, name| error.get(name).and_then(number);
+        let refused = errors.map(|error| match field(error, "code") {
+            Some(DUPLICATE) => usize::try_from(field(error, "index")?).ok(),
+            _ => None,
+        });
+        match refused.collect() {
+            Some(refused) if !reply.contains_key("writeConcernError") => Ok(refused),
+            _ => Err(DriverError::custom("documents were not updated").into()),
+        }
+    }
+}
