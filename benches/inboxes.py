@@ -14,9 +14,11 @@
 
 All have an index by which MongoDB removes what is over age. Each inbox begins with some 200 notices
 of 200 bytes. Then 8 threads send to 1, 10 and 100 random recipients a send, and read the newest 50
-notices of random users; w: majority, read concern majority. At last the cache of each shard is made
-small, and all is read again. The shapes take turns; the best of the rounds counts. µs are those of
-the processor in the shards; the profiler tells which shards a send and a read have touched.
+notices of random users; w: majority, read concern majority. Then the cache of each shard is made
+small, and all is read again; and at last one inbox after another, each time after the operating
+system has dropped its pages of the data files, so that it comes from the disk. The shapes take
+turns; the best of the rounds counts. µs are those of the processor in the shards; the profiler
+tells which shards a send and a read have touched.
 
 Starts a cluster of three shards with Cargo, or takes the one of --cluster. Needs Linux and pymongo.
 Prints tables in Markdown, which patterns.py draws.
@@ -30,6 +32,7 @@ import random
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from bson.binary import Binary
 from pymongo import MongoClient
@@ -99,6 +102,39 @@ def measure_reads(options, shapes, users, pick, best, what):
         best.note((shape.name, what), rate, cost)
         best.note((shape.name, what, "alone"), 0, alone(shape.read, read[:500]))
         say(f"  {shape.name:22} {what}: {rate:9,.0f} /s, {cost:7,.0f} µs")
+
+
+def drop_pages(shards):
+    """Has the operating system drop its pages of the data files of all shards."""
+    for shard in shards:
+        shard.admin.command("fsync")
+        options = shard.admin.command("getCmdLineOpts")["parsed"]
+        for path in Path(options["storage"]["dbPath"]).rglob("*.wt"):
+            with path.open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def bytes_from_disk():
+    """The bytes that the servers have read from the disk."""
+    stats = [Path(f"/proc/{pid}/io").read_text().split() for pid in SERVERS]
+    return sum(int(own[own.index("read_bytes:") + 1]) for own in stats)
+
+
+def measure_disk(options, shapes, users, shards, pick, best):
+    """Of each shape the median of reads from the disk, and the bytes of one."""
+    times, read = {shape.name: [] for shape in shapes}, dict.fromkeys((s.name for s in shapes), 0)
+    wanted = pick.sample(users, min(len(users), max(10, int(200 * options.sends))))
+    for user in wanted:
+        for shape in shapes:
+            drop_pages(shards)
+            before = bytes_from_disk()
+            times[shape.name].append(alone(shape.read, [user]))
+            read[shape.name] += bytes_from_disk() - before
+    for shape in shapes:
+        median, size = statistics.median(times[shape.name]), read[shape.name] / len(wanted)
+        best.note((shape.name, "disk"), 1e6 / median, median)
+        best.note((shape.name, "disk", "bytes"), 0, size)
+        say(f"  {shape.name:22} from the disk: {median:9,.0f} µs, {size:9,.0f} bytes")
 
 
 def touched(shards, call):
@@ -177,6 +213,7 @@ def run(options, client, shards):
         set_cache(shards, options.cache_mib)
         for _ in range(options.rounds):
             measure_reads(options, shapes, users, pick, best, "little")
+        measure_disk(options, shapes, users, shards, pick, best)
         set_cache(shards, 512)
         report_reads(shapes, best)
     if "shards" in options.only:
@@ -226,8 +263,10 @@ def report_reads(shapes, best):
     parts.append(rows_of(shapes, best, keys, 1))
     head = ["shape", "all in memory", "little in memory", "alone, p50 µs", "little, alone, p50 µs"]
     head += ["µs of the shards", "little, µs of the shards"]
+    parts.append(rows_of(shapes, best, [("disk",), ("disk", "bytes")], 1))
+    head += ["from the disk, alone, p50 µs", "bytes from the disk"]
     print("\nReads of the newest 50 notices a second:\n")
-    print(table(head, [[a[0], *a[1:], *b[1:], *c[1:]] for a, b, c in zip(*parts)]))
+    print(table(head, [[a[0], *a[1:], *b[1:], *c[1:], *d[1:]] for a, b, c, d in zip(*parts)]))
 
 
 def report_touched(shapes, seen):
@@ -243,6 +282,7 @@ def report_ratios(best):
     print("\n| | on write | its µs | on write, in _id | its µs |")
     print("| --- | ---: | ---: | ---: | ---: |")
     kinds = {"deliveries, sends to 100": 100, "reads": "all", "reads, little in memory": "little"}
+    kinds["reads from the disk, alone"] = "disk"
     buckets = ("buckets", "buckets, one statement")
     for (title, what), of in itertools.product(kinds.items(), buckets):
         if (of, what) in best:

@@ -32,3 +32,4 @@ mod routers;
 mod searching;
 mod sharded;
 mod torn;
+mod usage;

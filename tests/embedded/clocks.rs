@@ -33,6 +33,18 @@ async fn clock_jumps_lose_no_event() {
     clocks::histories(clocks::Scene::watched(store.clone(), store).await).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn clock_jumps_count_each_call_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(Embedded::open(folder.path(), Options::default()).unwrap());
+    clocks::usage(clocks::Scene::counting(store.clone(), store).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_token_expires_after_a_day() {
+    clocks::page_tokens(Folder::new(Options::default()).open().await.unwrap()).await;
+}
+
 #[test]
 fn the_closing_time_of_a_store_is_stored() {
     let folder = tempfile::tempdir().unwrap();

@@ -42,6 +42,12 @@ async fn no_event_is_lost_by_a_clock_that_jumps() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn each_call_is_counted_once_by_a_clock_that_jumps() {
+    let store = Arc::new(place().await.mongo().await.unwrap());
+    clocks::usage(Scene::counting(store.clone(), store).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn status_shows_a_clock_that_differs_until_it_is_set_right() {
     let place = place().await;
     let mut scene = Scene::new(place.open().await.unwrap()).await;

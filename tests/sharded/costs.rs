@@ -9,11 +9,12 @@ use conformance::StoreFactory;
 use futures_util::TryStreamExt;
 use locality_uuid::{Generator, LocalityId, Mode};
 use mongodb::bson::{Document, doc};
+use polynym::directory::inbox::{Delivery, InboxChange, InboxLimits, InboxStore};
 use polynym::directory::search::{Filter, Lead};
 use polynym::directory::{
     ConflictPolicy, Consistency, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
-    NewIdentity, NewUser, Policies, PolicyUpdate, Store, Tenant, TenantChange, Timestamp, Update,
-    UserChange, Value, Verification, View,
+    NewIdentity, NewUser, Notice, NoticeContent, Policies, PolicyUpdate, Store, Tenant,
+    TenantChange, Timestamp, Update, UserChange, Value, Verification, View,
 };
 use polynym::identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
 use polynym::store::mongo::Mongo;
@@ -174,13 +175,15 @@ impl Counted {
             0 => alone.to_owned(),
             n => format!("in two phases: {} prepare", ["", "one", "both", "all three"][n]),
         };
-        let [claims, users, tenants, ended, journal] =
-            ["identities", "users", "tenants", "ended", "journal"].map(|name| cost.on(name));
+        let [claims, users, tenants, ended, journal, inbox] =
+            ["identities", "users", "tenants", "ended", "journal", "inbox"]
+                .map(|name| cost.on(name));
         let is_in_table =
             |statement: &Statement| !matches!(&*statement.collection, "requests" | "meta");
         assert!(cost.statements.iter().all(is_in_table), "{call}");
-        let row =
-            format!("| {call} | {claims} | {users} | {tenants} | {ended} | {journal} | {commit} |");
+        let row = format!(
+            "| {call} | {claims} | {users} | {tenants} | {ended} | {journal} | {inbox} | {commit} |"
+        );
         self.rows.push(row.replace("|  |", "| |").replace("|  |", "| |"));
     }
 
@@ -316,6 +319,7 @@ async fn a_call_goes_to_the_shards_that_own_its_keys_and_to_no_other() {
     tenants(&mut counted).await;
     renormalizing(&mut counted).await;
     searches(&mut counted).await;
+    inboxes(&mut counted).await;
     let rows = counted.rows.join("\n");
     assert_eq!(counted.rows, table(), "what was counted:\n{rows}");
 }
@@ -589,6 +593,52 @@ async fn searches(counted: &mut Counted) {
     let probe = counted.store.probe(&Tenant::DEFAULT, &lead, 101);
     let cost = counted.cost(async { assert_eq!(probe.await.unwrap(), 3) }).await;
     counted.add("count what a condition of a search has in the index", &cost, "");
+}
+
+/// Notices to users on the three shards.
+async fn inboxes(counted: &mut Counted) {
+    let one = [id(0, 0)];
+    let nine: Vec<_> = (0..9).map(|n| id(n % 3, n)).collect();
+    deliver(counted, "deliver a first notice to a user", &one).await;
+    deliver(counted, "deliver another to the same", &one).await;
+    counted.store.deliver(notice(&nine)).await.unwrap();
+    deliver(counted, "deliver to nine users on three shards", &nine).await;
+    for _ in 4..50 {
+        counted.store.deliver(notice(&one)).await.unwrap();
+    }
+    deliver(counted, "deliver a 51st, for which a bucket is closed", &one).await;
+    let cost = counted.cost(async {
+        assert_eq!(counted.store.inbox(one[0], None, 50, true).await.unwrap().entries.len(), 50);
+    });
+    let cost = cost.await;
+    counted.add("list the 50 latest notices", &cost, "");
+    let change = InboxChange::ReadUpTo(Timestamp::now());
+    let cost = counted.cost(async { counted.store.change_inbox(one[0], change).await.unwrap() });
+    let cost = cost.await;
+    counted.add("mark all notices as read", &cost, "");
+}
+
+async fn deliver(counted: &mut Counted, call: &str, users: &[LocalityId]) {
+    let cost = counted.cost(async {
+        let delivered = counted.store.deliver(notice(users)).await.unwrap();
+        assert!(delivered.into_iter().all(|is_there| is_there));
+    });
+    let cost = cost.await;
+    counted.add(call, &cost, "by one shard");
+}
+
+/// A new notice to users.
+fn notice(users: &[LocalityId]) -> Arc<Delivery> {
+    let content = NoticeContent {
+        sender: "web".to_owned(),
+        subject: String::new(),
+        body: "Hello".to_owned(),
+        attributes: BTreeMap::new(),
+    };
+    let (id, send_time) = (Generator::new(Mode::Variable).next_id(), Timestamp::now());
+    let notice = Notice { id, send_time, expire_time: None, content };
+    let limits = InboxLimits::of(&Policies::default());
+    Arc::new(Delivery { notice, users: users.to_vec(), limits, in_doubt: false })
 }
 
 async fn renormalizing(counted: &mut Counted) {

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use locality_uuid::{Generator, Mode};
 use polynym::access::Access;
 use polynym::directory::feed::EventFeed;
+use polynym::directory::usage::UsageStore;
 use polynym::directory::{Clock, Directory, Limits, Store};
 use polynym::grpc;
 use polynym::proto::v1;
@@ -51,6 +52,11 @@ impl Scene {
     /// Starts a server on the store that tells of its events.
     pub async fn watched(store: Arc<dyn Store>, feed: Arc<dyn EventFeed>) -> Self {
         Self::of(Directory::new(store, ids(), Limits::default()).with_feed(feed), 0).await
+    }
+
+    /// Starts a server on the store that counts calls.
+    pub async fn counting(store: Arc<dyn Store>, usage: Arc<dyn UsageStore>) -> Self {
+        Self::of(Directory::new(store, ids(), Limits::default()).with_usage(usage), 0).await
     }
 
     async fn of(directory: Directory, ahead: i64) -> Self {
@@ -274,6 +280,83 @@ pub async fn histories(mut s: Scene) {
         }
         token = again.token.clone();
         while watching.next().await.unwrap().sequence < changes {}
+    }
+}
+
+/// The clock jumps while calls are counted: each is counted once, and no counter is removed.
+pub async fn usage(mut s: Scene) {
+    s.create(handle("joe")).await;
+    let mut calls = 0;
+    for ahead in [0, LONG, -LONG, 0] {
+        s.clock.set_ahead(ahead);
+        // The first counts after a jump are in the minute of the clock before.
+        for _ in 0..2 {
+            for _ in 0..10 {
+                s.client.resolve(handle("nobody")).await.unwrap_err();
+            }
+            calls += 10;
+            until_counted(&mut s, calls).await;
+        }
+    }
+    let minutes = v1::UsageResolution::Minute;
+    let (from, to) = (Duration::from_secs(3_600), Duration::from_secs(60));
+    let of_now = counted(&mut s.client, minutes, (from, to)).await;
+    assert!((40..=60).contains(&of_now), "{of_now} calls in the minutes of the true time");
+}
+
+/// Waits until so many calls are counted, in days that lie far apart.
+async fn until_counted(s: &mut Scene, calls: i64) {
+    let days = v1::UsageResolution::Day;
+    for _ in 0..1_200 {
+        let far = Duration::from_millis(3 * LONG as u64);
+        let counted = counted(&mut s.client, days, (far, far)).await;
+        assert!(counted <= calls, "{counted} of {calls} calls");
+        if counted == calls {
+            return;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{calls} calls are not counted");
+}
+
+/// The look-ups that are counted for times so far before and after now.
+async fn counted(
+    client: &mut Client,
+    resolution: v1::UsageResolution,
+    (before, after): (Duration, Duration),
+) -> i64 {
+    let now = SystemTime::now();
+    let request = v1::GetUsageRequest {
+        metrics: vec!["calls.ResolveIdentity.NOT_FOUND".to_owned()],
+        from: Some(Timestamp::from(now - before)),
+        to: Some(Timestamp::from(now + after)),
+        resolution: resolution.into(),
+        ..Default::default()
+    };
+    let series = client.admin.get_usage(request).await.unwrap().into_inner().series;
+    series.iter().flat_map(|series| &series.points).map(|point| point.count).sum()
+}
+
+/// The clock goes on by more than a day between two pages of a history.
+pub async fn page_tokens(store: Arc<dyn Store>) {
+    let mut s = Scene::new(store).await;
+    let joe = s.create(handle("joe")).await;
+    rename(&mut s.client, &joe, "Joe").await.unwrap();
+    let user = Some(v1::list_history_request::User::UserId(joe));
+    let mut request = v1::ListHistoryRequest { user, page_size: 1, ..Default::default() };
+    let mut pages = s.client.directory.clone();
+    let page = pages.list_history(request.clone()).await.unwrap().into_inner();
+    request.page_token = page.next_page_token;
+    for (ahead, is_good) in [(DAY - 60_000, true), (DAY + 60_000, false), (0, true)] {
+        s.clock.set_ahead(ahead);
+        match pages.list_history(request.clone()).await {
+            Ok(page) => assert!(is_good && page.into_inner().events.len() == 1),
+            Err(refused) => {
+                assert!(!is_good && refused.message().contains("expired"), "{refused:?}");
+                let invalid = StatusDetails::new(Code::InvalidArgument, "PAGE_TOKEN_INVALID");
+                assert_eq!(status_details(refused), invalid.field("page_token"));
+            }
+        }
     }
 }
 

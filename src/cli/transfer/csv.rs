@@ -1,8 +1,8 @@
 //! The rows of a CSV file. The memory that one takes is bounded: an overlong row is passed over,
-//! and a quote that is never closed ends the import.
+//! and a row that goes on for 16 MiB ends the import.
 
 use std::cell::Cell;
-use std::io::{self, Read};
+use std::io::{self, Chain, Read};
 use std::rc::Rc;
 
 use ::csv::{ByteRecord, Reader, ReaderBuilder, StringRecord};
@@ -23,25 +23,35 @@ pub struct Row {
 /// The rows of a reader.
 pub struct Rows<R> {
     reader: Reader<Bounded<R>>,
-    /// The bytes that were read since the last row.
-    since: Rc<Cell<usize>>,
+    progress: Rc<Progress>,
     columns: usize,
 }
 
-/// A reader that fails where a row is far too long.
+/// What was read of the file.
+#[derive(Default)]
+struct Progress {
+    /// The bytes since the last row.
+    since: Cell<usize>,
+    ended: Cell<bool>,
+}
+
+/// A reader that fails where a row is far too long. The file gets a line break at its end, so that
+/// only a row with an open quote ends with the file.
 struct Bounded<R> {
-    reader: R,
-    since: Rc<Cell<usize>>,
+    reader: Chain<R, &'static [u8]>,
+    progress: Rc<Progress>,
 }
 
 impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.since.get() > ROW_BYTES {
+        let since = self.progress.since.get();
+        if since > ROW_BYTES {
             let message = "a row has more than 16 MiB: a quote may not be closed";
             return Err(io::Error::other(message));
         }
         let read = self.reader.read(buffer)?;
-        self.since.set(self.since.get() + read);
+        self.progress.since.set(since + read);
+        self.progress.ended.set(read == 0);
         Ok(read)
     }
 }
@@ -52,11 +62,11 @@ impl<R: Read> Rows<R> {
     /// # Errors
     /// The fault, in words.
     pub fn new(reader: R) -> Result<(Self, StringRecord), String> {
-        let since = Rc::new(Cell::new(0));
-        let bounded = Bounded { reader, since: since.clone() };
+        let progress = Rc::new(Progress::default());
+        let bounded = Bounded { reader: reader.chain(b"\n"), progress: progress.clone() };
         let mut reader = ReaderBuilder::new().flexible(true).from_reader(bounded);
         let header = reader.headers().map_err(|error| error.to_string())?.clone();
-        let rows = Self { reader, since, columns: header.len() };
+        let rows = Self { reader, progress, columns: header.len() };
         Ok((rows, header))
     }
 
@@ -67,7 +77,7 @@ impl<R: Read> Rows<R> {
     pub fn next(&mut self) -> Result<Option<Row>, String> {
         let start = self.reader.position().byte();
         let mut record = ByteRecord::new();
-        self.since.set(0);
+        self.progress.since.set(0);
         let is_there = self.reader.read_byte_record(&mut record).map_err(|e| e.to_string())?;
         if !is_there {
             return Ok(None);
@@ -78,6 +88,9 @@ impl<R: Read> Rows<R> {
     }
 
     fn cells(&self, record: ByteRecord, bytes: usize) -> Result<StringRecord, String> {
+        if self.progress.ended.get() {
+            return Err("the file ends before a quote in this row is closed".to_owned());
+        }
         if bytes > LINE_BYTES {
             return Err(format!("a row has at most {LINE_BYTES} bytes, this one has {bytes}"));
         }

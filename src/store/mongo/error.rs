@@ -94,6 +94,18 @@ impl Fault {
         matches!(self, Self::Driver(Cause { sort: Sort::Transient, .. }))
     }
 
+    /// Whether it may be gone soon, for what does no harm where it is done twice.
+    pub const fn may_pass(&self) -> bool {
+        use Sort::{Other, Transient, UnknownCommit};
+        match self {
+            Self::Driver(cause) | Self::Unconfirmed(cause) => {
+                matches!(cause.sort, Transient | UnknownCommit | Other)
+            }
+            Self::Unanswered => true,
+            _ => false,
+        }
+    }
+
     /// Whether a key exists already.
     pub const fn is_duplicate(&self) -> bool {
         matches!(self, Self::Driver(Cause { sort: Sort::Duplicate, .. }))

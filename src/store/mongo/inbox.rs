@@ -73,16 +73,25 @@ impl Collections {
         Ok(Ok((IdempotencyKey::stored_subject(stored.subject), true)))
     }
 
-    /// Delivers a notice to users. Returns for each whether it is there.
+    /// Delivers a notice to users. Returns for each whether it is there. What fails is done again,
+    /// since an inbox that has the notice stays as it is.
     pub async fn deliver(&self, delivery: &Delivery) -> Result<Vec<bool>, Fault> {
         let Delivery { notice, users, limits, .. } = delivery;
+        let deadline = Instant::now() + self.timeout;
         let mut delivered: HashMap<LocalityId, Delivered> = HashMap::new();
         for users in users.chunks(UPDATES) {
-            let updates = users.iter().map(|user| push(*user, notice, *limits)).collect();
-            let refused = self.update_unordered(INBOX, updates).await?;
+            let push_all = || {
+                let updates = users.iter().map(|user| push(*user, notice, *limits)).collect();
+                self.update_unordered(INBOX, updates)
+            };
+            let backoff = Backoff::of_transaction(deadline);
+            let refused = backoff.between(push_all, Fault::may_pass).await?;
             let others = refused.into_iter().filter_map(|n| users.get(n).copied());
             let others = others.map(|user| async move {
-                Ok::<_, Fault>((user, self.deliver_alone(user, notice, *limits).await?))
+                let alone = || self.deliver_alone(user, notice, *limits, deadline);
+                let passes = |fault: &Fault| fault.may_pass() || fault.is_duplicate();
+                let backoff = Backoff::of_transaction(deadline);
+                Ok::<_, Fault>((user, backoff.between(alone, passes).await?))
             });
             let others = stream::iter(others.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
             delivered.extend(others.try_collect::<Vec<_>>().await?);
@@ -97,25 +106,16 @@ impl Collections {
         user: LocalityId,
         notice: &Notice,
         limits: InboxLimits,
+        deadline: Instant,
     ) -> Result<Delivered, Fault> {
-        let deadline = Instant::now() + self.timeout;
-        let mut backoff = Backoff::of_transaction(deadline);
-        loop {
-            let versions = self.fence.versions()?;
-            let mut transaction =
-                Transaction::begin(self, &Freshness::default()).await?.under(versions);
-            let fault = match transaction.notify(user, notice, limits).await {
-                Ok(delivered) => match commit(transaction, deadline).await {
-                    Ok(()) => return Ok(delivered),
-                    Err(fault) => fault,
-                },
-                Err(fault) => {
-                    transaction.abort().await;
-                    fault
-                }
-            };
-            if !(fault.is_transient() || fault.is_duplicate()) || !backoff.wait().await {
-                return Err(fault);
+        let versions = self.fence.versions()?;
+        let mut transaction =
+            Transaction::begin(self, &Freshness::default()).await?.under(versions);
+        match transaction.notify(user, notice, limits).await {
+            Ok(delivered) => commit(transaction, deadline).await.map(|()| delivered),
+            Err(fault) => {
+                transaction.abort().await;
+                Err(fault)
             }
         }
     }
@@ -202,21 +202,17 @@ impl Collections {
     /// was copied to another bucket meanwhile is looked for afterwards, from the open bucket on,
     /// and changed again.
     pub async fn change_inbox(&self, user: LocalityId, change: &InboxChange) -> Result<(), Fault> {
-        let deadline = Instant::now() + self.timeout;
-        let mut backoff = Backoff::of_transaction(deadline);
         let (update, left) = update_of(user, change);
         let inbox = self.database.collection::<RawDocumentBuf>(INBOX);
-        loop {
+        let attempt = async || {
             self.update_unordered(INBOX, vec![update.clone()]).await?;
             let find = inbox.find_one(left.clone()).sort(doc! { ID: -1 });
             let find = find.projection(doc! { ID: 1 }).read_concern(ReadConcern::majority());
-            if find.max_time(self.timeout).await?.is_none() {
-                return Ok(());
-            }
-            if !backoff.wait().await {
-                return Err(Fault::Unanswered);
-            }
-        }
+            let left = find.max_time(self.timeout).await?;
+            if left.is_none() { Ok(()) } else { Err(Fault::Unanswered) }
+        };
+        let backoff = Backoff::of_transaction(Instant::now() + self.timeout);
+        backoff.between(attempt, Fault::may_pass).await
     }
 }
 
