@@ -106,10 +106,12 @@ def measure_reads(options, shapes, users, pick, best, what):
 
 def drop_pages(shards):
     """Has the operating system drop its pages of the data files of all shards."""
-    for shard in shards:
+    for shard, pid in zip(shards, SERVERS):
         shard.admin.command("fsync")
         options = shard.admin.command("getCmdLineOpts")["parsed"]
-        for path in Path(options["storage"]["dbPath"]).rglob("*.wt"):
+        # The path may be relative to where the server runs.
+        folder = Path(f"/proc/{pid}/cwd") / options["storage"]["dbPath"]
+        for path in folder.rglob("*.wt"):
             with path.open("rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 

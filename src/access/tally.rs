@@ -45,7 +45,12 @@ const TENANTS: usize = 2_000;
 
 /// The tally of one caller.
 #[derive(Debug, Default)]
-pub struct Tally([Mutex<HashMap<String, Counts>>; PARTS]);
+pub struct Tally([Part; PARTS]);
+
+/// The counts of some threads, on cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Part(Mutex<HashMap<String, Counts>>);
 
 thread_local! {
     /// The part of this thread.
@@ -58,7 +63,7 @@ thread_local! {
 impl Tally {
     /// Counts something in a tenant.
     pub fn add(&self, tenant: &str, metric: Metric, count: u64) {
-        let mut tenants = locked(&self.0[PART.with(|part| *part)]);
+        let mut tenants = self.0[PART.with(|part| *part)].lock();
         let has_room = tenants.len() < TENANTS;
         match tenants.get_mut(tenant) {
             Some(counts) => *counts.entry(metric).or_default() += count,
@@ -73,7 +78,7 @@ impl Tally {
     pub fn take(&self) -> HashMap<String, Counts> {
         let mut all: HashMap<String, Counts> = HashMap::new();
         for part in &self.0 {
-            for (tenant, counts) in std::mem::take(&mut *locked(part)) {
+            for (tenant, counts) in std::mem::take(&mut *part.lock()) {
                 let sums = all.entry(tenant).or_default();
                 for (metric, count) in counts {
                     *sums.entry(metric).or_default() += count;
@@ -85,12 +90,14 @@ impl Tally {
 
     /// Whether nothing was counted.
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|part| locked(part).is_empty())
+        self.0.iter().all(|part| part.lock().is_empty())
     }
 }
 
-fn locked<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
-    part.lock().unwrap_or_else(PoisonError::into_inner)
+impl Part {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Counts>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]

@@ -203,10 +203,11 @@ pub enum Error {
     /// The store has a version that this program does not support. Nothing was written.
     #[error("this server is too old for its store: {0}")]
     Outdated(String),
-    /// A hold is over by one clock, and not by the other. Nothing was written.
+    /// A hold is over by one clock, and not by the other, or the retention of histories would be
+    /// changed at a time that is not certain. Nothing was written.
     #[error(
-        "the server's clock differs from the store's: whether this identifier is still held is not \
-         known"
+        "the server's clock differs from the store's: what this depends on, such as whether an \
+         identifier is still held, is not known"
     )]
     ClockInDoubt,
     /// Too many mutations wait to be written. Nothing was written.

@@ -14,6 +14,7 @@ use super::status::{reason, status};
 use super::{convert, raw_response};
 use crate::access::{Call, Metric, Role};
 use crate::directory::error::Error;
+use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::service::Directory;
 use crate::directory::service::context::RequestContext;
@@ -75,17 +76,22 @@ impl DirectoryApi {
         Ok(self.directory.context(tenant, &caller.name, method, ""))
     }
 
-    /// The context of a look-up. A caller that has missed too often gets none, whatever it looks
-    /// for.
+    /// The tenant of a look-up. A caller that has missed too often gets none, whatever it looks for.
+    fn look_up_tenant(caller: &Call, tenant: &str) -> Result<Tenant, Status> {
+        let tenant = permitted_tenant(caller, tenant)?;
+        caller.check_misses().map_err(protocol::misses_spent)?;
+        Ok(tenant)
+    }
+
+    /// The context of a look-up. See [`DirectoryApi::look_up_tenant`].
     fn look_up<'a>(
         &self,
         caller: &'a Call,
         method: &'static str,
         tenant: &str,
     ) -> Result<RequestContext<'a>, Status> {
-        let context = self.context(caller, method, tenant)?;
-        caller.check_misses().map_err(protocol::misses_spent)?;
-        Ok(context)
+        let tenant = Self::look_up_tenant(caller, tenant)?;
+        Ok(self.directory.context(tenant, &caller.name, method, ""))
     }
 }
 
@@ -96,7 +102,7 @@ impl DirectoryService for DirectoryApi {
         request: Request<v1::ResolveIdentityRequest>,
     ) -> Result<Response<raw_response::Resolved>, Status> {
         let (caller, request) = with_caller(request)?;
-        let context = self.look_up(&caller, "ResolveIdentity", &request.tenant)?;
+        let tenant = Self::look_up_tenant(&caller, &request.tenant)?;
         let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
         let options = ResolveOptions {
             max_staleness: convert::max_staleness(request.max_staleness.as_ref())
@@ -107,8 +113,11 @@ impl DirectoryService for DirectoryApi {
         };
         let raw = convert::raw(request.identifier.as_ref());
         let resolved = match as_of(&caller, request.as_of.as_ref())? {
-            Some(time) => self.directory.resolve_as_of(&context, raw, time, options.view).await,
-            None => self.directory.resolve(&context, raw, options).await,
+            None => self.directory.resolve(&tenant, raw, options).await,
+            Some(time) => {
+                let context = self.directory.context(tenant, &caller.name, "ResolveIdentity", "");
+                self.directory.resolve_as_of(&context, raw, time, options.view).await
+            }
         };
         count_misses(&caller, [&resolved]);
         count_resolves(&caller, [(&raw, &resolved)]);
@@ -122,7 +131,7 @@ impl DirectoryService for DirectoryApi {
         request: Request<v1::BatchResolveIdentitiesRequest>,
     ) -> Result<Response<raw_response::BatchResolved>, Status> {
         let (caller, request) = with_caller(request)?;
-        let context = self.look_up(&caller, "BatchResolveIdentities", &request.tenant)?;
+        let tenant = Self::look_up_tenant(&caller, &request.tenant)?;
         let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
         let options = ResolveOptions {
             max_staleness: convert::max_staleness(request.max_staleness.as_ref())
@@ -135,10 +144,12 @@ impl DirectoryService for DirectoryApi {
             request.identifiers.iter().map(|message| convert::raw(Some(message))).collect();
         let _turn = self.turn().await?;
         let resolved = match as_of(&caller, request.as_of.as_ref())? {
+            None => self.directory.batch_resolve(&tenant, &raw, options).await,
             Some(time) => {
+                let method = "BatchResolveIdentities";
+                let context = self.directory.context(tenant, &caller.name, method, "");
                 self.directory.batch_resolve_as_of(&context, &raw, time, options.view).await
             }
-            None => self.directory.batch_resolve(&context, &raw, options).await,
         };
         let (outcomes, reads) = resolved.map_err(status)?;
         count_misses(&caller, &outcomes);

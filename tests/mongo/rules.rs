@@ -49,7 +49,7 @@ impl Server {
         let found = self
             .directory
             .resolve(
-                &users::context(Tenant::DEFAULT, "Get"),
+                &Tenant::DEFAULT,
                 raw,
                 ResolveOptions { show_disabled: true, ..ResolveOptions::default() },
             )

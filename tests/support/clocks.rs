@@ -155,9 +155,16 @@ pub async fn ahead(store: Arc<dyn Store>) {
     assert_eq!(s.client.resolve(handle("ann")).await.unwrap().user.unwrap().user_id, ann);
     assert_eq!(s.client.get(&joe).await.unwrap().state(), v1::State::Deleted);
 
+    // How far the history goes back would be set by a wrong time.
+    let history_retention = Some(prost_types::Duration { seconds: 800 * DAY / 1_000, nanos: 0 });
+    let longer = v1::Policies { history_retention, ..Default::default() };
+    let refused = status_details(s.client.govern(longer.clone()).await.unwrap_err());
+    assert_eq!(refused, rejected);
+
     s.client.disable(&ann).await.unwrap();
     sleep(TWO_ROUNDS).await;
     s.clock.set_ahead(0);
+    s.client.govern(longer).await.unwrap();
     s.assert_held("anna", &bob).await;
     assert_eq!(requested(&mut s.client, 1).await.unwrap(), first);
     assert_eq!(requested(&mut s.client, 2).await.unwrap(), second);

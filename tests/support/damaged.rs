@@ -41,10 +41,8 @@ pub async fn fails_alone(store: Arc<dyn Store>) {
         |(email, handle)| [Some(RawIdentifier::Email(email)), Some(RawIdentifier::Handle(handle))];
     let raw: Vec<_> =
         names.iter().flat_map(|(email, handle)| raw((email.as_str(), handle.as_str()))).collect();
-    let (found, _) = directory
-        .batch_resolve(&users::context(Tenant::DEFAULT, "Get"), &raw, ResolveOptions::default())
-        .await
-        .unwrap();
+    let (found, _) =
+        directory.batch_resolve(&Tenant::DEFAULT, &raw, ResolveOptions::default()).await.unwrap();
     for (n, found) in found.into_iter().enumerate() {
         match found {
             Ok(found) => assert_eq!(found.user, EncodedUser::of(&users::user(n / 2))),

@@ -20,7 +20,7 @@ use polynym::directory::{
 use polynym::identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
 use polynym::store::integrity::{CheckableStore, Finding, Observer, verify};
 
-use super::users::{self, id};
+use super::users::id;
 
 /// 2100-01-01 in milliseconds: later than any test run, so no record has expired.
 const TIME: i64 = 4_102_444_800_000;
@@ -161,7 +161,7 @@ pub async fn moved(store: Arc<dyn Store>) {
         let raw = Some(RawIdentifier::Email(typed));
         let (found, _) = directory
             .resolve(
-                &users::context(Tenant::DEFAULT, "Get"),
+                &Tenant::DEFAULT,
                 raw,
                 ResolveOptions { show_disabled: true, ..ResolveOptions::default() },
             )

@@ -33,6 +33,12 @@ pub fn set(
         after.policies = after.policies.settled();
     }
     if let Some(before) = before.filter(|before| before.policies != after.policies) {
+        if mutation.in_doubt
+            && before.policies.history_retention != after.policies.history_retention
+        {
+            // The time of the change says from when on the history is whole.
+            return Err(Error::ClockInDoubt.into());
+        }
         after.update_time = now.after(before.update_time);
     }
 

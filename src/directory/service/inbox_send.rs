@@ -225,7 +225,7 @@ impl Directory {
         while results.len() < raw.len() {
             let rest = &raw[results.len()..];
             let batch = &rest[..rest.len().min(self.limits.batch.max(1))];
-            let (found, _) = self.batch_resolve(context, batch, options).await?;
+            let (found, _) = self.batch_resolve(&context.tenant, batch, options).await?;
             // An answer has room for some: the others are looked up again.
             let is_answered =
                 |found: &Result<Found, Error>| !matches!(found, Err(Error::AnswerFull { .. }));

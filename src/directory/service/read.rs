@@ -66,12 +66,12 @@ impl Directory {
     /// [`Error::TenantNotFound`], [`Error::Unavailable`].
     pub async fn resolve(
         &self,
-        context: &RequestContext<'_>,
+        tenant: &Tenant,
         raw: Option<RawIdentifier<'_>>,
         options: ResolveOptions,
     ) -> Result<(Found, u32), Error> {
         let mut looked_up =
-            self.look_up(&context.tenant, &[raw], options, |_| "identifier".to_owned()).await?;
+            self.look_up(tenant, &[raw], options, |_| "identifier".to_owned()).await?;
         let found = looked_up.found.pop().ok_or(FULL)??;
         Ok((shown(found, &looked_up.policies, options.show_disabled)?, looked_up.reads))
     }
@@ -83,13 +83,13 @@ impl Directory {
     /// [`Error::BatchTooLarge`], [`Error::TenantNotFound`], [`Error::Unavailable`].
     pub async fn batch_resolve(
         &self,
-        context: &RequestContext<'_>,
+        tenant: &Tenant,
         raw: &[Option<RawIdentifier<'_>>],
         options: ResolveOptions,
     ) -> Result<(Vec<Result<Found, Error>>, u32), Error> {
         self.check_batch(raw.len())?;
         let LookedUp { policies, found, reads } =
-            self.look_up(&context.tenant, raw, options, |n| format!("identifiers[{n}]")).await?;
+            self.look_up(tenant, raw, options, |n| format!("identifiers[{n}]")).await?;
         let shown =
             |found: Result<Option<Found>, Error>| shown(found?, &policies, options.show_disabled);
         Ok((found.into_iter().map(shown).collect(), reads))
@@ -261,10 +261,6 @@ impl Directory {
     ) -> Result<(Vec<Result<Option<Found>, Error>>, u32), Error> {
         let key = |identifier: &Identifier| IdentityKey::new(tenant.as_str(), identifier);
         let keys: Vec<_> = names.iter().flatten().map(|name| key(&name.present)).collect();
-        let next: Vec<_> = names
-            .iter()
-            .map(|name| name.as_ref().ok().and_then(|name| name.next.as_ref().map(key)))
-            .collect();
         let ResolveOptions { consistency, max_staleness, view, .. } = options;
         let resolved = if max_staleness.is_zero() {
             self.store.resolve(&keys, consistency, view).await?
@@ -272,16 +268,17 @@ impl Directory {
             self.store.resolve_within(&keys, consistency, view, max_staleness).await?
         };
         let (mut found, mut reads) = (resolved.found.into_iter(), resolved.reads);
-        let outcome =
-            |name: Result<Name, Error>| name.and_then(|_| Ok(found.next().ok_or(FULL)??));
-        let mut outcomes: Vec<_> = names.into_iter().map(outcome).collect();
-        for (outcome, next) in outcomes.iter_mut().zip(next) {
-            if let (Ok(None), Some(key)) = (&outcome, next) {
-                let resolved = self.store.resolve(&[key], Consistency::Linearizable, view).await?;
+        let mut outcomes = Vec::with_capacity(names.len());
+        for name in names {
+            let mut outcome = name.and_then(|name| Ok((found.next().ok_or(FULL)??, name.next)));
+            if let Ok((None, Some(next))) = &outcome {
+                let next = [key(next)];
+                let resolved = self.store.resolve(&next, Consistency::Linearizable, view).await?;
                 reads += resolved.reads;
-                *outcome =
-                    resolved.found.into_iter().next().unwrap_or(Ok(None)).map_err(Error::from);
+                let found = resolved.found.into_iter().next().unwrap_or(Ok(None));
+                outcome = found.map(|found| (found, None)).map_err(Error::from);
             }
+            outcomes.push(outcome.map(|(found, _)| found));
         }
 
         Ok((outcomes, reads))

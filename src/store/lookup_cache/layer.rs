@@ -106,13 +106,12 @@ impl LookUpLayer for Cached {
         let hits: Vec<_> = keys.iter().map(|key| self.hit(key, terms, max_staleness)).collect();
         let missed = keys.iter().zip(&hits).filter(|(_, hit)| hit.is_none());
         let missed: Vec<_> = missed.map(|(key, _)| key.clone()).collect();
-        if missed.is_empty() {
-            return Ok(Resolved { found: hits.into_iter().flatten().collect(), reads: 0 });
-        }
-
-        let Resolved { found, reads } = self.read(&missed, consistency, terms).await?;
-        let mut read = found.into_iter();
-        let found = hits.into_iter().map_while(|hit| hit.or_else(|| read.next())).collect();
+        let read = match missed.is_empty() {
+            true => Resolved { found: Vec::new(), reads: 0 },
+            false => self.read(&missed, consistency, terms).await?,
+        };
+        let (mut rest, reads) = (read.found.into_iter(), read.reads);
+        let found = hits.into_iter().map_while(|hit| hit.or_else(|| rest.next())).collect();
         Ok(Resolved { found, reads })
     }
 }

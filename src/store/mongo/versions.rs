@@ -226,14 +226,14 @@ impl Fence {
         database: &Database,
         consistency: Consistency,
     ) -> Result<StoredRules, Fault> {
-        if self.latest().1.elapsed() > LEASE {
+        let (mut latest, read_at) = self.latest();
+        if read_at.elapsed() > LEASE {
             match self.refresh(database).await {
                 Err(fault) if consistency != Consistency::Eventual => return Err(fault),
-                _ => {}
+                _ => latest = self.latest().0,
             }
         }
 
-        let (latest, _) = self.latest();
         if self.supported.contains_rules(latest) {
             Ok(latest.stored_rules())
         } else {
