@@ -31,9 +31,10 @@ const COLUMNS: u64 = 60;
 
 #[derive(Args)]
 pub struct Usage {
-    /// Show what was counted from this time on: 2026-01-31, 2026-01-31T12:00:00Z, or an age: 24h.
-    #[arg(long, value_name = "TIME", value_parser = instant, default_value = "24h")]
-    since: Timestamp,
+    /// Show what was counted from this time on: 2026-01-31, 2026-01-31T12:00:00Z, or an age: 90d;
+    /// without it, the last 24 hours before --until.
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    since: Option<Timestamp>,
     /// Show what was counted before this time.
     #[arg(long, value_name = "TIME", value_parser = instant)]
     until: Option<Timestamp>,
@@ -80,7 +81,7 @@ pub async fn run(command: Usage) -> Result<(), Failure> {
         tenant: session.tenant(),
         metrics: command.metrics,
         callers: command.callers,
-        from: Some(command.since),
+        from: command.since,
         to: command.until,
         resolution: resolution.into(),
     };

@@ -76,7 +76,8 @@ impl DirectoryApi {
         Ok(self.directory.context(tenant, &caller.name, method, ""))
     }
 
-    /// The tenant of a look-up. A caller that has missed too often gets none, whatever it looks for.
+    /// The tenant of a look-up. A caller that has missed too often gets none, whatever it looks
+    /// for.
     fn look_up_tenant(caller: &Call, tenant: &str) -> Result<Tenant, Status> {
         let tenant = permitted_tenant(caller, tenant)?;
         caller.check_misses().map_err(protocol::misses_spent)?;

@@ -1,11 +1,12 @@
 //! Bad input: each fault is a reject with its line, and the rest goes on.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
 use super::{embedded, export, import, sample};
-use crate::cli::{assert_fails, out};
+use crate::cli::{assert_fails, err, out};
 use crate::server::Server;
 use crate::servers::{self, Databases};
 
@@ -97,7 +98,7 @@ fn empty_files_and_wrong_mappings_are_refused() {
     let output = run("email=E-Mail,handle=Login,attributes.team=Team,phone=Tel");
     assert_eq!(output.status.code(), Some(1));
     let text = out(&output);
-    assert!(text.starts_with("2 imported, 0 there already, 1 lines rejected"), "{text}");
+    assert!(text.starts_with("1 imported, 0 there already, 1 lines rejected"), "{text}");
     let ada = server.run(&["resolve", "phone:+14155552671", "--json"]);
     assert!(out(&ada).contains("\"stringValue\":\"search\""), "{}", out(&ada));
 }
@@ -217,4 +218,68 @@ fn bad_rows_are_rejected_and_the_rest_goes_on() {
     assert!(rejects[5]["message"].as_str().unwrap().contains("quote"), "{}", rejects[5]);
     assert!(text.starts_with("1 imported"), "{text}");
     assert_eq!(export(&server, &[]).len(), 2);
+}
+
+#[test]
+fn no_file_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (users, rejects, other) = (at("users.jsonl"), at("users.jsonl.rejects"), at("other"));
+    fs::write(&users, "{\"displayName\":\"Ada\"}\n").unwrap();
+    fs::write(&other, "mine").unwrap();
+    let refused = server.run(&["import", &users, "--rejects", &users]);
+    assert_fails(&refused, 2, &["is the file that is imported"]);
+    let imported = server.run(&["import", &users, "--rejects", &other]);
+    assert!(imported.status.success(), "{}", err(&imported));
+    assert_eq!(fs::read_to_string(&other).unwrap(), "mine");
+
+    // Rejects of before stay while there is nothing to import, and go once all is imported.
+    fs::write(&rejects, "half mended").unwrap();
+    fs::rename(&users, at("away")).unwrap();
+    assert!(!server.run(&["import", &users]).status.success());
+    assert_eq!(fs::read_to_string(&rejects).unwrap(), "half mended");
+    fs::rename(at("away"), &users).unwrap();
+    assert!(server.run(&["import", &users]).status.success());
+    assert!(!Path::new(&rejects).exists());
+
+    // An export that fails leaves the last one.
+    let exported = at("export.jsonl");
+    assert!(server.run(&["export", "--output", &exported]).status.success());
+    let whole = fs::read_to_string(&exported).unwrap();
+    assert!(whole.contains("Ada"));
+    let failed = server.run(&["export", "--output", &exported, "--tenant", "nobody"]);
+    assert!(!failed.status.success());
+    assert_eq!(fs::read_to_string(&exported).unwrap(), whole);
+}
+
+#[test]
+fn rows_of_nothing_are_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let run = |csv: &[u8]| {
+        import(&server, folder.path(), &["--format", "csv", "--map", "email=Mail"], csv)
+    };
+    let output = run(b"Mail,Team\n,\n\"\",\"\"\nada@example.com,search\n,,\n");
+    assert_eq!(output.status.code(), Some(1), "the last row has three cells");
+    assert!(out(&output).starts_with("1 imported, 0 there already, 1 lines rejected"));
+    assert_eq!(export(&server, &[]).len(), 1);
+    assert_fails(&run(b"Mail,\"Team"), 1, &["before a quote in its first row is closed"]);
+    assert_fails(&run(b""), 1, &["the file is empty"]);
+}
+
+/// Who owned what before an import is not in the file.
+#[test]
+fn former_owners_from_before_an_import_are_not_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (embedded(folder.path(), "old"), embedded(folder.path(), "new"));
+    assert!(old.run(&["user", "create", "--identity", "email:ada@example.com"]).status.success());
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    let file = folder.path().join("users.jsonl");
+    let file = file.to_str().unwrap();
+    assert!(old.run(&["export", "--output", file]).status.success());
+    assert!(new.run(&["import", file]).status.success());
+    let before = ["resolve", "email:ada@example.com", "--as-of", "1d"];
+    assert_fails(&new.run(&before), 1, &["ask for a later time"]);
+    assert!(new.run(&["resolve", "email:ada@example.com"]).status.success());
 }

@@ -31,6 +31,12 @@ pub struct Backup {
     settings: Flags<Client>,
 }
 
+/// The folder that a file is in.
+pub fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
 pub async fn run(command: Backup) -> Result<(), Failure> {
     let path = &command.file;
     let fault = |error: std::io::Error| Failure::Other(format!("{}: {error}", path.display()));
@@ -38,8 +44,7 @@ pub async fn run(command: Backup) -> Result<(), Failure> {
         return Err(Failure::Other(format!("{}: is there already", path.display())));
     }
     let session = Session::open(&command.settings).await?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let mut draft = tempfile::NamedTempFile::new_in(folder).map_err(fault)?;
 
     // Has no deadline of its own: it takes as long as there is data.

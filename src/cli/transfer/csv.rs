@@ -66,6 +66,12 @@ impl<R: Read> Rows<R> {
         let bounded = Bounded { reader: reader.chain(b"\n"), progress: progress.clone() };
         let mut reader = ReaderBuilder::new().flexible(true).from_reader(bounded);
         let header = reader.headers().map_err(|error| error.to_string())?.clone();
+        if header.is_empty() {
+            return Err("the file is empty: there is nothing to import".to_owned());
+        }
+        if progress.ended.get() {
+            return Err("the file ends before a quote in its first row is closed".to_owned());
+        }
         let rows = Self { reader, progress, columns: header.len() };
         Ok((rows, header))
     }

@@ -1,12 +1,15 @@
 //! `polynym export`.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
+use std::path::PathBuf;
 
 use serde::Serialize;
+use tempfile::{NamedTempFile, TempPath};
 use tonic::Request;
 
 use super::arguments::Export;
+use super::backup::folder_of;
 use super::codec;
 use super::user_json::UserLine;
 use crate::cli::client::Session;
@@ -30,9 +33,7 @@ pub async fn run(command: Export) -> Result<(), Failure> {
     for tenant in tenants {
         is_exact &= export(&session, &mut output, tenant).await?;
     }
-    output.writer.flush()?;
-
-    let users = output.users;
+    let users = output.finish()?;
     let moment = match is_exact {
         true => "each tenant as it was at one moment",
         false => "some as they were when they were read",
@@ -41,23 +42,41 @@ pub async fn run(command: Export) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where lines go.
+/// Where lines go. A file gets its name once it is whole.
 struct Output {
-    writer: Box<dyn Write>,
+    writer: BufWriter<Box<dyn Write>>,
+    draft: Option<(TempPath, PathBuf)>,
     users: u64,
 }
 
 impl Output {
     fn new(command: &Export) -> Result<Self, Failure> {
-        let writer: Box<dyn Write> = match &command.output {
-            None => Box::new(BufWriter::with_capacity(BUFFER, std::io::stdout())),
+        let (writer, draft): (Box<dyn Write>, _) = match &command.output {
+            None => (Box::new(std::io::stdout()), None),
             Some(path) => {
-                let made = File::create(path)
-                    .map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
-                Box::new(BufWriter::with_capacity(BUFFER, made))
+                let fault = |error| Failure::Other(format!("{}: {error}", path.display()));
+                // A device, a pipe or a link stays what it is.
+                if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
+                    (Box::new(File::create(path).map_err(fault)?), None)
+                } else {
+                    let draft = NamedTempFile::new_in(folder_of(path)).map_err(fault)?;
+                    let (file, draft) = draft.into_parts();
+                    (Box::new(file), Some((draft, path.clone())))
+                }
             }
         };
-        Ok(Self { writer, users: 0 })
+        Ok(Self { writer: BufWriter::with_capacity(BUFFER, writer), draft, users: 0 })
+    }
+
+    /// Writes what is left. Returns the number of users.
+    fn finish(mut self) -> Result<u64, Failure> {
+        self.writer.flush()?;
+        if let Some((draft, path)) = self.draft {
+            let named = draft.persist(&path);
+            named
+                .map_err(|fault| Failure::Other(format!("{}: {}", path.display(), fault.error)))?;
+        }
+        Ok(self.users)
     }
 
     fn line(&mut self, line: &impl Serialize) -> Result<(), Failure> {

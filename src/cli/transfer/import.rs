@@ -36,11 +36,11 @@ const GO_ON: &str = "run the same command again to go on: what is there already 
 pub async fn run(command: Import) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let (window, rejected) = (Arc::new(Window::default()), Arc::new(AtomicI64::new(0)));
-    let rejects = Arc::new(Rejects::new(rejects_path(&command))?);
+    let rejects = Arc::new(Rejects::new(rejects_path(&command), &command.file)?);
     let bar = Bar::new(&command.file);
     let (sender, receiver) = mpsc::channel(QUEUE);
     let options = options(&session, &command);
-    let dry_run = command.dry_run;
+    let (dry_run, is_named) = (command.dry_run, command.rejects.is_some());
     let reader = FileReader {
         window: window.clone(),
         rejects: rejects.clone(),
@@ -62,6 +62,10 @@ pub async fn run(command: Import) -> Result<(), Failure> {
         Err(failure) => Err(failure),
     };
     rejects.finish()?;
+    // A file that is there under a name that was given may be anything.
+    if ended.is_ok() && !is_named {
+        rejects.remove_older()?;
+    }
 
     let rejected_here = rejected.load(Ordering::Relaxed);
     let json = session.json();

@@ -96,6 +96,9 @@ impl FileReader {
         let mapping = mapping.map_err(|error| ReadError::Other(Failure::Usage(error)))?;
         let mut count = 0;
         while let Some(row) = rows.next().map_err(ReadError::File)? {
+            if row.cells.as_ref().is_ok_and(|cells| cells.iter().all(str::is_empty)) {
+                continue;
+            }
             count += 1;
             let user = row.cells.and_then(|cells| mapping.user(&cells));
             let goes_on = match user {

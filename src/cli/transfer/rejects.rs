@@ -1,4 +1,4 @@
-//! The file of rejected lines. It is made with the first of them.
+//! The file of rejected lines. It is made with the first of them, in the place of one from before.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -28,10 +28,15 @@ pub struct Rejects {
 }
 
 impl Rejects {
-    /// The file at this path. One that is there from before is removed, but no device or link.
-    pub fn new(path: PathBuf) -> Result<Self, Failure> {
-        if std::fs::symlink_metadata(&path).is_ok_and(|there| there.is_file()) {
-            std::fs::remove_file(&path).map_err(|error| fault(&path, &error))?;
+    /// The file at this path, for the rejects of `input`.
+    pub fn new(path: PathBuf, input: &Path) -> Result<Self, Failure> {
+        let is_input = match (path.canonicalize(), input.canonicalize()) {
+            (Ok(path), Ok(input)) => path == input && input.is_file(),
+            _ => false,
+        };
+        if is_input {
+            let what = "--rejects: is the file that is imported: name another one";
+            return Err(Failure::Usage(what.to_owned()));
         }
         Ok(Self { path, file: Mutex::new(None) })
     }
@@ -62,11 +67,18 @@ impl Rejects {
         let opened = match &mut *file {
             Some(file) => file,
             None => {
+                remove(&self.path)?;
                 let made = File::create(&self.path).map_err(|error| fault(&self.path, &error))?;
                 file.insert(BufWriter::new(made))
             }
         };
         opened.write_all(text.as_bytes()).map_err(|error| fault(&self.path, &error))
+    }
+
+    /// Removes the file of an import before, where all of this one is done and nothing rejected.
+    pub fn remove_older(&self) -> Result<(), Failure> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if file.is_none() { remove(&self.path) } else { Ok(()) }
     }
 
     /// Writes what is left.
@@ -77,6 +89,14 @@ impl Rejects {
             None => Ok(()),
         }
     }
+}
+
+/// Removes a file, but no device or link.
+fn remove(path: &Path) -> Result<(), Failure> {
+    if std::fs::symlink_metadata(path).is_ok_and(|there| there.is_file()) {
+        std::fs::remove_file(path).map_err(|error| fault(path, &error))?;
+    }
+    Ok(())
 }
 
 fn fault(path: &Path, error: &std::io::Error) -> Failure {

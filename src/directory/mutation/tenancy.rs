@@ -58,7 +58,9 @@ pub fn import(
 ) -> Result<WriteSet, DecideError> {
     let mut policies = Policies::default();
     imported.policies.apply(&mut policies, mutation.time);
-    let policies = policies.settled();
+    let mut policies = policies.settled();
+    // What was before is not in an export.
+    policies.history_since = Some(mutation.time);
     if let Some(before) = read_set.read_tenant()? {
         let is_same = before.deletion.is_none() && before.policies.is_set_like(&policies);
         let there = Some(before).filter(|_| is_same).ok_or(Error::TenantExists)?;
