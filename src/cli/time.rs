@@ -12,11 +12,28 @@ pub fn instant(text: &str) -> Result<Timestamp, String> {
     {
         return Ok(time.into());
     }
-    let is_day = text.len() == 10;
-    let time = if is_day { format!("{text}T00:00:00Z").parse() } else { text.parse() };
-    time.map_err(|_| {
+    date(text).ok_or_else(|| {
         "write a time such as 2026-01-31T12:00:00Z, a day (UTC), or an age: 90d".into()
     })
+}
+
+/// Reads a time to come: one as [`instant`] reads it, or the time until then, such as `7d`.
+pub fn time_to_come(text: &str) -> Result<Timestamp, String> {
+    if let Ok(wait) = humantime::parse_duration(text)
+        && let Some(time) = SystemTime::now().checked_add(wait)
+    {
+        return Ok(time.into());
+    }
+    date(text).ok_or_else(|| {
+        "write a time such as 2030-01-31T12:00:00Z, a day (UTC), or the time until then: 7d".into()
+    })
+}
+
+/// A time, or the beginning of a day.
+fn date(text: &str) -> Option<Timestamp> {
+    let is_day = text.len() == 10;
+    let time = if is_day { format!("{text}T00:00:00Z").parse() } else { text.parse() };
+    time.ok()
 }
 
 #[cfg(test)]
@@ -30,6 +47,9 @@ mod tests {
         assert_eq!(noon.seconds - instant("2026-01-31").unwrap().seconds, 12 * 3_600);
         let now = Timestamp::from(SystemTime::now()).seconds;
         assert!((now - instant("1d").unwrap().seconds - 86_400).abs() < 60);
+        assert!((time_to_come("1d").unwrap().seconds - now - 86_400).abs() < 60);
+        assert_eq!(time_to_come("2030-01-31").unwrap(), instant("2030-01-31").unwrap());
+        assert!(time_to_come("2030-02-30").is_err());
         for wrong in ["", "yesterday", "2026-02-30", "2026-1-31", "12:00"] {
             assert!(instant(wrong).is_err(), "{wrong}");
         }

@@ -9,6 +9,7 @@ pub mod import;
 mod jsonl;
 mod lines;
 mod mapping;
+mod quotes;
 mod reader;
 mod rejects;
 mod report;

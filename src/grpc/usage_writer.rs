@@ -20,8 +20,10 @@ use crate::directory::usage::{Resolution, UsageBatch, UsageCount};
 const PERIOD: Duration = Duration::from_secs(10);
 /// The longest that one batch waits for the store.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest that a server that stops waits for its last write.
+/// The longest that a server that stops tries to write the last counts.
 const PARTING: Duration = Duration::from_secs(5);
+/// The pause before it tries again.
+const PAUSE: Duration = Duration::from_millis(200);
 /// The counts that may wait for the store. After that the oldest are lost.
 const MOST_WAITING: usize = 200_000;
 
@@ -58,7 +60,14 @@ impl UsageWriter {
 
     /// Writes the last counts when the server stops.
     pub async fn finish(&mut self) {
-        let _ = timeout(PARTING, self.write()).await;
+        let all = async {
+            self.write().await;
+            while !self.waiting.is_empty() {
+                sleep(PAUSE).await;
+                self.write().await;
+            }
+        };
+        let _ = timeout(PARTING, all).await;
     }
 
     async fn write(&mut self) {

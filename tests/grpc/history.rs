@@ -241,6 +241,9 @@ async fn bad_requests_name_the_field() {
     assert_eq!(refused(&mut client, request).await, field("from"));
     let request = v1::ListHistoryRequest { types: vec![99], ..small.clone() };
     assert_eq!(refused(&mut client, request).await, field("types"));
+    let (from, to) = (Some(now()), Some(Timestamp { seconds: 0, nanos: 0 }));
+    let request = v1::ListHistoryRequest { from, to, ..small.clone() };
+    assert_eq!(refused(&mut client, request).await, field("to"));
     let request = v1::ListHistoryRequest { page_size: -1, ..small };
     assert_eq!(refused(&mut client, request).await, field("page_size"));
 }

@@ -264,6 +264,13 @@ fn rows_of_nothing_are_passed_over() {
     assert_eq!(output.status.code(), Some(1), "the last row has three cells");
     assert!(out(&output).starts_with("1 imported, 0 there already, 1 lines rejected"));
     assert_eq!(export(&server, &[]).len(), 1);
+    // A quote that is not closed swallows rows: none of them counts as imported.
+    let names = ["bob", "eve", "mia", "zoe"].iter().zip(["\"a", "b", "\"c", "d"]);
+    let rows = names.map(|(name, team)| format!("{name}@example.com,{team}\n"));
+    let rows = format!("Mail,Team\n{}", rows.collect::<String>());
+    let output = run(rows.as_bytes());
+    assert!(out(&output).starts_with("1 imported, 0 there already, 1 lines rejected"));
+    assert_eq!(export(&server, &[]).len(), 2);
     assert_fails(&run(b"Mail,\"Team"), 1, &["before a quote in its first row is closed"]);
     assert_fails(&run(b""), 1, &["the file is empty"]);
 }

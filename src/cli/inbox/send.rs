@@ -7,7 +7,7 @@ use crate::cli::attribute::{self, Attribute};
 use crate::cli::client::{Session, request_id};
 use crate::cli::failure::Failure;
 use crate::cli::output::{self, printable};
-use crate::cli::time::instant;
+use crate::cli::time::time_to_come;
 use crate::cli::who::{self, Who};
 use crate::config::{Client, Flags};
 use crate::proto::v1::notice_result::Result as Outcome;
@@ -35,8 +35,9 @@ pub struct Send {
     /// Further data: NAME=VALUE, or NAME:TYPE=VALUE; may be given again.
     #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = attribute::parse)]
     attributes: Vec<Attribute>,
-    /// Remove the notice from the inboxes then: 2026-12-31, 2026-12-31T12:00:00Z.
-    #[arg(long, value_name = "TIME", value_parser = instant)]
+    /// Remove the notice from the inboxes then: 2030-12-31, 2030-12-31T12:00:00Z, or in so long:
+    /// 7d.
+    #[arg(long, value_name = "TIME", value_parser = time_to_come)]
     expires: Option<Timestamp>,
     /// A UUID that names this call: sent again with it, each recipient has the notice once.
     #[arg(long, value_name = "UUID")]

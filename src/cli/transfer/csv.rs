@@ -1,16 +1,20 @@
 //! The rows of a CSV file. The memory that one takes is bounded: an overlong row is passed over,
 //! and a row that goes on for 16 MiB ends the import.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, Chain, Read};
 use std::rc::Rc;
 
 use ::csv::{ByteRecord, Reader, ReaderBuilder, StringRecord};
 
 use super::lines::LINE_BYTES;
+use super::quotes::Quotes;
 
 /// The bytes after which a row that has not ended ends the import.
 const ROW_BYTES: usize = 16 << 20;
+
+const MISPLACED: &str = "a quote stands inside a cell, or text after a closing quote: write two \
+    quotes for one, and close each";
 
 /// A row: its line, and its cells or what is wrong.
 pub struct Row {
@@ -33,6 +37,7 @@ struct Progress {
     /// The bytes since the last row.
     since: Cell<usize>,
     ended: Cell<bool>,
+    quotes: RefCell<Quotes>,
 }
 
 /// A reader that fails where a row is far too long. The file gets a line break at its end, so that
@@ -52,6 +57,7 @@ impl<R: Read> Read for Bounded<R> {
         let read = self.reader.read(buffer)?;
         self.progress.since.set(since + read);
         self.progress.ended.set(read == 0);
+        self.progress.quotes.borrow_mut().read(&buffer[..read]);
         Ok(read)
     }
 }
@@ -71,6 +77,9 @@ impl<R: Read> Rows<R> {
         }
         if progress.ended.get() {
             return Err("the file ends before a quote in its first row is closed".to_owned());
+        }
+        if progress.quotes.borrow_mut().are_wrong_before(reader.position().byte()) {
+            return Err(format!("the first row: {MISPLACED}"));
         }
         let rows = Self { reader, progress, columns: header.len() };
         Ok((rows, header))
@@ -96,6 +105,10 @@ impl<R: Read> Rows<R> {
     fn cells(&self, record: ByteRecord, bytes: usize) -> Result<StringRecord, String> {
         if self.progress.ended.get() {
             return Err("the file ends before a quote in this row is closed".to_owned());
+        }
+        let end = self.reader.position().byte();
+        if self.progress.quotes.borrow_mut().are_wrong_before(end) {
+            return Err(MISPLACED.to_owned());
         }
         if bytes > LINE_BYTES {
             return Err(format!("a row has at most {LINE_BYTES} bytes, this one has {bytes}"));

@@ -57,6 +57,7 @@ impl Directory {
         request: HistoryRequest<'_>,
     ) -> Result<HistoryPage, Error> {
         let size = page_size(request.page_size)?;
+        check_range(request.from, request.to)?;
         let policies = self.policies(&context.tenant).await?;
         let user = self.user_of(context, request.user).await?;
         let query = query_hash(context, user, &request);
@@ -126,6 +127,16 @@ fn query_hash(context: &RequestContext<'_>, user: LocalityId, request: &HistoryR
     }
     hash.update(context.tenant.as_str().as_bytes());
     hash.digest()
+}
+
+/// Refuses a time that ends before it begins.
+pub(super) fn check_range(from: Option<Timestamp>, to: Option<Timestamp>) -> Result<(), Error> {
+    match (from, to) {
+        (Some(from), Some(to)) if from >= to => {
+            Err(Error::invalid(Invalid::Field, "to", "must be later than `from`"))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -4,7 +4,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::Directory;
 use super::context::RequestContext;
-use super::history::{decode_token, encode_token};
+use super::history::{check_range, decode_token, encode_token};
 use super::search::page_size;
 use crate::directory::error::Error;
 use crate::directory::model::tenant_event::TenantEvent;
@@ -43,6 +43,7 @@ impl Directory {
         request: TenantHistoryRequest<'_>,
     ) -> Result<TenantHistoryPage, Error> {
         let size = page_size(request.page_size)?;
+        check_range(request.from, request.to)?;
         let tenant = self.tenant(&context.tenant).await?;
         let (query, now) = (query_hash(context, &request), context.now.time);
         let before = match request.page_token {

@@ -139,11 +139,13 @@ fn query(context: &RequestContext<'_>, request: &UsageRequest<'_>) -> Result<Usa
     })
 }
 
-/// The finest resolution that suits a time, and is kept for so long.
+/// The finest resolution that suits a time, and is kept for so long. A caller reckons "the last six
+/// hours" by its own clock, a little before.
 fn suitable(from: Timestamp, to: Timestamp, now: Timestamp) -> Resolution {
     let length = Duration::from_millis(to.millis_after(from).unsigned_abs());
     let suits = |(resolution, longest): &(Resolution, Duration)| {
-        length <= *longest && earliest(*resolution, now).is_none_or(|earliest| earliest <= from)
+        let is_kept = earliest(*resolution, now).is_none_or(|earliest| earliest <= from);
+        is_kept && length <= *longest + Resolution::Minute.length()
     };
     let finer = [(Resolution::Minute, BY_MINUTE), (Resolution::Hour, BY_HOUR)];
     finer.into_iter().find(suits).map_or(Resolution::Day, |(resolution, _)| resolution)

@@ -1,0 +1,91 @@
+//! The places in a CSV file where quotes are not as RFC 4180 has them. The parser takes what
+//! follows as a part of the cell, so that a quote that is not closed may swallow rows.
+
+use std::collections::VecDeque;
+
+const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
+/// Looks at all bytes of a file, in their order.
+#[derive(Default)]
+pub struct Quotes {
+    state: State,
+    /// The bytes so far.
+    count: u64,
+    /// The places that were found, by the bytes before them.
+    found: VecDeque<u64>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    /// Nothing of the cell was read.
+    #[default]
+    Start,
+    Plain,
+    Quoted,
+    /// After a quote within quotes: it ends them, or is one of two that stand for one.
+    Ended,
+}
+
+impl Quotes {
+    /// Looks at the next bytes.
+    pub fn read(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            let is_mark = BYTE_ORDER_MARK.get(self.count as usize) == Some(byte);
+            if !is_mark {
+                self.step(*byte);
+            }
+            self.count += 1;
+        }
+    }
+
+    fn step(&mut self, byte: u8) {
+        self.state = match (self.state, byte) {
+            (State::Quoted, b'"') => State::Ended,
+            (State::Start | State::Ended, b'"') | (State::Quoted, _) => State::Quoted,
+            (_, b',' | b'\r' | b'\n') => State::Start,
+            (state, _) => {
+                if state == State::Ended || byte == b'"' {
+                    self.found.push_back(self.count);
+                }
+                State::Plain
+            }
+        };
+    }
+
+    /// Whether there is such a place before this byte. Forgets those that are.
+    pub fn are_wrong_before(&mut self, byte: u64) -> bool {
+        let count = self.found.partition_point(|place| *place < byte);
+        self.found.drain(..count).next().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(text: &str) -> Vec<u64> {
+        let mut quotes = Quotes::default();
+        text.as_bytes().chunks(2).for_each(|bytes| quotes.read(bytes));
+        quotes.found.into()
+    }
+
+    #[test]
+    fn quotes_enclose_whole_cells() {
+        for right in ["a,b\r\nc,\"d\"\n", "\"a\"\"b\",\"\",\"c,\nd\"\n", "\u{feff}\"a\",b\n", ",\n"]
+        {
+            assert_eq!(wrong(right), [0_u64; 0], "{right:?}");
+        }
+        assert_eq!(wrong("ha\"l,b\n"), [2]);
+        assert_eq!(wrong("\"a\"x,b\n"), [3]);
+        assert_eq!(wrong("a,\"b\nc,\"d\n"), [8], "the quote before d ends the cell");
+    }
+
+    #[test]
+    fn places_are_told_once() {
+        let mut quotes = Quotes::default();
+        quotes.read(b"a\"\nb\nc\"\n");
+        assert!(quotes.are_wrong_before(3));
+        assert!(!quotes.are_wrong_before(5));
+        assert!(quotes.are_wrong_before(8));
+    }
+}
