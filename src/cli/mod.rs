@@ -11,6 +11,7 @@ mod completions;
 mod confirm;
 mod event;
 mod failure;
+mod files;
 mod id;
 mod identifier;
 mod identity;

@@ -1,39 +1,33 @@
 //! Times as they are typed.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use prost_types::Timestamp;
 
 /// Reads a time such as `2026-01-31T12:00:00Z`, the beginning of a day such as `2026-01-31` (UTC),
 /// or an age such as `90d`.
 pub fn instant(text: &str) -> Result<Timestamp, String> {
-    if let Ok(age) = humantime::parse_duration(text)
-        && let Some(time) = SystemTime::now().checked_sub(age)
-    {
-        return Ok(time.into());
-    }
-    date(text).ok_or_else(|| {
+    time(text, SystemTime::checked_sub).ok_or_else(|| {
         "write a time such as 2026-01-31T12:00:00Z, a day (UTC), or an age: 90d".into()
     })
 }
 
 /// Reads a time to come: one as [`instant`] reads it, or the time until then, such as `7d`.
 pub fn time_to_come(text: &str) -> Result<Timestamp, String> {
-    if let Ok(wait) = humantime::parse_duration(text)
-        && let Some(time) = SystemTime::now().checked_add(wait)
-    {
-        return Ok(time.into());
-    }
-    date(text).ok_or_else(|| {
+    time(text, SystemTime::checked_add).ok_or_else(|| {
         "write a time such as 2030-01-31T12:00:00Z, a day (UTC), or the time until then: 7d".into()
     })
 }
 
-/// A time, or the beginning of a day.
-fn date(text: &str) -> Option<Timestamp> {
+/// A time, the beginning of a day, or now moved by a duration.
+fn time(text: &str, moved: fn(&SystemTime, Duration) -> Option<SystemTime>) -> Option<Timestamp> {
+    if let Ok(duration) = humantime::parse_duration(text)
+        && let Some(time) = moved(&SystemTime::now(), duration)
+    {
+        return Some(time.into());
+    }
     let is_day = text.len() == 10;
-    let time = if is_day { format!("{text}T00:00:00Z").parse() } else { text.parse() };
-    time.ok()
+    if is_day { format!("{text}T00:00:00Z").parse().ok() } else { text.parse().ok() }
 }
 
 #[cfg(test)]

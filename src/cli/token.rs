@@ -10,6 +10,7 @@ use secrecy::ExposeSecret;
 use serde::Serialize;
 
 use super::failure::Failure;
+use super::files;
 use super::output;
 use crate::access::{self, Credentials, Role};
 use crate::config::{Flags, Output};
@@ -197,8 +198,7 @@ fn check(command: &Check) -> Result<(), Failure> {
         }
         return output::print(&format!("the file is sound: {count} credentials\n"));
     };
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
+    let text = std::fs::read_to_string(path).map_err(|error| files::fault(path, error))?;
     let token = access::Token::parse(text.trim())
         .ok_or_else(|| Failure::Other(format!("{}: there is no token in it", path.display())))?;
     // The certificate that may belong to the token is not here to be checked.

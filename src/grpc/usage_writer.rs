@@ -61,10 +61,12 @@ impl UsageWriter {
     /// Writes the last counts when the server stops.
     pub async fn finish(&mut self) {
         let all = async {
-            self.write().await;
-            while !self.waiting.is_empty() {
-                sleep(PAUSE).await;
+            loop {
                 self.write().await;
+                if self.waiting.is_empty() {
+                    return;
+                }
+                sleep(PAUSE).await;
             }
         };
         let _ = timeout(PARTING, all).await;

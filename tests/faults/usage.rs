@@ -25,7 +25,7 @@ const NOBODY: &str = "70000000-0001-b000-0001-000000000000";
 /// Counts by metric.
 type Counts = BTreeMap<String, i64>;
 
-/// Servers, and what callers had answered by them.
+/// Servers, and how often callers had each answer.
 struct Stage {
     servers: Servers,
     answered: Mutex<Counts>,
@@ -50,7 +50,7 @@ impl Stage {
         }
     }
 
-    /// Waits until the store has what was answered. It never has more.
+    /// Waits until the counters show each answer. They never show more.
     async fn until_counted(&self) {
         let since = Instant::now();
         loop {
@@ -108,9 +108,7 @@ async fn counts(client: &mut Client) -> Option<Counts> {
 /// The counters of the last day; none where the server cannot tell.
 async fn sums(client: &mut Client, metric: &str) -> Option<Counts> {
     let request = v1::GetUsageRequest { metrics: vec![metric.to_owned()], ..Default::default() };
-    let series = client.admin.get_usage(request).await.ok()?.into_inner().series;
-    let sum = |series: v1::UsageSeries| series.points.iter().map(|point| point.count).sum();
-    Some(series.into_iter().map(|series| (series.metric.clone(), sum(series))).collect())
+    client.usage(request).await.ok()
 }
 
 /// Lets the blows fall while callers work. Then all servers end, and another one tells what they

@@ -1,5 +1,7 @@
 //! The generated clients with short methods for tests.
 
+use std::collections::BTreeMap;
+
 use polynym::proto::v1::admin_service_client::AdminServiceClient;
 use polynym::proto::v1::directory_service_client::DirectoryServiceClient;
 use polynym::proto::v1::inbox_service_client::InboxServiceClient;
@@ -63,6 +65,20 @@ impl Client {
         let (registry, admin) =
             (RegistryServiceClient::new(channel.clone()), AdminServiceClient::new(channel));
         Self { directory, registry, inbox, admin }
+    }
+
+    /// The sums of counters by metric. All callers are anonymous here.
+    pub async fn usage(
+        &mut self,
+        request: v1::GetUsageRequest,
+    ) -> Result<BTreeMap<String, i64>, Status> {
+        let mut sums = BTreeMap::new();
+        for series in self.admin.get_usage(request).await?.into_inner().series {
+            assert_eq!(series.caller, "anonymous");
+            let sum: i64 = series.points.iter().map(|point| point.count).sum();
+            *sums.entry(series.metric).or_default() += sum;
+        }
+        Ok(sums)
     }
 
     pub async fn resolve(

@@ -155,7 +155,7 @@ pub async fn ahead(store: Arc<dyn Store>) {
     assert_eq!(s.client.resolve(handle("ann")).await.unwrap().user.unwrap().user_id, ann);
     assert_eq!(s.client.get(&joe).await.unwrap().state(), v1::State::Deleted);
 
-    // How far the history goes back would be set by a wrong time.
+    // The time of this change would decide where histories begin.
     let history_retention = Some(prost_types::Duration { seconds: 800 * DAY / 1_000, nanos: 0 });
     let longer = v1::Policies { history_retention, ..Default::default() };
     let refused = status_details(s.client.govern(longer.clone()).await.unwrap_err());
@@ -340,8 +340,7 @@ async fn counted(
         resolution: resolution.into(),
         ..Default::default()
     };
-    let series = client.admin.get_usage(request).await.unwrap().into_inner().series;
-    series.iter().flat_map(|series| &series.points).map(|point| point.count).sum()
+    client.usage(request).await.unwrap().values().sum()
 }
 
 /// The clock goes on by more than a day between two pages of a history.

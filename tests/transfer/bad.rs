@@ -275,7 +275,7 @@ fn rows_of_nothing_are_passed_over() {
     assert_fails(&run(b""), 1, &["the file is empty"]);
 }
 
-/// Who owned what before an import is not in the file.
+/// A file has no histories: who owned a name before the import is not known.
 #[test]
 fn former_owners_from_before_an_import_are_not_known() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 use tempfile::NamedTempFile;
@@ -11,6 +11,7 @@ use toml_edit::{Array, ArrayOfTables, Datetime, DocumentMut, Item, Table, value}
 
 use crate::access::{Credentials, CredentialsError, Rate, Role, TokenHash, Usages};
 use crate::cli::failure::Failure;
+use crate::cli::files::{fault, folder};
 
 /// A new `[[caller]]`.
 pub struct Entry<'a> {
@@ -40,8 +41,8 @@ pub fn edit<T>(
     // A link stays, and its target is replaced.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = folder(path);
-    let lock = File::open(&folder).map_err(|error| fault(&folder, error))?;
-    lock.lock().map_err(|error| fault(&folder, error))?;
+    let lock = File::open(folder).map_err(|error| fault(folder, error))?;
+    lock.lock().map_err(|error| fault(folder, error))?;
 
     // A device would be replaced by a file.
     if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
@@ -58,8 +59,8 @@ pub fn edit<T>(
     let text = document.to_string();
     parse(&text).map_err(|error| fault(path, error))?;
 
-    replace(path, &folder, &text).map_err(|error| fault(path, error))?;
-    lock.sync_all().map_err(|error| fault(&folder, error))?;
+    replace(path, folder, &text).map_err(|error| fault(path, error))?;
+    lock.sync_all().map_err(|error| fault(folder, error))?;
     Ok(outcome)
 }
 
@@ -78,15 +79,6 @@ fn replace(path: &Path, folder: &Path, text: &str) -> std::io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(path)?;
     Ok(())
-}
-
-fn folder(path: &Path) -> PathBuf {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    parent.unwrap_or(Path::new(".")).to_owned()
-}
-
-fn fault(path: &Path, error: impl ToString) -> Failure {
-    Failure::Other(format!("{}: {}", path.display(), error.to_string()))
 }
 
 /// Adds a caller's token. It has the rate of the caller's other entries, which must agree.

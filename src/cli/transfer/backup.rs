@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use tonic::Request;
 
 use crate::cli::client::Session;
 use crate::cli::failure::Failure;
+use crate::cli::files;
 use crate::cli::output;
 use crate::config::{Client, Flags};
 use crate::proto::v1::BackupStoreRequest;
@@ -31,20 +32,14 @@ pub struct Backup {
     settings: Flags<Client>,
 }
 
-/// The folder that a file is in.
-pub fn folder_of(path: &Path) -> &Path {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new("."))
-}
-
 pub async fn run(command: Backup) -> Result<(), Failure> {
     let path = &command.file;
-    let fault = |error: std::io::Error| Failure::Other(format!("{}: {error}", path.display()));
+    let fault = |error: std::io::Error| files::fault(path, error);
     if path.exists() {
         return Err(Failure::Other(format!("{}: is there already", path.display())));
     }
     let session = Session::open(&command.settings).await?;
-    let folder = folder_of(path);
+    let folder = files::folder(path);
     let mut draft = tempfile::NamedTempFile::new_in(folder).map_err(fault)?;
 
     // Has no deadline of its own: it takes as long as there is data.

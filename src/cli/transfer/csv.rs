@@ -31,7 +31,7 @@ pub struct Rows<R> {
     columns: usize,
 }
 
-/// What was read of the file.
+/// How far the file was read, for the reader and its rows.
 #[derive(Default)]
 struct Progress {
     /// The bytes since the last row.

@@ -9,11 +9,11 @@ use tempfile::{NamedTempFile, TempPath};
 use tonic::Request;
 
 use super::arguments::Export;
-use super::backup::folder_of;
 use super::codec;
 use super::user_json::UserLine;
 use crate::cli::client::Session;
 use crate::cli::failure::Failure;
+use crate::cli::files;
 use crate::proto::v1::{ExportUsersRequest, ExportedUser, ListTenantsRequest};
 
 /// Tenants in one page.
@@ -54,12 +54,12 @@ impl Output {
         let (writer, draft): (Box<dyn Write>, _) = match &command.output {
             None => (Box::new(std::io::stdout()), None),
             Some(path) => {
-                let fault = |error| Failure::Other(format!("{}: {error}", path.display()));
+                let fault = |error: std::io::Error| files::fault(path, error);
                 // A device, a pipe or a link stays what it is.
                 if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
                     (Box::new(File::create(path).map_err(fault)?), None)
                 } else {
-                    let draft = NamedTempFile::new_in(folder_of(path)).map_err(fault)?;
+                    let draft = NamedTempFile::new_in(files::folder(path)).map_err(fault)?;
                     let (file, draft) = draft.into_parts();
                     (Box::new(file), Some((draft, path.clone())))
                 }
@@ -72,9 +72,7 @@ impl Output {
     fn finish(mut self) -> Result<u64, Failure> {
         self.writer.flush()?;
         if let Some((draft, path)) = self.draft {
-            let named = draft.persist(&path);
-            named
-                .map_err(|fault| Failure::Other(format!("{}: {}", path.display(), fault.error)))?;
+            draft.persist(&path).map_err(|fault| files::fault(&path, fault.error))?;
         }
         Ok(self.users)
     }

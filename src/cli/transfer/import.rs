@@ -62,7 +62,7 @@ pub async fn run(command: Import) -> Result<(), Failure> {
         Err(failure) => Err(failure),
     };
     rejects.finish()?;
-    // A file that is there under a name that was given may be anything.
+    // A file that --rejects names may be something else than rejects: it stays.
     if ended.is_ok() && !is_named {
         rejects.remove_older()?;
     }

@@ -1,17 +1,17 @@
-//! The places in a CSV file where quotes are not as RFC 4180 has them. The parser takes what
-//! follows as a part of the cell, so that a quote that is not closed may swallow rows.
+//! Finds quotes in a CSV file that break the rules of RFC 4180. The parser does not report them: it
+//! takes them as text, and a missing closing quote makes one cell of several rows.
 
 use std::collections::VecDeque;
 
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// Looks at all bytes of a file, in their order.
+/// A scanner that is given all bytes of a file in order.
 #[derive(Default)]
 pub struct Quotes {
     state: State,
-    /// The bytes so far.
+    /// The number of bytes that were read.
     count: u64,
-    /// The places that were found, by the bytes before them.
+    /// The offsets of misplaced quotes, and of text after closing quotes.
     found: VecDeque<u64>,
 }
 
@@ -22,13 +22,15 @@ enum State {
     Start,
     Plain,
     Quoted,
-    /// After a quote within quotes: it ends them, or is one of two that stand for one.
+    /// After a quote inside a quoted cell: it closes the cell, or is the first of two for one.
     Ended,
 }
 
 impl Quotes {
-    /// Looks at the next bytes.
+    /// Scans the next bytes, once the parser has taken all bytes before them.
     pub fn read(&mut self, bytes: &[u8]) {
+        // All that is left is of the row that the parser is reading: one offset is enough.
+        self.found.truncate(1);
         for byte in bytes {
             let is_mark = BYTE_ORDER_MARK.get(self.count as usize) == Some(byte);
             if !is_mark {
@@ -52,7 +54,7 @@ impl Quotes {
         };
     }
 
-    /// Whether there is such a place before this byte. Forgets those that are.
+    /// Whether an offset before this one was found since the last call.
     pub fn are_wrong_before(&mut self, byte: u64) -> bool {
         let count = self.found.partition_point(|place| *place < byte);
         self.found.drain(..count).next().is_some()
@@ -81,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_once() {
+    fn offsets_are_reported_once() {
         let mut quotes = Quotes::default();
         quotes.read(b"a\"\nb\nc\"\n");
         assert!(quotes.are_wrong_before(3));

@@ -18,6 +18,7 @@ use super::mapping::Mapping;
 use super::rejects::{Rejected, Rejects};
 use super::window::{Original, Window};
 use crate::cli::failure::Failure;
+use crate::cli::files;
 use crate::proto::v1::ImportUsersRequest;
 
 /// The bytes of a message that a server takes.
@@ -37,7 +38,7 @@ impl FileReader {
     /// Reads all of it. Returns the number of lines that are not blank.
     pub fn run(&self, command: &Import) -> Result<i64, Failure> {
         let path = &command.file;
-        let fault = |error: String| Failure::Other(format!("{}: {error}", path.display()));
+        let fault = |error: String| files::fault(path, error);
         let reader: Box<dyn Read> = match path.as_os_str() == "-" {
             true => Box::new(std::io::stdin()),
             false => Box::new(File::open(path).map_err(|error| fault(error.to_string()))?),

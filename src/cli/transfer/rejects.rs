@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::jsonl::ORIGINAL;
 use super::window::Original;
 use crate::cli::failure::Failure;
+use crate::cli::files::fault;
 
 /// A line that was rejected, or an identity of it that was passed over.
 pub struct Rejected<'a> {
@@ -68,14 +69,14 @@ impl Rejects {
             Some(file) => file,
             None => {
                 remove(&self.path)?;
-                let made = File::create(&self.path).map_err(|error| fault(&self.path, &error))?;
+                let made = File::create(&self.path).map_err(|error| fault(&self.path, error))?;
                 file.insert(BufWriter::new(made))
             }
         };
-        opened.write_all(text.as_bytes()).map_err(|error| fault(&self.path, &error))
+        opened.write_all(text.as_bytes()).map_err(|error| fault(&self.path, error))
     }
 
-    /// Removes the file of an import before, where all of this one is done and nothing rejected.
+    /// Removes the rejects of an earlier import, if this one has none.
     pub fn remove_older(&self) -> Result<(), Failure> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if file.is_none() { remove(&self.path) } else { Ok(()) }
@@ -85,7 +86,7 @@ impl Rejects {
     pub fn finish(&self) -> Result<(), Failure> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *file {
-            Some(file) => file.flush().map_err(|error| fault(&self.path, &error)),
+            Some(file) => file.flush().map_err(|error| fault(&self.path, error)),
             None => Ok(()),
         }
     }
@@ -94,11 +95,7 @@ impl Rejects {
 /// Removes a file, but no device or link.
 fn remove(path: &Path) -> Result<(), Failure> {
     if std::fs::symlink_metadata(path).is_ok_and(|there| there.is_file()) {
-        std::fs::remove_file(path).map_err(|error| fault(path, &error))?;
+        std::fs::remove_file(path).map_err(|error| fault(path, error))?;
     }
     Ok(())
-}
-
-fn fault(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Other(format!("{}: {error}", path.display()))
 }

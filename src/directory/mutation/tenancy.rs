@@ -36,7 +36,7 @@ pub fn set(
         if mutation.in_doubt
             && before.policies.history_retention != after.policies.history_retention
         {
-            // The time of the change says from when on the history is whole.
+            // The history counts as complete from the time of the change on: it must be certain.
             return Err(Error::ClockInDoubt.into());
         }
         after.update_time = now.after(before.update_time);
@@ -59,7 +59,7 @@ pub fn import(
     let mut policies = Policies::default();
     imported.policies.apply(&mut policies, mutation.time);
     let mut policies = policies.settled();
-    // What was before is not in an export.
+    // An export has no events: the history begins with the import.
     policies.history_since = Some(mutation.time);
     if let Some(before) = read_set.read_tenant()? {
         let is_same = before.deletion.is_none() && before.policies.is_set_like(&policies);

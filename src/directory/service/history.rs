@@ -129,7 +129,7 @@ fn query_hash(context: &RequestContext<'_>, user: LocalityId, request: &HistoryR
     hash.digest()
 }
 
-/// Refuses a time that ends before it begins.
+/// Refuses a range whose end is not later than its beginning.
 pub(super) fn check_range(from: Option<Timestamp>, to: Option<Timestamp>) -> Result<(), Error> {
     match (from, to) {
         (Some(from), Some(to)) if from >= to => {

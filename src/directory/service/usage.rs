@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Directory;
 use super::context::RequestContext;
+use super::history::check_range;
 use crate::directory::error::{Error, Invalid};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
@@ -109,9 +110,7 @@ fn query(context: &RequestContext<'_>, request: &UsageRequest<'_>) -> Result<Usa
     let now = context.now.time;
     let to = request.to.unwrap_or_else(|| now.plus(Duration::from_millis(1)));
     let from = request.from.unwrap_or_else(|| to.minus(DEFAULT_TIME));
-    if from >= to {
-        return Err(Error::invalid(Invalid::Field, "to", "must be later than `from`"));
-    }
+    check_range(Some(from), Some(to))?;
     for (field, names) in [("metrics", request.metrics), ("callers", request.callers)] {
         if names.len() > NAMES {
             let message = format!("at most {NAMES}; empty means all");

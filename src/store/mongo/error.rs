@@ -94,7 +94,7 @@ impl Fault {
         matches!(self, Self::Driver(Cause { sort: Sort::Transient, .. }))
     }
 
-    /// Whether it may be gone soon, for what does no harm where it is done twice.
+    /// Whether an operation that may safely be done twice may succeed when it is tried again.
     pub const fn may_pass(&self) -> bool {
         use Sort::{Other, Transient, UnknownCommit};
         match self {

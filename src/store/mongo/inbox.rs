@@ -73,8 +73,8 @@ impl Collections {
         Ok(Ok((IdempotencyKey::stored_subject(stored.subject), true)))
     }
 
-    /// Delivers a notice to users. Returns for each whether it is there. What fails is done again,
-    /// since an inbox that has the notice stays as it is.
+    /// Delivers a notice to users. Returns for each whether it is there. Failed writes are
+    /// repeated: an inbox that has the notice already does not change.
     pub async fn deliver(&self, delivery: &Delivery) -> Result<Vec<bool>, Fault> {
         let Delivery { notice, users, limits, .. } = delivery;
         let deadline = Instant::now() + self.timeout;

@@ -1,0 +1,17 @@
+//! Files that commands read and write.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use super::failure::Failure;
+
+/// The folder that a file is in.
+pub fn folder(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// A failure that names the file.
+pub fn fault(path: &Path, error: impl Display) -> Failure {
+    Failure::Other(format!("{}: {error}", path.display()))
+}
