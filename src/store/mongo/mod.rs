@@ -2,66 +2,19 @@
 //! keys, in two collections sharded on `_id`. A look-up is two reads, each routed to one shard; a
 //! mutation is one transaction.
 
-mod admin;
-mod attributes;
-mod backoff;
-mod claim_statements;
-mod cluster;
-mod collections;
-mod commit;
-mod commit_gate;
-mod connect;
-mod dead;
-mod detach_on_drop;
-mod driver_text;
-mod ended;
-mod error;
+mod client;
+mod database;
 mod feed;
-mod find;
-mod freshness;
-mod guess;
-mod heartbeat;
 mod history;
 mod inbox;
-mod inbox_bucket;
-mod inbox_store;
-mod init;
-mod inspect;
-mod integrity;
-mod journal;
-mod many_statements;
-mod moment;
-mod names;
-mod operations;
-mod options;
-mod pool;
+mod lookup;
+mod mutation;
 mod presence;
-mod preserved;
-mod presplit;
-mod probe;
-mod range_search;
-mod reachability;
-mod read;
-mod rewrite;
 mod schema;
 mod search;
-mod sessions;
-mod shorten;
-mod snapshot;
-mod status;
+mod setup;
 mod store;
-mod supported;
-mod tail;
-mod tenant_journal;
-mod tenant_statements;
-mod together;
-mod transaction;
-mod unordered_updates;
-mod upgrade;
 mod usage;
-mod validators;
-mod versions;
-mod write;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,60 +22,33 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-pub use error::OpenError;
-pub use heartbeat::Beat;
-pub use init::{InitOptions, init};
-pub use integrity::IntegritySession;
-pub use options::Options;
-pub use pool::CONNECTIONS as POOL_CONNECTIONS;
-pub use presence::Reading;
-pub use reachability::PARTLY_UNREACHABLE;
-pub use status::{Advice, CollectionStatus, ShardStatus, Status, status};
-pub use supported::Supported;
-pub use upgrade::{upgrade, upgrade_to};
+pub use client::error::OpenError;
+pub use client::options::Options;
+pub use client::pool::CONNECTIONS as POOL_CONNECTIONS;
+pub use client::reachability::PARTLY_UNREACHABLE;
+pub use client::supported::Supported;
+pub use database::operations::Mongo;
+pub use presence::heartbeat::Beat;
+pub use presence::servers::Reading;
+pub use setup::init::{InitOptions, init};
+pub use setup::integrity::IntegritySession;
+pub use setup::status::{Advice, CollectionStatus, ShardStatus, Status, status};
+pub use setup::upgrade::{upgrade, upgrade_to};
 
 use crate::directory::error::Error;
 use crate::directory::search::Lead;
 use crate::directory::store::Store;
 use crate::store::lookup_cache::LookupCache;
+use crate::store::mongo::client::connect;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::operations::{MAX_IN_FLIGHT, MAX_SCANS};
+use crate::store::mongo::presence::heartbeat::{Closing, Heartbeat};
+use crate::store::mongo::schema::versions::{Fence, Versions};
+use crate::store::mongo::setup::inspect::check_complete;
 use crate::store::owner_hints::OwnerHints;
-use collections::Collections;
-use heartbeat::{Closing, Heartbeat};
-use versions::{Fence, Versions};
 
-/// Operations under way at once: far more than there are connections, and few enough to wait for
-/// one in time.
-const MAX_IN_FLIGHT: usize = 4_096;
-/// The least time for which the answer to a commit is awaited, so that its outcome is rarely
-/// unknown.
-const MIN_COMMIT_WAIT: Duration = Duration::from_secs(1);
-/// The time for which an operation may go on after its caller has left: until well after the
-/// driver's heartbeat has found that a server does not answer.
-const DETACHED_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit of a look-up that has an alternative.
 const FAST_TIMEOUT: Duration = Duration::from_millis(500);
-/// Walks over users at once. Where a tenant has few users, the server looks at many of others to
-/// find them: other callers must not wait for connections meanwhile.
-const MAX_SCANS: usize = 2;
-/// The time limit of one step of a scan.
-const SCAN_TIMEOUT: Duration = Duration::from_secs(60 * 60);
-/// The time for which the answer to the health probe is awaited.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// A store in a database of MongoDB.
-///
-/// Every operation runs to its end, whether or not its caller stays: the server keeps a transaction
-/// open that is dropped half-way, and the driver's pool keeps a place in the queue for every
-/// operation that was dropped while it waited for a connection, before those of callers who are
-/// there. Each has a task of its own, so that it goes on though its caller does not;
-/// [`resolve`](Store::resolve), which must be fast, gets one where its caller leaves.
-#[derive(Clone)]
-pub struct Mongo {
-    collections: Arc<Collections>,
-    in_flight: Arc<Semaphore>,
-    walks: Arc<Semaphore>,
-    heartbeat: Arc<Heartbeat>,
-}
 
 impl Mongo {
     /// Opens the store in the database that `uri` names, such as
@@ -146,7 +72,7 @@ impl Mongo {
         let database = connect::connect(uri).await?;
         let versions = connect::or_disconnect(&database, async {
             let versions = Versions::supported_in(&database, supported).await?;
-            connect::check_complete(&database, versions).await?;
+            check_complete(&database, versions).await?;
             Ok(versions)
         })
         .await?;

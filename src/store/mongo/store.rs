@@ -7,10 +7,6 @@ use locality_uuid::LocalityId;
 use tokio::task::JoinError;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::commit_gate::CommitGate;
-use super::error::Fault;
-use super::snapshot::Snapshot;
-use super::{MIN_COMMIT_WAIT, Mongo, PROBE_TIMEOUT, SCAN_TIMEOUT};
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::EndedOwnerships;
@@ -29,6 +25,11 @@ use crate::directory::store::{
 use crate::directory::stored_rules::StoredRules;
 use crate::directory::user_scan::UserScan;
 use crate::identifier::IdentityKey;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::commit::MIN_COMMIT_WAIT;
+use crate::store::mongo::database::operations::{Mongo, PROBE_TIMEOUT, SCAN_TIMEOUT};
+use crate::store::mongo::lookup::export::Snapshot;
+use crate::store::mongo::mutation::commit_gate::CommitGate;
 use crate::wire::encoded_user::EncodedUser;
 
 #[async_trait]

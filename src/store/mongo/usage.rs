@@ -16,15 +16,16 @@ use mongodb::error::Error as DriverError;
 use mongodb::options::ReadConcern;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::Mongo;
-use super::collections::Collections;
-use super::error::Fault;
-use super::schema::{EXPIRES_AT, ID, TENANT, USAGE, date, fields, id_value, needed};
 use crate::directory::error::Error;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::usage::{
     Resolution, UsageBatch, UsageCount, UsagePoint, UsageQuery, UsageStore,
 };
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::operations::Mongo;
+use crate::store::mongo::schema::bson::{date, id_value, read_fields, required};
+use crate::store::mongo::schema::fields::{EXPIRES_AT, ID, TENANT, USAGE};
 
 /// Of counters: the name of the caller.
 pub const CALLER: &str = "c";
@@ -181,21 +182,21 @@ fn read(
     query: &UsageQuery,
     points: &mut Vec<UsagePoint>,
 ) -> Result<(), Fault> {
-    let [caller, metric, period, counts] = fields(document, [CALLER, METRIC, PERIOD, COUNTS])?;
-    let caller = needed(CALLER, caller, RawBsonRef::as_str)?;
-    let metric = needed(METRIC, metric, RawBsonRef::as_str)?;
+    let [caller, metric, period, counts] = read_fields(document, [CALLER, METRIC, PERIOD, COUNTS])?;
+    let caller = required(CALLER, caller, RawBsonRef::as_str)?;
+    let metric = required(METRIC, metric, RawBsonRef::as_str)?;
     if !query.wants(caller, metric) {
         return Ok(());
     }
-    let period = needed(PERIOD, period, RawBsonRef::as_datetime)?.timestamp_millis();
-    let counts = needed(COUNTS, counts, RawBsonRef::as_document)?;
+    let period = required(PERIOD, period, RawBsonRef::as_datetime)?.timestamp_millis();
+    let counts = required(COUNTS, counts, RawBsonRef::as_document)?;
     for part in counts {
         let (part, within) = part.map_err(Fault::damaged)?;
         let part: i64 = part.as_str().parse().map_err(Fault::damaged)?;
-        for count in needed(COUNTS, Some(within), RawBsonRef::as_document)? {
+        for count in required(COUNTS, Some(within), RawBsonRef::as_document)? {
             let (within, count) = count.map_err(Fault::damaged)?;
             let within: i64 = within.as_str().parse().map_err(Fault::damaged)?;
-            let count = needed(COUNTS, Some(count), RawBsonRef::as_i64)?;
+            let count = required(COUNTS, Some(count), RawBsonRef::as_i64)?;
             let interval = part * layout(query.resolution).part + within;
             let time = Timestamp::from_millis(period + interval * millis(query.resolution));
             if query.covers(time) {

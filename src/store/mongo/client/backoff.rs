@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use backon::{ExponentialBackoff, ExponentialBuilder};
 use tokio::time::{Instant, sleep};
 
-use super::error::Fault;
+use crate::store::mongo::client::error::Fault;
 
 pub struct Backoff {
     pauses: ExponentialBackoff,

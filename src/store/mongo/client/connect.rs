@@ -8,11 +8,8 @@ use mongodb::options::{ClientOptions, ReadPreference, SelectionCriteria};
 use mongodb::{Client, Database};
 use tokio::time::timeout;
 
-use super::error::OpenError;
-use super::inspect::{inspect, obstacle};
-use super::pool;
-use super::schema::{ENDED, INBOX, JOURNAL, USAGE};
-use super::versions::Versions;
+use crate::store::mongo::client::error::OpenError;
+use crate::store::mongo::client::pool;
 
 /// Connections at once: look-ups share them, mutations take one each while they last.
 const MAX_POOL: u32 = 100;
@@ -134,35 +131,5 @@ fn uri_fault(error: &mongodb::error::Error) -> OpenError {
     match OpenError::from(error.clone()) {
         OpenError::Failed(text) => OpenError::Uri(text),
         other => other,
-    }
-}
-
-/// Makes sure that the store has all that it needs, as far as those can see who may only read and
-/// write it: how it is sharded, the cluster tells administrators alone.
-///
-/// # Errors
-/// [`OpenError::Foreign`], [`OpenError::Incomplete`], or what the server says.
-pub async fn check_complete(database: &Database, versions: Versions) -> Result<(), OpenError> {
-    let found = inspect(database, None).await?;
-    let name = || database.name().to_owned();
-    if let Some(what) = obstacle(&found, true) {
-        return Err(OpenError::Foreign { database: name(), what });
-    }
-
-    // An upgrade may be about to raise the epoch in the validators, or to make the journal. A
-    // server that starts meanwhile knows the present epoch, and uses what the present schema has.
-    // Counters are added to a store of any schema.
-    let is_used = |name: &str| match name {
-        USAGE => false,
-        JOURNAL | ENDED => versions.has_journal(),
-        INBOX => versions.has_inboxes(),
-        _ => true,
-    };
-    let used = found.iter().filter(|found| is_used(found.name));
-    let missing: Vec<_> = used.flat_map(|found| found.missing(false, 0)).collect();
-    if missing.is_empty() {
-        Ok(())
-    } else {
-        Err(OpenError::Incomplete { database: name(), what: missing.join(", ") })
     }
 }

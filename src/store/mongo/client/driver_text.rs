@@ -2,7 +2,7 @@
 
 use mongodb::error::{CommandError, Error as DriverError, ErrorKind, WriteFailure};
 
-use super::error::NOT_ALLOWED;
+use crate::store::mongo::client::error::NOT_ALLOWED;
 
 /// The text for a connection that was closed because the credentials were refused.
 pub const REFUSED: &str = "AuthenticationFailed";

@@ -9,10 +9,9 @@ use mongodb::error::{
     UNKNOWN_TRANSACTION_COMMIT_RESULT, WriteFailure,
 };
 
-use super::driver_text::{REFUSED, is_anonymous, text};
-use super::supported::OLDEST;
-use super::supported::Supported;
 use crate::directory::error::{Error, ItemError};
+use crate::store::mongo::client::driver_text::{REFUSED, is_anonymous, text};
+use crate::store::mongo::client::supported::{OLDEST, Supported};
 
 const DUPLICATE_KEY: i32 = 11_000;
 /// AuthenticationFailed.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::store::owner_hints::HINT_BYTES;
 
-/// The settings of a [`Mongo`](super::Mongo) store.
+/// The settings of a [`Mongo`](crate::store::mongo::Mongo) store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The longest that one operation may take, what is tried again included.

@@ -1,8 +1,9 @@
 //! Whether all of a store answered the latest probe: the metric and the log of that.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
-use super::error::Fault;
+use crate::store::mongo::client::error::Fault;
 
 /// The gauge of a store of which a part does not answer: its name, and what it shows.
 pub const PARTLY_UNREACHABLE: (&str, &str) = (

@@ -2,7 +2,7 @@
 
 use crate::identifier::RULES_VERSION;
 
-/// The present version of the schema, which [`super::schema`] describes.
+/// The present version of the schema, which [`crate::store::mongo::schema::fields`] describes.
 pub const VERSION: i64 = 8;
 /// The version in which attributes are stored by tokens. Users that were written before still have
 /// them in their wire form, until an upgrade has rewritten them all.

@@ -6,14 +6,13 @@ use std::time::Duration;
 use mongodb::bson::RawDocumentBuf;
 use mongodb::{Client, Collection, Database};
 
-use super::reachability::Reachability;
-use super::schema;
-use super::sessions::Sessions;
-use super::versions::Fence;
 use crate::directory::model::user::User;
 use crate::directory::read_set::Write;
 use crate::store::attribute_names::AttributeNames;
 use crate::store::lookup_cache::{LookupCache, PendingWrite};
+use crate::store::mongo::client::reachability::Reachability;
+use crate::store::mongo::presence::sessions::Sessions;
+use crate::store::mongo::schema::versions::Fence;
 use crate::store::owner_hints::OwnerHints;
 
 /// The time after the acknowledgement of a commit in which the last shard shows it.

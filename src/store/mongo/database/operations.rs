@@ -3,50 +3,48 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{StreamExt, stream};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::collections::Collections;
-use super::detach_on_drop::DetachOnDrop;
-use super::error::Fault;
-use super::{DETACHED_TIMEOUT, Mongo};
 use crate::directory::error::Error;
-use crate::directory::mutation::Mutation;
-use crate::directory::read_set::Outcome;
-use crate::directory::store::Store;
+use crate::store::mongo::client::detach_on_drop::DetachOnDrop;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::presence::heartbeat::Heartbeat;
 
-/// Mutations of one call that are carried out at once, where each has its own transaction.
-const SINGLY_AT_ONCE: usize = 8;
+/// Operations under way at once: far more than there are connections, and few enough to wait for
+/// one in time.
+pub const MAX_IN_FLIGHT: usize = 4_096;
+/// The time for which an operation may go on after its caller has left: until well after the
+/// driver's heartbeat has found that a server does not answer.
+const DETACHED_TIMEOUT: Duration = Duration::from_secs(60);
+/// Walks over users at once. Where a tenant has few users, the server looks at many of others to
+/// find them: other callers must not wait for connections meanwhile.
+pub const MAX_SCANS: usize = 2;
+/// The time limit of one step of a scan.
+pub const SCAN_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+/// The time for which the answer to the health probe is awaited.
+pub const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A store in a database of MongoDB.
+///
+/// Every operation runs to its end, whether or not its caller stays: the server keeps a transaction
+/// open that is dropped half-way, and the driver's pool keeps a place in the queue for every
+/// operation that was dropped while it waited for a connection, before those of callers who are
+/// there. Each has a task of its own, so that it goes on though its caller does not;
+/// `resolve`, which must be fast, gets one where its caller leaves.
+#[derive(Clone)]
+pub struct Mongo {
+    pub(crate) collections: Arc<Collections>,
+    pub(crate) in_flight: Arc<Semaphore>,
+    pub(crate) walks: Arc<Semaphore>,
+    pub(crate) heartbeat: Arc<Heartbeat>,
+}
 
 impl Mongo {
-    /// Carries out mutations: as many as can in one transaction, the others each in one of its own.
-    pub(super) async fn all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
-        let mutations = Arc::new(mutations);
-        let mut done = self.mutate_together(mutations.clone()).await;
-        done.resize_with(mutations.len(), || None);
-        let each = Arc::unwrap_or_clone(mutations).into_iter().zip(done);
-        let each = each.map(|(mutation, done)| async {
-            match done {
-                Some(outcome) => Ok(outcome),
-                None => self.mutate(mutation).await,
-            }
-        });
-        stream::iter(each.collect::<Vec<_>>()).buffered(SINGLY_AT_ONCE).collect().await
-    }
-
-    /// The outcomes of those of the mutations that were carried out in one transaction.
-    async fn mutate_together(&self, mutations: Arc<Vec<Mutation>>) -> Vec<Option<Outcome>> {
-        if mutations.len() < 2 {
-            return Vec::new();
-        }
-        let together =
-            self.run(|collections| async move { collections.mutate_together(&mutations).await });
-        together.await.unwrap_or_default()
-    }
-
     /// Carries out `work`, which continues if its caller leaves or reaches its deadline.
-    pub(super) async fn run<T, F>(
+    pub(crate) async fn run<T, F>(
         &self,
         work: impl FnOnce(Arc<Collections>) -> F,
     ) -> Result<T, Error>
@@ -63,7 +61,7 @@ impl Mongo {
 
     /// The same on the caller's task while it stays: for callers who do nothing else meanwhile. It
     /// saves waking two threads.
-    pub(super) async fn run_here<T, F>(
+    pub(crate) async fn run_here<T, F>(
         &self,
         work: impl FnOnce(Arc<Collections>) -> F,
     ) -> Result<T, Error>
@@ -77,12 +75,12 @@ impl Mongo {
         Ok(done.unwrap_or(Err(Fault::Late))?)
     }
 
-    pub(super) fn abandoned(&self) -> Duration {
+    pub(crate) fn abandoned(&self) -> Duration {
         DETACHED_TIMEOUT.max(4 * self.collections.timeout)
     }
 
     /// Begins `work`, which is bounded by `longest`.
-    pub(super) fn spawn<T, E>(
+    pub(crate) fn spawn<T, E>(
         &self,
         longest: Duration,
         work: impl Future<Output = Result<T, E>> + Send + 'static,
@@ -96,7 +94,7 @@ impl Mongo {
     }
 
     /// `work` as one of the operations under way, until it has ended.
-    pub(super) fn counted<F: Future>(
+    pub(crate) fn counted<F: Future>(
         &self,
         work: F,
     ) -> Result<impl Future<Output = F::Output> + use<F>, Fault> {

@@ -3,12 +3,12 @@
 
 use tokio::time::Instant;
 
-use super::backoff::Backoff;
-use super::collections::Collections;
-use super::commit::confirm;
-use super::error::Fault;
-use super::freshness::Freshness;
-use super::transaction::Transaction;
+use crate::store::mongo::client::backoff::Backoff;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::commit::confirm;
+use crate::store::mongo::database::freshness::Freshness;
+use crate::store::mongo::database::transaction::Transaction;
 
 /// Attempts at one such read. Each is a transaction that writes nothing.
 pub struct Moment<'c> {

@@ -3,9 +3,9 @@
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::Error as DriverError;
 
-use super::collections::Collections;
-use super::error::Fault;
-use super::schema::number;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::schema::bson::number;
 
 /// DuplicateKey: the document of an upsert is there, and its filter did not find it.
 const DUPLICATE: i64 = 11_000;

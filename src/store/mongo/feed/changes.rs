@@ -10,13 +10,15 @@ use mongodb::change_stream::event::ResumeToken;
 use mongodb::error::{Error as DriverError, ErrorKind};
 
 use crate::directory::error::Error;
-use crate::directory::feed::foreign_place;
+use crate::directory::feed::{Place, foreign_place};
 use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
-use crate::store::mongo::collections::Collections;
-use crate::store::mongo::error::Fault;
-use crate::store::mongo::schema::{ID, TAIL, TENANT, fields, needed};
-use crate::store::mongo::tail::Tail;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::schema::bson::{read_fields, required};
+use crate::store::mongo::schema::fields;
+use crate::store::mongo::schema::fields::{ID, TAIL, TENANT};
+use crate::store::mongo::schema::tail::Tail;
 use crate::wire::event::decode_event;
 
 /// The text of a resume token. Later ones are greater, byte by byte, as MongoDB says of those that
@@ -66,9 +68,9 @@ impl Changes {
     /// within [`AWAIT`].
     pub async fn next(&mut self) -> Result<Option<(Vec<Event>, Token)>, Error> {
         while let Some(change) = self.stream.next_if_any().await.map_err(failure)? {
-            let [token] = fields(&change, [ID])?;
-            let [token] = fields(needed(ID, token, RawBsonRef::as_document)?, ["_data"])?;
-            let token = needed(ID, token, RawBsonRef::as_str)?.to_owned();
+            let [token] = read_fields(&change, [ID])?;
+            let [token] = read_fields(required(ID, token, RawBsonRef::as_document)?, ["_data"])?;
+            let token = required(ID, token, RawBsonRef::as_str)?.to_owned();
             let events = self.added(&change)?;
             if !events.is_empty() {
                 return Ok(Some((events, token)));
@@ -80,14 +82,14 @@ impl Changes {
     /// The events that a change has added. Where the last one before is not known, those of the
     /// same time as the last: a mutation adds no others.
     fn added(&mut self, change: &RawDocument) -> Result<Vec<Event>, Fault> {
-        let [key, user] = fields(change, ["documentKey", "fullDocument"])?;
-        let key = needed("documentKey", key, RawBsonRef::as_document)?;
-        let user = needed("fullDocument", user, RawBsonRef::as_document)?;
-        let [id] = fields(key, [ID])?;
-        let id = needed(ID, id, RawBsonRef::as_binary)?.bytes;
+        let [key, user] = read_fields(change, ["documentKey", "fullDocument"])?;
+        let key = required("documentKey", key, RawBsonRef::as_document)?;
+        let user = required("fullDocument", user, RawBsonRef::as_document)?;
+        let [id] = read_fields(key, [ID])?;
+        let id = required(ID, id, RawBsonRef::as_binary)?.bytes;
         let id = LocalityId::from(<[u8; 16]>::try_from(id).map_err(Fault::damaged)?);
-        let [tenant, tail] = fields(user, [TENANT, TAIL])?;
-        let tenant = needed(TENANT, tenant, RawBsonRef::as_str)?;
+        let [tenant, tail] = read_fields(user, [TENANT, TAIL])?;
+        let tenant = required(TENANT, tenant, RawBsonRef::as_str)?;
         let tenant = Tenant::parse(tenant).map_err(Fault::damaged)?;
         let tail = Tail::of(tail)?;
         let events = tail.events.iter().map(|event| decode_event(&tenant, id, event));
@@ -104,6 +106,14 @@ impl Changes {
         });
         Ok(events)
     }
+}
+
+/// Each event of a change with the place from which the next one follows: that of the change after
+/// its last event, and that before it after the others.
+pub fn places<E>(events: Vec<E>, before: &str, after: &str) -> Vec<(E, Place)> {
+    let count = events.len();
+    let place = |n| if n + 1 == count { after } else { before }.as_bytes().to_vec();
+    events.into_iter().enumerate().map(|(n, event)| (event, place(n))).collect()
 }
 
 fn token_text(token: &ResumeToken) -> Result<Token, Error> {

@@ -13,12 +13,12 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::Mongo;
-use super::collections::Collections;
 use crate::directory::error::Error;
 use crate::directory::feed::{EventFeed, FeedPage, Place, foreign_place};
-use changes::{Changes, Token};
-use recent::Recent;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::operations::Mongo;
+use crate::store::mongo::feed::changes::{Changes, Token, places};
+use crate::store::mongo::feed::recent::Recent;
 
 /// The most events of one answer.
 const MOST: usize = 512;
@@ -126,14 +126,6 @@ async fn follow(collections: &Collections, recent: &Recent) -> Result<(), Error>
             None => recent.idle(changes.token()?),
         }
     }
-}
-
-/// Each event of a change with the place from which the next one follows: that of the change after
-/// its last event, and that before it after the others.
-fn places<E>(events: Vec<E>, before: &str, after: &str) -> Vec<(E, Place)> {
-    let count = events.len();
-    let place = |n| if n + 1 == count { after } else { before }.as_bytes().to_vec();
-    events.into_iter().enumerate().map(|(n, event)| (event, place(n))).collect()
 }
 
 fn place_token(place: &Place) -> Result<Token, Error> {

@@ -5,10 +5,9 @@ use std::sync::Mutex;
 
 use tokio::sync::watch;
 
-use super::changes::Token;
-use super::places;
 use crate::directory::feed::FeedPage;
 use crate::directory::model::event::Event;
+use crate::store::mongo::feed::changes::{Token, places};
 
 /// The most events that are kept.
 const KEPT: usize = 20_000;

@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, HashMap};
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 
-use super::collections::Collections;
-use super::error::Fault;
-use super::find::documents;
-use super::schema::{
-    ENDED, EXPIRES_AT, ID, OWNERSHIP, OWNERSHIPS, USER, by_id, bytes, date, fields, id_value,
-    key_of, needed,
-};
-use super::transaction::{Transaction, all_there};
 use crate::directory::model::ownership::{EndedOwnerships, Ownership};
 use crate::directory::mutation::Mutation;
 use crate::directory::store::Consistency;
 use crate::identifier::IdentityKey;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::transaction::{Transaction, all_there};
+use crate::store::mongo::lookup::find::documents;
+use crate::store::mongo::schema::bson::{
+    by_id, bytes, date, id_value, key_of, read_fields, required,
+};
+use crate::store::mongo::schema::fields::{ENDED, EXPIRES_AT, ID, OWNERSHIP, OWNERSHIPS, USER};
 use crate::wire::event::{decode_ownership, encode_ownership};
 
 /// The most documents of one statement: a command has at most 48 MB.
@@ -116,7 +116,7 @@ impl Transaction<'_> {
     }
 
     /// Sends updates of documents that are all there.
-    pub(super) async fn update_many(
+    pub async fn update_many(
         &mut self,
         collection: &str,
         updates: Vec<Document>,
@@ -149,13 +149,13 @@ pub fn read_row(document: &RawDocument) -> Result<(IdentityKey, EndedOwnerships)
 }
 
 fn read_ended(document: &RawDocument) -> Result<EndedOwnerships, Fault> {
-    let [ownerships] = fields(document, [OWNERSHIPS])?;
+    let [ownerships] = read_fields(document, [OWNERSHIPS])?;
     let mut ended = EndedOwnerships::default();
-    for element in needed(OWNERSHIPS, ownerships, RawBsonRef::as_array)? {
+    for element in required(OWNERSHIPS, ownerships, RawBsonRef::as_array)? {
         let element = element.map_err(Fault::damaged)?;
-        let element = needed(OWNERSHIPS, Some(element), RawBsonRef::as_document)?;
-        let [ownership] = fields(element, [OWNERSHIP])?;
-        let ownership = needed(OWNERSHIP, ownership, RawBsonRef::as_binary)?;
+        let element = required(OWNERSHIPS, Some(element), RawBsonRef::as_document)?;
+        let [ownership] = read_fields(element, [OWNERSHIP])?;
+        let ownership = required(OWNERSHIP, ownership, RawBsonRef::as_binary)?;
         ended.0.push(decode_ownership(ownership.bytes).map_err(Fault::damaged)?);
     }
     Ok(ended)

@@ -4,14 +4,15 @@ use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, RawBsonRef, RawDocumentBuf, doc};
 use prost::Message;
 
-use super::error::Fault;
-use super::schema::{EPOCH, EVENTS, ID, JOURNAL, REVISION, TAIL, bytes, fields, id_value, needed};
-use super::tail::{Bucket, Tail, buckets_up_to, encode_bucket};
-use super::transaction::Transaction;
 use crate::directory::model::event::{Event, of_sequence};
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::mutation::{Mutation, UserChange};
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::transaction::Transaction;
+use crate::store::mongo::schema::bson::{bytes, id_value, read_fields, required};
+use crate::store::mongo::schema::fields::{EPOCH, EVENTS, ID, JOURNAL, REVISION, TAIL};
+use crate::store::mongo::schema::tail::{Bucket, Tail, buckets_up_to, encode_bucket};
 use crate::wire::event::{decode_event, encode_event, sequence_of};
 
 impl Transaction<'_> {
@@ -73,8 +74,8 @@ impl Transaction<'_> {
         let mut buckets = Vec::new();
         while cursor.advance(&mut self.session).await? {
             let document = cursor.current();
-            let [bucket] = fields(document, [ID])?;
-            let bucket = needed(ID, bucket, RawBsonRef::as_binary)?.to_binary();
+            let [bucket] = read_fields(document, [ID])?;
+            let bucket = required(ID, bucket, RawBsonRef::as_binary)?.to_binary();
             buckets.push((bucket, Bucket::events(document)?));
         }
         // A transaction over shards does not sort everywhere.

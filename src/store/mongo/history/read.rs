@@ -5,14 +5,16 @@ use locality_uuid::LocalityId;
 use mongodb::bson::{RawBsonRef, RawDocumentBuf, doc};
 use mongodb::options::ReadConcern;
 
-use super::collections::Collections;
-use super::error::Fault;
-use super::schema::{ID, JOURNAL, StoredUser, TAIL, WIRE, fields, id_value, needed};
-use super::tail::{Bucket, Tail, buckets_up_to};
 use crate::directory::model::event::Event;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::store::History;
 use crate::store::integrity::Past;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::schema::bson::{id_value, read_fields, required};
+use crate::store::mongo::schema::fields::{ID, JOURNAL, TAIL, WIRE};
+use crate::store::mongo::schema::tail::{Bucket, Tail, buckets_up_to};
+use crate::store::mongo::schema::user::StoredUser;
 use crate::wire::encoded_user::EncodedUser;
 use crate::wire::event::decode_event;
 
@@ -47,7 +49,7 @@ impl Collections {
         let Some(document) = find.await? else { return Ok(None) };
         let stored = StoredUser::read(&document)?;
         let user = stored.decode(&*self.names_for(&stored).await?)?.user;
-        let [tail] = fields(&document, [TAIL])?;
+        let [tail] = read_fields(&document, [TAIL])?;
         let tail = Tail::of(tail)?;
 
         let page = EventPage::new(&user.tenant, id, tail.count, ALL);
@@ -87,8 +89,8 @@ impl Collections {
         let find = self.users.find_one(doc! { ID: id_value(id) }).projection(projection);
         let find = find.read_concern(ReadConcern::majority()).max_time(self.timeout);
         let Some(document) = find.await? else { return Ok(None) };
-        let [wire, tail] = fields(&document, [WIRE, TAIL])?;
-        let wire = needed(WIRE, wire, RawBsonRef::as_binary)?.bytes.to_vec();
+        let [wire, tail] = read_fields(&document, [WIRE, TAIL])?;
+        let wire = required(WIRE, wire, RawBsonRef::as_binary)?.bytes.to_vec();
         let user = EncodedUser::from_stored(wire.into()).without_attributes();
         let tail = Tail::of(tail)?;
         let is_own = user.tenant() == tenant.as_str().as_bytes();

@@ -8,18 +8,18 @@ use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 use mongodb::options::{Acknowledgment, FindOptions, ReadConcern, WriteConcern};
 
-use super::collections::Collections;
-use super::ended::read_row;
-use super::error::Fault;
-use super::schema::{
-    ENDED, EXPIRES_AT, ID, JOURNAL, OWNERSHIPS, TAIL, TENANT, by_id, date, fields, id_of, id_value,
-    key_of,
-};
-use super::tail::{Bucket, Tail, buckets_up_to};
-use super::tenant_journal::{journal_id, time_of_number};
 use crate::directory::model::shortening::{Shortened, Shortening};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::history::ended::read_row;
+use crate::store::mongo::history::tenant_journal::{journal_id, time_of_number};
+use crate::store::mongo::schema::bson::{by_id, date, id_of, id_value, key_of, read_fields};
+use crate::store::mongo::schema::fields::{
+    ENDED, EXPIRES_AT, ID, JOURNAL, OWNERSHIPS, TAIL, TENANT,
+};
+use crate::store::mongo::schema::tail::{Bucket, Tail, buckets_up_to};
 use crate::wire::event::time_of;
 
 /// Users, or ended ownerships, in one part.
@@ -99,7 +99,7 @@ impl Collections {
         for document in self.all(&self.users, filter, options).await? {
             let id = id_of(&document)?;
             last = Some(id);
-            let [tail] = fields(&document, [TAIL])?;
+            let [tail] = read_fields(&document, [TAIL])?;
             let Ok(tail) = Tail::of(tail) else { continue };
             if tail.count > tail.events.len() as u64 {
                 self.shorten_buckets(id, by, newest_of_bucket).await?;
@@ -166,7 +166,7 @@ impl Collections {
             let newest = owners.0.iter().map(|one| one.end).max().unwrap_or_default();
             let removal = date(by.removal(newest));
             // Unless an ownership has ended meanwhile.
-            let [owners] = fields(&document, [OWNERSHIPS])?;
+            let [owners] = read_fields(&document, [OWNERSHIPS])?;
             let owners = owners.and_then(|owners| Bson::try_from(owners).ok());
             let present =
                 doc! { ID: &key, OWNERSHIPS: owners, EXPIRES_AT: { "$gt": removal.clone() } };

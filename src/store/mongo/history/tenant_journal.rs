@@ -11,14 +11,15 @@ use mongodb::bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use mongodb::options::ReadConcern;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::collections::Collections;
-use super::error::Fault;
-use super::schema::{EVENTS, EXPIRES_AT, ID, JOURNAL, date, fields, needed};
-use super::tail::{Bucket, bucket_id, encode_bucket};
-use super::transaction::Transaction;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_event::TenantEvent;
 use crate::directory::model::timestamp::Timestamp;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::transaction::Transaction;
+use crate::store::mongo::schema::bson::{date, read_fields, required};
+use crate::store::mongo::schema::fields::{EVENTS, EXPIRES_AT, ID, JOURNAL};
+use crate::store::mongo::schema::tail::{Bucket, bucket_id, encode_bucket};
 use crate::wire::tenant_event::{decode_tenant_event, encode_tenant_event};
 
 /// The bits of an event's number that are random. Those above are its time in milliseconds.
@@ -91,8 +92,8 @@ pub fn time_of_number(document: &RawDocument) -> Result<Timestamp, Fault> {
 }
 
 fn number_of(document: &RawDocument) -> Result<u64, Fault> {
-    let [id] = fields(document, [ID])?;
-    let number = needed(ID, id, RawBsonRef::as_binary)?.bytes.last_chunk();
+    let [id] = read_fields(document, [ID])?;
+    let number = required(ID, id, RawBsonRef::as_binary)?.bytes.last_chunk();
     let number = number.ok_or_else(|| Fault::damaged("an event without a number"))?;
     Ok(u64::from_be_bytes(*number))
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 
-use super::error::Fault;
-use super::schema::{EXPIRES_AT, ID, as_id, bytes, date, fields, id_value, needed};
-use super::tail::bucket_id;
 use crate::directory::inbox::{InboxChange, InboxEntry, InboxLimits};
 use crate::directory::model::notice::{Notice, NoticeContent};
 use crate::directory::model::timestamp::Timestamp;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::schema::bson::{as_id, bytes, date, id_value, read_fields, required};
+use crate::store::mongo::schema::fields::{EXPIRES_AT, ID};
+use crate::store::mongo::schema::tail::bucket_id;
 use crate::wire::notice::{decode_content, encode_content};
 
 /// Of a bucket: its notices, in the order in which they came.
@@ -165,10 +166,10 @@ pub struct Bucket<'d> {
 
 impl<'d> Bucket<'d> {
     pub fn read(document: &'d RawDocument) -> Result<Self, Fault> {
-        let [first, count, notices] = fields(document, [FIRST, COUNT, NOTICES])?;
-        let notices = needed(NOTICES, notices, RawBsonRef::as_array)?.into_iter();
+        let [first, count, notices] = read_fields(document, [FIRST, COUNT, NOTICES])?;
+        let notices = required(NOTICES, notices, RawBsonRef::as_array)?.into_iter();
         let notice = |notice: Result<RawBsonRef<'d>, _>| {
-            needed(NOTICES, Some(notice.map_err(Fault::damaged)?), RawBsonRef::as_document)
+            required(NOTICES, Some(notice.map_err(Fault::damaged)?), RawBsonRef::as_document)
         };
         Ok(Self {
             first: whole(FIRST, first)?,
@@ -201,19 +202,19 @@ impl<'d> Bucket<'d> {
 }
 
 fn read_entry(position: u64, entry: &RawDocument, with_content: bool) -> Result<InboxEntry, Fault> {
-    let [id, sent, ends, content, read] = fields(entry, [NOTICE, SENT, ENDS, CONTENT, READ])?;
+    let [id, sent, ends, content, read] = read_fields(entry, [NOTICE, SENT, ENDS, CONTENT, READ])?;
     let read = read.is_some();
     // One that was deleted has nothing but its id.
     let Some(sent) = sent.and_then(RawBsonRef::as_datetime) else {
         return Ok(InboxEntry { position, read, notice: None });
     };
     let content = match with_content {
-        true => decode_content(needed(CONTENT, content, RawBsonRef::as_binary)?.bytes),
+        true => decode_content(required(CONTENT, content, RawBsonRef::as_binary)?.bytes),
         false => Ok(NoticeContent::default()),
     };
     let ends = ends.and_then(RawBsonRef::as_datetime);
     let notice = Notice {
-        id: needed(NOTICE, id, as_id)?,
+        id: required(NOTICE, id, as_id)?,
         send_time: Timestamp::from_millis(sent.timestamp_millis()),
         expire_time: ends.map(|time| Timestamp::from_millis(time.timestamp_millis())),
         content: content.map_err(Fault::damaged)?,
@@ -222,7 +223,7 @@ fn read_entry(position: u64, entry: &RawDocument, with_content: bool) -> Result<
 }
 
 fn whole(name: &str, value: Option<RawBsonRef<'_>>) -> Result<u64, Fault> {
-    u64::try_from(needed(name, value, RawBsonRef::as_i64)?).map_err(Fault::damaged)
+    u64::try_from(required(name, value, RawBsonRef::as_i64)?).map_err(Fault::damaged)
 }
 
 /// The open bucket of a user inside a transaction.
@@ -246,20 +247,20 @@ impl OpenBucket {
 
     pub fn read(document: &RawDocument) -> Result<Self, Fault> {
         let [first, count, size, gone, notices, recent] =
-            fields(document, [FIRST, COUNT, SIZE, GONE, NOTICES, RECENT])?;
+            read_fields(document, [FIRST, COUNT, SIZE, GONE, NOTICES, RECENT])?;
         let mut ids = Vec::new();
-        for entry in needed(NOTICES, notices, RawBsonRef::as_array)? {
-            let entry = needed(NOTICES, entry.ok(), RawBsonRef::as_document)?;
-            let [id] = fields(entry, [NOTICE])?;
-            ids.push(needed(NOTICE, id, as_id)?);
+        for entry in required(NOTICES, notices, RawBsonRef::as_array)? {
+            let entry = required(NOTICES, entry.ok(), RawBsonRef::as_document)?;
+            let [id] = read_fields(entry, [NOTICE])?;
+            ids.push(required(NOTICE, id, as_id)?);
         }
         for id in recent.and_then(RawBsonRef::as_array).into_iter().flatten() {
-            ids.push(needed(RECENT, id.ok(), as_id)?);
+            ids.push(required(RECENT, id.ok(), as_id)?);
         }
         Ok(Self {
             first: whole(FIRST, first)?,
             count: whole(COUNT, count)?,
-            size: needed(SIZE, size, RawBsonRef::as_i64)?,
+            size: required(SIZE, size, RawBsonRef::as_i64)?,
             is_gone: gone.is_some(),
             ids,
             document: Document::try_from(document).map_err(Fault::damaged)?,

@@ -11,27 +11,27 @@ use mongodb::bson::{RawDocumentBuf, doc};
 use mongodb::options::{Acknowledgment, ReadConcern, WriteConcern};
 use tokio::time::Instant;
 
-use super::backoff::Backoff;
-use super::collections::Collections;
-use super::commit::commit;
-use super::error::Fault;
-use super::freshness::Freshness;
-use super::inbox_bucket::{
-    Bucket, FIRST, NOTICE, NOTICES, OpenBucket, RECENT, addition, all, buckets_before,
-    content_left_out, open, push, refusal, update_of,
-};
-use super::schema::{
-    ID, INBOX, PRIVATE, REVISION, StoredRequest, StoredUser, WIRE, id_value, request_document,
-    request_id,
-};
-use super::tail::bucket_id;
-use super::transaction::{Transaction, all_there, raw};
 use crate::directory::error::Error;
 use crate::directory::inbox::{Delivery, InboxChange, InboxLimits, InboxPart};
 use crate::directory::model::notice::Notice;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
+use crate::store::mongo::client::backoff::Backoff;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::commit::commit;
+use crate::store::mongo::database::freshness::Freshness;
+use crate::store::mongo::database::transaction::{Transaction, all_there};
+use crate::store::mongo::inbox::bucket::{
+    Bucket, FIRST, NOTICE, NOTICES, OpenBucket, RECENT, addition, all, buckets_before,
+    content_left_out, open, push, refusal, update_of,
+};
+use crate::store::mongo::schema::bson::{id_value, raw};
+use crate::store::mongo::schema::fields::{ID, INBOX, PRIVATE, REVISION, WIRE};
+use crate::store::mongo::schema::request::{StoredRequest, request_document, request_id};
+use crate::store::mongo::schema::tail::bucket_id;
+use crate::store::mongo::schema::user::StoredUser;
 
 /// The inboxes of one command.
 const UPDATES: usize = 100;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
-use super::Mongo;
 use crate::directory::error::Error;
 use crate::directory::inbox::{Delivery, InboxChange, InboxPart, InboxStore};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
+use crate::store::mongo::database::operations::Mongo;
 
 #[async_trait]
 impl InboxStore for Mongo {

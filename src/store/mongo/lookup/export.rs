@@ -11,17 +11,19 @@ use mongodb::options::FindOptions;
 use mongodb::{ClientSession, Collection};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::admin::{ownerless_holds_of, read_holds, users_of};
-use super::collections::Collections;
-use super::error::Fault;
-use super::schema::{ID, StoredUser, read_tenant};
-use super::{Mongo, SCAN_TIMEOUT};
 use crate::directory::error::Error;
 use crate::directory::model::record::Hold;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::user_scan::UserScan;
 use crate::identifier::IdentityKey;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::operations::{Mongo, SCAN_TIMEOUT};
+use crate::store::mongo::lookup::records::{ownerless_holds_of, read_holds, users_of};
+use crate::store::mongo::schema::fields::ID;
+use crate::store::mongo::schema::tenant::read_tenant;
+use crate::store::mongo::schema::user::StoredUser;
 use crate::wire::exported_user::ExportedUser;
 
 /// The store at the moment of the session's first find.

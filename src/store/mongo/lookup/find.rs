@@ -8,10 +8,10 @@ use mongodb::bson::{Bson, Document, RawDocument, RawDocumentBuf};
 use mongodb::options::{ReadConcern, SelectionCriteria};
 use mongodb::raw_batch_cursor::RawBatch;
 
-use super::error::Fault;
-use super::freshness::Key;
-use super::schema::by_id;
-use super::transaction::Transaction;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::freshness::Key;
+use crate::store::mongo::database::transaction::Transaction;
+use crate::store::mongo::schema::bson::by_id;
 
 /// Finds of one kind: how fresh, and from where.
 pub enum Finds<'t, 'c> {

@@ -5,11 +5,11 @@
 use futures_util::future::try_join;
 use locality_uuid::LocalityId;
 
-use super::collections::Collections;
-use super::error::Fault;
-use super::read::Pair;
 use crate::directory::store::{ANSWER_BYTES, Consistency, View};
 use crate::identifier::IdentityKey;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::lookup::pairs::Pair;
 use crate::wire::encoded_user::Found;
 
 /// The keys of a look-up with a guess, by their places, and those without.
@@ -24,7 +24,7 @@ impl Collections {
     /// The claims and users of `keys`, in order, until the users have [`ANSWER_BYTES`]; and the
     /// number of finds that follow one another. Keys with a guess are read from the users while the
     /// claims of the others are read.
-    pub(super) async fn guessed_pairs(
+    pub async fn guessed_pairs(
         &self,
         keys: &[IdentityKey],
         consistency: Consistency,

@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use futures_util::future::{join_all, try_join};
-use mongodb::bson::{Binary, Bson, spec::BinarySubtype};
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, Bson};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 
-use super::collections::Collections;
-use super::error::Fault;
-use super::find::Finds;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::lookup::find::Finds;
 
 /// The time that servers have to answer; on a cluster, first all of them and then any.
 const TIME: Duration = Duration::from_secs(1);

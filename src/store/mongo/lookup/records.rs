@@ -8,12 +8,6 @@ use mongodb::Collection;
 use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::options::{FindOptions, Hint, ReadConcern};
 
-use super::collections::Collections;
-use super::error::Fault;
-use super::schema::{
-    EXPIRES_AT, HOLD, ID, StoredUser, TENANT, USER, by_id, date, id_value, key_value, read_claim,
-    read_expired, read_tenant,
-};
 use crate::directory::model::claim::Claim;
 use crate::directory::model::record::{Hold, Record};
 use crate::directory::model::tenant::Tenant;
@@ -21,6 +15,13 @@ use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::store::ExpiredUser;
 use crate::identifier::IdentityKey;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::schema::bson::{by_id, date, id_value, key_value};
+use crate::store::mongo::schema::claim::read_claim;
+use crate::store::mongo::schema::fields::{EXPIRES_AT, HOLD, ID, TENANT, USER};
+use crate::store::mongo::schema::tenant::read_tenant;
+use crate::store::mongo::schema::user::{StoredUser, read_expired};
 
 impl Collections {
     /// The claims under `keys`, in their order.
@@ -45,7 +46,7 @@ impl Collections {
 
     #[cfg(feature = "test-entity")]
     pub async fn counter(&self, name: &str) -> Result<u64, Fault> {
-        let meta = self.database.collection::<Document>(super::schema::META);
+        let meta = self.database.collection::<Document>(crate::store::mongo::schema::fields::META);
         let counter = meta.find_one(doc! { ID: name }).await?;
         Ok(counter.map_or(0, |counter| counter.get_i64("n").unwrap_or_default() as u64))
     }

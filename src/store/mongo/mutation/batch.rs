@@ -3,25 +3,60 @@
 //! its own: its request, by which it is known again, makes that safe, whatever became of this one.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
+use futures_util::{StreamExt, stream};
 use locality_uuid::LocalityId;
 use tokio::time::Instant;
 
-use super::collections::Collections;
-use super::commit::commit;
-use super::error::Fault;
-use super::freshness::Freshness;
-use super::schema::StoredRequest;
-use super::transaction::Transaction;
+use crate::directory::error::Error;
 use crate::directory::model::claim::ClaimWrite;
 use crate::directory::mutation::Mutation;
 use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
+use crate::directory::store::Store;
 use crate::identifier::IdentityKey;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::commit::commit;
+use crate::store::mongo::database::freshness::Freshness;
+use crate::store::mongo::database::operations::Mongo;
+use crate::store::mongo::database::transaction::Transaction;
+use crate::store::mongo::schema::request::StoredRequest;
 use crate::store::searched::AttributeTokens;
 
 /// The write sets of mutations, each with its place; none where it is to have a transaction of its
 /// own.
 type WriteSets = Vec<Option<Box<WriteSet>>>;
+
+/// Mutations of one call that are carried out at once, where each has its own transaction.
+const SINGLY_AT_ONCE: usize = 8;
+
+impl Mongo {
+    /// Carries out mutations: as many as can in one transaction, the others each in one of its own.
+    pub(crate) async fn all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        let mutations = Arc::new(mutations);
+        let mut done = self.mutate_together(mutations.clone()).await;
+        done.resize_with(mutations.len(), || None);
+        let each = Arc::unwrap_or_clone(mutations).into_iter().zip(done);
+        let each = each.map(|(mutation, done)| async {
+            match done {
+                Some(outcome) => Ok(outcome),
+                None => self.mutate(mutation).await,
+            }
+        });
+        stream::iter(each.collect::<Vec<_>>()).buffered(SINGLY_AT_ONCE).collect().await
+    }
+
+    /// The outcomes of those of the mutations that were carried out in one transaction.
+    async fn mutate_together(&self, mutations: Arc<Vec<Mutation>>) -> Vec<Option<Outcome>> {
+        if mutations.len() < 2 {
+            return Vec::new();
+        }
+        let together =
+            self.run(|collections| async move { collections.mutate_together(&mutations).await });
+        together.await.unwrap_or_default()
+    }
+}
 
 impl Collections {
     /// Carries out those of the mutations that can share a transaction. For the others, for which
@@ -167,7 +202,7 @@ enum Before {
 
 fn before(remembered: &HashMap<LocalityId, StoredRequest>, mutation: &Mutation) -> Before {
     let Some(request) = &mutation.request else { return Before::Unclear };
-    match remembered.get(&super::schema::request_key(request)) {
+    match remembered.get(&crate::store::mongo::schema::request::request_key(request)) {
         None => Before::Never,
         Some(record)
             if record.request_hash == request.request_hash && !mutation.forgets(record.time) =>

@@ -6,18 +6,18 @@ use locality_uuid::LocalityId;
 use mongodb::Collection;
 use mongodb::bson::{Bson, RawDocumentBuf};
 
-use super::error::Fault;
-use super::preserved::stamped;
-use super::schema::{
-    StoredRequest, StoredUser, by_id, id_of, id_value, request_document, request_id, user_document,
-};
-use super::tail::Tail;
-use super::transaction::{Transaction, raw};
 use crate::directory::model::event::Event;
 use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::IdempotencyKey;
 use crate::directory::read_set::{ReadRequest, ReadSet};
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::transaction::Transaction;
+use crate::store::mongo::schema::bson::{by_id, id_of, id_value, raw};
+use crate::store::mongo::schema::preserved::stamped;
+use crate::store::mongo::schema::request::{StoredRequest, request_document, request_id};
+use crate::store::mongo::schema::tail::Tail;
+use crate::store::mongo::schema::user::{StoredUser, user_document};
 use crate::store::searched::AttributeTokens;
 
 impl Transaction<'_> {

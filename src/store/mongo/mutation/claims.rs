@@ -5,16 +5,18 @@ use std::collections::HashMap;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
 
-use super::error::Fault;
-use super::freshness::Key;
-use super::schema::{ID, IDENTITIES, by_id, claim_change, claim_document, key_value, read_claim};
-use super::transaction::{Transaction, all_there, raw};
 use crate::directory::model::claim::{Claim, ClaimWrite};
 use crate::directory::read_set::ReadSet;
 use crate::identifier::IdentityKey;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::freshness::Key;
+use crate::store::mongo::database::transaction::{Transaction, all_there};
+use crate::store::mongo::schema::bson::{by_id, key_value, raw};
+use crate::store::mongo::schema::claim::{claim_change, claim_document, read_claim};
+use crate::store::mongo::schema::fields::{ID, IDENTITIES};
 
 impl Transaction<'_> {
-    pub(super) async fn read_claims(
+    pub async fn read_claims(
         &mut self,
         keys: Vec<IdentityKey>,
         read_set: &mut ReadSet,
@@ -28,7 +30,7 @@ impl Transaction<'_> {
     }
 
     /// Those of the keys under which there is a claim, with it.
-    pub(super) async fn find_claims(
+    pub async fn find_claims(
         &mut self,
         keys: Vec<IdentityKey>,
     ) -> Result<HashMap<String, Claim>, Fault> {

@@ -1,7 +1,8 @@
 //! The gate that a mutation passes before it commits. A caller whose wait has ended shuts it, and
 //! then knows whether the mutation may still happen.
 
-use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::SeqCst;
 
 use tokio::time::Instant;
 

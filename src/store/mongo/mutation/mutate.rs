@@ -3,17 +3,18 @@
 
 use locality_uuid::LocalityId;
 
-use super::backoff::Backoff;
-use super::collections::Collections;
-use super::commit::{Unconfirmed, commit, confirm};
-use super::commit_gate::CommitGate;
-use super::error::Fault;
-use super::freshness::{Freshness, Key};
-use super::transaction::Transaction;
-use super::versions::Versions;
 use crate::directory::error::Error;
 use crate::directory::mutation::{IdempotencyKey, Mutation};
 use crate::directory::read_set::{Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet};
+use crate::store::mongo::client::backoff::Backoff;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::commit::{commit, confirm};
+use crate::store::mongo::database::freshness::{Freshness, Key};
+use crate::store::mongo::database::transaction::Transaction;
+use crate::store::mongo::mutation::commit_gate::CommitGate;
+use crate::store::mongo::mutation::recovery::Unconfirmed;
+use crate::store::mongo::schema::versions::Versions;
 use crate::store::searched::AttributeTokens;
 
 /// Why an attempt at a mutation came to nothing, or may have.

@@ -2,15 +2,17 @@
 
 use mongodb::bson::{RawDocumentBuf, doc};
 
-use super::error::Fault;
-use super::preserved::stamped;
-use super::schema::{ID, NAMES, REVISION, by_id, tenant_document};
-use super::transaction::{Transaction, all_there, raw};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::transaction::{Transaction, all_there};
+use crate::store::mongo::schema::bson::{by_id, raw};
+use crate::store::mongo::schema::fields::{ID, NAMES, REVISION};
+use crate::store::mongo::schema::preserved::stamped;
+use crate::store::mongo::schema::tenant::tenant_document;
 
 impl Transaction<'_> {
-    pub(super) async fn write_tenant(&mut self, tenant: &TenantRecord) -> Result<(), Fault> {
+    pub async fn write_tenant(&mut self, tenant: &TenantRecord) -> Result<(), Fault> {
         let tenants = &self.collections.tenants;
         let Some(kept) = &self.tenant else {
             let document = raw(&stamped(tenant_document(tenant, 0), self.epoch, None))?;
@@ -25,7 +27,7 @@ impl Transaction<'_> {
         all_there(replaced.matched_count, 1)
     }
 
-    pub(super) async fn delete_tenant(&mut self, name: &Tenant) -> Result<(), Fault> {
+    pub async fn delete_tenant(&mut self, name: &Tenant) -> Result<(), Fault> {
         let filter =
             doc! { ID: name.as_str(), REVISION: self.tenant.as_ref().map(|kept| kept.revision) };
         self.needs_epoch = true;
@@ -35,7 +37,7 @@ impl Transaction<'_> {
     }
 
     /// Removes the names of a tenant's attributes, all but the mark of the tokens that were given.
-    pub(super) async fn forget_names(&mut self, tenant: &Tenant) -> Result<(), Fault> {
+    pub async fn forget_names(&mut self, tenant: &Tenant) -> Result<(), Fault> {
         let names = self.collections.names_to_forget(tenant.as_str()).await?;
         let Some((ids, tombstone)) = names else { return Ok(()) };
         let collection = self.collections.database.collection::<RawDocumentBuf>(NAMES);

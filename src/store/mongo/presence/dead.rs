@@ -9,8 +9,8 @@ use mongodb::Database;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use tokio::time::Instant;
 
-use super::error::Fault;
-use super::presence::{PERIOD, Presence, ServerDocument};
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::presence::servers::{PERIOD, Presence, ServerDocument};
 
 /// The age, by the database's clock, at which the document of a server counts as that of a dead
 /// one.

@@ -3,7 +3,8 @@
 //! found as a [`Beat`]. It has a connection of its own, so that no load delays it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use mongodb::Database;
@@ -12,15 +13,15 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::connect::{connect_apart, disconnect};
-use super::dead;
-use super::dead::DeadServers;
-use super::error::{Fault, OpenError};
-use super::presence::{PERIOD, Presence, Reading, ServerDocument};
-use super::sessions::Sessions;
-use super::versions::Fence;
 use crate::directory::clock::Now;
 use crate::directory::model::timestamp::Timestamp;
+use crate::store::mongo::client::connect::{connect_apart, disconnect};
+use crate::store::mongo::client::error::{Fault, OpenError};
+use crate::store::mongo::presence::dead;
+use crate::store::mongo::presence::dead::DeadServers;
+use crate::store::mongo::presence::servers::{PERIOD, Presence, Reading, ServerDocument};
+use crate::store::mongo::presence::sessions::Sessions;
+use crate::store::mongo::schema::versions::Fence;
 
 /// The longest that a server that stops waits for its document to be deleted.
 const PARTING: Duration = Duration::from_secs(1);

@@ -12,9 +12,10 @@ use mongodb::options::{
 };
 use mongodb::{Collection, Database};
 
-use super::error::Fault;
-use super::schema::{AHEAD, ID, SERVERS, SESSIONS, TIME, number};
 use crate::directory::model::timestamp::Timestamp;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::schema::bson::number;
+use crate::store::mongo::schema::fields::{AHEAD, ID, SERVERS, SESSIONS, TIME};
 
 /// The time from one beat to the next.
 pub const PERIOD: Duration = Duration::from_secs(2);

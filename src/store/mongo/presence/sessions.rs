@@ -11,8 +11,8 @@ use mongodb::bson::Bson;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use super::error::Fault;
-use super::presence::{Presence, SessionId};
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::presence::servers::{Presence, SessionId};
 
 /// The longest that a transaction waits for its session to be listed. It goes on without: if this
 /// server dies in it, its documents stay locked for the lifetime of a transaction.

@@ -8,13 +8,13 @@
 
 use mongodb::bson::{Bson, DateTime, Document, RawBsonRef, RawDocument, doc};
 
-use super::error::Fault;
-use super::schema::{fields, needed};
 use crate::directory::model::attribute::Value;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::model::user::User;
 use crate::directory::search::ScalarRef;
 use crate::store::attribute_names::Token;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::schema::bson::{read_fields, required};
 use crate::store::searched::{AttributeTokens, field_elements};
 
 /// Of a user: its attributes and the fields by which it is searched.
@@ -111,12 +111,12 @@ enum Part {
 
 fn read_element(element: &RawDocument) -> Result<(i32, Part), Fault> {
     let [token, value, unsearched, place, empty] =
-        fields(element, [KEY, VALUE, UNSEARCHED, PLACE, EMPTY])?;
-    let token = needed(KEY, token, RawBsonRef::as_i32)?;
+        read_fields(element, [KEY, VALUE, UNSEARCHED, PLACE, EMPTY])?;
+    let token = required(KEY, token, RawBsonRef::as_i32)?;
     if empty.is_some() {
         return Ok((token, Part::Whole(Value::List(Vec::new()))));
     }
-    let value = needed(VALUE, value.or(unsearched), read_value)?;
+    let value = required(VALUE, value.or(unsearched), read_value)?;
     match (place, value) {
         (Some(_), Value::String(item)) => Ok((token, Part::Item(item))),
         (_, value) => Ok((token, Part::Whole(value))),

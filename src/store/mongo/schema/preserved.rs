@@ -2,12 +2,13 @@
 
 use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument};
 
-use super::attributes::ATTRIBUTES;
-use super::error::Fault;
-use super::schema::{
-    EPOCH, EXPIRES_AT, ID, POLICIES, PRIVATE, REVISION, TAIL, TENANT, WIRE, fields, needed,
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::schema::attributes::ATTRIBUTES;
+use crate::store::mongo::schema::bson::{read_fields, required};
+use crate::store::mongo::schema::fields::{
+    EPOCH, EXPIRES_AT, ID, POLICIES, PRIVATE, REVISION, TAIL, TENANT, WIRE,
 };
-use super::tail::Tail;
+use crate::store::mongo::schema::tail::Tail;
 
 /// The fields of users and of tenants that this program supports.
 const OF_USER: [&str; 9] =
@@ -35,7 +36,7 @@ impl PreservedFields {
     }
 
     fn read(document: &RawDocument, known: &[&str]) -> Result<Self, Fault> {
-        let [revision, tail] = fields(document, [REVISION, TAIL])?;
+        let [revision, tail] = read_fields(document, [REVISION, TAIL])?;
         let mut unknown = Document::new();
         for element in document.iter_elements() {
             let element = element.map_err(Fault::damaged)?;
@@ -47,7 +48,7 @@ impl PreservedFields {
             }
         }
 
-        let revision = needed(REVISION, revision, RawBsonRef::as_i64)?;
+        let revision = required(REVISION, revision, RawBsonRef::as_i64)?;
         Ok(Self { revision, tail: Tail::of(tail)?, unknown })
     }
 }

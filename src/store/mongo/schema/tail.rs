@@ -1,5 +1,5 @@
 //! The end of a user's history, which is in the user's document: so most mutations have no further
-//! statement. When it is full, its events become a document of [`JOURNAL`](super::schema::JOURNAL),
+//! statement. When it is full, its events become a document of [`JOURNAL`](crate::store::mongo::schema::fields::JOURNAL),
 //! which is never changed again.
 
 use locality_uuid::LocalityId;
@@ -7,13 +7,14 @@ use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document, RawBsonRef, RawDocument, doc};
 use prost::Message;
 
-use super::error::Fault;
-use super::schema::{EVENTS, EXPIRES_AT, ID, bytes, date, fields, needed};
 use crate::directory::journal::beginning;
 use crate::directory::model::event::Event;
 use crate::directory::model::record::Record;
 use crate::directory::model::timestamp::Timestamp;
 use crate::directory::mutation::Mutation;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::schema::bson::{bytes, date, read_fields, required};
+use crate::store::mongo::schema::fields::{EVENTS, EXPIRES_AT, ID};
 use crate::wire::event::{encode_event, time_of};
 
 /// The most events of a tail, and the most bytes of them, but for the newest event.
@@ -99,8 +100,8 @@ impl Bucket {
 
     /// The events of a document, in order.
     pub fn events(document: &RawDocument) -> Result<Vec<Vec<u8>>, Fault> {
-        let [events] = fields(document, [EVENTS])?;
-        let events = needed(EVENTS, events, RawBsonRef::as_binary)?.bytes;
+        let [events] = read_fields(document, [EVENTS])?;
+        let events = required(EVENTS, events, RawBsonRef::as_binary)?.bytes;
         Ok(BucketRecord::decode(events).map_err(Fault::damaged)?.events)
     }
 }

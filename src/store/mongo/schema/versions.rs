@@ -10,13 +10,16 @@ use mongodb::error::Error as DriverError;
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 use tokio::time::Instant;
 
-use super::error::{Fault, OpenError};
-use super::schema::{EPOCH, ID, META, MOVING, NORMALISATION, RULES, SCHEMA, number};
-use super::supported::{BEGUN, INBOXED, JOURNALED, OLDEST, SEARCHABLE, Supported, TOKENS, VERSION};
 use crate::directory::store::Consistency;
 use crate::directory::stored_rules::StoredRules;
 use crate::identifier::{RULES_VERSION, Rules};
 use crate::store::measured::set_versions;
+use crate::store::mongo::client::error::{Fault, OpenError};
+use crate::store::mongo::client::supported::{
+    BEGUN, INBOXED, JOURNALED, OLDEST, SEARCHABLE, Supported, TOKENS, VERSION,
+};
+use crate::store::mongo::schema::bson::number;
+use crate::store::mongo::schema::fields::{EPOCH, ID, META, MOVING, NORMALISATION, RULES, SCHEMA};
 
 /// For how long look-ups rely on the rules that were read last. Three heartbeats read them
 /// meanwhile.

@@ -2,23 +2,26 @@
 //! identity keys, and the directory the rest.
 //!
 //! Users in the order of their ids come as the index has them; for those in the order of values see
-//! [`range_search`](super::range_search).
+//! [`range_search`](crate::store::mongo::search::range).
 
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::{FindOptions, Hint};
 
-use super::attributes::{ATTRIBUTES, VALUE, has_element, scalar_value};
-use super::collections::Collections;
-use super::error::Fault;
-use super::range_search::{CLASSES, RangeSearch, condition};
-use super::schema::{ID, REVISION, StoredUser, TENANT, WIRE, by_id, id_value, read_claim};
-use super::validators::ATTRIBUTES_INDEX;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Field, Lead, Position, Scalar, SearchedUser};
 use crate::directory::store::View;
 use crate::identifier::{Identifier, IdentityKey, Kind};
 use crate::store::attribute_names::Token;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::schema::attributes::{ATTRIBUTES, VALUE, has_element, scalar_value};
+use crate::store::mongo::schema::bson::{by_id, id_value};
+use crate::store::mongo::schema::claim::read_claim;
+use crate::store::mongo::schema::fields::{ID, REVISION, TENANT, WIRE};
+use crate::store::mongo::schema::user::StoredUser;
+use crate::store::mongo::search::range::{CLASSES, RangeSearch, condition};
+use crate::store::mongo::setup::validators::ATTRIBUTES_INDEX;
 use crate::store::searched::fixed_token;
 
 impl Collections {
@@ -129,7 +132,7 @@ impl Collections {
     }
 
     /// Users of a tenant that a filter finds, in the order of their ids.
-    pub(super) async fn users_by_id(
+    pub async fn users_by_id(
         &self,
         tenant: &Tenant,
         filter: Document,
@@ -158,7 +161,7 @@ impl Collections {
     }
 
     /// The users that a filter finds. Only the fields are read that a search needs.
-    pub(super) async fn found_users(
+    pub async fn found_users(
         &self,
         filter: Document,
         mut options: FindOptions,
@@ -290,13 +293,13 @@ fn behind(after: Option<LocalityId>, mut filter: Document) -> Document {
     filter
 }
 
-pub(super) fn of_tenant(tenant: &Tenant, filter: Document) -> Document {
+pub fn of_tenant(tenant: &Tenant, filter: Document) -> Document {
     let mut own = doc! { TENANT: tenant.as_str() };
     own.extend(filter);
     own
 }
 
-pub(super) fn by_attributes() -> Hint {
+pub fn by_attributes() -> Hint {
     Hint::Name(ATTRIBUTES_INDEX.to_owned())
 }
 

@@ -11,15 +11,16 @@ use mongodb::options::{
     Acknowledgment, FindOptions, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern,
 };
 
-use super::collections::Collections;
-use super::error::Fault;
-use super::schema::{ID, StoredUser};
-use super::transaction::raw;
 use crate::directory::error::Error;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::timestamp::Timestamp;
 use crate::store::attribute_names::{KnownNames, MOST_NAMES, Token};
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::schema::bson::raw;
+use crate::store::mongo::schema::fields::ID;
+use crate::store::mongo::schema::user::StoredUser;
 use crate::wire::encoded_user::EncodedUser;
 
 /// Of a document of names: when its tenant was created; absent where that was deleted.
@@ -148,7 +149,8 @@ impl Collections {
         let created = mongodb::bson::DateTime::from_millis(since.as_millis());
         let open =
             last.filter(|page| page.since == Some(since.as_millis()) && page.names.len() < NAMES);
-        let collection = self.database.collection::<Document>(super::schema::NAMES);
+        let collection =
+            self.database.collection::<Document>(crate::store::mongo::schema::fields::NAMES);
         if let Some(page) = open {
             let new = &new[..new.len().min(NAMES - page.names.len())];
             let last_free = format!("{NAMES_FIELD}.{}", NAMES - new.len());
@@ -179,7 +181,7 @@ impl Collections {
     }
 
     /// The names of a user's attributes.
-    pub(super) async fn names_for(&self, user: &StoredUser) -> Result<Arc<KnownNames>, Fault> {
+    pub async fn names_for(&self, user: &StoredUser) -> Result<Arc<KnownNames>, Fault> {
         let tenant = std::str::from_utf8(user.wire.tenant()).map_err(Fault::damaged)?;
         let known = self.names.known(tenant);
         if user.is_named_by(&known) {
@@ -226,7 +228,8 @@ impl Collections {
 
     /// The documents with the names of a tenant, in the order of their tokens.
     async fn pages(&self, tenant: &str) -> Result<Vec<Page>, Fault> {
-        let collection: Collection<RawDocumentBuf> = self.database.collection(super::schema::NAMES);
+        let collection: Collection<RawDocumentBuf> =
+            self.database.collection(crate::store::mongo::schema::fields::NAMES);
         // A comma comes right before the hyphen, which names may have.
         let own = doc! { ID: { "$gte": format!("{tenant},"), "$lt": format!("{tenant}-") } };
         let options = FindOptions::builder()

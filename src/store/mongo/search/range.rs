@@ -7,14 +7,14 @@ use locality_uuid::LocalityId;
 use mongodb::bson::{Document, doc};
 use mongodb::options::FindOptions;
 
-use super::attributes::{VALUE, has_element, scalar_value};
-use super::collections::Collections;
-use super::error::Fault;
-use super::search::{by_attributes, of_tenant};
 use crate::directory::model::tenant::Tenant;
 use crate::directory::search::{Class, Lead, Position, Range, Scalar, SearchedUser};
 use crate::directory::store::View;
 use crate::store::attribute_names::Token;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::schema::attributes::{VALUE, has_element, scalar_value};
+use crate::store::mongo::search::by_lead::{by_attributes, of_tenant};
 
 /// The classes of values, in their order. MongoDB compares values of one class alone.
 pub const CLASSES: [Class; 4] = [Class::Number, Class::String, Class::Bool, Class::Time];

@@ -11,10 +11,10 @@ use mongodb::error::{Error as DriverError, ErrorKind};
 use mongodb::options::Hint;
 use tokio::time::Instant;
 
-use super::backoff::Backoff;
-use super::presplit::Hashes;
-use super::schema::ID;
-use super::validators::shard_key;
+use crate::store::mongo::client::backoff::Backoff;
+use crate::store::mongo::schema::fields::ID;
+use crate::store::mongo::setup::presplit::Hashes;
+use crate::store::mongo::setup::validators::shard_key;
 
 /// The time for which a disturbed step is repeated, and the pauses between attempts.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);

@@ -10,16 +10,18 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
 use mongodb::options::{Acknowledgment, WriteConcern};
 
-use super::cluster::{Cluster, patiently, patiently_for};
-use super::connect::{connect, disconnect};
-use super::error::{Fault, OpenError};
-use super::inspect::{CollectionState, inspect, obstacle};
-use super::presplit;
-use super::presplit::{Range, Step};
-use super::schema::{ENDED, IDENTITIES, INBOX, JOURNAL, META, NAMES, SERVERS, TENANTS};
-use super::supported::Supported;
-use super::validators::{by_order, level, shard_key, validator};
-use super::versions::Versions;
+use crate::store::mongo::client::connect::{connect, disconnect};
+use crate::store::mongo::client::error::{Fault, OpenError};
+use crate::store::mongo::client::supported::Supported;
+use crate::store::mongo::schema::fields::{
+    ENDED, IDENTITIES, INBOX, JOURNAL, META, NAMES, SERVERS, TENANTS,
+};
+use crate::store::mongo::schema::versions::Versions;
+use crate::store::mongo::setup::cluster::{Cluster, patiently, patiently_for};
+use crate::store::mongo::setup::inspect::{CollectionState, inspect, obstacle};
+use crate::store::mongo::setup::presplit;
+use crate::store::mongo::setup::presplit::{Range, Step};
+use crate::store::mongo::setup::validators::{by_order, level, shard_key, validator};
 
 /// The time for which a change of a validator waits for transactions in one attempt, in
 /// milliseconds. All other operations wait for it meanwhile.

@@ -4,9 +4,12 @@ use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::Error as DriverError;
 
-use super::cluster::Cluster;
-use super::schema::{EPOCH, ID, META, number};
-use super::validators::{
+use crate::store::mongo::client::error::OpenError;
+use crate::store::mongo::schema::bson::number;
+use crate::store::mongo::schema::fields::{ENDED, EPOCH, ID, INBOX, JOURNAL, META, USAGE};
+use crate::store::mongo::schema::versions::Versions;
+use crate::store::mongo::setup::cluster::Cluster;
+use crate::store::mongo::setup::validators::{
     COLLECTIONS, by_order, indexes, is_optional, is_shard_key, level, shard_key, validator,
 };
 
@@ -76,6 +79,36 @@ async fn first_batch(database: &Database, command: Document) -> Result<Vec<Docum
 /// store was made here before.
 pub fn obstacle(found: &[CollectionState], is_store: bool) -> Option<String> {
     found.iter().find_map(|found| found.obstacle(is_store))
+}
+
+/// Makes sure that the store has all that it needs, as far as those can see who may only read and
+/// write it: how it is sharded, the cluster tells administrators alone.
+///
+/// # Errors
+/// [`OpenError::Foreign`], [`OpenError::Incomplete`], or what the server says.
+pub async fn check_complete(database: &Database, versions: Versions) -> Result<(), OpenError> {
+    let found = inspect(database, None).await?;
+    let name = || database.name().to_owned();
+    if let Some(what) = obstacle(&found, true) {
+        return Err(OpenError::Foreign { database: name(), what });
+    }
+
+    // An upgrade may be about to raise the epoch in the validators, or to make the journal. A
+    // server that starts meanwhile knows the present epoch, and uses what the present schema has.
+    // Counters are added to a store of any schema.
+    let is_used = |name: &str| match name {
+        USAGE => false,
+        JOURNAL | ENDED => versions.has_journal(),
+        INBOX => versions.has_inboxes(),
+        _ => true,
+    };
+    let used = found.iter().filter(|found| is_used(found.name));
+    let missing: Vec<_> = used.flat_map(|found| found.missing(false, 0)).collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(OpenError::Incomplete { database: name(), what: missing.join(", ") })
+    }
 }
 
 impl CollectionState {

@@ -12,18 +12,6 @@ use mongodb::options::{FindOptions, ReadConcern};
 use mongodb::{Collection, Database};
 use tokio::time::Instant;
 
-use super::backoff::while_transient;
-use super::collections::Collections;
-use super::commit::commit;
-use super::connect::{connect, disconnect, is_routed, or_disconnect};
-use super::ended::read_row;
-use super::error::{Fault, OpenError};
-use super::freshness::Freshness;
-use super::schema::{ENDED, ID, StoredUser, TENANT, by_id, id_value, key_value, read_claim};
-use super::status::count;
-use super::supported::Supported;
-use super::transaction::Transaction;
-use super::versions::{Fence, Versions};
 use crate::directory::error::Error;
 use crate::directory::model::claim::Claim;
 use crate::directory::model::ownership::EndedOwnerships;
@@ -32,6 +20,22 @@ use crate::identifier::IdentityKey;
 use crate::store::integrity::{
     Candidate, CheckableStore, ClaimRow, Moment, Past, Presence, UserClaims, UserRow, plan_repair,
 };
+use crate::store::mongo::client::backoff::while_transient;
+use crate::store::mongo::client::connect::{connect, disconnect, is_routed, or_disconnect};
+use crate::store::mongo::client::error::{Fault, OpenError};
+use crate::store::mongo::client::options::Options;
+use crate::store::mongo::client::supported::Supported;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::commit::commit;
+use crate::store::mongo::database::freshness::Freshness;
+use crate::store::mongo::database::transaction::Transaction;
+use crate::store::mongo::history::ended::read_row;
+use crate::store::mongo::schema::bson::{by_id, id_value, key_value};
+use crate::store::mongo::schema::claim::read_claim;
+use crate::store::mongo::schema::fields::{ENDED, ID, TENANT};
+use crate::store::mongo::schema::user::StoredUser;
+use crate::store::mongo::schema::versions::{Fence, Versions};
+use crate::store::mongo::setup::status::count;
 
 /// Documents in one page.
 const BATCH: usize = 1_000;
@@ -68,7 +72,7 @@ impl IntegritySession {
     pub async fn over(database: Database, supported: Supported) -> Result<Self, OpenError> {
         let fence = Fence::new(supported, Versions::supported_in(&database, supported).await?);
         let is_routed = is_routed(&database).await?;
-        let timeout = super::Options::default().timeout;
+        let timeout = Options::default().timeout;
         Ok(Self { collections: Collections::new(database, timeout, is_routed, fence) })
     }
 

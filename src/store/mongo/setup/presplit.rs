@@ -4,8 +4,8 @@
 use locality_uuid::{LocalityId, split_points};
 use mongodb::bson::Bson;
 
-use super::schema::id_value;
-use super::tail::bucket_id;
+use crate::store::mongo::schema::bson::id_value;
+use crate::store::mongo::schema::tail::bucket_id;
 
 /// Ranges of ids for each shard: a shard that is added later takes whole ones.
 const RANGES_OF_IDS: usize = 4;

@@ -6,22 +6,21 @@ use std::collections::HashMap;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::options::{Acknowledgment, FindOptions, WriteConcern};
 
-use super::attributes::ATTRIBUTES;
-use super::collections::Collections;
-use super::error::Fault;
-use super::preserved::{PreservedFields, stamped};
-use super::schema::{
-    EPOCH, ID, REVISION, StoredUser, TENANTS, USERS, id_value, read_tenant, tenant_document,
-    user_document,
-};
-use super::tail::Tail;
-use super::transaction::raw;
-use super::versions::Versions;
 use crate::directory::model::policies::Policies;
 use crate::directory::model::record::Record;
 use crate::directory::model::tenant::Tenant;
 use crate::directory::model::tenant_record::TenantRecord;
 use crate::directory::model::timestamp::Timestamp;
+use crate::store::mongo::client::error::Fault;
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::schema::attributes::ATTRIBUTES;
+use crate::store::mongo::schema::bson::{id_value, raw};
+use crate::store::mongo::schema::fields::{EPOCH, ID, REVISION, TENANTS, USERS};
+use crate::store::mongo::schema::preserved::{PreservedFields, stamped};
+use crate::store::mongo::schema::tail::Tail;
+use crate::store::mongo::schema::tenant::{read_tenant, tenant_document};
+use crate::store::mongo::schema::user::{StoredUser, user_document};
+use crate::store::mongo::schema::versions::Versions;
 use crate::store::searched::AttributeTokens;
 
 /// Users in one step.

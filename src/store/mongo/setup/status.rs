@@ -7,14 +7,15 @@ use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::error::Error as DriverError;
 use mongodb::{Collection, Database};
 
-use super::cluster::Cluster;
-use super::connect::{connect, disconnect};
-use super::error::OpenError;
-use super::inspect::{CollectionState, inspect, obstacle};
-use super::schema::{AHEAD, META, SCHEMA, SERVERS, number};
-use super::supported::Supported;
-use super::validators::shard_key;
-use super::versions::Versions;
+use crate::store::mongo::client::connect::{connect, disconnect};
+use crate::store::mongo::client::error::OpenError;
+use crate::store::mongo::client::supported::Supported;
+use crate::store::mongo::schema::bson::number;
+use crate::store::mongo::schema::fields::{AHEAD, META, SCHEMA, SERVERS};
+use crate::store::mongo::schema::versions::Versions;
+use crate::store::mongo::setup::cluster::Cluster;
+use crate::store::mongo::setup::inspect::{CollectionState, inspect, obstacle};
+use crate::store::mongo::setup::validators::shard_key;
 
 /// The state of a database.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]

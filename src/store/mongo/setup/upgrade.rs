@@ -12,16 +12,17 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::{Acknowledgment, WriteConcern};
 use tokio::time::sleep;
 
-use super::collections::Collections;
-use super::connect::{connect, disconnect};
-use super::error::OpenError;
-use super::init::{InitOptions, complete};
-use super::schema::{META, MOVING};
-use super::supported::{JOURNALED, Supported, TOKENS};
-use super::versions::{Fence, LEASE, Versions};
-use super::{Mongo, Options};
 use crate::directory::service::moving::move_all;
 use crate::identifier::Rules;
+use crate::store::mongo::client::connect::{connect, disconnect};
+use crate::store::mongo::client::error::OpenError;
+use crate::store::mongo::client::options::Options;
+use crate::store::mongo::client::supported::{JOURNALED, Supported, TOKENS};
+use crate::store::mongo::database::collections::Collections;
+use crate::store::mongo::database::operations::Mongo;
+use crate::store::mongo::schema::fields::{META, MOVING};
+use crate::store::mongo::schema::versions::{Fence, LEASE, Versions};
+use crate::store::mongo::setup::init::{InitOptions, complete};
 
 /// The pause between the announcement of a move of identities and its begin: by then each server
 /// has read it, or reads it before it answers.

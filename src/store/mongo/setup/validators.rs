@@ -3,16 +3,16 @@
 
 use mongodb::bson::{Document, doc};
 
-use super::attributes::{ATTRIBUTES, KEY, VALUE};
-use super::inbox_bucket::{COUNT, FIRST as FIRST_POSITION, NOTICES, SIZE};
-use super::names::{FIRST, NAMES_FIELD, SINCE};
-use super::schema::{
+use crate::directory::mutation::IdempotencyKey;
+use crate::store::mongo::inbox::bucket::{COUNT, FIRST as FIRST_POSITION, NOTICES, SIZE};
+use crate::store::mongo::schema::attributes::{ATTRIBUTES, KEY, VALUE};
+use crate::store::mongo::schema::fields::{
     ENDED, EPOCH, EVENTS, EXPIRES_AT, FINGERPRINT, GUARD, HOLD, ID, IDENTITIES, INBOX, JOURNAL,
     NAMES, OWNERSHIPS, POLICIES, PRIVATE, REQUESTS, REVISION, RULES, SERVERS, SESSIONS, TENANT,
     TENANTS, TIME, USAGE, USER, USERS, WIRE,
 };
-use super::usage::{CALLER, COUNTS, FLUSHES, METRIC, PERIOD, RESOLUTION};
-use crate::directory::mutation::IdempotencyKey;
+use crate::store::mongo::search::names::{FIRST, NAMES_FIELD, SINCE};
+use crate::store::mongo::usage::{CALLER, COUNTS, FLUSHES, METRIC, PERIOD, RESOLUTION};
 
 /// The collections of a store, in the order in which they are made.
 pub const COLLECTIONS: [&str; 10] =

@@ -1,0 +1,5 @@
+//! Searches, and the names of attributes.
+
+pub mod by_lead;
+pub mod names;
+pub mod range;
